@@ -1,0 +1,51 @@
+"""torch in pure Python: an eager tensor runtime with PyTorch's API on NumPy kernels, built around its profiler."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from . import _autograd, _backends, autograd
+from ._autograd.grad_mode import (
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
+)
+from ._creation import from_numpy, tensor
+from ._device import device
+from ._dtype import (
+    bfloat16,
+    complex64,
+    complex128,
+    dtype,
+    float16,
+    float32,
+    float64,
+    get_default_dtype,
+    int8,
+    int16,
+    int32,
+    int64,
+    set_default_dtype,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+from ._dtype import bool_ as bool  # noqa: A004 - torch's name
+from ._functions import functions as _public_functions
+from ._promotion import can_cast, promote_types, result_type
+from ._random import manual_seed
+from ._tensor import Size, Tensor
+
+half, float, double = float16, float32, float64  # noqa: A001 - torch's names
+short, int, long = int16, int32, int64  # noqa: A001 - torch's names
+cfloat, cdouble = complex64, complex128
+
+globals().update({name: function for name, function in _public_functions.items() if name not in globals()})
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any: ...

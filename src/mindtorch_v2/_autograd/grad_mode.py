@@ -1,0 +1,160 @@
+"""`no_grad`, `enable_grad`, `set_grad_enabled`, `inference_mode`: context managers that also decorate functions."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from .._dispatch.tls import state
+
+__all__ = ["enable_grad", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled", "no_grad", "set_grad_enabled"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def is_grad_enabled() -> bool:
+    """Whether operations on this thread are recorded for backward."""
+    return state.grad_enabled
+
+
+def is_inference_mode_enabled() -> bool:
+    return state.inference
+
+
+class _ContextDecorator:
+    """A context manager that decorates functions, generators and classes."""
+
+    def __enter__(self) -> Any:
+        raise NotImplementedError
+
+    def __exit__(self, *exc: object) -> None:
+        raise NotImplementedError
+
+    def clone(self) -> Any:
+        return type(self)()
+
+    def __call__(self, orig_func: F) -> F:
+        if inspect.isclass(orig_func):
+            raise TypeError(f"{type(self).__name__} decorates functions; decorate the methods of the class instead")
+        if inspect.isgeneratorfunction(orig_func):
+            return _wrap_generator(self.clone, orig_func)  # type: ignore[return-value]
+        if inspect.iscoroutinefunction(orig_func):
+
+            @functools.wraps(orig_func)
+            async def coroutine(*args: Any, **kwargs: Any) -> Any:
+                with self.clone():
+                    return await orig_func(*args, **kwargs)
+
+            return coroutine  # type: ignore[return-value]
+
+        @functools.wraps(orig_func)
+        def decorated(*args: Any, **kwargs: Any) -> Any:
+            with self.clone():
+                return orig_func(*args, **kwargs)
+
+        return decorated  # type: ignore[return-value]
+
+
+def _wrap_generator(context: Callable[[], Any], function: Callable[..., Any]) -> Callable[..., Any]:
+    """Enter the context only while the generator runs, not while its consumer does."""
+
+    @functools.wraps(function)
+    def generator(*args: Any, **kwargs: Any) -> Any:
+        gen = function(*args, **kwargs)
+        try:
+            with context():
+                item = next(gen)
+            while True:
+                try:
+                    sent = yield item
+                except GeneratorExit:
+                    with context():
+                        gen.close()
+                    raise
+                except BaseException as error:
+                    with context():
+                        item = gen.throw(error)
+                else:
+                    with context():
+                        item = gen.send(sent)
+        except StopIteration as stop:
+            return stop.value
+
+    return generator
+
+
+class no_grad(_ContextDecorator):  # noqa: N801
+    """Operations inside are not recorded for backward."""
+
+    __slots__ = ("previous",)
+
+    def __new__(cls, orig_func: Any = None) -> Any:
+        self = object.__new__(cls)
+        return self if orig_func is None else self(orig_func)
+
+    def __enter__(self) -> None:
+        self.previous = state.grad_enabled
+        state.grad_enabled = False
+
+    def __exit__(self, *exc: object) -> None:
+        state.grad_enabled = self.previous
+
+
+class enable_grad(no_grad):  # noqa: N801
+    """Operations inside are recorded again, within `no_grad` too."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        self.previous = state.grad_enabled
+        state.grad_enabled = True
+
+
+class set_grad_enabled(_ContextDecorator):  # noqa: N801
+    """Switches recording on or off, at once and until the block ends."""
+
+    def __init__(self, mode: bool) -> None:
+        self.previous = state.grad_enabled
+        self.mode = bool(mode)
+        state.grad_enabled = self.mode
+
+    def __call__(self, orig_func: F) -> F:
+        state.grad_enabled = self.previous
+        return super().__call__(orig_func)
+
+    def __enter__(self) -> None:
+        state.grad_enabled = self.mode
+
+    def __exit__(self, *exc: object) -> None:
+        state.grad_enabled = self.previous
+
+    def clone(self) -> set_grad_enabled:
+        return type(self)(self.mode)
+
+
+class inference_mode(_ContextDecorator):  # noqa: N801
+    """Like `no_grad`, and what is made inside can never take part in autograd."""
+
+    def __new__(cls, mode: Any = True) -> Any:
+        if isinstance(mode, bool):
+            return object.__new__(cls)
+        return cls()(mode)
+
+    def __init__(self, mode: bool = True) -> None:
+        self.mode = mode
+
+    def __enter__(self) -> None:
+        self.previous = (state.grad_enabled, state.inference)
+        if self.mode:
+            state.grad_enabled = False
+        else:
+            state.grad_enabled = self.previous[0] if not self.previous[1] else True
+        state.inference = self.mode
+
+    def __exit__(self, *exc: object) -> None:
+        state.grad_enabled, state.inference = self.previous
+
+    def clone(self) -> inference_mode:
+        return type(self)(self.mode)

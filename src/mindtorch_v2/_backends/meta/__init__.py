@@ -1,0 +1,1 @@
+"""The meta device: shapes, strides and dtypes without elements."""

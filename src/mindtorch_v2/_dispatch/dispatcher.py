@@ -1,0 +1,139 @@
+"""From an operator and the keys of its arguments to the one function that runs it.
+
+    entry point  →  op.table[keys of the arguments]  →  a flat generated function:
+        recording, modes, autograd and the backend's adapter are blocks of its body
+
+A table entry is made on first use. Activating a key (a profiler starts, a mode is entered) empties the tables, so that
+each operator is looked up anew with that key; while a key is inactive not even a branch remains of it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from . import keys, registry
+from .codegen import Body, compile_function
+from .op import Op
+
+__all__ = ["activate", "active_keys", "deactivate", "invalidate", "register_backend", "register_layer", "resolve"]
+
+BackendBody = Callable[[Op, int], Body]
+Layer = Callable[[Op, int, Body], Body]
+
+_backends: dict[int, BackendBody] = {}
+_layers: dict[int, Layer] = {}
+_lock = threading.RLock()
+_active = 0
+_activations: dict[int, int] = {}
+
+
+def register_backend(key: int, body: BackendBody) -> None:
+    """Say how the body that calls a kernel of this backend is made."""
+    _backends[key] = body
+
+
+def register_layer(key: int, layer: Layer) -> None:
+    """Say how a body is extended when this key is in the set."""
+    _layers[key] = layer
+
+
+def active_keys() -> int:
+    return _active
+
+
+def activate(key: int) -> None:
+    """Put a key into every key set. Activations nest and are counted, over all threads."""
+    global _active
+    with _lock:
+        _activations[key] = _activations.get(key, 0) + 1
+        if not _active & key:
+            _active |= key
+            _clear_tables()
+
+
+def deactivate(key: int) -> None:
+    global _active
+    with _lock:
+        _activations[key] -= 1
+        if _activations[key] == 0:
+            _active &= ~key
+            _clear_tables()
+
+
+def _clear_tables() -> None:
+    for op in registry.all_ops():
+        op.table.clear()
+
+
+def invalidate(op: Op) -> None:
+    """Forget what was compiled for an operator, because its kernels changed."""
+    with _lock:
+        op.compiled.clear()
+        op.table.clear()
+
+
+def resolve(op: Op, argument_keys: int) -> Callable[..., Any]:
+    """The function for this operator and key set, from the table's second chance: what was compiled before."""
+    with _lock:
+        full = argument_keys | _active
+        function = op.compiled.get(full)
+        if function is None:
+            function = op.compiled[full] = _compile(op, full)
+        op.table[argument_keys] = function
+        return function
+
+
+def _compile(op: Op, full: int) -> Callable[..., Any]:
+    body = _backend_body(op, full)
+    for key in keys.LAYER_ORDER:
+        if full & key and key in _layers:
+            body = _layers[key](op, full, body)
+    parameters = ", ".join(op.schema.argument_names)
+    suffix = "_" + op.schema.overload if op.schema.overload else ""
+    return compile_function(op.name + suffix, parameters, [*body.lines, "return result"], body.names)
+
+
+def _backend_body(op: Op, full: int) -> Body:
+    backend = full & keys.BACKENDS
+    if op.composite is not None and backend not in op.kernels and backend not in op.array_kernels:
+        return call_body(op, op.composite, "composite")
+    if backend & (backend - 1):
+        return call_body(op, _mixed_devices(op), "mixed_devices")
+    if backend in op.kernels:
+        return call_body(op, op.kernels[backend], "kernel")
+    if backend in _backends:
+        return _backends[backend](op, full)
+    return call_body(op, _no_backend(op, full), "no_backend")
+
+
+def call_body(op: Op, function: Callable[..., Any], name: str) -> Body:
+    """The body that calls a function over tensors with all of the operator's arguments."""
+    return Body([f"result = {name}({', '.join(op.schema.argument_names)})"], {name: function})
+
+
+def _mixed_devices(op: Op) -> Callable[..., Any]:
+    def raise_mixed(*arguments: Any) -> Any:
+        devices: list[str] = []
+        for a in arguments:
+            for t in a if isinstance(a, list | tuple) else (a,):
+                d = getattr(t, "device", None)
+                if d is not None and str(d) not in devices:
+                    devices.append(str(d))
+        raise RuntimeError(
+            f"Expected all tensors to be on the same device, but got tensors on {' and '.join(devices)} "
+            f"(when calling {op.qualified_name}); move them with .to(device)"
+        )
+
+    return raise_mixed
+
+
+def _no_backend(op: Op, full: int) -> Callable[..., Any]:
+    def raise_missing(*arguments: Any) -> Any:
+        raise NotImplementedError(
+            f"Could not run '{op.qualified_name}' with arguments of the keys: {keys.describe(full) or 'none'}; "
+            "register a kernel for them with torch.library.impl"
+        )
+
+    return raise_missing

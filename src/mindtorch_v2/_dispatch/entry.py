@@ -1,0 +1,159 @@
+"""Entry points: the Python functions users call, generated from schemas so that binding costs what Python's own does.
+
+An entry point ORs the key sets of its tensor arguments, looks the sum up in the operator's table, and calls what it finds
+with every argument in the schema's order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .codegen import compile_function
+from .keys import NUMBER
+from .op import Op
+from .schema import Argument
+
+__all__ = ["keys_of", "make_entry", "public_name"]
+
+NUMBERS = frozenset({bool, int, float, complex})
+ALIASES = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x1": "input", "x2": "other"}
+
+
+class _Missing:
+    def __repr__(self) -> str:
+        return "<required>"
+
+
+MISSING: Any = _Missing()
+
+
+def public_name(argument: Argument) -> str:
+    """torch's functions call the first tensor `input` where the schema says `self`."""
+    return "input" if argument.name == "self" else argument.name
+
+
+def keys_of(tensors: Any) -> int:
+    """The keys of a list of tensors, some of which may be None."""
+    keys = 0
+    for t in tensors:
+        if t is not None:
+            keys |= t._keys
+    return keys
+
+
+def make_entry(op: Op, *, retry: Callable[..., Any], with_out: Callable[..., Any], device_key: Callable[..., int]) -> Callable[..., Any]:
+    """The function that calls this operator.
+
+    `retry(op, arguments)` sorts out arguments that are not tensors, `with_out(op, arguments, out)` writes to `out=`.
+    """
+    schema = op.schema
+    names: dict[str, Any] = {
+        "table": op.table,
+        "NUMBERS": NUMBERS,
+        "keys_of": keys_of,
+        "retry": retry,
+        "with_out": with_out,
+        "op": op,
+        "device_key": device_key,
+        "MISSING": MISSING,
+    }
+    takes_dim = "dim" in schema.argument_names
+    takes_out = all(r.type == "Tensor" and not r.alias for r in schema.returns) and bool(schema.returns)
+    takes_out = takes_out and not any(a.name == "out" for a in schema.arguments)
+    parameters = _parameters(op, names, takes_dim=takes_dim, takes_out=takes_out)
+    arguments = ", ".join(public_name(a) for a in schema.arguments)
+    packed = f"({arguments},)" if arguments else "()"
+    lines = []
+    variadic = _variadic(op)
+    if variadic:
+        lines += [
+            f"if {variadic} is MISSING:",
+            f"    {variadic} = args[0] if len(args) == 1 and args[0].__class__ is not int else args",
+        ]
+        lines += ["elif args:", f"    raise TypeError(\"{schema.name}() got multiple values for argument '{variadic}'\")"]
+    if takes_dim:
+        given = ", ".join(f"{public_name(a)!r}: {public_name(a)}" for a in schema.arguments) + (", 'out': out" if takes_out else "")
+        lines += ["if aliases:", f"    return renamed(entry, {{{given}}}, aliases)"]
+        required = [public_name(a) for a in schema.arguments if not a.has_default and a.name in ("self", "dim", "other")]
+        for name in required[1:]:
+            lines += [f"if {name} is MISSING:", f"    raise TypeError(\"{schema.name}() missing 1 required positional argument: '{name}'\")"]
+        names["renamed"] = _renamed
+    if takes_out:
+        lines += ["if out is not None:", f"    return with_out(op, {packed}, out)"]
+    lines += [
+        "try:",
+        f"    function = table[{_key_expression(op)}]",
+        "except (AttributeError, TypeError):",
+        f"    return retry(op, {packed})",
+        f"return function({arguments})",
+    ]
+    entry = compile_function(schema.name, parameters, lines, names, doc=str(schema), module="torch")
+    entry.__globals__["entry"] = entry
+    entry.op = op  # type: ignore[attr-defined]
+    return entry
+
+
+def _parameters(op: Op, names: dict[str, Any], *, takes_dim: bool, takes_out: bool) -> str:
+    parts = []
+    starred = False
+    variadic = _variadic(op)
+    for i, a in enumerate(op.schema.arguments):
+        name = public_name(a)
+        if name == variadic:
+            parts += ["*args", f"{name}=MISSING"]
+            starred = True
+            continue
+        if a.keyword_only and not starred:
+            parts.append("*")
+            starred = True
+        if a.has_default:
+            names[f"default{i}"] = a.default
+            parts.append(f"{name}=default{i}")
+        elif takes_dim and i > 0:
+            parts.append(f"{name}=MISSING")
+        else:
+            parts.append(name)
+    if takes_out:
+        parts += ["out=None"] if starred else ["*", "out=None"]
+    if takes_dim:
+        parts.append("**aliases")
+    return ", ".join(parts)
+
+
+def _variadic(op: Op) -> str:
+    """The list of ints that may also be written out, as in `x.permute(0, 2, 1)`: the only positional argument after self."""
+    positional = [a for a in op.schema.arguments if not a.keyword_only]
+    if positional and positional[0].name == "self":
+        positional = positional[1:]
+    if len(positional) == 1 and positional[0].type == "int[]" and not positional[0].has_default:
+        return positional[0].name
+    return ""
+
+
+def _key_expression(op: Op) -> str:
+    parts = []
+    for a in op.schema.tensor_arguments:
+        n = public_name(a)
+        if a.is_tensor_list:
+            parts.append(f"keys_of({n})")
+        elif a.name in op.numbers:
+            parts.append(f"({NUMBER} if {n}.__class__ in NUMBERS else {n}._keys)")
+        elif a.type == "Tensor?":
+            parts.append(f"(0 if {n} is None else {n}._keys)")
+        else:
+            parts.append(f"{n}._keys")
+    if not parts:
+        return "device_key(device)" if "device" in op.schema.argument_names else "1"
+    return " | ".join(parts)
+
+
+def _renamed(entry: Callable[..., Any], given: dict[str, Any], aliases: dict[str, Any]) -> Any:
+    """Call again with NumPy's argument names (`axis`, `keepdims`, …) replaced by torch's."""
+    arguments = {k: v for k, v in given.items() if v is not MISSING}
+    for name, value in aliases.items():
+        target = ALIASES.get(name)
+        if target is None or target not in given:
+            raise TypeError(f"{entry.__name__}() got an unexpected keyword argument '{name}'")
+        arguments[target] = value
+    return entry(**arguments)

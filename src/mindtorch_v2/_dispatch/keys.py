@@ -1,0 +1,45 @@
+"""Dispatch keys: bits of an integer. A tensor carries the bits that its own state calls for; recording and modes
+add theirs for as long as they are active.
+"""
+
+from __future__ import annotations
+
+CPU = 1
+META = 2
+NPU = 4
+BACKENDS = CPU | META | NPU
+
+AUTOGRAD = 8  # the tensor requires grad
+SUBCLASS = 16  # the tensor's class overrides __torch_function__
+PYTHON = 32  # the tensor's class overrides __torch_dispatch__
+
+NUMBER = 1024  # an operand is a Python number: pointwise operators have a body of their own for it
+
+# Active while something in the process asks for them, see `dispatcher.activate`.
+SAVED_HOOKS = 64
+DISPATCH_MODE = 128
+FUNCTION_MODE = 256
+PROFILER = 512
+
+# From the innermost (nearest the kernel) to the outermost.
+LAYER_ORDER = (PYTHON, DISPATCH_MODE, AUTOGRAD, FUNCTION_MODE, SUBCLASS, PROFILER)
+
+BACKEND_OF_DEVICE = {"cpu": CPU, "meta": META, "npu": NPU}
+NAMES = {
+    CPU: "CPU",
+    META: "Meta",
+    NPU: "NPU",
+    AUTOGRAD: "Autograd",
+    SUBCLASS: "Subclass",
+    PYTHON: "Python",
+    SAVED_HOOKS: "SavedTensorHooks",
+    DISPATCH_MODE: "DispatchMode",
+    FUNCTION_MODE: "FunctionMode",
+    PROFILER: "Profiler",
+    NUMBER: "Number",
+}
+
+
+def describe(keys: int) -> str:
+    """The names of the keys in a set, for error messages and debugging."""
+    return ", ".join(name for bit, name in NAMES.items() if keys & bit) or "none"

@@ -1,0 +1,137 @@
+"""What an operator is: its schema, kernels, derivative formulas and rules, declared in one place."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from . import keys
+from .schema import Schema, parse
+
+__all__ = ["Formula", "Op"]
+
+# Suffixes of a formula's parameter that keep a fact about a tensor argument instead of the tensor itself.
+FACTS = ("_shape", "_dtype", "_device", "_strides")
+
+
+class Formula:
+    """A derivative: which arguments it yields gradients for, and what it needs saved to do so."""
+
+    __slots__ = ("function", "inputs", "parameters", "targets")
+
+    def __init__(self, targets: tuple[str, ...], function: Callable[..., Any], schema: Schema) -> None:
+        self.targets = targets
+        self.function = function
+        self.parameters = parameter_names(function)
+        known = set(schema.argument_names) | set(schema.output_names) | {"grad", "grads", "needs", "result"}
+        known |= {name + fact for name in (*schema.argument_names, *schema.output_names) for fact in FACTS}
+        for name in (*self.parameters, *targets):
+            if name not in known:
+                raise TypeError(f"the derivative of {schema.name} names {name!r}, which is not in its schema: {schema}")
+
+
+def parameter_names(function: Callable[..., Any]) -> tuple[str, ...]:
+    return tuple(inspect.signature(function).parameters)
+
+
+class _Table(dict[int, Callable[..., Any]]):
+    """Key set of the arguments → the function to call; filled on first use."""
+
+    __slots__ = ("op",)
+
+    def __init__(self, op: Op) -> None:
+        self.op = op
+
+    def __missing__(self, argument_keys: int) -> Callable[..., Any]:
+        from .dispatcher import resolve
+
+        return resolve(self.op, argument_keys)
+
+
+class Op:
+    """One overload of one operator."""
+
+    __slots__ = (
+        "alpha", "array_kernels", "compiled", "composite", "dtype_rule", "entry", "flops", "formulas", "inplace_of", "kernels",
+        "nondifferentiable", "node_name", "npu", "numbers", "out_names", "packet", "pointwise", "schema", "shape", "table", "tags",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        schema: str | Schema,
+        *,
+        cpu: Callable[..., Any] | None = None,
+        composite: Callable[..., Any] | None = None,
+        pointwise: str | None = None,
+        shape: Callable[..., Any] | None = None,
+        grad: Mapping[str | tuple[str, ...], Callable[..., Any]] | None = None,
+        node: str | None = None,
+        numbers: tuple[str, ...] = (),
+        nondifferentiable: tuple[str, ...] = (),
+        flops: Callable[..., Any] | None = None,
+        npu: str | None = None,
+        tags: tuple[str, ...] = (),
+        inplace_of: Op | None = None,
+    ) -> None:
+        self.schema = parse(schema) if isinstance(schema, str) else schema
+        self.composite = composite
+        self.pointwise = pointwise
+        self.shape = shape
+        self.flops = flops
+        self.npu = npu
+        self.tags = tags
+        self.inplace_of = inplace_of
+        self.numbers = numbers  # tensor arguments that also take a Python number
+        self.nondifferentiable = nondifferentiable  # results that never require grad
+        self.alpha = "alpha" in self.schema.argument_names
+        self.array_kernels: dict[int, Callable[..., Any]] = {}  # over arrays; an adapter is generated around them
+        self.kernels: dict[int, Callable[..., Any]] = {}  # over tensors, by key
+        if cpu is not None:
+            self.array_kernels[keys.CPU] = cpu
+            self._check_kernel(cpu)
+        self.formulas = tuple(
+            Formula((target,) if isinstance(target, str) else tuple(target), function, self.schema)
+            for target, function in (grad or {}).items()
+        )
+        self.node_name = node or _camel(self.schema.name.rstrip("_")) + "Backward0"
+        self.table = _Table(self)
+        self.compiled: dict[int, Callable[..., Any]] = {}
+        self.entry: Callable[..., Any] | None = None
+
+    def _check_kernel(self, kernel: Callable[..., Any]) -> None:
+        if isinstance(kernel, np.ufunc):
+            return
+        for name in parameter_names(kernel):
+            if name not in self.schema.argument_names:
+                raise TypeError(f"the CPU kernel of {self.schema.name} names {name!r}, which is not in its schema: {self.schema}")
+
+    @property
+    def name(self) -> str:
+        return self.schema.name
+
+    @property
+    def qualified_name(self) -> str:
+        """The name that profiles show: `aten::add`."""
+        return self.schema.qualified_name
+
+    @property
+    def overload_name(self) -> str:
+        return self.schema.overload or "default"
+
+    def __repr__(self) -> str:
+        return f"<op {self.schema.qualified_name}.{self.overload_name}>"
+
+
+def _camel(name: str) -> str:
+    """`max_pool2d_with_indices` → `MaxPool2DWithIndices`, as torch spells its backward nodes."""
+    out, upper = [], True
+    for c in name:
+        if c == "_":
+            upper = True
+            continue
+        out.append(c.upper() if upper else c)
+        upper = c.isdigit()
+    return "".join(out)

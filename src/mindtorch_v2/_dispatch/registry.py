@@ -1,0 +1,40 @@
+"""Every operator, by qualified name and overload."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .op import Op
+
+__all__ = ["add", "all_ops", "find", "overloads", "remove"]
+
+_ops: dict[str, dict[str, Op]] = {}
+
+
+def add(op: Op) -> None:
+    """Register an operator; its name and overload must be new."""
+    overloads_of_name = _ops.setdefault(op.qualified_name, {})
+    if op.overload_name in overloads_of_name:
+        raise RuntimeError(f"operator {op.qualified_name}.{op.overload_name} is registered already")
+    overloads_of_name[op.overload_name] = op
+
+
+def remove(op: Op) -> None:
+    overloads_of_name = _ops[op.qualified_name]
+    del overloads_of_name[op.overload_name]
+    if not overloads_of_name:
+        del _ops[op.qualified_name]
+
+
+def find(qualified_name: str, overload: str = "default") -> Op | None:
+    return _ops.get(qualified_name, {}).get(overload)
+
+
+def overloads(qualified_name: str) -> dict[str, Op]:
+    """Overload name → operator; empty when the name is unknown."""
+    return _ops.get(qualified_name, {})
+
+
+def all_ops() -> Iterator[Op]:
+    for by_overload in list(_ops.values()):
+        yield from list(by_overload.values())

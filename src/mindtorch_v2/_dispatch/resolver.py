@@ -1,0 +1,131 @@
+"""Names with several overloads: which one a call means, by the types of its arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .entry import ALIASES, public_name
+from .op import Op
+from .schema import Argument
+
+__all__ = ["make_resolver"]
+
+_CONTAINERS = (list, tuple)
+
+
+def make_resolver(name: str, ops: Sequence[Op], tensor_type: type) -> Callable[..., Any]:
+    """A function that calls the first overload whose schema fits the arguments.
+
+    The choice is remembered by the arguments' types: 0.3 µs a call instead of several.
+    """
+    chosen: dict[Any, Callable[..., Any]] = {}
+
+    def resolved(*args: Any, **kwargs: Any) -> Any:
+        key = (tuple(map(type, args)), tuple(kwargs))
+        entry = chosen.get(key)
+        if entry is None:
+            entry, kwargs, stable = _choose(name, ops, args, kwargs, tensor_type)
+            if stable:
+                chosen[key] = entry
+        return entry(*args, **kwargs)
+
+    resolved.__name__ = resolved.__qualname__ = name
+    resolved.__module__ = "torch"
+    resolved.__doc__ = "\n".join(str(op.schema) for op in ops)
+    resolved.ops = tuple(ops)  # type: ignore[attr-defined]
+    return resolved
+
+
+def _choose(
+    name: str, ops: Sequence[Op], args: tuple[Any, ...], kwargs: dict[str, Any], tensor_type: type
+) -> tuple[Callable[..., Any], dict[str, Any], bool]:
+    # a list may hold anything and an alias must be renamed at each call: such choices are not remembered
+    stable = not any(isinstance(v, _CONTAINERS) for v in (*args, *kwargs.values())) and not set(kwargs) & set(ALIASES)
+    for op in ops:
+        bound = _fits(op, args, kwargs, tensor_type)
+        if bound is not None:
+            assert op.entry is not None
+            return op.entry, bound, stable
+    given = ", ".join([type(a).__name__ for a in args] + [f"{k}={type(v).__name__}" for k, v in kwargs.items()])
+    options = "\n".join(f" * {op.schema}" for op in ops)
+    raise TypeError(f"{name}() received an invalid combination of arguments - got ({given}), but expected one of:\n{options}")
+
+
+def _fits(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], tensor_type: type) -> dict[str, Any] | None:
+    """The keyword arguments under the schema's own names, or None when the call does not fit."""
+    by_name = {public_name(a): a for a in op.schema.arguments}
+    positional = [a for a in op.schema.arguments if not a.keyword_only]
+    if len(args) > len(positional):
+        if not _spread(positional, args):
+            return None
+        args = (*args[: len(positional) - 1], args[len(positional) - 1 :])
+    taken = {public_name(a): v for a, v in zip(positional, args, strict=False)}
+    renamed: dict[str, Any] = {}
+    for key, value in kwargs.items():
+        target = key if key in by_name or key == "out" else ALIASES.get(key, key)
+        if target == "out":
+            renamed["out"] = value
+            continue
+        if target not in by_name or target in taken:
+            return None
+        renamed[target] = value
+    for key, a in by_name.items():
+        if key in taken or key in renamed:
+            if not _accepts(op, a, taken[key] if key in taken else renamed[key], tensor_type):
+                return None
+        elif not a.has_default:
+            return None
+    return renamed
+
+
+def _spread(positional: list[Argument], args: tuple[Any, ...]) -> bool:
+    return (
+        bool(positional) and positional[-1].type == "int[]" and len(positional) <= 2 and all(type(v) is int for v in args[len(positional) - 1 :])
+    )
+
+
+def _accepts(op: Op, a: Argument, value: Any, tensor_type: type) -> bool:
+    kind = a.type
+    if value is None:
+        return kind.endswith("?") or a.default is None and a.has_default
+    kind = kind.rstrip("?")
+    if kind == "Tensor":
+        return isinstance(value, tensor_type) or hasattr(type(value), "__torch_function__") or (a.name in op.numbers and _is_number(value))
+    if kind.startswith("Tensor"):
+        return isinstance(value, _CONTAINERS) and all(v is None or isinstance(v, tensor_type) for v in value)
+    if kind == "Scalar":
+        return _is_number(value) or (isinstance(value, tensor_type) and not value.dim() and not value.requires_grad)  # type: ignore[attr-defined]
+    if kind == "bool":
+        return isinstance(value, bool | np.bool_)
+    if kind == "int":
+        return _is_int(value, tensor_type)
+    if kind == "float":
+        return _is_number(value) and not isinstance(value, complex)
+    if kind.startswith("int["):
+        if isinstance(value, _CONTAINERS):
+            return all(_is_int(v, tensor_type) for v in value)
+        return kind != "int[]" and _is_int(value, tensor_type)
+    if kind.startswith("float["):
+        return isinstance(value, _CONTAINERS)
+    if kind == "str":
+        return isinstance(value, str)
+    if kind == "ScalarType":
+        return type(value).__name__ == "dtype"
+    if kind == "Generator":
+        return type(value).__name__ == "Generator"
+    return True
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | complex | np.number | np.bool_)
+
+
+def _is_int(value: Any, tensor_type: type) -> bool:
+    if isinstance(value, bool):
+        return False
+    if isinstance(value, int | np.integer):
+        return True
+    return isinstance(value, tensor_type) and value.dim() == 0 and value.dtype.category == 1  # type: ignore[attr-defined]

@@ -1,0 +1,175 @@
+"""Operator schemas: `add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor`, parsed once."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+__all__ = ["Argument", "Return", "Schema", "parse"]
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    name: str
+    type: str  # without the alias mark: "Tensor", "Tensor?", "Tensor[]", "int[2]", "Scalar", …
+    default: Any = None
+    has_default: bool = False
+    keyword_only: bool = False
+    alias: str = ""  # "a" for a view of it, "a!" when it is written to
+
+    @property
+    def is_tensor(self) -> bool:
+        return self.type in ("Tensor", "Tensor?")
+
+    @property
+    def is_tensor_list(self) -> bool:
+        return self.type.startswith("Tensor") and "[" in self.type
+
+    @property
+    def is_written(self) -> bool:
+        return self.alias.endswith("!")
+
+
+@dataclass(frozen=True, slots=True)
+class Return:
+    type: str
+    name: str = ""
+    alias: str = ""
+
+
+@dataclass(frozen=True)
+class Schema:
+    namespace: str
+    name: str
+    overload: str
+    arguments: tuple[Argument, ...]
+    returns: tuple[Return, ...]
+    text: str = field(compare=False, default="")
+
+    @cached_property
+    def argument_names(self) -> tuple[str, ...]:
+        return tuple(a.name for a in self.arguments)
+
+    @cached_property
+    def tensor_arguments(self) -> tuple[Argument, ...]:
+        return tuple(a for a in self.arguments if a.is_tensor or a.is_tensor_list)
+
+    @property
+    def qualified_name(self) -> str:
+        return f"{self.namespace}::{self.name}"
+
+    @property
+    def is_inplace(self) -> bool:
+        return bool(self.arguments) and self.arguments[0].is_written
+
+    @property
+    def is_view(self) -> bool:
+        return any(r.alias and not r.alias.endswith("!") for r in self.returns)
+
+    @property
+    def output_names(self) -> tuple[str, ...]:
+        """Names of the results that formulas may ask for: `result`, or the returns' own names, or `result0`, …"""
+        if len(self.returns) == 1:
+            return ("result",)
+        return tuple(r.name or f"result{i}" for i, r in enumerate(self.returns))
+
+    def argument(self, name: str) -> Argument:
+        for a in self.arguments:
+            if a.name == name:
+                return a
+        raise KeyError(name)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+_HEAD = re.compile(r"^(?:(?P<ns>\w+)::)?(?P<name>\w+)(?:\.(?P<overload>\w+))?\((?P<args>.*)\)\s*->\s*(?P<returns>.+)$", re.S)
+_ARGUMENT = re.compile(
+    r"^(?P<base>[A-Za-z]\w*)(?:\((?P<alias>[^)]*)\))?(?P<suffix>\??(?:\[\d*\])?\??)\s+(?P<name>\w+)(?:\s*=\s*(?P<default>.+))?$"
+)
+_RETURN = re.compile(r"^(?P<base>[A-Za-z]\w*)(?:\((?P<alias>[^)]*)\))?(?P<suffix>\??(?:\[\d*\])?\??)(?:\s+(?P<name>\w+))?$")
+_NAMED_DEFAULTS = {"None": None, "True": True, "False": False, "Mean": 1, "Sum": 2, "inf": float("inf")}
+
+
+def _split(text: str) -> list[str]:
+    """Split at commas outside of brackets and quotes."""
+    parts, depth, quote, start = [], 0, "", 0
+    for i, c in enumerate(text):
+        if quote:
+            quote = "" if c == quote else quote
+        elif c in "\"'":
+            quote = c
+        elif c in "([":
+            depth += 1
+        elif c in ")]":
+            depth -= 1
+        elif c == "," and depth == 0:
+            parts.append(text[start:i])
+            start = i + 1
+    parts.append(text[start:])
+    return [p.strip() for p in parts if p.strip()]
+
+
+def _default(text: str, type_: str) -> Any:
+    if text in _NAMED_DEFAULTS:
+        return _NAMED_DEFAULTS[text]
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text  # an enumerator such as contiguous_format: kept by name
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _alias(mark: str | None) -> str:
+    """`a!`, `a`, or `a -> *` reduced to the part that matters here: whether it is shared, and whether written."""
+    if not mark:
+        return ""
+    return mark.split("->")[0].strip().replace("|", "")
+
+
+def parse(text: str) -> Schema:
+    """Read one schema in ATen's notation."""
+    match = _HEAD.match(text.strip())
+    if match is None:
+        raise ValueError(f"not an operator schema: {text!r}")
+    arguments = []
+    keyword_only = False
+    for part in _split(match["args"]):
+        if part == "*":
+            keyword_only = True
+            continue
+        m = _ARGUMENT.match(part)
+        if m is None:
+            raise ValueError(f"argument {part!r} of schema {text!r} cannot be read")
+        default = m["default"]
+        type_ = m["base"].replace("SymInt", "int") + m["suffix"]
+        arguments.append(
+            Argument(
+                name=m["name"],
+                type=type_,
+                default=None if default is None else _default(default, type_),
+                has_default=default is not None,
+                keyword_only=keyword_only,
+                alias=_alias(m["alias"]),
+            )
+        )
+    returns_text = match["returns"].strip()
+    if returns_text.startswith("("):
+        returns_text = returns_text[1:-1]
+    returns = []
+    for part in _split(returns_text):
+        m = _RETURN.match(part)
+        if m is None:
+            raise ValueError(f"return {part!r} of schema {text!r} cannot be read")
+        returns.append(Return(type=m["base"].replace("SymInt", "int") + m["suffix"], name=m["name"] or "", alias=_alias(m["alias"])))
+    return Schema(
+        namespace=match["ns"] or "aten",
+        name=match["name"],
+        overload=match["overload"] or "",
+        arguments=tuple(arguments),
+        returns=tuple(returns),
+        text=text.strip(),
+    )

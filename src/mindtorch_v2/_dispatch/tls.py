@@ -1,0 +1,28 @@
+"""State that belongs to a thread: the grad mode, and the stacks of active modes."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+__all__ = ["State", "state"]
+
+
+class State(threading.local):
+    """Class attributes are what a new thread starts with."""
+
+    grad_enabled: bool = True
+    inference: bool = False
+    checks_enabled: bool = True
+    below_autograd: int = 0
+    function_override_off: int = 0
+    subclass_override_off: int = 0
+
+    def __init__(self) -> None:
+        self.dispatch_modes: list[Any] = []
+        self.function_modes: list[Any] = []
+        self.saved_hooks: list[Any] = []
+        self.default_devices: list[Any] = []
+
+
+state = State()

@@ -1,0 +1,134 @@
+"""The element types: `torch.float32` and its siblings, each bound to the NumPy dtype that holds it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+__all__ = ["dtype", "from_numpy_dtype", "get_default_dtype", "numpy_dtype", "set_default_dtype"]
+
+BOOL, INTEGER, FLOAT, COMPLEX = range(4)
+SCALAR_NAMES = {  # as error messages and legacy type names spell them
+    "bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long",
+    "uint16": "UInt16", "uint32": "UInt32", "uint64": "UInt64", "float16": "Half", "bfloat16": "BFloat16",
+    "float32": "Float", "float64": "Double", "complex64": "ComplexFloat", "complex128": "ComplexDouble",
+}  # fmt: skip
+
+
+class dtype:  # noqa: N801 - torch's spelling
+    """An element type. Instances are singletons, compared by identity."""
+
+    __slots__ = ("category", "inexact", "is_complex", "is_floating_point", "is_signed", "itemsize", "name", "np", "scalar_name")
+
+    def __init__(self, name: str, np_dtype: Any, category: int) -> None:
+        self.name = name
+        self.np: np.dtype[Any] = np.dtype(np_dtype)
+        self.itemsize: int = self.np.itemsize
+        self.category = category
+        self.is_floating_point = category == FLOAT
+        self.is_complex = category == COMPLEX
+        self.inexact = category >= FLOAT
+        self.scalar_name = SCALAR_NAMES[name]
+        self.is_signed = category >= FLOAT or (category == INTEGER and self.np.kind == "i")
+
+    def __repr__(self) -> str:
+        return f"torch.{self.name}"
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        return (by_name, (self.name,))
+
+    def to_complex(self) -> dtype:
+        """The complex type whose parts have this precision."""
+        if self.is_complex:
+            return self
+        return {float64: complex128}.get(self, complex64)
+
+    def to_real(self) -> dtype:
+        """The real type of this complex type's parts."""
+        if not self.is_complex:
+            return self
+        return float64 if self is complex128 else float32
+
+
+bool_ = dtype("bool", np.bool_, BOOL)
+uint8 = dtype("uint8", np.uint8, INTEGER)
+int8 = dtype("int8", np.int8, INTEGER)
+int16 = dtype("int16", np.int16, INTEGER)
+int32 = dtype("int32", np.int32, INTEGER)
+int64 = dtype("int64", np.int64, INTEGER)
+uint16 = dtype("uint16", np.uint16, INTEGER)
+uint32 = dtype("uint32", np.uint32, INTEGER)
+uint64 = dtype("uint64", np.uint64, INTEGER)
+float16 = dtype("float16", np.float16, FLOAT)
+bfloat16 = dtype("bfloat16", ml_dtypes.bfloat16, FLOAT)
+float32 = dtype("float32", np.float32, FLOAT)
+float64 = dtype("float64", np.float64, FLOAT)
+complex64 = dtype("complex64", np.complex64, COMPLEX)
+complex128 = dtype("complex128", np.complex128, COMPLEX)
+
+ALL = (
+    bool_, uint8, int8, int16, int32, int64, uint16, uint32, uint64,
+    float16, bfloat16, float32, float64, complex64, complex128,
+)  # fmt: skip
+ALIASES = {
+    "half": float16, "float": float32, "double": float64, "cfloat": complex64, "cdouble": complex128,
+    "short": int16, "int": int32, "long": int64,
+}  # fmt: skip
+BY_NAME: dict[str, dtype] = {d.name: d for d in ALL}
+FROM_NUMPY: dict[np.dtype[Any], dtype] = {d.np: d for d in ALL}
+FROM_PYTHON: dict[type, dtype] = {bool: bool_, int: int64}
+
+_default = float32
+
+
+def by_name(name: str) -> dtype:
+    return BY_NAME[name]
+
+
+def get_default_dtype() -> dtype:
+    """The type of new floating-point tensors when none is given."""
+    return _default
+
+
+def set_default_dtype(d: dtype, /) -> None:
+    """Set the type of new floating-point tensors: one of the floating-point types."""
+    global _default
+    if not isinstance(d, dtype):
+        raise TypeError(f"invalid dtype object: expected a floating point dtype, not {type(d).__name__}")
+    if not d.is_floating_point:
+        raise TypeError(f"only floating-point types are supported as the default type, not {d}")
+    _default = d
+
+
+def default_complex() -> dtype:
+    return _default.to_complex()
+
+
+def from_numpy_dtype(np_dtype: Any) -> dtype:
+    """The dtype that holds a NumPy dtype's values."""
+    found = FROM_NUMPY.get(np.dtype(np_dtype))
+    if found is None:
+        raise TypeError(
+            f"can't convert np.ndarray of type {np.dtype(np_dtype)}. The only supported types are: float64, float32, "
+            "float16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool."
+        )
+    return found
+
+
+def numpy_dtype(d: dtype) -> np.dtype[Any]:
+    return d.np
+
+
+def of_scalar(value: Any) -> dtype:
+    """The dtype of a tensor made from this Python number."""
+    if isinstance(value, bool):
+        return bool_
+    if isinstance(value, int):
+        return int64
+    if isinstance(value, float):
+        return _default
+    if isinstance(value, complex):
+        return _default.to_complex()
+    raise TypeError(f"not a number: {type(value).__name__}")

@@ -1,0 +1,101 @@
+"""The public functions and methods: one for every name in the registry, attached to `torch` and to `Tensor`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from . import _ops
+from ._dispatch import registry
+from ._dispatch.codegen import compile_function
+from ._dispatch.entry import NUMBERS
+from ._dispatch.keys import NUMBER
+from ._dispatch.op import Op
+from ._dispatch.resolver import make_resolver
+from ._ops.calling import retry_call
+from ._ops.declare import exported
+from ._tensor import Tensor
+
+__all__ = ["functions", "namespace"]
+
+PREFIXES = ("linalg_", "fft_", "special_")
+
+# Operators of the language → operator name and overload; the reflected ones swap their operands.
+BINARY = {
+    "add": "add.Tensor", "sub": "sub.Tensor", "mul": "mul.Tensor", "truediv": "div.Tensor", "matmul": "matmul",
+    "floordiv": "floor_divide", "mod": "remainder.Tensor", "and": "__and__.Tensor", "or": "__or__.Tensor", "xor": "__xor__.Tensor",
+    "lt": "lt.Tensor", "le": "le.Tensor", "gt": "gt.Tensor", "ge": "ge.Tensor", "eq": "eq.Tensor", "ne": "ne.Tensor",
+}  # fmt: skip
+
+
+def _functions() -> dict[str, Callable[..., Any]]:
+    """torch's functions by name, before `torch.linalg` and the like are split off."""
+    by_name: dict[str, list[Op]] = {}
+    for op in registry.all_ops():
+        if op.schema.namespace == "aten":
+            by_name.setdefault(op.name, []).append(op)
+    found: dict[str, Callable[..., Any]] = {}
+    for name, ops in by_name.items():
+        function = ops[0].entry if len(ops) == 1 else make_resolver(name, ops, Tensor)
+        assert function is not None
+        tags = {t for op in ops for t in op.tags}
+        if "function" in tags and (not ops[0].schema.is_inplace or "function" in ops[0].tags):
+            found[name] = function
+        if "method" in tags and ops[0].schema.arguments and ops[0].schema.arguments[0].name == "self" and name not in Tensor.__dict__:
+            setattr(Tensor, name, function)
+    for name, (function, variants) in exported.items():
+        if "function" in variants:
+            found[name] = function
+        else:
+            found.pop(name, None)
+        if "method" in variants:
+            setattr(Tensor, name, function)
+    return found
+
+
+def namespace(prefix: str) -> dict[str, Callable[..., Any]]:
+    """The functions of `torch.linalg`, `torch.fft`, `torch.special`, by their names there."""
+    return {name[len(prefix) :]: f for name, f in functions.items() if name.startswith(prefix)}
+
+
+def _dunder(name: str, op: Op) -> Callable[..., Any]:
+    """A binary operator of the language: without alpha and out, and giving way to the other operand's own method."""
+    rest = "".join(f", {a.default!r}" for a in op.schema.arguments[2:])
+
+    def slow(self: Any, other: Any) -> Any:
+        try:
+            return retry_call(op, (self, other, *(a.default for a in op.schema.arguments[2:])))
+        except TypeError:
+            if isinstance(other, Tensor | int | float | complex):
+                raise
+            return NotImplemented
+
+    key = f"({NUMBER} if other.__class__ in NUMBERS else other._keys)" if "other" in op.numbers else "other._keys"
+    lines = [
+        "try:",
+        f"    function = table[self._keys | {key}]",
+        "except AttributeError:",
+        "    return slow(self, other)",
+        f"return function(self, other{rest})",
+    ]
+    return compile_function(name, "self, other", lines, {"table": op.table, "NUMBERS": NUMBERS, "slow": slow})
+
+
+def _attach_operators() -> None:
+    for name, target in BINARY.items():
+        base, _, overload = target.partition(".")
+        op = registry.find("aten::" + base, overload or "default")
+        if op is None:
+            continue
+        dunder = f"__{name}__"
+        setattr(Tensor, dunder, _dunder(dunder, op))
+        inplace = registry.find("aten::" + base + "_", overload or "default")
+        if inplace is not None:
+            setattr(Tensor, f"__i{name}__", _dunder(f"__i{name}__", inplace))
+    Tensor.__radd__ = Tensor.__add__
+    Tensor.__rmul__ = Tensor.__mul__
+
+
+_ = _ops
+functions = _functions()
+_attach_operators()

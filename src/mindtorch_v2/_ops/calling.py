@@ -1,0 +1,133 @@
+"""Calls that take the long way: `out=`, arguments that are not tensors, and the errors about them."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from .. import _promotion
+from .._dispatch import keys
+from .._dispatch.entry import NUMBERS, keys_of, public_name
+from .._dispatch.op import Op
+from .._dispatch.tls import state
+from .._tensor import Tensor
+
+__all__ = ["call_op", "call_with_out", "retry_call", "write_out"]
+
+
+def argument_keys(op: Op, arguments: tuple[Any, ...]) -> int:
+    """The key set of these arguments; raises TypeError about the first that has no place in the schema."""
+    found = 0
+    seen = False
+    for position, (a, value) in enumerate(zip(op.schema.arguments, arguments, strict=True)):
+        if a.is_tensor:
+            seen = True
+            if isinstance(value, Tensor):
+                found |= value._keys
+            elif a.name in op.numbers and value.__class__ in NUMBERS:
+                found |= keys.NUMBER
+            elif not (value is None and a.type == "Tensor?"):
+                raise _type_error(op, a, position, value)
+        elif a.is_tensor_list:
+            seen = True
+            if not isinstance(value, list | tuple):
+                raise _type_error(op, a, position, value, "tuple of Tensors")
+            for i, t in enumerate(value):
+                if t is not None and not isinstance(t, Tensor):
+                    raise TypeError(
+                        f"{op.name}(): argument '{public_name(a)}' (position {position + 1}) must be tuple of Tensors, "
+                        f"but found element of type {type(t).__name__} at pos {i}"
+                    )
+            found |= keys_of(value)
+    if not seen:
+        from .declare import _device_key
+
+        if "device" in op.schema.argument_names:
+            return _device_key(arguments[op.schema.argument_names.index("device")])
+        return keys.CPU
+    return found
+
+
+def _type_error(op: Op, a: Any, position: int, value: Any, expected: str = "Tensor") -> TypeError:
+    return TypeError(
+        f"{op.name}(): argument '{public_name(a)}' (position {position + 1}) must be {expected}, not {type(value).__name__}"
+    )
+
+
+def call_op(op: Op, arguments: tuple[Any, ...]) -> Any:
+    """Call an operator with all of its arguments, after checking which of them are tensors."""
+    return op.table[argument_keys(op, arguments)](*arguments)
+
+
+def retry_call(op: Op, arguments: tuple[Any, ...]) -> Any:
+    """Second attempt at a call whose arguments were not all tensors: convert what can be, hand over to overrides, or raise."""
+    from ..overrides import foreign_override
+
+    handler = foreign_override(arguments)
+    if handler is not None:
+        return handler(op.entry, arguments)
+    converted = []
+    for a, value in zip(op.schema.arguments, arguments, strict=True):
+        if isinstance(value, np.generic) and a.name in op.numbers:
+            value = value.item()
+        elif a.name in op.numbers and value.__class__ not in NUMBERS and isinstance(value, bool | int | float | complex):
+            value = _plain_number(value)
+        converted.append(value)
+    return call_op(op, tuple(converted))
+
+
+def _plain_number(value: Any) -> Any:
+    for kind in (bool, int, float, complex):
+        if isinstance(value, kind):
+            return kind(value)
+    return value
+
+
+def call_with_out(op: Op, arguments: tuple[Any, ...], out: Any) -> Any:
+    """Compute and write the results to `out`, which is resized when its shape differs."""
+    outs = (out,) if isinstance(out, Tensor) else tuple(out)
+    tensors = [a for a in arguments if isinstance(a, Tensor)] + [t for a in arguments if isinstance(a, list | tuple) for t in a]
+    if state.grad_enabled and any(isinstance(t, Tensor) and t._keys & keys.AUTOGRAD for t in (*tensors, *outs)):
+        raise RuntimeError(
+            f"{op.name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
+            "arguments requires grad."
+        )
+    previous, state.grad_enabled = state.grad_enabled, False
+    try:
+        result = call_op(op, arguments)
+    finally:
+        state.grad_enabled = previous
+    results = (result,) if isinstance(result, Tensor) else tuple(result)
+    if len(results) != len(outs):
+        raise TypeError(f"{op.name}(): argument 'out' must have {len(results)} elements, not {len(outs)}")
+    for target, value in zip(outs, results, strict=True):
+        write_out(target, value)
+    return out if isinstance(out, Tensor) else type(result)(outs) if type(result) is tuple else type(result)(*outs)
+
+
+def write_out(target: Tensor, value: Tensor) -> None:
+    """Copy a result into an `out=` tensor by torch's rules on dtypes and shapes."""
+    if not _promotion.can_cast(value.dtype, target.dtype):
+        raise RuntimeError(
+            f"result type {value.dtype.scalar_name} can't be cast to the desired output type {target.dtype.scalar_name}"
+        )
+    if target.device != value.device:
+        raise RuntimeError(f"Expected out tensor to have device {value.device}, but got {target.device} instead")
+    if target._array.shape != value._array.shape:
+        if target._array.size:
+            warnings.warn(
+                f"An output with one or more elements was resized since it had shape {list(target._array.shape)}, which does "
+                f"not match the required output shape {list(value._array.shape)}. This behavior is deprecated, and in a future "
+                "PyTorch release outputs will not be resized unless they have zero elements.",
+                UserWarning,
+                stacklevel=5,
+            )
+        array = np.empty_like(value._array, dtype=target.dtype.np)
+        target._array = array
+        target._storage.array = array
+        if hasattr(target._storage, "_bytes"):
+            del target._storage._bytes
+    target._array[...] = value._array
+    target._storage.version += 1

@@ -1,0 +1,161 @@
+"""`op(...)`: declares an operator and returns the function that calls it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from .. import _device
+from .._dispatch import registry
+from .._dispatch.entry import make_entry
+from .._dispatch.op import Op
+from .._dispatch.schema import Argument, Return, Schema, parse
+from .calling import call_with_out, retry_call
+
+__all__ = ["exported", "inplace_schema", "op", "public", "register"]
+
+Entry = Callable[..., Any]
+Gradients = Mapping[str | tuple[str, ...], Callable[..., Any]]
+
+
+def op(
+    schema: str,
+    *,
+    cpu: Callable[..., Any] | None = None,
+    composite: Callable[..., Any] | None = None,
+    pointwise: str | None = None,
+    shape: Callable[..., Any] | None = None,
+    grad: Gradients | None = None,
+    node: str | None = None,
+    numbers: tuple[str, ...] | None = None,
+    nondifferentiable: tuple[str, ...] = (),
+    flops: Callable[..., Any] | None = None,
+    npu: str | None = None,
+    inplace: bool = False,
+    variants: str = "function method",
+    tags: tuple[str, ...] = (),
+) -> Entry:
+    """Declare an operator.
+
+    cpu        kernel over NumPy arrays; takes the schema's arguments it names, returns arrays
+    composite  function over tensors, of other operators; needs no kernel, and no formula unless it has one of its own
+    pointwise  "same", "float", "bool" or "real": operands are promoted to one dtype and broadcast (see the CPU adapter)
+    shape      the result's shape from the arguments' (tensor arguments arrive as tensors), for the meta device
+    grad       argument name, or a tuple of them → formula; the formula's parameters say what is saved
+    node       the backward node's name, where it is not the default `NameBackward0`
+    numbers    tensor arguments that take Python numbers too; by default, `other` of pointwise operators
+    nondifferentiable  names of results that never require grad
+    inplace    also declare the in-place variant `name_`
+    variants   where users find it: "function" (torch.name), "method" (Tensor.name)
+    """
+    parsed = parse(schema)
+    if numbers is None:
+        numbers = tuple(a.name for a in parsed.arguments if a.is_tensor and a.name == "other") if pointwise else ()
+    declared = Op(
+        parsed,
+        cpu=cpu,
+        composite=composite,
+        pointwise=pointwise,
+        shape=shape,
+        grad=grad,
+        node=node,
+        numbers=numbers,
+        nondifferentiable=nondifferentiable,
+        flops=flops,
+        npu=npu,
+        tags=(*tags, *variants.split()),
+    )
+    entry = register(declared)
+    if inplace:
+        _declare_inplace(declared, cpu, grad)
+    return entry
+
+
+def register(declared: Op) -> Entry:
+    """Add an operator to the registry and make its entry point."""
+    registry.add(declared)
+    declared.entry = make_entry(declared, retry=retry_call, with_out=call_with_out, device_key=_device_key)
+    return declared.entry
+
+
+def public(variants: str = "function method", *, name: str | None = None) -> Callable[[Entry], Entry]:
+    """Export a hand-written function under torch's name for it, in place of the one that would be generated.
+
+    For names whose Python signature no schema gives: several overloads that must be told apart fast, variadic sizes, ….
+    """
+
+    def export(function: Entry) -> Entry:
+        exported[name or function.__name__] = (function, tuple(variants.split()))
+        return function
+
+    return export
+
+
+exported: dict[str, tuple[Entry, tuple[str, ...]]] = {}
+
+
+def _device_key(device: Any) -> int:
+    if device is None:
+        from .._creation import default_device
+
+        device = default_device()
+    elif device.__class__ is not _device.device:
+        device = _device.device(device)
+    if not device.key:
+        from .._backends.backend import unavailable
+
+        raise unavailable(device)
+    key: int = device.key
+    return key
+
+
+def inplace_schema(schema: Schema) -> Schema:
+    """The schema of `name_` from that of `name`: the first argument is written and returned."""
+    first = dataclasses.replace(schema.arguments[0], alias="a!")
+    arguments: tuple[Argument, ...] = (first, *schema.arguments[1:])
+    text = str(schema).replace(schema.name, schema.name + "_", 1).replace("Tensor self", "Tensor(a!) self", 1)
+    text = text.rsplit("->", 1)[0] + "-> Tensor(a!)"
+    return dataclasses.replace(
+        schema, name=schema.name + "_", arguments=arguments, returns=(Return("Tensor", alias="a!"),), text=text
+    )
+
+
+def _declare_inplace(functional: Op, cpu: Callable[..., Any] | None, grad: Gradients | None) -> None:
+    schema = inplace_schema(functional.schema)
+    kernel = cpu
+    if cpu is not None and functional.pointwise is None and not isinstance(cpu, np.ufunc):
+        kernel = _copying(cpu)
+    register(
+        Op(
+            schema,
+            cpu=kernel,
+            pointwise=None if functional.pointwise == "bool" and not isinstance(cpu, np.ufunc) else functional.pointwise,
+            grad=grad,
+            node=functional.node_name,
+            numbers=functional.numbers,
+            flops=functional.flops,
+            tags=tuple(t for t in functional.tags if t != "function") if schema.name.startswith("__") else functional.tags,
+            inplace_of=functional,
+        )
+    )
+
+
+def _copying(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """An in-place kernel from a functional one: compute, then copy over `self`."""
+    import inspect
+
+    names = tuple(inspect.signature(kernel).parameters)
+    source = f"lambda {', '.join(names)}: copy_into(self, kernel({', '.join(names)}))"
+    if "self" not in names:
+        raise TypeError(f"a kernel with an in-place variant takes `self`, not only {names}")
+    function: Callable[..., Any] = eval(source, {"kernel": kernel, "copy_into": copy_into})
+    return function
+
+
+def copy_into(target: np.ndarray[Any, Any], value: np.ndarray[Any, Any]) -> None:
+    if target.shape != value.shape:
+        raise RuntimeError(f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(value.shape)}")
+    target[...] = value

@@ -1,0 +1,114 @@
+"""Type promotion: torch's lattice, with numbers and zero-dim tensors giving way to tensors with dimensions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from . import _dtype
+from ._dtype import BOOL, COMPLEX, FLOAT, INTEGER, dtype
+
+__all__ = ["can_cast", "promote_types", "result_type", "result_type_of"]
+
+
+def promote_types(a: dtype, b: dtype) -> dtype:
+    """The smallest dtype that both convert to, by torch's table."""
+    if a is b:
+        return a
+    found = _cache.get((a, b))
+    if found is None:
+        found = _cache[a, b] = _promote(a, b)
+    return found
+
+
+_cache: dict[tuple[dtype, dtype], dtype] = {}
+_WIDE_UNSIGNED = (_dtype.uint16, _dtype.uint32, _dtype.uint64)
+
+
+def _promote(a: dtype, b: dtype) -> dtype:
+    if a.category > b.category:
+        a, b = b, a
+    if a.category == b.category:
+        if a.category == FLOAT:
+            if {a, b} == {_dtype.float16, _dtype.bfloat16}:
+                return _dtype.float32
+            return a if a.itemsize >= b.itemsize else b
+        if a.category == COMPLEX:
+            return _dtype.complex128
+        if a in _WIDE_UNSIGNED or b in _WIDE_UNSIGNED:
+            if a.is_signed == b.is_signed:
+                return a if a.itemsize >= b.itemsize else b
+            raise RuntimeError(f"Promotion for uint16, uint32, uint64 types is not supported, attempted to promote {a} and {b}")
+        if a.is_signed == b.is_signed:
+            return a if a.itemsize > b.itemsize else b
+        unsigned, signed = (b, a) if a.is_signed else (a, b)
+        return signed if signed.itemsize > unsigned.itemsize else _dtype.int16
+    if b.category == COMPLEX and a.category == FLOAT:
+        return _dtype.complex128 if _dtype.float64 in (a, b) or b is _dtype.complex128 else _dtype.complex64
+    return b
+
+
+def result_type_of(operands: Any) -> dtype:
+    """The dtype of a computation over tensors and numbers."""
+    with_dims = zero_dim = number = None
+    for x in operands:
+        kind = x.__class__
+        if kind is bool or kind is int or kind is float or kind is complex:
+            d = _dtype.of_scalar(x)
+            number = d if number is None else promote_types(number, d)
+        elif x._array.ndim:
+            with_dims = x.dtype if with_dims is None else promote_types(with_dims, x.dtype)
+        else:
+            zero_dim = x.dtype if zero_dim is None else promote_types(zero_dim, x.dtype)
+    return _combine(_combine(with_dims, zero_dim), number)
+
+
+def _combine(higher: dtype | None, lower: dtype | None) -> dtype:
+    """`higher` wins unless `lower` is of a higher category (float over int, …)."""
+    if higher is None:
+        return lower  # type: ignore[return-value]
+    if lower is None or lower.category <= higher.category:
+        return higher
+    if lower.category == COMPLEX and higher.category == FLOAT:
+        return promote_types(higher, _dtype.complex64)
+    return promote_types(higher, lower)
+
+
+def result_type(tensor1: Any, tensor2: Any) -> dtype:
+    """The dtype of an arithmetic operation between the two, each a tensor or a number."""
+    return result_type_of((tensor1, tensor2))
+
+
+def can_cast(from_: dtype, to: dtype) -> bool:
+    """Whether a result of dtype `from_` may be written to a tensor of dtype `to`."""
+    if from_.category == COMPLEX and to.category != COMPLEX:
+        return False
+    if from_.category == FLOAT and to.category <= INTEGER:
+        return False
+    return not (from_.category != BOOL and to.category == BOOL)
+
+
+def operand_arrays(d: dtype, *operands: Any) -> list[np.ndarray[Any, Any]]:
+    """The operands as arrays of one dtype."""
+    np_dtype = d.np
+    out = []
+    for x in operands:
+        array = x._array if hasattr(x, "_array") else _number_array(x, d)
+        out.append(array if array.dtype == np_dtype else array.astype(np_dtype))
+    return out
+
+
+def _number_array(x: Any, d: dtype) -> np.ndarray[Any, Any]:
+    if d.category == INTEGER and isinstance(x, int):
+        # torch: an integer outside of the range wraps around
+        bits = d.itemsize * 8
+        return np.array(x & ((1 << bits) - 1), np.dtype(f"u{d.itemsize}")).view(d.np)
+    return np.asarray(x, d.np)
+
+
+def promoted(self: Any, other: Any) -> tuple[Any, Any, dtype]:
+    """Arrays of the common dtype of two operands, and that dtype: the slow path of the binary kernels."""
+    d = result_type_of((self, other))
+    x, y = operand_arrays(d, self, other)
+    return x, y, d

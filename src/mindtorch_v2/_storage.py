@@ -1,0 +1,63 @@
+"""The memory behind tensors: one `UntypedStorage` for a base and all of its views, with the version they share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from . import _device
+
+__all__ = ["UntypedStorage"]
+
+
+class UntypedStorage:
+    """Bytes owned by a NumPy array. `version` counts in-place writes, through whichever view."""
+
+    # two slots to fill and no more: each costs an operator 8 ns
+    __slots__ = ("__weakref__", "_bytes", "array", "version")
+    array: np.ndarray[Any, Any]
+    version: int
+    device = _device.cpu
+
+    def bytes(self) -> np.ndarray[Any, Any]:
+        """The memory as a flat byte array, for views with arbitrary strides."""
+        try:
+            return self._bytes  # type: ignore[has-type, no-any-return]
+        except AttributeError:
+            flat = self.array.ravel(order="K")
+            self._bytes = flat.view(np.uint8) if flat.size else np.empty(0, np.uint8)
+            return self._bytes
+
+    def data_ptr(self) -> int:
+        """Address of the first byte."""
+        return int(self.array.__array_interface__["data"][0])
+
+    def nbytes(self) -> int:
+        return int(self.array.nbytes)
+
+    size = nbytes
+
+    def __len__(self) -> int:
+        return self.nbytes()
+
+    def __repr__(self) -> str:
+        return f"<torch.storage.UntypedStorage of {self.nbytes()} bytes on {self.device}>"
+
+
+class MetaStorage(UntypedStorage):
+    """Storage of a tensor without elements: it has a size and no address."""
+
+    __slots__ = ()
+    device = _device.meta
+
+    def data_ptr(self) -> int:
+        return 0
+
+
+def own(array: np.ndarray[Any, Any], cls: type[UntypedStorage] = UntypedStorage) -> UntypedStorage:
+    """A storage for an array that nothing else shares yet."""
+    storage = cls()
+    storage.array = array
+    storage.version = 0
+    return storage

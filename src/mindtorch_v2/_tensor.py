@@ -1,0 +1,368 @@
+"""`Tensor`: a NumPy array with a dtype, a device, a storage it may share, and a place in the autograd graph.
+
+The operator methods (`x.add`, `x.sum`, …) are attached by `_functions`, from the operators' declarations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import _device, _dtype
+from ._dispatch import keys
+from ._dispatch.tls import state
+from ._storage import UntypedStorage, own
+
+if TYPE_CHECKING:
+    from ._autograd.node import Node
+
+__all__ = ["Size", "Tensor", "wrap"]
+
+_new = object.__new__
+_CPU = _device.cpu
+_FROM_NUMPY = _dtype.FROM_NUMPY
+
+
+class Size(tuple[int, ...]):
+    """A shape: a tuple of ints that prints as torch prints it."""
+
+    __slots__ = ()
+
+    def numel(self) -> int:
+        n = 1
+        for s in self:
+            n *= s
+        return n
+
+    def __repr__(self) -> str:
+        return f"torch.Size([{', '.join(map(str, self))}])"
+
+    def __add__(self, other: Any) -> Size:
+        return Size(tuple.__add__(self, other))
+
+    def __mul__(self, n: Any) -> Size:
+        return Size(tuple.__mul__(self, n))
+
+    __rmul__ = __mul__
+
+    def __getitem__(self, i: Any) -> Any:
+        got = tuple.__getitem__(self, i)
+        return Size(got) if isinstance(i, slice) else got
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Size, (tuple(self),))
+
+
+class Extra:
+    """What only some tensors have: a gradient, hooks, a name. Kept apart so that making a tensor stays cheap."""
+
+    __slots__ = ("accumulator", "grad", "hooks", "name", "post_accumulate_hooks", "rebased", "retains_grad")
+
+    def __init__(self) -> None:
+        self.grad: Tensor | None = None
+        self.hooks: dict[int, Callable[..., Any]] | None = None
+        self.post_accumulate_hooks: dict[int, Callable[..., Any]] | None = None
+        self.retains_grad = False
+        self.name: str | None = None
+        self.accumulator: Any = None
+        self.rebased = 0
+
+
+class Tensor:
+    """A multi-dimensional array of one dtype on one device, differentiable when it requires grad."""
+
+    # _array      the elements, with this tensor's shape and strides
+    # _storage    the memory, shared with views
+    # _keys       dispatch keys; the Autograd bit is `requires_grad`
+    # _node       where the gradient goes: a Node, an Output of one, or None for a leaf
+    # _base       the tensor this one is a view of
+    # _extra      Extra, or None
+    __slots__ = ("__dict__", "__weakref__", "_array", "_base", "_extra", "_keys", "_node", "_storage", "device", "dtype")
+    _array: np.ndarray[Any, Any]
+    _storage: UntypedStorage
+    _keys: int
+    _node: Any
+    _base: Tensor | None
+    _extra: Extra | None
+    dtype: _dtype.dtype
+    device: _device.device
+
+    _class_keys = 0  # what instances of a subclass add to their key set
+    __array_priority__ = 1000  # NumPy leaves mixed expressions to us
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls._class_keys = 0
+        if cls.__torch_function__ is not _disabled_torch_function_impl and (
+            getattr(cls.__torch_function__, "__func__", None) is not _disabled_torch_function_impl
+        ):
+            cls._class_keys |= keys.SUBCLASS
+        if "__torch_dispatch__" in dir(cls) and cls.__torch_dispatch__ is not None:
+            cls._class_keys |= keys.PYTHON
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        from ._creation import legacy_tensor
+
+        return legacy_tensor(cls, *args, **kwargs)
+
+    @classmethod
+    def __torch_function__(cls, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        from .overrides import default_torch_function
+
+        return default_torch_function(cls, func, types, args, kwargs or {})
+
+    __torch_dispatch__: Any = None
+
+    # --- shape and memory -------------------------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> Size:
+        """The extent along each dimension."""
+        return Size(self._array.shape)
+
+    def dim(self) -> int:
+        """The number of dimensions."""
+        return self._array.ndim
+
+    ndimension = dim
+
+    @property
+    def ndim(self) -> int:
+        return self._array.ndim
+
+    def numel(self) -> int:
+        """The number of elements."""
+        return self._array.size
+
+    nelement = numel
+
+    def size(self, dim: int | None = None) -> Any:
+        """The shape, or its extent along one dimension."""
+        if dim is None:
+            return Size(self._array.shape)
+        shape = self._array.shape
+        if not -len(shape) <= dim < len(shape):
+            from ._checks import dimension_error
+
+            raise dimension_error(dim, len(shape))
+        return shape[dim]
+
+    def stride(self, dim: int | None = None) -> Any:
+        """The step in elements between neighbours along each dimension, or along one."""
+        itemsize = self.dtype.itemsize
+        # torch: a dimension of a tensor without elements has the stride it would have with extents of at least one
+        if self._array.size == 0:
+            from ._checks import contiguous_strides
+
+            strides = contiguous_strides(self._array.shape)
+        else:
+            strides = tuple([s // itemsize for s in self._array.strides])
+        if dim is None:
+            return strides
+        if not -len(strides) <= dim < len(strides):
+            from ._checks import dimension_error
+
+            raise dimension_error(dim, len(strides))
+        return strides[dim]
+
+    def storage_offset(self) -> int:
+        """The position of the first element in the storage, in elements."""
+        start = self._storage.array.__array_interface__["data"][0]
+        return int(self._array.__array_interface__["data"][0] - start) // self.dtype.itemsize
+
+    def data_ptr(self) -> int:
+        """The address of the first element."""
+        return 0 if self._keys & keys.META or not self._array.size else int(self._array.__array_interface__["data"][0])
+
+    def untyped_storage(self) -> UntypedStorage:
+        """The memory that this tensor shares with its views."""
+        return self._storage
+
+    def element_size(self) -> int:
+        """Bytes of one element."""
+        return self.dtype.itemsize
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self._array.size * self.dtype.itemsize
+
+    @property
+    def _version(self) -> int:
+        return self._storage.version
+
+    # --- autograd ---------------------------------------------------------------------------------------------------
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether operations on this tensor are recorded for `backward`."""
+        return self._keys & keys.AUTOGRAD != 0
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        from ._autograd.leaf import set_requires_grad
+
+        set_requires_grad(self, value)
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether this tensor starts a graph rather than being computed in one."""
+        return self._node is None
+
+    @property
+    def grad_fn(self) -> Node | None:
+        """The node that computes this tensor's gradient, or None for a leaf."""
+        from ._autograd.node import node_of
+
+        return node_of(self)
+
+    @property
+    def output_nr(self) -> int:
+        """Which result of its `grad_fn` this tensor is."""
+        from ._autograd.node import Output
+
+        return self._node.index if type(self._node) is Output else 0
+
+    @property
+    def grad(self) -> Tensor | None:
+        """The gradient gathered by `backward`."""
+        extra = self._extra
+        if extra is None or extra.grad is None:
+            if self._node is not None and (extra is None or not extra.retains_grad):
+                from ._autograd.leaf import warn_grad_of_non_leaf
+
+                warn_grad_of_non_leaf(self)
+            return None
+        return extra.grad
+
+    @grad.setter
+    def grad(self, value: Tensor | None) -> None:
+        if value is not None:
+            from ._autograd.leaf import check_new_grad
+
+            check_new_grad(self, value)
+        elif self._extra is None:
+            return
+        self._require_extra().grad = value
+
+    @grad.deleter
+    def grad(self) -> None:
+        if self._extra is not None:
+            self._extra.grad = None
+
+    def _require_extra(self) -> Extra:
+        if self._extra is None:
+            self._extra = Extra()
+        return self._extra
+
+    def _is_view(self) -> bool:
+        return self._base is not None
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    if TYPE_CHECKING:
+        # attached by `_functions` from the operators' declarations
+
+        def __getattr__(self, name: str) -> Any: ...
+        def __add__(self, other: Any) -> Tensor: ...
+        def __radd__(self, other: Any) -> Tensor: ...
+        def __sub__(self, other: Any) -> Tensor: ...
+        def __rsub__(self, other: Any) -> Tensor: ...
+        def __mul__(self, other: Any) -> Tensor: ...
+        def __rmul__(self, other: Any) -> Tensor: ...
+        def __truediv__(self, other: Any) -> Tensor: ...
+        def __rtruediv__(self, other: Any) -> Tensor: ...
+        def __floordiv__(self, other: Any) -> Tensor: ...
+        def __rfloordiv__(self, other: Any) -> Tensor: ...
+        def __mod__(self, other: Any) -> Tensor: ...
+        def __rmod__(self, other: Any) -> Tensor: ...
+        def __pow__(self, other: Any) -> Tensor: ...
+        def __rpow__(self, other: Any) -> Tensor: ...
+        def __matmul__(self, other: Any) -> Tensor: ...
+        def __rmatmul__(self, other: Any) -> Tensor: ...
+        def __and__(self, other: Any) -> Tensor: ...
+        def __or__(self, other: Any) -> Tensor: ...
+        def __xor__(self, other: Any) -> Tensor: ...
+        def __lshift__(self, other: Any) -> Tensor: ...
+        def __rshift__(self, other: Any) -> Tensor: ...
+        def __lt__(self, other: Any) -> Tensor: ...
+        def __le__(self, other: Any) -> Tensor: ...
+        def __gt__(self, other: Any) -> Tensor: ...
+        def __ge__(self, other: Any) -> Tensor: ...
+        def __eq__(self, other: Any) -> Tensor: ...  # type: ignore[override]
+        def __ne__(self, other: Any) -> Tensor: ...  # type: ignore[override]
+        def __neg__(self) -> Tensor: ...
+        def __pos__(self) -> Tensor: ...
+        def __invert__(self) -> Tensor: ...
+        def __abs__(self) -> Tensor: ...
+        def __getitem__(self, index: Any) -> Tensor: ...
+        def __setitem__(self, index: Any, value: Any) -> None: ...
+        def __len__(self) -> int: ...
+        def __bool__(self) -> bool: ...
+        def __int__(self) -> int: ...
+        def __float__(self) -> float: ...
+        def __complex__(self) -> complex: ...
+        def __index__(self) -> int: ...
+        def __contains__(self, item: Any) -> bool: ...
+
+
+def _disabled_torch_function_impl(cls: Any, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    """Assigned to `__torch_function__`, it makes a subclass behave as a plain tensor in calls."""
+    from .overrides import DisableTorchFunctionSubclass
+
+    with DisableTorchFunctionSubclass():
+        return func(*args, **(kwargs or {}))
+
+
+def wrap(array: Any, dtype: _dtype.dtype | None = None) -> Tensor:
+    """A CPU tensor that owns this array (or NumPy scalar); nothing else may write to it."""
+    if array.__class__ is not np.ndarray:
+        array = np.asarray(array)
+    t: Tensor = _new(Tensor)
+    t._array = array
+    t._storage = own(array)
+    t.dtype = _FROM_NUMPY[array.dtype] if dtype is None else dtype
+    t.device = _CPU
+    t._keys = keys.CPU
+    t._node = None
+    t._base = None
+    t._extra = None
+    return t
+
+
+def wrap_view(array: np.ndarray[Any, Any], base: Tensor, dtype: _dtype.dtype | None = None) -> Tensor:
+    """A tensor over part of another one's memory."""
+    t: Tensor = _new(Tensor)
+    t._array = array
+    t._storage = base._storage
+    t.dtype = base.dtype if dtype is None else dtype
+    t.device = base.device
+    t._keys = base._keys & keys.BACKENDS
+    t._node = None
+    t._base = base if base._base is None else base._base
+    t._extra = None
+    return t
+
+
+def shallow_copy(t: Tensor, cls: type[Tensor] = Tensor) -> Tensor:
+    """The same elements and storage in a new tensor outside of any graph."""
+    new: Tensor = _new(cls)
+    new._array = t._array
+    new._storage = t._storage
+    new.dtype = t.dtype
+    new.device = t.device
+    new._keys = (t._keys & keys.BACKENDS) | cls._class_keys
+    new._node = None
+    new._base = None
+    new._extra = None
+    return new
+
+
+def grad_enabled() -> bool:
+    return state.grad_enabled

@@ -1,0 +1,36 @@
+"""Handles of registered hooks."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import MutableMapping
+from typing import Any
+
+__all__ = ["RemovableHandle"]
+
+_next_id = itertools.count().__next__
+
+
+class RemovableHandle:
+    """Removes a hook again: by `remove()`, or at the end of a `with` block."""
+
+    def __init__(self, hooks_dict: Any, *, extra_dict: Any = None) -> None:
+        # a plain dict cannot be referred to weakly, and its owner outlives the handle's use anyway
+        self._hooks: MutableMapping[int, Any] | None = hooks_dict
+        self.id: int = _next_id()
+        extras = extra_dict if isinstance(extra_dict, list) else [] if extra_dict is None else [extra_dict]
+        self._extras: list[MutableMapping[int, Any]] = extras
+
+    def remove(self) -> None:
+        """Take the hook out; harmless when it is out already."""
+        for hooks in (self._hooks, *self._extras):
+            if hooks is not None:
+                hooks.pop(self.id, None)
+
+    def __enter__(self) -> RemovableHandle:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.remove()
+
+
