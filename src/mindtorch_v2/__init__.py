@@ -36,6 +36,7 @@ from ._dtype import (
 )
 from ._dtype import bool_ as bool  # noqa: A004 - torch's name
 from ._functions import functions as _public_functions
+from ._op_packet import ops
 from ._promotion import can_cast, promote_types, result_type
 from ._random import manual_seed
 from ._tensor import Size, Tensor
@@ -45,6 +46,10 @@ short, int, long = int16, int32, int64  # noqa: A001 - torch's names
 cfloat, cdouble = complex64, complex128
 
 globals().update({name: function for name, function in _public_functions.items() if name not in globals()})
+
+# these build on the functions above
+from . import library, overrides, utils  # noqa: E402
+from .utils import _python_dispatch as _python_dispatch  # noqa: E402
 
 if TYPE_CHECKING:
 

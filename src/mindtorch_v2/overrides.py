@@ -1,14 +1,33 @@
-"""Overriding torch functions for tensor subclasses and tensor-like objects: `__torch_function__`."""
+"""Overriding torch functions: `__torch_function__` of tensor subclasses and tensor-like objects, and `TorchFunctionMode`.
+
+A subclass's tensors carry the Subclass key, and an active mode puts its key into every key set: where neither is used,
+nothing of this runs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from ._dispatch import dispatcher, keys
+from ._dispatch.codegen import Body, indent
+from ._dispatch.entry import public_name
+from ._dispatch.op import Op
 from ._dispatch.tls import state
 from ._tensor import Tensor
 
-__all__ = ["DisableTorchFunctionSubclass", "default_torch_function", "foreign_override", "has_torch_function"]
+__all__ = [
+    "BaseTorchFunctionMode",
+    "DisableTorchFunction",
+    "DisableTorchFunctionSubclass",
+    "TorchFunctionMode",
+    "handle_torch_function",
+    "has_torch_function",
+    "is_tensor_like",
+    "resolve_name",
+    "wrap_torch_function",
+]
 
 
 class DisableTorchFunctionSubclass:
@@ -21,13 +40,190 @@ class DisableTorchFunctionSubclass:
         state.subclass_override_off -= 1
 
 
-def has_torch_function(relevant_args: Any) -> bool:
-    """Whether any of these objects overrides torch functions."""
-    return any(type(a) is not Tensor and hasattr(type(a), "__torch_function__") and not _disabled(type(a)) for a in relevant_args)
+class DisableTorchFunction(DisableTorchFunctionSubclass):
+    """Inside, neither subclasses nor modes override torch functions."""
+
+    def __enter__(self) -> None:
+        super().__enter__()
+        state.function_override_off += 1
+
+    def __exit__(self, *exc: object) -> None:
+        state.function_override_off -= 1
+        super().__exit__(*exc)
 
 
-def _disabled(cls: type) -> bool:
-    return issubclass(cls, Tensor) and not cls._class_keys
+class TorchFunctionMode:
+    """While entered, every torch function called on this thread goes to `__torch_function__` instead.
+
+    Inside the handler the mode is off, so that calling `func(*args, **kwargs)` runs the original.
+    """
+
+    def __init__(self) -> None:
+        pass
+
+    def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} does not implement __torch_function__")
+
+    def __enter__(self) -> Any:
+        state.function_modes.append(self)
+        dispatcher.activate(keys.FUNCTION_MODE)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        state.function_modes.pop()
+        dispatcher.deactivate(keys.FUNCTION_MODE)
+
+
+class BaseTorchFunctionMode(TorchFunctionMode):
+    """A mode that changes nothing."""
+
+    def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return func(*args, **(kwargs or {}))
+
+
+# --- the layers -----------------------------------------------------------------------------------------------------
+
+
+def split_arguments(op: Op, arguments: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Arguments as a user would write them: without the defaults at the end, keyword-only ones by name."""
+    positional: list[Any] = []
+    keywords: dict[str, Any] = {}
+    by_keyword = False
+    for a, value in zip(op.schema.arguments, arguments, strict=True):
+        is_default = a.has_default and (value is a.default or (type(value) is type(a.default) and value == a.default))
+        if is_default:
+            by_keyword = True
+        elif a.keyword_only or by_keyword:
+            keywords[public_name(a)] = value
+        else:
+            positional.append(value)
+    return tuple(positional), keywords
+
+
+def public_function(op: Op) -> Callable[..., Any]:
+    """The function a user calls to reach this operator: what handlers get as `func`."""
+    from ._functions import functions
+
+    found = functions.get(op.name) or getattr(Tensor, op.name, None) or op.entry
+    assert found is not None
+    return found
+
+
+def _types(arguments: Iterable[Any]) -> tuple[type, ...]:
+    found: list[type] = []
+    for a in arguments:
+        for t in a if isinstance(a, list | tuple) else (a,):
+            if isinstance(t, Tensor) and type(t)._class_keys and type(t) not in found:
+                found.append(type(t))
+    return tuple(found)
+
+
+def _call_function_mode(op: Op, arguments: tuple[Any, ...]) -> Any:
+    mode = state.function_modes.pop()
+    try:
+        args, kwargs = split_arguments(op, arguments)
+        result = mode.__torch_function__(public_function(op), _types(arguments), args, kwargs)
+    finally:
+        state.function_modes.append(mode)
+    if result is NotImplemented:
+        raise TypeError(f"{type(mode).__name__}.__torch_function__ returned NotImplemented for {op.name}")
+    return result
+
+
+def _call_subclass(op: Op, arguments: tuple[Any, ...]) -> Any:
+    args, kwargs = split_arguments(op, arguments)
+    return handle_torch_function(public_function(op), _instances(arguments), *args, **kwargs)
+
+
+def _instances(arguments: Iterable[Any]) -> list[Any]:
+    return [t for a in arguments for t in (a if isinstance(a, list | tuple) else (a,)) if isinstance(t, Tensor)]
+
+
+def _function_mode_layer(op: Op, full: int, body: Body) -> Body:
+    packed = "(" + "".join(f"{n}, " for n in op.schema.argument_names) + ")"
+    lines = [
+        "if tls.function_modes and not tls.function_override_off:",
+        f"    result = call_function_mode(op, {packed})",
+        "else:",
+        *indent(body.lines),
+    ]
+    return Body(lines, {**body.names, "tls": state, "op": op, "call_function_mode": _call_function_mode})
+
+
+def _subclass_layer(op: Op, full: int, body: Body) -> Body:
+    packed = "(" + "".join(f"{n}, " for n in op.schema.argument_names) + ")"
+    lines = ["if tls.subclass_override_off:", *indent(body.lines), "else:", f"    result = call_subclass(op, {packed})"]
+    return Body(lines, {**body.names, "tls": state, "op": op, "call_subclass": _call_subclass})
+
+
+dispatcher.register_layer(keys.FUNCTION_MODE, _function_mode_layer)
+dispatcher.register_layer(keys.SUBCLASS, _subclass_layer)
+
+
+# --- the protocol ---------------------------------------------------------------------------------------------------
+
+
+def has_torch_function(relevant_args: Iterable[Any]) -> bool:
+    """Whether any of these objects overrides torch functions, or a mode does."""
+    if state.function_modes and not state.function_override_off:
+        return True
+    return any(_overrides(type(a)) for a in relevant_args)
+
+
+def _overrides(cls: type) -> bool:
+    if issubclass(cls, Tensor):
+        return bool(cls._class_keys & keys.SUBCLASS) and not state.subclass_override_off
+    return hasattr(cls, "__torch_function__")
+
+
+def handle_torch_function(public_api: Callable[..., Any], relevant_args: Iterable[Any], *args: Any, **kwargs: Any) -> Any:
+    """Ask the arguments that override torch functions, subclasses before their bases, for the result of a call."""
+    candidates: list[Any] = []
+    for a in relevant_args:
+        if not _overrides(type(a)) or any(type(a) is type(c) for c in candidates):
+            continue
+        at = next((i for i, c in enumerate(candidates) if issubclass(type(a), type(c))), len(candidates))
+        candidates.insert(at, a)
+    types = tuple(type(a) for a in candidates)
+    for a in candidates:
+        result = type(a).__torch_function__(public_api, types, args, kwargs)
+        if result is not NotImplemented:
+            return result
+    name = getattr(public_api, "__name__", str(public_api))
+    raise TypeError(f"no implementation found for 'torch.{name}' on types that implement __torch_function__: {list(types)}")
+
+
+def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Let a Python function be overridden; `dispatcher(*args, **kwargs)` returns the arguments to ask."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            relevant = list(dispatcher(*args, **kwargs))
+            if has_torch_function(relevant):
+                return handle_torch_function(wrapped, relevant, *args, **kwargs)
+            return function(*args, **kwargs)
+
+        return wrapped
+
+    return decorate
+
+
+def is_tensor_like(inp: Any) -> bool:
+    """Whether this is a tensor or an object that overrides torch functions."""
+    return type(inp) is Tensor or hasattr(inp, "__torch_function__")
+
+
+def resolve_name(f: Callable[..., Any]) -> str | None:
+    """The public path of a function that a handler was given: `torch.add`, `torch.Tensor.add_`."""
+    from ._functions import functions
+
+    name = getattr(f, "__name__", "")
+    if functions.get(name) is f:
+        return f"torch.{name}"
+    if getattr(Tensor, name, None) is f:
+        return f"torch.Tensor.{name}"
+    return None
 
 
 def default_torch_function(cls: type, func: Callable[..., Any], types: Any, args: Any, kwargs: dict[str, Any]) -> Any:
@@ -41,15 +237,22 @@ def default_torch_function(cls: type, func: Callable[..., Any], types: Any, args
 
 def _as_subclass(result: Any, cls: Any) -> Any:
     if isinstance(result, Tensor) and not isinstance(result, cls):
-        return result.as_subclass(cls)  # type: ignore[attr-defined]
+        return result.as_subclass(cls)
     if type(result) in (list, tuple):
         return type(result)(_as_subclass(r, cls) for r in result)
     return result
 
 
-def foreign_override(arguments: Any) -> Callable[..., Any] | None:
+def _call_foreign(owner: Any, op: Op, arguments: tuple[Any, ...]) -> Any:
+    args, kwargs = split_arguments(op, arguments)
+    return handle_torch_function(public_function(op), [owner], *args, **kwargs)
+
+
+def foreign_override(arguments: Iterable[Any]) -> Callable[..., Any] | None:
     """The handler of the first argument that is no tensor but overrides torch functions."""
     for a in arguments:
-        if not isinstance(a, Tensor) and hasattr(type(a), "__torch_function__"):
-            return lambda func, args, _a=a: type(_a).__torch_function__(func, (type(_a),), args, {})
+        for x in a if isinstance(a, list | tuple) else (a,):
+            if not isinstance(x, Tensor) and hasattr(type(x), "__torch_function__"):
+                return functools.partial(_call_foreign, x)
     return None
+

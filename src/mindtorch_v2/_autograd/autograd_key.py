@@ -24,10 +24,12 @@ A = keys.AUTOGRAD
 
 def autograd_layer(op: Op, full: int, body: Body) -> Body:
     """Record a node when grad mode is on; the body below runs either way."""
-    if op.composite is not None and not op.formulas:
+    if op.composite is not None and not op.formulas and keys.AUTOGRAD not in op.kernels:
         return body
     if keys.AUTOGRAD in op.kernels:
-        return dispatcher.call_body(op, op.kernels[keys.AUTOGRAD], "autograd_kernel")
+        call = dispatcher.call_body(op, op.kernels[keys.AUTOGRAD], "autograd_kernel")
+        lines = ["if tls.grad_enabled:", *indent(call.lines), "else:", *indent(body.lines)]
+        return Body(lines, {**body.names, **call.names, "tls": state})
     if not op.formulas:
         return _without_formula(op, body)
     plan = _Plan(op, slow=bool(full & keys.SAVED_HOOKS))

@@ -67,7 +67,7 @@ def retry_call(op: Op, arguments: tuple[Any, ...]) -> Any:
 
     handler = foreign_override(arguments)
     if handler is not None:
-        return handler(op.entry, arguments)
+        return handler(op, arguments)
     converted = []
     for a, value in zip(op.schema.arguments, arguments, strict=True):
         if isinstance(value, np.generic) and a.name in op.numbers:

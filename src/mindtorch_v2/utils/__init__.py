@@ -1,1 +1,3 @@
 """Helpers around tensors and modules."""
+
+from . import hooks

@@ -1,0 +1,140 @@
+"""`torch.ops`: every operator by namespace, name and overload, as in `torch.ops.aten.add.Tensor`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._dispatch import registry
+from ._dispatch.op import Op
+from ._dispatch.resolver import make_resolver
+from ._tensor import Tensor
+
+__all__ = ["OpOverload", "OpOverloadPacket", "overload_of"]
+
+
+class OpOverload:
+    """One overload of an operator; calling it dispatches as the public function does."""
+
+    def __init__(self, packet: OpOverloadPacket, op: Op) -> None:
+        self.op = op
+        self.overloadpacket = packet
+        self.namespace = op.schema.namespace
+        self._schema = op.schema
+        self._overloadname = op.overload_name
+        self.__name__ = f"{op.name}.{op.overload_name}"
+        self.__doc__ = str(op.schema)
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        if "self" in kwargs:
+            kwargs["input"] = kwargs.pop("self")
+        assert self.op.entry is not None
+        return self.op.entry(*args, **kwargs)
+
+    def name(self) -> str:
+        overload = "" if self._overloadname == "default" else "." + self._overloadname
+        return self.op.qualified_name + overload
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        return self.op.tags
+
+    @property
+    def is_view(self) -> bool:
+        return self.op.schema.is_view
+
+    def __str__(self) -> str:
+        return f"{self.namespace}.{self.op.name}.{self._overloadname}"
+
+    def __repr__(self) -> str:
+        return f"<OpOverload(op='{self.namespace}.{self.op.name}', overload='{self._overloadname}')>"
+
+    def __hash__(self) -> int:
+        return hash(self.op)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OpOverload) and other.op is self.op
+
+
+class OpOverloadPacket:
+    """All overloads of one operator name; calling it picks one by the arguments' types."""
+
+    def __init__(self, qualified_name: str) -> None:
+        self._qualified_op_name = qualified_name
+        self.__name__ = qualified_name.split("::")[1]
+
+    def overloads(self) -> list[str]:
+        return list(registry.overloads(self._qualified_op_name))
+
+    def __getattr__(self, name: str) -> OpOverload:
+        op = registry.find(self._qualified_op_name, name)
+        if op is None:
+            raise AttributeError(f"The underlying op of '{self._qualified_op_name.replace('::', '.')}' has no overload name '{name}'")
+        overload = OpOverload(self, op)
+        self.__dict__[name] = overload
+        return overload
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        if "self" in kwargs:
+            kwargs["input"] = kwargs.pop("self")
+        ops = list(registry.overloads(self._qualified_op_name).values())
+        if len(ops) == 1:
+            assert ops[0].entry is not None
+            return ops[0].entry(*args, **kwargs)
+        return make_resolver(self.__name__, ops, Tensor)(*args, **kwargs)
+
+    def __str__(self) -> str:
+        return self._qualified_op_name.replace("::", ".")
+
+    def __repr__(self) -> str:
+        return f"<OpOverloadPacket(op='{self}')>"
+
+
+class OpNamespace:
+    """The operators of one library: `torch.ops.aten`."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> OpOverloadPacket:
+        qualified = f"{self._name}::{name}"
+        if not registry.overloads(qualified):
+            raise AttributeError(f"'_OpNamespace' '{self._name}' object has no attribute '{name}'")
+        packet = OpOverloadPacket(qualified)
+        self.__dict__[name] = packet
+        return packet
+
+    def __dir__(self) -> list[str]:
+        return sorted({op.name for op in registry.all_ops() if op.schema.namespace == self._name})
+
+    def __repr__(self) -> str:
+        return f"<torch.ops.{self._name}>"
+
+
+class OpNamespaces:
+    """`torch.ops`."""
+
+    def __getattr__(self, name: str) -> OpNamespace:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        space = OpNamespace(name)
+        self.__dict__[name] = space
+        return space
+
+    def __dir__(self) -> list[str]:
+        return sorted({op.schema.namespace for op in registry.all_ops()})
+
+
+ops = OpNamespaces()
+
+
+def overload_of(op: Op) -> OpOverload:
+    """The public object of a registered operator."""
+    found: OpOverload = getattr(getattr(getattr(ops, op.schema.namespace), op.name), op.overload_name)
+    return found
+
+
+def forget(op: Op) -> None:
+    """Drop the cached objects of an operator that is being removed."""
+    space = ops.__dict__.get(op.schema.namespace)
+    if space is not None:
+        space.__dict__.pop(op.name, None)

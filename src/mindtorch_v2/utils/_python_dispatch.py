@@ -1,0 +1,100 @@
+"""`TorchDispatchMode`: sees every operator below autograd, with ATen's overloads, as its kernels are about to run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._dispatch import dispatcher, keys
+from .._dispatch.codegen import Body, indent
+from .._dispatch.op import Op
+from .._dispatch.tls import state
+from .._tensor import Tensor
+from ..overrides import split_arguments
+
+__all__ = ["TorchDispatchMode", "return_and_correct_aliasing"]
+
+
+class TorchDispatchMode:
+    """While entered, operators that reach a backend on this thread go to `__torch_dispatch__` instead.
+
+    Inside the handler the mode is off, so that calling `func(*args, **kwargs)` runs the operator.
+    """
+
+    def __init__(self, _dispatch_key: Any = None) -> None:
+        if _dispatch_key is not None:
+            raise NotImplementedError("infra modes with a dispatch key of their own are not supported")
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} does not implement __torch_dispatch__")
+
+    def __enter__(self) -> Any:
+        state.dispatch_modes.append(self)
+        dispatcher.activate(keys.DISPATCH_MODE)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        state.dispatch_modes.pop()
+        dispatcher.deactivate(keys.DISPATCH_MODE)
+
+
+def _call(handler: Any, op: Op, arguments: tuple[Any, ...]) -> Any:
+    """Call a `__torch_dispatch__` handler; what it runs is below autograd, so nothing is recorded."""
+    from .._op_packet import overload_of
+
+    args, kwargs = split_arguments(op, arguments)
+    types = tuple({type(t) for a in arguments for t in (a if isinstance(a, list | tuple) else (a,)) if isinstance(t, Tensor)})
+    previous, state.grad_enabled = state.grad_enabled, False
+    try:
+        result = handler(overload_of(op), types, args, kwargs)
+    finally:
+        state.grad_enabled = previous
+    if result is NotImplemented:
+        raise TypeError(f"no __torch_dispatch__ handler implements {op.qualified_name}")
+    return result
+
+
+def _call_mode(op: Op, arguments: tuple[Any, ...]) -> Any:
+    mode = state.dispatch_modes.pop()
+    try:
+        return _call(mode.__torch_dispatch__, op, arguments)
+    finally:
+        state.dispatch_modes.append(mode)
+
+
+def _call_subclass(op: Op, arguments: tuple[Any, ...]) -> Any:
+    for a in arguments:
+        for t in a if isinstance(a, list | tuple) else (a,):
+            if isinstance(t, Tensor) and type(t)._class_keys & keys.PYTHON:
+                return _call(type(t).__torch_dispatch__, op, arguments)
+    raise AssertionError("a Python key without a subclass that set it")
+
+
+def _packed(op: Op) -> str:
+    return "(" + "".join(f"{n}, " for n in op.schema.argument_names) + ")"
+
+
+def _is_decomposed(op: Op) -> bool:
+    """Composites without a derivative of their own are seen as what they are made of."""
+    return op.composite is not None and not op.formulas
+
+
+def _mode_layer(op: Op, full: int, body: Body) -> Body:
+    if _is_decomposed(op):
+        return body
+    lines = ["if tls.dispatch_modes:", f"    result = call_mode(op, {_packed(op)})", "else:", *indent(body.lines)]
+    return Body(lines, {**body.names, "tls": state, "op": op, "call_mode": _call_mode})
+
+
+def _subclass_layer(op: Op, full: int, body: Body) -> Body:
+    if _is_decomposed(op):
+        return body
+    return Body([f"result = call_dispatch(op, {_packed(op)})"], {"op": op, "call_dispatch": _call_subclass})
+
+
+dispatcher.register_layer(keys.DISPATCH_MODE, _mode_layer)
+dispatcher.register_layer(keys.PYTHON, _subclass_layer)
+
+
+def return_and_correct_aliasing(func: Any, args: Any, kwargs: Any, out: Any) -> Any:
+    """What a `__torch_dispatch__` handler returns: for an in-place operator, its own first argument."""
+    return args[0] if func.op.schema.is_inplace else out
