@@ -181,9 +181,9 @@ class _Plan:
                 return ["if result.dtype.inexact:", *indent(body)]
             return body
         outputs = [i for i, name in enumerate(self.outputs) if name not in self.op.nondifferentiable]
-        lines += ["node.outputs_meta = [(t._array.shape, t.dtype) for t in result]", "node.outputs = len(result)"]
+        lines += ["node.outputs_meta = [None if t is None else (t._array.shape, t.dtype) for t in result]", "node.outputs = len(result)"]
         loop = "enumerate(result)" if len(outputs) == len(self.outputs) else f"[(i, result[i]) for i in {outputs}]"
-        return [*lines, f"for i, t in {loop}:", "    if t.dtype.inexact:", f"        t._keys |= {A}", "        t._node = Output(node, i)"]
+        return [*lines, f"for i, t in {loop}:", "    if t is not None and t.dtype.inexact:", f"        t._keys |= {A}", "        t._node = Output(node, i)"]
 
     def _may_be_integral(self) -> bool:
         return self.op.schema.name in ("to", "_to_copy", "type_as", "copy", "where", "clone")

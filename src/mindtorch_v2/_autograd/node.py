@@ -22,7 +22,7 @@ class Node:
     shape: tuple[int, ...]  # of the forward result, which the incoming gradient must have
     dtype: Any
     outputs: int = 1
-    outputs_meta: list[tuple[tuple[int, ...], Any]] | None = None  # shape and dtype of each result, when there are several
+    outputs_meta: list[Any] | None = None  # shape and dtype of each result (None for one left out), when there are several
     released: bool = False
     saved_names: tuple[str, ...] = ()
     pre_hooks: dict[int, Callable[..., Any]] | None = None

@@ -110,7 +110,8 @@ def _plain(op: Op, kernel: Any) -> list[str]:
     if len(returns) == 1 and returns[0].type == "Tensor[]":
         return [f"result = [wrap(a) for a in {call}]"]
     if all(r.type == "Tensor" for r in returns) and returns:
-        return [f"result = tuple([wrap(a) for a in {call}])"]
+        # a kernel leaves out, as None, the gradients that its `output_mask` does not ask for
+        return [f"result = tuple([None if a is None else wrap(a) for a in {call}])"]
     return [f"result = {call}"]
 
 
