@@ -1,0 +1,265 @@
+"""Matrix products over NumPy arrays: BLAS for float32, float64 and complex; half precision by way of float32."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ... import _dtype
+
+Array = np.ndarray[Any, Any]
+
+_BLAS = frozenset("fdFD")
+_HALF = (_dtype.float16.np, _dtype.bfloat16.np)
+_C_NAMES = {
+    "Bool": "bool", "Byte": "unsigned char", "Char": "signed char", "Short": "short", "Int": "int", "Long": "long int",
+    "Half": "c10::Half", "BFloat16": "c10::BFloat16", "Float": "float", "Double": "double",
+    "ComplexFloat": "c10::complex<float>", "ComplexDouble": "c10::complex<double>",
+}  # fmt: skip
+
+
+def scalar_name(a: Array) -> str:
+    return _dtype.FROM_NUMPY[a.dtype].scalar_name
+
+
+def c_name(a: Array) -> str:
+    """The element type as C++ spells it, which some of torch's messages show."""
+    name = scalar_name(a)
+    return _C_NAMES.get(name, name)
+
+
+def product(a: Array, b: Array, kernel: str = "addmm_impl_cpu_") -> Array:
+    """The product of two matrices or batches of them, of one dtype."""
+    char = a.dtype.char
+    if char in _BLAS:
+        # ndarray.dot takes half of the time of np.matmul for small matrices (0.64 µs, 8×8), and is level for large ones
+        return a.dot(b) if a.ndim == 2 else np.matmul(a, b)
+    if a.dtype in _HALF:
+        return np.matmul(a.astype(np.float32), b.astype(np.float32)).astype(a.dtype)
+    if char == "?":
+        raise NotImplementedError(f"\"{kernel}\" not implemented for 'Bool'")
+    if a.dtype.itemsize <= 2 and a.shape[-1] < 1 << 21:
+        # exact in float64, whose BLAS is many times faster than NumPy's integer loops; the cast wraps as torch does
+        return np.matmul(a.astype(np.float64), b.astype(np.float64)).astype(np.int64).astype(a.dtype)
+    return np.matmul(a, b)
+
+
+def _integer(number: Any, out: Array) -> Any:
+    """A factor as an integer kernel takes it: torch drops the fraction."""
+    return int(number) if out.dtype.kind in "iu" else number
+
+
+def _accumulate(out: Array, self: Array, beta: Any, alpha: Any) -> Array:
+    """alpha * out + beta * self, in place of `out`."""
+    if alpha != 1:
+        np.multiply(out, np.asarray(_integer(alpha, out), out.dtype), out=out)
+    if beta == 1:
+        np.add(out, self, out=out)
+    elif beta != 0:
+        np.add(out, np.asarray(_integer(beta, out), out.dtype) * self, out=out)
+    return out
+
+
+def _affine(self: Array, a: Array, b: Array, beta: Any, alpha: Any, kernel: str) -> Array:
+    if a.dtype in _HALF:
+        out = np.matmul(a.astype(np.float32), b.astype(np.float32))
+        return _accumulate(out, self.astype(np.float32), beta, alpha).astype(a.dtype)
+    return _accumulate(product(a, b, kernel), self, beta, alpha)
+
+
+def mm(self: Array, mat2: Array) -> Array:
+    if self.ndim != 2 or mat2.ndim != 2 or self.dtype != mat2.dtype or self.shape[1] != mat2.shape[0]:
+        raise _mm_error(self, mat2)
+    return product(self, mat2)
+
+
+def _mm_error(self: Array, mat2: Array) -> Exception:
+    for name, x in (("self", self), ("mat2", mat2)):
+        if x.ndim != 2:
+            return RuntimeError(f"{name} must be a matrix")
+    if self.shape[1] != mat2.shape[0]:
+        return _shapes_error(self, mat2)
+    return RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {c_name(self)} != {c_name(mat2)}")
+
+
+def _shapes_error(a: Array, b: Array) -> RuntimeError:
+    (m, k), (n, p) = a.shape, b.shape
+    return RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({m}x{k} and {n}x{p})")
+
+
+def bmm(self: Array, mat2: Array) -> Array:
+    check_batches(self, mat2)
+    if self.dtype != mat2.dtype:
+        raise RuntimeError(f"expected scalar type {scalar_name(self)} but found {scalar_name(mat2)}")
+    return product(self, mat2, "bmm")
+
+
+def check_batches(batch1: Array, batch2: Array) -> None:
+    for name, x in (("batch1", batch1), ("batch2", batch2)):
+        if x.ndim != 3:
+            raise RuntimeError(f"{name} must be a 3D tensor")
+    if batch2.shape[:2] != (batch1.shape[0], batch1.shape[2]):
+        raise RuntimeError(
+            f"Expected size for first two dimensions of batch2 tensor to be: [{batch1.shape[0]}, {batch1.shape[2]}] "
+            f"but got: [{batch2.shape[0]}, {batch2.shape[1]}]."
+        )
+
+
+def expand_error(shape: tuple[int, ...], target: tuple[int, ...], scalar: str) -> RuntimeError | None:
+    """torch's complaint when `shape` does not expand to `target`; None when it does."""
+    if len(shape) > len(target):
+        return RuntimeError(
+            f"expand(torch.{scalar}Tensor{{{list(shape)}}}, size={list(target)}): the number of sizes provided ({len(target)}) "
+            f"must be greater or equal to the number of dimensions in the tensor ({len(shape)})"
+        )
+    offset = len(target) - len(shape)
+    for i in range(len(shape) - 1, -1, -1):
+        if shape[i] not in (1, target[i + offset]):
+            return RuntimeError(
+                f"The expanded size of the tensor ({target[i + offset]}) must match the existing size ({shape[i]}) at "
+                f"non-singleton dimension {i + offset}.  Target sizes: {list(target)}.  Tensor sizes: {list(shape)}"
+            )
+    return None
+
+
+def check_expands(self: Array, target: tuple[int, ...]) -> None:
+    if self.shape != target:
+        error = expand_error(self.shape, target, scalar_name(self))
+        if error is not None:
+            raise error
+
+
+def addmm(self: Array, mat1: Array, mat2: Array, beta: Any, alpha: Any) -> Array:
+    if mat1.ndim != 2 or mat2.ndim != 2 or mat1.shape[1] != mat2.shape[0] or not (self.dtype == mat1.dtype == mat2.dtype):
+        raise _addmm_error(self, mat1, mat2)
+    target = (mat1.shape[0], mat2.shape[1])
+    if self.shape != target and self.shape != target[1:]:
+        check_expands(self, target)
+    return _affine(self, mat1, mat2, beta, alpha, "addmm_impl_cpu_")
+
+
+def _addmm_error(self: Array, mat1: Array, mat2: Array) -> Exception:
+    for name, x in (("mat1", mat1), ("mat2", mat2)):
+        if x.ndim != 2:
+            return RuntimeError(f"{name} must be a matrix, got {x.ndim}-D tensor")
+    if mat1.shape[1] != mat2.shape[0]:
+        return _shapes_error(mat1, mat2)
+    if self.dtype != mat2.dtype:
+        return RuntimeError(f"self and mat2 must have the same dtype, but got {scalar_name(self)} and {scalar_name(mat2)}")
+    return RuntimeError(f"mat1 and mat2 must have the same dtype, but got {scalar_name(mat1)} and {scalar_name(mat2)}")
+
+
+def _write(self: Array, value: Array) -> None:
+    if self.shape != value.shape:
+        raise RuntimeError(
+            f"Bad in-place call: input tensor size {list(self.shape)} and output tensor size {list(value.shape)} should match"
+        )
+    self[...] = value
+
+
+def addmm_(self: Array, mat1: Array, mat2: Array, beta: Any, alpha: Any) -> None:
+    _write(self, addmm(self, mat1, mat2, beta, alpha))
+
+
+def baddbmm(self: Array, batch1: Array, batch2: Array, beta: Any, alpha: Any) -> Array:
+    if batch1.ndim == 3 and batch2.ndim == 3:
+        check_expands(self, (batch1.shape[0], batch1.shape[1], batch2.shape[2]))
+    check_batches(batch1, batch2)
+    if not (self.dtype == batch1.dtype == batch2.dtype):
+        raise RuntimeError(
+            f"Input dtypes must be the same, got: input {c_name(self)}, batch1: {c_name(batch1)}, batch2: {c_name(batch2)}"
+        )
+    return _affine(self, batch1, batch2, beta, alpha, "baddbmm")
+
+
+def baddbmm_(self: Array, batch1: Array, batch2: Array, beta: Any, alpha: Any) -> None:
+    _write(self, baddbmm(self, batch1, batch2, beta, alpha))
+
+
+def addbmm(self: Array, batch1: Array, batch2: Array, beta: Any, alpha: Any) -> Array:
+    if batch1.ndim == 3 and batch2.ndim == 3:
+        check_expands(self, (batch1.shape[1], batch2.shape[2]))
+    check_batches(batch1, batch2)
+    if not (self.dtype == batch1.dtype == batch2.dtype):
+        raise _addmm_error(self, batch1[0], batch2[0])
+    b, n, m = batch1.shape
+    # a sum of products is one product along both the batch and the inner dimension
+    left = batch1.transpose(1, 0, 2).reshape(n, b * m)
+    return _affine(self, left, batch2.reshape(b * m, batch2.shape[2]), beta, alpha, "addmm_impl_cpu_")
+
+
+def addbmm_(self: Array, batch1: Array, batch2: Array, beta: Any, alpha: Any) -> None:
+    _write(self, addbmm(self, batch1, batch2, beta, alpha))
+
+
+def check_mv(self_shape: tuple[int, ...], mat: Array, vec: Array) -> None:
+    if mat.ndim != 2 or vec.ndim != 1 or len(self_shape) > 1:
+        raise RuntimeError(f"vector + matrix @ vector expected, got {len(self_shape)}, {mat.ndim}, {vec.ndim}")
+    rows = self_shape[0] if self_shape else mat.shape[0]
+    if mat.shape[1] != vec.shape[0] or rows not in (1, mat.shape[0]):
+        m, n = mat.shape
+        raise RuntimeError(f"size mismatch, got input ({rows}), mat ({m}x{n}), vec ({vec.shape[0]})")
+
+
+def mv(self: Array, vec: Array) -> Array:
+    check_mv(self.shape[:1] or (1,), self, vec)
+    if self.dtype != vec.dtype:
+        raise _addmv_dtype_error(vec, self, vec)
+    return self.dot(vec) if self.dtype.char in _BLAS else product(self, vec, "addmv_impl_cpu")
+
+
+def _addmv_dtype_error(self: Array, mat: Array, vec: Array) -> RuntimeError:
+    names = f"{scalar_name(self)}, {scalar_name(mat)}, and {scalar_name(vec)}"
+    return RuntimeError(f"addmv input tensors must have the same dtype, but got {names}")
+
+
+def addmv(self: Array, mat: Array, vec: Array, beta: Any, alpha: Any) -> Array:
+    check_mv(self.shape, mat, vec)
+    if not (self.dtype == mat.dtype == vec.dtype):
+        raise _addmv_dtype_error(self, mat, vec)
+    return _affine(self, mat, vec, beta, alpha, "addmv_impl_cpu")
+
+
+def addmv_(self: Array, mat: Array, vec: Array, beta: Any, alpha: Any) -> None:
+    _write(self, addmv(self, mat, vec, beta, alpha))
+
+
+def check_dot(self: Array, other: Array) -> None:
+    if self.ndim != 1 or other.ndim != 1:
+        raise RuntimeError(f"1D tensors expected, but got {self.ndim}D and {other.ndim}D tensors")
+    if self.dtype != other.dtype:
+        raise RuntimeError(
+            f"dot : expected both vectors to have same dtype, but found {scalar_name(self)} and {scalar_name(other)}"
+        )
+    if self.size != other.size:
+        raise RuntimeError(
+            f"inconsistent tensor size, expected tensor [{self.size}] and src [{other.size}] to have the same number of "
+            f"elements, but got {self.size} and {other.size} elements respectively"
+        )
+
+
+def dot(self: Array, tensor: Array) -> Array:
+    check_dot(self, tensor)
+    return self.dot(tensor) if self.dtype.char in _BLAS else product(self, tensor, "dot")
+
+
+def vdot(self: Array, other: Array) -> Any:
+    check_dot(self, other)
+    return np.vdot(self, other)
+
+
+def cross(self: Array, other: Array, dim: int) -> Array:
+    """The vector product along a dimension of extent 3."""
+    shape = np.broadcast_shapes(self.shape, other.shape)
+    a = np.moveaxis(np.broadcast_to(self, shape), dim, 0)
+    b = np.moveaxis(np.broadcast_to(other, shape), dim, 0)
+    out = np.empty(shape, self.dtype)
+    c = np.moveaxis(out, dim, 0)
+    scratch = np.empty(c.shape[1:], self.dtype)
+    for i in range(3):
+        j, k = (i + 1) % 3, (i + 2) % 3
+        np.multiply(a[j], b[k], out=c[i, ...])
+        np.multiply(a[k], b[j], out=scratch)
+        np.subtract(c[i], scratch, out=c[i, ...])
+    return out
