@@ -1,3 +1,3 @@
 """What each operator is: declarations, grouped by subject. Importing this package registers them all."""
 
-from . import matmul, pointwise, shape
+from . import activation, matmul, pointwise, shape

@@ -1,0 +1,610 @@
+"""Activation functions and their derivatives, which are operators of their own as in ATen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._backends.cpu import activation as kernels
+from .._dispatch.tls import state
+from .._dtype import float64
+from .._tensor import Tensor
+from .declare import op
+from .lookup import aten
+
+
+def _zeros_like(grad: Tensor) -> Tensor:
+    return aten.zeros_like(grad)  # type: ignore[no-any-return]
+
+
+# --- rectifiers -----------------------------------------------------------------------------------------------------
+
+
+def _relu(self: Tensor) -> Tensor:
+    if self.dtype.category == 0:
+        raise RuntimeError("Boolean inputs not supported for relu")
+    return self.clamp_min(0)  # type: ignore[no-any-return]
+
+
+def _relu_(self: Tensor) -> Tensor:
+    if self.dtype.category == 0:
+        raise RuntimeError("Boolean inputs not supported for relu")
+    return self.clamp_min_(0)  # type: ignore[no-any-return]
+
+
+relu = op("relu(Tensor self) -> Tensor", composite=_relu, grad={"self": lambda grad, result: threshold_backward(grad, result, 0)})
+relu_ = op(
+    "relu_(Tensor(a!) self) -> Tensor(a!)", composite=_relu_, grad={"self": lambda grad, result: threshold_backward(grad, result, 0)}
+)
+threshold = op(
+    "threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor",
+    pointwise="same",
+    cpu=kernels.threshold,
+    grad={"self": lambda grad, self, threshold: threshold_backward(grad, self, threshold)},
+    variants="function",
+)
+threshold_ = op(
+    "threshold_(Tensor(a!) self, Scalar threshold, Scalar value) -> Tensor(a!)",
+    pointwise="same",
+    cpu=kernels.threshold,
+    grad={"self": lambda grad, self, threshold: threshold_backward(grad, self, threshold)},
+    node="ThresholdBackward1",
+    variants="function",
+)
+threshold_backward = op(
+    "threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor",
+    pointwise="same",
+    cpu=kernels.threshold_backward,
+    grad={
+        "grad_output": lambda grad, self, threshold: threshold_backward(grad, self, threshold),
+        "self": lambda grad: _zeros_like(grad),
+    },
+    variants="",
+)
+leaky_relu = op(
+    "leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor",
+    pointwise="same",
+    cpu=kernels.leaky_relu,
+    grad={"self": lambda grad, self, negative_slope: leaky_relu_backward(grad, self, negative_slope, False)},
+    variants="",
+)
+leaky_relu_ = op(
+    "leaky_relu_(Tensor(a!) self, Scalar negative_slope=0.01) -> Tensor(a!)",
+    pointwise="same",
+    cpu=kernels.leaky_relu,
+    grad={"self": lambda grad, result, negative_slope: leaky_relu_backward(grad, result, negative_slope, True)},
+    node="LeakyReluBackward1",
+    variants="",
+)
+leaky_relu_backward = op(
+    "leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result) -> Tensor",
+    pointwise="same",
+    cpu=kernels.leaky_relu_backward,
+    grad={
+        "grad_output": lambda grad, self, negative_slope, self_is_result: leaky_relu_backward(
+            grad, self, negative_slope, self_is_result
+        ),
+        "self": lambda grad: _zeros_like(grad),
+    },
+    variants="",
+)
+
+
+def _prelu(self: Tensor, weight: Tensor) -> Tensor:
+    if self.dtype is not weight.dtype:
+        raise RuntimeError(
+            f"prelu: Type promoting not supported. Got {self.dtype.scalar_name} and {weight.dtype.scalar_name}"
+        )
+    if weight.numel() != 1:
+        if not self.dim():
+            raise RuntimeError("Not allow zero-dim input tensor.")
+        channels = self.shape[1] if self.dim() >= 2 else 1
+        if channels != weight.numel():
+            raise RuntimeError(
+                "Mismatch of parameter numbers and input channel size. Found parameter numbers = "
+                f"{weight.numel()} and channel size = {channels}."
+            )
+    if weight.dim() > 1:
+        raise RuntimeError(f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.dim()}")
+    if self.dim() == 0:
+        weight = weight if weight.dim() == 0 else weight.squeeze()
+    elif weight.dim() == 0 or self.dim() < 2:
+        weight = weight.reshape([1] * self.dim())
+    else:
+        weight = weight.reshape([1, -1, *[1] * (self.dim() - 2)])
+    return _prelu_kernel(self, weight)  # type: ignore[no-any-return]
+
+
+prelu = op("prelu(Tensor self, Tensor weight) -> Tensor", composite=_prelu)
+_prelu_kernel = op(
+    "_prelu_kernel(Tensor self, Tensor weight) -> Tensor",
+    pointwise="same",
+    cpu=kernels.prelu,
+    grad={("self", "weight"): lambda grad, self, weight: _prelu_kernel_backward(grad, self, weight)},
+    node="PreluKernelBackward0",
+    variants="function",
+)
+
+
+def _prelu_backward_grads(grads: Any, grad_output: Tensor, self: Tensor, weight: Tensor) -> tuple[Any, Any, Any]:
+    for_input, for_weight = grads
+    positive = self.ge(0)
+    zero = aten.zeros([], dtype=self.dtype, device=self.device)
+    to_output = to_self = to_weight = None
+    if for_input is not None:
+        to_output = aten.where(positive, for_input, for_input * weight)
+        to_weight = aten.where(positive, zero, for_input * grad_output)
+    if for_weight is not None:
+        part = aten.where(positive, zero, for_weight * self)
+        to_output = part if to_output is None else to_output + part
+        to_self = aten.where(positive, zero, for_weight * grad_output)
+    return to_output, to_self, to_weight
+
+
+_prelu_kernel_backward = op(
+    "_prelu_kernel_backward(Tensor grad_output, Tensor self, Tensor weight) -> (Tensor, Tensor)",
+    cpu=kernels.prelu_backward,
+    grad={
+        ("grad_output", "self", "weight"): lambda grads, grad_output, self, weight: _prelu_backward_grads(
+            grads, grad_output, self, weight
+        )
+    },
+    node="PreluKernelBackwardBackward0",
+    variants="function",
+)
+
+
+def _rrelu(self: Tensor, lower: Any, upper: Any, training: bool, generator: Any) -> Tensor:
+    if not lower <= upper:
+        raise RuntimeError("Lower bound should be less than or equal to the upper bound")
+    return rrelu_with_noise(self, aten.empty_like(self), lower, upper, training, generator)  # type: ignore[no-any-return]
+
+
+def _rrelu_(self: Tensor, lower: Any, upper: Any, training: bool, generator: Any) -> Tensor:
+    if not lower <= upper:
+        raise RuntimeError("Lower bound should be less than or equal to the upper bound")
+    return rrelu_with_noise_(self, aten.empty_like(self), lower, upper, training, generator)  # type: ignore[no-any-return]
+
+
+def _rrelu_with_noise(self: Tensor, noise: Tensor, lower: Any, upper: Any, training: bool, generator: Any) -> Tensor:
+    """Slopes for negative inputs, drawn while training; `noise` receives the slope of every element."""
+    if not training:
+        return leaky_relu(self, (lower + upper) / 2)  # type: ignore[no-any-return]
+    return self * _draw_slopes(self, noise, lower, upper, generator)
+
+
+def _draw_slopes(self: Tensor, noise: Tensor, lower: Any, upper: Any, generator: Any) -> Tensor:
+    negative = self._array.ravel() <= 0
+    drawn = aten.empty([int(negative.sum())], dtype=float64).uniform_(lower, upper, generator=generator)
+    slopes = negative.astype(noise._array.dtype)
+    slopes[:] = 1
+    slopes[negative] = drawn._array
+    noise._array[...] = slopes.reshape(self._array.shape)
+    noise._storage.version += 1
+    return noise
+
+
+def _rrelu_with_noise_(self: Tensor, noise: Tensor, lower: Any, upper: Any, training: bool, generator: Any) -> Tensor:
+    if not training:
+        return leaky_relu_(self, (lower + upper) / 2)  # type: ignore[no-any-return]
+    return self.mul_(_draw_slopes(self, noise, lower, upper, generator))  # type: ignore[no-any-return]
+
+
+rrelu = op(
+    "rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, Generator? generator=None) -> Tensor",
+    composite=_rrelu,
+    variants="function",
+)
+rrelu_ = op(
+    "rrelu_(Tensor(a!) self, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, "
+    "Generator? generator=None) -> Tensor(a!)",
+    composite=_rrelu_,
+    variants="function",
+)
+rrelu_with_noise = op(
+    "rrelu_with_noise(Tensor self, Tensor(b!) noise, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, "
+    "Generator? generator=None) -> Tensor",
+    composite=_rrelu_with_noise,
+    grad={
+        "self": lambda grad, self, noise, lower, upper, training: rrelu_with_noise_backward(
+            grad, self, noise, lower, upper, training, False
+        )
+    },
+    variants="",
+)
+rrelu_with_noise_ = op(
+    "rrelu_with_noise_(Tensor(a!) self, Tensor(b!) noise, Scalar lower=0.125, Scalar upper=0.3333333333333333, "
+    "bool training=False, Generator? generator=None) -> Tensor(a!)",
+    composite=_rrelu_with_noise_,
+    grad={
+        "self": lambda grad, result, noise, lower, upper, training: rrelu_with_noise_backward(
+            grad, result, noise, lower, upper, training, True
+        )
+    },
+    node="RreluWithNoiseBackward1",
+    variants="",
+)
+
+
+def _rrelu_with_noise_backward(
+    grad_output: Tensor, self: Tensor, noise: Tensor, lower: Any, upper: Any, training: bool, self_is_result: bool
+) -> Tensor:
+    if training and upper - lower > 1e-6:
+        return grad_output.mul(noise)  # type: ignore[no-any-return]
+    return leaky_relu_backward(grad_output, self, (lower + upper) / 2, self_is_result)  # type: ignore[no-any-return]
+
+
+rrelu_with_noise_backward = op(
+    "rrelu_with_noise_backward(Tensor grad_output, Tensor self, Tensor noise, Scalar lower, Scalar upper, bool training, "
+    "bool self_is_result) -> Tensor",
+    composite=_rrelu_with_noise_backward,
+    grad={
+        "grad_output": lambda grad, self, noise, lower, upper, training, self_is_result: rrelu_with_noise_backward(
+            grad, self, noise, lower, upper, training, self_is_result
+        ),
+        "self": lambda grad: _zeros_like(grad),
+    },
+    variants="",
+)
+
+# --- exponential units ----------------------------------------------------------------------------------------------
+
+_SELU_ALPHA = 1.6732632423543772848170429916717
+_SELU_SCALE = 1.0507009873554804934193349852946
+
+elu = op(
+    "elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor",
+    pointwise="same",
+    cpu=kernels.elu,
+    grad={"self": lambda grad, self, alpha, scale, input_scale: elu_backward(grad, alpha, scale, input_scale, False, self)},
+    variants="",
+)
+elu_ = op(
+    "elu_(Tensor(a!) self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor(a!)",
+    pointwise="same",
+    cpu=kernels.elu,
+    grad={"self": lambda grad, result, alpha, scale, input_scale: elu_backward(grad, alpha, scale, input_scale, True, result)},
+    node="EluBackward1",
+    variants="",
+)
+
+
+def _elu_double_backward(
+    grad: Tensor, grad_output: Tensor, alpha: Any, scale: Any, input_scale: Any, is_result: bool, self_or_result: Tensor
+) -> Tensor:
+    if is_result:
+        slope = aten.zeros_like(self_or_result) + input_scale
+    else:
+        slope = (self_or_result * input_scale).exp() * (input_scale * input_scale * alpha * scale)
+    zero = aten.zeros([], dtype=grad.dtype, device=grad.device)
+    return aten.where(self_or_result < 0, grad * grad_output * slope, zero)  # type: ignore[no-any-return]
+
+
+elu_backward = op(
+    "elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, bool is_result, Tensor self_or_result) -> Tensor",
+    pointwise="same",
+    cpu=kernels.elu_backward,
+    grad={
+        "grad_output": lambda grad, alpha, scale, input_scale, is_result, self_or_result: elu_backward(
+            grad, alpha, scale, input_scale, is_result, self_or_result
+        ),
+        "self_or_result": lambda grad, grad_output, alpha, scale, input_scale, is_result, self_or_result: _elu_double_backward(
+            grad, grad_output, alpha, scale, input_scale, is_result, self_or_result
+        ),
+    },
+    variants="",
+)
+selu = op("selu(Tensor self) -> Tensor", composite=lambda self: elu(self, _SELU_ALPHA, _SELU_SCALE), variants="function")
+selu_ = op(
+    "selu_(Tensor(a!) self) -> Tensor(a!)", composite=lambda self: elu_(self, _SELU_ALPHA, _SELU_SCALE), variants="function"
+)
+
+
+def _celu_scale(alpha: Any) -> float:
+    if alpha == 0:
+        raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
+    return 1.0 / alpha  # type: ignore[no-any-return]
+
+
+celu = op(
+    "celu(Tensor self, Scalar alpha=1.) -> Tensor",
+    composite=lambda self, alpha: elu(self, alpha, 1, _celu_scale(alpha)),
+    grad={"self": lambda grad, self, alpha: elu_backward(grad, alpha, 1, 1.0 / alpha, False, self)},
+    variants="function",
+)
+celu_ = op(
+    "celu_(Tensor(a!) self, Scalar alpha=1.) -> Tensor(a!)",
+    composite=lambda self, alpha: elu_(self, alpha, 1, _celu_scale(alpha)),
+    grad={"self": lambda grad, result, alpha: elu_backward(grad, alpha, 1, 1.0 / alpha, True, result)},
+    node="CeluBackward1",
+    variants="function",
+)
+
+
+def _softplus_double_backward(grad: Tensor, self: Tensor, beta: Any, threshold: Any) -> Tensor:
+    scaled = self * beta
+    s = scaled.sigmoid()
+    return grad * s * (1 - s) * beta * (scaled <= threshold).to(grad.dtype)
+
+
+softplus = op(
+    "softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor",
+    pointwise="same",
+    cpu=kernels.softplus,
+    grad={"self": lambda grad, self, beta, threshold: softplus_backward(grad, self, beta, threshold)},
+    variants="",
+)
+softplus_backward = op(
+    "softplus_backward(Tensor grad_output, Tensor self, Scalar beta, Scalar threshold) -> Tensor",
+    pointwise="same",
+    cpu=kernels.softplus_backward,
+    grad={
+        "grad_output": lambda grad, self, beta, threshold: softplus_backward(grad, self, beta, threshold),
+        "self": lambda grad, grad_output, self, beta, threshold: _softplus_double_backward(grad * grad_output, self, beta, threshold),
+    },
+    variants="",
+)
+log_sigmoid = op("log_sigmoid(Tensor self) -> Tensor", composite=lambda self: log_sigmoid_forward(self)[0], variants="")
+log_sigmoid_forward = op(
+    "log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)",
+    cpu=kernels.log_sigmoid_forward,
+    grad={"self": lambda grad, self, buffer: log_sigmoid_backward(grad, self, buffer)},
+    node="LogSigmoidBackward0",
+    nondifferentiable=("buffer",),
+    variants="",
+)
+
+
+def _log_sigmoid_double_backward(grad: Tensor, self: Tensor) -> Tensor:
+    z = self.sigmoid()
+    return grad * (z - 1) * z
+
+
+log_sigmoid_backward = op(
+    "log_sigmoid_backward(Tensor grad_output, Tensor self, Tensor buffer) -> Tensor",
+    cpu=kernels.log_sigmoid_backward,
+    grad={
+        "grad_output": lambda grad, self, buffer: log_sigmoid_backward(grad, self, buffer),
+        "self": lambda grad, grad_output, self: _log_sigmoid_double_backward(grad * grad_output, self),
+    },
+    variants="",
+)
+
+# --- smooth units: gelu, silu, mish, glu ----------------------------------------------------------------------------
+
+
+def _gelu_double_backward(grad: Tensor, grad_output: Tensor, self: Tensor, approximate: str) -> Tensor:
+    if approximate == "none":
+        pdf = (self * self * -0.5).exp() * 0.3989422804014327
+        return grad * grad_output * pdf * (2 - self * self)
+    k, c = 0.7978845608028654, 0.044715
+    x2 = self * self
+    inner = (self + self * x2 * c) * k
+    tanh = inner.tanh()
+    d_inner = (1 + x2 * (3 * c)) * k
+    sech2 = 1 - tanh * tanh
+    first = sech2 * d_inner
+    second = self * (d_inner * d_inner * tanh * sech2 * -2 + sech2 * (self * (6 * c * k)))
+    return grad * grad_output * (first + second * 0.5)
+
+
+gelu = op(
+    "gelu(Tensor self, *, str approximate='none') -> Tensor",
+    pointwise="same",
+    cpu=kernels.gelu,
+    grad={"self": lambda grad, self, approximate: gelu_backward(grad, self, approximate=approximate)},
+    inplace=True,
+    variants="",
+)
+gelu_backward = op(
+    "gelu_backward(Tensor grad_output, Tensor self, *, str approximate='none') -> Tensor",
+    pointwise="same",
+    cpu=kernels.gelu_backward,
+    grad={
+        "grad_output": lambda grad, self, approximate: gelu_backward(grad, self, approximate=approximate),
+        "self": lambda grad, grad_output, self, approximate: _gelu_double_backward(grad, grad_output, self, approximate),
+    },
+    variants="",
+)
+
+
+def _silu_grad(grad: Tensor, self: Tensor) -> Tensor:
+    """The kernel, or a formula that can be differentiated again when a graph is being made."""
+    if not state.grad_enabled:
+        return silu_backward(grad, self)  # type: ignore[no-any-return]
+    s = self.sigmoid()
+    return grad * s * (1 + self * (1 - s))
+
+
+silu = op(
+    "silu(Tensor self) -> Tensor",
+    pointwise="same",
+    cpu=kernels.silu,
+    grad={"self": lambda grad, self: _silu_grad(grad, self)},
+    inplace=True,
+    variants="",
+)
+silu_backward = op(
+    "silu_backward(Tensor grad_output, Tensor self) -> Tensor", pointwise="same", cpu=kernels.silu_backward, variants=""
+)
+
+
+def _mish_grad(grad: Tensor, self: Tensor) -> Tensor:
+    """The kernel, or a formula that can be differentiated again when a graph is being made."""
+    if not state.grad_enabled:
+        return mish_backward(grad, self)  # type: ignore[no-any-return]
+    s = self.sigmoid()
+    t = softplus(self).tanh()
+    return grad * (t + self * s * (1 - t * t))
+
+
+mish = op(
+    "mish(Tensor self) -> Tensor",
+    pointwise="same",
+    cpu=kernels.mish,
+    grad={"self": lambda grad, self: _mish_grad(grad, self)},
+    inplace=True,
+    variants="",
+)
+mish_backward = op(
+    "mish_backward(Tensor grad_output, Tensor self) -> Tensor", pointwise="same", cpu=kernels.mish_backward, variants=""
+)
+
+
+def _glu_halves(self: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    half = self.size(dim) // 2
+    return self.narrow(dim, 0, half), self.narrow(dim, half, half)
+
+
+def _glu_grad_of_grad_output(grad: Tensor, self: Tensor, dim: int) -> Tensor:
+    a, b = _glu_halves(self, dim)
+    to_a, to_b = _glu_halves(grad, dim)
+    s = b.sigmoid()
+    return to_a * s + to_b * a * s * (1 - s)
+
+
+def _glu_grad_of_self(grad: Tensor, grad_output: Tensor, self: Tensor, dim: int) -> Tensor:
+    a, b = _glu_halves(self, dim)
+    to_a, to_b = _glu_halves(grad, dim)
+    s = b.sigmoid()
+    slope = s * (1 - s)
+    return aten.cat(  # type: ignore[no-any-return]
+        [to_b * grad_output * slope, (to_a * slope + to_b * a * slope * (1 - 2 * s)) * grad_output], dim
+    )
+
+
+glu = op(
+    "glu(Tensor self, int dim=-1) -> Tensor",
+    cpu=kernels.glu,
+    grad={"self": lambda grad, self, dim: glu_backward(grad, self, dim)},
+    variants="",
+)
+glu_backward = op(
+    "glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor",
+    cpu=kernels.glu_backward,
+    grad={
+        "grad_output": lambda grad, self, dim: _glu_grad_of_grad_output(grad, self, dim),
+        "self": lambda grad, grad_output, self, dim: _glu_grad_of_self(grad, grad_output, self, dim),
+    },
+    variants="",
+)
+
+# --- piecewise linear units -----------------------------------------------------------------------------------------
+
+
+def _check_hardtanh(self: Tensor, min_val: Any, max_val: Any) -> None:
+    if self.dtype.category == 0:
+        raise RuntimeError("Bool inputs not supported for hardtanh")
+    if self.dtype.category == 1 and not self.dtype.is_signed and (min_val < 0 or max_val < 0):
+        raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
+
+
+def _hardtanh(self: Tensor, min_val: Any, max_val: Any) -> Tensor:
+    _check_hardtanh(self, min_val, max_val)
+    if self.dtype.category == 1:
+        min_val, max_val = int(min_val), int(max_val)
+    return self.clamp(min_val, max_val)  # type: ignore[no-any-return]
+
+
+def _hardtanh_(self: Tensor, min_val: Any, max_val: Any) -> Tensor:
+    _check_hardtanh(self, min_val, max_val)
+    return self.clamp_(min_val, max_val)  # type: ignore[no-any-return]
+
+
+hardtanh = op(
+    "hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor",
+    composite=_hardtanh,
+    grad={"self": lambda grad, self, min_val, max_val: hardtanh_backward(grad, self, min_val, max_val)},
+    variants="",
+)
+hardtanh_ = op(
+    "hardtanh_(Tensor(a!) self, Scalar min_val=-1, Scalar max_val=1) -> Tensor(a!)",
+    composite=_hardtanh_,
+    grad={"self": lambda grad, self, min_val, max_val: hardtanh_backward(grad, self, min_val, max_val)},
+    variants="",
+)
+hardtanh_backward = op(
+    "hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val) -> Tensor",
+    pointwise="same",
+    cpu=kernels.hardtanh_backward,
+    grad={
+        "grad_output": lambda grad, self, min_val, max_val: hardtanh_backward(grad, self, min_val, max_val),
+        "self": lambda grad: _zeros_like(grad),
+    },
+    variants="",
+)
+relu6 = op("relu6(Tensor self) -> Tensor", composite=lambda self: hardtanh(self, 0, 6), variants="")
+relu6_ = op("relu6_(Tensor(a!) self) -> Tensor(a!)", composite=lambda self: hardtanh_(self, 0, 6), variants="")
+softshrink = op(
+    "softshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
+    pointwise="same",
+    cpu=kernels.softshrink,
+    grad={"self": lambda grad, self, lambd: softshrink_backward(grad, self, lambd)},
+    variants="",
+)
+softshrink_backward = op(
+    "softshrink_backward(Tensor grad_output, Tensor self, Scalar lambd) -> Tensor",
+    pointwise="same",
+    cpu=lambda grad_output, self, lambd: kernels.shrink_backward(grad_output, self, lambd),
+    grad={
+        "grad_output": lambda grad, self, lambd: softshrink_backward(grad, self, lambd),
+        "self": lambda grad: _zeros_like(grad),
+    },
+    variants="",
+)
+hardshrink = op(
+    "hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
+    pointwise="same",
+    cpu=kernels.hardshrink,
+    grad={"self": lambda grad, self, lambd: hardshrink_backward(grad, self, lambd)},
+)
+hardshrink_backward = op(
+    "hardshrink_backward(Tensor grad_out, Tensor self, Scalar lambd) -> Tensor",
+    pointwise="same",
+    cpu=lambda grad_out, self, lambd: kernels.shrink_backward(grad_out, self, lambd),
+    grad={
+        "grad_out": lambda grad, self, lambd: hardshrink_backward(grad, self, lambd),
+        "self": lambda grad: _zeros_like(grad),
+    },
+    variants="",
+)
+hardsigmoid = op(
+    "hardsigmoid(Tensor self) -> Tensor",
+    pointwise="same",
+    cpu=kernels.hardsigmoid,
+    grad={"self": lambda grad, self: hardsigmoid_backward(grad, self)},
+    inplace=True,
+    variants="",
+)
+hardsigmoid_backward = op(
+    "hardsigmoid_backward(Tensor grad_output, Tensor self) -> Tensor",
+    pointwise="same",
+    cpu=kernels.hardsigmoid_backward,
+    grad={"grad_output": lambda grad, self: hardsigmoid_backward(grad, self), "self": lambda grad: _zeros_like(grad)},
+    variants="",
+)
+hardswish = op(
+    "hardswish(Tensor self) -> Tensor",
+    pointwise="same",
+    cpu=kernels.hardswish,
+    grad={"self": lambda grad, self: hardswish_backward(grad, self)},
+    inplace=True,
+    variants="",
+)
+
+
+def _hardswish_double_backward(grad: Tensor, grad_output: Tensor, self: Tensor) -> Tensor:
+    inside = (self > -3).logical_and(self < 3)
+    zero = aten.zeros([], dtype=grad.dtype, device=grad.device)
+    return aten.where(inside, grad * grad_output / 3, zero)  # type: ignore[no-any-return]
+
+
+hardswish_backward = op(
+    "hardswish_backward(Tensor grad_output, Tensor self) -> Tensor",
+    pointwise="same",
+    cpu=kernels.hardswish_backward,
+    grad={
+        "grad_output": lambda grad, self: hardswish_backward(grad, self),
+        "self": lambda grad, grad_output, self: _hardswish_double_backward(grad, grad_output, self),
+    },
+    variants="",
+)

@@ -1,0 +1,3 @@
+"""`torch.nn`: modules and functions of neural networks."""
+
+from . import functional
