@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from ..return_types import named_results
 from . import keys, registry
 from .codegen import Body, compile_function
 from .op import Op
@@ -87,6 +88,9 @@ def resolve(op: Op, argument_keys: int) -> Callable[..., Any]:
 
 def _compile(op: Op, full: int) -> Callable[..., Any]:
     body = _backend_body(op, full)
+    named = named_results(op.schema)
+    if named is not None:
+        body = Body([*body.lines, "result = new_tuple(named, result)"], {**body.names, "named": named, "new_tuple": tuple.__new__})
     for key in keys.LAYER_ORDER:
         if full & key and key in _layers:
             body = _layers[key](op, full, body)

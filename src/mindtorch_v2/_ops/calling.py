@@ -104,7 +104,7 @@ def call_with_out(op: Op, arguments: tuple[Any, ...], out: Any) -> Any:
         raise TypeError(f"{op.name}(): argument 'out' must have {len(results)} elements, not {len(outs)}")
     for target, value in zip(outs, results, strict=True):
         write_out(target, value)
-    return out if isinstance(out, Tensor) else type(result)(outs) if type(result) is tuple else type(result)(*outs)
+    return out if isinstance(out, Tensor) else type(result)(outs)
 
 
 def write_out(target: Tensor, value: Tensor) -> None:

@@ -1,0 +1,79 @@
+"""Softmax kernels: four passes in place over one new array."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .reduction import BFLOAT, FLOAT, HALF
+
+Array = np.ndarray[Any, Any]
+_BLOCK = 1 << 16  # elements handled at a time: two arrays of them stay in the second-level cache
+
+
+def _wide(x: Array) -> Array:
+    return x.astype(FLOAT) if x.dtype == HALF or x.dtype == BFLOAT else x
+
+
+def softmax(self: Array, dim: int) -> Array:
+    return _rowwise(self, dim, _softmax_into)
+
+
+def log_softmax(self: Array, dim: int) -> Array:
+    return _rowwise(self, dim, _log_softmax_into)
+
+
+def _rowwise(self: Array, dim: int, kernel: Any) -> Array:
+    d = self.dtype
+    x = _wide(self)
+    if not x.ndim:
+        return np.asarray(kernel(x.reshape(1), np.empty(1, x.dtype), 0)).reshape(()).astype(d, copy=False)
+    out = np.empty(x.shape, x.dtype)
+    if not x.size:
+        return out.astype(d, copy=False)
+    with np.errstate(all="ignore"):
+        if x.size <= _BLOCK or dim == 0 or x.ndim == 1:
+            kernel(x, out, dim)
+        else:
+            step = max(1, _BLOCK // (x.size // x.shape[0]))
+            for i in range(0, x.shape[0], step):
+                kernel(x[i : i + step], out[i : i + step], dim)
+    return out.astype(d, copy=False)
+
+
+def _softmax_into(x: Array, out: Array, dim: int) -> Array:
+    np.subtract(x, np.maximum.reduce(x, dim, keepdims=True), out=out)
+    np.exp(out, out=out)
+    np.true_divide(out, np.add.reduce(out, dim, keepdims=True), out=out)
+    return out
+
+
+def _log_softmax_into(x: Array, out: Array, dim: int) -> Array:
+    # The shifted values are kept apart from the normaliser: x - (max + log sum) would lose the low bits of x - max.
+    shifted = np.subtract(x, np.maximum.reduce(x, dim, keepdims=True))
+    np.exp(shifted, out=out)
+    normaliser = np.log(np.add.reduce(out, dim, keepdims=True))
+    np.subtract(shifted, normaliser, out=out)
+    return out
+
+
+def softmax_backward(grad_output: Array, output: Array, dim: int, input_dtype: Any) -> Array:
+    grad, y = _wide(grad_output), _wide(output)
+    if not y.ndim:
+        return np.zeros((), input_dtype.np)
+    out = np.multiply(grad, y)
+    total = np.add.reduce(out, dim, keepdims=True)
+    np.subtract(grad, total, out=out)
+    np.multiply(out, y, out=out)
+    return out.astype(input_dtype.np, copy=False)
+
+
+def log_softmax_backward(grad_output: Array, output: Array, dim: int, input_dtype: Any) -> Array:
+    grad, y = _wide(grad_output), _wide(output)
+    if not y.ndim:
+        return np.zeros((), input_dtype.np)
+    out = np.exp(y)
+    np.multiply(out, np.add.reduce(grad, dim, keepdims=True), out=out)
+    np.subtract(grad, out, out=out)
+    return out.astype(input_dtype.np, copy=False)

@@ -1,0 +1,504 @@
+"""Sums, means, products, truth values and extrema over dimensions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import _checks, _dtype
+from .._backends.cpu import reduction as kernels
+from .._dispatch.entry import ALIASES, MISSING
+from .._tensor import Tensor
+from .calling import retry_call
+from .declare import op, public
+
+Array = np.ndarray[Any, Any]
+axes = kernels.axes
+reduced_shape = kernels.reduced_shape
+
+
+# --- what many reductions share -------------------------------------------------------------------------------------
+
+
+def restore_dims(t: Tensor, dim: Any, keepdim: bool, ndim: int) -> Tensor:
+    """A reduced tensor with its reduced dimensions back, of extent one."""
+    if keepdim or not ndim:
+        return t
+    for i in sorted(axes(dim, ndim)):
+        t = t.unsqueeze(i)
+    return t
+
+
+def check_nonempty(name: str, self: Any, dim: Any) -> None:
+    """Refuse to pick an element of a dimension without elements."""
+    if self.size:
+        return
+    if dim is None or (dim.__class__ is not int and not len(dim)):
+        raise IndexError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.")
+    for d in axes(dim, self.ndim):
+        if not self.shape[d]:
+            raise IndexError(f"{name}(): Expected reduction dim {d} to have non-zero size.")
+
+
+def count(shape: Sequence[int], dim: Any) -> int:
+    """How many elements one result is made of."""
+    return math.prod(shape[i] for i in axes(dim, len(shape)))
+
+
+# --- sum and mean ---------------------------------------------------------------------------------------------------
+
+_sum_all = op(
+    "sum(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+    cpu=kernels.sum_all,
+    grad={"self": lambda grad, self_shape: grad.expand(self_shape)},
+)
+_sum_dims = op(
+    "sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    cpu=kernels.sum_dims,
+    node="SumBackward1",
+    grad={"self": lambda grad, self_shape, dim, keepdim: _expand_back(grad, self_shape, dim, keepdim)},
+)
+
+
+def _expand_back(grad: Tensor, shape: tuple[int, ...], dim: Any, keepdim: bool) -> Tensor:
+    if not keepdim and len(shape) > 0:
+        grad = restore_dims(grad, dim, keepdim, len(shape)) if dim is not None and dim != () and dim != [] else grad
+    return grad.expand(shape)
+
+
+def _mean(self: Tensor, dim: Any, keepdim: bool, dtype: _dtype.dtype | None) -> Tensor:
+    d = self.dtype if dtype is None else dtype
+    if not d.inexact:
+        what, where = ("Input", self.dtype) if dtype is None else ("Optional", dtype)
+        raise RuntimeError(
+            f"mean(): could not infer output dtype. {what} dtype must be either a floating point or complex dtype. Got: {where.scalar_name}"
+        )
+    total: Tensor = _sum_dims(self, dim, keepdim, dtype=dtype)
+    return total.div_(count(self._array.shape, dim))
+
+
+_mean_all = op(
+    "mean(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+    composite=lambda self, dtype: _mean(self, None, False, dtype),
+    grad={"self": lambda grad, self_shape: grad.expand(self_shape) / math.prod(self_shape)},
+)
+_mean_dims = op(
+    "mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    composite=_mean,
+    node="MeanBackward1",
+    grad={
+        "self": lambda grad, self_shape, dim, keepdim: _expand_back(grad, self_shape, dim, keepdim) / count(self_shape, dim),
+    },
+)
+
+
+def _front(name: str, whole: Any, by_dim: Any) -> Any:
+    """`torch.sum` and its like: without `dim` the whole tensor, told apart without a search through overloads."""
+    table = whole.op.table
+
+    def front(input: Any, dim: Any = MISSING, keepdim: bool = False, *, dtype: Any = None, out: Any = None, **aliases: Any) -> Any:  # noqa: A002
+        if dim is MISSING and out is None and not aliases:
+            try:
+                function = table[input._keys]
+            except AttributeError:
+                return retry_call(whole.op, (input, dtype))
+            return function(input, dtype)
+        if aliases:
+            dim, keepdim = _unalias(name, aliases, dim, keepdim)
+        if dim is MISSING:
+            return whole(input, dtype=dtype, out=out)
+        return by_dim(input, dim, keepdim, dtype=dtype, out=out)
+
+    front.__name__ = front.__qualname__ = name
+    front.__module__ = "torch"
+    return public(name=name)(front)
+
+
+def _unalias(name: str, aliases: dict[str, Any], dim: Any, keepdim: Any) -> tuple[Any, Any]:
+    for key, value in aliases.items():
+        target = ALIASES.get(key)
+        if target == "dim":
+            dim = value
+        elif target == "keepdim":
+            keepdim = value
+        else:
+            raise TypeError(f"{name}() got an unexpected keyword argument '{key}'")
+    return dim, keepdim
+
+
+sum_ = _front("sum", _sum_all, _sum_dims)
+mean = _front("mean", _mean_all, _mean_dims)
+
+
+def _sum_to_size(self: Tensor, size: Sequence[int]) -> Tensor:
+    shape = self._array.shape
+    target = tuple(size)
+    lead = len(shape) - len(target)
+    if lead < 0 or any(b not in (1, a) for a, b in zip(shape[lead:], target, strict=True)):
+        raise RuntimeError(f"size {{{list(target)}}} is not expandable to size {{{list(shape)}}}.")
+    gone = [*range(lead), *(i for i in range(lead, len(shape)) if target[i - lead] == 1 and shape[i] != 1)]
+    if gone:
+        self = _sum_dims(self, gone, True)
+    return self.view(target) if lead > 0 else self
+
+
+sum_to_size = op("sum_to_size(Tensor self, SymInt[] size) -> Tensor", composite=_sum_to_size, variants="method")
+
+nansum = op(
+    "nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    cpu=lambda self, dim, keepdim, dtype: _nansum(self, dim, keepdim, dtype),
+    grad={
+        "self": lambda grad, self, dim, keepdim: _expand_back(grad.to(self.dtype), self._array.shape, dim, keepdim)
+        * self.isnan().logical_not(),
+    },
+)
+
+
+def _nansum(self: Array, dim: Any, keepdim: bool, dtype: _dtype.dtype | None) -> Array:
+    if self.dtype.kind == "c":
+        raise RuntimeError("nansum does not support complex inputs")
+    if self.dtype.kind in "fV" or self.dtype == kernels.BFLOAT:
+        self = np.where(np.isnan(self), self.dtype.type(0), self)
+    return kernels.sum_dims(self, dim, keepdim, dtype)
+
+
+def _nanmean(self: Tensor, dim: Any, keepdim: bool, dtype: Any) -> Tensor:
+    if not self.dtype.inexact:
+        raise RuntimeError(f"nanmean(): expected input to have floating point or complex dtype but got {self.dtype.scalar_name}")
+    n: Tensor = _sum_dims(self.detach().isnan().logical_not_(), dim, keepdim)
+    return nansum(self, dim, keepdim, dtype=dtype).div(n)  # type: ignore[no-any-return]
+
+
+nanmean = op(
+    "nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", composite=_nanmean
+)
+
+# --- any, all, count_nonzero ----------------------------------------------------------------------------------------
+
+
+def _truth_operators(name: str, ufunc: Any) -> None:
+    for overload, dims in (("", ""), (".dim", ", int dim, bool keepdim=False"), (".dims", ", int[]? dim=None, bool keepdim=False")):
+        kernel: Any = lambda self, dim, keepdim: _truth(ufunc, self, dim, keepdim)  # noqa: E731
+        if not overload:
+            kernel = lambda self: kernels.truth(ufunc, self, axes(None, self.ndim), False)  # noqa: E731
+        op(f"{name}{overload}(Tensor self{dims}) -> Tensor", cpu=kernel, tags=("nondifferentiable",))
+
+
+def _truth(ufunc: Any, self: Array, dim: Any, keepdim: bool) -> Array:
+    if dim is not None and dim.__class__ is not int and not len(dim):
+        gone: tuple[int, ...] = ()  # torch: an empty list of dimensions reduces none here
+    else:
+        gone = axes(dim, self.ndim)
+    return kernels.truth(ufunc, self, gone, keepdim)
+
+
+_truth_operators("any", np.logical_or)
+_truth_operators("all", np.logical_and)
+
+count_nonzero_dims = op(
+    "count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor",
+    cpu=lambda self, dim: _count_nonzero(self, dim),
+    tags=("nondifferentiable",),
+)
+count_nonzero = op(
+    "count_nonzero(Tensor self, int? dim=None) -> Tensor",
+    cpu=lambda self, dim: _count_nonzero(self, dim),
+    tags=("nondifferentiable",),
+)
+
+
+def _count_nonzero(self: Array, dim: Any) -> Array:
+    gone = axes(dim, self.ndim)
+    return np.asarray(np.count_nonzero(self if self.dtype.kind != "V" else self != 0, gone if self.ndim else None)).astype(np.int64)
+
+
+# --- extrema --------------------------------------------------------------------------------------------------------
+
+
+def _refuse_complex(name: str, self: Array) -> None:
+    if self.dtype.kind == "c":
+        scalar = _dtype.FROM_NUMPY[self.dtype].scalar_name
+        raise RuntimeError(f'"{name}" not implemented for \'{scalar}\'')
+
+
+def _max_all(ufunc: Any, name: str, self: Array) -> Array:
+    if not self.size:
+        raise RuntimeError(
+            f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument."
+        )
+    _refuse_complex(f"{name}_all", self)
+    return kernels.extremum(ufunc, self, axes(None, self.ndim), False)
+
+
+def _max_dim(name: str, self: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
+    dim = _checks.wrap_dim(dim, self.ndim)
+    if self.dtype.kind == "c":
+        raise NotImplementedError(f"{name}: does not support complex input")
+    check_nonempty(name, self, dim)
+    return kernels.extremum_with_index(self, dim, keepdim, largest=name == "max")
+
+
+def evenly_distributed(grad: Tensor, self: Tensor, result: Tensor) -> Tensor:
+    """The gradient of a whole-tensor pick, shared by the elements that equal it."""
+    mask = self.isnan() if bool(result.isnan().item()) else self == result
+    zeros: Tensor = grad.new_zeros(self._array.shape)
+    return zeros.masked_fill_(mask, grad / mask.sum())
+
+
+def _value_selecting_backward(grad: Tensor, dim: int, indices: Tensor, sizes: Any, keepdim: bool) -> Tensor:
+    if not keepdim and len(sizes):
+        grad = grad.unsqueeze(dim)
+        indices = indices.unsqueeze(dim)
+    zeros: Tensor = grad.new_zeros(sizes) if grad._keys & 2 else _zeros(sizes, grad)
+    return zeros.scatter_(dim, indices, grad)
+
+
+def _zeros(sizes: Any, like: Tensor) -> Tensor:
+    from .._functions import functions
+
+    return functions["zeros"](tuple(sizes), dtype=like.dtype, device=like.device)  # type: ignore[no-any-return]
+
+
+value_selecting_reduction_backward = op(
+    "value_selecting_reduction_backward(Tensor grad, int dim, Tensor indices, SymInt[] sizes, bool keepdim) -> Tensor",
+    composite=_value_selecting_backward,
+    variants="",
+)
+SELECTED = {
+    "self": lambda grad, dim, indices, self_shape, keepdim: value_selecting_reduction_backward(grad, dim, indices, self_shape, keepdim),
+}
+
+
+def _selection(name: str, ufunc: Any) -> tuple[Any, Any]:
+    title = name.capitalize()
+    whole = op(
+        f"{name}(Tensor self) -> Tensor",
+        cpu=lambda self: _max_all(ufunc, name, self),
+        node=f"{title}Backward1",
+        grad={"self": evenly_distributed_formula},
+    )
+    by_dim = op(
+        f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+        cpu=lambda self, dim, keepdim: _max_dim(name, self, dim, keepdim),
+        nondifferentiable=("indices",),
+        grad=SELECTED,
+    )
+    other = op(
+        f"{name}.other(Tensor self, Tensor other) -> Tensor",
+        composite=lambda self, other: self.maximum(other) if name == "max" else self.minimum(other),
+    )
+    _selection_front(name, whole, by_dim, other)
+    return whole, by_dim
+
+
+def evenly_distributed_formula(grad: Tensor, self: Tensor, result: Tensor) -> Tensor:
+    return evenly_distributed(grad, self, result)
+
+
+def _selection_front(name: str, whole: Any, by_dim: Any, other_entry: Any) -> None:
+    table = whole.op.table
+
+    def front(input: Any, dim: Any = MISSING, keepdim: bool = False, *, other: Any = MISSING, out: Any = None, **aliases: Any) -> Any:  # noqa: A002
+        if dim is MISSING and other is MISSING and out is None and not aliases:
+            try:
+                function = table[input._keys]
+            except AttributeError:
+                return retry_call(whole.op, (input,))
+            return function(input)
+        if aliases:
+            dim, keepdim = _unalias(name, aliases, dim, keepdim)
+        if other is MISSING and isinstance(dim, Tensor) and not (dim._array.ndim == 0 and dim.dtype.category == 1 and keepdim):
+            other = dim
+        if other is not MISSING:
+            return other_entry(input, other, out=out)
+        if dim is MISSING:
+            return whole(input, out=out)
+        if isinstance(dim, Tensor) or not hasattr(dim, "__index__") or isinstance(dim, bool):
+            raise TypeError(
+                f"{name}() received an invalid combination of arguments - got (Tensor, {type(dim).__name__}), but expected one of:\n"
+                f" * (Tensor input, *, Tensor out = None)\n * (Tensor input, Tensor other, *, Tensor out = None)\n"
+                f" * (Tensor input, int dim, bool keepdim = False, *, tuple of Tensors out = None)\n"
+                f" * (Tensor input, name dim, bool keepdim = False, *, tuple of Tensors out = None)\n"
+            )
+        return by_dim(input, dim, keepdim, out=out)
+
+    front.__name__ = front.__qualname__ = name
+    front.__module__ = "torch"
+    public(name=name)(front)
+
+
+max_all, max_dim = _selection("max", np.maximum)
+min_all, min_dim = _selection("min", np.minimum)
+
+
+def _shared_by_count(grad: Tensor, self: Tensor, result: Tensor, dim: Any, keepdim: bool) -> Tensor:
+    """The gradient of `amax`: shared equally by the elements that reach it."""
+    ndim = self._array.ndim
+    shape = reduced_shape(self, dim, True)
+    mask = self == result.reshape(shape)
+    grad = grad.reshape(shape)
+    return grad / mask.sum(list(axes(dim, ndim)), True) * mask
+
+
+def _amax(ufunc: Any, name: str, self: Array, dim: Any, keepdim: bool) -> Array:
+    gone = axes(dim, self.ndim)
+    check_nonempty(name, self, dim)
+    if self.dtype.kind == "c":
+        raise NotImplementedError(f'"{name}" not implemented for \'{_dtype.FROM_NUMPY[self.dtype].scalar_name}\'')
+    return kernels.extremum(ufunc, self, gone, keepdim)
+
+
+def _amax_operator(name: str, ufunc: Any) -> Any:
+    return op(
+        f"{name}(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
+        cpu=lambda self, dim, keepdim: _amax(ufunc, name, self, dim, keepdim),
+        grad={"self": lambda grad, self, result, dim, keepdim: _shared_by_count(grad, self, result, dim, keepdim)},
+    )
+
+
+amax = _amax_operator("amax", np.maximum)
+amin = _amax_operator("amin", np.minimum)
+
+
+def _aminmax(self: Array, dim: int | None, keepdim: bool) -> tuple[Array, Array]:
+    gone = axes(dim, self.ndim)
+    if dim is None and not self.size:
+        raise RuntimeError("aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.")
+    if dim is not None and self.ndim and not self.shape[gone[0]]:
+        raise IndexError(f"aminmax(): Expected reduction dim {gone[0]} to have non-zero size.")
+    return kernels.extremum(np.minimum, self, gone, keepdim), kernels.extremum(np.maximum, self, gone, keepdim)
+
+
+def _aminmax_grad(grads: Any, self: Tensor, dim: Any, keepdim: bool, min: Tensor, max: Tensor) -> Tensor | None:  # noqa: A002
+    total = None
+    for grad, result in zip(grads, (min, max), strict=True):
+        if grad is not None:
+            part = _shared_by_count(grad, self, result, dim, keepdim)
+            total = part if total is None else total + part
+    return total
+
+
+aminmax = op(
+    "aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)",
+    cpu=_aminmax,
+    grad={"self": _aminmax_grad},
+)
+
+
+def _position_operator(name: str) -> Any:
+    def kernel(self: Array, dim: int | None, keepdim: bool) -> Array:
+        if dim is not None:
+            dim = _checks.wrap_dim(dim, self.ndim)
+        check_nonempty(name, self, dim)
+        return kernels.position(self, dim, keepdim, largest=name == "argmax")
+
+    return op(
+        f"{name}(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", cpu=kernel, tags=("nondifferentiable",)
+    )
+
+
+argmax = _position_operator("argmax")
+argmin = _position_operator("argmin")
+
+# --- prod -----------------------------------------------------------------------------------------------------------
+
+
+def _prod_backward(grad: Tensor, self: Tensor, result: Tensor) -> Tensor:
+    if self._array.ndim == 0:
+        return grad.clone()
+    if self._array.size and not np.any(self._array == 0) and not _differentiating_twice(grad):
+        return grad * (result / self).conj()
+    zeros = (self == 0).nonzero()
+    if not zeros._array.size and not _differentiating_twice(grad):
+        return grad * (result / self).conj()
+    if zeros._array.shape[0] > 1 and not _differentiating_twice(grad):
+        return grad.new_zeros(self._array.shape)
+    return _prod_safe_backward(grad, self.contiguous().view(-1), 0).view(self._array.shape)
+
+
+def _prod_dim_backward(grad: Tensor, self: Tensor, result: Tensor, dim: int, keepdim: bool) -> Tensor:
+    if self._array.ndim == 0:
+        return grad.clone()
+    dim = _checks.wrap_dim(dim, self._array.ndim)
+    if not keepdim:
+        grad = grad.unsqueeze(dim)
+        result = result.unsqueeze(dim)
+    if not np.any(self._array == 0) and not _differentiating_twice(grad):
+        return grad * (result / self).conj()
+    return _prod_safe_backward(grad, self, dim)
+
+
+def _differentiating_twice(grad: Tensor) -> bool:
+    return False
+
+
+def _prod_safe_backward(grad: Tensor, self: Tensor, dim: int) -> Tensor:
+    """Products of all the other elements, from cumulative products of both directions: right where elements are zero."""
+    n = self._array.shape[dim]
+    if n == 1:
+        return grad.expand(self._array.shape).clone() if grad._array.shape != self._array.shape else grad.clone()
+    shape = list(self._array.shape)
+    shape[dim] = 1
+    ones = self.new_ones(shape)
+    from .._functions import functions
+
+    cat: Any = functions["cat"]
+    before = cat([ones, self.narrow(dim, 0, n - 1)], dim).cumprod(dim)
+    after = cat([ones, self.narrow(dim, 1, n - 1).flip(dim)], dim).cumprod(dim).flip(dim)
+    return grad * (before * after).conj()
+
+
+prod_all = op(
+    "prod(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+    cpu=lambda self, dtype: kernels.prod(self, axes(None, self.ndim), False, dtype),
+    grad={"self": lambda grad, self, result: _prod_backward(grad.to(self.dtype), self.to(grad.dtype), result)},
+)
+prod_dim = op(
+    "prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    cpu=lambda self, dim, keepdim, dtype: kernels.prod(self, axes(dim, self.ndim), keepdim, dtype),
+    node="ProdBackward1",
+    grad={
+        "self": lambda grad, self, result, dim, keepdim: _prod_dim_backward(grad.to(self.dtype), self.to(grad.dtype), result, dim, keepdim),
+    },
+)
+
+# --- logsumexp ------------------------------------------------------------------------------------------------------
+
+
+def _logsumexp(self: Tensor, dim: Any, keepdim: bool) -> Tensor:
+    if not self.dtype.inexact:
+        self = self.to(_dtype.get_default_dtype())
+    gone = list(axes(dim, self._array.ndim))
+    if not self._array.size:
+        return _sum_dims(self.exp(), gone, keepdim).log()  # type: ignore[no-any-return]
+    real = self.real if self.dtype.is_complex else self
+    top: Tensor = amax(real, gone, True)
+    squeezed = top if keepdim else top.squeeze(tuple(gone)) if gone else top
+    squeezed = squeezed.masked_fill_(squeezed.abs() == math.inf, 0)
+    if keepdim:
+        top = squeezed
+    total: Tensor = _sum_dims((self - top).exp_(), gone, keepdim)
+    return total.log_().add_(squeezed)
+
+
+def _logsumexp_backward(grad: Tensor, self: Tensor, result: Tensor, dim: Any, keepdim: bool) -> Tensor:
+    ndim = self._array.ndim
+    grad = restore_dims(grad, dim, keepdim, ndim)
+    result = restore_dims(result, dim, keepdim, ndim)
+    weights = (self - result).exp()
+    return grad * (weights.conj() if self.dtype.is_complex else weights)
+
+
+logsumexp = op(
+    "logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
+    composite=_logsumexp,
+    grad={"self": _logsumexp_backward},
+)
+special_logsumexp = op(
+    "special_logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
+    composite=lambda self, dim, keepdim: logsumexp(self, dim, keepdim),
+    variants="function",
+)

@@ -1,0 +1,99 @@
+"""Softmax and its logarithm."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import _checks, _dtype
+from .._backends.cpu import softmax as kernels
+from .._tensor import Tensor
+from .declare import op
+
+Array = np.ndarray[Any, Any]
+
+
+def _check(name: str, self: Any, dim: int) -> int:
+    if not self.dtype.inexact or self.dtype.is_complex:
+        raise NotImplementedError(f'"{name}" not implemented for \'{self.dtype.scalar_name}\'')
+    return _checks.wrap_dim(dim, self._array.ndim)
+
+
+def _sum(x: Tensor, dim: int) -> Tensor:
+    return x.sum(dim, True)
+
+
+def _softmax_output_grad(grad: Tensor, grad_output: Tensor, dim: int, output: Tensor) -> Tensor:
+    return grad_output * grad - _sum(output * grad_output, dim) * grad - grad_output * _sum(grad * output, dim)
+
+
+_softmax_backward_data = op(
+    "_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
+    cpu=kernels.softmax_backward,
+    grad={
+        "grad_output": lambda grad, output, dim, input_dtype: _softmax_backward_data(grad.to(output.dtype), output, dim, input_dtype),
+        "output": lambda grad, grad_output, dim, output: _softmax_output_grad(grad.to(output.dtype), grad_output, dim, output),
+    },
+)
+_log_softmax_backward_data = op(
+    "_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
+    cpu=kernels.log_softmax_backward,
+    grad={
+        "grad_output": lambda grad, output, dim: grad.to(output.dtype) - _sum(grad.to(output.dtype) * output.exp(), dim),
+        "output": lambda grad, grad_output, dim, output: -(output.exp() * _sum(grad_output, dim) * grad.to(output.dtype)),
+    },
+)
+_softmax = op(
+    "_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
+    cpu=lambda self, dim, half_to_float: kernels.softmax(self, _kernel_dim("softmax_lastdim_kernel_impl", self, dim, half_to_float)),
+    grad={"self": lambda grad, result, dim, self_dtype: _softmax_backward_data(grad, result, dim, self_dtype)},
+)
+_log_softmax = op(
+    "_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
+    cpu=lambda self, dim, half_to_float: kernels.log_softmax(self, _kernel_dim("log_softmax_lastdim_kernel_impl", self, dim, half_to_float)),
+    grad={"self": lambda grad, result, dim, self_dtype: _log_softmax_backward_data(grad, result, dim, self_dtype)},
+)
+
+
+def _kernel_dim(name: str, self: Array, dim: int, half_to_float: bool) -> int:
+    if half_to_float:
+        raise RuntimeError(f"{name.split('_lastdim')[0]} with half to float conversion is not supported on CPU")
+    dim = _checks.wrap_dim(dim, self.ndim)
+    if self.dtype.kind != "f" and self.dtype != kernels.BFLOAT:
+        raise NotImplementedError(f'"{name}" not implemented for \'{_dtype.FROM_NUMPY[self.dtype].scalar_name}\'')
+    return dim
+
+
+softmax = op(
+    "softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
+    composite=lambda self, dim, dtype: _softmax(self if dtype is None else self.to(dtype), dim, False),
+)
+log_softmax = op(
+    "log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
+    composite=lambda self, dim, dtype: _log_softmax(self if dtype is None else self.to(dtype), dim, False),
+)
+special_softmax = op(
+    "special_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
+    composite=lambda self, dim, dtype: softmax(self, dim, dtype),
+    variants="function",
+)
+special_log_softmax = op(
+    "special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+    composite=lambda self, dim, dtype: log_softmax(self, dim, dtype),
+    variants="function",
+)
+_safe_softmax = op(
+    "_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
+    composite=lambda self, dim, dtype: _rows_of_zeros(self, softmax(self, dim, dtype), dim),
+    variants="function",
+    grad={"self": lambda grad, result, dim, self_dtype: _softmax_backward_data(grad, result, dim, self_dtype)},
+)
+
+
+def _rows_of_zeros(self: Tensor, out: Tensor, dim: int) -> Tensor:
+    """Zeros where a row is masked out wholly, instead of softmax's NaN."""
+    from .._functions import functions
+
+    masked = (self == float("-inf")).all(dim, True)
+    return functions["where"](masked, 0.0, out)  # type: ignore[no-any-return]
