@@ -1,22 +1,303 @@
-"""Views and copies of other shapes."""
+"""The same elements in another shape or order of dimensions: views, and the composites over them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from .declare import op
+from .._backends.cpu import views
+from .._checks import dimension_error, wrap_dim, wrap_dims
+from .._dispatch import registry
+from .._dispatch.keys import BACKENDS, META
+from .._tensor import Tensor, wrap_view
+from .declare import op, public
 
 Array = np.ndarray[Any, Any]
 
-t = op(
-    "t(Tensor(a) self) -> Tensor(a)",
-    cpu=lambda self: self.T,
-    grad={"self": lambda grad: grad.t()},
+
+def zeros(size: Sequence[int], like: Tensor) -> Tensor:
+    """`aten::zeros` with another tensor's dtype and device, as many formulas need them."""
+    found = registry.find("aten::zeros")
+    assert found is not None and found.entry is not None
+    return found.entry(size=tuple(size), dtype=like.dtype, device=like.device)  # type: ignore[no-any-return]
+
+
+# --- view and reshape -----------------------------------------------------------------------------------------------
+
+view = op(
+    "view(Tensor(a) self, SymInt[] size) -> Tensor(a)",
+    cpu=views.view,
+    grad={"self": lambda grad, self_shape: reshape(grad, self_shape)},
 )
+view_dtype = op("view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)", composite=lambda self, dtype: _view_dtype(self, dtype))
+_unsafe_view = op(
+    "_unsafe_view(Tensor self, SymInt[] size) -> Tensor",
+    composite=lambda self, size: _view_of_fresh(self, size),
+    grad={"self": lambda grad, self_shape: reshape(grad, self_shape)},
+    node="UnsafeViewBackward0",
+    variants="function",
+)
+_reshape_alias = op(
+    "_reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> Tensor(a)",
+    cpu=lambda self, size: views.view(self, size),
+    grad={"self": lambda grad, self_shape: reshape(grad, self_shape)},
+    variants="function",
+)
+alias = op("alias(Tensor(a) self) -> Tensor(a)", cpu=lambda self: self[...], grad={"self": lambda grad: grad}, variants="function")
+
+
+@public("method", name="view")
+def _view_method(self: Tensor, *size: Any, dtype: Any = None) -> Tensor:
+    """The same memory in another shape, or read as another dtype."""
+    if dtype is not None:
+        return view_dtype(self, dtype)  # type: ignore[no-any-return]
+    if len(size) == 1 and size[0].__class__ is not int:
+        only = size[0]
+        if only.__class__.__name__ == "dtype":
+            return view_dtype(self, only)  # type: ignore[no-any-return]
+        if not isinstance(only, int | np.integer | Tensor):
+            size = tuple(only)
+    elif not size:
+        raise TypeError("view() received an invalid combination of arguments - got (), but expected one of:\n * (torch.dtype dtype)\n * (tuple of ints size)\n")
+    return view(self, size)  # type: ignore[no-any-return]
+
+
+def _view_dtype(self: Tensor, dtype: Any) -> Tensor:
+    return wrap_view(views.view_dtype(self._array, dtype), self, dtype)
+
+
+def _view_of_fresh(self: Tensor, size: Sequence[int]) -> Tensor:
+    """`self` in another shape, as a tensor that is nobody's view: only for tensors that nobody else holds."""
+    result = wrap_view(views.view(self._array, size), self)
+    result._base = None
+    return result
+
+
+def _reshape(self: Tensor, shape: Sequence[int]) -> Tensor:
+    if views.can_view(self._array, shape):
+        return view(self, shape)  # type: ignore[no-any-return]
+    return _unsafe_view(self.clone(memory_format=_contiguous_format()), shape)  # type: ignore[no-any-return]
+
+
+def _contiguous_format() -> Any:
+    from .. import contiguous_format
+
+    return contiguous_format
+
+
+reshape = op("reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)", composite=_reshape)
+reshape_as = op(
+    "reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)", composite=lambda self, other: reshape(self, other._array.shape), variants="method"
+)
+view_as = op(
+    "view_as(Tensor(a) self, Tensor other) -> Tensor(a)", composite=lambda self, other: view(self, other._array.shape), variants="method"
+)
+
+
+def _flatten(self: Tensor, start_dim: int, end_dim: int) -> Tensor:
+    shape = self._array.shape
+    ndim = len(shape)
+    start, end = wrap_dim(start_dim, ndim), wrap_dim(end_dim, ndim)
+    if start > end:
+        raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
+    if not ndim:
+        return _reshaped(self, (1,))
+    if start == end:
+        return self
+    return _reshaped(self, (*shape[:start], int(np.prod(shape[start : end + 1], dtype=np.int64)), *shape[end + 1 :]))
+
+
+def _reshaped(self: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """`reshape` without being recorded as such, as inside torch's composites."""
+    return _reshape(self, shape)
+
+
+flatten = op("flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)", composite=_flatten)
+
+
+def _unflatten(self: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
+    d = wrap_dim(dim, self.dim())
+    shape = self._array.shape
+    sizes = tuple(sizes)
+    if not sizes:
+        raise RuntimeError("unflatten: sizes must be non-empty")
+    if not shape:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    resolved = list(sizes)
+    if sizes.count(-1) > 1:
+        raise RuntimeError("only one dimension can be inferred")
+    product = int(np.prod([n for n in sizes if n != -1], dtype=np.int64))
+    if -1 in sizes:
+        if product == 0 or shape[d] % product:
+            raise RuntimeError(
+                f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {dim} ({shape[d]}) in the input tensor"
+            )
+        resolved[sizes.index(-1)] = shape[d] // product
+    elif product != shape[d]:
+        raise RuntimeError(
+            f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {dim} ({shape[d]}) in the input tensor"
+        )
+    return view(self, (*shape[:d], *resolved, *shape[d + 1 :]))  # type: ignore[no-any-return]
+
+
+unflatten = op("unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)", composite=_unflatten)
+
+
+def _ravel(self: Tensor) -> Tensor:
+    if not self._array.flags.c_contiguous:
+        self = self.contiguous()
+    return view(self, (-1,))  # type: ignore[no-any-return]
+
+
+ravel = op("ravel(Tensor(a) self) -> Tensor(a)", composite=_ravel)
+
+# --- expand ---------------------------------------------------------------------------------------------------------
+
+expand = op(
+    "expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)",
+    cpu=lambda self, size: views.expand(self, size),
+    grad={"self": lambda grad: grad},  # the engine sums a gradient to its input's shape
+    variants="method",
+)
+expand_as = op(
+    "expand_as(Tensor(a) self, Tensor other) -> Tensor(a)", composite=lambda self, other: expand(self, other._array.shape), variants="method"
+)
+broadcast_to = op("broadcast_to(Tensor(a) self, SymInt[] size) -> Tensor(a)", composite=lambda self, size: expand(self, tuple(size)))
+
+# --- the order of dimensions ----------------------------------------------------------------------------------------
+
+transpose = op(
+    "transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
+    cpu=views.transpose,
+    grad={"self": lambda grad, dim0, dim1: transpose(grad, dim0, dim1)},
+)
+t = op("t(Tensor(a) self) -> Tensor(a)", cpu=views.t, grad={"self": lambda grad: t(grad)})
+
+
+def _inverse(dims: Sequence[int]) -> tuple[int, ...]:
+    n = len(dims)
+    inverse = [0] * n
+    for i, d in enumerate(dims):
+        inverse[d % n] = i
+    return tuple(inverse)
+
+
 permute = op(
     "permute(Tensor(a) self, int[] dims) -> Tensor(a)",
-    cpu=lambda self, dims: self.transpose(dims),
-    grad={"self": lambda grad, dims: grad.permute(tuple(np.argsort(dims)))},
+    cpu=views.permute,
+    grad={"self": lambda grad, dims: permute(grad, _inverse(dims))},
 )
+
+
+def _adjoint(self: Tensor) -> Tensor:
+    swapped = transpose(self, -2, -1)
+    return swapped.conj() if self.dtype.is_complex else swapped  # type: ignore[no-any-return]
+
+
+def _numpy_t(self: Tensor) -> Tensor:
+    return permute(self, tuple(range(self.dim() - 1, -1, -1)))  # type: ignore[no-any-return]
+
+
+def _matrix_h(self: Tensor) -> Tensor:
+    ndim = self.dim()
+    if ndim not in (0, 2):
+        raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {ndim}-D tensor.")
+    if not ndim:
+        return self.conj() if self.dtype.is_complex else self  # type: ignore[no-any-return]
+    return _adjoint(self)
+
+
+def _m_t(self: Tensor) -> Tensor:
+    if self.dim() < 2:
+        raise RuntimeError(f"tensor.mT is only supported on matrices or batches of matrices. Got {self.dim()}-D tensor.")
+    return transpose(self, -2, -1)  # type: ignore[no-any-return]
+
+
+def _m_h(self: Tensor) -> Tensor:
+    if self.dim() < 2:
+        raise RuntimeError(f"tensor.mH is only supported on matrices or batches of matrices. Got {self.dim()}-D tensor.")
+    return _adjoint(self)
+
+
+def _adjoint_checked(self: Tensor) -> Tensor:
+    if self.dim() < 2:
+        raise RuntimeError(f"tensor.adjoint() is only supported on matrices or batches of matrices. Got {self.dim()}-D tensor.")
+    return _adjoint(self)
+
+
+adjoint = op("adjoint(Tensor(a) self) -> Tensor(a)", composite=_adjoint_checked)
+numpy_T = op("numpy_T(Tensor(a) self) -> Tensor(a)", composite=_numpy_t, variants="")
+matrix_H = op("matrix_H(Tensor(a) self) -> Tensor(a)", composite=_matrix_h, variants="")
+mT = op("mT(Tensor(a) self) -> Tensor(a)", composite=_m_t, variants="")
+mH = op("mH(Tensor(a) self) -> Tensor(a)", composite=_m_h, variants="")
+for _name, _entry in (("T", numpy_T), ("H", matrix_H), ("mT", mT), ("mH", mH)):
+    setattr(Tensor, _name, property(_entry))
+
+
+def _movedim(self: Tensor, source: Sequence[int], destination: Sequence[int]) -> Tensor:
+    if len(source) != len(destination):
+        raise RuntimeError(
+            f"movedim: Invalid source or destination dims: source ({list(source)} dims) should contain the same number of dims as "
+            f"destination ({list(destination)} dims)"
+        )
+    ndim = self.dim()
+    for name, dims in (("source", source), ("destination", destination)):
+        if len({wrap_dim(d, ndim) for d in dims}) != len(dims):
+            raise RuntimeError(f"movedim: repeated dim in `{name}` ({list(dims)})")
+    if not ndim:
+        return alias(self)  # type: ignore[no-any-return]
+    sources, destinations = wrap_dims(source, ndim), wrap_dims(destination, ndim)
+    rest = iter([d for d in range(ndim) if d not in sources])
+    placed = dict(zip(destinations, sources, strict=True))
+    return permute(self, tuple([placed[i] if i in placed else next(rest) for i in range(ndim)]))  # type: ignore[no-any-return]
+
+
+def _movedim_int(self: Tensor, source: int, destination: int) -> Tensor:
+    return _movedim(self, (source,), (destination,))
+
+
+for _name in ("movedim", "moveaxis"):
+    op(f"{_name}.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)", composite=_movedim)
+    op(f"{_name}.int(Tensor(a) self, int source, int destination) -> Tensor(a)", composite=_movedim_int)
+swapaxes = op("swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)", composite=lambda self, axis0, axis1: transpose(self, axis0, axis1))
+swapdims = op("swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", composite=lambda self, dim0, dim1: transpose(self, dim0, dim1))
+
+# --- dimensions of extent one ---------------------------------------------------------------------------------------
+
+
+def _unsqueeze_to(grad: Tensor, shape: Sequence[int]) -> Tensor:
+    """Put the dimensions of extent one back that `squeeze` took."""
+    for i, n in enumerate(shape):
+        if n == 1:
+            grad = unsqueeze(grad, i)
+    return grad
+
+
+def _unsqueeze_dims(grad: Tensor, dims: Sequence[int], shape: Sequence[int]) -> Tensor:
+    ndim = len(shape)
+    if ndim:
+        for d in sorted(wrap_dims(dims, ndim)):
+            if shape[d] == 1:
+                grad = unsqueeze(grad, d)
+    return grad
+
+
+squeeze = op("squeeze(Tensor(a) self) -> Tensor(a)", cpu=views.squeeze, grad={"self": lambda grad, self_shape: _unsqueeze_to(grad, self_shape)})
+squeeze_dim = op(
+    "squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)",
+    cpu=views.squeeze_dim,
+    grad={"self": lambda grad, dim, self_shape: _unsqueeze_dims(grad, (dim,), self_shape)},
+    node="SqueezeBackward1",
+)
+squeeze_dims = op(
+    "squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)",
+    cpu=views.squeeze_dims,
+    grad={"self": lambda grad, dim, self_shape: _unsqueeze_dims(grad, dim, self_shape)},
+    node="SqueezeBackward2",
+)
+unsqueeze = op(
+    "unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", cpu=views.unsqueeze, grad={"self": lambda grad, dim: squeeze_dim(grad, dim)}
+)
+_ = (BACKENDS, META, dimension_error)

@@ -108,7 +108,7 @@ def _plain(op: Op, kernel: Any) -> list[str]:
     if len(returns) == 1 and returns[0].type == "Tensor":
         return [f"a = {call}", *_AS_ARRAY, "d = DTYPES[a.dtype]", *_WRAP]
     if len(returns) == 1 and returns[0].type == "Tensor[]":
-        return [f"result = [wrap(a) for a in {call}]"]
+        return [f"result = tuple([wrap(a) for a in {call}])"]
     if all(r.type == "Tensor" for r in returns) and returns:
         # a kernel leaves out, as None, the gradients that its `output_mask` does not ask for
         return [f"result = tuple([None if a is None else wrap(a) for a in {call}])"]
@@ -119,7 +119,7 @@ def _view(op: Op, kernel: Any) -> list[str]:
     call = f"kernel({_array_arguments(op, kernel)})"
     base = next(a.name for a in op.schema.arguments if a.alias)
     if op.schema.returns[0].type == "Tensor[]":
-        return [f"result = [wrap_view(a, {base}) for a in {call}]"]
+        return [f"result = tuple([wrap_view(a, {base}) for a in {call}])"]
     return [
         "result = new(Tensor)",
         f"result._array = {call}",
