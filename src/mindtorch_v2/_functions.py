@@ -14,6 +14,7 @@ from ._dispatch.op import Op
 from ._dispatch.resolver import make_resolver
 from ._ops.calling import retry_call
 from ._ops.declare import exported
+from ._ops.operators import reflected
 from ._tensor import Tensor
 
 __all__ = ["functions", "namespace"]
@@ -43,13 +44,13 @@ def _functions() -> dict[str, Callable[..., Any]]:
             found[name] = function
         if "method" in tags and ops[0].schema.arguments and ops[0].schema.arguments[0].name == "self" and name not in Tensor.__dict__:
             setattr(Tensor, name, function)
-    for name, (function, variants) in exported.items():
+    for name, variants in exported.items():
         if "function" in variants:
-            found[name] = function
+            found[name] = variants["function"]
         else:
             found.pop(name, None)
         if "method" in variants:
-            setattr(Tensor, name, function)
+            setattr(Tensor, name, variants["method"])
     return found
 
 
@@ -92,8 +93,10 @@ def _attach_operators() -> None:
         inplace = registry.find("aten::" + base + "_", overload or "default")
         if inplace is not None:
             setattr(Tensor, f"__i{name}__", _dunder(f"__i{name}__", inplace))
-    Tensor.__radd__ = Tensor.__add__
-    Tensor.__rmul__ = Tensor.__mul__
+    Tensor.__radd__ = Tensor.__add__  # type: ignore[method-assign]
+    Tensor.__rmul__ = Tensor.__mul__  # type: ignore[method-assign]
+    for name, method in reflected.items():
+        setattr(Tensor, name, method)
 
 
 _ = _ops

@@ -94,12 +94,12 @@ def operand_arrays(d: dtype, *operands: Any) -> list[np.ndarray[Any, Any]]:
     np_dtype = d.np
     out = []
     for x in operands:
-        array = x._array if hasattr(x, "_array") else _number_array(x, d)
+        array = x._array if hasattr(x, "_array") else number_array(x, d)
         out.append(array if array.dtype == np_dtype else array.astype(np_dtype))
     return out
 
 
-def _number_array(x: Any, d: dtype) -> np.ndarray[Any, Any]:
+def number_array(x: Any, d: dtype) -> np.ndarray[Any, Any]:
     if d.category == INTEGER and isinstance(x, int):
         # torch: an integer outside of the range wraps around
         bits = d.itemsize * 8

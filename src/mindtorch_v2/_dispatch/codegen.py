@@ -38,7 +38,7 @@ def indent(lines: Iterable[str]) -> list[str]:
 
 
 def compile_function(
-    name: str, parameters: str, lines: list[str], names: dict[str, Any], *, doc: str | None = None, module: str = __name__
+    name: str, parameters: str, lines: list[str], names: dict[str, Any], *, doc: str | None = None, module: str | None = __name__
 ) -> Callable[..., Any]:
     """Compile `def name(parameters)` with these lines as its body. Its source shows up in tracebacks."""
     source = f"def {name}({parameters}):\n" + "\n".join(indent(lines)) + "\n"

@@ -96,7 +96,8 @@ def _compile(op: Op, full: int) -> Callable[..., Any]:
             body = _layers[key](op, full, body)
     parameters = ", ".join(op.schema.argument_names)
     suffix = "_" + op.schema.overload if op.schema.overload else ""
-    return compile_function(op.name + suffix, parameters, [*body.lines, "return result"], body.names)
+    # without a module, NumPy's warnings about floating-point errors in this very frame are dropped by CPython
+    return compile_function(op.name + suffix, parameters, [*body.lines, "return result"], body.names, module=None)
 
 
 def _backend_body(op: Op, full: int) -> Body:

@@ -88,13 +88,14 @@ def public(variants: str = "function method", *, name: str | None = None) -> Cal
     """
 
     def export(function: Entry) -> Entry:
-        exported[name or function.__name__] = (function, tuple(variants.split()))
+        for variant in variants.split():
+            exported.setdefault(name or function.__name__, {})[variant] = function
         return function
 
     return export
 
 
-exported: dict[str, tuple[Entry, tuple[str, ...]]] = {}
+exported: dict[str, dict[str, Entry]] = {}  # name → variant → function
 
 
 def _device_key(device: Any) -> int:
@@ -132,7 +133,7 @@ def _declare_inplace(functional: Op, cpu: Callable[..., Any] | None, grad: Gradi
         Op(
             schema,
             cpu=kernel,
-            pointwise=None if functional.pointwise == "bool" and not isinstance(cpu, np.ufunc) else functional.pointwise,
+            pointwise=functional.pointwise,
             grad=grad,
             node=functional.node_name,
             numbers=functional.numbers,

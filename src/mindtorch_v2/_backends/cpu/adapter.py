@@ -17,6 +17,7 @@ from ..._dispatch.entry import NUMBERS
 from ..._dispatch.op import Op, parameter_names
 from ..._storage import UntypedStorage
 from ..._tensor import Tensor, wrap, wrap_view
+from .floating_errors import IGNORED, state_variable
 
 __all__ = ["cpu_body"]
 
@@ -36,9 +37,12 @@ _NAMES: dict[str, Any] = {
     "result_type_of": _promotion.result_type_of,
     "operand_arrays": _promotion.operand_arrays,
     "can_cast": _promotion.can_cast,
-    "broadcast_error": _checks.broadcast_error,
+    "broadcast_shapes": _checks.broadcast_shapes,
     "wrap": wrap,
     "wrap_view": wrap_view,
+    "set_errors": state_variable.set,
+    "reset_errors": state_variable.reset,
+    "IGNORED": IGNORED,
 }
 
 # Written out rather than called: 60 ns less an operator than `wrap(a)`.
@@ -66,7 +70,7 @@ def cpu_body(op: Op, full: int) -> Body:
     if op.pointwise is not None:
         body.lines = _pointwise(op, kernel, number=bool(full & keys.NUMBER))
     elif op.schema.is_inplace:
-        body.lines = [f"kernel({_array_arguments(op, kernel)})", "self._storage.version += 1", "result = self"]
+        body.lines = [*_quiet(kernel, f"kernel({_array_arguments(op, kernel)})"), "self._storage.version += 1", "result = self"]
         if op.schema.arguments[0].name != "self":
             raise TypeError(f"an in-place operator writes to `self`: {op.schema}")
     elif op.schema.is_view:
@@ -102,17 +106,25 @@ def _array_arguments(op: Op, kernel: Any) -> str:
     return ", ".join(_array_expression(op, name) for name in parameter_names(kernel))
 
 
+def _quiet(kernel: Any, statement: str) -> list[str]:
+    """A statement that calls the kernel, without NumPy's floating-point warnings (see `floating_errors`)."""
+    if isinstance(kernel, np.ufunc):
+        return [statement]
+    return ["errors = set_errors(IGNORED)", "try:", f"    {statement}", "finally:", "    reset_errors(errors)"]
+
+
 def _plain(op: Op, kernel: Any) -> list[str]:
     call = f"kernel({_array_arguments(op, kernel)})"
     returns = op.schema.returns
     if len(returns) == 1 and returns[0].type == "Tensor":
-        return [f"a = {call}", *_AS_ARRAY, "d = DTYPES[a.dtype]", *_WRAP]
+        return [*_quiet(kernel, f"a = {call}"), *_AS_ARRAY, "d = DTYPES[a.dtype]", *_WRAP]
+    lines = _quiet(kernel, f"result = {call}")
     if len(returns) == 1 and returns[0].type == "Tensor[]":
-        return [f"result = tuple([wrap(a) for a in {call}])"]
+        return [*lines, "result = tuple([wrap(a) for a in result])"]
     if all(r.type == "Tensor" for r in returns) and returns:
         # a kernel leaves out, as None, the gradients that its `output_mask` does not ask for
-        return [f"result = tuple([None if a is None else wrap(a) for a in {call}])"]
-    return [f"result = {call}"]
+        return [*lines, "result = tuple([None if a is None else wrap(a) for a in result])"]
+    return lines
 
 
 def _view(op: Op, kernel: Any) -> list[str]:
@@ -163,10 +175,11 @@ def _pointwise(op: Op, kernel: Any, *, number: bool) -> list[str]:
     if op.schema.is_inplace:
         return lines + _pointwise_inplace(op, kernel, operands, slots)
     call = _call(lines, op, kernel, operands, slots)
-    if len(slots) == 1:
-        lines.append(f"a = {call}")
-    else:
-        lines += ["try:", f"    a = {call}", "except ValueError:", "    raise broadcast_error(x.shape, y.shape) from None"]
+    compute = _quiet(kernel, f"a = {call}")
+    lines += ["try:", *indent(compute)]
+    if len(slots) > 1:
+        lines += ["except ValueError:", f"    broadcast_shapes({', '.join(f'{s}.shape' for s in slots)})", "    raise"]
+    lines += _unsupported(op, kernel)
     lines += _AS_ARRAY
     if op.pointwise == "bool":
         lines.append("d = BOOL")
@@ -210,16 +223,38 @@ def _pointwise_inplace(op: Op, kernel: Any, operands: list[str], slots: list[str
         call = _call(lines, op, kernel, operands, slots, out=", out=t, casting='unsafe'")
         compute = [call]
     else:
-        compute = ["t[...] = " + _call(lines, op, kernel, operands, slots)]
+        compute = _quiet(kernel, "t[...] = " + _call(lines, op, kernel, operands, slots))
     lines += [
         "try:",
         *indent(compute),
         "except ValueError:",
         "    raise inplace_shape_error(t, " + ", ".join(slots) + ") from None",
+        *_unsupported(op, kernel),
         "self._storage.version += 1",
         "result = self",
     ]
     return lines
+
+
+def _unsupported(op: Op, kernel: Any) -> list[str]:
+    if isinstance(kernel, np.ufunc):
+        return ["except TypeError:", f"    raise unsupported_dtype({op.name!r}, d) from None"]
+    return ["except BaseException:", "    raise"] if len(op.schema.tensor_arguments) == 1 and not op.schema.is_inplace else []
+
+
+def unsupported_dtype(name: str, d: _dtype.dtype) -> Exception:
+    """The complaint about a dtype that a NumPy function does not take."""
+    base = name.rstrip("_")
+    if d is _dtype.bool_ and base in ("sub", "rsub"):
+        return RuntimeError(
+            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator instead."
+        )
+    if d is _dtype.bool_ and base == "neg":
+        return RuntimeError(
+            "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` or "
+            "`logical_not()` operator instead."
+        )
+    return NotImplementedError(f"\"{base}_cpu\" not implemented for '{d.scalar_name}'")
 
 
 def inplace_shape_error(target: Any, *operands: Any) -> RuntimeError:
@@ -232,3 +267,4 @@ def inplace_shape_error(target: Any, *operands: Any) -> RuntimeError:
 
 
 _NAMES["inplace_shape_error"] = inplace_shape_error
+_NAMES["unsupported_dtype"] = unsupported_dtype

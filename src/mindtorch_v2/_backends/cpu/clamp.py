@@ -1,0 +1,44 @@
+"""Clamping kernels. Limits are numbers or arrays, and take part in promotion."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ... import _checks, _dtype, _promotion
+from .ternary import _Operand
+
+Array = np.ndarray[Any, Any]
+
+
+def clamp(self: Array, min: Any, max: Any) -> Array:  # noqa: A002
+    if min is None and max is None:
+        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    if self.dtype.kind == "c":
+        raise RuntimeError("clamp is not supported for complex types")
+    limits = [x for x in (min, max) if x is not None]
+    d = _promotion.result_type_of((_Operand(self), *(_Operand(x) if isinstance(x, np.ndarray) else x for x in limits)))
+    if self.dtype != d.np:
+        self = self.astype(d.np)
+    try:
+        out = self
+        if min is not None:
+            out = np.maximum(self, _limit(min, d))
+        if max is None:
+            return out
+        if out is self:
+            return np.minimum(self, _limit(max, d))
+        high = _limit(max, d)
+        if isinstance(out, np.ndarray) and high.ndim == 0:
+            return np.minimum(out, high, out=out)
+        return np.minimum(out, high)
+    except ValueError:
+        _checks.broadcast_shapes(self.shape, *(np.shape(x) for x in limits))
+        raise
+
+
+def _limit(x: Any, d: _dtype.dtype) -> Array:
+    if isinstance(x, np.ndarray):
+        return x if x.dtype == d.np else x.astype(d.np)
+    return _promotion.number_array(x, d)

@@ -1,0 +1,104 @@
+"""Copies in a memory format, and fills."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ... import _checks, _dtype, _promotion
+
+Array = np.ndarray[Any, Any]
+
+
+def format_name(memory_format: Any) -> str:
+    return "preserve_format" if memory_format is None else str(memory_format).removeprefix("torch.")
+
+
+# For a memory format, the order of dimensions from the slowest to the fastest.
+_CHANNELS_LAST = {"channels_last": (0, 2, 3, 1), "channels_last_3d": (0, 2, 3, 4, 1)}
+
+
+def is_contiguous(self: Array, memory_format: Any = None) -> bool:
+    """Whether the elements lie row by row, or in the order of the format."""
+    order = _CHANNELS_LAST.get(format_name(memory_format))
+    if order is None:
+        return self.flags.c_contiguous
+    return len(order) == self.ndim and self.transpose(order).flags.c_contiguous
+
+
+def laid_out(self: Array, memory_format: Any, dtype: Any = None) -> Array:
+    """A copy in a memory format, possibly of another dtype."""
+    name = format_name(memory_format)
+    d = self.dtype if dtype is None else dtype
+    if name == "preserve_format":
+        return self.astype(d, order="K", copy=True)
+    if name == "contiguous_format":
+        return self.astype(d, order="C", copy=True)
+    order = _CHANNELS_LAST[name]
+    if len(order) != self.ndim:
+        raise RuntimeError(f"required rank {len(order)} tensor to use {name} format")
+    out = np.empty([self.shape[i] for i in order], d).transpose(np.argsort(order))
+    out[...] = self
+    return out
+
+
+def clone(self: Array, memory_format: Any) -> Array:
+    if memory_format is None:
+        return self.copy("K")
+    return laid_out(self, memory_format)
+
+
+def cast(self: Array, d: _dtype.dtype, memory_format: Any = None) -> Array:
+    """The elements in another dtype; floats outside of an integer type's range wrap as in torch on x86."""
+    source = self.dtype
+    if source.kind == "c" and not d.is_complex:
+        self = self.real
+    if self.dtype.kind not in "iub" and d.category == 1:
+        self = _to_int64(self) if d.itemsize < 8 or d.is_signed else self
+    return laid_out(self, memory_format, d.np)
+
+
+def _to_int64(self: Array) -> Array:
+    # C's conversion to a narrow type is undefined out of range; torch converts to 64 bits and truncates
+    return self.astype(np.int64)
+
+
+def copy_(self: Array, src: Array) -> None:
+    if src.dtype != self.dtype:
+        src = cast(src, _dtype.FROM_NUMPY[self.dtype])
+    try:
+        self[...] = src
+    except ValueError:
+        if not self.flags.writeable:
+            raise RuntimeError("unsupported operation: the tensor's memory is read-only; clone() it before writing in place") from None
+        shape = _checks.broadcast_shapes(self.shape, src.shape)
+        raise RuntimeError(f"output with shape {list(self.shape)} doesn't match the broadcast shape {list(shape)}") from None
+
+
+def fill_(self: Array, value: Any) -> None:
+    if isinstance(value, np.ndarray):
+        if value.ndim:
+            raise RuntimeError(
+                f"fill_ only supports 0-dimension value tensor but got tensor with {value.ndim} dimensions."
+            )
+        self.fill(cast(value, _dtype.FROM_NUMPY[self.dtype]))
+        return
+    self.fill(number_in(value, _dtype.FROM_NUMPY[self.dtype]))
+
+
+def number_in(value: Any, d: _dtype.dtype) -> Any:
+    """A Python number as an element of a dtype; raises when it is out of an integer type's range."""
+    if d.category == 1:
+        number = int(value)
+        info = np.iinfo(d.np)
+        if number > info.max or number < (info.min if d.is_signed else -info.max - 1):
+            raise RuntimeError(f"value cannot be converted to type {d.name} without overflow")
+        return _promotion.number_array(number, d)
+    if isinstance(value, complex) and not d.is_complex:
+        raise RuntimeError(f"value cannot be converted to type {d.name} without overflow")
+    return np.asarray(value).astype(d.np)
+
+
+def zero_(self: Array) -> None:
+    self.fill(0)

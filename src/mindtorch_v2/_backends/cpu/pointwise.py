@@ -1,0 +1,119 @@
+"""Arithmetic kernels over arrays of one dtype."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+
+def rsub(self: Array, other: Any, alpha: Any) -> Array:
+    """`other - alpha * self`."""
+    if self.dtype.kind == "b":
+        raise _bool_subtraction()
+    if alpha != 1:
+        self = self * self.dtype.type(alpha)
+    if not isinstance(other, np.ndarray):
+        other = np.asarray(other, self.dtype)
+    return np.subtract(other, self)
+
+
+def _bool_subtraction() -> RuntimeError:
+    return RuntimeError(
+        "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use the "
+        "`~` or `logical_not()` operator instead."
+    )
+
+
+def div_mode(self: Array, other: Array, rounding_mode: str | None) -> Array:
+    """Division, rounded to minus infinity ("floor"), to zero ("trunc") or not at all."""
+    kind = self.dtype.kind
+    if rounding_mode is None:
+        return np.true_divide(self, other)
+    if rounding_mode not in ("floor", "trunc"):
+        raise RuntimeError(
+            f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'"
+        )
+    if kind in "iub":
+        if not other.all():
+            raise RuntimeError("ZeroDivisionError")
+        if kind == "b":
+            raise NotImplementedError("\"div_floor_cpu\" not implemented for 'Bool'")
+        quotient: Array = np.floor_divide(self, other)
+        if rounding_mode == "trunc" and kind == "i":
+            quotient += ((quotient < 0) & (quotient * other != self)).astype(quotient.dtype)
+        return quotient
+    if kind == "c":
+        raise NotImplementedError(f"\"div_{rounding_mode}_cpu\" not implemented for 'ComplexFloat'")
+    if rounding_mode == "trunc":
+        out = np.asarray(np.true_divide(self, other))
+        return np.trunc(out, out=out)
+    return _floor_float(self, other)
+
+
+def _floor_float(self: Array, other: Array) -> Array:
+    # NumPy's floor_divide and torch's agree except where the divisor is zero: torch yields self / other
+    out = np.asarray(np.floor_divide(self, other))
+    zero = np.equal(other, 0)
+    if zero.any():
+        np.copyto(out, np.true_divide(self, other), where=zero)
+    return out
+
+
+def remainder(self: Array, other: Array) -> Array:
+    """The remainder with the divisor's sign."""
+    if self.dtype.kind in "iu" and not other.all():
+        raise RuntimeError("ZeroDivisionError")
+    return np.remainder(self, other)
+
+
+def fmod(self: Array, other: Array) -> Array:
+    """The remainder with the dividend's sign."""
+    if self.dtype.kind in "iu" and not other.all():
+        raise RuntimeError("ZeroDivisionError")
+    return np.fmod(self, other)
+
+
+def pow_scalar(self: Array, exponent: Any) -> Array:
+    """A power with a constant exponent; the common ones without `pow`, which is 20 times slower."""
+    if exponent == 2:
+        return np.multiply(self, self)
+    kind = self.dtype.kind
+    if kind in "iu":
+        if isinstance(exponent, int):
+            return _integer_power(self, exponent)
+    elif exponent == 0.5:
+        return np.sqrt(self)
+    elif exponent == 1:
+        return self.copy("K")
+    elif exponent == 3:
+        out = np.asarray(np.multiply(self, self))
+        return np.multiply(out, self, out=out)
+    elif exponent == -1:
+        return np.reciprocal(self)
+    elif exponent == -0.5:
+        out = np.asarray(np.sqrt(self))
+        return np.reciprocal(out, out=out)
+    elif exponent == -2:
+        out = np.asarray(np.multiply(self, self))
+        return np.reciprocal(out, out=out)
+    return np.power(self, np.asarray(exponent, self.dtype))
+
+
+def _integer_power(self: Array, exponent: int) -> Array:
+    if exponent < 0:
+        raise RuntimeError("Integers to negative integer powers are not allowed.")
+    return np.power(self, self.dtype.type(exponent))
+
+
+def pow_tensor(self: Any, exponent: Array) -> Array:
+    if not isinstance(self, np.ndarray):
+        self = np.asarray(self, exponent.dtype)
+    if self.dtype.kind == "i" and (exponent < 0).any():
+        # torch: a negative exponent yields the power's integer part, 0 unless the base is 1 or -1
+        powers = np.power(self, np.maximum(exponent, 0))
+        sign = np.where(exponent % 2 == 0, self * self, self)
+        return np.where(exponent < 0, np.where(np.abs(self) == 1, sign, 0), powers).astype(self.dtype)
+    return np.power(self, exponent)

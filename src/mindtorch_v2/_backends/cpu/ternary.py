@@ -1,0 +1,127 @@
+"""Kernels of three operands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from ... import _checks, _dtype, _promotion
+
+Array = np.ndarray[Any, Any]
+HALVES = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
+
+
+class _Operand:
+    """An array as promotion sees tensors."""
+
+    __slots__ = ("_array", "dtype")
+
+    def __init__(self, array: Array) -> None:
+        self._array = array
+        self.dtype = _dtype.FROM_NUMPY[array.dtype]
+
+
+def where(condition: Array, self: Array, other: Array) -> Array:
+    if condition.dtype != np.bool_:
+        if condition.dtype != np.uint8:
+            name = _dtype.FROM_NUMPY[condition.dtype]
+            raise RuntimeError(f"expected condition to be a boolean tensor, but got a tensor with dtype {name.scalar_name}")
+        condition = condition.astype(np.bool_)
+    if self.dtype != other.dtype:
+        d = _promotion.result_type_of((_Operand(self), _Operand(other))).np
+        self, other = self.astype(d), other.astype(d)
+    try:
+        return np.where(condition, self, other)
+    except ValueError:
+        _checks.broadcast_shapes(condition.shape, self.shape, other.shape)
+        raise
+
+
+def masked_fill(self: Array, mask: Array, value: Any) -> Array:
+    shape = _checks.broadcast_shapes(self.shape, mask.shape)
+    out = np.array(self, order="K") if shape == self.shape else np.broadcast_to(self, shape).copy()
+    masked_fill_(out, mask, value)
+    return out
+
+
+def masked_fill_(self: Array, mask: Array, value: Any) -> None:
+    if mask.dtype != np.bool_:
+        raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {_dtype.FROM_NUMPY[mask.dtype].name}")
+    if isinstance(value, np.ndarray):
+        if value.ndim:
+            raise RuntimeError(
+                f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
+            )
+        value = value[()]
+    d = _dtype.FROM_NUMPY[self.dtype]
+    if isinstance(value, complex | np.complexfloating) and not d.is_complex:
+        raise RuntimeError(f"value cannot be converted to type {d.name} without overflow")
+    if d.category == 1:
+        value = _fill_integer(value, d)
+    try:
+        np.copyto(self, np.asarray(value).astype(self.dtype), where=mask)
+    except ValueError:
+        shape = _checks.broadcast_shapes(self.shape, mask.shape)
+        raise RuntimeError(f"output with shape {list(self.shape)} doesn't match the broadcast shape {list(shape)}") from None
+
+
+def _fill_integer(value: Any, d: _dtype.dtype) -> Any:
+    number = int(value)
+    info = np.iinfo(d.np)
+    if not info.min <= number <= info.max and not (not d.is_signed and number < 0):
+        raise RuntimeError(f"value cannot be converted to type {d.name} without overflow")
+    return number & (2 ** (8 * d.itemsize) - 1) if not d.is_signed else number
+
+
+def lerp(self: Array, end: Array, weight: Any) -> Array:
+    """`self + weight * (end - self)`, from the nearer end so that a weight of one is exact."""
+    if self.dtype in HALVES:
+        wide = weight.astype(np.float32) if isinstance(weight, np.ndarray) else weight
+        return lerp(self.astype(np.float32), end.astype(np.float32), wide).astype(self.dtype)
+    if not isinstance(weight, np.ndarray):
+        if isinstance(weight, complex) and self.dtype.kind != "c":
+            raise RuntimeError("value cannot be converted to type float without overflow")
+        out = np.asarray(np.subtract(end, self))
+        if abs(weight) < 0.5:
+            out *= self.dtype.type(weight)
+            return np.add(out, self, out=out)
+        out *= self.dtype.type(1 - weight)
+        return np.subtract(end, out, out=out)
+    difference = end - self
+    return np.where(np.abs(weight) < 0.5, self + weight * difference, end - difference * (1 - weight))
+
+
+def addcmul(self: Array, tensor1: Array, tensor2: Array, value: Any) -> Array:
+    if self.dtype in HALVES:
+        wide = [x.astype(np.float32) for x in (self, tensor1, tensor2)]
+        return addcmul(*wide, value).astype(self.dtype)
+    out = np.asarray(np.multiply(tensor1, tensor2))
+    if value != 1:
+        out *= _promotion.number_array(value, _dtype.FROM_NUMPY[out.dtype])
+    return _added(out, self)
+
+
+def addcdiv(self: Array, tensor1: Array, tensor2: Array, value: Any) -> Array:
+    if self.dtype.kind in "iub":
+        raise RuntimeError(
+            "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a true division "
+            "of tensor1 and tensor2. The historic addcdiv behavior can be implemented as (input + value * torch.trunc(tensor1 / "
+            "tensor2)).to(input.dtype) for integer inputs and as (input + value * tensor1 / tensor2) for float inputs. The future "
+            "addcdiv behavior is just the latter implementation: (input + value * tensor1 / tensor2), for all dtypes."
+        )
+    if self.dtype in HALVES:
+        wide = [x.astype(np.float32) for x in (self, tensor1, tensor2)]
+        return addcdiv(*wide, value).astype(self.dtype)
+    out = np.asarray(np.true_divide(tensor1, tensor2))
+    if value != 1:
+        out *= out.dtype.type(value)
+    return _added(out, self)
+
+
+def _added(out: Array, self: Array) -> Array:
+    """`out + self`, into `out` when the sum has its shape."""
+    if out.shape == self.shape or out.shape == np.broadcast_shapes(out.shape, self.shape):
+        return np.add(self, out, out=out)
+    return np.add(self, out)

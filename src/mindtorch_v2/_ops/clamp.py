@@ -1,0 +1,81 @@
+"""Clamping to a range."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._backends.cpu import clamp as kernels
+from .._tensor import Tensor
+from .declare import op
+from .ternary import where
+
+
+def clamp_backward(grad: Tensor, self: Tensor, min: Any, max: Any) -> Tensor:  # noqa: A002
+    """The gradient passes where the value was in range, its ends included."""
+    if max is not None and min is not None:
+        inside = (self >= min).logical_and_(self <= max)
+    elif min is not None:
+        inside = self >= min
+    else:
+        inside = self <= max
+    found: Tensor = where(inside, grad, 0)
+    return found
+
+
+def _clamp_backward_limits(grad: Tensor, self: Tensor, min: Any, max: Any, needs: tuple[bool, ...]) -> tuple[Any, Any]:  # noqa: A002
+    grad_min = grad_max = None
+    if needs[0] and min is not None:
+        below = self < min
+        grad_min = where(below.logical_and_(min < max) if max is not None else below, grad, 0)
+    if needs[1] and max is not None:
+        above = self > max
+        grad_max = where(above.logical_or_(max < min) if min is not None else above, grad, 0)
+    return grad_min, grad_max
+
+
+clamp = op(
+    "clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
+    cpu=kernels.clamp,
+    shape=lambda self: self.shape,
+    grad={"self": lambda grad, self, min, max: clamp_backward(grad, self, min, max)},
+    node="ClampBackward1",
+)
+clamp_tensor = op(
+    "clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
+    cpu=kernels.clamp,
+    grad={
+        "self": lambda grad, self, min, max: clamp_backward(grad, self, min, max),
+        ("min", "max"): lambda grad, self, min, max, needs: _clamp_backward_limits(grad, self, min, max, needs),
+    },
+    node="ClampBackward0",
+)
+clamp_min = op(
+    "clamp_min(Tensor self, Scalar min) -> Tensor",
+    cpu=lambda self, min: kernels.clamp(self, min, None),
+    shape=lambda self: self.shape,
+    grad={"self": lambda grad, self, min: where(self >= min, grad, 0)},
+)
+clamp_min_tensor = op(
+    "clamp_min.Tensor(Tensor self, Tensor min) -> Tensor",
+    cpu=lambda self, min: kernels.clamp(self, min, None),
+    grad={
+        "self": lambda grad, self, min: where(self >= min, grad, 0),
+        "min": lambda grad, self, min: where(self < min, grad, 0),
+    },
+    node="ClampMinBackward1",
+)
+clamp_max = op(
+    "clamp_max(Tensor self, Scalar max) -> Tensor",
+    cpu=lambda self, max: kernels.clamp(self, None, max),
+    shape=lambda self: self.shape,
+    grad={"self": lambda grad, self, max: where(self <= max, grad, 0)},
+)
+clamp_max_tensor = op(
+    "clamp_max.Tensor(Tensor self, Tensor max) -> Tensor",
+    cpu=lambda self, max: kernels.clamp(self, None, max),
+    grad={
+        "self": lambda grad, self, max: where(self <= max, grad, 0),
+        "max": lambda grad, self, max: where(self > max, grad, 0),
+    },
+    node="ClampMaxBackward1",
+)
