@@ -1,0 +1,217 @@
+"""Convolution over any number of spatial dimensions: windows gathered into columns, and one matrix product a chunk.
+
+With a stride of one the windows are gathered in the *wide* layout: the padded image is one flat row a channel, and the window
+at kernel offset (i, j) is that row from `i * width + j` on. The columns are then copies of long runs instead of short rows; the
+product has a few columns too many at each row's end, which are dropped when the result is copied out.
+
+Measured on 32×64×56×56 with a 3×3 kernel, one thread: 104 ms in chunks of 2 MB, 110 ms with all of an image's columns at once;
+the matrix product alone takes 91 ms of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+from typing import Any
+
+import numpy as np
+
+__all__ = ["conv_forward", "conv_grad_input", "conv_grad_weight", "conv_output_size", "transposed_output_size"]
+
+Array = np.ndarray[Any, Any]
+Sizes = tuple[int, ...]
+
+COLUMN_BYTES = 1 << 21  # what fits the second-level cache
+
+
+def conv_output_size(size: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes) -> Sizes:
+    """Spatial extents of a convolution's result."""
+    return tuple(
+        (n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, p, d in zip(size, kernel, stride, padding, dilation, strict=True)
+    )
+
+
+def transposed_output_size(size: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, extra: Sizes) -> Sizes:
+    """Spatial extents of a transposed convolution's result."""
+    return tuple(
+        (n - 1) * s - 2 * p + d * (k - 1) + e + 1
+        for n, k, s, p, d, e in zip(size, kernel, stride, padding, dilation, extra, strict=True)
+    )
+
+
+def _accumulating(x: Array) -> Array:
+    """Half precision is computed in single precision and rounded at the end."""
+    return x.astype(np.float32) if x.dtype.itemsize == 2 and x.dtype.kind not in "iu" else x
+
+
+def _pad(x: Array, padding: Sizes) -> Array:
+    """The image with zeros around it, contiguous."""
+    if not any(padding):
+        return np.ascontiguousarray(x)
+    padded = np.zeros(x.shape[:2] + tuple(n + 2 * p for n, p in zip(x.shape[2:], padding, strict=True)), x.dtype)
+    padded[(..., *(slice(p, p + n) for n, p in zip(x.shape[2:], padding, strict=True)))] = x
+    return padded
+
+
+class _Geometry:
+    """How columns of one convolution lie in the padded image, and the chunks they are gathered in."""
+
+    def __init__(self, padded: Sizes, channels: int, kernel: Sizes, stride: Sizes, dilation: Sizes, itemsize: int) -> None:
+        self.padded, self.kernel, self.stride, self.dilation = padded, kernel, stride, dilation
+        self.channels = channels
+        self.out = conv_output_size(padded, kernel, stride, (0,) * len(kernel), dilation)
+        self.steps = tuple(prod(padded[i + 1 :]) for i in range(len(padded)))  # elements from one position to the next
+        self.wide = all(s == 1 for s in stride)
+        self.depth = channels * prod(kernel)  # rows of the column matrix
+        row = (self.steps[0] if self.wide else prod(self.out[1:])) * self.depth * itemsize
+        self.rows_at_once = max(1, COLUMN_BYTES // max(row, 1))
+
+    def chunks(self, samples: int) -> Iterator[tuple[int, int, int, int]]:
+        """First sample, sample count, first row and row count of each chunk."""
+        rows = self.out[0]
+        if self.rows_at_once >= rows:
+            at_once = max(1, self.rows_at_once // max(rows, 1))
+            for n in range(0, samples, at_once):
+                yield n, min(at_once, samples - n), 0, rows
+            return
+        for n in range(samples):
+            for r in range(0, rows, self.rows_at_once):
+                yield n, 1, r, min(self.rows_at_once, rows - r)
+
+    def extents(self, rows: int) -> Sizes:
+        """Extents of a chunk's result as the product leaves it."""
+        if self.wide:
+            last = sum((n - 1) * s for n, s in zip(self.out[1:], self.steps[1:], strict=True))
+            return ((rows - 1) * self.steps[0] + last + 1,)
+        return (rows, *self.out[1:])
+
+    def windows(self, x: Array, first: int, samples: int, row: int, rows: int) -> Array:
+        """A view of the padded image as (channels, *kernel, samples, *extents)."""
+        size = x.itemsize
+        offset = first * x.strides[0] + row * self.stride[0] * self.steps[0] * size
+        inner = (size,) if self.wide else tuple(t * s * size for t, s in zip(self.stride, self.steps, strict=True))
+        strides = (x.strides[1], *(d * s * size for d, s in zip(self.dilation, self.steps, strict=True)), x.strides[0], *inner)
+        return np.ndarray((self.channels, *self.kernel, samples, *self.extents(rows)), x.dtype, x, offset, strides)
+
+    def columns(self, x: Array, first: int, samples: int, row: int, rows: int) -> Array:
+        """The windows as a matrix of (channels × kernel) rows."""
+        return np.ascontiguousarray(self.windows(x, first, samples, row, rows)).reshape(self.depth, -1)
+
+    def result_buffer(self, channels: int, samples: int, rows: int, dtype: Any) -> tuple[Array, Array]:
+        """Memory for a chunk's product, as the matrix to write and as the (channels, samples, rows, …) to read."""
+        if not self.wide:
+            flat = np.empty((channels, samples * rows * prod(self.out[1:])), dtype)
+            return flat, flat.reshape(channels, samples, rows, *self.out[1:])
+        (length,) = self.extents(rows)
+        product = np.empty((channels, samples * length), dtype)
+        size = product.itemsize
+        strides = (samples * length * size, length * size, *(s * size for s in self.steps))
+        return product, np.ndarray((channels, samples, rows, *self.out[1:]), dtype, product, 0, strides)
+
+    def spread(self, grad: Array) -> Array:
+        """A chunk of (channels, samples, rows, …) laid out as columns, with zeros where the wide layout has gaps."""
+        channels, samples, rows = grad.shape[:3]
+        if not self.wide:
+            return np.ascontiguousarray(grad).reshape(channels, -1)
+        (length,) = self.extents(rows)
+        memory = np.zeros(channels * samples * length, grad.dtype)
+        size = memory.itemsize
+        strides = (samples * length * size, length * size, *(s * size for s in self.steps))
+        np.ndarray(grad.shape, grad.dtype, memory, 0, strides)[...] = grad
+        return memory.reshape(channels, samples * length)
+
+
+def _is_pointwise(kernel: Sizes, stride: Sizes, padding: Sizes) -> bool:
+    return prod(kernel) == 1 and all(s == 1 for s in stride) and not any(padding)
+
+
+def conv_forward(x: Array, weight: Array, bias: Array | None, stride: Sizes, padding: Sizes, dilation: Sizes) -> Array:
+    """Correlate (N, C, *spatial) with (O, C, *kernel)."""
+    dtype = x.dtype
+    x, weight = _accumulating(x), _accumulating(weight)
+    kernel = weight.shape[2:]
+    if _is_pointwise(kernel, stride, padding):
+        out = np.matmul(weight.reshape(weight.shape[:2]), x.reshape(*x.shape[:2], -1)).reshape(-1, len(weight), *x.shape[2:])
+    else:
+        out = _correlate(_pad(x, padding), weight, stride, dilation)
+    if bias is not None:
+        out += bias.reshape(-1, *(1,) * len(kernel))
+    return out if out.dtype == dtype else out.astype(dtype)
+
+
+def _correlate(x: Array, weight: Array, stride: Sizes, dilation: Sizes) -> Array:
+    geometry = _Geometry(x.shape[2:], x.shape[1], weight.shape[2:], stride, dilation, x.itemsize)
+    out = np.empty((len(x), len(weight), *geometry.out), x.dtype)
+    if not out.size:
+        return out
+    matrix = weight.reshape(len(weight), -1)
+    for first, samples, row, rows in geometry.chunks(len(x)):
+        product, readable = geometry.result_buffer(len(weight), samples, rows, x.dtype)
+        np.matmul(matrix, geometry.columns(x, first, samples, row, rows), out=product)
+        out[first : first + samples, :, row : row + rows] = readable.swapaxes(0, 1)
+    return out
+
+
+def conv_grad_weight(x: Array, grad: Array, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes) -> Array:
+    """The gradient of a convolution with respect to its weight, (O, C, *kernel)."""
+    dtype = grad.dtype
+    x, grad = _accumulating(x), _accumulating(grad)
+    if x.dtype.kind == "c":
+        x = x.conj()
+    if _is_pointwise(kernel, stride, padding):
+        flat = x.reshape(*x.shape[:2], -1).swapaxes(1, 2)
+        total = np.matmul(grad.reshape(*grad.shape[:2], -1), flat).sum(0)
+    else:
+        x = _pad(x, padding)
+        geometry = _Geometry(x.shape[2:], x.shape[1], kernel, stride, dilation, x.itemsize)
+        total = np.zeros((grad.shape[1], geometry.depth), grad.dtype)
+        for first, samples, row, rows in geometry.chunks(len(x) if grad.size else 0):
+            part = geometry.spread(grad[first : first + samples, :, row : row + rows].swapaxes(0, 1))
+            total += np.matmul(part, geometry.columns(x, first, samples, row, rows).T)
+    return total.reshape(grad.shape[1], x.shape[1], *kernel).astype(dtype, copy=False)
+
+
+def conv_grad_input(
+    grad: Array, weight: Array, size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, *, conjugate: bool = True
+) -> Array:
+    """The gradient of a convolution with respect to its input of these spatial extents: (N, C, *size)."""
+    dtype = grad.dtype
+    grad, weight = _accumulating(grad), _accumulating(weight)
+    if conjugate and weight.dtype.kind == "c":
+        weight = weight.conj()
+    kernel = weight.shape[2:]
+    channels = weight.shape[1]
+    if _is_pointwise(kernel, stride, padding):
+        matrix = weight.reshape(weight.shape[:2]).T
+        out = np.matmul(matrix, grad.reshape(*grad.shape[:2], -1)).reshape(len(grad), channels, *size)
+        return out.astype(dtype, copy=False)
+    border = tuple(d * (k - 1) - p for k, p, d in zip(kernel, padding, dilation, strict=True))
+    unit = all(s == 1 for s in stride)
+    # correlating the gradient with the flipped weight gathers columns of `grad`, scattering adds up columns of the input
+    if unit and min(border) >= 0 and len(weight) <= 2 * channels and _fits(grad.shape[2:], size, kernel, padding, dilation):
+        flipped = np.flip(weight, tuple(range(2, weight.ndim))).swapaxes(0, 1)
+        return _correlate(_pad(grad, border), np.ascontiguousarray(flipped), stride, dilation).astype(dtype, copy=False)
+    return _scatter_columns(grad, weight, size, stride, padding, dilation).astype(dtype, copy=False)
+
+
+def _fits(grad_size: Sizes, size: Sizes, kernel: Sizes, padding: Sizes, dilation: Sizes) -> bool:
+    """Whether the convolution with stride one left nothing of its input over (a transposed one with output padding may)."""
+    return conv_output_size(size, kernel, (1,) * len(size), padding, dilation) == grad_size
+
+
+def _scatter_columns(grad: Array, weight: Array, size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes) -> Array:
+    kernel = weight.shape[2:]
+    channels = weight.shape[1]
+    padded = tuple(n + 2 * p for n, p in zip(size, padding, strict=True))
+    total = np.zeros((len(grad), channels, *padded), grad.dtype)
+    geometry = _Geometry(padded, channels, kernel, stride, dilation, grad.itemsize)
+    geometry.out = grad.shape[2:]
+    matrix = np.ascontiguousarray(weight.reshape(len(weight), -1).T)
+    for first, samples, row, rows in geometry.chunks(len(grad) if grad.size else 0):
+        part = geometry.spread(grad[first : first + samples, :, row : row + rows].swapaxes(0, 1))
+        columns = np.matmul(matrix, part).reshape(channels, *kernel, samples, *geometry.extents(rows))
+        target = geometry.windows(total, first, samples, row, rows)
+        for offset in np.ndindex(*kernel):
+            target[(slice(None), *offset)] += columns[(slice(None), *offset)]
+    inside = tuple(slice(p, p + n) for n, p in zip(size, padding, strict=True))
+    return np.ascontiguousarray(total[(..., *inside)])

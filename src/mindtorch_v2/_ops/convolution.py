@@ -1,0 +1,469 @@
+"""Convolutions. `convolution` carries the derivative; what is above it sorts out arguments, what is below it computes."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from .._backends.cpu.convolution import conv_forward, conv_grad_input, conv_grad_weight, conv_output_size, transposed_output_size
+from .._backends.meta.adapter import meta_tensor
+from .._dispatch import keys
+from .._tensor import Tensor, wrap
+from .convolution_checks import check_bias_dtype, check_forward, check_unbatched, expand_sizes
+from .declare import op
+
+Array = np.ndarray[Any, Any]
+Sizes = tuple[int, ...]
+
+
+# --- what users call ------------------------------------------------------------------------------------------------
+
+
+def _batched(n: int, name: str, input: Tensor, call: Any) -> Tensor:
+    """Call with a batch dimension, which is taken away again when the input had none."""
+    if input.dim() == n + 1:
+        return call(input.unsqueeze(0)).squeeze(0)  # type: ignore[no-any-return]
+    check_unbatched(n, name, input)
+    return call(input)  # type: ignore[no-any-return]
+
+
+def _conv(n: int) -> Any:
+    def conv(input: Tensor, weight: Tensor, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Tensor:
+        zero = (0,) * n
+        return _batched(
+            n, f"conv{n}d", input, lambda x: convolution(x, weight, bias, stride, padding, dilation, False, zero, groups)
+        )
+
+    return conv
+
+
+def _conv_with_mode(n: int) -> Any:
+    def conv(input: Tensor, weight: Tensor, bias: Any, stride: Any, padding: str, dilation: Any, groups: int) -> Tensor:
+        return _batched(n, f"conv{n}d", input, lambda x: _convolution_mode(x, weight, bias, stride, padding, dilation, groups))
+
+    return conv
+
+
+def _conv_transpose(n: int) -> Any:
+    def conv(
+        input: Tensor, weight: Tensor, bias: Any, stride: Any, padding: Any, output_padding: Any, groups: int, dilation: Any
+    ) -> Tensor:
+        return _batched(
+            n,
+            f"conv_transpose{n}d",
+            input,
+            lambda x: convolution(x, weight, bias, stride, padding, dilation, True, output_padding, groups),
+        )
+
+    return conv
+
+
+def _conv_flops(input: Tensor, weight: Tensor, stride: Any, padding: Any, dilation: Any) -> int:
+    size = input._array.shape
+    n = weight.dim() - 2
+    if isinstance(padding, str):
+        padding = tuple(d * (k - 1) // 2 if padding == "same" else 0 for d, k in zip(_spread(dilation, n), weight._array.shape[2:]))
+    out = conv_output_size(size[-n:], weight._array.shape[2:], _spread(stride, n), _spread(padding, n), _spread(dilation, n))
+    batch = size[0] if len(size) == n + 2 else 1
+    return 2 * batch * prod(out) * prod(weight._array.shape)
+
+
+def _spread(value: Any, n: int) -> Sizes:
+    return (value,) * n if isinstance(value, int) else tuple(value) * n if len(value) == 1 else tuple(value)
+
+
+def _declare_convolutions(n: int) -> tuple[Any, Any]:
+    ones, zeros = f"[{', '.join(['1'] * n)}]", f"[{', '.join(['0'] * n)}]"
+    plain = op(
+        f"conv{n}d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[{n}] stride={ones}, SymInt[{n}] padding={zeros}, "
+        f"SymInt[{n}] dilation={ones}, SymInt groups=1) -> Tensor",
+        composite=_conv(n),
+        variants="function",
+        flops=_conv_flops,
+    )
+    op(
+        f"conv{n}d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[{n}] stride={ones}, "
+        f'str padding="valid", SymInt[{n}] dilation={ones}, SymInt groups=1) -> Tensor',
+        composite=_conv_with_mode(n),
+        variants="function",
+        flops=_conv_flops,
+    )
+    overload = "" if n == 1 else ".input"
+    transposed = op(
+        f"conv_transpose{n}d{overload}(Tensor input, Tensor weight, Tensor? bias=None, SymInt[{n}] stride={ones}, "
+        f"SymInt[{n}] padding={zeros}, SymInt[{n}] output_padding={zeros}, SymInt groups=1, SymInt[{n}] dilation={ones}) -> Tensor",
+        composite=_conv_transpose(n),
+        variants="function",
+    )
+    return plain, transposed
+
+
+conv1d, conv_transpose1d = _declare_convolutions(1)
+conv2d, conv_transpose2d = _declare_convolutions(2)
+conv3d, conv_transpose3d = _declare_convolutions(3)
+
+
+def _mode(input: Tensor, weight: Tensor, bias: Any, stride: Any, padding: str, dilation: Any, groups: int) -> Tensor:
+    n = weight.dim() - 2
+    if padding == "valid":
+        return convolution(input, weight, bias, stride, (0,) * n, dilation, False, (0,) * n, groups)  # type: ignore[no-any-return]
+    if padding != "same":
+        raise RuntimeError(f"Invalid padding string: '{padding}'")
+    stride, dilation = expand_sizes(stride, n, "stride"), expand_sizes(dilation, n, "dilation")
+    if any(s != 1 for s in stride):
+        raise RuntimeError("padding='same' is not supported for strided convolutions")
+    total = [d * (k - 1) for d, k in zip(dilation, weight._array.shape[2:], strict=True)]
+    if any(t % 2 for t in total):
+        extra = [v for t in reversed(total) for v in (0, t % 2)]
+        input = input.constant_pad_nd(extra, 0)
+    return convolution(input, weight, bias, stride, tuple(t // 2 for t in total), dilation, False, (0,) * n, groups)  # type: ignore[no-any-return]
+
+
+_convolution_mode = op(
+    "_convolution_mode(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, str padding, SymInt[] dilation, "
+    "SymInt groups) -> Tensor",
+    composite=_mode,
+    variants="function",
+)
+
+
+# --- the operator with the derivative -------------------------------------------------------------------------------
+
+
+def _forward(
+    input: Tensor, weight: Tensor, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: bool, output_padding: Any, groups: int
+) -> Tensor:
+    return _convolution(  # type: ignore[no-any-return]
+        input, weight, bias, stride, padding, dilation, transposed, output_padding, groups, False, False, True, True
+    )
+
+
+def _gradients(
+    grad: Tensor, input: Tensor, weight: Tensor, bias_shape: Any, stride: Any, padding: Any, dilation: Any, transposed: bool,
+    output_padding: Any, groups: int, needs: tuple[bool, bool, bool],
+) -> Any:  # fmt: skip
+    return convolution_backward(
+        grad, input, weight, bias_shape, stride, padding, dilation, transposed, output_padding, groups, needs
+    )
+
+
+convolution = op(
+    "convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, "
+    "bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor",
+    composite=_forward,
+    grad={("input", "weight", "bias"): _gradients},
+    variants="function",
+)
+
+
+def _select_kernel(
+    input: Tensor, weight: Tensor, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: bool, output_padding: Any, groups: int
+) -> Tensor:
+    n = weight.dim() - 2
+    stride, padding = expand_sizes(stride, n, "stride"), expand_sizes(padding, n, "padding")
+    dilation, output_padding = expand_sizes(dilation, n, "dilation"), expand_sizes(output_padding, n, "output_padding")
+    check_forward(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
+    check_bias_dtype(input, weight, bias)
+    if n == 1:
+        input, weight = input.unsqueeze(2), weight.unsqueeze(2)
+        stride, padding, dilation, output_padding = (1, *stride), (0, *padding), (1, *dilation), (0, *output_padding)
+    if groups == 1:
+        out = _one_group(input, weight, bias, stride, padding, dilation, transposed, output_padding)
+    else:
+        parts = [
+            _one_group(
+                _group(input, g, groups, 1), _group(weight, g, groups, 0), None if bias is None else _group(bias, g, groups, 0),
+                stride, padding, dilation, transposed, output_padding,
+            )
+            for g in range(groups)
+        ]  # fmt: skip
+        from .. import _functions
+
+        out = _functions.functions["cat"](parts, 1)
+    return out.squeeze(2) if n == 1 else out
+
+
+def _group(x: Tensor, index: int, groups: int, dim: int) -> Tensor:
+    n = x._array.shape[dim] // groups
+    return x.narrow(dim, n * index, n)  # type: ignore[no-any-return]
+
+
+def _one_group(
+    x: Tensor, weight: Tensor, bias: Any, stride: Sizes, padding: Sizes, dilation: Sizes, transposed: bool, output_padding: Sizes
+) -> Tensor:
+    kernel = weight._array.shape[2:]
+    result: Tensor
+    flat = len(kernel) == 2
+    if transposed:
+        chosen = slow_conv_transpose2d if flat else slow_conv_transpose3d
+        result = chosen(x, weight, kernel, bias, stride, padding, output_padding, dilation)
+    elif any(d != 1 for d in dilation):
+        chosen = slow_conv_dilated2d if flat else slow_conv_dilated3d
+        result = chosen(x, weight, kernel, bias, stride, padding, dilation)
+    else:
+        result = (thnn_conv2d if flat else slow_conv3d)(x, weight, kernel, bias, stride, padding)
+    return result
+
+
+_convolution = op(
+    "_convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, "
+    "bool transposed, SymInt[] output_padding, SymInt groups, bool benchmark, bool deterministic, bool cudnn_enabled, "
+    "bool allow_tf32) -> Tensor",
+    composite=lambda input, weight, bias, stride, padding, dilation, transposed, output_padding, groups, benchmark, deterministic,
+    cudnn_enabled, allow_tf32: _select_kernel(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups),
+    variants="function",
+)  # fmt: skip
+
+
+# --- kernels --------------------------------------------------------------------------------------------------------
+
+
+def _forward_shape(self: Tensor, weight: Tensor, stride: Sizes, padding: Sizes, dilation: Sizes | None = None) -> Sizes:
+    kernel = weight._array.shape[2:]
+    size = conv_output_size(self._array.shape[2:], kernel, stride, padding, dilation or (1,) * len(kernel))
+    return (len(self._array), len(weight._array), *size)
+
+
+def _forward_gradients(
+    grad: Tensor, self: Tensor, weight: Tensor, bias_shape: Any, stride: Any, padding: Any, needs: tuple[bool, bool, bool]
+) -> Any:
+    ones = (1,) * (weight.dim() - 2)
+    return convolution_backward(grad, self, weight, bias_shape, stride, padding, ones, False, (0,) * len(ones), 1, needs)
+
+
+_BOTH = ("self", "weight", "bias")
+_slow_conv2d_forward = op(
+    "_slow_conv2d_forward(Tensor self, Tensor weight, SymInt[2] kernel_size, Tensor? bias, SymInt[2] stride, "
+    "SymInt[2] padding) -> Tensor",
+    cpu=lambda self, weight, bias, stride, padding: conv_forward(self, weight, bias, stride, padding, (1, 1)),
+    shape=lambda self, weight, stride, padding: _forward_shape(self, weight, stride, padding),
+    grad={_BOTH: _forward_gradients},
+    node="SlowConv2DBackward0",
+    variants="",
+)
+slow_conv3d_forward = op(
+    "slow_conv3d_forward(Tensor self, Tensor weight, SymInt[3] kernel_size, Tensor? bias, SymInt[3] stride, "
+    "SymInt[3] padding) -> Tensor",
+    cpu=lambda self, weight, bias, stride, padding: conv_forward(self, weight, bias, stride, padding, (1, 1, 1)),
+    shape=lambda self, weight, stride, padding: _forward_shape(self, weight, stride, padding),
+    grad={_BOTH: _forward_gradients},
+    node="SlowConv3DBackward0",
+    variants="",
+)
+thnn_conv2d = op(
+    "thnn_conv2d(Tensor self, Tensor weight, SymInt[2] kernel_size, Tensor? bias=None, SymInt[2] stride=[1, 1], "
+    "SymInt[2] padding=[0, 0]) -> Tensor",
+    composite=lambda self, weight, kernel_size, bias, stride, padding: _slow_conv2d_forward(
+        self, weight, kernel_size, bias, stride, padding
+    ),
+    variants="",
+)
+slow_conv3d = op(
+    "slow_conv3d(Tensor self, Tensor weight, SymInt[3] kernel_size, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], "
+    "SymInt[3] padding=[0, 0, 0]) -> Tensor",
+    composite=lambda self, weight, kernel_size, bias, stride, padding: slow_conv3d_forward(
+        self, weight, kernel_size, bias, stride, padding
+    ),
+    variants="",
+)
+
+
+def _dilated_gradients(
+    grad: Tensor, self: Tensor, weight: Tensor, bias_shape: Any, stride: Any, padding: Any, dilation: Any, needs: tuple[bool, bool, bool]
+) -> Any:
+    return convolution_backward(grad, self, weight, bias_shape, stride, padding, dilation, False, (0,) * len(dilation), 1, needs)
+
+
+def _transposed_kernel(
+    self: Array, weight: Array, bias: Array | None, stride: Sizes, padding: Sizes, output_padding: Sizes, dilation: Sizes
+) -> Array:
+    size = transposed_output_size(self.shape[2:], weight.shape[2:], stride, padding, dilation, output_padding)
+    out = conv_grad_input(self, weight, size, stride, padding, dilation, conjugate=False)
+    if bias is not None:
+        out += bias.reshape(-1, *(1,) * len(size))
+    return out
+
+
+def _transposed_shape(
+    self: Tensor, weight: Tensor, stride: Sizes, padding: Sizes, output_padding: Sizes, dilation: Sizes
+) -> Sizes:
+    size = transposed_output_size(self._array.shape[2:], weight._array.shape[2:], stride, padding, dilation, output_padding)
+    return (len(self._array), weight._array.shape[1], *size)
+
+
+def _transposed_gradients(
+    grad: Tensor, self: Tensor, weight: Tensor, bias_shape: Any, stride: Any, padding: Any, output_padding: Any, dilation: Any,
+    needs: tuple[bool, bool, bool],
+) -> Any:  # fmt: skip
+    return convolution_backward(grad, self, weight, bias_shape, stride, padding, dilation, True, output_padding, 1, needs)
+
+
+def _declare_slow(n: int) -> tuple[Any, Any]:
+    ones, zeros = f"[{', '.join(['1'] * n)}]", f"[{', '.join(['0'] * n)}]"
+    head = f"(Tensor self, Tensor weight, SymInt[{n}] kernel_size, Tensor? bias=None, SymInt[{n}] stride={ones}, "
+    dilated = op(
+        f"slow_conv_dilated{n}d{head}SymInt[{n}] padding={zeros}, SymInt[{n}] dilation={ones}) -> Tensor",
+        cpu=lambda self, weight, bias, stride, padding, dilation: conv_forward(self, weight, bias, stride, padding, dilation),
+        shape=_forward_shape,
+        grad={_BOTH: _dilated_gradients},
+        variants="",
+    )
+    transposed = op(
+        f"slow_conv_transpose{n}d{head}SymInt[{n}] padding={zeros}, SymInt[{n}] output_padding={zeros}, "
+        f"SymInt[{n}] dilation={ones}) -> Tensor",
+        cpu=_transposed_kernel,
+        shape=_transposed_shape,
+        grad={_BOTH: _transposed_gradients},
+        variants="",
+    )
+    return dilated, transposed
+
+
+slow_conv_dilated2d, slow_conv_transpose2d = _declare_slow(2)
+slow_conv_dilated3d, slow_conv_transpose3d = _declare_slow(3)
+
+
+# --- backward -------------------------------------------------------------------------------------------------------
+
+
+def _array_gradients(
+    grad: Array, x: Array, weight: Array, stride: Sizes, padding: Sizes, dilation: Sizes, transposed: bool, mask: Any
+) -> tuple[Array | None, Array | None, Array | None]:
+    """Gradients of one group, those that the mask asks for."""
+    kernel = weight.shape[2:]
+    grad_input = grad_weight = grad_bias = None
+    if mask[0]:
+        if transposed:
+            backward = weight.conj() if weight.dtype.kind == "c" else weight
+            grad_input = conv_forward(grad, backward, None, stride, padding, dilation)
+            grad_input = grad_input[(..., *(slice(n) for n in x.shape[2:]))]
+        else:
+            grad_input = conv_grad_input(grad, weight, x.shape[2:], stride, padding, dilation)
+    if mask[1]:
+        if transposed:
+            grad_weight = _transposed_grad_weight(grad, x, kernel, stride, padding, dilation)
+        else:
+            grad_weight = conv_grad_weight(x, grad, kernel, stride, padding, dilation)
+    if mask[2]:
+        axes = (0, *range(2, grad.ndim))
+        half = grad.dtype.itemsize == 2
+        grad_bias = grad.sum(axes, dtype=np.float32).astype(grad.dtype) if half else grad.sum(axes, dtype=grad.dtype)
+    return grad_input, grad_weight, grad_bias
+
+
+def _transposed_grad_weight(grad: Array, x: Array, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes) -> Array:
+    """As of the convolution that maps `grad` to `x`; what output padding added to `grad` beyond its reach is cut off."""
+    if conv_output_size(grad.shape[2:], kernel, stride, padding, dilation) != x.shape[2:]:
+        reach = transposed_output_size(x.shape[2:], kernel, stride, padding, dilation, (0,) * len(kernel))
+        grad = grad[(..., *(slice(n) for n in reach))]
+    out = conv_grad_weight(grad, x, kernel, stride, padding, dilation)
+    return out.conj() if out.dtype.kind == "c" else out
+
+
+def _backward(
+    grad_output: Tensor, input: Tensor, weight: Tensor, bias_sizes: Any, stride: Any, padding: Any, dilation: Any, transposed: bool,
+    output_padding: Any, groups: int, output_mask: Any,
+) -> tuple[Any, Any, Any]:  # fmt: skip
+    n = weight.dim() - 2
+    stride, padding = expand_sizes(stride, n, "stride"), expand_sizes(padding, n, "padding")
+    dilation = expand_sizes(dilation, n, "dilation")
+    mask = tuple(output_mask)
+    if n == 1:
+        grad_output, input, weight = grad_output.unsqueeze(2), input.unsqueeze(2), weight.unsqueeze(2)
+        stride, padding, dilation = (1, *stride), (0, *padding), (1, *dilation)
+    if groups == 1:
+        found = _one_group_backward(grad_output, input, weight, stride, padding, dilation, transposed, mask)
+    else:
+        parts = [
+            _one_group_backward(
+                _group(grad_output, g, groups, 1), _group(input, g, groups, 1), _group(weight, g, groups, 0),
+                stride, padding, dilation, transposed, mask,
+            )
+            for g in range(groups)
+        ]  # fmt: skip
+        from .. import _functions
+
+        cat = _functions.functions["cat"]
+        found = tuple(
+            cat([p[i] for p in parts], dim) if mask[i] else None for i, dim in enumerate((1, 0, 0))
+        )  # type: ignore[assignment]
+    if n == 1:
+        found = tuple(t.squeeze(2) if i < 2 and t is not None else t for i, t in enumerate(found))  # type: ignore[assignment]
+    return found
+
+
+def _one_group_backward(
+    grad: Tensor, x: Tensor, weight: Tensor, stride: Sizes, padding: Sizes, dilation: Sizes, transposed: bool, mask: Any
+) -> tuple[Any, Any, Any]:
+    kernel = weight._array.shape[2:]
+    if len(kernel) == 2 and not transposed and all(d == 1 for d in dilation):
+        return _slow_conv2d_backward(grad, x, weight, kernel, stride, padding, mask)  # type: ignore[no-any-return]
+    if grad._keys & keys.META:
+        shapes = (x._array.shape, weight._array.shape, (grad._array.shape[1],))
+        return tuple(meta_tensor(s, grad.dtype) if m else None for s, m in zip(shapes, mask, strict=True))  # type: ignore[return-value]
+    found = _array_gradients(grad._array, x._array, weight._array, stride, padding, dilation, transposed, mask)
+    return tuple(None if a is None else wrap(a) for a in found)  # type: ignore[return-value]
+
+
+_slow_conv2d_backward = op(
+    "_slow_conv2d_backward.output_mask(Tensor grad_output, Tensor self, Tensor weight, SymInt[2] kernel_size, SymInt[2] stride, "
+    "SymInt[2] padding, bool[3] output_mask) -> (Tensor grad_input, Tensor grad_weight, Tensor grad_bias)",
+    cpu=lambda grad_output, self, weight, stride, padding, output_mask: _array_gradients(
+        grad_output, self, weight, stride, padding, (1, 1), False, output_mask
+    ),
+    variants="",
+    tags=("nondifferentiable",),
+)
+
+
+def _double_backward(
+    grads: Any, grad_output: Tensor, input: Tensor, weight: Tensor, stride: Any, padding: Any, dilation: Any, transposed: bool,
+    output_padding: Any, groups: int, needs: tuple[bool, bool, bool],
+) -> Any:  # fmt: skip
+    return _convolution_double_backward(
+        grads[0], grads[1], grads[2], grad_output, weight, input, stride, padding, dilation, transposed, output_padding, groups, needs
+    )
+
+
+convolution_backward = op(
+    "convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, SymInt[] stride, SymInt[] padding, "
+    "SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+    composite=_backward,
+    grad={("grad_output", "input", "weight"): _double_backward},
+    variants="function",
+)
+
+
+def _second_gradients(
+    ggI: Tensor | None, ggW: Tensor | None, ggb: Tensor | None, gO: Tensor, weight: Tensor, self: Tensor, stride: Any, padding: Any,
+    dilation: Any, transposed: bool, output_padding: Any, groups: int, output_mask: Any,
+) -> tuple[Any, Any, Any]:  # fmt: skip
+    """Gradients of the backward pass: it is linear in each of its three arguments."""
+    rest = (stride, padding, dilation, transposed, output_padding, groups)
+    terms = []
+    grad_output = grad_input = grad_weight = None
+    if output_mask[0]:
+        if ggI is not None:
+            terms.append(convolution(ggI, weight, None, *rest))
+        if ggW is not None:
+            terms.append(convolution(self, ggW, None, *rest))
+        if ggb is not None:
+            terms.append(ggb.reshape(1, -1, *(1,) * (gO.dim() - 2)).expand(gO._array.shape))
+        for term in terms:
+            grad_output = term if grad_output is None else grad_output + term
+    if output_mask[1] and ggW is not None:
+        grad_input = convolution_backward(gO, self, ggW, None, *rest, (True, False, False))[0]
+    if output_mask[2] and ggI is not None:
+        grad_weight = convolution_backward(gO, ggI, weight, None, *rest, (False, True, False))[1]
+    return grad_output, grad_input, grad_weight
+
+
+_convolution_double_backward = op(
+    "_convolution_double_backward(Tensor? ggI, Tensor? ggW, Tensor? ggb, Tensor gO, Tensor weight, Tensor self, SymInt[] stride, "
+    "SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, bool[3] output_mask) "
+    "-> (Tensor, Tensor, Tensor)",
+    composite=_second_gradients,
+    variants="",
+)

@@ -1,0 +1,128 @@
+"""What a convolution's arguments must satisfy, with torch's error texts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._tensor import Tensor
+
+__all__ = ["check_bias_dtype", "check_forward", "check_unbatched", "expand_sizes"]
+
+Sizes = tuple[int, ...]
+_WORDS = {"Half": "c10::Half", "BFloat16": "c10::BFloat16", "Float": "float", "Double": "double", "Long": "long long"}
+
+
+def expand_sizes(value: Any, n: int, name: str) -> Sizes:
+    """One value for each spatial dimension."""
+    if isinstance(value, int):
+        return (value,) * n
+    value = tuple(value)
+    if len(value) == 1:
+        return value * n
+    if len(value) != n:
+        raise RuntimeError(
+            f"expected {name} to be a single integer value or a list of {n} values to match the convolution dimensions, "
+            f"but got {name}={list(value)}"
+        )
+    return value
+
+
+def check_unbatched(n: int, name: str, x: Tensor) -> None:
+    if x.dim() != n + 2:
+        raise RuntimeError(
+            f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {name}, but got input of size: {list(x._array.shape)}"
+        )
+
+
+def check_bias_dtype(x: Tensor, weight: Tensor, bias: Tensor | None) -> None:
+    if weight.dtype is not x.dtype:
+        raise RuntimeError(f"expected scalar type {x.dtype.scalar_name} but found {weight.dtype.scalar_name}")
+    if bias is not None and bias.dtype is not x.dtype:
+        raise RuntimeError(f"Input type ({_word(x)}) and bias type ({_word(bias)}) should be the same")
+
+
+def _word(x: Tensor) -> str:
+    return _WORDS.get(x.dtype.scalar_name, x.dtype.scalar_name)
+
+
+def check_forward(
+    x: Tensor, weight: Tensor, bias: Tensor | None, stride: Sizes, padding: Sizes, dilation: Sizes, transposed: bool,
+    output_padding: Sizes, groups: int,
+) -> None:  # fmt: skip
+    """Raise what torch raises about shapes that do not go together."""
+    if any(p < 0 for p in padding):
+        raise RuntimeError("negative padding is not supported")
+    if any(p < 0 for p in output_padding):
+        raise RuntimeError("negative output_padding is not supported")
+    if any(s <= 0 for s in stride):
+        raise RuntimeError("non-positive stride is not supported")
+    if any(d <= 0 for d in dilation):
+        raise RuntimeError("dilation should be greater than zero")
+    if groups <= 0:
+        raise RuntimeError("non-positive groups is not supported")
+    w = weight._array.shape
+    size = x._array.shape
+    if len(size) != len(w):
+        raise RuntimeError(
+            f"Expected {len(w)}-dimensional input for {len(w)}-dimensional weight {list(w)}, but got {len(size)}-dimensional "
+            f"input of size {list(size)} instead"
+        )
+    if w[0] < groups:
+        raise RuntimeError(
+            f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, but got weight of size {list(w)} instead"
+        )
+    if w[0] % groups:
+        raise RuntimeError(
+            f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but got weight of size {list(w)} instead"
+        )
+    if transposed:
+        _check_transposed(size, w, bias, groups)
+        _check_output_padding(output_padding, stride, dilation)
+    else:
+        _check_plain(size, w, bias, padding, dilation, groups)
+
+
+def _check_transposed(size: Sizes, w: Sizes, bias: Tensor | None, groups: int) -> None:
+    if size[1] != w[0]:
+        raise RuntimeError(
+            f"Given transposed=1, weight of size {list(w)}, expected input{list(size)} to have {w[0]} channels, "
+            f"but got {size[1]} channels instead"
+        )
+    if bias is not None and bias._array.shape != (w[1] * groups,):
+        raise RuntimeError(
+            f"Given transposed=1, weight of size {list(w)}, expected bias to be 1-dimensional with {w[1] * groups} elements, "
+            f"but got bias of size {list(bias._array.shape)} instead"
+        )
+
+
+def _check_output_padding(output_padding: Sizes, stride: Sizes, dilation: Sizes) -> None:
+    if all(e < s or e < d for e, s, d in zip(output_padding, stride, dilation, strict=True)):
+        return
+    if len(stride) == 1:  # torch: computed in two dimensions, of which the first is one
+        output_padding, stride, dilation = (0, *output_padding), (1, *stride), (1, *dilation)
+    names = ("depth", "height", "width")[-len(stride) :]
+    told = [
+        " ".join(f"{what}_{name}: {v}" for name, v in zip(names, values, strict=True))
+        for what, values in (("output_padding", output_padding), ("stride", stride), ("dilation", dilation))
+    ]
+    raise RuntimeError(f"output padding must be smaller than either stride or dilation, but got {' '.join(told)}")
+
+
+def _check_plain(size: Sizes, w: Sizes, bias: Tensor | None, padding: Sizes, dilation: Sizes, groups: int) -> None:
+    if size[1] != w[1] * groups:
+        raise RuntimeError(
+            f"Given groups={groups}, weight of size {list(w)}, expected input{list(size)} to have {w[1] * groups} channels, "
+            f"but got {size[1]} channels instead"
+        )
+    if bias is not None and bias._array.shape != (w[0],):
+        raise RuntimeError(
+            f"Given weight of size {list(w)}, expected bias to be 1-dimensional with {w[0]} elements, "
+            f"but got bias of size {list(bias._array.shape)} instead"
+        )
+    padded = [n + 2 * p for n, p in zip(size[2:], padding, strict=True)]
+    kernel = [d * (k - 1) + 1 for d, k in zip(dilation, w[2:], strict=True)]
+    if any(n < k for n, k in zip(padded, kernel, strict=True)):
+        raise RuntimeError(
+            f"Calculated padded input size per channel: ({' x '.join(map(str, padded))}). "
+            f"Kernel size: ({' x '.join(map(str, kernel))}). Kernel size can't be greater than actual input size"
+        )
