@@ -24,7 +24,9 @@ def make_resolver(name: str, ops: Sequence[Op], tensor_type: type) -> Callable[.
     chosen: dict[Any, Callable[..., Any]] = {}
 
     def resolved(*args: Any, **kwargs: Any) -> Any:
-        key = (tuple(map(type, args)), tuple(kwargs))
+        key: Any = tuple(map(type, args))
+        if kwargs:
+            key = (key, tuple(kwargs), tuple(map(type, kwargs.values())))
         entry = chosen.get(key)
         if entry is None:
             entry, kwargs, stable = _choose(name, ops, args, kwargs, tensor_type)

@@ -12,7 +12,8 @@ from .._backends.meta.adapter import meta_tensor
 from .._dispatch import keys
 from .._tensor import Tensor, wrap
 from .convolution_checks import check_bias_dtype, check_forward, check_unbatched, expand_sizes
-from .declare import op
+from .declare import op, public
+from .lookup import aten
 
 Array = np.ndarray[Any, Any]
 Sizes = tuple[int, ...]
@@ -83,7 +84,7 @@ def _declare_convolutions(n: int) -> tuple[Any, Any]:
         variants="function",
         flops=_conv_flops,
     )
-    op(
+    with_mode = op(
         f"conv{n}d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[{n}] stride={ones}, "
         f'str padding="valid", SymInt[{n}] dilation={ones}, SymInt groups=1) -> Tensor',
         composite=_conv_with_mode(n),
@@ -97,7 +98,25 @@ def _declare_convolutions(n: int) -> tuple[Any, Any]:
         composite=_conv_transpose(n),
         variants="function",
     )
+    _export(n, plain, with_mode)
     return plain, transposed
+
+
+def _export(n: int, plain: Any, with_mode: Any) -> None:
+    """Tell the overloads apart by the padding alone: choosing by all argument types takes several microseconds."""
+    ones, zeros = (1,) * n, (0,) * n
+
+    def conv(
+        input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = ones, padding: Any = zeros, dilation: Any = ones,
+        groups: int = 1,
+    ) -> Tensor:  # fmt: skip
+        chosen = with_mode if padding.__class__ is str else plain
+        return chosen(input, weight, bias, stride, padding, dilation, groups)  # type: ignore[no-any-return]
+
+    conv.__name__ = conv.__qualname__ = f"conv{n}d"
+    conv.__module__ = "torch"
+    conv.__doc__ = f"{plain.__doc__}\n{with_mode.__doc__}"
+    public("function")(conv)
 
 
 conv1d, conv_transpose1d = _declare_convolutions(1)
@@ -179,9 +198,7 @@ def _select_kernel(
             )
             for g in range(groups)
         ]  # fmt: skip
-        from .. import _functions
-
-        out = _functions.functions["cat"](parts, 1)
+        out = aten.cat(parts, 1)
     return out.squeeze(2) if n == 1 else out
 
 
@@ -383,11 +400,8 @@ def _backward(
             )
             for g in range(groups)
         ]  # fmt: skip
-        from .. import _functions
-
-        cat = _functions.functions["cat"]
         found = tuple(
-            cat([p[i] for p in parts], dim) if mask[i] else None for i, dim in enumerate((1, 0, 0))
+            aten.cat([p[i] for p in parts], dim) if mask[i] else None for i, dim in enumerate((1, 0, 0))
         )  # type: ignore[assignment]
     if n == 1:
         found = tuple(t.squeeze(2) if i < 2 and t is not None else t for i, t in enumerate(found))  # type: ignore[assignment]
