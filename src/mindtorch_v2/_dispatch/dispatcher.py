@@ -18,7 +18,7 @@ from . import keys, registry
 from .codegen import Body, compile_function
 from .op import Op
 
-__all__ = ["activate", "active_keys", "deactivate", "invalidate", "register_backend", "register_layer", "resolve"]
+__all__ = ["activate", "active_keys", "deactivate", "invalidate", "register_backend", "register_layer", "resolve", "unregister_layer"]
 
 BackendBody = Callable[[Op, int], Body]
 Layer = Callable[[Op, int, Body], Body]
@@ -38,6 +38,15 @@ def register_backend(key: int, body: BackendBody) -> None:
 def register_layer(key: int, layer: Layer) -> None:
     """Say how a body is extended when this key is in the set."""
     _layers[key] = layer
+
+
+def unregister_layer(key: int) -> None:
+    """Take a layer back, and what was compiled with it."""
+    with _lock:
+        del _layers[key]
+        for op in registry.all_ops():
+            for full in [f for f in op.compiled if f & key]:
+                del op.compiled[full]
 
 
 def active_keys() -> int:

@@ -1,0 +1,35 @@
+.DEFAULT_GOAL := help
+PYTHON ?= python
+
+help:  ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
+
+install:  ## install the package with everything that developing it needs
+	$(PYTHON) -m pip install -e '.[test,parity,lint]'
+
+check: lint types test  ## what must pass before a commit: lint, types, tests
+
+lint:  ## ruff: lint and format
+	$(PYTHON) -m ruff check .
+	$(PYTHON) -m ruff format --check .
+
+types:  ## mypy, strict
+	$(PYTHON) -m mypy
+
+test:  ## the tests that need no torch
+	$(PYTHON) -m pytest -n auto
+
+parity:  ## the comparisons with PyTorch 2.13
+	$(PYTHON) -m pytest -m parity -n auto
+
+coverage:  ## PyTorch's operator database against ours; refreshes docs/compatibility.md
+	$(PYTHON) tests/parity/opinfo.py --write docs/compatibility.md
+
+bench:  ## timings side by side with torch
+	$(PYTHON) -m benchmarks
+
+fix:  ## let ruff mend what it can
+	$(PYTHON) -m ruff check --fix .
+	$(PYTHON) -m ruff format .
+
+.PHONY: help install check lint types test parity coverage bench fix

@@ -1,0 +1,66 @@
+"""Measuring two implementations on a noisy machine: short chunks of both in turn, and the minimum of each."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+__all__ = ["Comparison", "compare", "print_table"]
+
+Statement = Callable[[], object]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    name: str
+    ours_us: float
+    torch_us: float
+    aim: float | None = None
+
+    @property
+    def ratio(self) -> float:
+        return self.ours_us / self.torch_us
+
+
+def _chunk_size(statement: Statement, chunk_seconds: float) -> int:
+    statement()
+    began = time.perf_counter()
+    statement()
+    once = time.perf_counter() - began
+    return max(1, int(chunk_seconds / max(once, 1e-7)))
+
+
+def _time(statement: Statement, count: int) -> float:
+    repeat = range(count)
+    began = time.perf_counter()
+    for _ in repeat:
+        statement()
+    return (time.perf_counter() - began) / count
+
+
+def compare(
+    name: str, ours: Statement, theirs: Statement, *, aim: float | None = None, chunks: int = 40, chunk_seconds: float = 0.004
+) -> Comparison:
+    """Time both statements. Garbage collection is off meanwhile, as in `timeit`."""
+    counts = [_chunk_size(s, chunk_seconds) for s in (ours, theirs)]
+    best = [float("inf"), float("inf")]
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(chunks):
+            for i, statement in enumerate((ours, theirs)):
+                best[i] = min(best[i], _time(statement, counts[i]))
+    finally:
+        gc.enable()
+    return Comparison(name, best[0] * 1e6, best[1] * 1e6, aim)
+
+
+def print_table(title: str, rows: list[Comparison]) -> None:
+    print(f"\n{title}")
+    print(f"  {'':38s} {'ours µs':>12s} {'torch µs':>12s} {'ratio':>7s} {'aim':>6s}")
+    for row in rows:
+        aim = "" if row.aim is None else f"{row.aim:.1f}"
+        missed = "  <-" if row.aim is not None and row.ratio > row.aim else ""
+        print(f"  {row.name:38s} {row.ours_us:12.2f} {row.torch_us:12.2f} {row.ratio:7.2f} {aim:>6s}{missed}")

@@ -1,0 +1,67 @@
+"""Imports point one way: from what is general to what is built on it."""
+
+import ast
+from pathlib import Path
+
+import mindtorch_v2
+
+ROOT = Path(mindtorch_v2.__file__).parent
+# Each group may import those before it (and itself). Imports inside functions run later and are not counted.
+ORDER = [
+    {"_typing", "_dispatch.keys", "_dtype", "_device", "_checks", "_memory_format", "_dtype_info"},
+    {"_storage"},
+    {"_dispatch", "_promotion"},
+    {"_tensor", "utils.hooks", "_record"},
+    {"_backends", "_autograd"},
+    {"_ops"},
+    {"_functions"},
+]
+
+
+def group_of(module: str) -> int | None:
+    parts = module.split(".")
+    for depth in range(len(parts), 0, -1):
+        name = ".".join(parts[:depth])
+        for i, group in enumerate(ORDER):
+            if name in group:
+                return i
+    return None
+
+
+def imports_at_load(path: Path) -> set[str]:
+    """Modules of the package that importing this file loads, as names relative to the package."""
+    module = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    package = module.split(".") if path.name == "__init__.py" else module.split(".")[:-1]
+    found = set()
+    for node in ast.parse(path.read_text()).body:
+        if not isinstance(node, ast.ImportFrom) or node.level == 0:
+            continue
+        base = package[: len(package) - node.level + 1]
+        target = base + (node.module.split(".") if node.module else [])
+        if node.module:
+            found.add(".".join(target))
+        found.update(".".join([*target, alias.name]) for alias in node.names)
+    return found
+
+
+def test_imports_point_from_the_general_to_the_particular():
+    wrong = []
+    for path in ROOT.rglob("*.py"):
+        module = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        own = group_of(module)
+        if own is None:
+            continue
+        wrong += [f"{module} imports {other}" for other in imports_at_load(path) if (g := group_of(other)) is not None and g > own]
+    assert not wrong
+
+
+def test_dispatch_knows_neither_profiler_nor_autograd():
+    for path in (ROOT / "_dispatch").glob("*.py"):
+        assert not any("autograd" in m or "profiler" in m for m in imports_at_load(path)), path
+
+
+def test_nothing_imports_torch_or_mindspore():
+    for path in ROOT.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [a.name for a in node.names] if isinstance(node, ast.Import) else [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
+            assert not any(n.partition(".")[0] in ("torch", "mindspore") for n in names), path
