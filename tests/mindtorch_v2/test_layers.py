@@ -38,9 +38,10 @@ def imports_at_load(path: Path) -> set[str]:
             continue
         base = package[: len(package) - node.level + 1]
         target = base + (node.module.split(".") if node.module else [])
-        if node.module:
-            found.add(".".join(target))
-        found.update(".".join([*target, alias.name]) for alias in node.names)
+        for alias in node.names:
+            inside = ROOT.joinpath(*target, alias.name)
+            is_module = inside.with_suffix(".py").exists() or inside.is_dir()
+            found.add(".".join([*target, alias.name] if is_module else target))
     return found
 
 
