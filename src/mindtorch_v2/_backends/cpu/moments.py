@@ -1,0 +1,66 @@
+"""Variance and vector-norm kernels."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .reduction import BFLOAT, FLOAT, HALF, add_up
+
+Array = np.ndarray[Any, Any]
+
+
+def var_mean(self: Array, gone: tuple[int, ...], correction: float, keepdim: bool) -> tuple[Array, Array]:
+    """Variance and mean over some dimensions, in two passes: the second is about the mean of the first."""
+    d = self.dtype
+    x = self.astype(FLOAT) if d == HALF or d == BFLOAT else self
+    n = math.prod(x.shape[a] for a in gone)
+    with np.errstate(all="ignore"):
+        mean = np.asarray(add_up(x, gone, True)) / x.real.dtype.type(n)
+        centred = np.subtract(x, mean)
+        if x.dtype.kind == "c":
+            squares = np.square(centred.real)
+            squares += np.square(centred.imag)
+        else:
+            squares = np.multiply(centred, centred, out=centred if centred.ndim else None)
+        total = np.asarray(add_up(np.asarray(squares), gone, keepdim))
+        var = np.asarray(total / total.dtype.type(max(n - correction, 0)))
+    if not keepdim:
+        mean = mean.reshape(var.shape)
+    if x is not self:
+        return var.astype(d), mean.astype(d)
+    return var, mean
+
+
+def vector_norm(self: Array, ord: float, gone: tuple[int, ...], keepdim: bool) -> Array:  # noqa: A002
+    """The norm over some dimensions; half precision is added up in float32."""
+    d = self.dtype
+    x = self.astype(FLOAT) if d == HALF or d == BFLOAT else self
+    with np.errstate(all="ignore"):
+        out = np.asarray(_vector_norm(x, ord, gone, keepdim))
+    return out.astype(d) if x is not self else out
+
+
+def _vector_norm(x: Array, ord: float, gone: tuple[int, ...], keepdim: bool) -> Any:  # noqa: A002
+    if ord == 2 and x.dtype.kind == "f":
+        if len(gone) == x.ndim and x.flags.forc:
+            flat = x.ravel(order="K")
+            norm = np.sqrt(np.dot(flat, flat))
+            return norm.reshape((1,) * x.ndim) if keepdim else norm
+        return np.sqrt(add_up(np.square(x), gone, keepdim))
+    size = np.abs(x)
+    if not size.ndim:
+        size = np.asarray(size)
+    if ord == math.inf:
+        return np.maximum.reduce(size, gone, keepdims=keepdim, initial=0)
+    if ord == -math.inf:
+        return np.minimum.reduce(size, gone, keepdims=keepdim, **({} if size.size else {"initial": math.inf}))
+    if ord == 0:
+        return add_up((size != 0).astype(size.dtype), gone, keepdim)
+    if ord == 1:
+        return add_up(size, gone, keepdim)
+    if ord == 2:
+        return np.sqrt(add_up(np.square(size), gone, keepdim))
+    return np.power(add_up(np.power(size, size.dtype.type(ord)), gone, keepdim), size.dtype.type(1 / ord))
