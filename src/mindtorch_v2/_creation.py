@@ -1,40 +1,376 @@
-"""Making tensors: `tensor`, `zeros`, `arange`, `from_numpy`, ….
+"""Making tensors from Python data: `tensor`, `as_tensor`, `asarray`, the legacy constructors; and where all tensors get memory.
 
-A factory is an operator like any other; the functions here only sort out sizes, dtypes and devices.
+The factories (`zeros`, `arange`, …) are operators like any other: see `_ops/creation.py`.
 """
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from . import _device, _dtype
+from ._dispatch import keys
 from ._dispatch.tls import state
+from ._storage import UntypedStorage
 from ._tensor import Tensor, wrap
 
-__all__ = ["default_device", "from_numpy", "legacy_tensor", "tensor"]
+__all__ = ["allocate", "as_tensor", "asarray", "default_device", "dtype_of", "get_default_device", "legacy_tensor", "set_default_device", "tensor"]
+
+_CPU = _device.cpu
+_PYTHON_TYPES = {float: _dtype.float64, int: _dtype.int64, bool: _dtype.bool_, complex: _dtype.complex128}
 
 
 def default_device() -> _device.device:
     """The device of new tensors when none is given."""
-    return state.default_devices[-1] if state.default_devices else _device.cpu
+    return state.default_devices[-1] if state.default_devices else _CPU
 
 
-def from_numpy(array: Any) -> Tensor:
-    """A tensor over a NumPy array's memory."""
-    return wrap(array, _dtype.from_numpy_dtype(array.dtype))
+def set_default_device(device: Any) -> None:
+    """Put new tensors on this device, in this thread, unless one is given; None restores the CPU."""
+    # the bottom of the stack; `with device:` blocks lie above it
+    state.default_devices[:1] = [] if device is None else [_device.device(device)]
 
 
-def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """A tensor with a copy of the data."""
-    array = np.array(data)
-    if dtype is None and array.dtype == np.float64 and not isinstance(data, np.ndarray | np.generic):
-        array = array.astype(_dtype.get_default_dtype().np)
-    t = wrap(array if dtype is None else array.astype(dtype.np))
-    t.requires_grad = requires_grad
+def get_default_device() -> _device.device:
+    """The device on which new tensors are made."""
+    return default_device()
+
+
+def dtype_of(given: Any) -> _dtype.dtype:
+    """The dtype meant by a `dtype=` argument: itself, the default for None, or that of a Python type."""
+    if given.__class__ is _dtype.dtype:
+        return given  # type: ignore[no-any-return]
+    if given is None:
+        return _dtype.get_default_dtype()
+    found = _PYTHON_TYPES.get(given) if isinstance(given, type) else None
+    if found is None:
+        raise TypeError(f"dtype must be torch.dtype, not {given.__name__ if isinstance(given, type) else type(given).__name__}")
+    return found
+
+
+def device_of(given: Any) -> _device.device:
+    """The device meant by a `device=` argument, which must be usable."""
+    where = default_device() if given is None else given if given.__class__ is _device.device else _device.device(given)
+    if where.key not in (keys.CPU, keys.META):
+        from ._backends.backend import unavailable
+
+        raise unavailable(where)
+    return where
+
+
+def allocate(shape: Any, d: _dtype.dtype, where: _device.device = _CPU) -> Tensor:
+    """A tensor of this shape whose elements are whatever the memory holds."""
+    if where.key == keys.CPU:
+        try:
+            array = np.empty(shape, d.np)
+        except (ValueError, TypeError, MemoryError):
+            array = np.empty(checked_shape(shape), d.np)
+        t: Tensor = object.__new__(Tensor)
+        t._array = array
+        s = t._storage = UntypedStorage()
+        s.array = array
+        s.version = 0
+        t.dtype = d
+        t.device = _CPU
+        t._keys = keys.CPU
+        t._node = t._base = t._extra = None
+        return t
+    from ._backends.meta.adapter import meta_tensor
+
+    return meta_tensor(checked_shape(shape), d)
+
+
+def checked_shape(shape: Any) -> tuple[int, ...]:
+    """Extents as plain ints, none negative."""
+    if isinstance(shape, int | np.integer):
+        shape = (shape,)
+    sizes = []
+    for i, n in enumerate(shape):
+        if isinstance(n, bool) or not hasattr(type(n), "__index__") or (isinstance(n, Tensor) and n.dtype.inexact):
+            raise TypeError(f"argument 'size' must be tuple of ints, but found element of type {type(n).__name__} at pos {i}")
+        sizes.append(n.__index__())
+    for n in sizes:
+        if n < 0:
+            raise RuntimeError(f"Trying to create tensor with negative dimension {n}: {sizes}")
+    total = 1
+    for n in sizes:
+        total *= n
+    if total >= 1 << 63:
+        raise RuntimeError("Storage size calculation overflowed with sizes=" + str(sizes))
+    return tuple(sizes)
+
+
+# --- from Python data -----------------------------------------------------------------------------------------------
+
+
+def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:
+    """A tensor with a copy of the data: numbers, nested sequences of them, arrays, tensors."""
+    if pin_memory:
+        refuse_pinned()
+    if isinstance(data, Tensor):
+        warnings.warn(
+            "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() "
+            "or sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).",
+            UserWarning,
+            stacklevel=2,
+        )
+    array = array_from(data, None if dtype is None else dtype_of(dtype), copy=True)
+    t = wrap(array)
+    if device is None and isinstance(data, Tensor):
+        device = data.device
+    if device is not None or state.default_devices:
+        t = moved(t, device_of(device))
+    if requires_grad:
+        t.requires_grad = True
     return t
 
 
+def moved(t: Tensor, where: _device.device) -> Tensor:
+    """A new CPU tensor on its device."""
+    if where.key == keys.META:
+        from ._backends.meta.adapter import meta_tensor
+
+        return meta_tensor(t._array.shape, t.dtype)
+    return t
+
+
+def array_from(data: Any, d: _dtype.dtype | None, *, copy: bool) -> np.ndarray[Any, Any]:
+    """An array of the dtype asked for, or of the one torch infers from the data."""
+    if isinstance(data, Tensor):
+        source = data._array
+        _dtype_check_meta(data)
+        return source.astype((d or data.dtype).np, copy=copy, order="C")
+    if isinstance(data, np.ndarray | np.generic):
+        found = np.asarray(data)
+        _dtype.from_numpy_dtype(found.dtype)
+        target = found.dtype.newbyteorder("=") if d is None else d.np
+        with np.errstate(all="ignore"):
+            return found.astype(target, copy=copy, order="C")
+    try:
+        array = np.array(data)
+    except (ValueError, TypeError, OverflowError, RuntimeError):
+        return _from_nested(data, d)
+    kind = array.dtype.kind
+    if kind not in "bifc" or array.size == 0 or not isinstance(data, list | tuple | int | float | complex):
+        return _from_nested(data, d)
+    if d is None:
+        if kind == "i":
+            return array
+        d = _inferred(array, data)
+    elif kind == "f" and d.category == _dtype.INTEGER and not np.isfinite(array).all():
+        _refuse_infinite(array, d)
+    elif kind == "i" and d.category == _dtype.INTEGER:
+        check_range(array, d)
+    elif kind == "c" and not d.is_complex:
+        raise RuntimeError(f"value cannot be converted to type {_C_NAMES.get(d.name, d.name)} without overflow")
+    with np.errstate(all="ignore"):
+        return array.astype(d.np, copy=False)
+
+
+_C_NAMES = {"float32": "float", "float64": "double", "int64": "int64_t", "int32": "int", "uint8": "uint8_t", "int8": "int8_t"}
+
+
+def _dtype_check_meta(t: Tensor) -> None:
+    if t._keys & keys.META:
+        raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+
+
+def _inferred(array: np.ndarray[Any, Any], data: Any) -> _dtype.dtype:
+    leaf = data
+    while isinstance(leaf, list | tuple):
+        leaf = leaf[0]
+    if isinstance(leaf, Tensor):
+        return leaf.dtype
+    if array.dtype.kind == "b":
+        return _dtype.bool_
+    if array.dtype.kind == "i":
+        return _dtype.int64
+    if isinstance(leaf, np.generic | np.ndarray):
+        return _dtype.from_numpy_dtype(array.dtype)
+    if array.dtype.kind == "c":
+        return _dtype.default_complex()
+    return _dtype.get_default_dtype()
+
+
+def _refuse_infinite(array: np.ndarray[Any, Any], d: _dtype.dtype) -> None:
+    bad = array[~np.isfinite(array)].flat[0]
+    what = "NaN" if np.isnan(bad) else "infinity"
+    raise ValueError(f"cannot convert float {what} to integer") if np.isnan(bad) else OverflowError(f"cannot convert float {what} to integer")
+
+
+def check_range(array: np.ndarray[Any, Any], d: _dtype.dtype) -> None:
+    """Integers that the dtype cannot hold are refused; unsigned types take negative numbers by wrapping."""
+    info = np.iinfo(d.np)
+    low = info.min if d.is_signed else -(info.max + 1) if d.itemsize == 1 else -(1 << 63)
+    if d.itemsize < 8 and array.size and (array.max() > info.max or array.min() < low):
+        raise RuntimeError(f"value cannot be converted to type {_C_NAMES.get(d.name, d.name + '_t')} without overflow")
+
+
+def _from_nested(data: Any, d: _dtype.dtype | None) -> np.ndarray[Any, Any]:
+    """The long way: sequences that hold tensors, arrays, or nothing at all, and the errors about the rest."""
+    if not isinstance(data, Sequence) and hasattr(data, "__array__"):
+        return array_from(np.asarray(data), d, copy=True)
+    if isinstance(data, str | bytes) or not (_is_sequence(data) or _is_number(data)):
+        if hasattr(data, "__array_interface__") or hasattr(data, "__dlpack__"):
+            return array_from(np.asarray(data), d, copy=True)
+        if data is None:
+            raise RuntimeError("Could not infer dtype of NoneType")
+        if isinstance(data, str):
+            raise TypeError("new(): invalid data type 'str'")
+        raise RuntimeError(f"Could not infer dtype of {type(data).__name__}")
+    shape = _shape_of(data)
+    leaves: list[Any] = []
+    _collect(data, shape, 0, leaves)
+    target = d or _leaf_dtype(leaves)
+    out = np.empty(shape, target.np)
+    flat = out.reshape(-1)
+    for i, leaf in enumerate(leaves):
+        flat[i] = _leaf_value(leaf, target)
+    return out
+
+
+def _is_sequence(x: Any) -> bool:
+    return not isinstance(x, str | bytes) and hasattr(x, "__len__") and hasattr(x, "__getitem__") and not isinstance(x, dict | set)
+
+
+def _is_number(x: Any) -> bool:
+    return isinstance(x, bool | int | float | complex | np.generic)
+
+
+def _length(x: Any) -> int | None:
+    """The length of a sequence; None for what counts as one element."""
+    if isinstance(x, Tensor | np.ndarray):
+        return x.shape[0] if x.ndim else None
+    return len(x) if _is_sequence(x) and not isinstance(x, np.generic) else None
+
+
+def _shape_of(data: Any) -> tuple[int, ...]:
+    shape: list[int] = []
+    while (n := _length(data)) is not None:
+        shape.append(n)
+        if n == 0:
+            break
+        data = data[0]
+        if len(shape) > 128:
+            raise ValueError(f"too many dimensions '{type(data).__name__}'")
+    return tuple(shape)
+
+
+def _collect(data: Any, shape: tuple[int, ...], dim: int, leaves: list[Any]) -> None:
+    n = _length(data)
+    if dim == len(shape):
+        if n is not None:
+            if isinstance(data, Tensor):
+                raise ValueError("only one element tensors can be converted to Python scalars")
+            raise ValueError(f"too many dimensions '{type(data).__name__}'")
+        leaves.append(data)
+        return
+    if n is None:
+        raise TypeError(f"not a sequence: {type(data).__name__}") if not _is_number(data) else TypeError(f"not a sequence")
+    if n != shape[dim]:
+        raise ValueError(f"expected sequence of length {shape[dim]} at dim {dim} (got {n})")
+    for x in data:
+        _collect(x, shape, dim + 1, leaves)
+
+
+def _leaf_dtype(leaves: list[Any]) -> _dtype.dtype:
+    from ._promotion import promote_types
+
+    found: _dtype.dtype | None = None
+    for leaf in leaves:
+        if isinstance(leaf, Tensor):
+            d = leaf.dtype
+        elif isinstance(leaf, np.generic | np.ndarray):
+            d = _dtype.from_numpy_dtype(leaf.dtype)
+        elif isinstance(leaf, bool | int | float | complex):
+            d = _dtype.of_scalar(leaf)
+        elif isinstance(leaf, str):
+            raise TypeError(f"new(): invalid data type '{type(leaf).__name__}'")
+        elif hasattr(leaf, "__float__") or hasattr(leaf, "__index__"):
+            d = _dtype.int64 if hasattr(leaf, "__index__") else _dtype.get_default_dtype()
+        else:
+            raise RuntimeError(f"Could not infer dtype of {type(leaf).__name__}")
+        found = d if found is None else promote_types(found, d)
+    return found or _dtype.get_default_dtype()
+
+
+def _leaf_value(leaf: Any, d: _dtype.dtype) -> Any:
+    if isinstance(leaf, Tensor):
+        if leaf.numel() != 1:
+            raise ValueError("only one element tensors can be converted to Python scalars")
+        return leaf._array.astype(d.np).reshape(())
+    if isinstance(leaf, str) or leaf is None:
+        raise TypeError(f"must be real number, not {type(leaf).__name__}")
+    if d.category == _dtype.INTEGER and isinstance(leaf, int) and not isinstance(leaf, bool):
+        if d is not _dtype.uint64 and not -(1 << 63) <= leaf < 1 << 63:
+            raise RuntimeError("Overflow when unpacking long long")
+        return np.array(leaf & ((1 << d.itemsize * 8) - 1), f"u{d.itemsize}").view(d.np)
+    return leaf
+
+
+def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """The data as a tensor, without a copy where its dtype and device allow."""
+    d = None if dtype is None else dtype_of(dtype)
+    if isinstance(data, Tensor):
+        where = data.device if device is None else device_of(device)
+        if (d is None or d is data.dtype) and where == data.device:
+            return data
+        return data.to(dtype=d or data.dtype, device=where)  # type: ignore[no-any-return]
+    if isinstance(data, np.ndarray) and (d is None or d.np == data.dtype):
+        from ._interop import from_numpy
+
+        t = from_numpy(data)
+    else:
+        t = wrap(array_from(data, d, copy=True))
+    return moved(t, device_of(device))
+
+
+def asarray(
+    obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool = False
+) -> Tensor:
+    """An object with elements (tensor, array, buffer, DLPack capsule, scalar, sequence) as a tensor, shared where possible."""
+    from . import _interop
+
+    d = None if dtype is None else dtype_of(dtype)
+    t: Tensor | None = None
+    if isinstance(obj, Tensor):
+        t = obj
+    elif isinstance(obj, np.ndarray):
+        t = _interop.from_numpy(obj)
+    elif hasattr(obj, "__dlpack__") or type(obj).__name__ == "PyCapsule":
+        t = _interop.from_dlpack(obj)
+    elif isinstance(obj, bytes | bytearray | memoryview):
+        t = _interop.frombuffer(obj, dtype=d or _dtype.get_default_dtype())
+    if t is None:
+        if copy is False:
+            raise ValueError("can't alias arbitrary sequence")
+        t = wrap(array_from(obj, d, copy=True))
+        t = moved(t, device_of(device))
+    else:
+        where = t.device if device is None else device_of(device)
+        changes = (d is not None and d is not t.dtype) or where != t.device
+        if copy is False and changes:
+            raise ValueError(f"can't alias tensor with dtype {t.dtype} on {t.device} as {d or t.dtype} on {where}")
+        if copy or changes:
+            t = t.to(dtype=d or t.dtype, device=where, copy=True)
+        if not requires_grad and t._keys & keys.AUTOGRAD:
+            t = t.detach()
+    if requires_grad and not t._keys & keys.AUTOGRAD:
+        if t is obj:
+            t = t.detach()
+        t.requires_grad = True
+    return t
+
+
+def refuse_pinned() -> None:
+    raise RuntimeError("Cannot access accelerator device when none is available.")
+
+
 def legacy_tensor(cls: type, *args: Any, **kwargs: Any) -> Tensor:
-    raise NotImplementedError
+    """`torch.Tensor(2, 3)`, `torch.Tensor([1, 2])`, `torch.Tensor(other)`."""
+    from ._legacy import construct
+
+    return construct(cls, *args, **kwargs)

@@ -1,11 +1,179 @@
-"""Random numbers: MT19937 as torch's CPU generator draws from it."""
+"""Random numbers: MT19937 as torch's CPU generator draws from it.
+
+The same seed gives torch's numbers. A generator's state has torch's own layout, so that one can continue the other.
+"""
 
 from __future__ import annotations
 
+import secrets
+import struct
 from typing import Any
 
-__all__ = ["manual_seed"]
+import numpy as np
+
+from . import _device
+from ._tensor import Tensor, wrap
+
+__all__ = ["Generator", "default_generator", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state"]
+
+DEFAULT_SEED = 67280421310721
+_STATE = struct.Struct("<QiiQ624Q")  # seed, left, seeded, next, the twister's words
+_TAIL = struct.Struct("<dddi4xf?3x")  # normal x, y, rho, whether y waits; the same for float samples
+STATE_BYTES = _STATE.size + _TAIL.size
+_FULL = 1 << 32
 
 
-def manual_seed(seed: int) -> Any:
-    """Seed the default generator."""
+class Generator:
+    """A stream of pseudorandom numbers."""
+
+    __slots__ = ("__weakref__", "_bits", "_fresh", "_numbers", "_seed", "next_normal")
+
+    def __init__(self, device: Any = "cpu") -> None:
+        self.device  # noqa: B018 - a property below; the argument is checked here
+        where = _device.device(device)
+        if where.type not in ("cpu", "meta"):
+            from ._backends.backend import unavailable
+
+            raise unavailable(where)
+        self._bits = np.random.MT19937()
+        self._numbers = np.random.Generator(self._bits)
+        self.manual_seed(DEFAULT_SEED)
+
+    @property
+    def device(self) -> _device.device:
+        """Where it draws: the CPU."""
+        return _device.cpu
+
+    def manual_seed(self, seed: int) -> Generator:
+        """Start the stream that belongs to this seed."""
+        seed = _checked_seed(seed)
+        self._seed = seed
+        self._bits._legacy_seeding(seed & (_FULL - 1))  # type: ignore[attr-defined]
+        self._fresh = True
+        self.next_normal: float | None = None
+        return self
+
+    def seed(self) -> int:
+        """Start a stream that nobody can predict; returns its seed."""
+        chosen = secrets.randbits(53)
+        self.manual_seed(chosen)
+        return chosen
+
+    def initial_seed(self) -> int:
+        """The seed that the stream began with."""
+        return self._seed
+
+    # --- drawing ----------------------------------------------------------------------------------------------------
+
+    def words(self, n: int) -> np.ndarray[Any, Any]:
+        """The next n outputs of 32 bits."""
+        if n:
+            self._fresh = False
+        return self._numbers.integers(0, _FULL, n, np.uint32)
+
+    def long_words(self, n: int) -> np.ndarray[Any, Any]:
+        """The next n numbers of 64 bits, each of two outputs, the high word first."""
+        pairs = self.words(2 * n).reshape(n, 2)
+        return pairs[:, ::-1].copy().view(np.uint64).reshape(n)
+
+    def uniform32(self, n: int) -> np.ndarray[Any, Any]:
+        """n float32 numbers of [0, 1) with 24 bits each."""
+        words = self.words(n)
+        words &= (1 << 24) - 1
+        out = words.astype(np.float32)
+        out *= np.float32(2.0**-24)
+        return out
+
+    def uniform64(self, n: int) -> np.ndarray[Any, Any]:
+        """n float64 numbers of [0, 1) with 53 bits each."""
+        words = self.long_words(n)
+        words &= np.uint64((1 << 53) - 1)
+        out = words.astype(np.float64)
+        out *= 2.0**-53
+        return out
+
+    # --- state ------------------------------------------------------------------------------------------------------
+
+    def get_state(self) -> Tensor:
+        """The state as a tensor of bytes, laid out as torch lays it out."""
+        inner = self._bits.state["state"]
+        position = int(inner["pos"])
+        left, following = (1, 0) if self._fresh else (625 - position, position)
+        head = _STATE.pack(self._seed, left, 1, following, *inner["key"].tolist())
+        waiting = self.next_normal is not None
+        tail = _TAIL.pack(0.0, self.next_normal or 0.0, 0.0, waiting, 0.0, False)
+        return wrap(np.frombuffer(bytearray(head + tail), np.uint8))
+
+    def set_state(self, new_state: Tensor) -> Generator:
+        """Continue from a state of this or of torch's generator."""
+        if not isinstance(new_state, Tensor):
+            raise TypeError(f"set_state(): argument 'new_state' must be Tensor, not {type(new_state).__name__}")
+        if new_state.dtype.name != "uint8" or new_state.device.type != "cpu":
+            raise TypeError("RNG state must be a torch.ByteTensor")
+        raw = new_state._array.tobytes()
+        if len(raw) != STATE_BYTES:
+            raise RuntimeError(f"Expected a CPUGeneratorImplState of size {STATE_BYTES} but found the input RNG state size to be {len(raw)}")
+        seed, left, _, following, *words = _STATE.unpack(raw[: _STATE.size])
+        _, y, _, waiting, _, _ = _TAIL.unpack(raw[_STATE.size :])
+        key = np.array(words, np.uint64).astype(np.uint32)
+        self._bits.state = {"bit_generator": "MT19937", "state": {"key": key, "pos": 624 if left == 1 else following}}
+        self._seed, self._fresh = seed, left == 1 and following == 0
+        self.next_normal = y if waiting else None
+        return self
+
+    def clone_state(self) -> Generator:
+        """A generator of its own that continues from here."""
+        return Generator().set_state(self.get_state())
+
+    def graphsafe_get_state(self) -> Generator:
+        return self
+
+    def graphsafe_set_state(self, state: Generator) -> Generator:
+        return self.set_state(state.get_state())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_restored, (self._seed, self.get_state()._array.tobytes()))
+
+    def __repr__(self) -> str:
+        return f"<torch.Generator of seed {self._seed} on {self.device}>"
+
+
+def _restored(seed: int, raw: bytes) -> Generator:
+    return Generator().set_state(wrap(np.frombuffer(bytearray(raw), np.uint8)))
+
+
+def _checked_seed(seed: Any) -> int:
+    if isinstance(seed, Tensor | np.generic):
+        seed = seed.item()
+    seed = int(seed)
+    if not -(1 << 63) <= seed < 1 << 64:
+        raise ValueError(f"Overflow when unpacking long long: seeds have 64 bits, not {seed}")
+    return seed & ((1 << 64) - 1)
+
+
+default_generator = Generator()
+
+
+def manual_seed(seed: int) -> Generator:
+    """Seed the default generator and return it."""
+    return default_generator.manual_seed(seed)
+
+
+def seed() -> int:
+    """Seed the default generator unpredictably; returns the seed."""
+    return default_generator.seed()
+
+
+def initial_seed() -> int:
+    """The seed of the default generator."""
+    return default_generator.initial_seed()
+
+
+def get_rng_state() -> Tensor:
+    """The state of the default generator."""
+    return default_generator.get_state()
+
+
+def set_rng_state(new_state: Tensor) -> None:
+    """Set the state of the default generator."""
+    default_generator.set_state(new_state)

@@ -1,0 +1,84 @@
+"""Sharing memory with others: NumPy, buffers, DLPack."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from . import _dtype
+from ._dispatch import keys
+from ._tensor import Tensor, wrap
+
+__all__ = ["from_dlpack", "from_numpy", "frombuffer", "numpy_of"]
+
+
+def from_numpy(ndarray: Any, /) -> Tensor:
+    """A tensor over a NumPy array's memory: writes to one show in the other."""
+    if not isinstance(ndarray, np.ndarray):
+        raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
+    array = ndarray if type(ndarray) is np.ndarray else ndarray.view(np.ndarray)
+    found = _dtype.from_numpy_dtype(array.dtype)
+    if not array.dtype.isnative:
+        raise ValueError("given numpy array has byte order different from the native byte order. Conversion between byte orders is currently not supported.")
+    if any(s < 0 for s in array.strides):
+        raise ValueError(
+            "At least one stride in the given numpy array is negative, and tensors with negative strides are not currently "
+            "supported. (You can probably work around this by making a copy of your array  with array.copy().) "
+        )
+    if any(s % array.itemsize for s in array.strides):
+        raise ValueError("given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the memory.")
+    return wrap(array, found)
+
+
+def numpy_of(self: Tensor, *, force: bool = False) -> np.ndarray[Any, Any]:
+    """The elements as a NumPy array over the same memory; `force` detaches and copies where that is not possible."""
+    if self._keys & keys.META:
+        raise TypeError("can't convert meta device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.")
+    if self._keys & keys.AUTOGRAD and not force:
+        raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+    if self.dtype is _dtype.bfloat16 and not force:
+        raise TypeError("Got unsupported ScalarType BFloat16")
+    return self._array
+
+
+def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
+    """A one-dim tensor over the memory of an object with the buffer protocol."""
+    size = memoryview(buffer).nbytes
+    if size == 0 or count == 0:
+        raise ValueError(f"both buffer length ({size}) and count ({count}) must not be 0")
+    if not 0 <= offset < size:
+        raise ValueError(f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({size} bytes) minus 1")
+    itemsize = dtype.itemsize
+    if count < 0 and (size - offset) % itemsize:
+        raise ValueError(f"buffer length ({size - offset} bytes) after offset ({offset} bytes) must be a multiple of element size ({itemsize})")
+    if count > 0 and offset + count * itemsize > size:
+        raise ValueError(
+            f"requested buffer length ({count} * {itemsize} bytes) after offset ({offset} bytes) must not be greater than actual "
+            f"buffer length ({size} bytes)"
+        )
+    t = wrap(np.frombuffer(buffer, dtype.np, count, offset), dtype)
+    if requires_grad:
+        t.requires_grad = True
+    return t
+
+
+def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
+    """A tensor over the memory of an object that speaks DLPack."""
+    if not hasattr(ext_tensor, "__dlpack__"):
+        ext_tensor = _Capsule(ext_tensor)
+    array = np.from_dlpack(ext_tensor) if copy is None else np.from_dlpack(ext_tensor, copy=copy)
+    return from_numpy(array)
+
+
+class _Capsule:
+    """A bare DLPack capsule with the methods that NumPy asks for."""
+
+    def __init__(self, capsule: Any) -> None:
+        self.capsule = capsule
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)

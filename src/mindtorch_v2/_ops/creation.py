@@ -1,0 +1,475 @@
+"""Factories: tensors from sizes, values and ranges.
+
+Each is a composite: memory, then the operator that fills it (`zeros` shows `aten::zero_`). Their public functions are
+generated here, because `requires_grad`, `out` and sizes written out (`zeros(2, 3)`) are not in the schemas.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .. import _device, _dtype
+from .._creation import allocate, checked_shape, device_of, dtype_of, refuse_pinned
+from .._dispatch import keys
+from .._dispatch.codegen import compile_function
+from .._dispatch.op import Op
+from .._dispatch.schema import parse
+from .._dispatch.tls import state
+from .._memory_format import contiguous_format, empty_strides, layout, preserve_format, strided
+from .._tensor import Tensor, wrap
+from .calling import write_out
+from .declare import exported, register
+
+Array = np.ndarray[Any, Any]
+
+_OPTIONS = "*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
+_LIKE = _OPTIONS + ", MemoryFormat? memory_format=None"
+_PLACEHOLDERS = {  # in the order of replacement
+    "RANDOM_LIKE": _LIKE.replace("*,", "*, Generator? generator=None,"),
+    "RANDOM": _OPTIONS.replace("*,", "*, Generator? generator=None,"),
+    "OPTIONS": _OPTIONS,
+    "LIKE": _LIKE,
+}
+_MISSING = object()
+
+
+def factory(schema: str, composite: Callable[..., Any], *, variants: str = "function") -> Callable[..., Any]:
+    """Declare a factory operator and export the function that users call; returns that, or the entry of a further overload."""
+    for placeholder, options in _PLACEHOLDERS.items():
+        schema = schema.replace(placeholder, options)
+    parsed = parse(schema)
+    declared = Op(parsed, composite=composite, tags=("factory",))
+    entry = register(declared)
+    if not parsed.overload or parsed.name == "empty":
+        function = public_function(declared)
+        exported[parsed.name] = (function, tuple(variants.split()))
+        return function
+    return entry
+
+
+def public_function(op: Op) -> Callable[..., Any]:
+    """The Python signature of a factory: its schema's, with `size` variadic, `out`, and `requires_grad`."""
+    names: dict[str, Any] = {
+        "table": op.table, "tls": state, "CPU": _device.cpu, "device_of": device_of, "check_options": _check_options,
+        "MISSING": _MISSING, "with_out": _with_out, "op": op,
+    }  # fmt: skip
+    arguments = [a.name for a in op.schema.arguments]
+    from_self = arguments[0] == "self"
+    parts: list[str] = []
+    starred = False
+    for a in op.schema.arguments:
+        if a.name == "size" and a.type == "int[]" and arguments[1 if from_self else 0] == "size" and _only_size(op):
+            parts += ["*args", "size=MISSING"]
+            starred = True
+            continue
+        if a.keyword_only and not starred:
+            parts.append("*")
+            starred = True
+        name = "input" if a.name == "self" else a.name
+        if a.has_default:
+            names[f"default_{name}"] = a.default
+            parts.append(f"{name}=default_{name}")
+        else:
+            parts.append(name)
+    parts += ["requires_grad=False"] + ([] if from_self else ["out=None", "names=None"])
+    lines = []
+    if "*args" in parts:
+        lines += ["if size is MISSING:", "    size = args[0] if len(args) == 1 and args[0].__class__ is not int else args"]
+    passed = ", ".join("input" if a == "self" else a for a in arguments)
+    lines += ["if layout is not None or pin_memory:", "    check_options(layout, pin_memory)"]
+    if from_self:
+        lines += [f"result = table[input._keys]({passed})"]
+    else:
+        lines += [
+            "if names is not None:",
+            "    raise RuntimeError('named tensors are not supported')",
+            "if out is not None:",
+            f"    return with_out(op, ({passed},), out, requires_grad)",
+            "if device is None and not tls.default_devices:",
+            "    device = CPU",
+            f"    result = table[{keys.CPU}]({passed})",
+            "else:",
+            "    device = device_of(device)",
+            f"    result = table[device.key]({passed})",
+        ]
+    lines += ["if requires_grad:", "    result.requires_grad = True", "return result"]
+    return compile_function(op.name, ", ".join(parts), lines, names, doc=str(op.schema), module="torch")
+
+
+def _only_size(op: Op) -> bool:
+    positional = [a.name for a in op.schema.arguments if not a.keyword_only and a.name != "self"]
+    return positional == ["size"]
+
+
+def _with_out(op: Op, arguments: tuple[Any, ...], out: Tensor, requires_grad: bool) -> Tensor:
+    """Make the tensor in the dtype of `out`, then write it there."""
+    given = dict(zip(op.schema.argument_names, arguments, strict=True))
+    if given.get("dtype") is not None and given["dtype"] is not out.dtype:
+        raise RuntimeError(f"dtype {given['dtype'].scalar_name} does not match dtype of out parameter ({out.dtype.scalar_name})")
+    if given.get("device") is not None and _device.device(given["device"]) != out.device:
+        raise RuntimeError(f"device {given['device']} does not match device of out parameter ({out.device})")
+    given["dtype"], given["device"] = out.dtype, out.device
+    write_out(out, op.table[out.device.key](*given.values()))
+    if requires_grad:
+        out.requires_grad = True
+    return out
+
+
+def _check_options(wanted: Any, pin_memory: Any) -> None:
+    if wanted is not None and wanted is not strided:
+        if not isinstance(wanted, layout):
+            raise TypeError(f"argument 'layout' must be torch.layout, not {type(wanted).__name__}")
+        raise NotImplementedError(f"{wanted} tensors are not supported: this package has torch.strided only")
+    if pin_memory:
+        refuse_pinned()
+
+
+# --- memory and constants -------------------------------------------------------------------------------------------
+
+
+def _empty(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any = None) -> Tensor:
+    d = dtype if dtype.__class__ is _dtype.dtype else dtype_of(dtype)
+    where = device if device.__class__ is _device.device else device_of(device)
+    if memory_format is None or memory_format is contiguous_format:
+        return allocate(size, d, where)
+    if memory_format is preserve_format:
+        raise RuntimeError("memory format option is not supported: preserve_format")
+    shape = checked_shape(size)
+    return strided_tensor(shape, empty_strides(shape, memory_format), d, where)
+
+
+def strided_tensor(shape: tuple[int, ...], strides: tuple[int, ...], d: _dtype.dtype, where: _device.device) -> Tensor:
+    """Memory laid out with these strides, in elements."""
+    if len(shape) != len(strides):
+        raise RuntimeError(f"mismatch in length of strides and shape: {len(strides)} strides for {len(shape)} dimensions")
+    if any(s < 0 for s in strides):
+        raise RuntimeError(f"strides must be nonnegative, got {list(strides)}")
+    byte_strides = tuple(s * d.itemsize for s in strides)
+    if where.key == keys.META:
+        from .._backends.meta.adapter import meta_tensor
+
+        return meta_tensor(shape, d, byte_strides)
+    length = 0 if 0 in shape else 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
+    memory = np.empty(length, d.np)
+    t = wrap(memory, d)
+    t._array = np.ndarray(shape, d.np, memory, 0, byte_strides) if length else np.empty(shape, d.np)
+    return t
+
+
+def _empty_strided(size: Any, stride: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+    return strided_tensor(checked_shape(size), tuple(int(s) for s in stride), dtype_of(dtype), device_of(device))
+
+
+def _empty_permuted(size: Any, physical_layout: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+    shape = checked_shape(size)
+    if len(physical_layout) != len(shape):
+        raise RuntimeError(
+            f"Number of dimensions in size does not match the length of the physical_layout; i.e. len(size) = {len(shape)} "
+            f"is not equal to len(physical_layout) = {len(physical_layout)}"
+        )
+    seen: set[int] = set()
+    for p in physical_layout:
+        if not 0 <= p < len(shape):
+            raise RuntimeError(f"Dimension out of range (expected to be between 0 and {len(shape) - 1}, but got {p} at index {list(physical_layout).index(p)}). NB: negative dims not currently supported; file an issue if you want it.")
+        if p in seen:
+            raise RuntimeError("Duplicate dim not allowed")
+        seen.add(p)
+    strides, step = [0] * len(shape), 1
+    for p in reversed(physical_layout):
+        strides[p] = step
+        step *= max(shape[p], 1)
+    return strided_tensor(shape, tuple(strides), dtype_of(dtype), device_of(device))
+
+
+def _zeros(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+    t = allocate(size, dtype if dtype.__class__ is _dtype.dtype else dtype_of(dtype), device or device_of(None))
+    return t.zero_()  # type: ignore[no-any-return]
+
+
+def _ones(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+    return allocate(size, dtype_of(dtype), device_of(device)).fill_(1)  # type: ignore[no-any-return]
+
+
+def _full(size: Any, fill_value: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+    d = _fill_dtype(fill_value) if dtype is None else dtype_of(dtype)
+    return allocate(size, d, device_of(device)).fill_(fill_value)  # type: ignore[no-any-return]
+
+
+def _fill_dtype(value: Any) -> _dtype.dtype:
+    if isinstance(value, Tensor):
+        return value.dtype if value.dtype.category != _dtype.FLOAT else _dtype.get_default_dtype()
+    return _dtype.of_scalar(value.item() if isinstance(value, np.generic) else value)
+
+
+def _scalar_tensor(s: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+    return allocate((), dtype_of(dtype), device_of(device)).fill_(s)  # type: ignore[no-any-return]
+
+
+empty = factory("empty.memory_format(int[] size, LIKE) -> Tensor", _empty)
+zeros = factory("zeros(int[] size, OPTIONS) -> Tensor", _zeros)
+ones = factory("ones(int[] size, OPTIONS) -> Tensor", _ones)
+full = factory("full(int[] size, Scalar fill_value, OPTIONS) -> Tensor", _full)
+scalar_tensor = factory("scalar_tensor(Scalar s, OPTIONS) -> Tensor", _scalar_tensor)
+empty_strided = factory("empty_strided(int[] size, int[] stride, OPTIONS) -> Tensor", _empty_strided)
+empty_permuted = factory("empty_permuted(int[] size, int[] physical_layout, OPTIONS) -> Tensor", _empty_permuted)
+
+
+# --- after another tensor -------------------------------------------------------------------------------------------
+
+
+def like(self: Tensor, dtype: Any = None, device: Any = None, memory_format: Any = None) -> Tensor:
+    """Memory for a tensor of the same geometry."""
+    d = self.dtype if dtype is None else dtype_of(dtype)
+    where = self.device if device is None else device_of(device)
+    array = self._array
+    if (memory_format is None or memory_format is preserve_format) and not array.flags.c_contiguous:
+        return strided_tensor(array.shape, empty_strides(array.shape, preserve_format, self.stride()), d, where)
+    if memory_format is None or memory_format is preserve_format or memory_format is contiguous_format:
+        return allocate(array.shape, d, where)
+    return strided_tensor(array.shape, empty_strides(array.shape, memory_format), d, where)
+
+
+def _empty_like(self: Tensor, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any) -> Tensor:
+    return like(self, dtype, device, memory_format)
+
+
+def _zeros_like(self: Tensor, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any) -> Tensor:
+    return like(self, dtype, device, memory_format).zero_()  # type: ignore[no-any-return]
+
+
+def _ones_like(self: Tensor, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any) -> Tensor:
+    return like(self, dtype, device, memory_format).fill_(1)  # type: ignore[no-any-return]
+
+
+def _full_like(self: Tensor, fill_value: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any) -> Tensor:
+    return like(self, dtype, device, memory_format).fill_(fill_value)  # type: ignore[no-any-return]
+
+
+def _new(self: Tensor, size: Any, dtype: Any, device: Any) -> Tensor:
+    return allocate(size, self.dtype if dtype is None else dtype_of(dtype), self.device if device is None else device_of(device))
+
+
+def _new_empty(self: Tensor, size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+    return _new(self, size, dtype, device)
+
+
+def _new_zeros(self: Tensor, size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+    return _new(self, size, dtype, device).zero_()  # type: ignore[no-any-return]
+
+
+def _new_ones(self: Tensor, size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+    return _new(self, size, dtype, device).fill_(1)  # type: ignore[no-any-return]
+
+
+def _new_full(self: Tensor, size: Any, fill_value: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+    return _new(self, size, dtype, device).fill_(fill_value)  # type: ignore[no-any-return]
+
+
+def _new_empty_strided(self: Tensor, size: Any, stride: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+    d = self.dtype if dtype is None else dtype_of(dtype)
+    where = self.device if device is None else device_of(device)
+    return strided_tensor(checked_shape(size), tuple(int(s) for s in stride), d, where)
+
+
+empty_like = factory("empty_like(Tensor self, LIKE) -> Tensor", _empty_like)
+zeros_like = factory("zeros_like(Tensor self, LIKE) -> Tensor", _zeros_like)
+ones_like = factory("ones_like(Tensor self, LIKE) -> Tensor", _ones_like)
+full_like = factory("full_like(Tensor self, Scalar fill_value, LIKE) -> Tensor", _full_like)
+new_empty = factory("new_empty(Tensor self, int[] size, OPTIONS) -> Tensor", _new_empty, variants="method")
+new_zeros = factory("new_zeros(Tensor self, int[] size, OPTIONS) -> Tensor", _new_zeros, variants="method")
+new_ones = factory("new_ones(Tensor self, int[] size, OPTIONS) -> Tensor", _new_ones, variants="method")
+new_full = factory("new_full(Tensor self, int[] size, Scalar fill_value, OPTIONS) -> Tensor", _new_full, variants="method")
+new_empty_strided = factory(
+    "new_empty_strided(Tensor self, int[] size, int[] stride, OPTIONS) -> Tensor", _new_empty_strided, variants="method"
+)
+
+
+# --- ranges ---------------------------------------------------------------------------------------------------------
+
+
+def _number(x: Any) -> Any:
+    """A Scalar argument as a Python number."""
+    return x.item() if isinstance(x, Tensor | np.generic) else x
+
+
+def _range_dtype(dtype: Any, *values: Any) -> _dtype.dtype:
+    if dtype is not None:
+        return dtype_of(dtype)
+    return _dtype.get_default_dtype() if any(isinstance(v, float) for v in values) else _dtype.int64
+
+
+def _arange(start: Any, end: Any, step: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+    start, end, step = _number(start), _number(end), _number(step)
+    d, where = _range_dtype(dtype, start, end, step), device_of(device)
+    if d.category == _dtype.INTEGER and not (isinstance(start, int) and isinstance(end, int) and isinstance(step, int)):
+        start, end, step = int(start), int(end), int(step)
+    _check_range(start, end, step)
+    n = max(0, math.ceil((end - start) / step)) if d.inexact else max(0, -((start - end) // step))
+    if where.key == keys.META:
+        return allocate((n,), d, where)
+    return wrap(_progression(start, step, n, d), d)
+
+
+def _check_range(start: Any, end: Any, step: Any) -> None:
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if not math.isfinite(start) or not math.isfinite(end):
+        raise RuntimeError(f"unsupported range: {start} -> {end}")
+    if (step > 0) != (end >= start) and end != start:
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+
+
+def _progression(start: Any, step: Any, n: int, d: _dtype.dtype) -> Array:
+    """`start + i * step`, computed as torch does: in the accumulation type, then rounded."""
+    if d.category == _dtype.INTEGER:
+        return np.arange(start, start + n * step, step, dtype=np.int64).astype(d.np, copy=False)
+    work = np.float64 if d is _dtype.float64 else np.float32
+    if d is _dtype.float32:
+        work = np.float64  # torch: float32 ranges are computed in double
+    out = np.arange(n, dtype=work)
+    out *= step
+    out += start
+    return out.astype(d.np, copy=False)
+
+
+arange_op = factory("arange.start_step(Scalar start, Scalar end, Scalar step=1, OPTIONS) -> Tensor", _arange)
+_arange_start = factory(
+    "arange.start(Scalar start, Scalar end, OPTIONS) -> Tensor", lambda start, end, *options: _arange(start, end, 1, *options)
+)
+_arange_end = factory("arange(Scalar end, OPTIONS) -> Tensor", lambda end, *options: _arange(0, end, 1, *options))
+_arange_tables = {3: arange_op.op.table, 2: _arange_start.op.table, 1: exported.pop("arange")[0].__globals__["op"].table}  # type: ignore[attr-defined]
+
+
+def arange(
+    *args: Any, start: Any = None, end: Any = None, step: Any = None, out: Tensor | None = None, dtype: Any = None, layout: Any = None,
+    device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """Numbers from `start` (0) up to `end`, which is left out, in steps of `step` (1)."""
+    given = list(args)
+    if len(given) > 3:
+        raise TypeError(f"arange() takes at most 3 positional arguments ({len(given)} given)")
+    if end is not None:
+        given.insert(0 if start is None and not args else 1, end) if len(given) < 2 else None
+    if start is not None:
+        given.insert(0, start)
+    if step is not None:
+        if len(given) == 1:
+            given.insert(0, 0)
+        given.append(step)
+    if not given:
+        raise TypeError("arange() received an invalid combination of arguments: the end is missing")
+    _check_options(layout, pin_memory)
+    table = _arange_tables[len(given)]
+    if out is not None:
+        return _with_out(table.op, (*given, dtype, layout, device, None), out, requires_grad)
+    where = device_of(device)
+    result: Tensor = table[where.key](*given, dtype, layout, where, None)
+    if requires_grad:
+        result.requires_grad = True
+    return result
+
+
+exported["arange"] = (arange, ("function",))
+
+
+def _linspace(start: Any, end: Any, steps: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+    start, end = _number(start), _number(end)
+    d, where = _spaced_dtype("linspace", dtype, start, end), device_of(device)
+    _check_steps(steps)
+    if where.key == keys.META:
+        return allocate((steps,), d, where)
+    return wrap(spaced(start, end, int(steps), d), d)
+
+
+def _check_steps(steps: Any) -> None:
+    if isinstance(steps, bool) or not hasattr(type(steps), "__index__"):
+        raise TypeError(f"linspace(): argument 'steps' must be int, not {type(steps).__name__}")
+    if steps < 0:
+        raise RuntimeError("number of steps must be non-negative")
+
+
+def _spaced_dtype(name: str, dtype: Any, start: Any, end: Any) -> _dtype.dtype:
+    is_complex = isinstance(start, complex) or isinstance(end, complex)
+    if dtype is None:
+        return _dtype.default_complex() if is_complex else _dtype.get_default_dtype()
+    d = dtype_of(dtype)
+    if is_complex and not d.is_complex:
+        raise RuntimeError(f"torch.{name}(): inferred dtype {_dtype.default_complex()} can't be safely cast to passed dtype {d}")
+    return d
+
+
+def spaced(start: Any, end: Any, steps: int, d: _dtype.dtype) -> Array:
+    """`steps` values from start to end, counted from both ends towards the middle as torch does."""
+    if steps == 1:
+        return np.full(1, start, d.np)
+    if d.category == _dtype.INTEGER:
+        start, end = int(start), int(end)
+        step: Any = np.float32((end - start) / np.float32(steps - 1)) if steps > 1 else 0
+        i = np.arange(steps, dtype=np.float32)
+        low = start + (step * i[: steps // 2]).astype(np.int64)
+        high = end - (step * i[: steps - steps // 2][::-1]).astype(np.int64)
+        return np.concatenate([low, high]).astype(d.np)
+    work = d.np if d.itemsize >= 4 else np.dtype(np.float32)
+    if steps == 0:
+        return np.empty(0, d.np)
+    first, last = work.type(start), work.type(end)
+    step = (last - first) / work.type(steps - 1)
+    i = np.arange(steps, dtype=work if work.kind == "f" else work.type(0).real.dtype)
+    low = first + step * i[: steps // 2]
+    high = last - step * i[: steps - steps // 2][::-1]
+    return np.concatenate([low, high]).astype(d.np, copy=False)
+
+
+def _logspace(start: Any, end: Any, steps: Any, base: float, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+    start, end = _number(start), _number(end)
+    d, where = _spaced_dtype("logspace", dtype, start, end), device_of(device)
+    _check_steps(steps)
+    if where.key == keys.META:
+        return allocate((steps,), d, where)
+    exponents = spaced(start, end, int(steps), d)
+    work = exponents.astype(np.float64) if d.category <= _dtype.INTEGER else exponents
+    with np.errstate(all="ignore"):
+        return wrap(np.power(work.dtype.type(base), work).astype(d.np, copy=False), d)
+
+
+linspace = factory("linspace(Scalar start, Scalar end, int steps, OPTIONS) -> Tensor", _linspace)
+logspace = factory("logspace(Scalar start, Scalar end, int steps, float base=10., OPTIONS) -> Tensor", _logspace)
+
+
+def _range(start: Any, end: Any, step: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+    start, end, step = _number(start), _number(end), _number(step)
+    d, where = dtype_of(dtype), device_of(device)
+    _check_range(start, end, step)
+    n = math.floor((end - start) / step) + 1
+    return allocate((n,), d, where) if where.key == keys.META else wrap(_progression(start, step, n, d), d)
+
+
+range_ = factory("range(Scalar start, Scalar end, Scalar step=1, OPTIONS) -> Tensor", _range)
+
+
+def _eye(n: Any, m: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+    d, where = dtype_of(dtype), device_of(device)
+    for name, extent in (("n", n), ("m", m)):
+        if extent < 0:
+            raise RuntimeError(f"{name} must be greater or equal to 0, got {extent}")
+    return allocate((n, m), d, where) if where.key == keys.META else wrap(np.eye(n, m, dtype=d.np), d)
+
+
+_eye_square = factory("eye(int n, OPTIONS) -> Tensor", lambda n, *options: _eye(n, n, *options))
+_eye_m = factory("eye.m(int n, int m, OPTIONS) -> Tensor", _eye)
+_eye_public = exported["eye"][0]
+
+
+def eye(n: int, m: int | None = None, *, out: Tensor | None = None, requires_grad: bool = False, **options: Any) -> Tensor:
+    """Ones on the diagonal of an n × m matrix of zeros."""
+    if m is None:
+        return _eye_public(n, out=out, requires_grad=requires_grad, **options)  # type: ignore[no-any-return]
+    return _eye_m_public(n, m, out=out, requires_grad=requires_grad, **options)  # type: ignore[no-any-return]
+
+
+_eye_m_public = public_function(_eye_m.op)  # type: ignore[attr-defined]
+exported["eye"] = (eye, ("function",))

@@ -1,0 +1,78 @@
+"""Operators that leave the world of tensors: `item` and what Python's conversions need."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._dispatch import keys
+from .._tensor import Tensor
+from .declare import op, public
+
+_local_scalar_dense = op(
+    "_local_scalar_dense(Tensor self) -> Scalar", cpu=lambda self: _scalar(self), tags=("data_dependent",), variants=""
+)
+
+
+def _scalar(array: np.ndarray[Any, Any]) -> Any:
+    value = array.item()
+    return float(value) if array.dtype.kind == "V" or array.dtype.name == "bfloat16" else value
+
+
+def _item(self: Tensor) -> Any:
+    if self._array.size != 1:
+        raise RuntimeError(f"a Tensor with {self._array.size} elements cannot be converted to Scalar")
+    if self._keys & keys.META:
+        raise RuntimeError("Tensor.item() cannot be called on meta tensors")
+    return _local_scalar_dense(self)
+
+
+item = op("item(Tensor self) -> Scalar", composite=_item, variants="method")
+
+
+@public("method", name="__bool__")
+def _bool(self: Tensor) -> bool:
+    n = self._array.size
+    if n != 1:
+        what = "no values" if n == 0 else "more than one value"
+        raise RuntimeError(f"Boolean value of Tensor with {what} is ambiguous")
+    return bool(item(self))
+
+
+@public("method", name="__int__")
+def _int(self: Tensor) -> int:
+    return int(item(self))
+
+
+@public("method", name="__float__")
+def _float(self: Tensor) -> float:
+    return float(item(self))
+
+
+@public("method", name="__complex__")
+def _complex(self: Tensor) -> complex:
+    return complex(item(self))
+
+
+@public("method", name="__index__")
+def _index(self: Tensor) -> int:
+    if self.dtype.category > 1 or self._array.size != 1:
+        raise TypeError("only integer tensors of a single element can be converted to an index")
+    return int(item(self))
+
+
+@public("method", name="__len__")
+def _len(self: Tensor) -> int:
+    if self._array.ndim == 0:
+        raise TypeError("len() of a 0-d tensor")
+    return self._array.shape[0]
+
+
+@public("method")
+def tolist(self: Tensor) -> Any:
+    """The elements as nested lists of Python numbers."""
+    if self._keys & keys.META:
+        raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+    array = self._array
+    return (array.astype(np.float32) if array.dtype.name == "bfloat16" else array).tolist()
