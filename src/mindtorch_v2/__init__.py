@@ -13,7 +13,7 @@ from ._autograd.grad_mode import (
     no_grad,
     set_grad_enabled,
 )
-from ._creation import from_numpy, tensor
+from ._creation import as_tensor, asarray, get_default_device, set_default_device, tensor
 from ._device import device
 from ._dtype import (
     bfloat16,
@@ -36,9 +36,11 @@ from ._dtype import (
 )
 from ._dtype import bool_ as bool  # noqa: A004 - torch's name
 from ._functions import functions as _public_functions
+from ._interop import from_dlpack, from_numpy, frombuffer
+from ._memory_format import channels_last, channels_last_3d, contiguous_format, layout, memory_format, preserve_format, strided
 from ._op_packet import ops
 from ._promotion import can_cast, promote_types, result_type
-from ._random import manual_seed
+from ._random import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from ._tensor import Size, Tensor
 
 half, float, double = float16, float32, float64  # noqa: A001 - torch's names

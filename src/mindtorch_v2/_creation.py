@@ -17,7 +17,17 @@ from ._dispatch.tls import state
 from ._storage import UntypedStorage
 from ._tensor import Tensor, wrap
 
-__all__ = ["allocate", "as_tensor", "asarray", "default_device", "dtype_of", "get_default_device", "legacy_tensor", "set_default_device", "tensor"]
+__all__ = [
+    "allocate",
+    "as_tensor",
+    "asarray",
+    "default_device",
+    "dtype_of",
+    "get_default_device",
+    "legacy_tensor",
+    "set_default_device",
+    "tensor",
+]
 
 _CPU = _device.cpu
 _PYTHON_TYPES = {float: _dtype.float64, int: _dtype.int64, bool: _dtype.bool_, complex: _dtype.complex128}
@@ -198,7 +208,11 @@ def _inferred(array: np.ndarray[Any, Any], data: Any) -> _dtype.dtype:
 def _refuse_infinite(array: np.ndarray[Any, Any], d: _dtype.dtype) -> None:
     bad = array[~np.isfinite(array)].flat[0]
     what = "NaN" if np.isnan(bad) else "infinity"
-    raise ValueError(f"cannot convert float {what} to integer") if np.isnan(bad) else OverflowError(f"cannot convert float {what} to integer")
+    raise (
+        ValueError(f"cannot convert float {what} to integer")
+        if np.isnan(bad)
+        else OverflowError(f"cannot convert float {what} to integer")
+    )
 
 
 def check_range(array: np.ndarray[Any, Any], d: _dtype.dtype) -> None:
@@ -328,9 +342,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     return moved(t, device_of(device))
 
 
-def asarray(
-    obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool = False
-) -> Tensor:
+def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool = False) -> Tensor:
     """An object with elements (tensor, array, buffer, DLPack capsule, scalar, sequence) as a tensor, shared where possible."""
     from . import _interop
 

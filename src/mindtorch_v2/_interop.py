@@ -20,14 +20,18 @@ def from_numpy(ndarray: Any, /) -> Tensor:
     array = ndarray if type(ndarray) is np.ndarray else ndarray.view(np.ndarray)
     found = _dtype.from_numpy_dtype(array.dtype)
     if not array.dtype.isnative:
-        raise ValueError("given numpy array has byte order different from the native byte order. Conversion between byte orders is currently not supported.")
+        raise ValueError(
+            "given numpy array has byte order different from the native byte order. Conversion between byte orders is currently not supported."
+        )
     if any(s < 0 for s in array.strides):
         raise ValueError(
             "At least one stride in the given numpy array is negative, and tensors with negative strides are not currently "
             "supported. (You can probably work around this by making a copy of your array  with array.copy().) "
         )
     if any(s % array.itemsize for s in array.strides):
-        raise ValueError("given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the memory.")
+        raise ValueError(
+            "given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the memory."
+        )
     return wrap(array, found)
 
 
@@ -51,7 +55,9 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, req
         raise ValueError(f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({size} bytes) minus 1")
     itemsize = dtype.itemsize
     if count < 0 and (size - offset) % itemsize:
-        raise ValueError(f"buffer length ({size - offset} bytes) after offset ({offset} bytes) must be a multiple of element size ({itemsize})")
+        raise ValueError(
+            f"buffer length ({size - offset} bytes) after offset ({offset} bytes) must be a multiple of element size ({itemsize})"
+        )
     if count > 0 and offset + count * itemsize > size:
         raise ValueError(
             f"requested buffer length ({count} * {itemsize} bytes) after offset ({offset} bytes) must not be greater than actual "

@@ -7,7 +7,17 @@ from typing import Any
 
 from ._checks import contiguous_strides
 
-__all__ = ["channels_last", "channels_last_3d", "contiguous_format", "empty_strides", "is_contiguous_as", "layout", "memory_format", "preserve_format", "strided"]
+__all__ = [
+    "channels_last",
+    "channels_last_3d",
+    "contiguous_format",
+    "empty_strides",
+    "is_contiguous_as",
+    "layout",
+    "memory_format",
+    "preserve_format",
+    "strided",
+]
 
 
 class _Named:

@@ -29,7 +29,6 @@ class Generator:
     __slots__ = ("__weakref__", "_bits", "_fresh", "_numbers", "_seed", "next_normal")
 
     def __init__(self, device: Any = "cpu") -> None:
-        self.device  # noqa: B018 - a property below; the argument is checked here
         where = _device.device(device)
         if where.type not in ("cpu", "meta"):
             from ._backends.backend import unavailable
@@ -112,7 +111,9 @@ class Generator:
             raise TypeError("RNG state must be a torch.ByteTensor")
         raw = new_state._array.tobytes()
         if len(raw) != STATE_BYTES:
-            raise RuntimeError(f"Expected a CPUGeneratorImplState of size {STATE_BYTES} but found the input RNG state size to be {len(raw)}")
+            raise RuntimeError(
+                f"Expected a CPUGeneratorImplState of size {STATE_BYTES} but found the input RNG state size to be {len(raw)}"
+            )
         seed, left, _, following, *words = _STATE.unpack(raw[: _STATE.size])
         _, y, _, waiting, _, _ = _TAIL.unpack(raw[_STATE.size :])
         key = np.array(words, np.uint64).astype(np.uint32)

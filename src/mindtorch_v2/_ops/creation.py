@@ -22,7 +22,7 @@ from .._dispatch.tls import state
 from .._memory_format import contiguous_format, empty_strides, layout, preserve_format, strided
 from .._tensor import Tensor, wrap
 from .calling import write_out
-from .declare import exported, register
+from .declare import public, register
 
 Array = np.ndarray[Any, Any]
 
@@ -46,7 +46,7 @@ def factory(schema: str, composite: Callable[..., Any], *, variants: str = "func
     entry = register(declared)
     if not parsed.overload or parsed.name == "empty":
         function = public_function(declared)
-        exported[parsed.name] = (function, tuple(variants.split()))
+        public(variants)(function)
         return function
     return entry
 
@@ -97,7 +97,9 @@ def public_function(op: Op) -> Callable[..., Any]:
             f"    result = table[device.key]({passed})",
         ]
     lines += ["if requires_grad:", "    result.requires_grad = True", "return result"]
-    return compile_function(op.name, ", ".join(parts), lines, names, doc=str(op.schema), module="torch")
+    function = compile_function(op.name, ", ".join(parts), lines, names, doc=str(op.schema), module="torch")
+    function.op = op  # type: ignore[attr-defined]
+    return function
 
 
 def _only_size(op: Op) -> bool:
@@ -174,7 +176,9 @@ def _empty_permuted(size: Any, physical_layout: Any, dtype: Any, layout: Any, de
     seen: set[int] = set()
     for p in physical_layout:
         if not 0 <= p < len(shape):
-            raise RuntimeError(f"Dimension out of range (expected to be between 0 and {len(shape) - 1}, but got {p} at index {list(physical_layout).index(p)}). NB: negative dims not currently supported; file an issue if you want it.")
+            raise RuntimeError(
+                f"Dimension out of range (expected to be between 0 and {len(shape) - 1}, but got {p} at index {list(physical_layout).index(p)}). NB: negative dims not currently supported; file an issue if you want it."
+            )
         if p in seen:
             raise RuntimeError("Duplicate dim not allowed")
         seen.add(p)
@@ -341,9 +345,10 @@ _arange_start = factory(
     "arange.start(Scalar start, Scalar end, OPTIONS) -> Tensor", lambda start, end, *options: _arange(start, end, 1, *options)
 )
 _arange_end = factory("arange(Scalar end, OPTIONS) -> Tensor", lambda end, *options: _arange(0, end, 1, *options))
-_arange_tables = {3: arange_op.op.table, 2: _arange_start.op.table, 1: exported.pop("arange")[0].__globals__["op"].table}  # type: ignore[attr-defined]
+_arange_tables = {3: arange_op.op.table, 2: _arange_start.op.table, 1: _arange_end.op.table}  # type: ignore[attr-defined]
 
 
+@public("function")
 def arange(
     *args: Any, start: Any = None, end: Any = None, step: Any = None, out: Tensor | None = None, dtype: Any = None, layout: Any = None,
     device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
@@ -371,9 +376,6 @@ def arange(
     if requires_grad:
         result.requires_grad = True
     return result
-
-
-exported["arange"] = (arange, ("function",))
 
 
 def _linspace(start: Any, end: Any, steps: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
@@ -461,15 +463,14 @@ def _eye(n: Any, m: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) 
 
 _eye_square = factory("eye(int n, OPTIONS) -> Tensor", lambda n, *options: _eye(n, n, *options))
 _eye_m = factory("eye.m(int n, int m, OPTIONS) -> Tensor", _eye)
-_eye_public = exported["eye"][0]
 
 
+@public("function")
 def eye(n: int, m: int | None = None, *, out: Tensor | None = None, requires_grad: bool = False, **options: Any) -> Tensor:
     """Ones on the diagonal of an n × m matrix of zeros."""
     if m is None:
-        return _eye_public(n, out=out, requires_grad=requires_grad, **options)  # type: ignore[no-any-return]
+        return _eye_square(n, out=out, requires_grad=requires_grad, **options)  # type: ignore[no-any-return]
     return _eye_m_public(n, m, out=out, requires_grad=requires_grad, **options)  # type: ignore[no-any-return]
 
 
 _eye_m_public = public_function(_eye_m.op)  # type: ignore[attr-defined]
-exported["eye"] = (eye, ("function",))
