@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from .._backends.cpu import views
-from .._checks import dimension_error, wrap_dim, wrap_dims
+from .._checks import wrap_dim, wrap_dims
 from .._dispatch import registry
-from .._dispatch.keys import BACKENDS, META
-from .._tensor import Tensor, wrap_view
+from .._tensor import Tensor, wrap, wrap_view
 from .declare import op, public
 
 Array = np.ndarray[Any, Any]
@@ -300,4 +299,100 @@ squeeze_dims = op(
 unsqueeze = op(
     "unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", cpu=views.unsqueeze, grad={"self": lambda grad, dim: squeeze_dim(grad, dim)}
 )
-_ = (BACKENDS, META, dimension_error)
+
+# --- any geometry ---------------------------------------------------------------------------------------------------
+
+
+def _strided_array(self: Tensor, size: Sequence[int], stride: Sequence[int], offset: int | None) -> Array:
+    """An array over the tensor's storage; strides and offset in elements."""
+    size, stride = tuple(size), tuple(stride)
+    if len(size) != len(stride):
+        raise RuntimeError("mismatch in length of strides and shape")
+    if any(s < 0 for s in stride):
+        raise RuntimeError(f"as_strided: Negative strides are not supported at the moment, got strides: {list(stride)}")
+    if any(n < 0 for n in size):
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(size)} and strides={list(stride)}")
+    if offset is None:
+        offset = self.storage_offset()
+    elif offset < 0:
+        raise RuntimeError(f"Tensor: invalid storage offset {offset}")
+    item = self.dtype.itemsize
+    memory = self._storage.bytes()
+    needed = 0 if 0 in size else (offset + 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True))) * item
+    if needed > memory.nbytes:
+        raise RuntimeError(
+            f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and itemsize {item} requiring a storage "
+            f"size of {needed} are out of bounds for storage of size {memory.nbytes}"
+        )
+    array: Array = np.ndarray(size, self._array.dtype, memory, offset * item if needed else 0, tuple([s * item for s in stride]))
+    if 0 in stride and any(s == 0 and n > 1 for n, s in zip(size, stride, strict=True)):
+        array.setflags(write=False)
+    return array
+
+
+def _as_strided(self: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None) -> Tensor:
+    return wrap_view(_strided_array(self, size, stride, storage_offset), self)
+
+
+def _as_strided_grad(grad: Tensor, self: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None) -> Tensor:
+    offset = 0 if storage_offset is None else storage_offset - self.storage_offset()
+    return as_strided_backward(grad, self._array.shape, self.stride(), size, stride, offset)
+
+
+as_strided = op(
+    "as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)",
+    composite=_as_strided,
+    grad={"self": _as_strided_grad},
+)
+
+
+def as_strided_backward(
+    grad: Tensor,
+    base_shape: Sequence[int],
+    base_strides: Sequence[int],
+    shape: Sequence[int],
+    strides: Sequence[int],
+    offset: int,
+) -> Tensor:
+    """The gradient of a strided view with respect to its base; `offset` counts elements from the base's first.
+
+    Gradients of view elements that share memory add up; base elements that share memory share that sum evenly.
+    """
+    size = max(_extent(base_shape, base_strides, 0), _extent(shape, strides, max(offset, 0)))
+    flat = grad.new_zeros((size,))
+    positions = _positions(shape, strides, offset)
+    inside = (positions >= 0) & (positions < size)
+    if not inside.all():
+        raise RuntimeError("as_strided(): the gradient of a view that reaches outside of its base's elements is not supported")
+    where = wrap(positions)
+    if grad.device != where.device:
+        where = where.to(grad.device)
+    flat = flat.index_put([where], reshape(grad, (-1,)), True)
+    if _overlaps(base_shape, base_strides):
+        at = _positions(base_shape, base_strides, 0)
+        counts = wrap(np.maximum(np.bincount(at, minlength=size), 1).astype(np.float64)).to(grad.dtype)
+        flat = flat / counts
+    return as_strided(flat, base_shape, base_strides, 0)  # type: ignore[no-any-return]
+
+
+def _extent(shape: Sequence[int], strides: Sequence[int], offset: int) -> int:
+    """How many elements of memory a geometry reaches over."""
+    return offset if 0 in shape else offset + 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
+
+
+def _positions(shape: Sequence[int], strides: Sequence[int], offset: int) -> Array:
+    """The place in memory of every element, in the elements' order."""
+    at = np.full(tuple(shape), offset, np.int64)
+    for d, (n, s) in enumerate(zip(shape, strides, strict=True)):
+        at += (np.arange(n) * s).reshape((n,) + (1,) * (len(shape) - 1 - d))
+    return at.reshape(-1)
+
+
+def _overlaps(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether two elements may share memory, by torch's sufficient test on sorted strides."""
+    reach = 1
+    for s, n in sorted((s, n) for n, s in zip(shape, strides, strict=True) if n != 1):
+        if s < reach:
+            return True
+        reach += (n - 1) * s
+    return False

@@ -70,7 +70,8 @@ def cpu_body(op: Op, full: int) -> Body:
     if op.pointwise is not None:
         body.lines = _pointwise(op, kernel, number=bool(full & keys.NUMBER))
     elif op.schema.is_inplace:
-        body.lines = [*_quiet(kernel, f"kernel({_array_arguments(op, kernel)})"), "self._storage.version += 1", "result = self"]
+        call = _quiet(kernel, f"kernel({_array_arguments(op, kernel)})")
+        body.lines = [*_writing("self._array", call, "raise"), "self._storage.version += 1", "result = self"]
         if op.schema.arguments[0].name != "self":
             raise TypeError(f"an in-place operator writes to `self`: {op.schema}")
     elif op.schema.is_view:
@@ -225,15 +226,43 @@ def _pointwise_inplace(op: Op, kernel: Any, operands: list[str], slots: list[str
     else:
         compute = _quiet(kernel, "t[...] = " + _call(lines, op, kernel, operands, slots))
     lines += [
-        "try:",
-        *indent(compute),
-        "except ValueError:",
-        "    raise inplace_shape_error(t, " + ", ".join(slots) + ") from None",
+        *_writing("t", compute, "raise inplace_shape_error(t, " + ", ".join(slots) + ") from None"),
         *_unsupported(op, kernel),
         "self._storage.version += 1",
         "result = self",
     ]
     return lines
+
+
+def _writing(target: str, compute: list[str], otherwise: str) -> list[str]:
+    """Statements that write to an array, once more if it was read-only without need; `otherwise` follows another ValueError."""
+    return [
+        "try:",
+        *indent(compute),
+        "except ValueError:",
+        f"    if {target}.flags.writeable:",
+        f"        {otherwise}",
+        f"    make_writable({target})",
+        *indent(compute),
+    ]
+
+
+def make_writable(array: Any) -> None:
+    """Allow writing to a view of an expanded tensor unless some of its own elements share memory.
+
+    Expanded arrays are read-only and so are NumPy's views of them; asking here, on the first failing write, costs views nothing.
+    """
+    if any(s == 0 and n > 1 for s, n in zip(array.strides, array.shape, strict=True)):
+        raise RuntimeError(
+            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+            "Please clone() the tensor before performing the operation."
+        )
+    try:
+        array.setflags(write=True)
+    except ValueError:
+        raise RuntimeError(
+            "unsupported operation: the tensor's memory is read-only; clone() it before writing in place"
+        ) from None
 
 
 def _unsupported(op: Op, kernel: Any) -> list[str]:
@@ -258,8 +287,6 @@ def unsupported_dtype(name: str, d: _dtype.dtype) -> Exception:
 
 
 def inplace_shape_error(target: Any, *operands: Any) -> RuntimeError:
-    if not target.flags.writeable:
-        return RuntimeError("unsupported operation: the tensor's memory is read-only; clone() it before writing in place")
     shape = _checks.broadcast_shapes(*(x.shape for x in operands))
     return RuntimeError(
         f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(shape)}"
@@ -267,4 +294,5 @@ def inplace_shape_error(target: Any, *operands: Any) -> RuntimeError:
 
 
 _NAMES["inplace_shape_error"] = inplace_shape_error
+_NAMES["make_writable"] = make_writable
 _NAMES["unsupported_dtype"] = unsupported_dtype

@@ -1,0 +1,328 @@
+"""`x[key]` and `x[key] = value`: a key becomes a chain of select, slice and unsqueeze, then one index with tensors."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from . import _dtype
+from ._creation import tensor
+from ._ops import index as index_ops
+from ._ops.selecting import select, slice_, unbind
+from ._ops.shape import alias, unsqueeze, view
+from ._tensor import Tensor, wrap
+
+__all__: list[str] = []
+
+_select_table = select.op.table  # type: ignore[attr-defined]
+_slice_table = slice_.op.table  # type: ignore[attr-defined]
+_WHOLE = slice(None)
+
+
+def getitem(self: Tensor, key: Any) -> Tensor:
+    """The part of the tensor that a key names: a view unless the key holds lists, masks or tensors."""
+    kind = key.__class__
+    if kind is int:
+        try:
+            return _select_table[self._keys](self, 0, key)  # type: ignore[no-any-return]
+        except IndexError:
+            raise _out_of_bounds(self, 0, key) from None
+    if kind is slice:
+        return _sliced(self, 0, key)
+    if kind is tuple:
+        return _get_tuple(self, key)
+    if key is None:
+        return unsqueeze(self, 0)  # type: ignore[no-any-return]
+    if key is Ellipsis:
+        return alias(self)  # type: ignore[no-any-return]
+    return _get_tuple(self, _as_tuple(key))
+
+
+def _get_tuple(self: Tensor, key: tuple[Any, ...]) -> Tensor:
+    viewed, indices = _apply(self, key)
+    if indices is not None:
+        return index_ops.index(viewed, indices)  # type: ignore[no-any-return]
+    return alias(viewed) if viewed is self else viewed  # type: ignore[no-any-return]
+
+
+def _as_tuple(key: Any) -> tuple[Any, ...]:
+    """The key as a tuple of one index for each dimension."""
+    if key.__class__ is list and len(key) < 32:
+        for item in key:
+            if item is None or item is Ellipsis or isinstance(item, Tensor | slice | list | tuple | np.ndarray):
+                warnings.warn(
+                    "Using a non-tuple sequence for multidimensional indexing is deprecated and will be changed in pytorch 2.9; use "
+                    "x[tuple(seq)] instead of x[seq]. In pytorch 2.9 this will be interpreted as tensor index, "
+                    "x[torch.tensor(seq)], which will result either in an error or a different result",
+                    UserWarning,
+                    stacklevel=4,
+                )
+                return tuple(key)
+    return tuple(key) if isinstance(key, tuple) else (key,)
+
+
+def _apply(self: Tensor, key: tuple[Any, ...]) -> tuple[Tensor, list[Tensor | None] | None]:
+    """The views that a key's ints, slices and Nones make, and the tensor indices for what is left (None for none)."""
+    result, dim, position = self, 0, 0
+    indices: list[Tensor | None] | None = None
+    table = _select_table
+    for item in key:
+        kind = item.__class__
+        if kind is int:
+            try:
+                result = table[result._keys](result, dim, item)
+            except IndexError:
+                raise _out_of_bounds(result, dim, item, self) from None
+            position += 1
+        elif kind is slice:
+            if dim >= result._array.ndim:
+                raise _too_many(self)
+            if item != _WHOLE:
+                result = _sliced(result, dim, item, whole=True)
+            dim += 1
+        elif item is None:
+            result = unsqueeze(result, dim)
+            dim += 1
+        elif item is Ellipsis:
+            dim = max(dim, result._array.ndim - _dims_after(key, key_position(key)))
+        else:
+            result, dim, index = _apply_other(self, result, dim, item)
+            if index is not None:
+                if indices is None:
+                    indices = []
+                indices += [None] * (dim - index[1] - len(indices))
+                indices.append(index[0])
+    return result, indices
+
+
+def key_position(key: tuple[Any, ...]) -> int:
+    """Where the first Ellipsis stands; tensors in the key must not be compared with it."""
+    for i, item in enumerate(key):
+        if item is Ellipsis:
+            return i
+    raise ValueError("no Ellipsis in the key")
+
+
+def _dims_after(key: tuple[Any, ...], at: int) -> int:
+    """How many dimensions the items after the Ellipsis take up."""
+    n = 0
+    for item in key[at + 1 :]:
+        if item is None or item is True or item is False or item is Ellipsis:
+            continue
+        if isinstance(item, Tensor):
+            n += item.dim() if item.dtype.scalar_name in ("Bool", "Byte") else 1
+        elif isinstance(item, np.ndarray | list | tuple):
+            array = np.asarray(item)
+            n += array.ndim if array.dtype == bool else 1
+        else:
+            n += 1
+    return n
+
+
+def _apply_other(self: Tensor, result: Tensor, dim: int, item: Any) -> tuple[Tensor, int, tuple[Tensor, int] | None]:
+    """An index that is neither int, slice, None nor Ellipsis: the new view and dimension, and a tensor index with its extent."""
+    if item is True or item is False:
+        return unsqueeze(result, dim), dim + 1, (wrap(np.zeros(int(item), np.int64)), 1)
+    if isinstance(item, np.bool_):
+        return _apply_other(self, result, dim, bool(item))
+    if isinstance(item, int | np.integer):
+        return _selected(self, result, dim, int(item)), dim, None
+    if not isinstance(item, Tensor):
+        item = _index_tensor(item)
+    if item.dim() == 0 and not item.dtype.inexact:
+        if item.dtype.scalar_name in ("Bool", "Byte"):
+            return unsqueeze(result, dim), dim + 1, (wrap(np.zeros(int(bool(item.item())), np.int64)), 1)
+        return _selected(self, result, dim, int(item.item())), dim, None
+    if item.dtype.scalar_name == "Byte":
+        warnings.warn(
+            "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.", UserWarning, stacklevel=5
+        )
+    if item.dtype.scalar_name not in ("Long", "Int", "Bool", "Byte"):
+        raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+    extent = item.dim() if item.dtype.scalar_name in ("Bool", "Byte") else 1
+    if dim + extent > result.dim():
+        raise _too_many(self)
+    return result, dim + extent, (item, extent)
+
+
+def _selected(self: Tensor, result: Tensor, dim: int, i: int) -> Tensor:
+    try:
+        return select(result, dim, i)  # type: ignore[no-any-return]
+    except IndexError:
+        raise _out_of_bounds(result, dim, i, self) from None
+
+
+def _index_tensor(item: Any) -> Tensor:
+    """A list, range or array as an index tensor."""
+    if isinstance(item, np.ndarray):
+        return tensor(item)
+    if isinstance(item, Sequence) and not isinstance(item, str | bytes):
+        if not len(item):
+            return wrap(np.empty(0, np.int64))
+        return tensor(list(item))
+    if isinstance(item, str):
+        raise TypeError("new(): invalid data type 'str'")
+    raise IndexError(
+        "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices "
+        f"(got {type(item).__name__})"
+    )
+
+
+def _sliced(self: Tensor, dim: int, key: slice, *, whole: bool = False) -> Tensor:
+    start, stop, step = key.start, key.stop, key.step
+    if start.__class__ is not int and start is not None:
+        start = int(start)
+    if stop.__class__ is not int and stop is not None:
+        stop = int(stop)
+    if step is None:
+        step = 1
+    elif step.__class__ is not int:
+        step = int(step)
+    if step <= 0:
+        raise ValueError("step must be greater than zero")
+    shape = self._array.shape
+    if not shape:
+        raise IndexError("slice() cannot be applied to a 0-dim tensor.")
+    n = shape[dim]
+    if start is None:
+        start = 0
+    if stop is None:
+        stop = 9223372036854775807
+    if whole and step == 1 and (start == 0 or start <= -n) and stop >= n:
+        return self  # torch: a slice that takes everything is skipped inside of a tuple
+    return _slice_table[self._keys](self, dim, start, stop, step)  # type: ignore[no-any-return]
+
+
+def _too_many(self: Tensor) -> IndexError:
+    return IndexError(f"too many indices for tensor of dimension {self.dim()}")
+
+
+def _out_of_bounds(viewed: Tensor, dim: int, i: int, self: Tensor | None = None) -> IndexError:
+    shape = viewed._array.shape
+    if self is not None and dim >= len(shape) and self._array.ndim:
+        return _too_many(self)
+    if not shape:
+        return IndexError(
+            "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a 0-dim tensor to a "
+            "number"
+        )
+    # torch: counts the dimension in the view that the key has made so far
+    return IndexError(f"index {i} is out of bounds for dimension {dim} with size {shape[dim]}")
+
+
+# --- assignment -----------------------------------------------------------------------------------------------------
+
+
+def setitem(self: Tensor, key: Any, value: Any) -> None:
+    """Write to the part of the tensor that a key names."""
+    kind = value.__class__
+    if kind is not Tensor and not isinstance(value, Tensor):
+        value = _value_tensor(self, value)
+    kind = key.__class__
+    if kind is int:
+        try:
+            target = _select_table[self._keys](self, 0, key)
+        except IndexError:
+            raise _out_of_bounds(self, 0, key) from None
+    elif key is Ellipsis or (kind is slice and key == _WHOLE and self._array.ndim):
+        target = self
+    elif kind is slice:
+        target = _sliced(self, 0, key, whole=True)
+    else:
+        target, indices = _apply(self, key if kind is tuple else _as_tuple(key))
+        if indices is not None and not _only_true(key):
+            _put(target, indices, value)
+            return
+    _copy_to(target, value)
+
+
+def _only_true(key: Any) -> bool:
+    return key is True
+
+
+def _copy_to(target: Tensor, value: Tensor) -> None:
+    """Broadcast the value over the target."""
+    shape, to = value._array.shape, target._array.shape
+    if not shape and to and not value._keys & 8 and value.device.type == "cpu":
+        target.fill_(value)
+        return
+    if len(shape) > len(to):
+        value = _without_leading_ones(value, to)
+    target.copy_(value)
+
+
+def _without_leading_ones(value: Tensor, to: tuple[int, ...]) -> Tensor:
+    shape = value._array.shape
+    lead = 0
+    while lead < len(shape) and len(shape) - lead > len(to) and shape[lead] == 1:
+        lead += 1
+    return view(value, shape[lead:]) if lead else value  # type: ignore[no-any-return]
+
+
+def _put(target: Tensor, indices: list[Tensor | None], value: Tensor) -> None:
+    shape = value._array.shape
+    lead = 0
+    # torch: leading ones of the value are dropped before it is broadcast
+    while lead < len(shape) - 1 and shape[lead] == 1:
+        lead += 1
+    if lead:
+        value = view(value, shape[lead:])
+    index_ops.index_put_(target, indices, value)
+
+
+def _value_tensor(self: Tensor, value: Any) -> Tensor:
+    """A number as a zero-dim tensor of the target's dtype."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if not isinstance(value, bool | int | float | complex):
+        raise TypeError(f"can't assign a {_type_name(value)} to a {_class_name(self)}")
+    if isinstance(value, complex) and not self.dtype.is_complex:
+        if value.imag:
+            raise RuntimeError(f"value cannot be converted to type {_c_name(self.dtype)} without overflow")
+        value = value.real
+    if not self.dtype.inexact and isinstance(value, float):
+        value = int(value)
+    return wrap(np.asarray(value).astype(self.dtype.np), self.dtype).to(self.device)  # type: ignore[no-any-return]
+
+
+def _c_name(dtype: _dtype.dtype) -> str:
+    return {"Float": "float", "Double": "double", "Long": "int64_t", "Int": "int"}.get(dtype.scalar_name, dtype.scalar_name)
+
+
+def _type_name(value: Any) -> str:
+    return "numpy.ndarray" if isinstance(value, np.ndarray) else type(value).__name__
+
+
+def _class_name(t: Tensor) -> str:
+    return f"torch.{t.dtype.scalar_name}Tensor"
+
+
+# --- containers -----------------------------------------------------------------------------------------------------
+
+
+def length(self: Tensor) -> int:
+    if not self._array.ndim:
+        raise TypeError("len() of a 0-d tensor")
+    return self._array.shape[0]
+
+
+def iterate(self: Tensor) -> Iterator[Tensor]:
+    if not self._array.ndim:
+        raise TypeError("iteration over a 0-d tensor")
+    return iter(unbind(self, 0))
+
+
+def contains(self: Tensor, item: Any) -> bool:
+    if isinstance(item, Tensor | int | float | complex | bool):
+        return bool((item == self).any().item())
+    raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(item)}.")
+
+
+Tensor.__getitem__ = getitem  # type: ignore[method-assign, assignment]
+Tensor.__setitem__ = setitem  # type: ignore[method-assign, assignment]
+Tensor.__len__ = length  # type: ignore[method-assign, assignment]
+Tensor.__iter__ = iterate  # type: ignore[attr-defined]
+Tensor.__contains__ = contains  # type: ignore[method-assign, assignment]

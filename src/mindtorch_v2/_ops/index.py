@@ -1,0 +1,151 @@
+"""Indexing with tensors: the operators behind `x[mask]`, `x[positions]` and their assignments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .._backends.cpu import index as kernels
+from .._checks import dimension_error
+from .._dispatch.keys import META
+from .._tensor import Tensor, wrap
+from .declare import op
+from .lookup import aten
+from .shape import zeros
+
+Array = np.ndarray[Any, Any]
+
+# --- which elements are not zero ------------------------------------------------------------------------------------
+
+nonzero = op(
+    "nonzero(Tensor self) -> Tensor", cpu=kernels.nonzero, variants="", tags=("data_dependent", "nondifferentiable")
+)
+
+
+def _expanded_masks(self: Tensor, indices: Sequence[Tensor | None]) -> list[Array | None]:
+    """The indices as integer arrays: a mask becomes the positions of its true elements, one array for each of its dimensions."""
+    found: list[Array | None] = []
+    for i, t in enumerate(indices):
+        if t is None:
+            found.append(None)
+            continue
+        kind = t.dtype.scalar_name
+        if kind in ("Long", "Int"):
+            found.append(t._array)
+        elif kind in ("Bool", "Byte"):
+            _check_mask(self, t, i, len(found))
+            positions = nonzero(t)._array
+            found += [positions[:, d] for d in range(t.dim())] if t.dim() else [np.zeros(len(positions), np.int64)]
+        else:
+            raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+    if len(found) > self.dim():
+        raise IndexError(f"too many indices for tensor of dimension {self.dim()} (got {len(found)})")
+    return found
+
+
+def _check_mask(self: Tensor, mask: Tensor, position: int, start: int) -> None:
+    shape = self._array.shape
+    for d, n in enumerate(mask._array.shape):
+        if start + d >= len(shape) or shape[start + d] != n:
+            raise IndexError(
+                f"The shape of the mask {list(mask._array.shape)} at index {d} does not match the shape of the indexed tensor "
+                f"{list(shape)} at index {start + d}"
+            )
+
+
+def _index(self: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
+    result = wrap(kernels.index(self._array, _expanded_masks(self, indices)), self.dtype)
+    return result.to(self.device) if self._keys & META else result  # type: ignore[no-any-return]
+
+
+def _index_grad(grad: Tensor, self_shape: Sequence[int], indices: Sequence[Tensor | None]) -> Tensor:
+    return _index_put_impl_(grad.new_zeros(self_shape), list(indices), grad, True, True)  # type: ignore[no-any-return]
+
+
+index = op("index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", composite=_index, grad={"self": _index_grad}, variants="")
+
+# --- writing --------------------------------------------------------------------------------------------------------
+
+
+def _index_put_impl(self: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool, unsafe: bool) -> Tensor:
+    if self.dtype is not values.dtype:
+        raise RuntimeError(
+            "Index put requires the source and destination dtypes match, got "
+            f"{self.dtype.scalar_name} for the destination and {values.dtype.scalar_name} for the source."
+        )
+    if not accumulate and values.numel() == 1:
+        mask = _only_mask(self, indices)
+        if mask is not None:
+            return self.masked_fill_(mask, values.item())  # type: ignore[no-any-return]
+    arrays = _expanded_masks(self, indices)
+    if not self._keys & META:
+        kernels.index_put(_writable(self), arrays, values._array, accumulate=accumulate)
+    self._storage.version += 1
+    return self
+
+
+def _writable(t: Tensor) -> Array:
+    from .._backends.cpu.adapter import make_writable
+
+    if not t._array.flags.writeable:
+        make_writable(t._array)
+    return t._array
+
+
+def _only_mask(self: Tensor, indices: Sequence[Tensor | None]) -> Tensor | None:
+    """The one mask among the indices, shaped to broadcast against `self`; None when there are other indices."""
+    mask: Tensor | None = None
+    dims = 0
+    for t in indices:
+        if t is None:
+            dims += 1
+            continue
+        if mask is not None or t.dtype.scalar_name not in ("Bool", "Byte"):
+            return None
+        mask = t
+        _check_mask(self, t, 0, dims)
+        dims += t.dim()
+    if mask is None:
+        return None
+    shape = mask._array.shape + (1,) * (self.dim() - dims)
+    if shape != mask._array.shape:
+        mask = mask.view(shape)
+    return mask if mask.dtype.scalar_name == "Bool" else mask.to(_bool())  # type: ignore[no-any-return]
+
+
+def _bool() -> Any:
+    from .._dtype import bool_
+
+    return bool_
+
+
+def _put_self_grad(grad: Tensor, indices: Sequence[Tensor | None], values_shape: Sequence[int], accumulate: bool) -> Tensor:
+    if accumulate:
+        return grad
+    return index_put(grad, list(indices), zeros(values_shape, grad), False)  # type: ignore[no-any-return]
+
+
+_PUT_GRADS = {
+    "self": lambda grad, indices, values_shape, accumulate: _put_self_grad(grad, indices, values_shape, accumulate),
+    "values": lambda grad, indices: index(grad, list(indices)),
+}
+_index_put_impl_ = op(
+    "_index_put_impl_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False, bool unsafe=False) -> Tensor(a!)",
+    composite=_index_put_impl,
+    grad=_PUT_GRADS,
+    node="IndexPutImplBackward0",
+    variants="function",
+)
+index_put_ = op(
+    "index_put_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor(a!)",
+    composite=lambda self, indices, values, accumulate: _index_put_impl_(self, indices, values, accumulate, False),
+    grad=_PUT_GRADS,
+)
+index_put = op(
+    "index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
+    composite=lambda self, indices, values, accumulate: index_put_(self.clone(), indices, values, accumulate),
+    grad=_PUT_GRADS,
+)
+_ = (dimension_error, aten)
