@@ -15,7 +15,6 @@ import dataclasses
 import functools
 import math
 import multiprocessing
-import sys
 import traceback
 import types
 import warnings
@@ -405,6 +404,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*", help="operators of the database; default all. `prefix*` selects by prefix")
     parser.add_argument("-v", "--verbose", action="store_true", help="print the first failure of each in full")
     parser.add_argument("-j", type=int, default=2, help="processes")
+    parser.add_argument("--write", metavar="FILE", help="write the page on compatibility")
     options = parser.parse_args()
     everything = names()
     selected = [n for n in everything if not options.names or any(n == p or (p.endswith("*") and n.startswith(p[:-1])) for p in options.names)]
@@ -425,7 +425,10 @@ def main() -> None:
     bad = sum(len(o.error_failures) for o in outcomes)
     texts = sum(len(o.message_failures) for o in outcomes)
     print(f"errors: {sum(o.errors for o in outcomes)} cases, {bad} of another type, {texts} with another text; second gradients: {sum(bool(o.gradgrad_failures) for o in outcomes)} operators fail")
-    sys.exit(0)
+    if options.write:
+        from compatibility import write_page
+
+        write_page(options.write, outcomes)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,76 @@
+"""Writes docs/compatibility.md from a run of the operator database."""
+
+from __future__ import annotations
+
+import collections
+from pathlib import Path
+from typing import Any
+
+from known import KNOWN
+
+import mindtorch_v2 as mt
+from mindtorch_v2._dispatch import registry
+
+__all__ = ["write_page"]
+
+HEAD = """# Compatibility with PyTorch 2.13
+
+This page is generated: `make coverage`.
+
+## PyTorch's operator database
+
+PyTorch's wheel carries sample and error inputs for its public operators (OpInfo). Each operator that takes float32 is called here by the same
+public name with the same inputs. It is *wholly right* when every sample has torch's values (rtol and atol 1e-5), dtypes, shapes and
+gradients (rtol 1e-4, atol 1e-5).
+
+"""
+
+DIFFERENCES = """
+## Where we differ on purpose
+
+| | PyTorch | here |
+|---|---|---|
+| conjugation and negation | lazy bits on a view | done at once, so `is_conj()` is always False |
+| `dropout` and `bernoulli_(p)` with a number on Intel processors | MKL's generator | the default generator, as PyTorch on other processors |
+| sparse, quantized and nested tensors | layouts of their own | not part of the runtime; refused where asked for |
+| `vmap`, `torch.func`, forward-mode derivatives, `is_grads_batched` | transforms | refused with a clear error |
+| resizing a storage | all tensors on it see the new memory | the tensor that was resized does |
+| kernels of one build (oneDNN, MKL, flash attention) | appear in profiles | the plain ATen operators appear |
+"""
+
+
+def write_page(path: str, outcomes: list[Any]) -> None:
+    """Write the page: totals, what is not wholly right and why, and the list of operators."""
+    right = [o for o in outcomes if o.right]
+    lines = [HEAD]
+    lines.append(f"**{len(right)} of {len(outcomes)} operators are wholly right.**\n")
+    cases, wrong_type = sum(o.errors for o in outcomes), sum(len(o.error_failures) for o in outcomes)
+    wrong_text = sum(len(o.message_failures) for o in outcomes)
+    second = sorted(o.name for o in outcomes if o.gradgrad_failures)
+    lines.append(
+        f"Of {cases} error inputs, {cases - wrong_type} raise torch's exception type, {cases - wrong_type - wrong_text} of them with a text "
+        f"that torch's own test accepts. Second gradients are right for all operators that are wholly right"
+        + (f", except: {', '.join(f'`{n}`' for n in second)}.\n" if second else ".\n")
+    )
+    rest = [o for o in outcomes if not o.right]
+    if rest:
+        lines.append("\n| not wholly right | why |\n|---|---|\n")
+        lines += [f"| `{o.name}` | {KNOWN.get(o.name) or _cell(o.reason)} |\n" for o in rest]
+    lines.append(DIFFERENCES)
+    lines.append(_operators())
+    Path(path).write_text("".join(lines))
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def _operators() -> str:
+    names: dict[str, list[str]] = collections.defaultdict(list)
+    total = 0
+    for op in registry.all_ops():
+        if op.schema.namespace == "aten":
+            names[op.name].append(op.overload_name)
+            total += 1
+    listed = " ".join(f"`{n}`" for n in sorted(names))
+    return f"\n## Every operator\n\n{len(names)} names, {total} overloads in version {mt.__version__}.\n\n{listed}\n"
