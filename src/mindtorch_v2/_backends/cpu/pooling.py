@@ -1,0 +1,302 @@
+"""Pooling over the last n dimensions: one pass over a strided slice of the input for each place in the window.
+
+Only windows that reach into the input take part in a pass, so that no padded copy is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+from typing import Any
+
+import numpy as np
+
+__all__ = [
+    "adaptive_average", "adaptive_average_backward", "adaptive_max", "average_pool", "average_pool_backward", "fractional_max",
+    "max_pool", "max_pool_backward", "scatter_by_index", "unpool",
+]  # fmt: skip
+
+Array = np.ndarray[Any, Any]
+Sizes = tuple[int, ...]
+
+
+def _is_half(x: Array) -> bool:
+    return x.dtype.itemsize == 2 and x.dtype.kind not in "iu"
+
+
+def _lowest(dtype: Any) -> Any:
+    return np.iinfo(dtype).min if dtype.kind in "iu" else -np.inf
+
+
+def _valid(size: int, out: int, offset: int, stride: int) -> tuple[slice, slice]:
+    """The windows whose place at `offset` from the window's start lies in the input, and those places in the input."""
+    first = max(0, -(offset // stride)) if offset < 0 else 0
+    last = min(out, (size - 1 - offset) // stride + 1) if size > offset else 0
+    last = max(last, first)
+    start = first * stride + offset
+    return slice(first, last), slice(start, start + (last - first) * stride if last > first else start, stride)
+
+
+def _places(x: Array, out: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes) -> Iterator[tuple[int, Any, Any]]:
+    """For each place in the window: its distance from the window's start in the flat image, windows and input slices."""
+    size = x.shape[-len(kernel) :]
+    steps = [prod(size[i + 1 :]) for i in range(len(size))]
+    for place in np.ndindex(*kernel):
+        pairs = [
+            _valid(n, o, k * d - p, s) for n, o, k, d, p, s in zip(size, out, place, dilation, padding, stride, strict=True)
+        ]
+        flat = sum(k * d * t for k, d, t in zip(place, dilation, steps, strict=True))
+        yield flat, (..., *(a for a, _ in pairs)), (..., *(b for _, b in pairs))
+
+
+def max_pool(x: Array, out: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes) -> tuple[Array, Array]:
+    """The largest element of each window, and its position in the flat image."""
+    best = np.full((*x.shape[: -len(out)], *out), _lowest(x.dtype), x.dtype)
+    places = list(_places(x, out, kernel, stride, padding, dilation))
+    for _, windows, inside in places:
+        target = best[windows]
+        np.maximum(target, x[inside], out=target)
+    # the winning place, found by comparing again from the last to the first: much cheaper than moving 64-bit indices about
+    code = np.zeros(best.shape, np.min_scalar_type(len(places)))
+    for i in range(len(places) - 1, -1, -1):
+        _, windows, inside = places[i]
+        np.copyto(code[windows], code.dtype.type(i), where=x[inside] == best[windows])
+    if x.dtype.kind not in "iu" and np.isnan(best).any():
+        for i, (_, windows, inside) in enumerate(places):  # torch: the last NaN wins
+            np.copyto(code[windows], code.dtype.type(i), where=np.isnan(x[inside]))
+    indices = np.take(np.array([flat for flat, _, _ in places], np.int64), code)
+    size = x.shape[-len(out) :]
+    for axis, (o, s, p) in enumerate(zip(out, stride, padding, strict=True)):
+        starts = (np.arange(o, dtype=np.int64) * s - p) * prod(size[axis + 1 :])
+        indices += starts.reshape(-1, *(1,) * (len(out) - axis - 1))
+    return best, indices
+
+
+def scatter_by_index(grad: Array, indices: Array, shape: Sizes, n: int, *, distinct: bool) -> Array:
+    """Add gradients up at flat positions of images with this shape. `distinct`: no position occurs twice in an image."""
+    planes = prod(shape[:-n])
+    area = prod(shape[-n:])
+    if not grad.size or not area:
+        return np.zeros(shape, grad.dtype)
+    flat = indices.reshape(planes, -1) + np.arange(0, planes * area, area, dtype=np.int64)[:, None]
+    if distinct:
+        out = np.zeros(planes * area, grad.dtype)
+        out[flat.reshape(-1)] = grad.reshape(-1)
+        return out.reshape(shape)
+    return np.bincount(flat.reshape(-1), grad.reshape(-1), planes * area).astype(grad.dtype).reshape(shape)
+
+
+def max_pool_backward(grad: Array, indices: Array, shape: Sizes, kernel: Sizes, stride: Sizes, dilation: Sizes) -> Array:
+    distinct = all(s >= d * (k - 1) + 1 for k, s, d in zip(kernel, stride, dilation, strict=True))
+    return scatter_by_index(grad, indices, shape, len(kernel), distinct=distinct)
+
+
+# --- averages -------------------------------------------------------------------------------------------------------
+
+
+def _divisors(
+    size: Sizes, out: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, *, include_padding: bool, override: int | None
+) -> Any:
+    """What each window's sum is divided by."""
+    if override is not None:
+        return override
+    result: Any = 1
+    for axis, (n, o, k, s, p) in enumerate(zip(size, out, kernel, stride, padding, strict=True)):
+        start = np.arange(o) * s - p
+        end = np.minimum(start + k, n + p)
+        count = end - start if include_padding else np.minimum(end, n) - np.maximum(start, 0)
+        result = result * count.reshape(-1, *(1,) * (len(size) - axis - 1))
+    first = result.flat[0] if result.size else 1
+    return int(first) if (result == first).all() else result
+
+
+def average_pool(
+    x: Array, out: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, *, include_padding: bool, override: int | None
+) -> Array:
+    """The mean of each window; sums run along one dimension after the other."""
+    dtype = x.dtype
+    n = len(kernel)
+    divisor = _divisors(x.shape[-n:], out, kernel, stride, padding, include_padding=include_padding, override=override)
+    total = x.astype(np.float32) if _is_half(x) else x
+    for axis in range(-1, -n - 1, -1):
+        total = _sum_windows(total, axis, out[axis], kernel[axis], stride[axis], padding[axis])
+    total = total // divisor if dtype.kind in "iu" else np.divide(total, _as(divisor, total.dtype), out=total)
+    return total.astype(dtype, copy=False)
+
+
+def _as(divisor: Any, dtype: Any) -> Any:
+    return divisor.astype(dtype) if isinstance(divisor, np.ndarray) else dtype.type(divisor)
+
+
+def _along(axis: int, part: slice) -> Any:
+    return (..., part, *(slice(None),) * (-axis - 1))
+
+
+def _sum_windows(x: Array, axis: int, out: int, kernel: int, stride: int, padding: int) -> Array:
+    shape = list(x.shape)
+    shape[axis] = out
+    total = np.zeros(shape, x.dtype)
+    for k in range(kernel):
+        windows, inside = _valid(x.shape[axis], out, k - padding, stride)
+        target = total[_along(axis, windows)]
+        target += x[_along(axis, inside)]
+    return total
+
+
+def _spread_windows(grad: Array, axis: int, size: int, kernel: int, stride: int, padding: int) -> Array:
+    shape = list(grad.shape)
+    shape[axis] = size
+    total = np.zeros(shape, grad.dtype)
+    for k in range(kernel):
+        windows, inside = _valid(size, grad.shape[axis], k - padding, stride)
+        target = total[_along(axis, inside)]
+        target += grad[_along(axis, windows)]
+    return total
+
+
+def average_pool_backward(
+    grad: Array, shape: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, *, include_padding: bool, override: int | None
+) -> Array:
+    n = len(kernel)
+    dtype = grad.dtype
+    total = grad.astype(np.float32) if _is_half(grad) else grad
+    divisor = _divisors(shape[-n:], grad.shape[-n:], kernel, stride, padding, include_padding=include_padding, override=override)
+    total = total / _as(divisor, total.dtype)
+    for axis in range(-n, 0):
+        total = _spread_windows(total, axis, shape[axis], kernel[axis], stride[axis], padding[axis])
+    return total.astype(dtype, copy=False)
+
+
+# --- adaptive and fractional ----------------------------------------------------------------------------------------
+
+
+def _adaptive_bounds(size: int, out: int) -> tuple[Array, Array]:
+    i = np.arange(out, dtype=np.int64)
+    return i * size // max(out, 1), -((-(i + 1) * size) // max(out, 1))
+
+
+def _averaging_matrix(size: int, out: int, dtype: Any) -> Array:
+    start, end = _adaptive_bounds(size, out)
+    at = np.arange(size)
+    inside = (at >= start[:, None]) & (at < end[:, None])
+    return (inside / (end - start)[:, None]).astype(dtype)
+
+
+def adaptive_average(x: Array, out: Sizes) -> Array:
+    """Means over windows that share the input out among so many results."""
+    dtype = x.dtype
+    result = x.astype(np.float32) if _is_half(x) else x
+    for axis in range(-1, -len(out) - 1, -1):
+        result = _reduce_axis(result, axis, out[axis])
+    return np.ascontiguousarray(result.astype(dtype, copy=result is x))
+
+
+def _reduce_axis(x: Array, axis: int, out: int) -> Array:
+    size = x.shape[axis]
+    if size == out:
+        return x
+    if out and size % out == 0:
+        axis += x.ndim
+        return x.reshape(*x.shape[:axis], out, size // out, *x.shape[axis + 1 :]).mean(axis + 1)
+    matrix = _averaging_matrix(size, out, x.dtype)
+    return np.matmul(x, matrix.T) if axis == -1 else np.moveaxis(np.matmul(matrix, np.moveaxis(x, axis, -2)), -2, axis)
+
+
+def adaptive_average_backward(grad: Array, size: Sizes) -> Array:
+    dtype = grad.dtype
+    result = grad.astype(np.float32) if _is_half(grad) else grad
+    for axis in range(-len(size), 0):
+        out = result.shape[axis]
+        if out == size[axis]:
+            continue
+        matrix = _averaging_matrix(size[axis], out, result.dtype)
+        result = np.moveaxis(np.matmul(np.moveaxis(result, axis, -1), matrix), -1, axis)
+    return np.ascontiguousarray(result.astype(dtype, copy=result is grad))
+
+
+def adaptive_max(x: Array, out: Sizes) -> tuple[Array, Array]:
+    """The largest element of each adaptive window and its position in the flat image."""
+    bounds = [_adaptive_bounds(n, o) for n, o in zip(x.shape[-len(out) :], out, strict=True)]
+    starts = [b[0] for b in bounds]
+    ends = [b[1] for b in bounds]
+    widest = tuple(int((e - s).max(initial=0)) for s, e in bounds)
+    return _gathered_max(x, starts, ends, widest)
+
+
+def fractional_max(x: Array, kernel: Sizes, out: Sizes, samples: Array) -> tuple[Array, Array]:
+    """As `adaptive_max`, with windows of one size at pseudo-random places that differ from plane to plane."""
+    n = len(kernel)
+    planes = x.shape[:-n]
+    order = (1, 0) if n == 2 else (0, 1, 2)  # torch: of two samples, the first is for the width
+    starts = [
+        _fractional_starts(samples[..., order[i]].reshape(planes), x.shape[i - n], out[i], kernel[i]) for i in range(n)
+    ]
+    return _gathered_max(x, starts, [s + k for s, k in zip(starts, kernel, strict=True)], kernel)
+
+
+def _fractional_starts(sample: Array, size: int, out: int, kernel: int) -> Array:
+    starts = np.full((*sample.shape, out), size - kernel, np.int64)
+    if out > 1:
+        alpha = sample.dtype.type(size - kernel) / sample.dtype.type(out - 1)
+        i = np.arange(out - 1).astype(sample.dtype)
+        starts[..., :-1] = ((i + sample[..., None]) * alpha).astype(np.int64) - (sample[..., None] * alpha).astype(np.int64)
+    return starts
+
+
+def _gathered_max(x: Array, starts: list[Array], ends: list[Array], widest: Sizes) -> tuple[Array, Array]:
+    n = len(starts)
+    size = x.shape[-n:]
+    flat = x.reshape(*x.shape[:-n], -1)
+    best: Any = None
+    indices: Any = None
+    for place in np.ndindex(*widest):
+        at = _outer_positions(starts, ends, place, size)
+        value = flat[..., at] if at.ndim == n else _take_by_plane(flat, at)
+        if best is None:
+            best, indices = value.copy(), np.broadcast_to(at, value.shape).copy()
+            continue
+        better = value > best
+        if x.dtype.kind not in "iu":
+            better |= np.isnan(value)
+        np.copyto(best, value, where=better)
+        np.copyto(indices, at, where=better)
+    if best is None:
+        shape = (*x.shape[:-n], *(s.shape[-1] for s in starts))
+        return np.empty(shape, x.dtype), np.empty(shape, np.int64)
+    return best, indices
+
+
+def _outer_positions(starts: list[Array], ends: list[Array], place: Sizes, size: Sizes) -> Array:
+    """Flat positions of one place in all windows: (*out), or (*planes, *out) where the windows differ from plane to plane.
+
+    Past the end of a window that is not the widest, its last element is looked at again.
+    """
+    n = len(starts)
+    total: Any = 0
+    for axis in range(n):
+        where = np.minimum(starts[axis] + place[axis], ends[axis] - 1) * prod(size[axis + 1 :])
+        lead = where.shape[:-1]
+        total = total + where.reshape(*lead, *(1,) * axis, where.shape[-1], *(1,) * (n - axis - 1))
+    return np.asarray(total)
+
+
+def _take_by_plane(flat: Array, at: Array) -> Array:
+    return np.take_along_axis(flat, at.reshape(*flat.shape[:-1], -1), -1).reshape(at.shape)
+
+
+# --- unpooling ------------------------------------------------------------------------------------------------------
+
+
+def unpool(x: Array, indices: Array, out: Sizes) -> Array:
+    """Zeros with the elements put at flat positions of each plane."""
+    n = len(out)
+    area = prod(out)
+    if indices.size and (int(indices.min()) < 0 or int(indices.max()) >= area):
+        bad = int(indices.max()) if int(indices.max()) >= area else int(indices.min())
+        shape = "x".join(map(str, out))
+        raise RuntimeError(f"Found an invalid max index: {bad} (output volumes are of size {shape})")
+    planes = prod(x.shape[:-n])
+    result = np.zeros(planes * area, x.dtype)
+    flat = indices.reshape(planes, -1) + np.arange(0, max(planes * area, 1), max(area, 1), dtype=np.int64)[:planes, None]
+    result[flat.reshape(-1)] = x.reshape(-1)
+    return result.reshape(*x.shape[:-n], *out)
