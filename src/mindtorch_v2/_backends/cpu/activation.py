@@ -220,7 +220,7 @@ def softplus_backward(grad_output: Array, self: Array, beta: Any, threshold: Any
     return np.where(z > threshold, grad_output, grad_output * sigmoid(z))
 
 
-@floating("softshrink_cpu")
+@floating("softshrink_check")
 def softshrink(self: Array, lambd: Any) -> Array:
     # torch: NaN stays NaN
     return np.where(self > lambd, self - lambd, np.where(self < -lambd, self + lambd, self * 0))

@@ -1,0 +1,288 @@
+"""Kernels of layer, batch and group normalisation.
+
+Each works on a view of the input in which the normalised elements are the last axis of a matrix (layer, group) or the first
+and last axes of a three-dimensional array (batch), and writes to few buffers: what bounds them is memory, not arithmetic.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .activation import unimplemented, widened
+
+Array = np.ndarray[Any, Any]
+
+
+def _row_moments(x: Array, eps: float) -> tuple[Array, Array, Array]:
+    """Rows minus their mean (a new array), the means, and the reciprocal standard deviations."""
+    n = x.shape[1]
+    mean = x.mean(1, keepdims=True, dtype=x.dtype) if n else np.full((x.shape[0], 1), np.nan, x.dtype)
+    centred = x - mean
+    var = np.einsum("ij,ij->i", centred, centred)
+    if n:
+        var /= n
+    var += eps
+    np.sqrt(var, out=var)
+    return centred, mean, np.reciprocal(var, out=var)[:, None]
+
+
+def _rows(shape: tuple[int, ...], normalized: int) -> tuple[int, int]:
+    """How many rows there are, and how long each is, when the last dimensions are normalised together."""
+    at = len(shape) - normalized
+    return math.prod(shape[:at]), math.prod(shape[at:])
+
+
+def native_layer_norm(
+    input: Array,  # noqa: A002
+    normalized_shape: Any,
+    weight: Array | None,
+    bias: Array | None,
+    eps: float,
+) -> tuple[Array, Array, Array]:
+    if input.dtype.kind in "biuc":
+        raise unimplemented("LayerNormKernelImpl", input)
+    return _layer_norm(input, len(normalized_shape), weight, bias, eps)  # type: ignore[no-any-return]
+
+
+@widened
+def _layer_norm(x: Array, normalized: int, weight: Array | None, bias: Array | None, eps: float) -> tuple[Array, Array, Array]:
+    m, n = _rows(x.shape, normalized)
+    out, mean, rstd = _row_moments(x.reshape(m, n), eps)
+    out *= rstd
+    if weight is not None:
+        out *= weight.reshape(-1)
+    if bias is not None:
+        out += bias.reshape(-1)
+    lead = (*x.shape[: x.ndim - normalized], *(1,) * normalized)
+    return out.reshape(x.shape), mean.reshape(lead), rstd.reshape(lead)
+
+
+@widened
+def native_layer_norm_backward(
+    grad_out: Array,
+    input: Array,  # noqa: A002
+    normalized_shape: Any,
+    mean: Array,
+    rstd: Array,
+    weight: Array | None,
+    bias: Array | None,
+    output_mask: Any,
+) -> tuple[Array | None, Array | None, Array | None]:
+    m, n = _rows(input.shape, len(normalized_shape))
+    g = grad_out.reshape(m, n)
+    x_hat = input.reshape(m, n) - mean.reshape(m, 1)
+    x_hat *= rstd.reshape(m, 1)
+    to_input = to_weight = to_bias = None
+    if output_mask[1] and weight is not None:
+        to_weight = np.einsum("ij,ij->j", g, x_hat).reshape(weight.shape)
+    if output_mask[2]:
+        to_bias = g.sum(0, dtype=g.dtype).reshape(tuple(normalized_shape))
+    if output_mask[0]:
+        to_input = _row_gradient(g if weight is None else g * weight.reshape(-1), x_hat, rstd.reshape(m, 1)).reshape(input.shape)
+    return to_input, to_weight, to_bias
+
+
+def _row_gradient(g: Array, x_hat: Array, rstd: Array) -> Array:
+    """rstd * (g - mean(g) - x_hat * mean(g * x_hat)), row by row; overwrites x_hat."""
+    n = g.shape[1]
+    along = np.einsum("ij,ij->i", g, x_hat)[:, None]
+    if n:
+        along /= -n
+    x_hat *= along
+    x_hat += g
+    if n:
+        x_hat -= g.mean(1, keepdims=True, dtype=g.dtype)
+    x_hat *= rstd
+    return x_hat
+
+
+# --- batch ----------------------------------------------------------------------------------------------------------
+
+
+def _channels(x: Array) -> Array:
+    """As (batch, channel, rest)."""
+    return x.reshape(x.shape[0], x.shape[1], -1) if x.size else x.reshape(x.shape[0], x.shape[1], math.prod(x.shape[2:]))
+
+
+def _channel_sum(x: Array) -> Array:
+    """Sums over all but the channels."""
+    if x.shape[2] == 1:
+        return x[:, :, 0].sum(0, dtype=x.dtype)  # type: ignore[no-any-return]
+    return x.sum(2, dtype=x.dtype).sum(0, dtype=x.dtype)  # type: ignore[no-any-return]
+
+
+def _channel_dot(x: Array, y: Array) -> Array:
+    """Sums of products over all but the channels."""
+    if x.shape[2] == 1:
+        return np.einsum("nc,nc->c", x[:, :, 0], y[:, :, 0])  # type: ignore[no-any-return]
+    return np.einsum("ncl,ncl->nc", x, y).sum(0)  # type: ignore[no-any-return]
+
+
+def native_batch_norm(
+    input: Array,  # noqa: A002
+    weight: Array | None,
+    bias: Array | None,
+    running_mean: Array | None,
+    running_var: Array | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> tuple[Array, Array, Array]:
+    """Normalise every channel; the running statistics are updated in place while training.
+
+    torch: those writes do not count as modifications, so that two forward passes may precede a backward pass.
+    """
+    dtype = input.dtype
+    wide = input.astype(np.float32) if dtype.itemsize == 2 else input
+    x = _channels(wide)
+    stats_dtype = _stats_dtype(dtype, weight, running_mean)
+    empty = np.empty(0, stats_dtype)
+    if training:
+        n = x.shape[0] * x.shape[2]
+        mean = _channel_sum(x) / n
+        out = x - mean[None, :, None]
+        var = _channel_dot(out, out) / n
+        save_mean, save_invstd = mean, 1 / np.sqrt(var + eps)
+        _update_running(running_mean, running_var, mean, var, n, momentum)
+        invstd = save_invstd
+    else:
+        assert running_mean is not None
+        assert running_var is not None
+        out = x - running_mean.astype(x.dtype, copy=False)[None, :, None]
+        invstd = 1 / np.sqrt(running_var.astype(x.dtype, copy=False) + eps)
+        save_mean = save_invstd = empty
+    scale = invstd if weight is None else invstd * weight.astype(x.dtype, copy=False)
+    out *= scale.astype(x.dtype, copy=False)[None, :, None]
+    if bias is not None:
+        out += bias.astype(x.dtype, copy=False)[None, :, None]
+    result = out.reshape(input.shape).astype(dtype, copy=False)
+    return result, save_mean.astype(stats_dtype, copy=False), save_invstd.astype(stats_dtype, copy=False)
+
+
+def _stats_dtype(dtype: Any, weight: Array | None, running_mean: Array | None) -> Any:
+    if dtype.itemsize == 2:
+        for parameter in (weight, running_mean):
+            if parameter is not None:
+                return parameter.dtype
+    return dtype
+
+
+def _update_running(
+    running_mean: Array | None, running_var: Array | None, mean: Array, var: Array, n: int, momentum: float
+) -> None:
+    if running_mean is not None:
+        running_mean[...] = momentum * mean + (1 - momentum) * running_mean.astype(mean.dtype, copy=False)
+    if running_var is not None:
+        unbiased = var * (n / (n - 1)) if n > 1 else var * np.nan
+        running_var[...] = momentum * unbiased + (1 - momentum) * running_var.astype(var.dtype, copy=False)
+
+
+def native_batch_norm_backward(
+    grad_out: Array,
+    input: Array,  # noqa: A002
+    weight: Array | None,
+    running_mean: Array | None,
+    running_var: Array | None,
+    save_mean: Array | None,
+    save_invstd: Array | None,
+    train: bool,
+    eps: float,
+    output_mask: Any,
+) -> tuple[Array | None, Array | None, Array | None]:
+    compute = np.dtype(np.float32) if input.dtype.itemsize == 2 else input.dtype
+    g, x = (_channels(a.astype(compute, copy=False)) for a in (grad_out, input))
+    if train:
+        assert save_mean is not None
+        assert save_invstd is not None
+        mean, invstd = save_mean.astype(compute, copy=False), save_invstd.astype(compute, copy=False)
+    else:
+        assert running_mean is not None
+        assert running_var is not None
+        mean = running_mean.astype(compute, copy=False)
+        invstd = 1 / np.sqrt(running_var.astype(compute, copy=False) + eps)
+    parameter_dtype = input.dtype if weight is None else weight.dtype
+    sum_g = _channel_sum(g) if output_mask[2] or (train and output_mask[0]) else None
+    to_input = to_weight = None
+    scale = invstd if weight is None else invstd * weight.astype(compute, copy=False)
+    if train or output_mask[1]:
+        centred = x - mean[None, :, None]
+        dot = _channel_dot(g, centred)
+        to_weight = (dot * invstd).astype(parameter_dtype) if output_mask[1] else None
+        if train and output_mask[0]:
+            assert sum_g is not None
+            n = x.shape[0] * x.shape[2]
+            centred *= (-dot * invstd * invstd / n).astype(compute, copy=False)[None, :, None]
+            centred += g
+            centred -= (sum_g / n).astype(compute, copy=False)[None, :, None]
+            centred *= scale[None, :, None]
+            to_input = centred
+    if output_mask[0] and not train:
+        to_input = g * scale[None, :, None]
+    return (
+        None if to_input is None else to_input.reshape(input.shape).astype(input.dtype, copy=False),
+        to_weight,
+        sum_g.astype(parameter_dtype, copy=False) if output_mask[2] and sum_g is not None else None,
+    )
+
+
+# --- group ----------------------------------------------------------------------------------------------------------
+
+
+def native_group_norm(
+    input: Array,  # noqa: A002
+    weight: Array | None,
+    bias: Array | None,
+    N: int,  # noqa: N803
+    C: int,  # noqa: N803
+    HxW: int,  # noqa: N803
+    group: int,
+    eps: float,
+) -> tuple[Array, Array, Array]:
+    if input.dtype.kind in "biuc":
+        raise unimplemented("GroupNormKernelImpl", input)
+    return _group_norm(input, weight, bias, N, C, HxW, group, eps)  # type: ignore[no-any-return]
+
+
+@widened
+def _group_norm(
+    x: Array, weight: Array | None, bias: Array | None, n: int, c: int, hw: int, group: int, eps: float
+) -> tuple[Array, Array, Array]:
+    out, mean, rstd = _row_moments(x.reshape(n * group, c // group * hw), eps)
+    out *= rstd
+    by_channel = out.reshape(n, c, hw)
+    if weight is not None:
+        by_channel *= weight[None, :, None]
+    if bias is not None:
+        by_channel += bias[None, :, None]
+    return out.reshape(x.shape), mean.reshape(n, group), rstd.reshape(n, group)
+
+
+@widened
+def native_group_norm_backward(
+    grad_out: Array,
+    input: Array,  # noqa: A002
+    mean: Array,
+    rstd: Array,
+    weight: Array | None,
+    N: int,  # noqa: N803
+    C: int,  # noqa: N803
+    HxW: int,  # noqa: N803
+    group: int,
+    output_mask: Any,
+) -> tuple[Array | None, Array | None, Array | None]:
+    rows = (N * group, C // group * HxW)
+    g = grad_out.reshape(N, C, HxW)
+    x_hat = input.reshape(rows) - mean.reshape(-1, 1)
+    x_hat *= rstd.reshape(-1, 1)
+    to_weight = to_bias = to_input = None
+    if output_mask[1]:
+        to_weight = np.einsum("ncl,ncl->nc", g, x_hat.reshape(N, C, HxW)).sum(0)
+    if output_mask[2]:
+        to_bias = g.sum(2, dtype=g.dtype).sum(0, dtype=g.dtype)
+    if output_mask[0]:
+        scaled = g if weight is None else g * weight[None, :, None]
+        to_input = _row_gradient(scaled.reshape(rows), x_hat, rstd.reshape(-1, 1)).reshape(input.shape)
+    return to_input, to_weight, to_bias

@@ -1,0 +1,592 @@
+"""Loss functions. `reduction`: 0 none, 1 mean, 2 sum."""
+
+from __future__ import annotations
+
+
+from .._backends.cpu import loss as kernels
+from .._dispatch.tls import state
+from .._tensor import Tensor
+from .declare import op
+from .lookup import aten
+
+NONE, MEAN, SUM = kernels.NONE, kernels.MEAN, kernels.SUM
+
+
+def reduce(loss: Tensor, reduction: int) -> Tensor:
+    """Every element, their mean, or their sum, as operators that can be differentiated."""
+    kernels.check_reduction(reduction)
+    if reduction == MEAN:
+        return loss.mean()  # type: ignore[no-any-return]
+    return loss.sum() if reduction == SUM else loss  # type: ignore[no-any-return]
+
+
+def _share(grad: Tensor, self: Tensor, reduction: int) -> Tensor:
+    return grad / self.numel() if reduction == MEAN else grad
+
+
+def _grad_of_grad_output(slope: Tensor, grad: Tensor, reduction: int) -> Tensor:
+    """The derivative of a loss's backward with respect to its `grad_output`; `slope` is that backward for a gradient of 1."""
+    product = slope * grad
+    return product if reduction == NONE else product.sum()  # type: ignore[no-any-return]
+
+
+# --- differences ----------------------------------------------------------------------------------------------------
+
+mse_loss = op(
+    "mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
+    cpu=kernels.mse_loss,
+    grad={
+        "self": lambda grad, self, target, reduction: mse_loss_backward(grad, self, target, reduction),
+        "target": lambda grad, self, target, reduction: mse_loss_backward(grad, target, self, reduction),
+    },
+    variants="",
+)
+mse_loss_backward = op(
+    "mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
+    cpu=kernels.mse_loss_backward,
+    grad={
+        "grad_output": lambda grad, grad_output, self, target, reduction: _grad_of_grad_output(
+            mse_loss_backward(aten.ones_like(grad_output), self, target, reduction), grad, reduction
+        ),
+        "self": lambda grad, grad_output, self, reduction: _share(grad * grad_output * 2, self, reduction),
+        "target": lambda grad, grad_output, self, reduction: -_share(grad * grad_output * 2, self, reduction),
+    },
+    variants="",
+)
+
+
+def _l1_loss(self: Tensor, target: Tensor, reduction: int) -> Tensor:
+    return reduce((self - target).abs(), reduction)
+
+
+l1_loss = op("l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", composite=_l1_loss, variants="")
+
+
+def _smooth_l1_curvature(
+    grad: Tensor, grad_output: Tensor, self: Tensor, target: Tensor, reduction: int, beta: float
+) -> Tensor:
+    inside = (self - target).abs() < beta
+    return _share(grad * grad_output, self, reduction) * inside.to(grad.dtype) / (beta or 1)
+
+
+smooth_l1_loss = op(
+    "smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.0) -> Tensor",
+    cpu=kernels.smooth_l1_loss,
+    grad={
+        "self": lambda grad, self, target, reduction, beta: smooth_l1_loss_backward(grad, self, target, reduction, beta),
+        "target": lambda grad, self, target, reduction, beta: smooth_l1_loss_backward(grad, target, self, reduction, beta),
+    },
+    variants="",
+)
+smooth_l1_loss_backward = op(
+    "smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float beta) -> Tensor",
+    cpu=kernels.smooth_l1_loss_backward,
+    grad={
+        "grad_output": lambda grad, grad_output, self, target, reduction, beta: _grad_of_grad_output(
+            smooth_l1_loss_backward(aten.ones_like(grad_output), self, target, reduction, beta), grad, reduction
+        ),
+        "self": lambda grad, grad_output, self, target, reduction, beta: _smooth_l1_curvature(
+            grad, grad_output, self, target, reduction, beta
+        ),
+        "target": lambda grad, grad_output, self, target, reduction, beta: -_smooth_l1_curvature(
+            grad, grad_output, self, target, reduction, beta
+        ),
+    },
+    variants="",
+)
+
+
+def _huber_curvature(grad: Tensor, grad_output: Tensor, self: Tensor, target: Tensor, reduction: int, delta: float) -> Tensor:
+    inside = (self - target).abs() < delta
+    return _share(grad * grad_output, self, reduction) * inside.to(grad.dtype)
+
+
+huber_loss = op(
+    "huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.0) -> Tensor",
+    cpu=kernels.huber_loss,
+    grad={
+        "self": lambda grad, self, target, reduction, delta: huber_loss_backward(grad, self, target, reduction, delta),
+        "target": lambda grad, self, target, reduction, delta: huber_loss_backward(grad, target, self, reduction, delta),
+    },
+    variants="",
+)
+huber_loss_backward = op(
+    "huber_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float delta) -> Tensor",
+    cpu=kernels.huber_loss_backward,
+    grad={
+        "grad_output": lambda grad, grad_output, self, target, reduction, delta: _grad_of_grad_output(
+            huber_loss_backward(aten.ones_like(grad_output), self, target, reduction, delta), grad, reduction
+        ),
+        "self": lambda grad, grad_output, self, target, reduction, delta: _huber_curvature(
+            grad, grad_output, self, target, reduction, delta
+        ),
+        "target": lambda grad, grad_output, self, target, reduction, delta: -_huber_curvature(
+            grad, grad_output, self, target, reduction, delta
+        ),
+    },
+    variants="",
+)
+
+# --- binary cross entropy -------------------------------------------------------------------------------------------
+
+
+def _weighted(grad: Tensor, weight: Tensor | None) -> Tensor:
+    return grad if weight is None else grad * weight
+
+
+def _bce_target_grad(grad: Tensor, self: Tensor, weight: Tensor | None, reduction: int) -> Tensor:
+    return _share(_weighted(self.logit().neg() * grad, weight), self, reduction)
+
+
+def _bce_curvature(grad: Tensor, self: Tensor, target: Tensor) -> Tensor:
+    spread = (self - self * self).clamp(min=1e-12)
+    return grad * (self * self - 2 * self * target + target) / (spread * spread)
+
+
+binary_cross_entropy = op(
+    "binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor",
+    cpu=kernels.binary_cross_entropy,
+    grad={
+        "self": lambda grad, self, target, weight, reduction: binary_cross_entropy_backward(grad, self, target, weight, reduction),
+        "target": lambda grad, self, weight, reduction: _bce_target_grad(grad, self, weight, reduction),
+    },
+    variants="",
+)
+binary_cross_entropy_backward = op(
+    "binary_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor",
+    cpu=kernels.binary_cross_entropy_backward,
+    grad={
+        "grad_output": lambda grad, grad_output, self, target, weight, reduction: _grad_of_grad_output(
+            binary_cross_entropy_backward(aten.ones_like(grad_output), self, target, weight, reduction), grad, reduction
+        ),
+        "self": lambda grad, grad_output, self, target, weight, reduction: _share(
+            _weighted(_bce_curvature(grad * grad_output, self, target), weight), self, reduction
+        ),
+        "target": lambda grad, grad_output, self, weight, reduction: _share(
+            _weighted(-grad * grad_output / (self - self * self).clamp(min=1e-12), weight), self, reduction
+        ),
+    },
+    variants="",
+)
+
+
+def _bce_with_logits(self: Tensor, target: Tensor, weight: Tensor | None, pos_weight: Tensor | None, reduction: int) -> Tensor:
+    log_sigmoid = aten.log_sigmoid(self)
+    if pos_weight is not None:
+        log_sigmoid = log_sigmoid * ((pos_weight - 1) * target + 1)
+    loss = (1 - target) * self - log_sigmoid
+    return reduce(_weighted(loss, weight), reduction)
+
+
+def _bce_with_logits_grad(
+    grad: Tensor, self: Tensor, target: Tensor, weight: Tensor | None, pos_weight: Tensor | None, reduction: int
+) -> Tensor:
+    if pos_weight is None:
+        slope = self.sigmoid() - target if state.grad_enabled else self.sigmoid().sub_(target)
+    else:
+        t = pos_weight * target
+        slope = (t + 1 - target) * self.sigmoid() - t
+    return _share(_weighted(slope * grad, weight), self, reduction)
+
+
+def _bce_with_logits_target_grad(
+    grad: Tensor, self: Tensor, weight: Tensor | None, pos_weight: Tensor | None, reduction: int
+) -> Tensor:
+    if pos_weight is None:
+        slope = self.neg() * grad
+    else:
+        slope = ((1 - pos_weight) * aten.log_sigmoid(self) - self) * grad
+    return _share(_weighted(slope, weight), self, reduction)
+
+
+binary_cross_entropy_with_logits = op(
+    "binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, "
+    "int reduction=1) -> Tensor",
+    composite=_bce_with_logits,
+    grad={
+        "self": lambda grad, self, target, weight, pos_weight, reduction: _bce_with_logits_grad(
+            grad, self, target, weight, pos_weight, reduction
+        ),
+        "target": lambda grad, self, weight, pos_weight, reduction: _bce_with_logits_target_grad(
+            grad, self, weight, pos_weight, reduction
+        ),
+    },
+    variants="function",
+)
+
+# --- negative log likelihood ----------------------------------------------------------------------------------------
+
+nll_loss_forward = op(
+    "nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, int ignore_index) "
+    "-> (Tensor output, Tensor total_weight)",
+    cpu=kernels.nll_loss_forward,
+    grad={
+        "self": lambda grad, self, target, weight, reduction, ignore_index, total_weight: nll_loss_backward(
+            grad, self, target, weight, reduction, ignore_index, total_weight
+        )
+    },
+    node="NllLossBackward0",
+    nondifferentiable=("total_weight",),
+    variants="",
+)
+nll_loss_backward = op(
+    "nll_loss_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, int ignore_index, "
+    "Tensor total_weight) -> Tensor",
+    cpu=kernels.nll_loss_backward,
+    grad={
+        "grad_output": lambda grad, target, weight, reduction, ignore_index: nll_loss(
+            grad, target, weight, reduction, ignore_index
+        ),
+        "self": lambda grad: aten.zeros_like(grad),
+    },
+    variants="",
+)
+nll_loss2d_forward = op(
+    "nll_loss2d_forward(Tensor self, Tensor target, Tensor? weight, int reduction, int ignore_index) "
+    "-> (Tensor output, Tensor total_weight)",
+    cpu=kernels.nll_loss2d_forward,
+    grad={
+        "self": lambda grad, self, target, weight, reduction, ignore_index, total_weight: nll_loss2d_backward(
+            grad, self, target, weight, reduction, ignore_index, total_weight
+        )
+    },
+    node="NllLoss2DBackward0",
+    nondifferentiable=("total_weight",),
+    variants="",
+)
+nll_loss2d_backward = op(
+    "nll_loss2d_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, int ignore_index, "
+    "Tensor total_weight) -> Tensor",
+    cpu=kernels.nll_loss2d_backward,
+    grad={
+        "grad_output": lambda grad, target, weight, reduction, ignore_index: nll_loss2d(
+            grad, target, weight, reduction, ignore_index
+        ),
+        "self": lambda grad: aten.zeros_like(grad),
+    },
+    variants="",
+)
+nll_loss = op(
+    "nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, int ignore_index=-100) -> Tensor",
+    composite=lambda self, target, weight, reduction, ignore_index: nll_loss_forward(
+        self, target, weight, reduction, ignore_index
+    )[0],
+    variants="",
+)
+nll_loss2d = op(
+    "nll_loss2d(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, int ignore_index=-100) -> Tensor",
+    composite=lambda self, target, weight, reduction, ignore_index: nll_loss2d_forward(
+        self, target, weight, reduction, ignore_index
+    )[0],
+    variants="",
+)
+
+
+def _nll_loss_nd(self: Tensor, target: Tensor, weight: Tensor | None, reduction: int, ignore_index: int) -> Tensor:
+    """Any number of dimensions after the classes: as a matrix, as an image, or as an image of one row."""
+    ndim = self.dim()
+    if ndim < 1:
+        raise ValueError(f"Expected 1 or more dimensions (got {ndim})")
+    if ndim != 1 and target.dim() and self.shape[0] != target.shape[0]:
+        raise ValueError(f"Expected input batch_size ({self.shape[0]}) to match target batch_size ({target.shape[0]}).")
+    if ndim in (1, 2):
+        return nll_loss(self, target, weight, reduction, ignore_index)  # type: ignore[no-any-return]
+    if ndim == 4:
+        return nll_loss2d(self, target, weight, reduction, ignore_index)  # type: ignore[no-any-return]
+    n, c = self.shape[:2]
+    shape = [n, *self.shape[2:]]
+    if list(target.shape[1:]) != list(self.shape[2:]):
+        raise ValueError(f"Expected target size {shape}, got {list(target.shape)}")
+    contiguous, goal = self.contiguous(), target.contiguous()
+    if self.numel():
+        contiguous, goal = contiguous.view([n, c, 1, -1]), goal.view([n, 1, -1])
+    else:
+        contiguous, goal = contiguous.view([n, c, 0, 0]), goal.view([n, 0, 0])
+    loss = nll_loss2d(contiguous, goal, weight, reduction, ignore_index)
+    return loss.view(shape) if reduction == NONE else loss  # type: ignore[no-any-return]
+
+
+nll_loss_nd = op(
+    "nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, int ignore_index=-100) -> Tensor",
+    composite=_nll_loss_nd,
+    variants="",
+)
+
+
+def _per_class(weight: Tensor, self: Tensor) -> Tensor:
+    """Class weights in the shape that multiplies the scores."""
+    return weight if self.dim() == 1 else weight.view([1, self.shape[1], *[1] * (self.dim() - 2)])
+
+
+def _class_dim(self: Tensor) -> int:
+    return 0 if self.dim() == 1 else 1
+
+
+def _cross_entropy_of_probabilities(
+    log_p: Tensor, target: Tensor, weight: Tensor | None, reduction: int, label_smoothing: float
+) -> Tensor:
+    classes = log_p.shape[_class_dim(log_p)]
+    if label_smoothing > 0:
+        target = target * (1 - label_smoothing) + label_smoothing / classes
+    product = log_p * target if weight is None else log_p * target * _per_class(weight, log_p)
+    if reduction == MEAN:
+        if log_p.numel() == 0:
+            return -product.sum().fill_(float("nan"))
+        return product.sum().neg() / (log_p.numel() // classes)  # type: ignore[no-any-return]
+    if reduction == SUM:
+        return -product.sum()
+    return -product.sum(_class_dim(log_p))
+
+
+def _cross_entropy_smoothed(
+    log_p: Tensor, target: Tensor, weight: Tensor | None, reduction: int, ignore_index: int, label_smoothing: float
+) -> Tensor:
+    nll = nll_loss_nd(log_p, target, weight, reduction, ignore_index)
+    dim = _class_dim(log_p)
+    smooth = -(log_p if weight is None else log_p * _per_class(weight, log_p)).sum(dim)
+    ignored = target == ignore_index
+    smooth = smooth.masked_fill_(ignored, 0)
+    if reduction == MEAN:
+        kept = ignored.bitwise_not()
+        if weight is None:
+            smooth = smooth.sum() / kept.sum()
+        else:
+            smooth = smooth.sum() / weight.gather(0, target.masked_select(kept).flatten()).sum()
+    elif reduction == SUM:
+        smooth = smooth.sum()
+    return nll * (1 - label_smoothing) + smooth * (label_smoothing / log_p.shape[dim])  # type: ignore[no-any-return]
+
+
+def _cross_entropy_loss(
+    self: Tensor, target: Tensor, weight: Tensor | None, reduction: int, ignore_index: int, label_smoothing: float
+) -> Tensor:
+    kernels.check_reduction(reduction)
+    if self.shape == target.shape:
+        if not target.dtype.inexact:
+            raise RuntimeError("Expected floating point type for target with class probabilities, got " + target.dtype.scalar_name)
+        if ignore_index >= 0:
+            raise RuntimeError("ignore_index is not supported for floating point target")
+        _check_smoothing(label_smoothing)
+        _check_weight(weight, self)
+        return _cross_entropy_of_probabilities(
+            aten.log_softmax(self, _class_dim(self), self.dtype), target, weight, reduction, label_smoothing
+        )
+    _check_smoothing(label_smoothing)
+    _check_weight(weight, self)
+    log_p = aten.log_softmax(self, _class_dim(self), self.dtype)
+    if label_smoothing > 0:
+        return _cross_entropy_smoothed(log_p, target, weight, reduction, ignore_index, label_smoothing)
+    return nll_loss_nd(log_p, target, weight, reduction, ignore_index)  # type: ignore[no-any-return]
+
+
+def _check_smoothing(label_smoothing: float) -> None:
+    if not 0 <= label_smoothing <= 1:
+        raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
+
+
+def _check_weight(weight: Tensor | None, self: Tensor) -> None:
+    if weight is not None and (weight.dim() != 1 or weight.numel() != self.shape[_class_dim(self)]):
+        raise RuntimeError(
+            "cross_entropy: weight tensor should be defined either for all "
+            f"{self.shape[_class_dim(self)]} classes or no classes but got weight tensor of shape: {list(weight.shape)}"
+        )
+
+
+cross_entropy_loss = op(
+    "cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, int ignore_index=-100, "
+    "float label_smoothing=0.0) -> Tensor",
+    composite=_cross_entropy_loss,
+    variants="",
+)
+
+
+def _kl_div(self: Tensor, target: Tensor, reduction: int, log_target: bool) -> Tensor:
+    if log_target:
+        loss = target.exp() * (target - self)
+    else:
+        loss = target.xlogy(target) - target * self
+    return reduce(loss, reduction)
+
+
+kl_div = op(
+    "kl_div(Tensor self, Tensor target, int reduction=1, *, bool log_target=False) -> Tensor", composite=_kl_div, variants="function"
+)
+
+
+def _poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: int) -> Tensor:  # noqa: A002
+    if log_input:
+        loss = input.exp() - target * input
+    else:
+        loss = input - target * (input + eps).log()
+    if full:
+        stirling = target * target.log() - target + 0.5 * (2 * 3.141592653589793 * target).log()
+        loss = loss + stirling.masked_fill(target <= 1, 0)
+    return reduce(loss, reduction)
+
+
+poisson_nll_loss = op(
+    "poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> Tensor",
+    composite=_poisson_nll_loss,
+    variants="function",
+)
+
+# --- margins --------------------------------------------------------------------------------------------------------
+
+
+def _clamped(x: Tensor) -> Tensor:
+    """x where it is positive; in place when no graph is being made, as ATen does."""
+    return x.clamp_min(0)  # type: ignore[no-any-return]
+
+
+def _hinge_embedding_loss(self: Tensor, target: Tensor, margin: float, reduction: int) -> Tensor:
+    zeros = aten.zeros_like(self)
+    beyond = _clamped(margin - self)
+    loss = aten.where(target != 1, beyond, zeros) + aten.where(target != -1, self, zeros)
+    return reduce(loss, reduction)
+
+
+hinge_embedding_loss = op(
+    "hinge_embedding_loss(Tensor self, Tensor target, float margin=1.0, int reduction=1) -> Tensor",
+    composite=_hinge_embedding_loss,
+    variants="function",
+)
+
+
+def _margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float, reduction: int) -> Tensor:
+    return reduce(_clamped((input1 - input2).neg() * target + margin), reduction)
+
+
+margin_ranking_loss = op(
+    "margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=1) -> Tensor",
+    composite=_margin_ranking_loss,
+    variants="function",
+)
+
+
+def _soft_margin_loss(self: Tensor, target: Tensor, reduction: int) -> Tensor:
+    return reduce((self.neg() * target).exp().log1p(), reduction)
+
+
+def _soft_margin_loss_backward(grad_output: Tensor, self: Tensor, target: Tensor, reduction: int) -> Tensor:
+    z = (target.neg() * self).exp()
+    return _share(target.neg() * z * grad_output / (z + 1), self, reduction)
+
+
+def _soft_margin_curvature(grad: Tensor, self: Tensor, target: Tensor, reduction: int) -> Tensor:
+    z = (self * target).exp()
+    s = z + 1
+    return _share(grad * target * target * z / (s * s), self, reduction)
+
+
+soft_margin_loss = op(
+    "soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
+    composite=_soft_margin_loss,
+    grad={"self": lambda grad, self, target, reduction: soft_margin_loss_backward(grad, self, target, reduction)},
+    variants="",
+)
+soft_margin_loss_backward = op(
+    "soft_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
+    composite=_soft_margin_loss_backward,
+    grad={
+        "grad_output": lambda grad, grad_output, self, target, reduction: _grad_of_grad_output(
+            soft_margin_loss_backward(aten.ones_like(grad_output), self, target, reduction), grad, reduction
+        ),
+        "self": lambda grad, grad_output, self, target, reduction: _soft_margin_curvature(
+            grad * grad_output, self, target, reduction
+        ),
+    },
+    variants="",
+)
+multi_margin_loss = op(
+    "multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, int reduction=1) -> Tensor",
+    cpu=kernels.multi_margin_loss,
+    grad={
+        "self": lambda grad, self, target, p, margin, weight, reduction: multi_margin_loss_backward(
+            grad, self, target, p, margin, weight, reduction
+        )
+    },
+    variants="",
+)
+multi_margin_loss_backward = op(
+    "multi_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, Scalar p, Scalar margin, Tensor? weight=None, "
+    "int reduction=1) -> Tensor",
+    cpu=kernels.multi_margin_loss_backward,
+    variants="",
+)
+multilabel_margin_loss = op(
+    "multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
+    composite=lambda self, target, reduction: multilabel_margin_loss_forward(self, target, reduction)[0],
+    variants="",
+)
+multilabel_margin_loss_forward = op(
+    "multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction) -> (Tensor output, Tensor is_target)",
+    cpu=kernels.multilabel_margin_loss_forward,
+    grad={
+        "self": lambda grad, self, target, reduction, is_target: multilabel_margin_loss_backward(
+            grad, self, target, reduction, is_target
+        )
+    },
+    node="MultilabelMarginLossBackward0",
+    nondifferentiable=("is_target",),
+    variants="",
+)
+multilabel_margin_loss_backward = op(
+    "multilabel_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, Tensor is_target) -> Tensor",
+    cpu=kernels.multilabel_margin_loss_backward,
+    variants="",
+)
+
+
+def _cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float, reduction: int) -> Tensor:
+    if target.dim() > 1 or input1.dim() - 1 != target.dim() or input2.dim() - 1 != target.dim():
+        raise _cosine_embedding_error(input1, input2, target)
+    eps = 1e-12
+    dot = (input1 * input2).sum(-1)
+    square1 = (input1 * input1).sum(-1) + eps
+    square2 = (input2 * input2).sum(-1) + eps
+    cos = dot / (square1 * square2).sqrt()
+    zeros = aten.zeros_like(cos)
+    loss = aten.where(target == 1, 1 - cos, zeros) + aten.where(target == -1, _clamped(cos - margin), zeros)
+    return reduce(loss, reduction)
+
+
+def _cosine_embedding_error(input1: Tensor, input2: Tensor, target: Tensor) -> RuntimeError:
+    sizes = f"input1:{list(input1.shape)} input2: {list(input2.shape)}"
+    if target.dim() == 1:
+        return RuntimeError(f"1D target tensor expects 2D input tensors, but found inputs with sizes {sizes}.")
+    if target.dim() == 0:
+        return RuntimeError(f"0D target tensor expects 1D input tensors, but found inputs with sizes {sizes}.")
+    return RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+
+
+cosine_embedding_loss = op(
+    "cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=1) -> Tensor",
+    composite=_cosine_embedding_loss,
+    variants="function",
+)
+
+
+def _triplet_margin_loss(
+    anchor: Tensor, positive: Tensor, negative: Tensor, margin: float, p: float, eps: float, swap: bool, reduction: int
+) -> Tensor:
+    if not anchor.dim() == positive.dim() == negative.dim():
+        raise RuntimeError(
+            "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: "
+            f"anchor {anchor.dim()}D, positive {positive.dim()}D, and negative {negative.dim()}D inputs"
+        )
+    if margin <= 0:
+        raise RuntimeError(f"triplet_margin_loss: margin must be greater than 0, got {margin}")
+    near = aten.pairwise_distance(anchor, positive, p, eps)
+    far = aten.pairwise_distance(anchor, negative, p, eps)
+    if swap:
+        far = far.minimum(aten.pairwise_distance(positive, negative, p, eps))
+    return reduce((near + margin - far).clamp_min(0), reduction)
+
+
+triplet_margin_loss = op(
+    "triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, float p=2.0, float eps=1e-06, "
+    "bool swap=False, int reduction=1) -> Tensor",
+    composite=_triplet_margin_loss,
+    variants="function",
+)
+

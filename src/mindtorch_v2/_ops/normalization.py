@@ -1,0 +1,429 @@
+"""Layer, batch, group, instance and root-mean-square normalisation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import _dtype
+from .._backends.cpu import normalization as kernels
+from .._dispatch.tls import state
+from .._tensor import Tensor
+from .declare import op
+from .lookup import aten
+
+Grads = tuple[Tensor | None, Tensor | None, Tensor | None]
+
+
+def _normalized_gradient(g: Tensor, x_hat: Tensor, rstd: Tensor, dims: list[int]) -> Tensor:
+    """The gradient of (x - mean) * rstd with both taken over `dims`, as differentiable operators."""
+    return rstd * (g - g.mean(dims, True) - x_hat * (g * x_hat).mean(dims, True))
+
+
+# --- layer ----------------------------------------------------------------------------------------------------------
+
+
+def check_normalized_shape(x: Tensor, normalized_shape: Any, weight: Tensor | None, bias: Tensor | None, star: str = "*, ") -> None:
+    shape = list(normalized_shape)
+    if not shape:
+        raise RuntimeError(
+            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
+            f"normalized_shape = {shape}"
+        )
+    for name, parameter in (("weight", weight), ("bias", bias)):
+        if parameter is not None and list(parameter.shape) != shape:
+            raise RuntimeError(
+                f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape {list(parameter.shape)} and "
+                f"normalized_shape = {shape}"
+            )
+    if x.dim() < len(shape) or list(x.shape[x.dim() - len(shape) :]) != shape:
+        sizes = ", ".join(map(str, shape))
+        raise RuntimeError(
+            f"Given normalized_shape={shape}, expected input with shape [{star}{sizes}], but got input of size{list(x.shape)}"
+        )
+
+
+def _layer_norm(
+    input: Tensor,  # noqa: A002
+    normalized_shape: Any,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    eps: float,
+    cudnn_enable: bool,
+) -> Tensor:
+    check_normalized_shape(input, normalized_shape, weight, bias)
+    return native_layer_norm(input, normalized_shape, weight, bias, eps)[0]  # type: ignore[no-any-return]
+
+
+def _layer_norm_grads(
+    grad: Tensor,
+    x: Tensor,
+    normalized_shape: Any,
+    mean: Tensor,
+    rstd: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    eps: float,
+    needs: Any,
+) -> Grads:
+    """The kernel, or a formula that can be differentiated again when a graph is being made."""
+    if not state.grad_enabled:
+        return native_layer_norm_backward(  # type: ignore[no-any-return]
+            grad, x, normalized_shape, mean, rstd, weight, bias, list(needs)
+        )
+    dims = list(range(x.dim() - len(normalized_shape), x.dim()))
+    lead = list(range(x.dim() - len(normalized_shape)))
+    centred = x - x.mean(dims, True)
+    rstd = ((centred * centred).mean(dims, True) + eps).rsqrt()
+    x_hat = centred * rstd
+    scaled = grad if weight is None else grad * weight
+    return (
+        _normalized_gradient(scaled, x_hat, rstd, dims) if needs[0] else None,
+        _summed(grad * x_hat, lead) if needs[1] else None,
+        _summed(grad, lead) if needs[2] else None,
+    )
+
+
+def _summed(x: Tensor, dims: list[int]) -> Tensor:
+    return x.sum(dims) if dims else x  # type: ignore[no-any-return]
+
+
+layer_norm = op(
+    "layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
+    "bool cudnn_enable=True) -> Tensor",
+    composite=_layer_norm,
+    variants="function",
+)
+native_layer_norm = op(
+    "native_layer_norm(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)",
+    cpu=kernels.native_layer_norm,
+    grad={
+        ("input", "weight", "bias"): lambda grad, input, normalized_shape, result1, result2, weight, bias, eps, needs: (
+            _layer_norm_grads(grad, input, normalized_shape, result1, result2, weight, bias, eps, needs)
+        )
+    },
+    nondifferentiable=("result1", "result2"),
+    variants="function",
+)
+native_layer_norm_backward = op(
+    "native_layer_norm_backward(Tensor grad_out, Tensor input, int[] normalized_shape, Tensor mean, Tensor rstd, Tensor? weight, "
+    "Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+    cpu=kernels.native_layer_norm_backward,
+    variants="",
+)
+
+
+def _rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None, eps: float | None) -> Tensor:  # noqa: A002
+    check_normalized_shape(input, normalized_shape, weight, None, star="*")
+    return _fused_rms_norm(input, normalized_shape, weight, eps)[0]  # type: ignore[no-any-return]
+
+
+def _rms_norm_composite(
+    input: Tensor,  # noqa: A002
+    normalized_shape: Any,
+    weight: Tensor | None,
+    eps: float | None,
+) -> tuple[Tensor, Tensor]:
+    dims = list(range(input.dim() - len(normalized_shape), input.dim()))
+    wide = _dtype.float32 if input.dtype.itemsize == 2 else input.dtype
+    x = input.to(wide)
+    if eps is None:
+        eps = _EPSILON[wide]
+    rstd = (x.pow(2).mean(dims, True) + eps).rsqrt()
+    out = x * rstd
+    if weight is not None:
+        out = out * weight
+    return out.type_as(input), rstd
+
+
+_EPSILON = {_dtype.float32: 2.0**-23, _dtype.float64: 2.0**-52, _dtype.complex64: 2.0**-23, _dtype.complex128: 2.0**-52}
+
+rms_norm = op(
+    "rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
+    composite=_rms_norm,
+    variants="function",
+)
+_fused_rms_norm = op(
+    "_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps) -> (Tensor, Tensor)",
+    composite=_rms_norm_composite,
+    variants="function",
+)
+
+# --- batch ----------------------------------------------------------------------------------------------------------
+
+
+def _check_batch_norm(
+    x: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    training: bool,
+) -> None:
+    if x.dim() < 2:
+        raise IndexError("Dimension out of range (expected to be in range of [-1, 0], but got 1)")
+    channels = x.shape[1]
+    if not training:
+        for name, value in (("running_mean", running_mean), ("running_var", running_var)):
+            if value is None:
+                raise RuntimeError(f"{name} must be defined in evaluation mode")
+    named = (("running_mean", running_mean), ("running_var", running_var), ("weight", weight), ("bias", bias))
+    for name, value in named:
+        if value is not None and value.numel() != channels:
+            raise RuntimeError(f"{name} should contain {channels} elements not {value.numel()}")
+
+
+def _batch_norm_impl_index(
+    input: Tensor,  # noqa: A002
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+    cudnn_enabled: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, int]:
+    _check_batch_norm(input, weight, bias, running_mean, running_var, training)
+    reserve = aten.empty([0], dtype=_dtype.uint8, device=input.device)
+    made = native_batch_norm_op(input, weight, bias, running_mean, running_var, training, momentum, eps)
+    return (*made, reserve, 0)
+
+
+def _batch_norm_grads(
+    grad: Tensor,
+    x: Tensor,
+    weight: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    training: bool,
+    eps: float,
+    save_mean: Tensor,
+    save_invstd: Tensor,
+    needs: Any,
+) -> Grads:
+    """The kernel, or a formula that can be differentiated again when a graph is being made."""
+    if not state.grad_enabled:
+        return native_batch_norm_backward(  # type: ignore[no-any-return]
+            grad, x, weight, running_mean, running_var, save_mean, save_invstd, training, eps, list(needs)
+        )
+    dims = [0, *range(2, x.dim())]
+    shape = [1, -1, *[1] * (x.dim() - 2)]
+    if training:
+        centred = x - x.mean(dims, True)
+        rstd = ((centred * centred).mean(dims, True) + eps).rsqrt()
+    else:
+        assert running_mean is not None
+        assert running_var is not None
+        centred = x - running_mean.view(shape)
+        rstd = (running_var.view(shape) + eps).rsqrt()
+    x_hat = centred * rstd
+    scaled = grad if weight is None else grad * weight.view(shape)
+    to_input = None
+    if needs[0]:
+        to_input = _normalized_gradient(scaled, x_hat, rstd, dims) if training else scaled * rstd
+    return to_input, (grad * x_hat).sum(dims) if needs[1] else None, grad.sum(dims) if needs[2] else None
+
+
+batch_norm = op(
+    "batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, "
+    "float momentum, float eps, bool cudnn_enabled) -> Tensor",
+    composite=lambda input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled: (
+        batch_norm_impl_index(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled)[0]
+    ),
+    variants="function",
+)
+batch_norm_impl_index = op(
+    "_batch_norm_impl_index(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, "
+    "float momentum, float eps, bool cudnn_enabled) -> (Tensor, Tensor, Tensor, Tensor, int)",
+    composite=_batch_norm_impl_index,
+    variants="function",
+)
+
+
+def _batch_norm_grad_dict(stats: bool = True) -> dict[Any, Any]:
+    if stats:
+        return {
+            ("input", "weight", "bias"): lambda grad, input, weight, running_mean, running_var, training, eps, result1, result2, needs: (
+                _batch_norm_grads(grad, input, weight, running_mean, running_var, training, eps, result1, result2, needs)
+            )
+        }
+    return {
+        ("input", "weight", "bias"): lambda grad, input, weight, training, eps, result1, result2, needs: _batch_norm_grads(
+            grad, input, weight, None, None, training, eps, result1, result2, needs
+        )
+    }
+
+
+native_batch_norm_op = op(
+    "native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, "
+    "float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+    cpu=kernels.native_batch_norm,
+    grad=_batch_norm_grad_dict(),
+    nondifferentiable=("result1", "result2"),
+    variants="function",
+)
+native_batch_norm_legit = op(
+    "_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) running_var, "
+    "bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+    cpu=kernels.native_batch_norm,
+    grad=_batch_norm_grad_dict(),
+    node="NativeBatchNormLegitBackward0",
+    nondifferentiable=("result1", "result2"),
+    variants="function",
+)
+native_batch_norm_legit_no_stats = op(
+    "_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, float eps) "
+    "-> (Tensor, Tensor, Tensor)",
+    cpu=lambda input, weight, bias, training, momentum, eps: kernels.native_batch_norm(
+        input, weight, bias, None, None, training, momentum, eps
+    ),
+    grad=_batch_norm_grad_dict(stats=False),
+    node="NativeBatchNormLegitBackward1",
+    nondifferentiable=("result1", "result2"),
+    variants="function",
+)
+native_batch_norm_backward = op(
+    "native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, Tensor? running_var, "
+    "Tensor? save_mean, Tensor? save_invstd, bool train, float eps, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+    cpu=kernels.native_batch_norm_backward,
+    variants="",
+)
+
+
+def _instance_norm(
+    input: Tensor,  # noqa: A002
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    use_input_stats: bool,
+    momentum: float,
+    eps: float,
+    cudnn_enabled: bool,
+) -> Tensor:
+    """Batch normalisation with every channel of every sample as a channel of its own."""
+    if not use_input_stats and (running_mean is None or running_var is None):
+        raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
+    n, c = input.shape[:2]
+
+    def repeated(t: Tensor | None) -> Tensor | None:
+        return None if t is None else t.repeat([n])
+
+    mean, var = repeated(running_mean), repeated(running_var)
+    out = batch_norm(
+        input.contiguous().view([1, n * c, *input.shape[2:]]),
+        repeated(weight),
+        repeated(bias),
+        mean,
+        var,
+        use_input_stats,
+        momentum,
+        eps,
+        cudnn_enabled,
+    )
+    for running, new in ((running_mean, mean), (running_var, var)):
+        if running is not None and new is not None:
+            running.copy_(new.view([n, c]).mean(0, False))
+    return out.view(input.shape)  # type: ignore[no-any-return]
+
+
+instance_norm = op(
+    "instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool use_input_stats, "
+    "float momentum, float eps, bool cudnn_enabled) -> Tensor",
+    composite=_instance_norm,
+    variants="function",
+)
+
+# --- group ----------------------------------------------------------------------------------------------------------
+
+
+def _group_norm(
+    input: Tensor,  # noqa: A002
+    num_groups: int,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    eps: float,
+    cudnn_enabled: bool,
+) -> Tensor:
+    shape = list(input.shape)
+    if input.dim() < 2:
+        raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.dim()}")
+    n, c = shape[:2]
+    if num_groups <= 0:
+        raise RuntimeError(f"Expected num groups to be greater than 0, got {num_groups}")
+    if c % num_groups:
+        raise RuntimeError(
+            "Expected number of channels in input to be divisible by num_groups, but got input of shape "
+            f"{shape} and num_groups={num_groups}"
+        )
+    for name, value in (("weight", weight), ("bias", bias)):
+        if value is not None and (value.dim() != 1 or value.numel() != c):
+            raise RuntimeError(
+                f"Expected {name} to be a vector of size equal to the number of channels in input, but got {name} of shape "
+                f"{list(value.shape)} and input of shape {shape}"
+            )
+    hw = 1
+    for s in shape[2:]:
+        hw *= s
+    return native_group_norm(input.contiguous(), weight, bias, n, c, hw, num_groups, eps)[0]  # type: ignore[no-any-return]
+
+
+def _group_norm_grads(
+    grads: Any,
+    x: Tensor,
+    mean: Tensor,
+    rstd: Tensor,
+    weight: Tensor | None,
+    sizes: tuple[int, int, int, int],
+    eps: float,
+    needs: Any,
+) -> Grads:
+    """The kernel, or a formula that can be differentiated again when a graph is being made or the moments have gradients."""
+    n, c, hw, group = sizes
+    grad, grad_mean, grad_rstd = grads
+    if not state.grad_enabled and grad_mean is None and grad_rstd is None:
+        return native_group_norm_backward(grad, x, mean, rstd, weight, n, c, hw, group, list(needs))  # type: ignore[no-any-return]
+    rows = x.reshape([n, group, c // group * hw])
+    centred = rows - rows.mean([2], True)
+    r = ((centred * centred).mean([2], True) + eps).rsqrt()
+    x_hat = centred * r
+    to_input = to_weight = to_bias = None
+    if grad is not None:
+        g = grad.reshape([n, c, hw])
+        scaled = g if weight is None else g * weight.view([1, c, 1])
+        to_input = _normalized_gradient(scaled.reshape(rows.shape), x_hat, r, [2])
+        to_weight = (g * x_hat.reshape([n, c, hw])).sum([0, 2]) if needs[1] else None
+        to_bias = g.sum([0, 2]) if needs[2] else None
+    size = max(c // group * hw, 1)
+    if grad_mean is not None:
+        part = (grad_mean.reshape([n, group, 1]) / size).expand(rows.shape)
+        to_input = part if to_input is None else to_input + part
+    if grad_rstd is not None:
+        part = grad_rstd.reshape([n, group, 1]) * r * r * x_hat / -size
+        to_input = part if to_input is None else to_input + part
+    return None if to_input is None or not needs[0] else to_input.reshape(x.shape), to_weight, to_bias
+
+
+group_norm = op(
+    "group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool cudnn_enabled=True) "
+    "-> Tensor",
+    composite=_group_norm,
+    variants="function",
+)
+native_group_norm = op(
+    "native_group_norm(Tensor input, Tensor? weight, Tensor? bias, int N, int C, int HxW, int group, float eps) "
+    "-> (Tensor, Tensor, Tensor)",
+    cpu=kernels.native_group_norm,
+    grad={
+        ("input", "weight", "bias"): lambda grads, input, result1, result2, weight, N, C, HxW, group, eps, needs: _group_norm_grads(  # noqa: N803
+            grads, input, result1, result2, weight, (N, C, HxW, group), eps, needs
+        )
+    },
+    variants="function",
+)
+native_group_norm_backward = op(
+    "native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, int N, int C, int HxW, "
+    "int group, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+    cpu=kernels.native_group_norm_backward,
+    variants="",
+)
