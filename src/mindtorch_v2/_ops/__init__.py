@@ -1,10 +1,9 @@
 """What each operator is: declarations, grouped by subject. Importing this package registers them all."""
 
-from . import (
-    activation,
-    loss,
-    matmul,
-    normalization,
-    pointwise,
-    shape,
-)
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+for _module in pkgutil.iter_modules(__path__):
+    importlib.import_module(f"{__name__}.{_module.name}")
