@@ -1,0 +1,126 @@
+"""Running sums, products, extrema and log-sum-exps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import _checks
+from .._backends.cpu import cumulative as kernels
+from .._tensor import Tensor
+from .declare import op
+from .late import late
+
+cat, where, scalar_tensor, zeros = late("cat"), late("where", "self"), late("scalar_tensor"), late("zeros")
+
+
+def _reversed_cumsum(x: Tensor, dim: int) -> Tensor:
+    return x.flip(dim).cumsum(dim).flip(dim)
+
+
+def _cumsum_backward(grad: Tensor, dim: int) -> Tensor:
+    if grad._array.size <= 1 or grad._array.shape[dim] == 1:
+        return grad
+    return _reversed_cumsum(grad, dim)
+
+
+cumsum = op(
+    "cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+    cpu=lambda self, dim, dtype: kernels.accumulate(np.add, self, dim, dtype),
+    grad={"self": lambda grad, self_dtype, dim: _cumsum_backward(grad.to(self_dtype), dim)},
+    inplace=True,
+)
+cumprod = op(
+    "cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+    cpu=lambda self, dim, dtype: kernels.accumulate(np.multiply, self, dim, dtype),
+    grad={"self": lambda grad, self, dim, result: cumprod_backward(grad.to(self.dtype), self, dim, result)},
+    inplace=True,
+)
+
+
+def _conj(x: Tensor) -> Tensor:
+    return x.conj() if x.dtype.is_complex else x
+
+
+def _cumprod_backward(grad: Tensor, input: Tensor, dim: int, output: Tensor) -> Tensor:  # noqa: A002
+    if input._array.size <= 1:
+        return grad
+    dim = _checks.wrap_dim(dim, input._array.ndim)
+    if input._array.shape[dim] == 1:
+        return grad
+    w = _conj(output) * grad
+    if not bool((input == 0).any().item()):
+        return _reversed_cumsum(w, dim).div(_conj(input))
+    return _cumprod_backward_with_zeros(grad, input, dim)
+
+
+def _cumprod_backward_with_zeros(grad: Tensor, input: Tensor, dim: int) -> Tensor:  # noqa: A002
+    """For each position, the products that omit it, each multiplied up anew: right where elements are zero."""
+    n = input._array.shape[dim]
+    parts = []
+    before = None
+    for k in range(n):
+        omitted = input.new_ones([1 if i == dim else s for i, s in enumerate(input._array.shape)])
+        if k < n - 1:
+            omitted = cat([omitted, input.narrow(dim, k + 1, n - k - 1).cumprod(dim)], dim)
+        if before is not None:
+            omitted = omitted * before
+        parts.append((grad.narrow(dim, k, n - k) * _conj(omitted)).sum(dim, True))
+        here = input.narrow(dim, k, 1)
+        before = here if before is None else before * here
+    return cat(parts, dim)  # type: ignore[no-any-return]
+
+
+cumprod_backward = op(
+    "cumprod_backward(Tensor grad, Tensor input, int dim, Tensor output) -> Tensor", composite=_cumprod_backward, variants=""
+)
+
+
+def _cummaxmin_backward(grad: Tensor, input: Tensor, indices: Tensor, dim: int) -> Tensor:  # noqa: A002
+    if not input._array.size:
+        return input
+    made: Tensor = zeros(input._array.shape, dtype=input.dtype, device=input.device)
+    return made.scatter_add_(dim, indices, grad)
+
+
+cummaxmin_backward = op(
+    "cummaxmin_backward(Tensor grad, Tensor input, Tensor indices, int dim) -> Tensor", composite=_cummaxmin_backward, variants=""
+)
+
+
+def _running(name: str, ufunc: Any) -> Any:
+    return op(
+        f"{name}(Tensor self, int dim) -> (Tensor values, Tensor indices)",
+        cpu=lambda self, dim: kernels.running_extremum(ufunc, self, dim),
+        nondifferentiable=("indices",),
+        grad={"self": lambda grad, self, indices, dim: cummaxmin_backward(grad, self, indices, dim)},
+    )
+
+
+cummax = _running("cummax", np.maximum)
+cummin = _running("cummin", np.minimum)
+
+
+def _logcumsumexp_backward(grad: Tensor, self: Tensor, result: Tensor, dim: int) -> Tensor:
+    if grad._array.ndim == 0 or not grad._array.size:
+        return grad
+
+    def reverse(x: Tensor) -> Tensor:
+        return x.flip(dim).logcumsumexp(dim).flip(dim)
+
+    if grad.dtype.is_complex:
+        return (reverse(grad.log() - _conj(result)) + _conj(self)).exp()
+    lowest = scalar_tensor(float(np.finfo(np.float32 if grad.dtype.itemsize < 8 else np.float64).min), dtype=grad.dtype, device=grad.device)
+    logarithm = grad.abs().log()
+    positive = where(grad > 0, logarithm, lowest)
+    negative = where(grad < 0, logarithm, lowest)
+    return (reverse(positive - result) + self).exp() - (reverse(negative - result) + self).exp()
+
+
+_logcumsumexp = op("_logcumsumexp(Tensor self, int dim) -> Tensor", cpu=kernels.logcumsumexp)
+logcumsumexp = op(
+    "logcumsumexp(Tensor self, int dim) -> Tensor",
+    composite=lambda self, dim: _logcumsumexp(self, dim),
+    grad={"self": _logcumsumexp_backward},
+)
