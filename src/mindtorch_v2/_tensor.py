@@ -95,9 +95,8 @@ class Tensor:
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         cls._class_keys = 0
-        if cls.__torch_function__ is not _disabled_torch_function_impl and (
-            getattr(cls.__torch_function__, "__func__", None) is not _disabled_torch_function_impl
-        ):
+        handler: Any = cls.__torch_function__
+        if _disabled_torch_function_impl not in (handler, getattr(handler, "__func__", None)):
             cls._class_keys |= keys.SUBCLASS
         if "__torch_dispatch__" in dir(cls) and cls.__torch_dispatch__ is not None:
             cls._class_keys |= keys.PYTHON

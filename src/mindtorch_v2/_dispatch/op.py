@@ -67,7 +67,7 @@ class Op:
         composite: Callable[..., Any] | None = None,
         pointwise: str | None = None,
         shape: Callable[..., Any] | None = None,
-        grad: Mapping[str | tuple[str, ...], Callable[..., Any]] | None = None,
+        grad: Mapping[Any, Callable[..., Any]] | None = None,
         node: str | None = None,
         numbers: tuple[str, ...] = (),
         nondifferentiable: tuple[str, ...] = (),

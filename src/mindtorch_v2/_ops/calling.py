@@ -79,7 +79,8 @@ def retry_call(op: Op, arguments: tuple[Any, ...]) -> Any:
 
 
 def _plain_number(value: Any) -> Any:
-    for kind in (bool, int, float, complex):
+    kinds: tuple[Any, ...] = (bool, int, float, complex)
+    for kind in kinds:
         if isinstance(value, kind):
             return kind(value)
     return value

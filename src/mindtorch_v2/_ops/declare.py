@@ -18,7 +18,7 @@ from .calling import call_with_out, retry_call
 __all__ = ["exported", "inplace_schema", "op", "public", "register"]
 
 Entry = Callable[..., Any]
-Gradients = Mapping[str | tuple[str, ...], Callable[..., Any]]
+Gradients = Mapping[Any, Callable[..., Any]]  # argument name, or tuple of names → formula
 
 
 def op(
