@@ -66,8 +66,8 @@ class Extra:
         self.post_accumulate_hooks: dict[int, Callable[..., Any]] | None = None
         self.retains_grad = False
         self.name: str | None = None
-        self.accumulator: Any = None
-        self.rebased = 0
+        self.accumulator: Any = None  # a weak reference to the node that stands for a leaf
+        self.rebased = 0  # when an in-place write last replaced the history, in sequence numbers of nodes
 
 
 class Tensor:
@@ -90,6 +90,7 @@ class Tensor:
     device: _device.device
 
     _class_keys = 0  # what instances of a subclass add to their key set
+    _kind = 2  # as an edge of the autograd graph, a tensor is a leaf
     __array_priority__ = 1000  # NumPy leaves mixed expressions to us
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -193,6 +194,8 @@ class Tensor:
 
     @property
     def _version(self) -> int:
+        if self._keys & keys.INFERENCE:
+            raise RuntimeError("Inference tensors do not track version counter.")
         return self._storage.version
 
     # --- autograd ---------------------------------------------------------------------------------------------------
@@ -223,9 +226,10 @@ class Tensor:
     @property
     def output_nr(self) -> int:
         """Which result of its `grad_fn` this tensor is."""
-        from ._autograd.node import Output
+        from ._autograd.node import OUTPUT, edge_of
 
-        return self._node.index if type(self._node) is Output else 0
+        edge = edge_of(self)
+        return edge.index if edge is not None and edge._kind == OUTPUT else 0
 
     @property
     def grad(self) -> Tensor | None:
@@ -262,8 +266,7 @@ class Tensor:
     def _is_view(self) -> bool:
         return self._base is not None
 
-    def __hash__(self) -> int:
-        return id(self)
+    __hash__ = object.__hash__  # by identity, as __eq__ compares elements
 
     if TYPE_CHECKING:
         # attached by `_functions` from the operators' declarations

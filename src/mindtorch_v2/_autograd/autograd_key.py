@@ -14,12 +14,14 @@ from .._dispatch.entry import NUMBERS
 from .._dispatch.op import FACTS, Formula, Op
 from .._dispatch.tls import state
 from .._tensor import shallow_copy
-from . import inplace, saved
+from . import anomaly, inplace, saved
 from .node import Node, Output, edge_of, next_sequence
+from .saved_errors import check_versions, released_error, version_error
 
 __all__ = ["autograd_layer"]
 
 A = keys.AUTOGRAD
+SLOW = keys.SAVED_HOOKS | keys.INFERENCE  # saving a tensor takes more than storing it
 
 
 def autograd_layer(op: Op, full: int, body: Body) -> Body:
@@ -32,7 +34,8 @@ def autograd_layer(op: Op, full: int, body: Body) -> Body:
         return Body(lines, {**body.names, **call.names, "tls": state})
     if not op.formulas:
         return _without_formula(op, body)
-    plan = _Plan(op, slow=bool(full & keys.SAVED_HOOKS))
+    slow = bool(full & SLOW)
+    plan = _plan(op, slow)
     names = {
         **body.names,
         "tls": state,
@@ -44,21 +47,37 @@ def autograd_layer(op: Op, full: int, body: Body) -> Body:
         "shallow_copy": shallow_copy,
         "check_inplace": inplace.check_inplace,
         "rebase_history": inplace.rebase_history,
-        "original": inplace.original_of,
         "pack": saved.pack,
-        "note_creation": saved.note_creation,
+        "note_creation": anomaly.note_creation,
+        "any_edge": _any_edge,
     }
+    recording = "tls.grad_enabled and not tls.inference" if slow else "tls.grad_enabled"
     below = body.lines
     if op.composite is not None or full & keys.BACKENDS in op.kernels:
         # kernels written over tensors call operators themselves: those calls must not be recorded
         below = ["tls.grad_enabled = False", "try:", *indent(body.lines), "finally:", "    tls.grad_enabled = True"]
     if op.schema.is_inplace:
-        lines = ["if tls.grad_enabled:", *indent(plan.inplace_lines(below)), "else:", *indent(body.lines)]
+        lines = [f"if {recording}:", *indent(plan.inplace_lines(below)), "else:", *indent(body.lines)]
     elif below is body.lines:
-        lines = [*body.lines, "if tls.grad_enabled:", *indent(plan.node_lines())]
+        lines = [*body.lines, f"if {recording}:", *indent(plan.node_lines()), *plan.unrecorded_lines()]
     else:
-        lines = ["if tls.grad_enabled:", *indent([*below, *plan.node_lines()]), "else:", *indent(body.lines)]
+        lines = [f"if {recording}:", *indent([*below, *plan.node_lines()]), "else:", *indent([*body.lines, *plan.unrecorded_lines(branch=False)])]
     return Body(lines, names)
+
+
+def _any_edge(edges: tuple[Any, ...]) -> bool:
+    return any([e is not None for e in edges])
+
+
+_plans: dict[tuple[Op, bool], _Plan] = {}
+
+
+def _plan(op: Op, slow: bool) -> _Plan:
+    """The same plan, and so the same node class, for every key set of an operator."""
+    plan = _plans.get((op, slow))
+    if plan is None or plan.formulas is not op.formulas:
+        plan = _plans[op, slow] = _Plan(op, slow=slow)
+    return plan
 
 
 def _without_formula(op: Op, body: Body) -> Body:
@@ -67,9 +86,13 @@ def _without_formula(op: Op, body: Body) -> Body:
         return body
     if "nondifferentiable" in op.tags:
         return body
-    names = {**body.names, "tls": state, "mark": saved.mark_not_implemented}
+    names = {**body.names, "tls": state, "mark": saved.mark_not_implemented, "check_inplace": inplace.check_inplace}
     inputs = ", ".join(a.name for a in op.schema.tensor_arguments)
-    return Body([*body.lines, "if tls.grad_enabled:", f"    mark({op.name!r}, result, ({inputs},))"], names)
+    if op.schema.is_inplace:
+        lines = ["if tls.grad_enabled:", "    check_inplace(self)", *body.lines] if op.schema.arguments[0].name == "self" else body.lines
+    else:
+        lines = body.lines
+    return Body([*lines, "if tls.grad_enabled:", f"    mark({op.name!r}, result, ({inputs},))"], names)
 
 
 class _Plan:
@@ -78,6 +101,7 @@ class _Plan:
     def __init__(self, op: Op, *, slow: bool) -> None:
         self.op = op
         self.slow = slow
+        self.formulas = op.formulas
         schema = op.schema
         targets = {t for f in op.formulas for t in f.targets}
         self.inputs = [a for a in schema.arguments if a.name in targets]
@@ -89,6 +113,7 @@ class _Plan:
                 if name not in ("grad", "grads", "needs"):
                     self.needed.setdefault(name, []).append(formula)
         self.has_list = any(a.is_tensor_list for a in self.inputs)
+        self.multi = len(schema.returns) > 1 or schema.returns[0].type == "Tensor[]"
         self.node_class = _node_class(self)
 
     # --- the forward side -----------------------------------------------------------------------------------------
@@ -98,9 +123,13 @@ class _Plan:
         for a in self.inputs:
             if a.is_tensor_list:
                 parts.append(f"*[edge_of(t) for t in {a.name}]")
+            elif self.slow:
+                number = f"None if {a.name}.__class__ in NUMBERS else " if a.name in self.op.numbers else ""
+                parts.append(f"{number}edge_of({a.name})")
             else:
                 n = a.name
-                edge = f"(edge_of({n}) if {n}._base is not None and {n}._base._extra is not None else {n} if {n}._node is None else {n}._node)"
+                stale = f"{n}._base is not None and {n}._base._extra is not None and {n}._base._extra.rebased"
+                edge = f"({n}._node or {n} if {n}._base is None else edge_of({n}) if {stale} else {n}._node or {n})"
                 absent = f"{n} is None or " if a.type == "Tensor?" else f"{n}.__class__ in NUMBERS or " if n in self.op.numbers else ""
                 parts.append(f"None if {absent}not {n}._keys & {A} else {edge}")
         return f"({', '.join(parts)},)"
@@ -129,12 +158,13 @@ class _Plan:
     def _save_one(self, name: str) -> list[str]:
         for fact in FACTS:
             if name.endswith(fact) and name not in self.op.schema.argument_names:
-                return [f"node.{name} = {_fact(self.op, name[: -len(fact)], fact)}"]
+                return [f"node.f_{name} = {_fact(self.op, name[: -len(fact)], fact)}"]
         if name in self.outputs or name == "result":
             return self._save_result(name)
         if name not in self.tensor_names:
-            return [f"node.{name} = {name}"]
-        value = "original(self)" if name == "self" and self.op.schema.is_inplace else name
+            return [f"node.f_{name} = {name}"]
+        # the value before an in-place operator, for a formula that needs it
+        value = "self.clone()" if name == "self" and self.op.schema.is_inplace else name
         if self.slow:
             return [f"node.s_{name} = pack({value})"]
         argument = self.op.schema.argument(name)
@@ -163,42 +193,56 @@ class _Plan:
         return [f"s = node.s_{name} = {value}", f"node.v_{name} = s._storage.version"]
 
     def _start(self) -> list[str]:
-        lines = ["node = Node()", "node.seq = next_sequence()", f"edges = node.edges = {self._edges()}"]
+        lines = ["node = Node()", "node._seq = next_sequence()", "node._edges = edges"]
         if self.slow:
             lines.append("note_creation(node)")
         lines += [f"node.n_{a.name} = len({a.name})" for a in self.inputs if a.is_tensor_list]
         return lines
 
+    def _linked(self, lines: list[str]) -> list[str]:
+        """Lines that link a node, after its edges; in the slow variant only when one of them leads somewhere."""
+        edges = f"edges = {self._edges()}"
+        return [edges, "if any_edge(edges):", *indent(lines)] if self.slow else [edges, *lines]
+
     def node_lines(self) -> list[str]:
         lines = [*self._start(), *self._save_lines(results=False), *self._save_lines(results=True)]
         returns = self.op.schema.returns
-        if len(returns) == 1 and returns[0].type == "Tensor":
-            lines += ["node.shape = result._array.shape", "node.dtype = result.dtype", f"result._keys |= {A}", "result._node = node"]
-            body = lines
-            if returns[0].alias and not self.slow:
-                return body
-            if self._may_be_integral():
-                return ["if result.dtype.inexact:", *indent(body)]
-            return body
+        if not self.multi:
+            lines += ["node._shape = result._array.shape", "node._dtype = result.dtype", f"result._keys |= {A}", "result._node = node"]
+            if self._may_be_integral() and not (returns[0].alias and not self.slow):
+                return ["if result.dtype.inexact:", *indent(self._linked(lines))]
+            return self._linked(lines)
         outputs = [i for i, name in enumerate(self.outputs) if name not in self.op.nondifferentiable]
-        lines += ["node.outputs_meta = [None if t is None else (t._array.shape, t.dtype) for t in result]", "node.outputs = len(result)"]
+        lines += ["node._metas = [None if t is None else (t._array.shape, t.dtype) for t in result]"]
         loop = "enumerate(result)" if len(outputs) == len(self.outputs) else f"[(i, result[i]) for i in {outputs}]"
-        return [*lines, f"for i, t in {loop}:", "    if t is not None and t.dtype.inexact:", f"        t._keys |= {A}", "        t._node = Output(node, i)"]
+        lines += [f"for i, t in {loop}:", "    if t is not None and t.dtype.inexact:", f"        t._keys |= {A}", "        t._node = Output(node, i)"]
+        return self._linked(lines)
+
+    def unrecorded_lines(self, *, branch: bool = True) -> list[str]:
+        """torch: a view made in no_grad mode of a tensor that requires grad requires it too, as a leaf of its own."""
+        if not self.op.schema.is_view:
+            return []
+        base = next(a.name for a in self.op.schema.arguments if a.alias)
+        test = f"{base}._keys & {A}" + (" and not tls.inference" if self.slow else "")
+        mark = ["for t in result:", f"    t._keys |= {A}"] if self.multi else [f"result._keys |= {A}"]
+        return [f"{'elif' if branch else 'if'} {test}:", *indent(mark)]
 
     def _may_be_integral(self) -> bool:
         return self.op.schema.name in ("to", "_to_copy", "type_as", "copy", "where", "clone")
 
     def inplace_lines(self, below: list[str]) -> list[str]:
-        return [
-            "check_inplace(self)",
-            *self._start(),
-            *self._save_lines(results=False),
-            *below,
+        reads_self = any(a.name == "self" for a in self.inputs)
+        before = [*self._start(), *self._save_lines(results=False)]
+        after = [
             *self._save_lines(results=True),
-            "node.shape = result._array.shape",
-            "node.dtype = result.dtype",
-            "rebase_history(result, node)",
+            "node._shape = result._array.shape",
+            "node._dtype = result.dtype",
+            f"rebase_history(result, node, {reads_self})",
         ]
+        if not self.slow:
+            return ["check_inplace(self)", f"edges = {self._edges()}", *before, *below, *after]
+        lines = [f"edges = {self._edges()}", "wanted = any_edge(edges)", "if wanted:", "    check_inplace(self)", *indent(before)]
+        return [*lines, *below, "if wanted:", *indent(after)]
 
     # --- the backward side ----------------------------------------------------------------------------------------
 
@@ -206,12 +250,15 @@ class _Plan:
         lines = []
         saved_tensors = [n for n in self.needed if n in self.tensor_names or n in self.outputs or n == "result"]
         if saved_tensors:
-            lines += ["if node.released:", "    raise released_error()"]
-        if any("grad" in f.parameters for f in self.op.formulas):
-            lines += ["grad = grads[0]"]
-            if all("grads" not in f.parameters for f in self.op.formulas):
-                lines += ["if grad is None:", "    return (None,) * len(node.edges)"]
-        lines.append("edges = node.edges")
+            lines += ["if node._released:", "    raise released_error()"]
+        if self.multi:
+            lines += ["grads = grad", "grad = grads[0]"]
+            if any("grads" in f.parameters for f in self.op.formulas):
+                lines += ["if all([g is None for g in grads]):", "    return (None,) * len(edges)"]
+        if not self.multi or all("grads" not in f.parameters for f in self.op.formulas):
+            lines += ["if grad is None:", "    return (None,) * len(edges)"]
+        if not self.multi and any("grads" in f.parameters for f in self.op.formulas):
+            lines.append("grads = [grad]")
         for name in saved_tensors:
             lines += self._load_lines(name)
         lines += self._slot_lines()
@@ -235,16 +282,16 @@ class _Plan:
 
     def _load_lines(self, name: str) -> list[str]:
         is_result = name in self.outputs or name == "result"
+        is_list = self.op.schema.returns[0].type == "Tensor[]" if is_result else self.op.schema.argument(name).is_tensor_list
+        check = f"if {name} is not None and {name}._storage.version != node.v_{name}:"
         if self.slow:
             lines = [f"{name} = unpack(node, node.s_{name})"]
+        elif is_list:
+            lines = [f"{name} = node.s_{name}", f"if {name} is not None:", f"    check_versions(node, {name}, node.v_{name})"]
         else:
-            lines = [
-                f"{name} = node.s_{name}",
-                f"if {name}.__class__ is list:",
-                f"    check_versions(node, {name}, node.v_{name})",
-                f"elif {name} is not None and {name}.__class__ not in NUMBERS and {name}._storage.version != node.v_{name}:",
-                f"    raise version_error(node, {name}, node.v_{name})",
-            ]
+            if name in self.op.numbers:
+                check = check.replace("is not None and", f"is not None and {name}.__class__ not in NUMBERS and", 1)
+            lines = [f"{name} = node.s_{name}", check, f"    raise version_error(node, {name}, node.v_{name})"]
         if is_result and name not in self.op.nondifferentiable:
             index = 0 if len(self.outputs) == 1 else self.outputs.index(name)
             lines += ["if tls.grad_enabled:", f"    {name} = reattach({name}, node, {index})"]
@@ -258,7 +305,7 @@ class _Plan:
             elif name in ("grad", "grads") or name in self.tensor_names or name in self.outputs or name == "result":
                 arguments.append(name)
             else:
-                arguments.append(f"node.{name}")
+                arguments.append(f"node.f_{name}")
         call = f"formula{i}({', '.join(arguments)})"
         if len(formula.targets) == 1:
             target = formula.targets[0]
@@ -294,29 +341,30 @@ def _fact_of(name: str, fact: str) -> str:
 def _node_class(plan: _Plan) -> type[Node]:
     op = plan.op
     kept = tuple(n for n in plan.needed if n in plan.tensor_names or n in plan.outputs or n == "result")
+    facts = tuple(n for n in plan.needed if n not in kept)
     names: dict[str, Any] = {
-        "released_error": saved.released_error,
-        "version_error": saved.version_error,
-        "check_versions": saved.check_versions,
+        "released_error": released_error,
+        "version_error": version_error,
+        "check_versions": check_versions,
         "unpack": saved.unpack,
         "reattach": saved.reattach,
         "tls": state,
         "NUMBERS": NUMBERS,
     }
     names |= {f"formula{i}": f.function for i, f in enumerate(op.formulas)}
-    apply = compile_function("apply", "node, grads", plan.apply_lines(), names)
     attributes: dict[str, Any] = {
-        "apply": apply,
-        "saved": saved.read_saved,
-        "saved_names": kept,
+        "_run": compile_function("run", "node, grad, edges", plan.apply_lines(), names),
+        "_multi": plan.multi,
+        "_kept": kept,
+        "_facts": facts,
         "__module__": "torch.autograd.graph",
-        "facts": tuple(n for n in plan.needed if n not in kept),
-        "outputs": len(plan.outputs),
     }
-    attributes |= {f"s_{n}": None for n in kept} | {f"v_{n}": 0 for n in kept}
-    attributes |= {n: None for n in attributes["facts"]}
-    return type(op.node_name, (Node,), attributes)
+    if kept:
+        clear = ["node._released = True", *(f"node.s_{n} = None" for n in kept)]
+        attributes["_release"] = compile_function("release", "node", clear, {})
+    attributes |= {f"s_{n}": None for n in kept} | {f"v_{n}": 0 for n in kept} | {f"f_{n}": None for n in facts}
+    attributes |= {f"_saved_{n}": saved.saved_property(n) for n in plan.needed}
+    return type(op.node_name, (saved.OperatorNode,), attributes)
 
 
 dispatcher.register_layer(keys.AUTOGRAD, autograd_layer)
-

@@ -6,347 +6,428 @@ leaf's `grad` is guarded.
 
 from __future__ import annotations
 
-import heapq
-import sys
 import threading
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from heapq import heapify, heappop, heappush, heappushpop
+from typing import Any, Protocol
 
+from .._dispatch import keys
 from .._dispatch.tls import state
 from .._tensor import Tensor
-from .node import Node, Output, edge_of
+from . import anomaly
+from .fitting import fit
+from .gradient_memory import clone_for, is_alone, take_over
+from .node import LEAF, NODE, OUTPUT, Node, node_and_index
 
-__all__ = ["accumulate_into_leaf", "run"]
+__all__ = ["Observer", "accumulate", "observe", "queue_callback", "run"]
+
+MAX_DEPTH = 50  # backward calls nested in one thread before the next moves to a thread (and Python stack) of its own
 
 _leaf_lock = threading.RLock()
-_getrefcount = sys.getrefcount
 
 
-class _Capture:
-    """Gradients that `autograd.grad` wants returned, by where they arrive."""
+class Observer(Protocol):
+    """Sees backward as torch's profiler does: a scope around each node's whole evaluation, and its own computation in it."""
 
-    def __init__(self, inputs: Sequence[Tensor], *, accumulate: bool) -> None:
-        self.accumulate = accumulate  # `backward(inputs=…)`: add to their .grad instead
-        self.results: list[Any] = [None] * len(inputs)
-        self.leaves: dict[int, list[int]] = {}
-        self.nodes: dict[Node, list[tuple[int, int]]] = {}
-        for position, t in enumerate(inputs):
-            edge = edge_of(t)
-            if edge is None:
-                raise RuntimeError("One of the differentiated Tensors does not require grad")
-            if isinstance(edge, Tensor):
-                self.leaves.setdefault(id(edge), []).append(position)
+    def begin(self, target: Any) -> Any:
+        """Before hooks, computation and passing on of a node, or accumulation into a leaf."""
+
+    def end(self, token: Any) -> None: ...
+
+    def run(self, node: Node, grad: Any, edges: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Call `node._run(grad, edges)`."""
+
+    def accumulate(self, leaf: Tensor, grad: Any) -> None:
+        """Call `accumulate(leaf, grad)`."""
+
+
+_observer: Observer | None = None
+
+
+def observe(observer: Observer | None) -> None:
+    """Let somebody watch backward; while nobody does, a node pays for one comparison."""
+    global _observer
+    _observer = observer
+
+
+class Capture:
+    """The tensors whose gradients are wanted, and which nodes lead to them."""
+
+    def __init__(self, edges: Sequence[Any], *, accumulate: bool) -> None:
+        self.results: list[Any] = [None] * len(edges)
+        self.positions: dict[Any, list[tuple[int, int]]] = {}  # target → position in results, index of the target's result
+        self.targets: set[Any] = set()
+        self.needed: set[Any] = set()
+        for position, edge in enumerate(edges):
+            target, index = node_and_index(edge)
+            self.targets.add(target)
+            if accumulate:
+                self.needed.add(target)  # runs itself, so that hooks and `grad` of the inputs see the gradient
             else:
-                node, index = (edge.node, edge.index) if type(edge) is Output else (edge, 0)
-                self.nodes.setdefault(node, []).append((position, index))
+                self.positions.setdefault(target, []).append((position, index))
 
-
-def run(
-    roots: Sequence[Tensor],
-    grads: Sequence[Tensor],
-    *,
-    keep_graph: bool,
-    create_graph: bool,
-    inputs: Sequence[Tensor] | None = None,
-    accumulate: bool = True,
-) -> list[Any]:
-    """Propagate `grads` from `roots`. With `inputs`, only what leads to them runs, and their gradients are returned."""
-    capture = None if inputs is None else _Capture(inputs, accumulate=accumulate)
-    previous = state.grad_enabled
-    state.grad_enabled = create_graph
-    try:
-        return _Task(keep_graph, capture).execute(roots, grads)
-    finally:
-        state.grad_enabled = previous
-
-
-def _graph(starts: list[Node]) -> tuple[dict[Node, int], list[Node]]:
-    """How many gradients each reachable node waits for, and the nodes in an order of discovery."""
-    waiting: dict[Node, int] = {}
-    stack = list(starts)
-    seen = set(stack)
-    order = []
-    while stack:
-        node = stack.pop()
-        order.append(node)
-        for edge in node.edges:
-            if edge is None or isinstance(edge, Tensor):
-                continue
-            target = edge.node if edge.__class__ is Output else edge
-            waiting[target] = waiting.get(target, 0) + 1
-            if target not in seen:
-                seen.add(target)
-                stack.append(target)
-    return waiting, order
-
-
-class _Task:
-    """One backward pass."""
-
-    def __init__(self, keep_graph: bool, capture: _Capture | None) -> None:
-        self.keep_graph = keep_graph
-        self.capture = capture
-        self.buffers: dict[Any, list[Any]] = {}
-        self.leaves: dict[int, tuple[Tensor, list[Any]]] = {}
-        self.waiting: dict[Node, int] = {}
-        self.leaf_waiting: dict[int, int] = {}
-        self.needed: set[Any] | None = None
-
-    def execute(self, roots: Sequence[Tensor], grads: Sequence[Tensor]) -> list[Any]:
-        starts: list[Node] = []
-        for root, grad in zip(roots, grads, strict=True):
-            edge = edge_of(root)
-            if isinstance(edge, Tensor):
-                self._deliver_leaf(edge, grad)
-                continue
-            node, index = (edge.node, edge.index) if edge.__class__ is Output else (edge, 0)
-            if node not in self.buffers:
-                starts.append(node)
-            self._add(node, index, grad)
-        self.waiting, order = _graph(starts)
-        self._count_leaf_edges(order, roots)
-        if self.capture is not None:
-            self.needed = self._leading_to_inputs(order)
-        self._flush_leaves()
-        ready = [(-node.seq, i, node) for i, node in enumerate(starts) if not self.waiting.get(node)]
-        heapq.heapify(ready)
-        tie = len(starts)
-        evaluate = evaluator
-        while ready:
-            node = heapq.heappop(ready)[2]
-            if self.needed is not None and node not in self.needed:
-                evaluate_skipped(self, node)
-            else:
-                evaluate(self, node)
-            for edge in node.edges:
-                if edge is None or isinstance(edge, Tensor):
-                    continue
-                target = edge.node if edge.__class__ is Output else edge
-                left = self.waiting[target] = self.waiting[target] - 1
-                if left == 0:
-                    tie += 1
-                    heapq.heappush(ready, (-target.seq, tie, target))
-            if self.leaves:
-                self._flush_leaves()
-            if not self.keep_graph:
-                node.release()
-        return [] if self.capture is None else self.capture.results
-
-    def _count_leaf_edges(self, order: list[Node], roots: Sequence[Tensor]) -> None:
-        """A leaf accumulates once, when its last gradient has arrived, so that its hooks see the sum."""
-        counts = self.leaf_waiting
-        for node in order:
-            for edge in node.edges:
-                if isinstance(edge, Tensor):
-                    counts[id(edge)] = counts.get(id(edge), 0) + 1
-
-    def _leading_to_inputs(self, order: list[Node]) -> set[Any]:
-        """The nodes from which some wanted input is reached."""
-        assert self.capture is not None
-        parents: dict[Any, list[Node]] = {}
-        reached: list[Any] = []
-        for node in order:
-            for edge in node.edges:
+    def find_needed(self, starts: Sequence[Any]) -> None:
+        """Mark the nodes from which some wanted tensor is reached."""
+        parents: dict[Any, list[Any]] = {}
+        stack, seen = list(starts), set(starts)
+        while stack:
+            node = stack.pop()
+            for edge in node._edges:
                 if edge is None:
                     continue
-                if isinstance(edge, Tensor):
-                    if id(edge) in self.capture.leaves:
-                        reached.append(node)
-                else:
-                    target = edge.node if edge.__class__ is Output else edge
-                    parents.setdefault(target, []).append(node)
-                    if target in self.capture.nodes:
-                        reached.append(node)
+                target = edge.node if edge._kind == OUTPUT else edge
+                parents.setdefault(target, []).append(node)
+                if target not in seen and target._kind != LEAF:
+                    seen.add(target)
+                    stack.append(target)
+        reached = [parent for target in self.targets for parent in parents.get(target, ())]
         found: set[Any] = set()
         while reached:
             node = reached.pop()
             if node not in found:
                 found.add(node)
                 reached += parents.get(node, ())
-        return found
+        self.needed |= found
 
-    # --- gradients on their way -----------------------------------------------------------------------------------
+    def wants(self, edge: Any) -> bool:
+        target = edge.node if edge._kind == OUTPUT else edge
+        return target in self.needed or target in self.targets
 
-    def _add(self, node: Node, index: int, grad: Tensor) -> None:
-        buffer = self.buffers.get(node)
-        if buffer is None:
-            buffer = self.buffers[node] = [None] * node.outputs
-        held = buffer[index]
-        buffer[index] = grad if held is None else _sum(buffer, index, grad)
+    def store(self, target: Any, grad: Any) -> None:
+        for position, index in self.positions.get(target, ()):
+            self.results[position] = grad[index] if target._kind != LEAF and target._multi else grad
 
-    def _deliver_leaf(self, leaf: Tensor, grad: Tensor) -> None:
-        entry = self.leaves.get(id(leaf))
-        if entry is None:
-            self.leaves[id(leaf)] = (leaf, [grad])
-        else:
-            entry[1][0] = _sum(entry[1], 0, grad)
 
-    def deliver(self, node: Node, outs: Sequence[Any]) -> None:
-        """Pass a node's gradients on along its edges, each brought to the shape and dtype of what it is the gradient of."""
-        needed = self.needed
-        for edge, grad in zip(node.edges, outs, strict=False):
+def run(
+    roots: Sequence[Any], grads: Sequence[Any], *, keep_graph: bool, create_graph: bool, inputs: Sequence[Any] | None = None, accumulate: bool = True
+) -> list[Any]:
+    """Propagate `grads` from the edges `roots`. With the edges `inputs`, only what leads to them runs.
+
+    Returns the gradients of the inputs, unless `accumulate` asks for them to be added to `grad`.
+    """
+    capture = None if inputs is None else Capture(inputs, accumulate=accumulate)
+    if state.backward_depth >= MAX_DEPTH:
+        return _in_new_thread(roots, grads, keep_graph, create_graph, capture)
+    previous = state.grad_enabled
+    state.grad_enabled = create_graph
+    state.backward_depth += 1
+    try:
+        _propagate(roots, grads, keep_graph, create_graph, capture)
+    finally:
+        state.grad_enabled = previous
+        state.backward_depth -= 1
+        if state.backward_depth == 0 and _callbacks.pending:
+            _run_callbacks()
+    return [] if capture is None else capture.results
+
+
+def _count_gradients(starts: Sequence[Any]) -> dict[Any, int]:
+    """How many gradients each reachable node and leaf waits for."""
+    waiting = dict.fromkeys(starts, 0)
+    stack = [s for s in starts if s._kind != LEAF]
+    while stack:
+        for edge in stack.pop()._edges:
             if edge is None:
                 continue
-            if isinstance(edge, Tensor):
-                self.leaf_waiting[id(edge)] -= 1
-                if grad is not None and (needed is None or id(edge) in self.capture.leaves):  # type: ignore[union-attr]
-                    array = grad._array
-                    if array.shape != edge._array.shape or grad.dtype is not edge.dtype:
-                        grad = fit(grad, edge._array.shape, edge.dtype, node)
-                    self._deliver_leaf(edge, grad)
-                continue
-            if grad is None:
-                continue
-            target, index = (edge.node, edge.index) if edge.__class__ is Output else (edge, 0)
-            shape, dtype = (target.shape, target.dtype) if target.outputs_meta is None else target.outputs_meta[index]
-            if grad._array.shape != shape or grad.dtype is not dtype:
-                grad = fit(grad, shape, dtype, node)
-            self._add(target, index, grad)
-
-    def _flush_leaves(self) -> None:
-        """Accumulate into the leaves whose last gradient has arrived."""
-        for key in [k for k in self.leaves if not self.leaf_waiting.get(k)]:
-            leaf, buffer = self.leaves.pop(key)
-            if self.capture is not None and key in self.capture.leaves and not self.capture.accumulate:
-                grad = _run_tensor_hooks(leaf, buffer.pop())
-                for position in self.capture.leaves[key]:
-                    self.capture.results[position] = grad
+            kind = edge._kind
+            if kind == OUTPUT:
+                edge = edge.node
+            if edge in waiting:
+                waiting[edge] += 1
             else:
-                leaf_evaluator(leaf, buffer)
-
-    def grads_of(self, node: Node) -> list[Any]:
-        """The gradients that arrived for a node, after the hooks on the tensors they belong to."""
-        grads: list[Any] = self.buffers.pop(node, None) or [None] * node.outputs
-        if node.tensor_hooks is not None:
-            for index, hooks in node.tensor_hooks.items():
-                for hook in list(hooks.values()):
-                    if grads[index] is not None:
-                        changed = hook(grads[index])
-                        if changed is not None:
-                            grads[index] = checked_hook_result(changed, grads[index])
-        if node.retain_grad_hooks is not None:
-            for index, keep in node.retain_grad_hooks.items():
-                if grads[index] is not None:
-                    keep(grads[index])
-        if self.capture is not None and node in self.capture.nodes:
-            for position, index in self.capture.nodes[node]:
-                if self.capture.accumulate:
-                    raise RuntimeError("backward(inputs=…) takes leaf tensors; for others use autograd.grad or retain_grad()")
-                self.capture.results[position] = grads[index]
-        return grads
+                waiting[edge] = 1
+                if kind != LEAF:
+                    stack.append(edge)
+    return waiting
 
 
-def evaluate_skipped(task: _Task, node: Node) -> None:
-    """A node that leads to no wanted input: its gradient may be wanted itself, but nothing flows on."""
-    task.grads_of(node)
-    for edge in node.edges:
-        if isinstance(edge, Tensor):
-            task.leaf_waiting[id(edge)] -= 1
+def _propagate(roots: Sequence[Any], grads: Sequence[Any], keep_graph: bool, create_graph: bool, capture: Capture | None) -> None:
+    buffers: dict[Any, Any] = {}  # target → the sum of its gradients so far, or a list of such sums for several results
+    for edge, grad in zip(roots, grads, strict=True):
+        _put(buffers, edge, grad)
+    starts = list(buffers)
+    waiting = _count_gradients(starts)
+    if capture is not None:
+        capture.find_needed([s for s in starts if s._kind != LEAF])
+    leaves = [s for s in starts if s._kind == LEAF and not waiting[s]]
+    ready: list[tuple[int, Any]] = [(-s._seq, s) for s in starts if s._kind != LEAF and not waiting[s]]
+    heapify(ready)
+    observer = _observer
+    call = anomaly.checked_call(observer) if anomaly.state.enabled else None if observer is None else observer.run
+    node: Any = None
+    following: Any = None  # the ready node that runs next, kept out of the heap: a chain never touches it
+    scope: Any = None
 
-
-def evaluate(task: _Task, node: Node) -> None:
-    """Run one node and pass its gradients on."""
-    grads = task.grads_of(node)
-    if all([g is None for g in grads]):
-        task.deliver(node, (None,) * len(node.edges))
-        return
-    task.deliver(node, call(node, grads))
-
-
-def call(node: Node, grads: list[Any]) -> Sequence[Any]:
-    """The node's own computation, between its hooks."""
-    if node.pre_hooks is not None:
-        for hook in list(node.pre_hooks.values()):
-            changed = hook(tuple(grads))
-            if changed is not None:
-                grads = list(changed) if isinstance(changed, tuple) else [changed]
-    outs: Sequence[Any] = node.apply(grads)
-    if node.post_hooks is not None:
-        for hook in list(node.post_hooks.values()):
-            changed = hook(tuple(outs), tuple(grads))
-            if changed is not None:
-                outs = changed if isinstance(changed, tuple) else (changed,)
-    return outs
-
-
-def accumulate_into_leaf(leaf: Tensor, buffer: list[Any]) -> None:
-    """Add a gradient to `leaf.grad`. Takes the gradient out of `buffer`, to see whether anyone else holds it."""
-    extra = leaf._require_extra()
-    if extra.hooks:
-        buffer[0] = _run_tensor_hooks(leaf, buffer[0])
-    grad = buffer.pop()
-    with _leaf_lock:
-        held = extra.grad
-        if held is None:
-            if state.grad_enabled:
-                extra.grad = grad.clone()
-            elif _getrefcount(grad) == 2 and _owned(grad):
-                grad._base = None
-                extra.grad = grad
-            else:
-                extra.grad = grad.detach().clone()
-        elif state.grad_enabled:
-            extra.grad = held + grad
+    while True:
+        if leaves:
+            for leaf in leaves:
+                _finish_leaf(leaf, buffers, capture, observer)
+            leaves.clear()
+        if following is None:
+            if not ready:
+                return
+            node = heappop(ready)[1]
+        elif ready and -ready[0][0] > following._seq:
+            node = heappushpop(ready, (-following._seq, following))[1]
         else:
-            held.add_(grad)
-    if extra.post_accumulate_hooks:
-        for hook in list(extra.post_accumulate_hooks.values()):
-            hook(leaf)
+            node = following
+        following = None
+
+        if observer is not None:
+            scope = observer.begin(node)
+        edges = node._edges
+        grad = buffers.pop(node, None)
+        if grad is None and node._multi:
+            grad = [None] * len(node._metas)
+        if node._hooks is not None:
+            grad = _before(node, grad)
+        if capture is not None:
+            capture.store(node, grad)
+            if node not in capture.needed:
+                if observer is not None:
+                    observer.end(scope)
+                continue
+            edges = tuple([e if e is not None and capture.wants(e) else None for e in edges])
+        if node._hooks is not None and node._hooks.pre:
+            grad = _run_pre_hooks(node, grad)
+        outs = node._run(grad, edges) if call is None else call(node, grad, edges)
+        if node._hooks is not None and node._hooks.post:
+            outs = _run_post_hooks(node, outs, grad)
+        if len(outs) != len(edges):
+            raise RuntimeError(f"Function {node.name()} returned an invalid number of gradients - expected {len(edges)}, but got {len(outs)}")
+        if not keep_graph:
+            node._release()
+        grad = None
+
+        # pass each gradient on, brought to the shape and dtype of what it is the gradient of
+        at = 0
+        for edge in node._edges:
+            if edge is None:
+                at += 1
+                continue
+            out = outs[at]
+            at += 1
+            kind = edge._kind
+            if kind == NODE:
+                target = edge
+                if out is not None:
+                    if out._array.shape != edge._shape or out.dtype is not edge._dtype:
+                        out = fit(out, edge._shape, edge._dtype, node, at - 1)
+                    held = buffers.pop(edge, None)
+                    buffers[edge] = out if held is None else _sum(held, out, create_graph)
+            elif kind == LEAF:
+                target = edge
+                if out is not None:
+                    if out._array.shape != edge._array.shape or out.dtype is not edge.dtype:
+                        out = fit(out, edge._array.shape, edge.dtype, node, at - 1)
+                    held = buffers.pop(edge, None)
+                    buffers[edge] = out if held is None else _sum(held, out, create_graph)
+            else:
+                target = edge.node
+                if out is not None:
+                    shape, dtype = target._metas[edge.index]
+                    if out._array.shape != shape or out.dtype is not dtype:
+                        out = fit(out, shape, dtype, node, at - 1)
+                    _put(buffers, edge, out)
+            left = waiting[target] - 1
+            if left:
+                waiting[target] = left
+            elif kind == LEAF:
+                leaves.append(target)
+            elif following is None:
+                following = target
+            elif target._seq > following._seq:
+                heappush(ready, (-following._seq, following))
+                following = target
+            else:
+                heappush(ready, (-target._seq, target))
+        outs = out = held = None
+        if observer is not None:
+            observer.end(scope)
 
 
-def _run_tensor_hooks(leaf: Tensor, grad: Any) -> Any:
-    if leaf._extra is not None and leaf._extra.hooks:
-        for hook in list(leaf._extra.hooks.values()):
-            changed = hook(grad)
-            if changed is not None:
-                grad = checked_hook_result(changed, grad)
+def _put(buffers: dict[Any, Any], edge: Any, grad: Any) -> None:
+    """Add a gradient to what has arrived for an edge's target."""
+    if edge._kind == OUTPUT:
+        node, index = edge.node, edge.index
+        buffer = buffers.get(node)
+        if buffer is None:
+            buffer = buffers[node] = [None] * len(node._metas)
+        held, buffer[index] = buffer[index], None
+        buffer[index] = grad if held is None else _sum(held, grad, state.grad_enabled)
+    else:
+        held = buffers.pop(edge, None)
+        buffers[edge] = grad if held is None else _sum(held, grad, state.grad_enabled)
+
+
+def _sum(held: Tensor, grad: Tensor, create_graph: bool) -> Tensor:
+    """Add to a buffered gradient, in place when nobody else can see it."""
+    # the caller's variable and the argument here
+    if not create_graph and held.dtype is grad.dtype and is_alone(held, 2):
+        return held.add_(grad)  # type: ignore[no-any-return]
+    return held + grad
+
+
+# --- hooks ----------------------------------------------------------------------------------------------------------
+
+
+def _before(node: Node, grad: Any) -> Any:
+    """Run the hooks of the tensors that this node made, and those that keep their gradients."""
+    hooks = node._hooks
+    assert hooks is not None
+    grads = grad if node._multi else [grad]
+    for index, of_tensor in hooks.tensor.items():
+        grads[index] = run_tensor_hooks(of_tensor, grads[index])
+    for index, keep in hooks.retain.items():
+        if grads[index] is not None:
+            keep(grads[index])
+    return grads if node._multi else grads[0]
+
+
+def run_tensor_hooks(hooks: dict[int, Callable[..., Any]], grad: Any) -> Any:
+    """Each hook sees the gradient as the one before left it."""
+    for hook in list(hooks.values()):
+        changed = hook(grad)
+        if changed is not None:
+            grad = _checked(changed, grad, hook)
     return grad
 
 
-def checked_hook_result(changed: Any, grad: Tensor) -> Tensor:
+def _checked(changed: Any, grad: Any, hook: Callable[..., Any]) -> Tensor:
     if not isinstance(changed, Tensor):
-        raise TypeError(f"hooks must return None or a Tensor, not {type(changed).__name__}")
+        raise TypeError(f"expected Variable, but hook returned '{type(changed).__name__}'")
+    if grad is None:
+        return changed
+    name = getattr(hook, "__name__", "<unknown>")
+    if changed.dtype is not grad.dtype:
+        was, got = grad.dtype.scalar_name, changed.dtype.scalar_name
+        raise RuntimeError(f"hook '{name}' has changed the type of value (was torch.{was}Tensor got torch.{got}Tensor)")
+    if changed.device != grad.device:
+        raise RuntimeError(f"hook '{name}' has changed the device of value (was {grad.device} got {changed.device})")
     if changed._array.shape != grad._array.shape:
-        raise RuntimeError("hook '<unnamed>' has changed the size of value")
+        raise RuntimeError(f"hook '{name}' has changed the size of value")
     return changed
 
 
-def _owned(t: Tensor) -> bool:
-    """Whether a gradient that only the engine holds also has its memory to itself, laid out row by row."""
-    array = t._array
-    return array.flags.c_contiguous and array.flags.writeable and _getrefcount(t._storage) == 2 and t._node is None
+def _run_pre_hooks(node: Node, grad: Any) -> Any:
+    assert node._hooks is not None
+    grads = tuple(grad) if node._multi else (grad,)
+    for hook in list(node._hooks.pre.values()):
+        changed = hook(grads)
+        if changed is not None:
+            changed = tuple(changed) if isinstance(changed, tuple | list) else (changed,)
+            grads = _same_count(changed, grads, hook)
+    return list(grads) if node._multi else grads[0]
 
 
-def _sum(buffer: list[Any], index: int, grad: Tensor) -> Tensor:
-    """Add to a buffered gradient, in place when nobody else can see it."""
-    held: Tensor = buffer[index]
-    if not state.grad_enabled and _getrefcount(held) == 3 and _owned(held) and grad.dtype is held.dtype:
-        return held.add_(grad)  # type: ignore[attr-defined, no-any-return]
-    return held + grad  # type: ignore[operator, no-any-return]
+def _run_post_hooks(node: Node, outs: Sequence[Any], grad: Any) -> Sequence[Any]:
+    assert node._hooks is not None
+    grads = tuple(grad) if node._multi else (grad,)
+    outs = tuple(outs)
+    for hook in list(node._hooks.post.values()):
+        changed = hook(outs, grads)
+        if changed is not None:
+            changed = tuple(changed) if isinstance(changed, tuple | list) else (changed,)
+            outs = _same_count(changed, outs, hook)
+    return outs
 
 
-def fit(grad: Tensor, shape: tuple[int, ...], dtype: Any, node: Node) -> Tensor:
-    """Reduce a gradient to the shape its input had before broadcasting, and cast it to the input's dtype."""
-    if grad._array.shape != shape:
-        from .._checks import broadcast_shapes
+def _same_count(changed: tuple[Any, ...], old: tuple[Any, ...], hook: Callable[..., Any]) -> tuple[Any, ...]:
+    if len(changed) != len(old):
+        name = getattr(hook, "__name__", "<unknown>")
+        raise RuntimeError(f"hook '{name}' has returned an incorrect number of values (got {len(changed)}, but expected {len(old)})")
+    return tuple(
+        new if new is None or new is before else _checked(new, before, hook) for new, before in zip(changed, old, strict=True)
+    )
 
+
+# --- leaves ---------------------------------------------------------------------------------------------------------
+
+
+def _finish_leaf(leaf: Tensor, buffers: dict[Any, Any], capture: Capture | None, observer: Observer | None) -> None:
+    """A leaf's last gradient has arrived: hooks on it see the sum, then it is captured or added to `grad`."""
+    if observer is not None:
+        scope = observer.begin(leaf)
+    if leaf._extra is None:
+        leaf._require_extra()
+    elif leaf._extra.hooks:
+        buffers[leaf] = run_tensor_hooks(leaf._extra.hooks, buffers.get(leaf))
+    if capture is not None:
+        capture.store(leaf, buffers.get(leaf))
+    if capture is None or leaf in capture.needed:
+        if observer is None:
+            accumulate(leaf, buffers.pop(leaf, None))
+        else:
+            observer.accumulate(leaf, buffers.pop(leaf, None))
+    if observer is not None:
+        observer.end(scope)
+
+
+def accumulate(leaf: Tensor, grad: Any) -> None:
+    """Add a gradient to `leaf.grad`, taking its memory over when nobody else has it."""
+    extra = leaf._require_extra()
+    node = None if extra.accumulator is None else extra.accumulator()
+    if node is not None and node._hooks is not None and node._hooks.pre:
+        grad = _run_pre_hooks(node, grad)
+    if grad is not None:
+        with _leaf_lock:
+            held = extra.grad
+            if held is None:
+                # torch: a gradient is kept in the layout of its leaf
+                extra.grad = take_over(grad, leaf) if not state.grad_enabled and is_alone(grad, 1, leaf._array) else clone_for(leaf, grad)
+            elif state.grad_enabled:
+                extra.grad = held + grad
+            else:
+                held.add_(grad)
+        if extra.post_accumulate_hooks:
+            for hook in list(extra.post_accumulate_hooks.values()):
+                if hook(leaf) is not None:
+                    raise RuntimeError("Tensor post accumulate grad hooks should return None.")
+    if node is not None and node._hooks is not None and node._hooks.post:
+        _run_post_hooks(node, (), grad)
+
+
+# --- nesting and callbacks ------------------------------------------------------------------------------------------
+
+
+class _Callbacks(threading.local):
+    pending: list[Callable[[], Any]]
+
+    def __init__(self) -> None:
+        self.pending = []
+
+
+_callbacks = _Callbacks()
+
+
+def queue_callback(callback: Callable[[], Any]) -> None:
+    """Call back when the backward pass that is running on this thread ends."""
+    if not state.backward_depth:
+        raise RuntimeError("Final callbacks can only be installed during backward pass.")
+    _callbacks.pending.append(callback)
+
+
+def _run_callbacks() -> None:
+    pending, _callbacks.pending = _callbacks.pending, []
+    for callback in pending:
+        callback()
+
+
+def _in_new_thread(roots: Any, grads: Any, keep_graph: bool, create_graph: bool, capture: Capture | None) -> list[Any]:
+    """Go on with a fresh Python stack: backward may call itself more often than Python's recursion limit allows."""
+    error: list[BaseException] = []
+
+    def work() -> None:
+        state.grad_enabled = create_graph
+        state.backward_depth = 1
         try:
-            fits = broadcast_shapes(shape, grad._array.shape) == grad._array.shape
-        except RuntimeError:
-            fits = False
-        if not fits:
-            raise RuntimeError(
-                f"Function {node.name()} returned an invalid gradient at index 0 - got {list(grad._array.shape)} but expected "
-                f"shape compatible with {list(shape)}"
-            )
-        grad = grad.sum_to_size(shape)  # type: ignore[attr-defined]
-    if grad.dtype is not dtype:
-        if grad.dtype.is_complex and not dtype.is_complex:
-            grad = grad.real  # type: ignore[attr-defined]
-        grad = grad.to(dtype)  # type: ignore[attr-defined]
-    return grad
+            _propagate(roots, grads, keep_graph, create_graph, capture)
+        except BaseException as e:
+            error.append(e)
 
-
-# What runs a node and a leaf: the profiler puts recording versions in their place.
-evaluator = evaluate
-leaf_evaluator = accumulate_into_leaf
+    thread = threading.Thread(target=work, name="nested backward")
+    thread.start()
+    thread.join()
+    if error:
+        raise error[0]
+    return [] if capture is None else capture.results

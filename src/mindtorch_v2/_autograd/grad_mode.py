@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from .._dispatch import dispatcher, keys
 from .._dispatch.tls import state
 
 __all__ = ["enable_grad", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled", "no_grad", "set_grad_enabled"]
@@ -147,14 +148,16 @@ class inference_mode(_ContextDecorator):  # noqa: N801
 
     def __enter__(self) -> None:
         self.previous = (state.grad_enabled, state.inference)
-        if self.mode:
-            state.grad_enabled = False
-        else:
-            state.grad_enabled = self.previous[0] if not self.previous[1] else True
+        # torch: leaving inference mode inside of it also turns recording on again
+        state.grad_enabled = not self.mode
         state.inference = self.mode
+        if self.mode:
+            dispatcher.activate(keys.INFERENCE)
 
     def __exit__(self, *exc: object) -> None:
         state.grad_enabled, state.inference = self.previous
+        if self.mode:
+            dispatcher.deactivate(keys.INFERENCE)
 
     def clone(self) -> inference_mode:
         return type(self)(self.mode)

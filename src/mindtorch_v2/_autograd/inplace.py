@@ -1,64 +1,112 @@
 """In-place operators and views: what may be written, and how the history of a base and its views is kept true.
 
-Writing to a view changes its base. The base then gets a `CopySlices` node around the operator's own, and every view of it
-reads its history anew from the base (`refresh_view`), which is noticed by comparing `rebased` counts.
+Writing to a view changes its base. The base then gets a `CopySlices` node around the operator's own; its views read their
+history anew from the base (`refresh_view`) when they are older than the last write.
 """
 
 from __future__ import annotations
 
+import gc
+import sys
 from typing import Any
 
-
 from .._dispatch import keys
-from .._tensor import Tensor, wrap
-from .node import Node, Output, edge_of, next_sequence
+from .._tensor import Tensor
+from .node import OUTPUT, Node, edge_of, forward_name, next_sequence, node_and_index
+from .saved_errors import released_error
 
 __all__ = ["CopySlices", "check_inplace", "rebase_history", "refresh_view"]
+
+A = keys.AUTOGRAD
 
 
 def check_inplace(t: Tensor) -> None:
     """Refuse to write where autograd could not follow."""
-    if t._node is None and t._keys & keys.AUTOGRAD:
+    base = t._base
+    if base is not None:
+        _check_view(t, base)
+    if t._node is None and t._keys & A:
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
-    base = t._base
-    if base is None:
-        return
-    if base._node is None and base._keys & keys.AUTOGRAD:
-        raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
-    if type(t._node) is Output and t._node.node.outputs > 1:
-        name = t._node.node.name()
+
+
+def _check_view(t: Tensor, base: Tensor) -> None:
+    if t._node is None and t._keys & A and base._keys & A:
         raise RuntimeError(
-            f"Output {t._node.index} of {name} is a view and is being modified inplace. This view is the output of a function "
-            "that returns multiple views. Such functions do not allow the output views to be modified inplace. You should "
-            "replace the inplace operation by an out-of-place one."
+            "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Given that this use case "
+            "is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the view and the inplace "
+            "either both inside the no_grad block (if you don't want the inplace to be tracked) or both outside (if you want "
+            "the inplace to be tracked)."
         )
+    edge = edge_of(t)
+    if edge is not None and edge is not t:
+        node, index = node_and_index(edge)
+        made_by = f"Output {index} of {forward_name(node)} is a view and is being modified inplace. "
+        if node._views_forbid_inplace:
+            raise RuntimeError(
+                made_by + "This view was created inside a custom Function (or because an input was returned as-is) and the "
+                "autograd logic to handle view+inplace would override the custom backward associated with the custom Function, "
+                "leading to incorrect gradients. This behavior is forbidden. You can fix this by cloning the output of the "
+                "custom Function."
+            )
+        if edge._kind == OUTPUT:
+            raise RuntimeError(
+                made_by + "This view is the output of a function that returns multiple views. Such functions do not allow the "
+                "output views to be modified inplace. You should replace the inplace operation by an out-of-place one."
+            )
+    if base._node is None and base._keys & A:
+        raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
 
 
-def original_of(t: Tensor) -> Tensor:
-    """The value before an in-place operator, for a formula that needs it."""
-    return wrap(t._array.copy(order="K"), t.dtype)
+def rebase_history(t: Tensor, node: Node, reads_self: bool = True) -> None:
+    """Make `node` the history of a tensor that was just written in place.
 
-
-def rebase_history(t: Tensor, node: Node) -> None:
-    """Make `node` the history of a tensor that was just written in place."""
-    t._keys |= keys.AUTOGRAD
+    `reads_self`: the node's first edge leads to what was overwritten.
+    """
     base = t._base
-    (t if base is None else base)._require_extra().rebased += 1
     if base is None:
-        _move_retain_grad(t, node)
+        if not t._keys & A:
+            _tell_views(t, 0)
+        if t._extra is not None and t._extra.retains_grad:
+            from .leaf import move_retain_grad
+
+            move_retain_grad(t, node)
+        t._keys |= A
         t._node = node
+        t._require_extra().rebased = next_sequence()
         return
-    copy = CopySlices(base, t, node)
-    base._keys |= keys.AUTOGRAD
+    if not base._keys & A:
+        _tell_views(base, 1)
+    copy = CopySlices(base, t, node, reads_self)
+    base._keys |= A
     base._node = copy
-    refresh_view(t)
+    base._require_extra().rebased = next_sequence()
+    t._keys |= A
+    t._node = AsStridedBackward0(base, t)
 
 
-def _move_retain_grad(t: Tensor, node: Node) -> None:
-    if t._extra is not None and t._extra.retains_grad:
-        from .leaf import move_retain_grad
+_STORAGE_OF_ONE = 2  # reference counts of a storage with one tensor, as `getrefcount(t._storage)` gives it
 
-        move_retain_grad(t, node)
+
+def _tell_views(base: Tensor, known_views: int) -> None:
+    """A tensor starts to require grad by an in-place write: so do its views.
+
+    A tensor does not know its views. They are searched for only if its storage has more owners than the tensors at hand.
+    """
+    if sys.getrefcount(base._storage) <= _STORAGE_OF_ONE + known_views:
+        return
+    for other in gc.get_referrers(base):
+        if isinstance(other, Tensor) and other._base is base and not other._keys & A:
+            other._keys |= A
+            other._node = _STALE
+
+
+class _Stale(Node):
+    """History of a view that is read from its base at the next use."""
+
+    _seq = -1
+
+
+_STALE = _Stale()
 
 
 class Geometry:
@@ -77,74 +125,68 @@ class Geometry:
 class CopySlices(Node):
     """Backward of writing to a view, seen from the base."""
 
-    def __init__(self, base: Tensor, view: Tensor, inner: Node) -> None:
-        self.geometry = Geometry(base, view)
-        self.inner = inner
-        self.edges = (edge_of(base), *inner.edges[1:])
-        self.seq = next_sequence()
-        self.shape = base._array.shape
-        self.dtype = base.dtype
+    def __init__(self, base: Tensor, view: Tensor, inner: Node, reads_self: bool) -> None:
+        self._geometry = Geometry(base, view)
+        self._inner = inner
+        self._reads_self = reads_self
+        self._edges = (edge_of(base), *(inner._edges[1:] if reads_self else inner._edges))
+        self._seq = next_sequence()
+        self._shape = base._array.shape
+        self._dtype = base.dtype
 
-    def apply(self, grads: list[Any]) -> tuple[Any, ...]:
-        grad = grads[0]
+    def _run(self, grad: Any, edges: tuple[Any, ...]) -> tuple[Any, ...]:
+        if self._released:
+            raise released_error()
         if grad is None:
-            return (None,) * len(self.edges)
-        g = self.geometry
-        whole = grad.new_zeros(1).as_strided(g.base_shape, (0,) * len(g.base_shape)).clone() if not grad.numel() else _like_base(grad, g)
-        piece = whole.as_strided(g.shape, g.strides, g.offset + whole.storage_offset())
-        inner = self.inner.apply([piece.clone()])
-        if self.edges[0] is not None:
-            if inner[0] is None:
-                piece.zero_()
-            else:
-                piece.copy_(inner[0])
-        return (whole if self.edges[0] is not None else None, *inner[1:])
+            return (None,) * len(edges)
+        g = self._geometry
+        # laid out as the base is, so that the view's strides fit
+        whole = grad.new_empty_strided(g.base_shape, g.base_strides).copy_(grad)
+        piece = whole.as_strided(g.shape, g.strides, g.offset)
+        inner = self._inner._run(piece.clone(), (edges[0], *edges[1:]) if self._reads_self else edges[1:])
+        of_self, others = (inner[0], inner[1:]) if self._reads_self else (None, inner)
+        if edges[0] is None:
+            return (None, *others)
+        if of_self is None:
+            piece.zero_()
+        else:
+            piece.copy_(of_self)
+        return (whole, *others)
 
-    def release(self) -> None:
-        self.inner.release()
-
-    def name(self) -> str:
-        return "CopySlices"
-
-
-def _like_base(grad: Tensor, g: Geometry) -> Tensor:
-    """A copy of the gradient laid out as the base is, so that the view's strides fit it."""
-    empty = grad.new_empty_strided(g.base_shape, g.base_strides)
-    return empty.copy_(grad)
+    def _release(self) -> None:
+        self._inner._release()
+        self._released = True
 
 
 class AsStridedBackward0(Node):
     """Backward of a view whose own history was replaced by its base's."""
 
     def __init__(self, base: Tensor, view: Tensor) -> None:
-        self.geometry = Geometry(base, view)
-        self.edges = (edge_of(base),)
-        self.seq = next_sequence()
-        self.shape = view._array.shape
-        self.dtype = view.dtype
+        self._geometry = Geometry(base, view)
+        self._edges = (edge_of(base),)
+        self._seq = next_sequence()
+        self._shape = view._array.shape
+        self._dtype = view.dtype
 
-    def apply(self, grads: list[Any]) -> tuple[Any, ...]:
-        from .._ops.shape import as_strided_backward
-
-        grad = grads[0]
+    def _run(self, grad: Any, edges: tuple[Any, ...]) -> tuple[Any, ...]:
         if grad is None:
             return (None,)
-        g = self.geometry
-        return (as_strided_backward(grad, g.base_shape, g.base_strides, g.shape, g.strides, g.offset),)
+        g = self._geometry
+        whole = grad.new_zeros(g.base_shape) if _row_by_row(g) else grad.new_empty_strided(g.base_shape, g.base_strides).zero_()
+        whole.as_strided(g.shape, g.strides, g.offset).copy_(grad)
+        return (whole,)
+
+
+def _row_by_row(g: Geometry) -> bool:
+    from .._checks import contiguous_strides
+
+    return tuple(g.base_strides) == tuple(contiguous_strides(g.base_shape))
 
 
 def refresh_view(t: Tensor) -> None:
-    """Read a view's history from its base if either was written in place since it was last read."""
-    base = t._base
-    if base is None:
+    """Read a view's history from its base if the base was written in place after the view was made."""
+    base, edge = t._base, t._node
+    if base is None or base._extra is None or edge is None:
         return
-    extra = t._require_extra()
-    base_rebased = base._require_extra().rebased
-    if extra.rebased == base_rebased:
-        return
-    extra.rebased = base_rebased
-    if base._keys & keys.AUTOGRAD:
-        t._keys |= keys.AUTOGRAD
+    if node_and_index(edge)[0]._seq < base._extra.rebased:
         t._node = AsStridedBackward0(base, t)
-
-

@@ -8,14 +8,21 @@ from collections.abc import Callable
 from typing import Any
 
 from .._dispatch import keys
+from .._dispatch.tls import state
 from .._tensor import Tensor
 from ..utils.hooks import RemovableHandle
-from .node import Node, Output
+from .node import Node, edge_of, node_and_index
 
-__all__ = ["register_hook", "register_post_accumulate_grad_hook", "retain_grad", "set_requires_grad"]
+__all__ = ["is_inference", "register_hook", "register_post_accumulate_grad_hook", "retain_grad", "set_requires_grad"]
+
+
+# torch: its message about a gradient's dtype spells these as C++ does
+C_NAMES = {"float64": "double", "float32": "float", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "int64": "long", "int32": "int"}
 
 
 def set_requires_grad(t: Tensor, value: bool) -> None:
+    if value and t._keys & keys.INFERENCE and not state.inference:
+        raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
     if t._node is not None:
         if not value:
             raise RuntimeError(
@@ -26,6 +33,17 @@ def set_requires_grad(t: Tensor, value: bool) -> None:
     if value and not t.dtype.inexact:
         raise RuntimeError("only Tensors of floating point dtype can require gradients")
     t._keys = t._keys | keys.AUTOGRAD if value else t._keys & ~keys.AUTOGRAD
+
+
+def requires_grad_(t: Tensor, requires_grad: bool = True) -> Tensor:
+    """Ask for operations on this tensor to be recorded, or not."""
+    t.requires_grad = requires_grad
+    return t
+
+
+def is_inference(t: Tensor) -> bool:
+    """Whether this tensor was made in inference mode."""
+    return t._keys & keys.INFERENCE != 0
 
 
 def warn_grad_of_non_leaf(t: Tensor) -> None:
@@ -45,12 +63,15 @@ def check_new_grad(t: Tensor, grad: Any) -> None:
         raise RuntimeError("can't assign Variable as its own grad")
     if grad.dtype is not t.dtype:
         raise RuntimeError(
-            f"attempting to assign a gradient with dtype '{grad.dtype.name}' to a tensor with dtype '{t.dtype.name}'. "
-            "The gradient must match the tensor's dtype."
+            f"attempting to assign a gradient with dtype '{C_NAMES.get(grad.dtype.name, grad.dtype.name)}' to a tensor with grad_dtype "
+            f"'{t.dtype.scalar_name}'. The gradient must match the tensor's grad_dtype (defaults to the tensor's dtype). You can set "
+            "the tensor's grad_dtype attribute with a specific dtype, or None to allow any dtype. Set grad_dtype with caution. "
+            "Diverging the dtypes of a tensor and its gradient may break downstream systems that assume they match."
         )
     if grad.device.type != t.device.type:
         raise RuntimeError(
-            f"attempting to assign a gradient with device type '{grad.device.type}' to a tensor with device type '{t.device.type}'."
+            f"attempting to assign a gradient with device type '{grad.device.type}' to a tensor with device type '{t.device.type}'. "
+            "Please ensure that the gradient and the tensor are on the same device"
         )
     if grad._array.shape != t._array.shape:
         raise RuntimeError(
@@ -70,17 +91,15 @@ def register_hook(t: Tensor, hook: Callable[[Tensor], Any]) -> RemovableHandle:
         hooks = extra.hooks
     else:
         node, index = _node_and_index(t)
-        if node.tensor_hooks is None:
-            node.tensor_hooks = {}
-        hooks = node.tensor_hooks.setdefault(index, {})
+        hooks = node._require_hooks().tensor.setdefault(index, {})
     handle = RemovableHandle(hooks)
     hooks[handle.id] = hook
     return handle
 
 
 def _node_and_index(t: Tensor) -> tuple[Node, int]:
-    edge: Any = t.grad_fn and t._node
-    return (edge.node, edge.index) if type(edge) is Output else (edge, 0)
+    found: tuple[Node, int] = node_and_index(edge_of(t))
+    return found
 
 
 def register_post_accumulate_grad_hook(t: Tensor, hook: Callable[[Tensor], None]) -> RemovableHandle:
@@ -119,15 +138,22 @@ def _keep_grad_from(t: Tensor, node: Node, index: int) -> None:
             kept = tensor._require_extra()
             kept.grad = grad.clone() if kept.grad is None else kept.grad + grad
 
-    if node.retain_grad_hooks is None:
-        node.retain_grad_hooks = {}
-    node.retain_grad_hooks[index] = keep
+    node._require_hooks().retain[index] = keep
 
 
 def move_retain_grad(t: Tensor, node: Node) -> None:
     """After an in-place write, the gradient to keep is that of the new value."""
     if t._node is not None:
         old, index = _node_and_index(t)
-        if old.retain_grad_hooks is not None:
-            old.retain_grad_hooks.pop(index, None)
+        old._require_hooks().retain.pop(index, None)
     _keep_grad_from(t, node, 0)
+
+
+def retains_grad(t: Tensor) -> bool:
+    """Whether the gradient of this computed tensor is kept."""
+    return t._extra is not None and t._extra.retains_grad
+
+
+for _method in (requires_grad_, is_inference, register_hook, register_post_accumulate_grad_hook, retain_grad):
+    setattr(Tensor, _method.__name__, _method)
+Tensor.retains_grad = property(retains_grad)

@@ -1,90 +1,100 @@
-"""Saved values: version checks, saved-tensor hooks, and the errors that backward raises about them."""
+"""Saved values: how nodes hand them out, saved-tensor hooks, and the node of an operator without a derivative."""
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable
 from typing import Any
 
 from .._dispatch import keys
 from .._dispatch.tls import state
 from .._tensor import Tensor, shallow_copy
-from .node import Node, Output, edge_of, next_sequence
+from .node import LEAF, Node, Output, edge_of, next_sequence
+from .saved_errors import inference_error, released_error, version_error
 
-__all__ = ["mark_not_implemented", "note_creation", "pack", "reattach", "released_error", "unpack", "version_error"]
+__all__ = ["OperatorNode", "Packed", "SavedTensor", "mark_not_implemented", "pack", "reattach", "saved_property", "unpack"]
 
-
-def released_error() -> RuntimeError:
-    return RuntimeError(
-        "Trying to backward through the graph a second time (or directly access saved tensors after they have already been "
-        "freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify "
-        "retain_graph=True if you need to backward through the graph a second time or if you need to access saved tensors "
-        "after calling backward."
-    )
+Hooks = tuple[Callable[[Any], Any], Callable[[Any], Any]]
 
 
-def version_error(node: Node, t: Tensor, expected: int) -> RuntimeError:
-    made_by = edge_of(t)
-    if type(made_by) is Output:
-        source = f", which is output {made_by.index} of {made_by.node.name()},"
-    elif isinstance(made_by, Node):
-        source = f", which is output 0 of {made_by.name()},"
-    elif getattr(node, "s_result", None) is t:
-        source = f", which is output 0 of {node.name()},"
-    else:
-        source = ""
-    return RuntimeError(
-        "one of the variables needed for gradient computation has been modified by an inplace operation: "
-        f"[torch.{t.dtype.scalar_name}Tensor {list(t._array.shape)}]{source} is at version {t._storage.version}; expected version {expected} "
-        "instead. Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
-        "torch.autograd.set_detect_anomaly(True)."
-    )
+class OperatorNode(Node):
+    """Base of the generated nodes. `s_x`, `v_x`: a saved tensor and its version; `f_x`: another argument or a fact."""
+
+    _kept: tuple[str, ...] = ()  # names of saved tensors
+    _facts: tuple[str, ...] = ()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_raw_saved_") and name[len("_raw_saved_") :] in self._kept:
+            return SavedTensor(self, name[len("_raw_saved_") :])
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
 
-def check_versions(node: Node, tensors: list[Any], versions: list[Any]) -> None:
-    for t, version in zip(tensors, versions, strict=True):
-        if t is not None and t._storage.version != version:
-            raise version_error(node, t, version)
+def saved_property(name: str) -> property:
+    """`node._saved_self` and the like."""
+    return property(lambda node: read_saved(node, name))
+
+
+def read_saved(node: Any, name: str) -> Any:
+    if name in node._facts:
+        return getattr(node, "f_" + name)
+    if node._released:
+        raise released_error()
+    value = getattr(node, "s_" + name)
+    value = unpack(node, value)
+    if isinstance(value, Tensor) and not isinstance(getattr(node, "s_" + name), Packed) and value._storage.version != getattr(node, "v_" + name):
+        raise version_error(node, value, getattr(node, "v_" + name))
+    if name.startswith("result") and isinstance(value, Tensor):
+        return reattach(value, node, int(name[len("result") :] or 0))
+    return value
 
 
 def reattach(value: Any, node: Node, index: int) -> Any:
     """A saved result as part of the graph again, for double backward."""
-    if isinstance(value, list):
-        return [_attached(t, Output(node, i)) for i, t in enumerate(value)]
     if value is None:
         return None
-    return _attached(value, node if node.outputs_meta is None else Output(node, index))
+    if isinstance(value, list):
+        return [attached(t, Output(node, i)) for i, t in enumerate(value)]
+    return attached(value, Output(node, index) if node._multi else node)
 
 
-def _attached(t: Tensor, edge: Any) -> Tensor:
+def attached(t: Tensor, edge: Any) -> Tensor:
+    """The same elements at another place in the graph."""
     new = shallow_copy(t)
     new._keys |= keys.AUTOGRAD
     new._node = edge
     return new
 
 
-# --- saved-tensor hooks and anomaly mode: only while somebody uses them ------------------------------------------------
+# --- saved-tensor hooks: only while somebody uses them -----------------------------------------------------------------
 
 
 class Packed:
-    """A saved tensor in the care of a user's pack and unpack hooks."""
+    """A saved tensor with its version, or what a user's pack hook made of it."""
 
-    __slots__ = ("edge", "meta", "payload", "unpack_hook", "version", "was_tensor")
+    __slots__ = ("edge", "payload", "unpack_hook", "version")
 
-    def __init__(self, t: Tensor, hooks: tuple[Callable[..., Any], Callable[..., Any]] | None) -> None:
+    def __init__(self, t: Tensor, hooks: Hooks | None) -> None:
         self.version = t._storage.version
-        self.unpack_hook = None if hooks is None else hooks[1]
         self.edge = edge_of(t)
-        if hooks is None:
-            self.payload: Any = t
-        else:
-            if self.edge is t:
-                self.payload = hooks[0](t)
-            else:
-                with_no_grad = shallow_copy(t)
-                self.payload = hooks[0](with_no_grad)
-            if t._storage.version != self.version:
-                raise RuntimeError("A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook can not be modified by in-place operations.")
+        self.unpack_hook: Callable[[Any], Any] | None = None
+        self.payload: Any = t
+        if hooks is not None:
+            self.register(hooks)
+
+    def register(self, hooks: Hooks) -> None:
+        """Give the tensor into the care of hooks."""
+        t = self.payload
+        previous, state.grad_enabled = state.grad_enabled, False
+        try:
+            self.payload = hooks[0](t)
+        finally:
+            state.grad_enabled = previous
+        self.unpack_hook = hooks[1]
+        if t._storage.version != self.version:
+            raise RuntimeError(
+                "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook can not be "
+                "modified by in-place operations in order to avoid unexpected side-effects. Please open an issue if you need to "
+                "perform in-place operations on the input to a pack hook."
+            )
 
     def open(self, node: Node) -> Tensor:
         if self.unpack_hook is None:
@@ -97,15 +107,18 @@ class Packed:
             raise TypeError(f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(out).__name__}")
         if self.edge is None:
             return out
-        attached = shallow_copy(out)
-        attached._keys |= keys.AUTOGRAD
-        attached._node = None if isinstance(self.edge, Tensor) else self.edge
-        return self.edge if isinstance(self.edge, Tensor) and not state.grad_enabled and out is self.edge else attached
+        if self.edge._kind == LEAF and out is self.edge:
+            return out
+        return attached(out, self.edge)
 
 
 def pack(value: Any) -> Any:
     """Hand a tensor (or each of a list) to the innermost pack hook."""
     if isinstance(value, Tensor):
+        if value._keys & keys.INFERENCE:
+            raise inference_error()
+        if state.hooks_disabled is not None and state.saved_hooks:
+            raise RuntimeError(state.hooks_disabled)
         return Packed(value, state.saved_hooks[-1] if state.saved_hooks else None)
     if isinstance(value, list | tuple):
         return [pack(v) for v in value]
@@ -120,30 +133,26 @@ def unpack(node: Node, value: Any) -> Any:
     return value
 
 
-def note_creation(node: Node) -> None:
-    """In anomaly mode, remember where the forward call was made."""
-    from .anomaly import enabled
+class SavedTensor:
+    """`node._raw_saved_x`: the place of a saved tensor, to register hooks on it after the fact."""
 
-    if enabled():
-        node.metadata["traceback_"] = traceback.format_stack()[:-2]
+    def __init__(self, node: Any, name: str) -> None:
+        self._node = node
+        self._name = name
 
-
-def read_saved(node: Any, name: str) -> Any:
-    """The value behind `node._saved_<name>`."""
-    if name in node.saved_names:
-        if node.released:
+    def register_hooks(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
+        """Replace the saved tensor by what `pack_hook` returns; `unpack_hook` makes a tensor of it when needed."""
+        node, name = self._node, self._name
+        if node._released:
             raise released_error()
         value = getattr(node, "s_" + name)
-        if isinstance(value, Packed | list):
-            return unpack(node, value)
-        if isinstance(value, Tensor) and value._storage.version != getattr(node, "v_" + name):
-            raise version_error(node, value, getattr(node, "v_" + name))
-        if name.startswith("result") and isinstance(value, Tensor):
-            return reattach(value, node, 0)
-        return value
-    if name in node.facts:
-        return getattr(node, name)
-    raise AttributeError(f"'{type(node).__name__}' object has no attribute '_saved_{name}'")
+        if value is None:
+            raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
+        if isinstance(value, Tensor):
+            raise RuntimeError("register_hooks needs the forward call to be made inside torch.autograd.graph.saved_tensors_hooks or anomaly mode")
+        if value.unpack_hook is not None:
+            raise RuntimeError("Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of hooks is allowed at a time.")
+        value.register((pack_hook, unpack_hook))
 
 
 class NotImplementedNode(Node):
@@ -151,8 +160,8 @@ class NotImplementedNode(Node):
 
     op_name = ""
 
-    def apply(self, grads: list[Any]) -> tuple[Any, ...]:
-        raise RuntimeError(f"derivative for {self.op_name} is not implemented")
+    def _run(self, grad: Any, edges: tuple[Any, ...]) -> tuple[Any, ...]:
+        raise RuntimeError(f"derivative for aten::{self.op_name} is not implemented")
 
     def name(self) -> str:
         return "NotImplemented"
@@ -170,8 +179,8 @@ def mark_not_implemented(op_name: str, result: Any, inputs: tuple[Any, ...]) -> 
         if isinstance(t, Tensor) and t.dtype.inexact and not any(t is x for x in inputs):
             node = NotImplementedNode()
             node.op_name = op_name
-            node.edges = tuple(edges)
-            node.seq = next_sequence()
-            node.shape, node.dtype = t._array.shape, t.dtype
+            node._edges = tuple(edges)
+            node._seq = next_sequence()
+            node._shape, node._dtype = t._array.shape, t.dtype
             t._keys |= keys.AUTOGRAD
             t._node = node

@@ -28,6 +28,7 @@ _layers: dict[int, Layer] = {}
 _lock = threading.RLock()
 _active = 0
 _activations: dict[int, int] = {}
+_filled: list[Op] = []  # operators whose tables may have entries; once for each entry
 
 
 def register_backend(key: int, body: BackendBody) -> None:
@@ -73,8 +74,9 @@ def deactivate(key: int) -> None:
 
 
 def _clear_tables() -> None:
-    for op in registry.all_ops():
+    for op in _filled:
         op.table.clear()
+    _filled.clear()
 
 
 def invalidate(op: Op) -> None:
@@ -92,6 +94,7 @@ def resolve(op: Op, argument_keys: int) -> Callable[..., Any]:
         if function is None:
             function = op.compiled[full] = _compile(op, full)
         op.table[argument_keys] = function
+        _filled.append(op)
         return function
 
 

@@ -13,6 +13,8 @@ AUTOGRAD = 8  # the tensor requires grad
 SUBCLASS = 16  # the tensor's class overrides __torch_function__
 PYTHON = 32  # the tensor's class overrides __torch_dispatch__
 
+INFERENCE = 2048  # the tensor was made in inference mode; active while some thread is in it
+
 NUMBER = 1024  # an operand is a Python number: pointwise operators have a body of their own for it
 
 # Active while something in the process asks for them, see `dispatcher.activate`.
@@ -22,7 +24,7 @@ FUNCTION_MODE = 256
 PROFILER = 512
 
 # From the innermost (nearest the kernel) to the outermost.
-LAYER_ORDER = (PYTHON, DISPATCH_MODE, AUTOGRAD, FUNCTION_MODE, SUBCLASS, PROFILER)
+LAYER_ORDER = (INFERENCE, PYTHON, DISPATCH_MODE, AUTOGRAD, FUNCTION_MODE, SUBCLASS, PROFILER)
 
 BACKEND_OF_DEVICE = {"cpu": CPU, "meta": META, "npu": NPU}
 NAMES = {
@@ -37,6 +39,7 @@ NAMES = {
     FUNCTION_MODE: "FunctionMode",
     PROFILER: "Profiler",
     NUMBER: "Number",
+    INFERENCE: "Inference",
 }
 
 

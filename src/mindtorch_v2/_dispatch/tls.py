@@ -13,7 +13,9 @@ class State(threading.local):
 
     grad_enabled: bool = True
     inference: bool = False
+    backward_depth: int = 0
     checks_enabled: bool = True
+    hooks_disabled: str | None = None  # why saved-tensor hooks are refused
     below_autograd: int = 0
     function_override_off: int = 0
     subclass_override_off: int = 0

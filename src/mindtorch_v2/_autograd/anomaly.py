@@ -1,0 +1,94 @@
+"""Anomaly mode: forward calls remember where they were made, and backward checks what each node returns for NaN."""
+
+from __future__ import annotations
+
+import traceback
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .._dispatch import dispatcher, keys
+from .node import Node
+
+__all__ = ["checked_call", "note_creation", "set_mode", "state"]
+
+TRACEBACK = "traceback_"
+PARENT = "parent_"
+WARNING_LEVEL = 6  # frames between the warning and the user's call of backward()
+
+
+class State:
+    """Belongs to the process, as in torch."""
+
+    enabled = False
+    check_nan = True
+
+
+state = State()
+_running: list[Node] = []
+
+
+def set_mode(enabled: bool, check_nan: bool) -> None:
+    if enabled != state.enabled:
+        (dispatcher.activate if enabled else dispatcher.deactivate)(keys.SAVED_HOOKS)
+    state.enabled = enabled
+    state.check_nan = check_nan
+
+
+def note_creation(node: Node) -> None:
+    """Remember where the forward call was made, and the node in whose backward it was made."""
+    if state.enabled:
+        frames = traceback.extract_stack()
+        node.metadata[TRACEBACK] = traceback.format_list([f for f in frames if not f.filename.startswith("<mindtorch_v2")][:-2])
+        if _running:
+            node.metadata[PARENT] = _running[-1]
+
+
+def checked_call(observer: Any) -> Callable[[Node, Any, Any], tuple[Any, ...]]:
+    """A node's computation, followed by a check for NaN; a failure first shows where the forward call was made."""
+
+    def call(node: Node, grad: Any, edges: tuple[Any, ...]) -> tuple[Any, ...]:
+        _running.append(node)
+        try:
+            outs = node._run(grad, edges) if observer is None else observer.run(node, grad, edges)
+        except Exception:
+            _show_forward(node)
+            raise
+        finally:
+            _running.pop()
+        if state.check_nan:
+            for i, out in enumerate(outs):
+                if out is not None and out.dtype.inexact and out.device.type != "meta" and np.isnan(out._array).any():
+                    _show_forward(node)
+                    raise RuntimeError(f"Function '{node.name()}' returned nan values in its {i}th output.")
+        return outs
+
+    return call
+
+
+def _show_forward(node: Node) -> None:
+    where = node.metadata.get(TRACEBACK)
+    if where is None:
+        text = (
+            f"Error detected in {node.name()}. No forward pass information available. Enable detect anomaly during forward "
+            "pass for more information."
+        )
+    else:
+        text = f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n{''.join(where)}"
+    warnings.warn(text, UserWarning, stacklevel=WARNING_LEVEL)
+    parent = node.metadata.get(PARENT)
+    while parent is not None:
+        where = parent.metadata.get(TRACEBACK)
+        warnings.warn(
+            "\n\nPrevious calculation was induced by "
+            + (
+                f"{parent.name()}. No forward pass information available."
+                if where is None
+                else f"{parent.name()}. Traceback of forward call that induced the previous calculation:\n{''.join(where)}"
+            ),
+            UserWarning,
+            stacklevel=WARNING_LEVEL,
+        )
+        parent = parent.metadata.get(PARENT)

@@ -1,0 +1,47 @@
+"""Bringing a gradient to the shape and dtype of what it is the gradient of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._tensor import Tensor
+from .node import Node
+
+__all__ = ["fit"]
+
+
+def fit(grad: Any, shape: tuple[int, ...], dtype: Any, node: Node, index: int) -> Tensor:
+    """Sum a gradient to the shape its input had before broadcasting, and cast it to the input's dtype."""
+    if grad._array.shape != shape:
+        if not _expandable(shape, grad._array.shape):
+            raise RuntimeError(
+                f"Function {node.name()} returned an invalid gradient at index {index} - got {list(grad._array.shape)} but expected "
+                f"shape compatible with {list(shape)}"
+            )
+        grad = _sum_to(grad, shape)
+    if grad.dtype is not dtype:
+        if grad.dtype.is_complex and not dtype.is_complex:
+            grad = grad.real
+        if grad.dtype is not dtype:
+            grad = grad.to(dtype)
+    result: Tensor = grad
+    return result
+
+
+def _expandable(small: tuple[int, ...], large: tuple[int, ...]) -> bool:
+    """Whether a tensor of the first shape broadcasts to the second."""
+    if len(small) > len(large):
+        return False
+    return all(s in (1, n) for s, n in zip(reversed(small), reversed(large), strict=False))
+
+
+def _sum_to(grad: Any, shape: tuple[int, ...]) -> Any:
+    """Sum over the dimensions that broadcasting added or stretched, as ATen's `sum_to` does: one `sum` and a `view`."""
+    have = grad._array.shape
+    leading = len(have) - len(shape)
+    dims = [i for i in range(len(have)) if i < leading or (shape[i - leading] == 1 and have[i] != 1)]
+    if not shape:
+        return grad.sum()
+    if dims:
+        grad = grad.sum(dims, keepdim=True)
+    return grad.view(shape) if leading else grad

@@ -1,0 +1,53 @@
+"""Inference mode: what is made in it carries a key of its own, which autograd refuses to save and in-place writes outside refuse.
+
+The layer is compiled into operators only while some thread is in the mode, or for arguments that were made in it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._dispatch import dispatcher, keys
+from .._dispatch.codegen import Body, indent
+from .._dispatch.op import Op
+from .._dispatch.tls import state
+from .._tensor import Tensor
+
+__all__ = ["inference_layer"]
+
+BIT = keys.INFERENCE
+
+
+def inference_layer(op: Op, full: int, body: Body) -> Body:
+    """Mark results as made in inference mode, and refuse writes to such tensors outside of it."""
+    if op.composite is not None and op.composite is body.names.get("composite"):
+        return body
+    names = {**body.names, "tls": state, "mark": _mark, "refuse": _refuse}
+    written = [a.name for a in op.schema.arguments if a.is_written and a.type == "Tensor"]
+    before = [f"if {name}._keys & {BIT} and not tls.inference:" for name in written]
+    lines = [line for test in before for line in (test, "    refuse()")]
+    lines += body.lines
+    if written:
+        return Body(lines, names)
+    if op.schema.is_view:
+        base = next(a.name for a in op.schema.arguments if a.alias)
+        return Body([*lines, f"if {base}._keys & {BIT}:", "    mark(result)"], names)
+    return Body([*lines, "if tls.inference:", *indent(["mark(result)"])], names)
+
+
+def _mark(result: Any) -> None:
+    if isinstance(result, Tensor):
+        result._keys |= BIT
+    elif isinstance(result, list | tuple):
+        for r in result:
+            _mark(r)
+
+
+def _refuse() -> None:
+    raise RuntimeError(
+        "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a normal tensor "
+        "before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details."
+    )
+
+
+dispatcher.register_layer(keys.INFERENCE, inference_layer)
