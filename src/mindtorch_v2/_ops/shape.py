@@ -367,7 +367,7 @@ def as_strided_backward(
     where = wrap(positions)
     if grad.device != where.device:
         where = where.to(grad.device)
-    flat = flat.index_put([where], reshape(grad, (-1,)), True)
+    flat = flat.index_add(0, where, reshape(grad, (-1,)))
     if _overlaps(base_shape, base_strides):
         at = _positions(base_shape, base_strides, 0)
         counts = wrap(np.maximum(np.bincount(at, minlength=size), 1).astype(np.float64)).to(grad.dtype)
