@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from . import _autograd, _backends, _indexing, autograd, return_types
+from . import _autograd, _backends, _indexing, autograd, return_types, special
 from ._autograd.grad_mode import (
     enable_grad,
     inference_mode,

@@ -95,6 +95,9 @@ def _attach_operators() -> None:
             setattr(Tensor, f"__i{name}__", _dunder(f"__i{name}__", inplace))
     Tensor.__radd__ = Tensor.__add__  # type: ignore[method-assign]
     Tensor.__rmul__ = Tensor.__mul__  # type: ignore[method-assign]
+    for name in ("and", "or", "xor"):
+        setattr(Tensor, f"__r{name}__", getattr(Tensor, f"__{name}__"))
+    Tensor.__rdiv__, Tensor.__div__, Tensor.__idiv__ = reflected["__rtruediv__"], Tensor.__truediv__, Tensor.__itruediv__  # type: ignore[attr-defined]
     for name, method in reflected.items():
         setattr(Tensor, name, method)
 

@@ -6,6 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from .. import _dtype
+from .._backends.cpu import compare as kernels
+from .._tensor import Tensor
 from .declare import op
 
 
@@ -21,3 +24,59 @@ lt = _comparison("lt", np.less)
 le = _comparison("le", np.less_equal)
 gt = _comparison("gt", np.greater)
 ge = _comparison("ge", np.greater_equal)
+
+
+def _logical(name: str, ufunc: Any) -> None:
+    op(f"{name}(Tensor self, Tensor other) -> Tensor", pointwise="bool", cpu=ufunc, inplace=True, tags=("nondifferentiable",), numbers=())
+
+
+_logical("logical_and", np.logical_and)
+_logical("logical_or", np.logical_or)
+_logical("logical_xor", np.logical_xor)
+
+
+def _test(name: str, kernel: Any, *, inplace: bool = False) -> None:
+    op(f"{name}(Tensor self) -> Tensor", pointwise="bool", cpu=kernel, inplace=inplace, tags=("nondifferentiable",))
+
+
+_test("logical_not", np.logical_not, inplace=True)
+_test("isnan", kernels.isnan)
+_test("signbit", kernels.signbit)
+_test("isposinf", kernels.isposinf)
+_test("isneginf", kernels.isneginf)
+isinf = op("isinf(Tensor self) -> Tensor", pointwise="bool", cpu=kernels.isinf, tags=("nondifferentiable",))
+isfinite = op("isfinite(Tensor self) -> Tensor", pointwise="bool", cpu=kernels.isfinite, tags=("nondifferentiable",))
+isreal = op("isreal(Tensor self) -> Tensor", pointwise="bool", cpu=kernels.isreal, tags=("nondifferentiable",))
+
+
+def _isclose(self: Tensor, other: Tensor, rtol: float, atol: float, equal_nan: bool) -> Tensor:
+    if self.dtype is not other.dtype:
+        raise RuntimeError(f"{self.dtype.scalar_name} did not match {other.dtype.scalar_name}")
+    if rtol < 0:
+        raise RuntimeError(f"rtol must be greater than or equal to zero, but got {rtol}")
+    if atol < 0:
+        raise RuntimeError(f"atol must be greater than or equal to zero, but got {atol}")
+    close = self == other
+    if equal_nan and self.dtype.inexact:
+        close.__ior__(self.isnan().__iand__(other.isnan()))
+    if rtol == 0 and atol == 0:
+        return close
+    if not self.dtype.inexact:
+        self, other = self.to(torch_default()), other.to(torch_default())
+    allowed = atol + (rtol * other).abs()
+    actual = (self - other).abs()
+    return close.__ior__(actual.isfinite().__iand__(actual <= allowed))  # type: ignore[no-any-return]
+
+
+def torch_default() -> Any:
+    return _dtype.get_default_dtype()
+
+
+isclose = op(
+    "isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor", composite=_isclose
+)
+allclose = op(
+    "allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> bool",
+    composite=lambda self, other, rtol, atol, equal_nan: bool(isclose(self, other, rtol, atol, equal_nan).all().item()),
+)
+equal = op("equal(Tensor self, Tensor other) -> bool", cpu=kernels.equal)

@@ -7,7 +7,8 @@ from typing import Any
 
 from .._dispatch.entry import NUMBERS
 from .._tensor import Tensor
-from . import pointwise, unary
+from . import bitwise, copying, pointwise, unary
+from .complex import imag, real
 
 __all__ = ["reflected"]
 
@@ -42,14 +43,36 @@ def reflected_truediv(self: Any, other: Any) -> Any:
 
 
 def reflected_pow(self: Any, other: Any) -> Any:
-    return pointwise.pow_of_scalar(other, self)
+    return other.pow(self) if isinstance(other, Tensor) else pointwise.pow_of_scalar(other, self)
 
 
 def inplace_power(self: Any, other: Any) -> Any:
     return self.pow_(other)
 
 
-reflected: dict[str, Callable[..., Any]] = {
+def reflected_floordiv(self: Any, other: Any) -> Any:
+    return pointwise.floor_divide(other if isinstance(other, Tensor) else pointwise.wrapped_number(other, self), self)
+
+
+def reflected_mod(self: Any, other: Any) -> Any:
+    return pointwise.remainder(other, self) if isinstance(other, Tensor) else pointwise.remainder_scalar_tensor(other, self)
+
+
+def _reflected_shift(entry: Callable[..., Any]) -> Callable[..., Any]:
+    def shift(self: Any, other: Any) -> Any:
+        return entry(other if isinstance(other, Tensor) else pointwise.wrapped_number(other, self), self)
+
+    return shift
+
+
+def _set_part(part: Callable[..., Any]) -> Callable[..., None]:
+    def write(self: Any, value: Any) -> None:
+        copying.copy_(part(self), value if isinstance(value, Tensor) else pointwise.wrapped_number(value, self))
+
+    return write
+
+
+reflected: dict[str, Any] = {
     "__pow__": _or_not_implemented(power),
     "__ipow__": _or_not_implemented(inplace_power),
     "__rsub__": _or_not_implemented(reflected_sub),
@@ -57,5 +80,12 @@ reflected: dict[str, Callable[..., Any]] = {
     "__rpow__": _or_not_implemented(reflected_pow),
     "__neg__": unary.neg,
     "__abs__": unary.abs,
-    "__pos__": lambda self: self,
+    "__pos__": unary.positive,
+    "__invert__": bitwise.bitwise_not,
+    "__rfloordiv__": _or_not_implemented(reflected_floordiv),
+    "__rmod__": _or_not_implemented(reflected_mod),
+    "__rlshift__": _or_not_implemented(_reflected_shift(bitwise.bitwise_left_shift)),
+    "__rrshift__": _or_not_implemented(_reflected_shift(bitwise.bitwise_right_shift)),
+    "real": property(real, _set_part(real), doc="The real part: a view of a complex tensor, a real tensor itself."),
+    "imag": property(imag, _set_part(imag), doc="The imaginary part, as a view."),
 }

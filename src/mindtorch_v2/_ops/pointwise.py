@@ -79,6 +79,7 @@ rsub = op(
 rsub_scalar = op(
     "rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
     pointwise="same",
+    numbers=("other",),
     cpu=kernels.rsub,
     grad={"self": lambda grad, alpha: scaled(-grad, conj(alpha))},
     node="RsubBackward1",
@@ -100,7 +101,7 @@ remainder = op(
 )
 remainder_scalar_tensor = op(
     "remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
-    composite=lambda self, other: remainder(_wrapped(self, other), other),
+    composite=lambda self, other: remainder(wrapped_number(self, other), other),
 )
 fmod = op(
     "fmod.Tensor(Tensor self, Tensor other) -> Tensor",
@@ -147,7 +148,7 @@ def _zeros_like(grad: Tensor) -> Tensor:
     return grad.new_zeros(grad.shape)
 
 
-def _wrapped(number: Any, like: Tensor) -> Tensor:
+def wrapped_number(number: Any, like: Tensor) -> Tensor:
     """A zero-dim tensor of a Python number, which gives way to `like` in promotion."""
     from .._creation import tensor
 
@@ -157,6 +158,7 @@ def _wrapped(number: Any, like: Tensor) -> Tensor:
 pow_scalar = op(
     "pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
     pointwise="same",
+    numbers=("exponent",),
     cpu=kernels.pow_scalar,
     grad={"self": lambda grad, self, exponent: pow_backward(grad, self, exponent)},
     inplace=True,
@@ -175,6 +177,7 @@ pow_tensor = op(
 pow_of_scalar = op(
     "pow.Scalar(Scalar self, Tensor exponent) -> Tensor",
     pointwise="same",
+    numbers=("self",),
     cpu=kernels.pow_tensor,
     grad={"exponent": lambda grad, self, exponent, result: pow_backward_exponent(grad, self, exponent, result)},
     node="PowBackward2",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from .._backends.cpu import unary as kernels
 from .._tensor import Tensor
 from .declare import op
 from .pointwise import conj
+from .ternary import where
 
 neg = op("neg(Tensor self) -> Tensor", pointwise="same", cpu=np.negative, inplace=True, grad={"self": lambda grad: -grad})
 abs = op(  # noqa: A001 - ATen's name
@@ -113,4 +115,120 @@ sigmoid_backward = op(
 )
 square = op("square(Tensor self) -> Tensor", composite=lambda self: self.pow(2))
 square_ = op("square_(Tensor(a!) self) -> Tensor(a!)", composite=lambda self: self.pow_(2))
-_ = math
+
+
+def _unary(name: str, kernel: Any, formula: Any, *, inplace: bool = True, **options: Any) -> Any:
+    return op(f"{name}(Tensor self) -> Tensor", pointwise="float", cpu=kernel, grad={"self": formula}, inplace=inplace, **options)
+
+
+sin = _unary("sin", np.sin, lambda grad, self: grad * conj(self.cos()))
+cos = _unary("cos", np.cos, lambda grad, self: grad * conj(-self.sin()))
+tan = _unary("tan", np.tan, lambda grad, result: grad * conj(1 + result.pow(2)))
+sinh = _unary("sinh", np.sinh, lambda grad, self: grad * conj(self.cosh()))
+cosh = _unary("cosh", np.cosh, lambda grad, self: grad * conj(self.sinh()))
+asin = _unary("asin", np.arcsin, lambda grad, self: grad * conj((-self * self + 1).rsqrt()))
+acos = _unary("acos", np.arccos, lambda grad, self: grad * conj(-((-self * self + 1).rsqrt())))
+atan = _unary("atan", np.arctan, lambda grad, self: grad / conj(self * self + 1))
+asinh = _unary("asinh", np.arcsinh, lambda grad, self: grad * conj((self.pow(2) + 1).rsqrt()))
+acosh = _unary("acosh", np.arccosh, lambda grad, self: grad * conj((self - 1).rsqrt() * (self + 1).rsqrt()))
+atanh = _unary("atanh", np.arctanh, lambda grad, self: grad * conj(1 / (1 - self.pow(2))))
+exp2 = _unary("exp2", kernels.exp2, lambda grad, result: grad * conj(result) * math.log(2))
+expm1 = _unary("expm1", np.expm1, lambda grad, result: grad * (conj(result) + 1))
+log2 = _unary("log2", np.log2, lambda grad, self: grad / (conj(self) * math.log(2)))
+log10 = _unary("log10", np.log10, lambda grad, self: grad / (conj(self) * math.log(10)))
+log1p = _unary("log1p", np.log1p, lambda grad, self: grad / conj(self + 1))
+sinc = _unary("sinc", kernels.sinc, lambda grad, self: _sinc_backward(grad, self))
+
+
+def _sinc_backward(grad: Tensor, self: Tensor) -> Tensor:
+    x = self * math.pi
+    squared = self * self * math.pi
+    return where(squared == 0.0, 0.0, grad * conj((x * x.cos() - x.sin()) / squared))
+
+
+def _rounding(name: str, kernel: Any) -> Any:
+    return op(
+        f"{name}(Tensor self) -> Tensor", pointwise="same", cpu=kernel, grad={"self": lambda grad: zeros_like(grad)}, inplace=True
+    )
+
+
+floor = _rounding("floor", kernels.floor)
+ceil = _rounding("ceil", kernels.ceil)
+trunc = _rounding("trunc", kernels.trunc)
+round = _rounding("round", kernels.round)  # noqa: A001 - ATen's name
+round_decimals = op(
+    "round.decimals(Tensor self, *, int decimals) -> Tensor",
+    pointwise="same",
+    cpu=kernels.round_decimals,
+    grad={"self": lambda grad: zeros_like(grad)},
+    inplace=True,
+    node="RoundBackward1",
+)
+frac = op("frac(Tensor self) -> Tensor", pointwise="same", cpu=kernels.frac, grad={"self": lambda grad: grad}, inplace=True)
+positive = op("positive(Tensor(a) self) -> Tensor(a)", composite=lambda self: _positive(self))
+
+
+def _positive(self: Tensor) -> Tensor:
+    if self.dtype.category == 0:
+        raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
+    return self
+
+
+deg2rad = op(
+    "deg2rad(Tensor self) -> Tensor",
+    composite=lambda self: self * (math.pi / 180),
+    grad={"self": lambda grad: grad * (math.pi / 180)},
+)
+rad2deg = op(
+    "rad2deg(Tensor self) -> Tensor",
+    composite=lambda self: self * (180 / math.pi),
+    grad={"self": lambda grad: grad * (180 / math.pi)},
+)
+deg2rad_ = op(
+    "deg2rad_(Tensor(a!) self) -> Tensor(a!)",
+    composite=lambda self: self.mul_(math.pi / 180),
+    grad={"self": lambda grad: grad * (math.pi / 180)},
+)
+rad2deg_ = op(
+    "rad2deg_(Tensor(a!) self) -> Tensor(a!)",
+    composite=lambda self: self.mul_(180 / math.pi),
+    grad={"self": lambda grad: grad * (180 / math.pi)},
+)
+nan_to_num = op(
+    "nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
+    pointwise="same",
+    cpu=kernels.nan_to_num,
+    grad={"self": lambda grad, self: grad * self.isfinite()},
+    inplace=True,
+)
+logit = op(
+    "logit(Tensor self, float? eps=None) -> Tensor",
+    pointwise="float",
+    cpu=kernels.logit,
+    grad={"self": lambda grad, self, eps: logit_backward(grad, self, eps)},
+    inplace=True,
+)
+logit_backward = op(
+    "logit_backward(Tensor grad_output, Tensor self, float? eps=None) -> Tensor",
+    pointwise="same",
+    cpu=kernels.logit_backward,
+    grad={
+        "grad_output": lambda grad, self, eps: logit_backward(grad, self, eps),
+        "self": lambda grad, grad_output, self, eps: _logit_double_backward(grad, grad_output, self, eps),
+    },
+    variants="",
+)
+
+
+def _logit_double_backward(grad: Tensor, grad_output: Tensor, self: Tensor, eps: float | None) -> Tensor:
+    product = grad * grad_output * (2 * self - 1) / (self * (1 - self)).pow(2)
+    low, high = (0.0, 1.0) if eps is None else (eps, 1 - eps)
+    return where((self >= low).logical_and_(self <= high), product, 0.0)
+
+
+frexp = op(
+    "frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)",
+    cpu=kernels.frexp,
+    grad={"self": lambda grad, exponent: grad / exponent.exp2()},
+    nondifferentiable=("exponent",),
+)

@@ -135,9 +135,9 @@ def _view(op: Op, kernel: Any) -> list[str]:
         return [f"result = tuple([wrap_view(a, {base}) for a in {call}])"]
     return [
         "result = new(Tensor)",
-        f"result._array = {call}",
+        f"a = result._array = {call}",
         f"result._storage = {base}._storage",
-        f"result.dtype = {base}.dtype",
+        "result.dtype = DTYPES[a.dtype]" if "dtype_view" in op.tags else f"result.dtype = {base}.dtype",
         f"result.device = {base}.device",
         f"result._keys = {base}._keys & {keys.BACKENDS}",
         f"b = {base}._base",
@@ -153,17 +153,17 @@ def _pointwise(op: Op, kernel: Any, *, number: bool) -> list[str]:
     "real" is "same" whose complex result is real.
     """
     operands = [a.name for a in op.schema.arguments if a.is_tensor]
-    slots = ["x", "y", "z"][: len(operands)]
+    slots = ["x_", "y_", "z_"][: len(operands)]  # names that no schema uses
     if len(operands) == 1:
-        lines = ["x = self._array" if operands[0] == "self" else f"x = {operands[0]}._array", f"d = {operands[0]}.dtype"]
+        lines = [f"x_ = {operands[0]}._array", f"d = {operands[0]}.dtype"]
     elif len(operands) == 2:
         first, second = operands
         lines = [
             f"if {first}.dtype is not {second}.dtype:",
-            f"    x, y, d = promoted({first}, {second})",
+            f"    x_, y_, d = promoted({first}, {second})",
             "else:",
-            f"    x = {first}._array",
-            f"    y = {second}._array",
+            f"    x_ = {first}._array",
+            f"    y_ = {second}._array",
             f"    d = {first}.dtype",
         ]
         if number:
@@ -171,6 +171,12 @@ def _pointwise(op: Op, kernel: Any, *, number: bool) -> list[str]:
     else:
         joined = ", ".join(operands)
         lines = [f"d = result_type_of(({joined}))", f"{', '.join(slots)} = operand_arrays(d, {joined})"]
+    for scalar in (a.name for a in op.schema.arguments if a.type == "Scalar" and a.name in op.numbers):
+        lines += [
+            f"if not d.inexact or {scalar}.__class__ is complex:",
+            f"    d = result_type_of(({', '.join((*operands, scalar))},))",
+            f"    {', '.join(slots)}, = operand_arrays(d, {', '.join(operands)})",
+        ]
     if op.pointwise == "float":
         lines += ["if not d.inexact:", "    d = default_dtype()", *(f"    {s} = {s}.astype(d.np)" for s in slots)]
     if op.schema.is_inplace:
@@ -192,14 +198,14 @@ def _pointwise(op: Op, kernel: Any, *, number: bool) -> list[str]:
 def _number_operand(op: Op, first: str, second: str) -> list[str]:
     """One of two operands is a Python number, which adopts the tensor's dtype unless it is of a higher category."""
     if second not in op.numbers or first in op.numbers:
-        return [f"x, y, d = promoted({first}, {second})"]
+        return [f"x_, y_, d = promoted({first}, {second})"]
     return [
         f"d = {first}.dtype",
-        f"x = {first}._array",
+        f"x_ = {first}._array",
         f"if {second}.__class__ is float and d.inexact or {second}.__class__ is int and d.category == 2:",
-        f"    y = asarray({second}, d.np)",
+        f"    y_ = asarray({second}, d.np)",
         "else:",
-        f"    x, y, d = promoted({first}, {second})",
+        f"    x_, y_, d = promoted({first}, {second})",
     ]
 
 
@@ -207,7 +213,7 @@ def _call(lines: list[str], op: Op, kernel: Any, operands: list[str], slots: lis
     """The kernel's call; what it needs before is added to `lines`."""
     if isinstance(kernel, np.ufunc):
         if op.alpha:
-            lines += ["if alpha != 1:", "    y = multiply(y, asarray(alpha, d.np))"]
+            lines += ["if alpha != 1:", "    y_ = multiply(y_, asarray(alpha, d.np))"]
         return f"kernel({', '.join(slots)}{out})"
     by_name = dict(zip(operands, slots, strict=True))
     return f"kernel({', '.join(by_name.get(n, n) for n in parameter_names(kernel))})"

@@ -75,3 +75,104 @@ def tanh_backward(grad_output: Array, output: Array) -> Array:
         return grad_output * out
     out *= grad_output
     return out
+
+
+def exp2(self: Array) -> Array:
+    if self.dtype.kind == "c":
+        return np.exp(self * self.dtype.type(np.log(2)))
+    return np.exp2(self)
+
+
+def sinc(self: Array) -> Array:
+    """`sin(πx) / (πx)`, one at zero."""
+    if self.dtype.kind == "f" and self.dtype.itemsize == 2 or self.dtype == BFLOAT16:
+        return sinc(self.astype(np.float32)).astype(self.dtype)
+    x = np.asarray(self * self.dtype.type(np.pi))
+    zero = x == 0
+    out = np.asarray(np.sin(x))
+    np.copyto(x, 1, where=zero)
+    np.copyto(out, 1, where=zero)
+    return np.divide(out, x, out=out)
+
+
+def _no_complex(self: Array, name: str) -> None:
+    if self.dtype.kind == "c":
+        raise NotImplementedError(f"{name} is not supported for complex inputs")
+
+
+def _integers_as_they_are(ufunc: Any, name: str) -> Any:
+    def kernel(self: Array) -> Array:
+        if self.dtype.kind in "iu":
+            return self.copy("K")
+        if self.dtype.kind == "b":
+            raise NotImplementedError(f"\"{name}_vml_cpu\" not implemented for 'Bool'")
+        _no_complex(self, name)
+        return ufunc(self)  # type: ignore[no-any-return]
+
+    kernel.__name__ = name
+    return kernel
+
+
+floor = _integers_as_they_are(np.floor, "floor")
+ceil = _integers_as_they_are(np.ceil, "ceil")
+trunc = _integers_as_they_are(np.trunc, "trunc")
+round = _integers_as_they_are(np.rint, "round")  # noqa: A001 - ATen's name
+
+
+def round_decimals(self: Array, decimals: int) -> Array:
+    if self.dtype.kind not in "fV" and self.dtype != BFLOAT16:
+        raise NotImplementedError(f"\"round_cpu\" not implemented for '{self.dtype.name.capitalize()}'")
+    scale = self.dtype.type(10.0 ** abs(decimals))
+    if decimals == 0:
+        return np.rint(self)
+    if decimals > 0:
+        return np.rint(self * scale) / scale
+    return np.rint(self / scale) * scale
+
+
+def frac(self: Array) -> Array:
+    if self.dtype.kind in "iubc":
+        raise NotImplementedError(f"\"frac_cpu\" not implemented for '{self.dtype.name.capitalize()}'")
+    return np.subtract(self, np.trunc(self))
+
+
+def nan_to_num(self: Array, nan: float | None, posinf: float | None, neginf: float | None) -> Array:
+    kind = self.dtype.kind
+    if kind in "iub":
+        return self.copy("K")
+    if kind == "c":
+        out = self.copy("C")
+        parts = out.view(out.real.dtype)
+        parts[...] = nan_to_num(parts, nan, posinf, neginf)
+        return out
+    info = ml_dtypes.finfo(self.dtype) if self.dtype == BFLOAT16 else np.finfo(self.dtype)
+    high, low = info.max if posinf is None else posinf, info.min if neginf is None else neginf
+    out = self.copy("K")
+    np.copyto(out, np.asarray(0.0 if nan is None else nan).astype(self.dtype), where=np.isnan(self))
+    np.copyto(out, np.asarray(high).astype(self.dtype), where=self == np.inf)
+    np.copyto(out, np.asarray(low).astype(self.dtype), where=self == -np.inf)
+    return out
+
+
+def logit(self: Array, eps: float | None) -> Array:
+    if eps is not None:
+        self = np.clip(self, self.dtype.type(eps), self.dtype.type(1 - eps))
+    out = np.asarray(np.subtract(self.dtype.type(1), self))
+    np.divide(self, out, out=out)
+    return np.log(out, out=out)
+
+
+def logit_backward(grad_output: Array, self: Array, eps: float | None) -> Array:
+    one = self.dtype.type(1)
+    out = np.asarray(grad_output / (self * (one - self)))
+    if eps is None:
+        # torch: outside of [0, 1] the derivative is nan
+        return np.where((self < 0) | (self > 1), self.dtype.type(np.nan), out)
+    return np.where((self < eps) | (self > 1 - eps), self.dtype.type(0), out)
+
+
+def frexp(self: Array) -> tuple[Array, Array]:
+    if self.dtype.kind in "iubc":
+        raise RuntimeError("torch.frexp() only supports floating-point dtypes")
+    mantissa, exponent = np.frexp(self)
+    return np.asarray(mantissa), np.asarray(exponent).astype(np.int32)

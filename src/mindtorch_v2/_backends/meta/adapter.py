@@ -86,7 +86,7 @@ def _data_dependent(op: Op) -> Any:
 
 
 def _pointwise(op: Op) -> Any:
-    positions = [i for i, a in enumerate(op.schema.arguments) if a.is_tensor]
+    positions = [i for i, a in enumerate(op.schema.arguments) if a.is_tensor or a.name in op.numbers]
 
     def pointwise(*arguments: Any) -> Tensor:
         operands = [arguments[i] for i in positions]

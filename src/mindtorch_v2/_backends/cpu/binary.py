@@ -1,0 +1,61 @@
+"""Kernels of two operands that are not NumPy's own ufuncs, or need their dtypes looked at first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import scipy.special
+
+from ... import _checks, _dtype
+
+Array = np.ndarray[Any, Any]
+HALVES = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
+
+
+def refuse(name: str, x: Array) -> NotImplementedError:
+    return NotImplementedError(f"\"{name}\" not implemented for '{_dtype.FROM_NUMPY[x.dtype].scalar_name}'")
+
+
+def hypot(self: Array, other: Array) -> Array:
+    if self.dtype.kind in "iubc":
+        raise refuse("hypot_cpu", self)
+    return np.hypot(self, other)
+
+
+def heaviside(self: Array, values: Array) -> Array:
+    """0 below zero, 1 above, `values` at zero."""
+    if self.dtype.kind == "c" or values.dtype.kind == "c":
+        raise RuntimeError("heaviside is not yet implemented for complex tensors.")
+    if self.dtype != values.dtype:
+        raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
+    _checks.broadcast_shapes(self.shape, values.shape)
+    return np.where(self == 0, values, (self > 0).astype(self.dtype))
+
+
+def nextafter(self: Array, other: Array) -> Array:
+    if self.dtype.kind in "iubc":
+        raise refuse("nextafter_cpu", self)
+    return np.nextafter(self, other)
+
+
+def logaddexp(self: Array, other: Array) -> Array:
+    if self.dtype.kind in "iub":
+        raise refuse("logaddexp_cpu", self)
+    if self.dtype.kind == "c":
+        return np.log(np.exp(self) + np.exp(other))
+    return np.logaddexp(self, other)
+
+
+def logaddexp2(self: Array, other: Array) -> Array:
+    if self.dtype.kind in "iubc":
+        raise refuse("logaddexp2_cpu", self)
+    return np.logaddexp2(self, other)
+
+
+def xlogy(self: Array, other: Array) -> Array:
+    """`x log y`, zero where x is zero unless y is nan."""
+    if self.dtype in HALVES:
+        return xlogy(self.astype(np.float32), other.astype(np.float32)).astype(self.dtype)
+    return scipy.special.xlogy(self, other)  # type: ignore[no-any-return]

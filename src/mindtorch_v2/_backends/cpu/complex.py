@@ -1,0 +1,72 @@
+"""Complex kernels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ... import _checks, _dtype
+
+Array = np.ndarray[Any, Any]
+
+
+def view_as_real(self: Array) -> Array:
+    """The same memory with a last dimension of real and imaginary parts."""
+    if self.dtype.kind != "c":
+        raise RuntimeError("view_as_real is only supported for complex tensors")
+    part = self.real
+    return np.lib.stride_tricks.as_strided(part, (*part.shape, 2), (*part.strides, part.itemsize))
+
+
+def view_as_complex(self: Array) -> Array:
+    """The same memory, pairs along the last dimension as complex numbers."""
+    if self.dtype.kind != "f" or self.dtype.itemsize < 4:
+        raise RuntimeError(
+            "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: "
+            f"{_dtype.FROM_NUMPY[self.dtype].scalar_name}"
+        )
+    if not self.ndim:
+        raise RuntimeError("Input tensor must have one or more dimensions")
+    if self.shape[-1] != 2:
+        raise RuntimeError("Tensor must have a last dimension of size 2")
+    if self.strides[-1] != self.itemsize:
+        raise RuntimeError("Tensor must have a last dimension with stride 1")
+    if any(s % (2 * self.itemsize) for s in self.strides[:-1]):
+        raise RuntimeError(f"Tensor must have a stride divisible by 2 for all but last dimension")
+    wide = np.dtype(f"c{2 * self.itemsize}")
+    pairs = self.view(wide) if self.ndim > 1 or self.flags.c_contiguous else self.view(wide)
+    return pairs[..., 0]
+
+
+def angle(self: Array) -> Array:
+    if self.dtype.kind == "c":
+        return np.angle(self)
+    if self.dtype.kind in "iub":
+        return np.where(self < 0, np.pi, 0.0).astype(_dtype.get_default_dtype().np)
+    return np.where(np.isnan(self), self, np.where(np.less(self, 0), np.pi, 0.0).astype(self.dtype))
+
+
+def _check_parts(first: Array, second: Array, names: tuple[str, str], function: str) -> None:
+    for x in (first, second):
+        if x.dtype.kind != "f":
+            a, b = (_dtype.FROM_NUMPY[y.dtype].scalar_name for y in (first, second))
+            raise RuntimeError(f"Expected both inputs to be Half, Float or Double tensors but got {a} and {b}")
+    if first.dtype != second.dtype:
+        a, b = (_dtype.FROM_NUMPY[y.dtype].scalar_name for y in (first, second))
+        raise RuntimeError(f"Expected object of scalar type {a} but got scalar type {b} for second argument")
+    _checks.broadcast_shapes(first.shape, second.shape)
+
+
+def make_complex(real: Array, imag: Array) -> Array:
+    _check_parts(real, imag, ("real", "imag"), "complex")
+    wide = np.complex128 if real.dtype == np.float64 else np.complex64
+    out = np.empty(np.broadcast_shapes(real.shape, imag.shape), wide)
+    out.real = real
+    out.imag = imag
+    return out
+
+
+def polar(abs: Array, angle: Array) -> Array:  # noqa: A002
+    _check_parts(abs, angle, ("abs", "angle"), "polar")
+    return make_complex(np.asarray(abs * np.cos(angle)), np.asarray(abs * np.sin(angle)))

@@ -1,0 +1,170 @@
+"""Functions of two operands, element by element, other than arithmetic."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import _dtype
+from .._backends.cpu import binary as kernels
+from .._dispatch.entry import NUMBERS
+from .._tensor import Tensor
+from .declare import op
+from .pointwise import conj, maximum, minimum
+from .ternary import where
+from .unary import zeros_like
+
+atan2 = op(
+    "atan2(Tensor self, Tensor other) -> Tensor",
+    pointwise="float",
+    numbers=(),
+    cpu=np.arctan2,
+    inplace=True,
+    grad={
+        ("self", "other"): lambda grad, self, other, needs: _atan2_backward(grad, self, other, needs),
+    },
+)
+
+
+def _atan2_backward(grad: Tensor, self: Tensor, other: Tensor, needs: tuple[bool, ...]) -> tuple[Any, Any]:
+    inverse = (self * self + other * other).reciprocal()
+    return (grad * other * inverse if needs[0] else None, grad * -self * inverse if needs[1] else None)
+
+
+hypot = op(
+    "hypot(Tensor self, Tensor other) -> Tensor",
+    pointwise="same",
+    numbers=(),
+    cpu=kernels.hypot,
+    inplace=True,
+    grad={
+        "self": lambda grad, self, result: grad * (self / result),
+        "other": lambda grad, other, result: grad * (other / result),
+    },
+)
+copysign = op(
+    "copysign.Tensor(Tensor self, Tensor other) -> Tensor",
+    pointwise="float",
+    cpu=np.copysign,
+    inplace=True,
+    grad={
+        "self": lambda grad, self, result: grad * (result / self).masked_fill_(self == 0, 0),
+        "other": lambda grad: zeros_like(grad),
+    },
+)
+heaviside = op(
+    "heaviside(Tensor self, Tensor values) -> Tensor",
+    cpu=kernels.heaviside,
+    inplace=True,
+    tags=("nondifferentiable",),
+)
+nextafter = op("nextafter(Tensor self, Tensor other) -> Tensor", pointwise="same", numbers=(), cpu=kernels.nextafter, inplace=True)
+logaddexp = op(
+    "logaddexp(Tensor self, Tensor other) -> Tensor",
+    pointwise="same",
+    numbers=(),
+    cpu=kernels.logaddexp,
+    grad={
+        "self": lambda grad, self, other: grad / (1 + (other - self).exp()),
+        "other": lambda grad, self, other: grad / (1 + (self - other).exp()),
+    },
+)
+logaddexp2 = op(
+    "logaddexp2(Tensor self, Tensor other) -> Tensor",
+    pointwise="same",
+    numbers=(),
+    cpu=kernels.logaddexp2,
+    grad={
+        "self": lambda grad, self, other: grad / (1 + 2 ** (other - self)),
+        "other": lambda grad, self, other: grad / (1 + 2 ** (self - other)),
+    },
+)
+fmax = op(
+    "fmax(Tensor self, Tensor other) -> Tensor",
+    pointwise="same",
+    numbers=(),
+    cpu=np.fmax,
+    grad={
+        "self": lambda grad, self, other: grad.masked_fill((self >= other).logical_or_(other.isnan()).logical_not_(), 0),
+        "other": lambda grad, self, other: grad.masked_fill((self >= other).logical_or_(other.isnan()), 0),
+    },
+)
+fmin = op(
+    "fmin(Tensor self, Tensor other) -> Tensor",
+    pointwise="same",
+    numbers=(),
+    cpu=np.fmin,
+    grad={
+        "self": lambda grad, self, other: grad.masked_fill((self <= other).logical_or_(other.isnan()).logical_not_(), 0),
+        "other": lambda grad, self, other: grad.masked_fill((self <= other).logical_or_(other.isnan()), 0),
+    },
+)
+xlogy = op(
+    "xlogy.Tensor(Tensor self, Tensor other) -> Tensor",
+    pointwise="float",
+    cpu=kernels.xlogy,
+    inplace=True,
+    grad={
+        "self": lambda grad, self, other: grad * xlogy((self != 0).to(self.dtype), other),
+        "other": lambda grad, self, other: grad * self / other,
+    },
+)
+xlogy_self_scalar = op(
+    "xlogy.Scalar_Self(Scalar self, Tensor other) -> Tensor",
+    pointwise="float",
+    numbers=("self",),
+    cpu=lambda self, other: kernels.xlogy(np.asarray(self, other.dtype), other),
+    grad={"other": lambda grad, self, other: grad * self / other},
+    node="XlogyBackward1",
+)
+ldexp = op("ldexp.Tensor(Tensor self, Tensor other) -> Tensor", composite=lambda self, other: self * _two_to(other))
+ldexp_ = op(
+    "ldexp_(Tensor(a!) self, Tensor other) -> Tensor(a!)", composite=lambda self, other: self.mul_(_two_to(other)), variants="method"
+)
+
+
+def _two_to(other: Any) -> Any:
+    return 2.0**other
+
+
+def _power_dtype(*operands: Any) -> _dtype.dtype:
+    for x in operands:
+        if isinstance(x, complex) or isinstance(x, Tensor) and x.dtype.is_complex:
+            return _dtype.complex128
+    return _dtype.float64
+
+
+def _double(x: Any, d: _dtype.dtype) -> Any:
+    if x.__class__ in NUMBERS:
+        return complex(x) if d.is_complex else float(x)
+    return x.to(d)
+
+
+def _float_power(self: Any, exponent: Any) -> Tensor:
+    """A power computed in double precision."""
+    d = _power_dtype(self, exponent)
+    from .pointwise import pow_of_scalar, pow_scalar, pow_tensor
+
+    chosen = pow_of_scalar if self.__class__ in NUMBERS else pow_scalar if exponent.__class__ in NUMBERS else pow_tensor
+    found: Tensor = chosen(_double(self, d), _double(exponent, d))
+    return found
+
+
+float_power_tensor = op("float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", composite=_float_power)
+float_power_scalar = op("float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", composite=_float_power)
+float_power_of_scalar = op("float_power.Scalar(Scalar self, Tensor exponent) -> Tensor", composite=_float_power)
+
+
+def _float_power_(self: Tensor, exponent: Any) -> Tensor:
+    d = _power_dtype(self, exponent)
+    if self.dtype is not d:
+        raise RuntimeError(
+            f"the base given to float_power_ has dtype {self.dtype.scalar_name} but the operation's result requires dtype {d.scalar_name}"
+        )
+    return self.pow_(_double(exponent, d))  # type: ignore[no-any-return]
+
+
+float_power_tensor_ = op("float_power_.Tensor(Tensor(a!) self, Tensor exponent) -> Tensor(a!)", composite=_float_power_, variants="method")
+float_power_scalar_ = op("float_power_.Scalar(Tensor(a!) self, Scalar exponent) -> Tensor(a!)", composite=_float_power_, variants="method")
+_ = (conj, maximum, minimum, where)

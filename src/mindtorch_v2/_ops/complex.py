@@ -1,0 +1,115 @@
+"""Complex numbers: their parts, conjugates, and views between real and complex tensors.
+
+Conjugation is done at once here; torch defers it by a mark on the tensor, which shows in nothing but `is_conj()`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._backends.cpu import complex as kernels
+from .._tensor import Tensor
+from .declare import op, public
+from .ternary import where
+from .unary import zeros_like
+
+view_as_real = op(
+    "view_as_real(Tensor(a) self) -> Tensor(a)",
+    cpu=kernels.view_as_real,
+    grad={"self": lambda grad: view_as_complex(grad.contiguous())},
+    variants="function",
+    tags=("dtype_view",),
+)
+view_as_complex = op(
+    "view_as_complex(Tensor(a) self) -> Tensor(a)",
+    cpu=kernels.view_as_complex,
+    grad={"self": lambda grad: view_as_real(grad.contiguous())},
+    variants="function",
+    tags=("dtype_view",),
+)
+
+
+def _real(self: Tensor) -> Tensor:
+    return view_as_real(self).select(-1, 0) if self.dtype.is_complex else self
+
+
+def _imag(self: Tensor) -> Tensor:
+    if not self.dtype.is_complex:
+        raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
+    part: Tensor = view_as_real(self).select(-1, 1)
+    return part
+
+
+real = op("real(Tensor(a) self) -> Tensor(a)", composite=_real, variants="function")
+imag = op("imag(Tensor(a) self) -> Tensor(a)", composite=_imag, variants="function")
+_conj = op("_conj(Tensor self) -> Tensor", cpu=np.conjugate, grad={"self": lambda grad: grad.conj()}, node="ConjBackward0", variants="")
+conj = op("conj(Tensor(a) self) -> Tensor(a)", composite=lambda self: _conj(self) if self.dtype.is_complex else self)
+_conj_physical = op(
+    "_conj_physical(Tensor self) -> Tensor",
+    cpu=np.conjugate,
+    grad={"self": lambda grad: grad.conj_physical()},
+    variants="",
+)
+conj_physical = op(
+    "conj_physical(Tensor self) -> Tensor", composite=lambda self: _conj_physical(self) if self.dtype.is_complex else self
+)
+conj_physical_ = op(
+    "conj_physical_(Tensor(a!) self) -> Tensor(a!)",
+    pointwise="same",
+    cpu=np.conjugate,
+    grad={"self": lambda grad: grad.conj_physical()},
+)
+resolve_conj = op("resolve_conj(Tensor(a) self) -> Tensor(a)", composite=lambda self: self)
+resolve_neg = op("resolve_neg(Tensor(a) self) -> Tensor(a)", composite=lambda self: self)
+
+
+@public()
+def is_conj(input: Tensor) -> bool:  # noqa: A002
+    """Whether conjugation is pending; it never is, see this module."""
+    return False
+
+
+@public()
+def is_neg(input: Tensor) -> bool:  # noqa: A002
+    """Whether negation is pending; it never is."""
+    return False
+
+
+angle = op(
+    "angle(Tensor self) -> Tensor",
+    cpu=kernels.angle,
+    grad={"self": lambda grad, self: _angle_backward(grad, self)},
+)
+
+
+def _angle_backward(grad: Tensor, self: Tensor) -> Tensor:
+    if not self.dtype.is_complex:
+        return zeros_like(grad)
+    length = self.abs()
+    found: Tensor = where(length == 0.0, 0.0, grad * self / (length * length) * 1j)
+    return found
+
+
+complex = op(  # noqa: A001 - ATen's name
+    "complex(Tensor real, Tensor imag) -> Tensor",
+    cpu=kernels.make_complex,
+    grad={"real": lambda grad: real(grad), "imag": lambda grad: imag(grad)},
+    variants="function",
+)
+polar = op(
+    "polar(Tensor abs, Tensor angle) -> Tensor",
+    cpu=kernels.polar,
+    grad={("abs", "angle"): lambda grad, abs, angle, needs, result: _polar_backward(grad, angle, result, needs)},
+    variants="function",
+)
+
+
+def _polar_backward(grad: Tensor, angle: Tensor, result: Tensor, needs: tuple[bool, ...]) -> tuple[Any, Any]:
+    direction = complex(angle.cos(), angle.sin())
+    conjugate = grad.conj()
+    return (
+        real(conjugate * direction) if needs[0] else None,
+        real(conjugate * (result * 1j)) if needs[1] else None,
+    )

@@ -1,0 +1,158 @@
+"""Special functions: error, gamma, Bessel functions, orthogonal polynomials."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .._backends.cpu import special as kernels
+from .._tensor import Tensor
+from .declare import op
+from .ternary import where
+
+_SQRT_PI = math.sqrt(math.pi)
+
+
+def _unary(name: str, kernel: Any, formula: Any = None, *, inplace: bool = False, self: str = "self") -> Any:
+    return op(
+        f"{name}(Tensor {self}) -> Tensor",
+        pointwise="float",
+        cpu=kernel,
+        grad=None if formula is None else {"self": formula},
+        inplace=inplace,
+    )
+
+
+erf = _unary("erf", kernels.erf, lambda grad, self: 2.0 / _SQRT_PI * (-(self.pow(2))).exp() * grad, inplace=True)
+erfc = _unary("erfc", kernels.erfc, lambda grad, self: -2.0 / _SQRT_PI * (-(self.pow(2))).exp() * grad, inplace=True)
+erfinv = _unary(
+    "erfinv", kernels.erfinv, lambda grad, self: 0.5 * _SQRT_PI * self.erfinv().pow(2).exp() * grad, inplace=True
+)
+lgamma = _unary("lgamma", kernels.lgamma, lambda grad, self: grad * digamma(self), inplace=True)
+digamma = _unary("digamma", kernels.digamma, lambda grad, self: grad * polygamma(1, self), inplace=True)
+polygamma = op(
+    "polygamma(int n, Tensor self) -> Tensor",
+    pointwise="float",
+    cpu=kernels.polygamma,
+    grad={"self": lambda grad, n, self: grad * polygamma(n + 1, self)},
+    variants="function",
+)
+i0 = _unary("i0", kernels.i0, lambda grad, self: grad * i1(self), inplace=True)
+i0e = _unary("special_i0e", kernels.i0e, lambda grad, self, result: grad * (i1e(self) - self.sgn() * result))
+i1 = _unary("special_i1", kernels.i1, lambda grad, self, result: _i1_backward(grad, self, result))
+i1e = _unary("special_i1e", kernels.i1e, lambda grad, self, result: _i1e_backward(grad, self, result))
+
+
+def _i1_backward(grad: Tensor, self: Tensor, result: Tensor) -> Tensor:
+    # I1'(x) = I0(x) - I1(x) / x, with the limit 1/2 at zero
+    safe = _away_from_zero(self)
+    found: Tensor = grad * where(_is_small(self), 0.5, safe.i0() - result * safe.reciprocal())
+    return found
+
+
+def _i1e_backward(grad: Tensor, self: Tensor, result: Tensor) -> Tensor:
+    safe = _away_from_zero(self)
+    found: Tensor = grad * where(_is_small(self), 0.5, i0e(safe) - result * (safe.sgn() + safe.reciprocal()))
+    return found
+
+
+def _is_small(x: Tensor) -> Tensor:
+    eps = 2.220446049250313e-16 if x.dtype.itemsize == 8 else 1.1920929e-07
+    return x.abs() <= eps
+
+
+def _away_from_zero(x: Tensor) -> Tensor:
+    found: Tensor = where(_is_small(x), 2.220446049250313e-16 if x.dtype.itemsize == 8 else 1.1920929e-07, x)
+    return found
+
+
+entr = _unary("special_entr", kernels.entr, lambda grad, self: grad * (-(1 + self.log())))
+erfcx = _unary("special_erfcx", kernels.erfcx, lambda grad, self, result: (2.0 * self * result - 2.0 / _SQRT_PI) * grad)
+ndtri = _unary("special_ndtri", kernels.ndtri, lambda grad, result: grad * math.sqrt(2 * math.pi) * (result.square() / 2.0).exp())
+log_ndtr = _unary(
+    "special_log_ndtr", kernels.log_ndtr, lambda grad, self: grad / erfcx(-self / math.sqrt(2)) * math.sqrt(2 / math.pi)
+)
+ndtr = op(
+    "special_ndtr(Tensor self) -> Tensor",
+    pointwise="float",
+    cpu=kernels.ndtr,
+    grad={"self": lambda grad, self: grad * (-(self.pow(2)) / 2).exp() / math.sqrt(2 * math.pi)},
+)
+xlog1py = op(
+    "special_xlog1py(Tensor self, Tensor other) -> Tensor",
+    pointwise="float",
+    cpu=kernels.xlog1py,
+    grad={
+        "self": lambda grad, self, other: grad * xlog1py((self != 0).to(self.dtype), other),
+        "other": lambda grad, self, other: grad * self / (other + 1),
+    },
+)
+xlog1py_scalar = op(
+    "special_xlog1py.self_scalar(Scalar self, Tensor other) -> Tensor",
+    pointwise="float",
+    numbers=("self",),
+    cpu=lambda self, other: kernels.xlog1py(other.dtype.type(self), other),
+    grad={"other": lambda grad, self, other: grad * self / (other + 1)},
+)
+zeta = op(
+    "special_zeta(Tensor self, Tensor other) -> Tensor",
+    pointwise="float",
+    cpu=kernels.zeta,
+    grad={"other": lambda grad, self, other: grad * -self * zeta(self + 1.0, other)},
+)
+zeta_scalar = op(
+    "special_zeta.self_scalar(Scalar self, Tensor other) -> Tensor",
+    pointwise="float",
+    numbers=("self",),
+    cpu=lambda self, other: kernels.zeta(other.dtype.type(self), other),
+    grad={"other": lambda grad, self, other: grad * -self * zeta(self + 1.0, other)},
+)
+igamma = op(
+    "igamma(Tensor self, Tensor other) -> Tensor",
+    pointwise="same",
+    numbers=(),
+    cpu=kernels.igamma,
+    grad={"other": lambda grad, self, other: grad * ((self - 1) * other.log() - other - self.lgamma()).exp()},
+    inplace=True,
+)
+igammac = op(
+    "igammac(Tensor self, Tensor other) -> Tensor",
+    pointwise="same",
+    numbers=(),
+    cpu=kernels.igammac,
+    grad={"other": lambda grad, self, other: -grad * ((self - 1) * other.log() - other - self.lgamma()).exp()},
+    inplace=True,
+)
+
+
+def _mvlgamma_terms(self: Tensor, p: int) -> Tensor:
+    """`self` minus 0, 1/2, …, (p - 1)/2 along a new last dimension."""
+    from .._creation import tensor
+
+    return self.unsqueeze(-1) + tensor([-0.5 * i for i in range(p - 1, -1, -1)], dtype=self.dtype if self.dtype.inexact else None)
+
+
+mvlgamma = op(
+    "mvlgamma(Tensor self, int p) -> Tensor",
+    pointwise="float",
+    cpu=kernels.mvlgamma,
+    grad={"self": lambda grad, self, p: grad * _mvlgamma_terms(self, p).digamma_().sum(-1)},
+    inplace=True,
+)
+
+for _name in (
+    "airy_ai", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "modified_bessel_i0", "modified_bessel_i1",
+    "modified_bessel_k0", "modified_bessel_k1", "scaled_modified_bessel_k0", "scaled_modified_bessel_k1", "spherical_bessel_j0",
+):  # fmt: skip
+    _argument = "x" if _name in ("airy_ai", "scaled_modified_bessel_k0", "scaled_modified_bessel_k1", "spherical_bessel_j0") else "self"
+    op(f"special_{_name}(Tensor {_argument}) -> Tensor", pointwise="float", cpu=kernels.named(_name, _argument))
+
+for _name in (
+    "chebyshev_polynomial_t", "chebyshev_polynomial_u", "chebyshev_polynomial_v", "chebyshev_polynomial_w",
+    "shifted_chebyshev_polynomial_t", "shifted_chebyshev_polynomial_u", "shifted_chebyshev_polynomial_v",
+    "shifted_chebyshev_polynomial_w", "hermite_polynomial_h", "hermite_polynomial_he", "laguerre_polynomial_l",
+    "legendre_polynomial_p",
+):  # fmt: skip
+    op(f"special_{_name}(Tensor x, Tensor n) -> Tensor", pointwise="float", numbers=("n",), cpu=kernels.polynomial(_name))
+    op(f"special_{_name}.x_scalar(Scalar x, Tensor n) -> Tensor", pointwise="float", numbers=("x",), cpu=kernels.polynomial(_name))
+special_round = op("special_round(Tensor self, *, int decimals=0) -> Tensor", composite=lambda self, decimals: self.round(decimals=decimals) if decimals else self.round())

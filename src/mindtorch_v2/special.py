@@ -1,0 +1,14 @@
+"""`torch.special`: functions of mathematical physics and statistics. Each is the operator `special_<name>`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ._functions import namespace as _namespace
+
+globals().update(_namespace("special_"))
+__all__ = sorted(_namespace("special_"))  # noqa: PLE0605 - names follow the operators' declarations
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any: ...
