@@ -10,9 +10,7 @@ from .. import _checks
 from .._backends.cpu import cumulative as kernels
 from .._tensor import Tensor
 from .declare import op
-from .late import late
-
-cat, where, scalar_tensor, zeros = late("cat"), late("where", "self"), late("scalar_tensor"), late("zeros")
+from .lookup import aten
 
 
 def _reversed_cumsum(x: Tensor, dim: int) -> Tensor:
@@ -63,13 +61,13 @@ def _cumprod_backward_with_zeros(grad: Tensor, input: Tensor, dim: int) -> Tenso
     for k in range(n):
         omitted = input.new_ones([1 if i == dim else s for i, s in enumerate(input._array.shape)])
         if k < n - 1:
-            omitted = cat([omitted, input.narrow(dim, k + 1, n - k - 1).cumprod(dim)], dim)
+            omitted = aten.cat([omitted, input.narrow(dim, k + 1, n - k - 1).cumprod(dim)], dim)
         if before is not None:
             omitted = omitted * before
         parts.append((grad.narrow(dim, k, n - k) * _conj(omitted)).sum(dim, True))
         here = input.narrow(dim, k, 1)
         before = here if before is None else before * here
-    return cat(parts, dim)  # type: ignore[no-any-return]
+    return aten.cat(parts, dim)  # type: ignore[no-any-return]
 
 
 cumprod_backward = op(
@@ -80,7 +78,7 @@ cumprod_backward = op(
 def _cummaxmin_backward(grad: Tensor, input: Tensor, indices: Tensor, dim: int) -> Tensor:  # noqa: A002
     if not input._array.size:
         return input
-    made: Tensor = zeros(input._array.shape, dtype=input.dtype, device=input.device)
+    made: Tensor = aten.zeros(input._array.shape, dtype=input.dtype, device=input.device)
     return made.scatter_add_(dim, indices, grad)
 
 
@@ -111,10 +109,10 @@ def _logcumsumexp_backward(grad: Tensor, self: Tensor, result: Tensor, dim: int)
 
     if grad.dtype.is_complex:
         return (reverse(grad.log() - _conj(result)) + _conj(self)).exp()
-    lowest = scalar_tensor(float(np.finfo(np.float32 if grad.dtype.itemsize < 8 else np.float64).min), dtype=grad.dtype, device=grad.device)
+    lowest = aten.scalar_tensor(float(np.finfo(np.float32 if grad.dtype.itemsize < 8 else np.float64).min), dtype=grad.dtype, device=grad.device)
     logarithm = grad.abs().log()
-    positive = where(grad > 0, logarithm, lowest)
-    negative = where(grad < 0, logarithm, lowest)
+    positive = aten.where(grad > 0, logarithm, lowest)
+    negative = aten.where(grad < 0, logarithm, lowest)
     return (reverse(positive - result) + self).exp() - (reverse(negative - result) + self).exp()
 
 

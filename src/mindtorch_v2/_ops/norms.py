@@ -11,6 +11,7 @@ from .. import _checks, _dtype
 from .._backends.cpu import moments as kernels
 from .._tensor import Tensor
 from .declare import op, public
+from .lookup import aten
 from .reduction import axes, restore_dims
 
 Array = np.ndarray[Any, Any]
@@ -134,10 +135,8 @@ def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, 
         if p == "fro":
             p = 2
         elif p == "nuc":
-            from .._functions import functions
-
             dims = list(range(input._array.ndim)) if dim is None else dim
-            return functions["linalg_matrix_norm"](input, p, dims, keepdim, dtype=dtype)  # type: ignore[no-any-return]
+            return aten.linalg_matrix_norm(input, p, dims, keepdim, dtype=dtype)  # type: ignore[no-any-return]
         else:
             raise RuntimeError(f"only valid string values are 'fro' and 'nuc', found {p}")
     return linalg_vector_norm(input, 2 if p is None else p, dim, keepdim, dtype=dtype, out=out)  # type: ignore[no-any-return]
@@ -219,9 +218,7 @@ def _renorm_backward(grad: Tensor, self: Tensor, p: Any, dim: int, maxnorm: Any)
     through_norm = norm_backward(total, self, norm, float(p), others)
     reduced = maxnorm / scaled
     inner = reduced * (grad - through_norm / scaled)
-    from .._functions import functions
-
-    return functions["where"](norm > maxnorm, inner.to(grad.dtype), grad)  # type: ignore[no-any-return]
+    return aten.where(norm > maxnorm, inner.to(grad.dtype), grad)  # type: ignore[no-any-return]
 
 
 renorm = op(

@@ -14,6 +14,7 @@ from .._dispatch.entry import ALIASES, MISSING
 from .._tensor import Tensor
 from .calling import retry_call
 from .declare import op, public
+from .lookup import aten
 
 Array = np.ndarray[Any, Any]
 axes = kernels.axes
@@ -257,9 +258,7 @@ def _value_selecting_backward(grad: Tensor, dim: int, indices: Tensor, sizes: An
 
 
 def _zeros(sizes: Any, like: Tensor) -> Tensor:
-    from .._functions import functions
-
-    return functions["zeros"](tuple(sizes), dtype=like.dtype, device=like.device)  # type: ignore[no-any-return]
+    return aten.zeros(tuple(sizes), dtype=like.dtype, device=like.device)  # type: ignore[no-any-return]
 
 
 value_selecting_reduction_backward = op(
@@ -443,11 +442,8 @@ def _prod_safe_backward(grad: Tensor, self: Tensor, dim: int) -> Tensor:
     shape = list(self._array.shape)
     shape[dim] = 1
     ones = self.new_ones(shape)
-    from .._functions import functions
-
-    cat: Any = functions["cat"]
-    before = cat([ones, self.narrow(dim, 0, n - 1)], dim).cumprod(dim)
-    after = cat([ones, self.narrow(dim, 1, n - 1).flip(dim)], dim).cumprod(dim).flip(dim)
+    before = aten.cat([ones, self.narrow(dim, 0, n - 1)], dim).cumprod(dim)
+    after = aten.cat([ones, self.narrow(dim, 1, n - 1).flip(dim)], dim).cumprod(dim).flip(dim)
     return grad * (before * after).conj()
 
 

@@ -10,6 +10,7 @@ from .. import _checks, _dtype
 from .._backends.cpu import softmax as kernels
 from .._tensor import Tensor
 from .declare import op
+from .lookup import aten
 
 Array = np.ndarray[Any, Any]
 
@@ -93,7 +94,5 @@ _safe_softmax = op(
 
 def _rows_of_zeros(self: Tensor, out: Tensor, dim: int) -> Tensor:
     """Zeros where a row is masked out wholly, instead of softmax's NaN."""
-    from .._functions import functions
-
     masked = (self == float("-inf")).all(dim, True)
-    return functions["where"](masked, 0.0, out)  # type: ignore[no-any-return]
+    return aten.where(masked, 0.0, out)  # type: ignore[no-any-return]

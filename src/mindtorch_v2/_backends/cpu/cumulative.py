@@ -24,10 +24,9 @@ def accumulate(ufunc: Any, self: Array, dim: int, dtype: _dtype.dtype | None) ->
         return self.copy()
     d = self.dtype
     wide = _ACCUMULATORS.get(d, d)
-    with np.errstate(all="ignore"):
-        if d == BFLOAT:
-            self = self.astype(wide)
-        return ufunc.accumulate(self, dim, wide).astype(d, copy=False)  # type: ignore[no-any-return]
+    if d == BFLOAT:
+        self = self.astype(wide)
+    return ufunc.accumulate(self, dim, wide).astype(d, copy=False)  # type: ignore[no-any-return]
 
 
 def running_extremum(ufunc: Any, self: Array, dim: int) -> tuple[Array, Array]:
@@ -54,11 +53,10 @@ def logcumsumexp(self: Array, dim: int) -> Array:
         raise NotImplementedError(f'"logcumsumexp_out_cpu" not implemented for \'{_dtype.FROM_NUMPY[d].scalar_name}\'')
     if not self.ndim or not self.size:
         return self.copy()
-    with np.errstate(all="ignore"):
-        if d.kind == "c":
-            return _complex_logcumsumexp(self, dim)
-        wide = self.astype(FLOAT) if d == HALF or d == BFLOAT else self
-        return np.logaddexp.accumulate(wide, dim).astype(d, copy=False)  # type: ignore[no-any-return]
+    if d.kind == "c":
+        return _complex_logcumsumexp(self, dim)
+    wide = self.astype(FLOAT) if d == HALF or d == BFLOAT else self
+    return np.logaddexp.accumulate(wide, dim).astype(d, copy=False)  # type: ignore[no-any-return]
 
 
 def _complex_logcumsumexp(self: Array, dim: int) -> Array:

@@ -17,16 +17,15 @@ def var_mean(self: Array, gone: tuple[int, ...], correction: float, keepdim: boo
     d = self.dtype
     x = self.astype(FLOAT) if d == HALF or d == BFLOAT else self
     n = math.prod(x.shape[a] for a in gone)
-    with np.errstate(all="ignore"):
-        mean = np.asarray(add_up(x, gone, True)) / x.real.dtype.type(n)
-        centred = np.subtract(x, mean)
-        if x.dtype.kind == "c":
-            squares = np.square(centred.real)
-            squares += np.square(centred.imag)
-        else:
-            squares = np.multiply(centred, centred, out=centred if centred.ndim else None)
-        total = np.asarray(add_up(np.asarray(squares), gone, keepdim))
-        var = np.asarray(total / total.dtype.type(max(n - correction, 0)))
+    mean = np.asarray(add_up(x, gone, True)) / x.real.dtype.type(n)
+    centred = np.subtract(x, mean)
+    if x.dtype.kind == "c":
+        squares = np.square(centred.real)
+        squares += np.square(centred.imag)
+    else:
+        squares = np.multiply(centred, centred, out=centred if centred.ndim else None)
+    total = np.asarray(add_up(np.asarray(squares), gone, keepdim))
+    var = np.asarray(total / total.dtype.type(max(n - correction, 0)))
     if not keepdim:
         mean = mean.reshape(var.shape)
     if x is not self:
@@ -38,8 +37,7 @@ def vector_norm(self: Array, ord: float, gone: tuple[int, ...], keepdim: bool) -
     """The norm over some dimensions; half precision is added up in float32."""
     d = self.dtype
     x = self.astype(FLOAT) if d == HALF or d == BFLOAT else self
-    with np.errstate(all="ignore"):
-        out = np.asarray(_vector_norm(x, ord, gone, keepdim))
+    out = np.asarray(_vector_norm(x, ord, gone, keepdim))
     return out.astype(d) if x is not self else out
 
 

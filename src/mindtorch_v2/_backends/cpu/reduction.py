@@ -133,8 +133,7 @@ def mean_of(x: Array, gone: tuple[int, ...], keepdim: bool) -> Array:
     for a in gone:
         n *= x.shape[a]
     total = np.asarray(add_up(x, gone, keepdim))
-    with np.errstate(all="ignore"):
-        return np.true_divide(total, total.dtype.type(n))  # type: ignore[no-any-return]
+    return np.true_divide(total, total.dtype.type(n))  # type: ignore[no-any-return]
 
 
 # --- products -------------------------------------------------------------------------------------------------------

@@ -32,13 +32,12 @@ def _rowwise(self: Array, dim: int, kernel: Any) -> Array:
     out = np.empty(x.shape, x.dtype)
     if not x.size:
         return out.astype(d, copy=False)
-    with np.errstate(all="ignore"):
-        if x.size <= _BLOCK or dim == 0 or x.ndim == 1:
-            kernel(x, out, dim)
-        else:
-            step = max(1, _BLOCK // (x.size // x.shape[0]))
-            for i in range(0, x.shape[0], step):
-                kernel(x[i : i + step], out[i : i + step], dim)
+    if x.size <= _BLOCK or dim == 0 or x.ndim == 1:
+        kernel(x, out, dim)
+    else:
+        step = max(1, _BLOCK // (x.size // x.shape[0]))
+        for i in range(0, x.shape[0], step):
+            kernel(x[i : i + step], out[i : i + step], dim)
     return out.astype(d, copy=False)
 
 
