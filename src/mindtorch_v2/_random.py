@@ -79,7 +79,7 @@ class Generator:
         """n float32 numbers of [0, 1) with 24 bits each."""
         words = self.words(n)
         words &= (1 << 24) - 1
-        out = words.astype(np.float32)
+        out = words.view(np.int32).astype(np.float32)  # signed integers convert three times as fast
         out *= np.float32(2.0**-24)
         return out
 
@@ -87,7 +87,7 @@ class Generator:
         """n float64 numbers of [0, 1) with 53 bits each."""
         words = self.long_words(n)
         words &= np.uint64((1 << 53) - 1)
-        out = words.astype(np.float64)
+        out = words.view(np.int64).astype(np.float64)
         out *= 2.0**-53
         return out
 

@@ -8,6 +8,8 @@ import numpy as np
 
 from .. import _dtype
 from .._backends.cpu import random as kernels
+from .._backends.cpu import random_counts
+from .._checks import broadcast_shapes
 from .._creation import allocate, device_of, dtype_of
 from .._tensor import Tensor, wrap
 from . import creation
@@ -30,13 +32,21 @@ normal_ = op(
 )
 
 
+def _floating(array: Any, kernel: str) -> None:
+    d = _dtype.FROM_NUMPY[array.dtype]
+    if not d.inexact:
+        raise NotImplementedError(f'"{kernel}" not implemented for \'{d.scalar_name}\'')
+
+
 def _uniform(self: Any, from_: float, to: float, generator: Any) -> None:
+    _floating(self, "check_uniform_bounds")
     if from_ > to:
         raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={from_:g} > to={to:g}")
     kernels.uniform_(self, from_, to, generator)
 
 
 def _normal(self: Any, mean: float, std: float, generator: Any) -> None:
+    _floating(self, "normal_kernel_cpu")
     if std < 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
     kernels.normal_(self, mean, std, generator)
@@ -57,15 +67,40 @@ randn = factory("randn(int[] size, RANDOM) -> Tensor", _randn)
 # --- integers -------------------------------------------------------------------------------------------------------
 
 
-def _integers(self: Any, low: int, high: int, generator: Any) -> None:
-    if low >= high:
+def _integers(self: Any, low: int, high: int | None, generator: Any) -> None:
+    d = _dtype.FROM_NUMPY[self.dtype]
+    if high is None:
+        # torch: up to the dtype's largest value; the whole range of int64 takes every bit of its 64
+        high = _largest(d) + (0 if d.inexact else 1)
+    elif low >= high:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
-    kernels.random_(self, low, high - low, generator)
+    if d.category <= _dtype.INTEGER:
+        for name, bound in (("from", low), ("to - 1", high - 1)):
+            if not _smallest(d) <= bound <= _largest(d):
+                raise RuntimeError(f"{name} is out of bounds for {_C_NAMES[d.name]}")
+    # torch: a modulus from 2**28 would favour small results noticeably, so that 64 bits are drawn
+    kernels.random_(self, low, high - low, generator, wide=high - low >= 1 << 28)
+
+
+_C_NAMES = {
+    "bool": "bool", "uint8": "unsigned char", "int8": "signed char", "int16": "short", "int32": "int", "int64": "long",
+    "uint16": "unsigned short", "uint32": "unsigned int", "uint64": "unsigned long",
+}  # fmt: skip
+
+
+def _smallest(d: _dtype.dtype) -> int:
+    return 0 if d is _dtype.bool_ else int(np.iinfo(d.np).min)
+
+
+def _largest(d: _dtype.dtype) -> int:
+    if d.is_floating_point:
+        return {"float16": 1 << 11, "bfloat16": 1 << 8, "float32": 1 << 24, "float64": 1 << 53}[d.name]
+    return 1 if d is _dtype.bool_ else int(np.iinfo(d.np).max)
 
 
 random_from = op(
     "random_.from(Tensor(a!) self, int from_, int? to, *, Generator? generator=None) -> Tensor(a!)",
-    cpu=lambda self, from_, to, generator: _integers(self, from_, _end_of(self.dtype) if to is None else to, generator),
+    cpu=lambda self, from_, to, generator: _integers(self, from_, to, generator),
     grad=_ZERO,
     variants="method",
 )
@@ -77,18 +112,12 @@ random_to = op(
 )
 random = op(
     "random_(Tensor(a!) self, *, Generator? generator=None) -> Tensor(a!)",
-    cpu=lambda self, generator: kernels.random_(self, 0, _end_of(self.dtype), generator),
+    cpu=lambda self, generator: kernels.random_(
+        self, 0, _largest(_dtype.FROM_NUMPY[self.dtype]) + 1, generator, wide=self.dtype.name in ("int64", "float64", "uint64")
+    ),
     grad=_ZERO,
     variants="method",
 )
-
-
-def _end_of(dtype: Any) -> int:
-    """One more than the largest integer that `random_` without bounds draws: all of it are exact in the dtype."""
-    d = _dtype.FROM_NUMPY[dtype]
-    if d.is_floating_point:
-        return {"float16": 1 << 11, "bfloat16": 1 << 8, "float32": 1 << 24, "float64": 1 << 53}[d.name] + 1
-    return 2 if d is _dtype.bool_ else int(np.iinfo(dtype).max) + 1
 
 
 def _randint(low: Any, high: Any, size: Any, generator: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
@@ -120,7 +149,9 @@ def randint(*args: Any, low: Any = None, high: Any = None, size: Any = None, **o
 def _randperm(n: Any, generator: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
     d, where = _dtype.int64 if dtype is None else dtype_of(dtype), device_of(device)
     if n < 0:
-        raise RuntimeError(f"n must be non-negative, got {n}")
+        raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
+    if n > (1 << {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}[d.name] if d.is_floating_point else _largest(d)) + 1:
+        raise RuntimeError(f"value cannot be converted to type {d.name + '_t' if d.category == _dtype.INTEGER else d.name} without overflow")
     if where.type == "meta":
         return allocate((n,), d, where)
     return wrap(kernels.randperm(int(n), generator).astype(d.np, copy=False), d)
@@ -138,6 +169,28 @@ def _rand_like(self: Tensor, generator: Any, dtype: Any, layout: Any, device: An
 
 def _randn_like(self: Tensor, generator: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any) -> Tensor:
     return like(self, dtype, device, memory_format).normal_(0, 1, generator=generator)  # type: ignore[no-any-return]
+
+
+def _randint_like(self: Tensor, low: Any, high: Any, generator: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any) -> Tensor:
+    return like(self, dtype, device, memory_format).random_(int(low), int(high), generator=generator)  # type: ignore[no-any-return]
+
+
+_randint_like_low = factory("randint_like.low_dtype(Tensor self, int low, int high, RANDOM_LIKE) -> Tensor", _randint_like)
+_randint_like_high = factory(
+    "randint_like(Tensor self, int high, RANDOM_LIKE) -> Tensor", lambda self, high, *rest: _randint_like(self, 0, high, *rest)
+)
+_randint_like_from = creation.public_function(_randint_like_low.op)  # type: ignore[attr-defined]
+
+
+@public("function")
+def randint_like(input: Tensor, *bounds: Any, low: Any = None, high: Any = None, **options: Any) -> Tensor:
+    """Integers low ≤ x < high (low is 0 when only one bound is given), in the shape of another tensor."""
+    given = [b for b in (low, *bounds, high) if b is not None]
+    if len(given) == 1:
+        return _randint_like_high(input, given[0], **options)  # type: ignore[no-any-return]
+    if len(given) != 2:
+        raise TypeError(f"randint_like() takes a bound or two, not {len(given)}")
+    return _randint_like_from(input, *given, **options)  # type: ignore[no-any-return]
 
 
 rand_like = factory("rand_like(Tensor self, RANDOM_LIKE) -> Tensor", _rand_like)
@@ -167,10 +220,193 @@ bernoulli_tensor_ = op(
 )
 bernoulli = op(
     "bernoulli(Tensor self, *, Generator? generator=None) -> Tensor",
-    composite=lambda self, generator: like(self).bernoulli_(self.detach(), generator=generator),
+    composite=lambda self, generator: like(self, memory_format=creation.contiguous_format).bernoulli_(self.detach(), generator=generator),
     grad={"self": lambda grad: creation.zeros_like(grad)},
 )
 bernoulli_p = op(
     "bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor",
-    composite=lambda self, p, generator: like(self).bernoulli_(p, generator=generator),
+    composite=lambda self, p, generator: like(self, memory_format=creation.contiguous_format).bernoulli_(p, generator=generator),
+)
+
+
+# --- other distributions, in place ----------------------------------------------------------------------------------
+
+
+def _checked(condition: bool, message: str) -> None:
+    if not condition:
+        raise RuntimeError(message)
+
+
+def _exponential(self: Any, lambd: float, generator: Any) -> None:
+    _checked(lambd > 0, f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}")
+    _checked(self.dtype.kind not in "biu", f"Exponential distribution is a continuous probability distribution. dtype must be a floating point but you specified {_dtype.FROM_NUMPY[self.dtype].scalar_name}")
+    kernels.exponential_(self, lambd, generator)
+
+
+def _geometric(self: Any, p: float, generator: Any) -> None:
+    _checked(0 < p < 1, f"geometric_ expects p to be in (0, 1), but got p={p:g}")
+    if self.dtype == np.bool_:
+        raise NotImplementedError("\"geometric_cpu\" not implemented for 'Bool'")
+    kernels.geometric_(self, p, generator)
+
+
+def _log_normal(self: Any, mean: float, std: float, generator: Any) -> None:
+    _checked(std > 0, f"log_normal_ expects std > 0.0, but found std={std:g}")
+    _floating(self, "log_normal_cpu")
+    kernels.log_normal_(self, mean, std, generator)
+
+
+def _cauchy(self: Any, median: float, sigma: float, generator: Any) -> None:
+    _checked(sigma > 0, f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
+    _checked(self.dtype.kind not in "biu", f"Cauchy distribution is a continuous probability distribution. dtype must be a floating point but you specified {_dtype.FROM_NUMPY[self.dtype].scalar_name}")
+    kernels.cauchy_(self, median, sigma, generator)
+
+
+exponential_ = op(
+    "exponential_(Tensor(a!) self, float lambd=1., *, Generator? generator=None) -> Tensor(a!)",
+    cpu=lambda self, lambd, generator: _exponential(self, lambd, generator),
+    grad=_ZERO,
+    variants="method",
+)
+geometric_ = op(
+    "geometric_(Tensor(a!) self, float p, *, Generator? generator=None) -> Tensor(a!)",
+    cpu=lambda self, p, generator: _geometric(self, p, generator),
+    grad=_ZERO,
+    variants="method",
+)
+log_normal_ = op(
+    "log_normal_(Tensor(a!) self, float mean=1., float std=2., *, Generator? generator=None) -> Tensor(a!)",
+    cpu=lambda self, mean, std, generator: _log_normal(self, mean, std, generator),
+    grad=_ZERO,
+    variants="method",
+)
+cauchy_ = op(
+    "cauchy_(Tensor(a!) self, float median=0., float sigma=1., *, Generator? generator=None) -> Tensor(a!)",
+    cpu=lambda self, median, sigma, generator: _cauchy(self, median, sigma, generator),
+    grad=_ZERO,
+    variants="method",
+)
+
+
+# --- samples with parameters of their own ---------------------------------------------------------------------------
+
+
+def _check_std(std: Tensor) -> None:
+    if std.dtype.is_complex:
+        raise RuntimeError("normal expects standard deviation to be non-complex")
+    if std.numel() and std.device.type != "meta" and not std.detach().min().ge(0).item():
+        raise RuntimeError("normal expects all elements of std >= 0.0")
+
+
+def _normal_tensor_float(mean: Tensor, std: float, generator: Any) -> Tensor:
+    if std < 0:
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
+    return like(mean, memory_format=creation.contiguous_format).normal_(0, std, generator=generator).add_(mean)  # type: ignore[no-any-return]
+
+
+def _normal_float_tensor(mean: float, std: Tensor, generator: Any) -> Tensor:
+    _check_std(std)
+    noise = like(std, memory_format=creation.contiguous_format).normal_(0, 1, generator=generator)
+    return noise.mul_(std).add_(mean)  # type: ignore[no-any-return]
+
+
+def _normal_tensor_tensor(mean: Tensor, std: Tensor, generator: Any) -> Tensor:
+    _check_std(std)
+    shape = broadcast_shapes(mean._array.shape, std._array.shape)
+    noise = allocate(shape, mean.dtype, mean.device).normal_(0, 1, generator=generator)
+    return noise.mul_(std).add_(mean)  # type: ignore[no-any-return]
+
+
+_NORMAL_GRAD = {"mean": lambda mean_shape, grad: grad.new_zeros(mean_shape), "std": lambda std_shape, grad: grad.new_zeros(std_shape)}
+normal_tensor_float = op(
+    "normal.Tensor_float(Tensor mean, float std=1., *, Generator? generator=None) -> Tensor",
+    composite=_normal_tensor_float,
+    grad={"mean": _NORMAL_GRAD["mean"]},
+    variants="",
+)
+normal_float_tensor = op(
+    "normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None) -> Tensor",
+    composite=_normal_float_tensor,
+    grad={"std": _NORMAL_GRAD["std"]},
+    variants="",
+)
+normal_tensor_tensor = op(
+    "normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor",
+    composite=_normal_tensor_tensor,
+    grad=_NORMAL_GRAD,
+    variants="",
+)
+
+
+def _normal_floats(mean: Any, std: Any, size: Any, generator: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+    return allocate(size, dtype_of(dtype), device_of(device)).normal_(mean, std, generator=generator)  # type: ignore[no-any-return]
+
+
+_normal_floats_op = factory("normal.float_float(float mean, float std, int[] size, RANDOM) -> Tensor", _normal_floats)
+_normal_of_size = creation.public_function(_normal_floats_op.op)  # type: ignore[attr-defined]
+
+
+@public("function")
+def normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None, out: Tensor | None = None, **options: Any) -> Tensor:
+    """Normal numbers with these means and standard deviations, tensors or numbers; of a size when both are numbers."""
+    if isinstance(mean, Tensor) or isinstance(std, Tensor):
+        chosen = normal_tensor_tensor if isinstance(mean, Tensor) and isinstance(std, Tensor) else normal_tensor_float if isinstance(mean, Tensor) else normal_float_tensor
+        return chosen(mean, std, generator=generator, out=out)  # type: ignore[no-any-return]
+    if size is None:
+        raise TypeError("normal() received an invalid combination of arguments: numbers need a size")
+    return _normal_of_size(mean, std, size, generator=generator, out=out, **options)  # type: ignore[no-any-return]
+
+
+def _multinomial(self: Tensor, num_samples: int, replacement: bool, generator: Any) -> Tensor:
+    ndim = self.dim()
+    _checked(1 <= ndim <= 2, "prob_dist must be 1 or 2 dim")
+    _checked(self.dtype.is_floating_point, f"multinomial only supports floating-point dtypes for input, got: {self.dtype.scalar_name}")
+    _checked(num_samples > 0, "cannot sample n_sample <= 0 samples")
+    _checked(replacement or num_samples <= self.shape[-1], "cannot sample n_sample > prob_dist.size(-1) samples without replacement")
+    weights = self._array
+    _checked(bool(np.isfinite(weights).all() and (weights >= 0).all()), "probability tensor contains either `inf`, `nan` or element < 0")
+    if replacement and num_samples > 1:
+        return wrap(kernels.with_replacement(weights, num_samples, generator))
+    _checked(bool((weights.sum(-1) > 0).all()), "invalid multinomial distribution (sum of probabilities <= 0)")
+    # the largest of weights over exponential variates are a sample without replacement
+    race = self.div(like(self).exponential_(1, generator=generator))
+    if num_samples == 1:
+        return race.argmax(-1, True)  # type: ignore[no-any-return]
+    return race.topk(num_samples, -1)[1]  # type: ignore[no-any-return]
+
+
+multinomial = op(
+    "multinomial(Tensor self, int num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor",
+    composite=lambda self, num_samples, replacement, generator: _multinomial(self.detach(), num_samples, replacement, generator),
+)
+
+
+def _counts_of(self: Any, kernel: str, smallest: int) -> None:
+    d = _dtype.FROM_NUMPY[self.dtype]
+    if not d.is_floating_point or d.itemsize < smallest:
+        raise NotImplementedError(f'"{kernel}" not implemented for \'{d.scalar_name}\'')
+
+
+def _poisson(self: Any, generator: Any) -> Any:
+    _counts_of(self, "poisson_cpu", 2)
+    return random_counts.poisson(self, generator)
+
+
+def _binomial(count: Any, prob: Any, generator: Any) -> Any:
+    _counts_of(count, "binomial_cpu", 4)
+    return random_counts.binomial(count, prob, generator)
+
+
+poisson = op(
+    "poisson(Tensor self, Generator? generator=None) -> Tensor",
+    cpu=lambda self, generator: _poisson(self, generator),
+    shape=lambda self: self.shape,
+    grad=_ZERO,
+    variants="function",
+)
+binomial = op(
+    "binomial(Tensor count, Tensor prob, Generator? generator=None) -> Tensor",
+    cpu=lambda count, prob, generator: _binomial(count, prob, generator),
+    grad={"prob": lambda prob_shape, grad: grad.new_zeros(prob_shape)},
+    variants="function",
 )

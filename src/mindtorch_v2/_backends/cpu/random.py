@@ -9,6 +9,8 @@ import numpy as np
 
 from ..._random import Generator, default_generator
 
+from . import random_normal
+
 Array = np.ndarray[Any, Any]
 
 _TWO_PI = 2 * math.pi
@@ -27,49 +29,71 @@ def fill(target: Array, values: Array) -> None:
     """Write values drawn one after another, in the order in which torch visits elements: by memory, not by index."""
     if target.flags.c_contiguous:
         target.reshape(-1)[...] = values
-        return
+    else:
+        target[...] = in_order_of(target, values)
+
+
+def in_order_of(target: Array, values: Array) -> Array:
+    """Values drawn one after another, placed as an iteration over `target` by memory places them."""
     order = sorted(range(target.ndim), key=lambda dim: -target.strides[dim])
-    view = target.transpose(order)
-    view[...] = values.reshape(view.shape)
+    back = np.argsort(order)
+    return values.reshape([target.shape[dim] for dim in order]).transpose(back)
+
+
+def multiply_add(x: Array, factor: float, term: float) -> Array:
+    """`x * factor + term`, rounded once as the processor's fused instruction does."""
+    if x.dtype == np.float32:
+        wide = x.astype(np.float64)
+        wide *= np.float32(factor)
+        wide += np.float32(term)
+        return wide.astype(np.float32)
+    product = x * factor
+    # the product's rounding error, exactly: both factors in halves of 26 bits (Dekker)
+    high = x * 134217729.0
+    high -= high - x
+    low = x - high
+    scaled = factor * 134217729.0
+    factor_high = scaled - (scaled - factor)
+    factor_low = factor - factor_high
+    error = ((high * factor_high - product) + high * factor_low + low * factor_high) + low * factor_low
+    total = product + term
+    back = total - product
+    error += (product - (total - back)) + (term - back)
+    total += error
+    return total
 
 
 def uniform_(self: Array, from_: float, to: float, generator: Generator | None) -> None:
     draw = stream(generator)
+    if self.dtype.kind == "c":
+        self = _parts(self)
     n = self.size
     if self.dtype == np.float64:
         values = draw.uniform64(n)
-        if from_ != 0.0 or to != 1.0:
-            values *= to - from_
-            values += from_
+        span = to - from_
     elif self.dtype == np.float32:
         values = draw.uniform32(n)
-        if from_ != 0.0 or to != 1.0:
-            low = np.float32(from_)
-            values *= np.float32(to) - low
-            values += low
+        span = float(np.float32(to) - np.float32(from_))
     else:
-        values = _narrow_uniform(self.dtype, n, from_, to, draw)
-    fill(self, values)
+        values = draw.uniform32(n)
+        span = to - from_
+    fill(self, values if from_ == 0.0 and to == 1.0 else multiply_add(values, span, from_))
 
 
-def _narrow_uniform(dtype: Any, n: int, low: float, high: float, draw: Generator) -> Array:
-    """float16 has 11 bits of precision and bfloat16 8: as many random bits are used."""
-    digits = 11 if dtype == np.float16 else 8
-    words = draw.words(n) & np.uint32((1 << digits) - 1)
-    values = (words.astype(np.float32) * np.float32(2.0**-digits)).astype(dtype)
-    span = dtype.type(dtype.type(high) - dtype.type(low))
-    return (values * span).astype(dtype) + dtype.type(low)
+def _parts(array: Array) -> Array:
+    """The real and imaginary parts of complex numbers, as a last dimension."""
+    real = np.dtype(f"f{array.itemsize // 2}")
+    return np.ndarray((*array.shape, 2), real, array, 0, (*array.strides, real.itemsize))
 
 
 def normal_(self: Array, mean: float, std: float, generator: Generator | None) -> None:
     draw = stream(generator)
+    if self.dtype.kind == "c":
+        self, std = _parts(self), std / math.sqrt(2)  # torch: each part has half of the variance
     if self.size >= 16 and self.flags.c_contiguous:
         _normal_blocks(self.reshape(-1), mean, std, draw)
     else:
-        values = normal_pairs(self.size, draw)
-        values *= std
-        values += mean
-        fill(self, values)
+        fill(self, multiply_add(normal_pairs(self.size, draw), std, mean))
 
 
 def normal_pairs(n: int, draw: Generator) -> Array:
@@ -95,42 +119,47 @@ def normal_pairs(n: int, draw: Generator) -> Array:
 
 
 def _normal_blocks(flat: Array, mean: float, std: float, draw: Generator) -> None:
-    """Box-Muller over blocks of 16: eight radii, eight angles. torch: the last 16 are drawn afresh when the size is no multiple."""
+    """Box-Muller over blocks of 16; the last 16 are drawn afresh when the size is no multiple of 16."""
     n = flat.size
-    uniforms = draw.uniform64(n) if flat.dtype == np.float64 else draw.uniform32(n)
     whole = n - n % 16
-    _box_muller(uniforms[:whole].reshape(-1, 2, 8), mean, std)
+    uniform = draw.uniform64 if flat.dtype == np.float64 else draw.uniform32
+    box_muller = _box_muller if flat.dtype == np.float64 else random_normal.box_muller
+    if flat.itemsize >= 4:
+        values = uniform(n)
+    else:  # torch: the kernel of the narrow types does not draw for an unfinished block
+        values = np.empty(n, np.float32)
+        values[:whole] = uniform(whole)
+    box_muller(values[:whole].reshape(-1, 2, 8), mean, std)
     if n % 16:
-        tail = draw.uniform64(16) if flat.dtype == np.float64 else draw.uniform32(16)
-        _box_muller(tail.reshape(1, 2, 8), mean, std)
-        uniforms[-16:] = tail
-    flat[...] = uniforms
+        tail = uniform(16)
+        box_muller(tail.reshape(1, 2, 8), mean, std)
+        values[-16:] = tail
+    flat[...] = values
 
 
 def _box_muller(blocks: Array, mean: float, std: float) -> None:
-    kind = blocks.dtype.type
+    """The same in float64, with the C library's functions."""
     radius = 1 - blocks[:, 0]
     np.log(radius, out=radius)
-    radius *= kind(-2)
+    radius *= -2.0
     np.sqrt(radius, out=radius)
-    theta = blocks[:, 1] * kind(_TWO_PI)
+    theta = blocks[:, 1] * _TWO_PI
     np.cos(theta, out=blocks[:, 0])
     np.sin(theta, out=blocks[:, 1])
     blocks *= radius[:, None]
-    if std != 1:
-        blocks *= kind(std)
-    if mean != 0:
-        blocks += kind(mean)
+    if mean != 0 or std != 1:
+        blocks[...] = multiply_add(blocks, std, mean)
 
 
-def random_(self: Array, low: int, span: int, generator: Generator | None) -> None:
-    """Integers low ≤ x < low + span; spans from 2**32 take 64 bits a number."""
+def random_(self: Array, low: int, span: int, generator: Generator | None, *, wide: bool) -> None:
+    """Integers low ≤ x < low + span; `wide` spans take 64 bits a number."""
     draw = stream(generator)
-    if span >= 1 << 32:
+    if wide:
         words = draw.long_words(self.size)
+        values = words.view(np.int64)
         if span < 1 << 64:
             words %= np.uint64(span)
-        values = words.view(np.int64) + low if -(1 << 63) <= low else words.view(np.int64)
+            values += low
     else:
         small = draw.words(self.size)
         small %= np.uint32(span)
@@ -149,7 +178,51 @@ def bernoulli_tensor(self: Array, p: Array, generator: Generator | None) -> None
     p = np.broadcast_to(p, self.shape)
     if not np.all((p >= 0) & (p <= 1)):
         raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.")
-    self[...] = uniforms.reshape(self.shape) < p
+    self[...] = in_order_of(self, uniforms) < p
+
+
+def exponential_(self: Array, lambd: float, generator: Generator | None) -> None:
+    values = stream(generator).uniform64(self.size)
+    np.negative(values, out=values)
+    np.log1p(values, out=values)
+    values *= -1.0 / lambd
+    fill(self, values)
+
+
+def geometric_(self: Array, p: float, generator: Generator | None) -> None:
+    values = stream(generator).uniform64(self.size)
+    with np.errstate(divide="ignore"):
+        np.log(values, out=values)
+    values /= math.log1p(-p)
+    fill(self, np.ceil(values, out=values))
+
+
+def log_normal_(self: Array, mean: float, std: float, generator: Generator | None) -> None:
+    fill(self, np.exp(multiply_add(normal_pairs(self.size, stream(generator)), std, mean)))
+
+
+def cauchy_(self: Array, median: float, sigma: float, generator: Generator | None) -> None:
+    values = stream(generator).uniform64(self.size)
+    values -= 0.5
+    values *= math.pi
+    fill(self, multiply_add(np.tan(values), sigma, median))
+
+
+def with_replacement(weights: Array, n: int, generator: Generator | None) -> Array:
+    """Indices drawn from rows of weights: uniforms searched in the cumulated, normalised weights."""
+    draw = stream(generator)
+    rows = weights.reshape(-1, weights.shape[-1])
+    wide = rows.astype(np.float32) if rows.itemsize < 4 else rows
+    cumulated = np.cumsum(wide, axis=1, dtype=wide.dtype)
+    totals = cumulated[:, -1:]
+    if not (totals > 0).all():
+        raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
+    cumulated /= totals
+    cumulated[:, -1] = 1
+    out = np.empty((rows.shape[0], n), np.int64)
+    for row, target in zip(cumulated, out, strict=True):
+        target[:] = np.searchsorted(row, draw.uniform64(n), side="left")
+    return out.reshape(*weights.shape[:-1], n)
 
 
 def randperm(n: int, generator: Generator | None) -> Array:
