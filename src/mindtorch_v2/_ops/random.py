@@ -35,7 +35,7 @@ normal_ = op(
 def _floating(array: Any, kernel: str) -> None:
     d = _dtype.FROM_NUMPY[array.dtype]
     if not d.inexact:
-        raise NotImplementedError(f'"{kernel}" not implemented for \'{d.scalar_name}\'')
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{d.scalar_name}'")
 
 
 def _uniform(self: Any, from_: float, to: float, generator: Any) -> None:
@@ -151,7 +151,9 @@ def _randperm(n: Any, generator: Any, dtype: Any, layout: Any, device: Any, pin_
     if n < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
     if n > (1 << {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}[d.name] if d.is_floating_point else _largest(d)) + 1:
-        raise RuntimeError(f"value cannot be converted to type {d.name + '_t' if d.category == _dtype.INTEGER else d.name} without overflow")
+        raise RuntimeError(
+            f"value cannot be converted to type {d.name + '_t' if d.category == _dtype.INTEGER else d.name} without overflow"
+        )
     if where.type == "meta":
         return allocate((n,), d, where)
     return wrap(kernels.randperm(int(n), generator).astype(d.np, copy=False), d)
@@ -171,7 +173,9 @@ def _randn_like(self: Tensor, generator: Any, dtype: Any, layout: Any, device: A
     return like(self, dtype, device, memory_format).normal_(0, 1, generator=generator)  # type: ignore[no-any-return]
 
 
-def _randint_like(self: Tensor, low: Any, high: Any, generator: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any) -> Tensor:
+def _randint_like(
+    self: Tensor, low: Any, high: Any, generator: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any
+) -> Tensor:
     return like(self, dtype, device, memory_format).random_(int(low), int(high), generator=generator)  # type: ignore[no-any-return]
 
 
@@ -220,7 +224,9 @@ bernoulli_tensor_ = op(
 )
 bernoulli = op(
     "bernoulli(Tensor self, *, Generator? generator=None) -> Tensor",
-    composite=lambda self, generator: like(self, memory_format=creation.contiguous_format).bernoulli_(self.detach(), generator=generator),
+    composite=lambda self, generator: like(self, memory_format=creation.contiguous_format).bernoulli_(
+        self.detach(), generator=generator
+    ),
     grad={"self": lambda grad: creation.zeros_like(grad)},
 )
 bernoulli_p = op(
@@ -239,7 +245,10 @@ def _checked(condition: bool, message: str) -> None:
 
 def _exponential(self: Any, lambd: float, generator: Any) -> None:
     _checked(lambd > 0, f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}")
-    _checked(self.dtype.kind not in "biu", f"Exponential distribution is a continuous probability distribution. dtype must be a floating point but you specified {_dtype.FROM_NUMPY[self.dtype].scalar_name}")
+    _checked(
+        self.dtype.kind not in "biu",
+        f"Exponential distribution is a continuous probability distribution. dtype must be a floating point but you specified {_dtype.FROM_NUMPY[self.dtype].scalar_name}",
+    )
     kernels.exponential_(self, lambd, generator)
 
 
@@ -258,7 +267,10 @@ def _log_normal(self: Any, mean: float, std: float, generator: Any) -> None:
 
 def _cauchy(self: Any, median: float, sigma: float, generator: Any) -> None:
     _checked(sigma > 0, f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
-    _checked(self.dtype.kind not in "biu", f"Cauchy distribution is a continuous probability distribution. dtype must be a floating point but you specified {_dtype.FROM_NUMPY[self.dtype].scalar_name}")
+    _checked(
+        self.dtype.kind not in "biu",
+        f"Cauchy distribution is a continuous probability distribution. dtype must be a floating point but you specified {_dtype.FROM_NUMPY[self.dtype].scalar_name}",
+    )
     kernels.cauchy_(self, median, sigma, generator)
 
 
@@ -317,7 +329,10 @@ def _normal_tensor_tensor(mean: Tensor, std: Tensor, generator: Any) -> Tensor:
     return noise.mul_(std).add_(mean)  # type: ignore[no-any-return]
 
 
-_NORMAL_GRAD = {"mean": lambda mean_shape, grad: grad.new_zeros(mean_shape), "std": lambda std_shape, grad: grad.new_zeros(std_shape)}
+_NORMAL_GRAD = {
+    "mean": lambda mean_shape, grad: grad.new_zeros(mean_shape),
+    "std": lambda std_shape, grad: grad.new_zeros(std_shape),
+}
 normal_tensor_float = op(
     "normal.Tensor_float(Tensor mean, float std=1., *, Generator? generator=None) -> Tensor",
     composite=_normal_tensor_float,
@@ -347,10 +362,18 @@ _normal_of_size = creation.public_function(_normal_floats_op.op)  # type: ignore
 
 
 @public("function")
-def normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None, out: Tensor | None = None, **options: Any) -> Tensor:
+def normal(
+    mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None, out: Tensor | None = None, **options: Any
+) -> Tensor:
     """Normal numbers with these means and standard deviations, tensors or numbers; of a size when both are numbers."""
     if isinstance(mean, Tensor) or isinstance(std, Tensor):
-        chosen = normal_tensor_tensor if isinstance(mean, Tensor) and isinstance(std, Tensor) else normal_tensor_float if isinstance(mean, Tensor) else normal_float_tensor
+        chosen = (
+            normal_tensor_tensor
+            if isinstance(mean, Tensor) and isinstance(std, Tensor)
+            else normal_tensor_float
+            if isinstance(mean, Tensor)
+            else normal_float_tensor
+        )
         return chosen(mean, std, generator=generator, out=out)  # type: ignore[no-any-return]
     if size is None:
         raise TypeError("normal() received an invalid combination of arguments: numbers need a size")
@@ -360,11 +383,17 @@ def normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None
 def _multinomial(self: Tensor, num_samples: int, replacement: bool, generator: Any) -> Tensor:
     ndim = self.dim()
     _checked(1 <= ndim <= 2, "prob_dist must be 1 or 2 dim")
-    _checked(self.dtype.is_floating_point, f"multinomial only supports floating-point dtypes for input, got: {self.dtype.scalar_name}")
+    _checked(
+        self.dtype.is_floating_point, f"multinomial only supports floating-point dtypes for input, got: {self.dtype.scalar_name}"
+    )
     _checked(num_samples > 0, "cannot sample n_sample <= 0 samples")
-    _checked(replacement or num_samples <= self.shape[-1], "cannot sample n_sample > prob_dist.size(-1) samples without replacement")
+    _checked(
+        replacement or num_samples <= self.shape[-1], "cannot sample n_sample > prob_dist.size(-1) samples without replacement"
+    )
     weights = self._array
-    _checked(bool(np.isfinite(weights).all() and (weights >= 0).all()), "probability tensor contains either `inf`, `nan` or element < 0")
+    _checked(
+        bool(np.isfinite(weights).all() and (weights >= 0).all()), "probability tensor contains either `inf`, `nan` or element < 0"
+    )
     if replacement and num_samples > 1:
         return wrap(kernels.with_replacement(weights, num_samples, generator))
     _checked(bool((weights.sum(-1) > 0).all()), "invalid multinomial distribution (sum of probabilities <= 0)")
@@ -384,7 +413,7 @@ multinomial = op(
 def _counts_of(self: Any, kernel: str, smallest: int) -> None:
     d = _dtype.FROM_NUMPY[self.dtype]
     if not d.is_floating_point or d.itemsize < smallest:
-        raise NotImplementedError(f'"{kernel}" not implemented for \'{d.scalar_name}\'')
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{d.scalar_name}'")
 
 
 def _poisson(self: Any, generator: Any) -> Any:

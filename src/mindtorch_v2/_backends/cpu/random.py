@@ -77,7 +77,11 @@ def uniform_(self: Array, from_: float, to: float, generator: Generator | None) 
     else:
         values = draw.uniform32(n)
         span = to - from_
-    fill(self, values if from_ == 0.0 and to == 1.0 else multiply_add(values, span, from_))
+    values = values if from_ == 0.0 and to == 1.0 else multiply_add(values, span, from_)
+    if self.itemsize == 2:
+        values = values.astype(self.dtype)
+        values[values == self.dtype.type(to)] = from_  # rounding must not reach the excluded end
+    fill(self, values)
 
 
 def _parts(array: Array) -> Array:
