@@ -1,0 +1,59 @@
+"""Weight normalisation: a direction and a length instead of a weight."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._tensor import Tensor
+from .declare import op
+
+Array = np.ndarray[Any, Any]
+
+
+def _other_axes(v: Array, dim: int) -> tuple[int, ...]:
+    return tuple(i for i in range(v.ndim) if i != dim)
+
+
+def _forward(v: Array, g: Array, dim: int) -> tuple[Array, Array]:
+    norms = np.sqrt(np.square(v).sum(_other_axes(v, dim), keepdims=True))
+    return v * (g / norms), norms
+
+
+def _norm_except_dim(v: Tensor, pow: int, dim: int) -> Tensor:
+    if dim == -1:
+        return v.norm(pow)
+    dims = [i for i in range(v.dim()) if i != dim]
+    if pow == 2:
+        return v.norm(2, dims, keepdim=True)
+    return v.abs().pow(pow).sum(dims, keepdim=True).pow(1 / pow)
+
+
+def _backward(grad_w: Tensor, v: Tensor, g: Tensor, norms: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    dims = [i for i in range(v.dim()) if i != dim]
+    along = (grad_w * v).sum(dims, keepdim=True)
+    return g / norms * (grad_w - v * (along / (norms * norms))), along / norms
+
+
+norm_except_dim = op("norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor", composite=_norm_except_dim, variants="function")
+_weight_norm_interface_backward = op(
+    "_weight_norm_interface_backward(Tensor grad_w, Tensor saved_v, Tensor saved_g, Tensor saved_norms, int dim) -> (Tensor, Tensor)",
+    composite=lambda grad_w, saved_v, saved_g, saved_norms, dim: _backward(grad_w, saved_v, saved_g, saved_norms, dim),
+    variants="function",
+)
+_weight_norm_interface = op(
+    "_weight_norm_interface(Tensor v, Tensor g, int dim=0) -> (Tensor, Tensor)",
+    cpu=_forward,
+    grad={
+        ("v", "g"): lambda grads, v, g, result1, dim: (
+            (None, None) if grads[0] is None else _weight_norm_interface_backward(grads[0], v, g, result1, dim)
+        )
+    },
+    variants="function",
+)
+_weight_norm = op(
+    "_weight_norm(Tensor v, Tensor g, int dim=0) -> Tensor",
+    composite=lambda v, g, dim: _weight_norm_interface(v, g, dim)[0] if dim in (0, v.dim() - 1) else v * (g / norm_except_dim(v, 2, dim)),
+    variants="function",
+)
