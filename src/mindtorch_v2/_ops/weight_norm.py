@@ -8,6 +8,7 @@ import numpy as np
 
 from .._tensor import Tensor
 from .declare import op
+from .norms import norm_except_dim
 
 Array = np.ndarray[Any, Any]
 
@@ -21,22 +22,12 @@ def _forward(v: Array, g: Array, dim: int) -> tuple[Array, Array]:
     return v * (g / norms), norms
 
 
-def _norm_except_dim(v: Tensor, pow: int, dim: int) -> Tensor:
-    if dim == -1:
-        return v.norm(pow)
-    dims = [i for i in range(v.dim()) if i != dim]
-    if pow == 2:
-        return v.norm(2, dims, keepdim=True)
-    return v.abs().pow(pow).sum(dims, keepdim=True).pow(1 / pow)
-
-
 def _backward(grad_w: Tensor, v: Tensor, g: Tensor, norms: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     dims = [i for i in range(v.dim()) if i != dim]
     along = (grad_w * v).sum(dims, keepdim=True)
     return g / norms * (grad_w - v * (along / (norms * norms))), along / norms
 
 
-norm_except_dim = op("norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor", composite=_norm_except_dim, variants="function")
 _weight_norm_interface_backward = op(
     "_weight_norm_interface_backward(Tensor grad_w, Tensor saved_v, Tensor saved_g, Tensor saved_norms, int dim) -> (Tensor, Tensor)",
     composite=lambda grad_w, saved_v, saved_g, saved_norms, dim: _backward(grad_w, saved_v, saved_g, saved_norms, dim),
