@@ -1,0 +1,184 @@
+"""Scaled dot product attention: in blocks where it can be, as operators otherwise."""
+
+from __future__ import annotations
+
+import math
+
+from .. import _dtype
+from .._backends.cpu import attention as kernels
+from .._dispatch import keys
+from .._tensor import Tensor
+from .declare import op
+from .lookup import aten
+
+FLASH, MATH = 1, 0
+_C_NAMES = {
+    "Float": "float", "Double": "double", "Half": "c10::Half", "BFloat16": "c10::BFloat16", "Long": "long int", "Int": "int",
+    "Bool": "bool", "Byte": "unsigned char", "Char": "signed char", "Short": "short int",
+}  # fmt: skip
+
+
+def _c_name(t: Tensor) -> str:
+    return _C_NAMES.get(t.dtype.scalar_name, t.dtype.scalar_name)
+
+
+def _check(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None) -> None:
+    if not query.dtype is key.dtype is value.dtype:
+        raise RuntimeError(
+            f"Expected query, key, and value to have the same dtype, but got query.dtype: {_c_name(query)} key.dtype: "
+            f"{_c_name(key)} and value.dtype: {_c_name(value)} instead."
+        )
+    if query.dim() < 2 or key.dim() < 2 or value.dim() < 2:
+        raise RuntimeError(
+            f"Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: {query.dim()} key.dim: "
+            f"{key.dim()} and value.dim: {value.dim()} instead."
+        )
+    if attn_mask is not None and attn_mask.dtype not in (_dtype.bool_, _dtype.float32, query.dtype):
+        raise RuntimeError(
+            "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: "
+            f"{_c_name(attn_mask)} and  query.dtype: {_c_name(query)} instead."
+        )
+
+
+def _choice(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None,
+    dropout_p: float,
+    is_causal: bool,
+    scale: float | None,
+    enable_gqa: bool,
+) -> int:
+    """Whether the blocked kernel takes these arguments: no dropout, four dimensions, one batch, shared heads only if asked."""
+    q, k, v = query.shape, key.shape, value.shape
+    if dropout_p > 0 or not len(q) == len(k) == len(v) == 4 or not query.dtype.inexact or query.dtype.category == 3:
+        return MATH
+    if q[0] != k[0] or k[0] != v[0] or q[3] != k[3] or k[3] != v[3] or k[2] != v[2] or 0 in (*q, *k, *v):
+        return MATH
+    if k[1] != v[1] or (q[1] != k[1] and not enable_gqa) or q[1] % k[1]:
+        return MATH
+    if attn_mask is None:
+        return FLASH
+    if attn_mask._keys & keys.AUTOGRAD or attn_mask.dim() not in (2, 4) or is_causal:
+        return MATH
+    fits = attn_mask.shape[-2] in (1, q[2]) and attn_mask.shape[-1] in (1, k[2])
+    if attn_mask.dim() == 4:
+        fits = fits and attn_mask.shape[0] in (1, q[0]) and attn_mask.shape[1] in (1, q[1])
+    return FLASH if fits else MATH
+
+
+_fused_sdp_choice = op(
+    "_fused_sdp_choice(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0.0, bool is_causal=False, *, "
+    "float? scale=None, bool enable_gqa=False) -> int",
+    composite=_choice,
+    variants="function",
+)
+
+
+def _additive(mask: Tensor | None, query: Tensor) -> Tensor | None:
+    """A mask of bools as what is added to the scores: 0 or -inf."""
+    if mask is None or mask.dtype is not _dtype.bool_:
+        return mask
+    low = aten.scalar_tensor(-math.inf, dtype=query.dtype, device=query.device)
+    return aten.where(mask, aten.scalar_tensor(0.0, dtype=query.dtype, device=query.device), low)  # type: ignore[no-any-return]
+
+
+def _attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None,
+    dropout_p: float,
+    is_causal: bool,
+    scale: float | None,
+    enable_gqa: bool,
+) -> Tensor:
+    _check(query, key, value, attn_mask)
+    choice = _choice(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
+    mask = _additive(attn_mask, query)
+    if choice == FLASH:
+        return flash_attention(query, key, value, dropout_p, is_causal, attn_mask=mask, scale=scale)[0]  # type: ignore[no-any-return]
+    return attention_math(  # type: ignore[no-any-return]
+        query, key, value, mask, dropout_p, is_causal, None, scale=scale, enable_gqa=enable_gqa
+    )[0]
+
+
+def _shared_heads(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+    if query.shape[-3] % key.shape[-3] or query.shape[-3] % value.shape[-3]:
+        raise RuntimeError("Number of heads in key and value must divide the number of heads in ")
+    return (
+        key.repeat_interleave(query.shape[-3] // key.shape[-3], -3),
+        value.repeat_interleave(query.shape[-3] // value.shape[-3], -3),
+    )
+
+
+def _attention_math(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None,
+    dropout_p: float,
+    is_causal: bool,
+    dropout_mask: Tensor | None,
+    scale: float | None,
+    enable_gqa: bool,
+) -> tuple[Tensor, Tensor]:
+    if is_causal:
+        if attn_mask is not None:
+            raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
+        ones = aten.ones([query.shape[-2], key.shape[-2]], dtype=_dtype.bool_, device=query.device)
+        attn_mask = ones.tril()
+    factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    root = math.sqrt(abs(factor))
+    # torch: both factors are scaled before the product, which keeps half precision from overflowing
+    q = query * (-root if factor < 0 else root)
+    mask = _additive(attn_mask, query)
+    if enable_gqa:
+        key, value = _shared_heads(query, key, value)
+    scores = q.matmul(key.transpose(-2, -1) * root)
+    if mask is not None:
+        scores = scores.add_(mask) if mask.dtype is scores.dtype else scores + mask
+    weights = aten._safe_softmax(scores, -1)
+    if dropout_p > 0:
+        if dropout_mask is not None:
+            dropped = weights.masked_fill(dropout_mask.logical_not(), 0.0)
+            return dropped.matmul(value * (1 / (1 - dropout_p))), weights
+        weights = aten.dropout(weights, dropout_p, True)
+    return weights.to(value.dtype).matmul(value).to(query.dtype), weights
+
+
+scaled_dot_product_attention = op(
+    "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0.0, "
+    "bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
+    composite=_attention,
+    variants="",
+)
+attention_math = op(
+    "_scaled_dot_product_attention_math(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0.0, "
+    "bool is_causal=False, Tensor? dropout_mask=None, *, float? scale=None, bool enable_gqa=False) -> (Tensor, Tensor)",
+    composite=_attention_math,
+    variants="function",
+)
+flash_attention = op(
+    "_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float dropout_p=0.0, bool is_causal=False, *, "
+    "Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)",
+    cpu=kernels.flash_attention,
+    grad={
+        ("query", "key", "value"): lambda grad, query, key, value, output, logsumexp, dropout_p, is_causal, attn_mask, scale: (
+            flash_attention_backward(
+                grad, query, key, value, output, logsumexp, dropout_p, is_causal, attn_mask=attn_mask, scale=scale
+            )
+        )
+    },
+    node="ScaledDotProductFlashAttentionForCpuBackward0",
+    nondifferentiable=("logsumexp",),
+    variants="function",
+)
+flash_attention_backward = op(
+    "_scaled_dot_product_flash_attention_for_cpu_backward(Tensor grad_out, Tensor query, Tensor key, Tensor value, Tensor out, "
+    "Tensor logsumexp, float dropout_p, bool is_causal, *, Tensor? attn_mask=None, float? scale=None) "
+    "-> (Tensor grad_query, Tensor grad_key, Tensor grad_value)",
+    cpu=kernels.flash_attention_backward,
+    variants="function",
+)
