@@ -57,9 +57,18 @@ heaviside = op(
     "heaviside(Tensor self, Tensor values) -> Tensor",
     cpu=kernels.heaviside,
     inplace=True,
-    tags=("nondifferentiable",),
 )
-nextafter = op("nextafter(Tensor self, Tensor other) -> Tensor", pointwise="same", numbers=(), cpu=kernels.nextafter, inplace=True)
+nextafter = op(
+    "nextafter(Tensor self, Tensor other) -> Tensor",
+    pointwise="same",
+    numbers=(),
+    cpu=kernels.nextafter,
+    inplace=True,
+    grad={
+        "self": lambda grad, self, other: where(self != other, grad, 0),
+        "other": lambda grad: zeros_like(grad),
+    },
+)
 logaddexp = op(
     "logaddexp(Tensor self, Tensor other) -> Tensor",
     pointwise="same",

@@ -33,13 +33,6 @@ def _clamp_backward_limits(grad: Tensor, self: Tensor, min: Any, max: Any, needs
     return grad_min, grad_max
 
 
-clamp = op(
-    "clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
-    cpu=kernels.clamp,
-    shape=lambda self: self.shape,
-    grad={"self": lambda grad, self, min, max: clamp_backward(grad, self, min, max)},
-    node="ClampBackward1",
-)
 clamp_tensor = op(
     "clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
     cpu=kernels.clamp,
@@ -48,12 +41,15 @@ clamp_tensor = op(
         ("min", "max"): lambda grad, self, min, max, needs: _clamp_backward_limits(grad, self, min, max, needs),
     },
     node="ClampBackward0",
+    inplace=True,
 )
-clamp_min = op(
-    "clamp_min(Tensor self, Scalar min) -> Tensor",
-    cpu=lambda self, min: kernels.clamp(self, min, None),
+clamp = op(
+    "clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
+    cpu=kernels.clamp,
     shape=lambda self: self.shape,
-    grad={"self": lambda grad, self, min: where(self >= min, grad, 0)},
+    grad={"self": lambda grad, self, min, max: clamp_backward(grad, self, min, max)},
+    node="ClampBackward1",
+    inplace=True,
 )
 clamp_min_tensor = op(
     "clamp_min.Tensor(Tensor self, Tensor min) -> Tensor",
@@ -63,12 +59,14 @@ clamp_min_tensor = op(
         "min": lambda grad, self, min: where(self < min, grad, 0),
     },
     node="ClampMinBackward1",
+    inplace=True,
 )
-clamp_max = op(
-    "clamp_max(Tensor self, Scalar max) -> Tensor",
-    cpu=lambda self, max: kernels.clamp(self, None, max),
+clamp_min = op(
+    "clamp_min(Tensor self, Scalar min) -> Tensor",
+    cpu=lambda self, min: kernels.clamp(self, min, None),
     shape=lambda self: self.shape,
-    grad={"self": lambda grad, self, max: where(self <= max, grad, 0)},
+    grad={"self": lambda grad, self, min: where(self >= min, grad, 0)},
+    inplace=True,
 )
 clamp_max_tensor = op(
     "clamp_max.Tensor(Tensor self, Tensor max) -> Tensor",
@@ -78,4 +76,12 @@ clamp_max_tensor = op(
         "max": lambda grad, self, max: where(self > max, grad, 0),
     },
     node="ClampMaxBackward1",
+    inplace=True,
+)
+clamp_max = op(
+    "clamp_max(Tensor self, Scalar max) -> Tensor",
+    cpu=lambda self, max: kernels.clamp(self, None, max),
+    shape=lambda self: self.shape,
+    grad={"self": lambda grad, self, max: where(self <= max, grad, 0)},
+    inplace=True,
 )

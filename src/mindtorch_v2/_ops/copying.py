@@ -54,8 +54,8 @@ fill_tensor_ = op(
     grad={"self": lambda grad: _zeros_like(grad), "value": lambda grad: grad.sum()},
     node="FillBackward1",
 )
-fill_scalar = op("fill.Scalar(Tensor self, Scalar value) -> Tensor", composite=lambda self, value: self.clone().fill_(value))
-fill_tensor = op("fill.Tensor(Tensor self, Tensor value) -> Tensor", composite=lambda self, value: self.clone().fill_(value))
+fill_scalar = op("fill.Scalar(Tensor self, Scalar value) -> Tensor", composite=lambda self, value: self.clone().fill_(value), variants="function")
+fill_tensor = op("fill.Tensor(Tensor self, Tensor value) -> Tensor", composite=lambda self, value: self.clone().fill_(value), variants="function")
 zero_ = op("zero_(Tensor(a!) self) -> Tensor(a!)", cpu=kernels.zero_, grad={"self": lambda grad: _zeros_like(grad)})
 
 

@@ -1,0 +1,231 @@
+"""`_foreach_*`: one operator over lists of tensors. On the CPU each calls the plain operator once for every tensor, as in ATen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .._tensor import Tensor
+from .declare import op
+
+UNARY = (
+    "abs acos asin atan ceil cos cosh erf erfc exp expm1 floor frac lgamma log log10 log1p log2 neg reciprocal round rsqrt sigmoid "
+    "sign sin sinh sqrt tan tanh trunc"
+)
+BINARY = {"add": "alpha", "sub": "alpha", "mul": "", "div": ""}
+LIMITS = {"clamp_min": "clamp_min", "clamp_max": "clamp_max", "maximum": "clamp_min", "minimum": "clamp_max"}
+TensorList = Sequence[Tensor]
+
+
+def _declare(name: str, arguments: str, compute: Callable[..., Any]) -> None:
+    """Declare `_foreach_name` and its in-place variant. `compute(inplace)` yields the function over lists."""
+    base, _, overload = name.partition(".")
+    dot = f".{overload}" if overload else ""
+    rest = f", {arguments}" if arguments else ""
+    op(f"_foreach_{base}{dot}(Tensor[] self{rest}) -> Tensor[]", composite=compute(""), variants="function")
+    op(f"_foreach_{base}_{dot}(Tensor(a!)[] self{rest}) -> ()", composite=compute("_"), variants="function")
+
+
+def check_lengths(self: TensorList, *others: Sequence[Any]) -> None:
+    if not self:
+        raise RuntimeError("Tensor list must have at least one tensor.")
+    for other in others:
+        if len(other) != len(self):
+            if isinstance(other[0] if other else 0, Tensor):
+                raise RuntimeError(
+                    f"Tensor lists must have the same number of tensors, got {len(self)} and {len(other)}"
+                )
+            raise RuntimeError(
+                f"Tensor list must have same number of elements as scalar list, got {len(self)} and {len(other)}"
+            )
+
+
+def _finish(results: list[Tensor], suffix: str) -> Any:
+    return None if suffix else tuple(results)
+
+
+def _method(name: str) -> Callable[..., Tensor]:
+    found: Callable[..., Tensor] = getattr(Tensor, name)
+    return found
+
+
+def _unary(name: str) -> Callable[[str], Callable[..., Any]]:
+    def compute(suffix: str) -> Callable[..., Any]:
+        def run(self: TensorList) -> Any:
+            check_lengths(self)
+            method = _method(name + suffix)
+            return _finish([method(t) for t in self], suffix)
+
+        return run
+
+    return compute
+
+
+def _with_scalar(name: str) -> Callable[[str], Callable[..., Any]]:
+    def compute(suffix: str) -> Callable[..., Any]:
+        def run(self: TensorList, scalar: Any) -> Any:
+            check_lengths(self)
+            method = _method(name + suffix)
+            return _finish([method(t, scalar) for t in self], suffix)
+
+        return run
+
+    return compute
+
+
+def _with_list(name: str) -> Callable[[str], Callable[..., Any]]:
+    """The other operands, one for each tensor: tensors or numbers."""
+
+    def compute(suffix: str) -> Callable[..., Any]:
+        def run(self: TensorList, other: Sequence[Any]) -> Any:
+            check_lengths(self, other)
+            method = _method(name + suffix)
+            return _finish([method(t, x) for t, x in zip(self, other, strict=True)], suffix)
+
+        return run
+
+    return compute
+
+
+def _with_alpha(name: str, *, one: bool) -> Callable[[str], Callable[..., Any]]:
+    def compute(suffix: str) -> Callable[..., Any]:
+        def run(self: TensorList, other: Any, alpha: Any) -> Any:
+            others = [other] * len(self) if one else other
+            check_lengths(self, others)
+            method = _method(name + suffix)
+            return _finish([method(t, x, alpha=alpha) for t, x in zip(self, others, strict=True)], suffix)
+
+        return run
+
+    return compute
+
+
+def _one_tensor(name: str) -> Callable[[str], Callable[..., Any]]:
+    def compute(suffix: str) -> Callable[..., Any]:
+        def run(self: TensorList, other: Tensor) -> Any:
+            check_lengths(self)
+            if other.dim() or other.numel() != 1:
+                raise RuntimeError(f"scalar tensor expected to be 0 dim but it has {other.dim()} dimensions and {other.numel()} elements.")
+            method = _method(name + suffix)
+            return _finish([method(t, other) for t in self], suffix)
+
+        return run
+
+    return compute
+
+
+for _name in UNARY.split():
+    _declare(_name, "", _unary(_name))
+for _name, _alpha in BINARY.items():
+    if _alpha:
+        _declare(f"{_name}.List", "Tensor[] other, *, Scalar alpha=1", _with_alpha(_name, one=False))
+        if _name == "add":
+            _declare("add.Tensor", "Tensor other, *, Scalar alpha=1", _with_alpha(_name, one=True))
+    else:
+        _declare(f"{_name}.List", "Tensor[] other", _with_list(_name))
+        _declare(f"{_name}.Tensor", "Tensor other", _one_tensor(_name))
+    _declare(f"{_name}.Scalar", "Scalar scalar", _with_scalar(_name))
+    _declare(f"{_name}.ScalarList", "Scalar[] scalars", _with_list(_name))
+for _name, _target in LIMITS.items():
+    _declare(f"{_name}.List", "Tensor[] other", _with_list(_target))
+    _declare(f"{_name}.Scalar", "Scalar scalar", _with_scalar(_target))
+    _declare(f"{_name}.ScalarList", "Scalar[] scalars", _with_list(_target))
+
+
+_declare("pow.List", "Tensor[] exponent", _with_list("pow"))
+_declare("pow.Scalar", "Scalar exponent", _with_scalar("pow"))
+_declare("pow.ScalarList", "Scalar[] exponent", _with_list("pow"))
+
+
+def _pow_of_scalar(self: Any, exponent: TensorList) -> tuple[Tensor, ...]:
+    from .pointwise import pow_of_scalar
+
+    return tuple(pow_of_scalar(self, t) for t in exponent)
+
+
+op("_foreach_pow.ScalarAndTensor(Scalar self, Tensor[] exponent) -> Tensor[]", composite=_pow_of_scalar, variants="function")
+
+
+def _ternary(name: str, *, keyword: str) -> Callable[..., Callable[[str], Callable[..., Any]]]:
+    """`name(self, first, second, keyword=value)`, with one value or one for each tensor."""
+
+    def with_values(values_of: Callable[[TensorList, Any], Sequence[Any]]) -> Callable[[str], Callable[..., Any]]:
+        def compute(suffix: str) -> Callable[..., Any]:
+            def run(self: TensorList, first: TensorList, second: TensorList, value: Any) -> Any:
+                values = values_of(self, value)
+                check_lengths(self, first, second, values)
+                method = _method(name + suffix)
+                return _finish(
+                    [method(t, a, b, **{keyword: v}) for t, a, b, v in zip(self, first, second, values, strict=True)], suffix
+                )
+
+            return run
+
+        return compute
+
+    return with_values
+
+
+for _name in ("addcmul", "addcdiv"):
+    _make = _ternary(_name, keyword="value")
+    _declare(f"{_name}.Tensor", "Tensor[] tensor1, Tensor[] tensor2, Tensor scalars", _make(lambda self, value: value.tolist()))
+    _declare(f"{_name}.Scalar", "Tensor[] tensor1, Tensor[] tensor2, Scalar value=1", _make(lambda self, value: [value] * len(self)))
+    _declare(f"{_name}.ScalarList", "Tensor[] tensor1, Tensor[] tensor2, Scalar[] scalars", _make(lambda self, value: value))
+
+
+def _lerp(values_of: Callable[[TensorList, Any], Sequence[Any]]) -> Callable[[str], Callable[..., Any]]:
+    def compute(suffix: str) -> Callable[..., Any]:
+        def run(self: TensorList, tensors1: TensorList, weight: Any) -> Any:
+            weights = values_of(self, weight)
+            check_lengths(self, tensors1, weights)
+            method = _method("lerp" + suffix)
+            return _finish([method(t, end, w) for t, end, w in zip(self, tensors1, weights, strict=True)], suffix)
+
+        return run
+
+    return compute
+
+
+_declare("lerp.List", "Tensor[] tensors1, Tensor[] weights", _lerp(lambda self, value: value))
+_declare("lerp.Scalar", "Tensor[] tensors1, Scalar weight", _lerp(lambda self, value: [value] * len(self)))
+_declare("lerp.ScalarList", "Tensor[] tensors1, Scalar[] weight", _lerp(lambda self, value: value))
+
+
+def _copy_(self: TensorList, src: TensorList, non_blocking: bool) -> None:
+    check_lengths(self, src)
+    for t, s in zip(self, src, strict=True):
+        t.copy_(s, non_blocking)
+
+
+def _zero_(self: TensorList) -> None:
+    for t in self:
+        t.zero_()
+
+
+def _norm(self: TensorList, ord: Any, dtype: Any) -> tuple[Tensor, ...]:  # noqa: A002
+    from .._dispatch import registry
+
+    entry = registry.overloads("aten::linalg_vector_norm")["default"].entry
+    assert entry is not None
+    return tuple(entry(t, ord, None, False, dtype=dtype) for t in self)
+
+
+op("_foreach_copy_(Tensor(a!)[] self, Tensor[] src, bool non_blocking=False) -> ()", composite=_copy_, variants="function")
+op("_foreach_zero_(Tensor(a!)[] self) -> ()", composite=_zero_, variants="function")
+op("_foreach_norm.Scalar(Tensor[] self, Scalar ord=2, ScalarType? dtype=None) -> Tensor[]", composite=_norm, variants="function")
+op("_foreach_max(Tensor[] self) -> Tensor[]", composite=lambda self: tuple(t.max() for t in self), variants="function")
+op(
+    "_foreach_powsum.Scalar(Tensor[] self, Scalar ord=2, ScalarType? dtype=None) -> Tensor[]",
+    composite=lambda self, ord, dtype: tuple(t.abs().pow(ord).sum(dtype=dtype) for t in self),
+    variants="function",
+)
+op(
+    "_foreach_clone(Tensor[] self, *, MemoryFormat? memory_format=None) -> Tensor[]",
+    composite=lambda self, memory_format: tuple(t.clone(memory_format=memory_format) for t in self),
+    variants="function",
+)
+op(
+    "_foreach_mm(Tensor[] self, Tensor[] mat2) -> Tensor[]",
+    composite=lambda self, mat2: tuple(a.mm(b) for a, b in zip(self, mat2, strict=True)),
+    variants="function",
+)
