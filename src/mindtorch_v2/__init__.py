@@ -39,6 +39,7 @@ from ._functions import functions as _public_functions
 from ._interop import from_dlpack, from_numpy, frombuffer
 from ._memory_format import channels_last, channels_last_3d, contiguous_format, layout, memory_format, preserve_format, strided
 from ._op_packet import ops
+from ._printing import set_printoptions
 from ._promotion import can_cast, promote_types, result_type
 from ._random import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from ._tensor import Size, Tensor

@@ -1,12 +1,227 @@
-"""How tensors print."""
+"""How tensors print: aligned columns, summarised when large, followed by what is not the default.
+
+Numbers → one `Formatter` for all of them (width, fixed or scientific) → nested brackets → suffixes (`dtype=…`, `grad_fn=<…>`).
+"""
 
 from __future__ import annotations
 
+import contextlib
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from . import _dtype
+from ._dispatch import keys
 from ._tensor import Tensor
 
-__all__ = ["tensor_text"]
+__all__ = ["get_printoptions", "printoptions", "set_printoptions", "tensor_text"]
+
+Array = np.ndarray[Any, Any]
 
 
-def tensor_text(self: Tensor) -> str:
+@dataclass(frozen=True)
+class Options:
+    precision: int = 4
+    threshold: float = 1000
+    edgeitems: int = 3
+    linewidth: int = 80
+    sci_mode: bool | None = None
+
+
+_PROFILES = {"default": Options(), "short": Options(precision=2, edgeitems=2), "full": Options(threshold=math.inf)}
+_options = Options()
+
+
+def set_printoptions(
+    precision: int | None = None,
+    threshold: float | None = None,
+    edgeitems: int | None = None,
+    linewidth: int | None = None,
+    profile: str | None = None,
+    sci_mode: bool | None = None,
+) -> None:
+    """Set how tensors print; a profile is applied first, and `sci_mode` returns to automatic unless given."""
+    global _options
+    chosen = _options
+    if profile is not None:
+        if profile not in _PROFILES:
+            raise ValueError(f"unknown print profile {profile!r}: one of {', '.join(_PROFILES)}")
+        chosen = _PROFILES[profile]
+    given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
+    _options = replace(chosen, **{name: value for name, value in given.items() if value is not None}, sci_mode=sci_mode)  # type: ignore[arg-type]
+
+
+def get_printoptions() -> dict[str, Any]:
+    """The current print options by name."""
+    return dict(vars(_options))
+
+
+@contextlib.contextmanager
+def printoptions(**kwargs: Any) -> Iterator[None]:
+    """Print options for the duration of a `with` block."""
+    global _options
+    previous = _options
+    set_printoptions(**{**get_printoptions(), **kwargs})
+    try:
+        yield
+    finally:
+        _options = previous
+
+
+# --- numbers --------------------------------------------------------------------------------------------------------
+
+
+class Formatter:
+    """One way of writing for all numbers of a tensor, as wide as the widest."""
+
+    def __init__(self, values: Array) -> None:
+        self.is_float = values.dtype.kind == "f"
+        self.whole = True
+        self.scientific = False
+        self.width = 1
+        if self.is_float:
+            self._measure_floats(values)
+        else:
+            self.width = max([1, *(len(str(v)) for v in values.ravel().tolist())])
+        if _options.sci_mode is not None:
+            self.scientific = _options.sci_mode
+
+    def _measure_floats(self, values: Array) -> None:
+        shown = values[np.isfinite(values) & (values != 0)].ravel()
+        if not shown.size:
+            return
+        self.whole = bool((shown == np.ceil(shown)).all())
+        magnitudes = np.abs(shown.astype(np.float64))
+        largest, smallest = magnitudes.max(), magnitudes.min()
+        self.scientific = bool(largest / smallest > 1000 or largest > 1e8 or (not self.whole and smallest < 1e-4))
+        if _options.sci_mode is not None:
+            self.scientific = _options.sci_mode
+        if self.scientific:
+            spec, extra = f".{_options.precision}e", 0
+        elif self.whole:
+            spec, extra = ".0f", 1
+        else:
+            spec, extra = f".{_options.precision}f", 0
+        self.width = max(1, *(len(format(v, spec)) + extra for v in shown.tolist()))
+
+    def __call__(self, value: Any) -> str:
+        if not self.is_float:
+            text = str(value)
+        elif self.scientific:
+            text = format(value, f"{self.width}.{_options.precision}e")
+        elif self.whole:
+            text = format(value, ".0f") + ("." if math.isfinite(value) else "")
+        else:
+            text = format(value, f".{_options.precision}f")
+        return text.rjust(self.width)
+
+
+class ComplexFormatter:
+    """Real and imaginary parts, each aligned on its own."""
+
+    def __init__(self, values: Array) -> None:
+        self.real, self.imag = Formatter(values.real), Formatter(values.imag)
+        self.width = self.real.width + self.imag.width + 1
+
+    def __call__(self, value: complex) -> str:
+        imaginary = (self.imag(value.imag) + "j").lstrip()
+        sign = "" if imaginary[0] in "+-" else "+"
+        return self.real(value.real) + sign + imaginary
+
+
+# --- brackets -------------------------------------------------------------------------------------------------------
+
+
+def _edges(array: Array) -> Array:
+    """What a summary shows: the first and last few along each dimension."""
+    n = _options.edgeitems
+    for dim in range(array.ndim):
+        if array.shape[dim] > 2 * n:
+            keep = [*range(n), *range(array.shape[dim] - n, array.shape[dim])]
+            array = np.take(array, keep, axis=dim)
+    return array
+
+
+def _elements_text(array: Array, indent: int) -> str:
+    if array.dtype.name in ("float16", "bfloat16"):
+        array = array.astype(np.float32)
+    summarize = array.size > _options.threshold
+    measured = _edges(array) if summarize else array
+    formatter = ComplexFormatter(measured) if array.dtype.kind == "c" else Formatter(measured)
+    return _nested(array, indent, summarize, formatter)
+
+
+def _nested(array: Array, indent: int, summarize: bool, write: Callable[[Any], str]) -> str:
+    if array.ndim == 0:
+        return write(array.item())
+    if array.ndim == 1:
+        return _row(array, indent, summarize, write)
+    n = _options.edgeitems
+    if summarize and array.shape[0] > 2 * n:
+        parts = [_nested(a, indent + 1, summarize, write) for a in array[:n]]
+        parts += ["...", *(_nested(a, indent + 1, summarize, write) for a in array[array.shape[0] - n :])]
+    else:
+        parts = [_nested(a, indent + 1, summarize, write) for a in array]
+    return "[" + ("," + "\n" * (array.ndim - 1) + " " * (indent + 1)).join(parts) + "]"
+
+
+def _row(array: Array, indent: int, summarize: bool, write: Any) -> str:
+    n = _options.edgeitems
+    if summarize and not n:
+        words = ["..."]
+    elif summarize and array.shape[0] > 2 * n:
+        words = [*map(write, array[:n].tolist()), " ...", *map(write, array[-n:].tolist())]
+    else:
+        words = [*map(write, array.tolist())]
+    per_line = max(1, (_options.linewidth - indent) // (write.width + 2))
+    lines = [", ".join(words[i : i + per_line]) for i in range(0, len(words), per_line)]
+    return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"
+
+
+# --- the whole ------------------------------------------------------------------------------------------------------
+
+
+def tensor_text(self: Tensor, contents: str | None = None) -> str:
     """The tensor as torch prints it."""
-    return f"tensor({self._array}, dtype={self.dtype})"
+    kind = type(self)
+    prefix = "tensor(" if kind is Tensor or kind.__name__ == "Parameter" else f"{kind.__name__}("
+    suffixes = [] if self.device.type == "cpu" else [f"device='{self.device}'"]
+    default = _dtype.get_default_dtype()
+    d = self.dtype
+    if self._keys & keys.META:
+        suffixes.append(f"size={tuple(self.shape)}")
+        if d is not default:
+            suffixes.append(f"dtype={d}")
+        text = "..." if contents is None else contents
+    elif self._array.size == 0:
+        if self._array.ndim != 1:
+            suffixes.append(f"size={tuple(self.shape)}")
+        if d is not default:
+            suffixes.append(f"dtype={d}")
+        text = "[]" if contents is None else contents
+    else:
+        if d not in (default, default.to_complex(), _dtype.int64, _dtype.bool_):
+            suffixes.append(f"dtype={d}")
+        text = _elements_text(self._array, len(prefix)) if contents is None else contents
+    node = self.grad_fn
+    if node is not None:
+        suffixes.append(f"grad_fn=<{type(node).__name__}>")
+    elif self._keys & keys.AUTOGRAD:
+        suffixes.append("requires_grad=True")
+    return _with_suffixes(prefix + text, suffixes, len(prefix))
+
+
+def _with_suffixes(text: str, suffixes: list[str], indent: int) -> str:
+    """Append suffixes, on a new line where the last one has no room."""
+    used = len(text) - text.rfind("\n") + 1
+    for suffix in suffixes:
+        if used + len(suffix) + 2 > _options.linewidth:
+            text += ",\n" + " " * indent + suffix
+            used = indent + len(suffix)
+        else:
+            text += ", " + suffix
+            used += len(suffix) + 2
+    return text + ")"

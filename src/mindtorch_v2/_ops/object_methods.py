@@ -11,6 +11,7 @@ from .._creation import moved, device_of, dtype_of, array_from
 from .._dispatch import keys
 from .._interop import numpy_of
 from .._memory_format import contiguous_format, is_contiguous_as, memory_format
+from .._printing import tensor_text
 from .._tensor import Tensor, wrap
 from .declare import public
 
@@ -60,6 +61,11 @@ def new_tensor(self: Tensor, data: Any, *, dtype: Any = None, device: Any = None
 
 @public("method", name="__repr__")
 def _repr(self: Tensor, *, tensor_contents: str | None = None) -> str:
-    from .._printing import tensor_text
+    return tensor_text(self, tensor_contents)
 
-    return tensor_text(self)
+
+@public("method", name="__format__")
+def _format(self: Tensor, spec: str) -> str:
+    if self._array.ndim == 0 and not self._keys & keys.META and type(self) is Tensor:
+        return format(self.item(), spec)
+    return object.__format__(self, spec)
