@@ -1,0 +1,455 @@
+"""Spectral and orthogonal factorisations: eigenvalues, singular values, QR and Householder reflectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._backends.cpu import linalg as kernels
+from .._backends.cpu.matmul import scalar_name
+from .._dispatch.tls import state
+from .._tensor import Tensor, wrap
+from .declare import op
+from .linalg_checks import check_floating, check_matrix, check_square
+from .matmul import conj, matmul
+from .solve import linalg_solve, linalg_solve_triangular
+
+Array = np.ndarray[Any, Any]
+
+
+def may_require_grad(x: Tensor) -> bool:
+    """Whether a derivative of this tensor may be asked for, so that vectors that only it needs are computed."""
+    return state.grad_enabled and x.requires_grad
+
+
+def _identity(like: Tensor) -> Tensor:
+    return wrap(np.eye(like.shape[-1], dtype=like.dtype.np))
+
+
+def _differences(values: Tensor) -> Tensor:
+    """values[j] - values[i] in row i, column j; ones on the diagonal, where it will divide."""
+    return values.unsqueeze(-2) - values.unsqueeze(-1) + _identity(values)
+
+
+# --- eigenvalues ------------------------------------------------------------------------------------------------------
+
+
+def _eigh_kernel(A: Array, UPLO: str, compute_v: bool) -> tuple[Array, Array]:  # noqa: N803
+    check_square(A, "linalg.eigh")
+    if UPLO.upper() not in ("L", "U"):
+        raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
+    return kernels.eigh(A, UPLO.upper(), compute_v)
+
+
+def _eigh_grad(grads: Any, eigenvalues: Tensor, eigenvectors: Tensor) -> Tensor | None:
+    grad_l, grad_v = grads
+    v = eigenvectors
+    if grad_l is None and grad_v is None:
+        return None
+    if grad_v is None:
+        return matmul(v * grad_l.unsqueeze(-2).to(v.dtype), v.mH)  # type: ignore[no-any-return]
+    inner = matmul(v.mH, grad_v)
+    if v.dtype.is_complex:
+        _check_phase(inner, "linalg_eigh_backward", "eigenvectors")
+    inner = inner / _differences(eigenvalues).to(v.dtype)
+    off_diagonal = inner - inner.diagonal(0, -2, -1).diag_embed()
+    if grad_l is not None:
+        off_diagonal = off_diagonal + grad_l.to(v.dtype).diag_embed()
+    return matmul(v, matmul(off_diagonal, v.mH))  # type: ignore[no-any-return]
+
+
+def _check_phase(inner: Tensor, function: str, what: str) -> None:
+    """Refuse losses that depend on the arbitrary phase of complex vectors."""
+    imaginary = np.diagonal(inner._array, axis1=-2, axis2=-1).imag
+    if not np.allclose(imaginary, 0, rtol=1e-2, atol=1e-2):
+        raise RuntimeError(
+            f"{function}: The {what} in the complex case are specified up to multiplication by e^{{i phi}}. "
+            "The specified loss function depends on this quantity, so it is ill-defined."
+        )
+
+
+_linalg_eigh = op(
+    '_linalg_eigh(Tensor A, str UPLO="L", bool compute_v=True) -> (Tensor eigenvalues, Tensor eigenvectors)',
+    cpu=_eigh_kernel,
+    grad={"A": _eigh_grad},
+    variants="function",
+)
+linalg_eigh = op(
+    'linalg_eigh(Tensor self, str UPLO="L") -> (Tensor eigenvalues, Tensor eigenvectors)',
+    composite=lambda self, UPLO: tuple(_linalg_eigh(self, UPLO, True)),  # noqa: N803
+    variants="function",
+)
+linalg_eigvalsh = op(
+    'linalg_eigvalsh(Tensor self, str UPLO="L") -> Tensor',
+    composite=lambda self, UPLO: _linalg_eigh(self, UPLO, may_require_grad(self))[0],  # noqa: N803
+    variants="function",
+)
+
+
+def _check_eig(a: Array, function: str) -> None:
+    check_square(a, function)
+    if a.dtype.kind not in "fcV":
+        raise RuntimeError(f"Unknown Complex ScalarType for {scalar_name(a)}")
+    kernels.require_lapack(a, "linalg_eig_out_cpu")
+    if not np.isfinite(a).all():
+        raise RuntimeError(f"torch.{function}: input tensor should not contain infs or NaNs.")
+
+
+def _eig_kernel(self: Array) -> tuple[Array, Array]:
+    _check_eig(self, "linalg.eig")
+    return kernels.eig(self)
+
+
+def _eigvals_kernel(self: Array) -> Array:
+    _check_eig(self, "linalg.eigvals")
+    return kernels.eigvals(self)
+
+
+def _eig_grad(grads: Any, self_dtype: Any, eigenvalues: Tensor, eigenvectors: Tensor) -> Tensor | None:
+    grad_l, grad_v = grads
+    v = eigenvectors
+    if grad_l is None and grad_v is None:
+        return None
+    if grad_v is None:
+        inner = grad_l.diag_embed()
+    else:
+        inner = matmul(v.mH, grad_v)
+        _check_phase(inner, "linalg_eig_backward", "eigenvectors")
+        norm = matmul(v.mH, v * inner.diagonal(0, -2, -1).real.unsqueeze(-2).to(v.dtype))
+        inner = (inner - norm) / conj(_differences(eigenvalues))
+        inner = inner - inner.diagonal(0, -2, -1).diag_embed()
+        if grad_l is not None:
+            inner = inner + grad_l.diag_embed()
+    grad_a = linalg_solve(v.mH, matmul(inner, v.mH))
+    return grad_a if self_dtype.is_complex else grad_a.real  # type: ignore[no-any-return]
+
+
+linalg_eig = op(
+    "linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)",
+    cpu=_eig_kernel,
+    grad={"self": _eig_grad},
+    variants="function",
+)
+_linalg_eigvals = op("_linalg_eigvals(Tensor self) -> Tensor", cpu=_eigvals_kernel, variants="function")
+linalg_eigvals = op(
+    "linalg_eigvals(Tensor self) -> Tensor",
+    composite=lambda self: linalg_eig(self)[0] if may_require_grad(self) else _linalg_eigvals(self),
+    variants="function",
+)
+
+
+# --- singular values --------------------------------------------------------------------------------------------------
+
+
+def _svd_kernel(A: Array, full_matrices: bool, compute_uv: bool, driver: str | None) -> tuple[Array, Array, Array]:  # noqa: N803
+    check_matrix(A, "linalg.svd")
+    check_floating(A, "linalg.svd")
+    if driver is not None:
+        raise RuntimeError("torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend.")
+    return kernels.svd(A, full_matrices, compute_uv)
+
+
+def _svd_grad(grads: Any, U: Tensor, S: Tensor, Vh: Tensor, compute_uv: bool) -> Tensor | None:  # noqa: N803
+    grad_u, grad_s, grad_vh = grads
+    if grad_u is None and grad_s is None and grad_vh is None:
+        return None
+    if not compute_uv:
+        raise RuntimeError("svd_backward: Setting compute_uv to false in torch.svd doesn't compute singular matrices, and hence we cannot compute backward. Please use torch.svd(compute_uv=True)")
+    k = S.shape[-1]
+    m, n = U.shape[-2], Vh.shape[-1]
+    u, vh = U.narrow(-1, 0, k), Vh.narrow(-2, 0, k)
+    if grad_u is None and grad_vh is None:
+        s = grad_s.to(u.dtype)
+        return matmul(u, s.unsqueeze(-1) * vh) if m >= n else matmul(u * s.unsqueeze(-2), vh)  # type: ignore[no-any-return]
+    gu = None if grad_u is None else grad_u.narrow(-1, 0, k)
+    gvh = None if grad_vh is None else grad_vh.narrow(-2, 0, k)
+    inner = _svd_inner(gu, grad_s, gvh, u, S, vh)
+    s = S.to(u.dtype)
+    if m > k and gu is not None:
+        scaled = gu / s.unsqueeze(-2)
+        return matmul(matmul(u, inner) + scaled - matmul(u, matmul(u.mH, scaled)), vh)  # type: ignore[no-any-return]
+    if n > k and gvh is not None:
+        scaled = gvh / s.unsqueeze(-1)
+        return matmul(u, matmul(inner, vh) + scaled - matmul(matmul(scaled, vh.mH), vh))  # type: ignore[no-any-return]
+    return matmul(u, matmul(inner, vh)) if m >= n else matmul(matmul(u, inner), vh)  # type: ignore[no-any-return]
+
+
+def _skew(x: Tensor) -> Tensor:
+    return x - x.mH
+
+
+def _svd_inner(gu: Tensor | None, gs: Tensor | None, gvh: Tensor | None, u: Tensor, values: Tensor, vh: Tensor) -> Tensor:
+    """The gradient in the basis of the singular vectors."""
+    s = values.to(u.dtype)
+    uhgu = None if gu is None else _skew(matmul(u.mH, gu))
+    vhgv = None if gvh is None else _skew(matmul(vh, gvh.mH))
+    if u.dtype.is_complex:
+        total = uhgu if vhgv is None else vhgv if uhgu is None else uhgu + vhgv
+        assert total is not None
+        _check_phase(total, "svd_backward", "singular vectors")
+    squares = values * values
+    gaps = _differences(squares).to(u.dtype)
+    inner: Tensor | None = None
+    if uhgu is not None:
+        inner = uhgu * s.unsqueeze(-2)
+    if vhgv is not None:
+        right = s.unsqueeze(-1) * vhgv
+        inner = right if inner is None else inner + right
+    assert inner is not None
+    inner = inner / gaps
+    if gs is not None:
+        inner = inner + gs.to(u.dtype).diag_embed()
+    if u.dtype.is_complex and uhgu is not None and vhgv is not None:
+        inner = inner + (uhgu.diagonal(0, -2, -1) / (2 * s)).diag_embed()
+    return inner
+
+
+_linalg_svd = op(
+    "_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None)"
+    " -> (Tensor U, Tensor S, Tensor Vh)",
+    cpu=_svd_kernel,
+    grad={"A": _svd_grad},
+    variants="function",
+)
+linalg_svd = op(
+    "linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)",
+    composite=lambda A, full_matrices, driver: tuple(_linalg_svd(A, full_matrices, True, driver=driver)),  # noqa: N803
+    variants="function",
+)
+linalg_svdvals = op(
+    "linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor",
+    composite=lambda A, driver: _linalg_svd(A, False, may_require_grad(A), driver=driver)[1],  # noqa: N803
+    variants="function",
+)
+
+
+def _svd(self: Tensor, some: bool, compute_uv: bool) -> tuple[Tensor, Tensor, Tensor]:
+    if self.ndim < 2:
+        raise RuntimeError(f"linalg.svd: input should have at least 2 dimensions, but has {self.ndim} dimensions instead")
+    if compute_uv:
+        u, s, vh = linalg_svd(self, not some)
+        return u, s, vh.mH
+    s = linalg_svdvals(self)
+    m, n = self.shape[-2:]
+    batch = self.shape[:-2]
+    return self.new_zeros((*batch, m, m)), s, self.new_zeros((*batch, n, n))
+
+
+svd = op("svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)", composite=_svd)
+
+
+# --- QR ---------------------------------------------------------------------------------------------------------------
+
+
+def _qr_kernel(A: Array, mode: str) -> tuple[Array, Array]:  # noqa: N803
+    check_matrix(A, "linalg.qr")
+    check_floating(A, "linalg.qr")
+    if mode not in ("reduced", "complete", "r"):
+        raise RuntimeError(f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'")
+    return kernels.qr(A, mode)
+
+
+def _qr_grad(grads: Any, Q: Tensor, R: Tensor, mode: str) -> Tensor | None:  # noqa: N803
+    grad_q, grad_r = grads
+    if grad_q is None and grad_r is None:
+        return None
+    if mode == "r":
+        raise RuntimeError(
+            "The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please use linalg.qr(A, mode='reduced') "
+            "if you are going to require gradients"
+        )
+    m, n = Q.shape[-2], R.shape[-1]
+    if mode == "complete" and m > n:
+        raise RuntimeError("The QR decomposition is not differentiable when mode='complete' and nrows > ncols")
+    if m >= n:
+        return _tall_qr_grad(grad_q, grad_r, Q, R)
+    return _wide_qr_grad(grad_q, grad_r, Q, R)
+
+
+def _tall_qr_grad(grad_q: Tensor | None, grad_r: Tensor | None, q: Tensor, r: Tensor) -> Tensor:
+    inner = None if grad_r is None else matmul(grad_r, r.mH)
+    if grad_q is not None:
+        qhg = matmul(q.mH, grad_q)
+        inner = -qhg if inner is None else inner - qhg
+    assert inner is not None
+    out = matmul(q, _hermitian_from_upper(inner.triu()))
+    if grad_q is not None:
+        out = out + grad_q
+    return linalg_solve_triangular(r.mH, out, upper=False, left=False)  # type: ignore[no-any-return]
+
+
+def _hermitian_from_upper(x: Tensor) -> Tensor:
+    """The matrix and its adjoint added up, with the diagonal's real part counted once."""
+    both = x + x.mH
+    diagonal = both.diagonal(0, -2, -1)
+    real = diagonal.real.to(both.dtype) if both.dtype.is_complex else diagonal
+    return both - (0.5 * real).diag_embed()  # type: ignore[no-any-return]
+
+
+def _wide_qr_grad(grad_q: Tensor | None, grad_r: Tensor | None, q: Tensor, r: Tensor) -> Tensor:
+    """A = [X Y] with X square: Y only meets Q, X is factored as Q U."""
+    m, n = q.shape[-2], r.shape[-1]
+    u, v = r.narrow(-1, 0, m), r.narrow(-1, m, n - m)
+    if grad_r is None:
+        left = _tall_qr_grad(grad_q, None, q, u)
+        right = left.new_zeros((*left.shape[:-1], n - m))
+    else:
+        grad_v = grad_r.narrow(-1, m, n - m)
+        through_y = matmul(matmul(q, v), grad_v.mH)
+        total_q = through_y if grad_q is None else grad_q + through_y
+        left = _tall_qr_grad(total_q, grad_r.narrow(-1, 0, m), q, u)
+        right = matmul(q, grad_v)
+    from .joining import cat
+
+    return cat([left, right], -1)  # type: ignore[no-any-return]
+
+
+linalg_qr = op(
+    'linalg_qr(Tensor A, str mode="reduced") -> (Tensor Q, Tensor R)',
+    cpu=_qr_kernel,
+    grad={"A": _qr_grad},
+    variants="function",
+)
+qr = op(
+    "qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)",
+    composite=lambda self, some: tuple(linalg_qr(self, "reduced" if some else "complete")),
+)
+
+
+# --- Householder reflectors -------------------------------------------------------------------------------------------
+
+
+def _geqrf_kernel(self: Array) -> tuple[Array, Array]:
+    if self.ndim < 2:
+        raise RuntimeError("torch.geqrf: input must have at least 2 dimensions.")
+    return kernels.geqrf(self)
+
+
+geqrf = op("geqrf(Tensor self) -> (Tensor a, Tensor tau)", cpu=_geqrf_kernel)
+
+
+def _householder_kernel(input: Array, tau: Array) -> Array:  # noqa: A002 - the schema's name
+    name = "torch.linalg.householder_product"
+    if input.ndim < 2:
+        raise RuntimeError(f"{name}: input must have at least 2 dimensions.")
+    m, n = input.shape[-2:]
+    if m < n:
+        raise RuntimeError(f"{name}: input.shape[-2] must be greater than or equal to input.shape[-1]")
+    if n < tau.shape[-1]:
+        raise RuntimeError(f"{name}: input.shape[-1] must be greater than or equal to tau.shape[-1]")
+    if input.ndim - tau.ndim != 1:
+        raise RuntimeError(
+            f"{name}: Expected tau to have one dimension less than input, but got tau.ndim equal to {tau.ndim} and input.ndim is "
+            f"equal to {input.ndim}"
+        )
+    if input.shape[:-2] != tau.shape[:-1]:
+        raise RuntimeError(f"{name}: Expected batch dimensions of tau to be equal to input.shape[:-2], but got {list(tau.shape[:-1])}")
+    if input.dtype != tau.dtype:
+        raise RuntimeError(f"{name}: tau dtype {scalar_name(tau)} does not match input dtype {scalar_name(input)}")
+    return kernels.householder_product(input, tau)
+
+
+def _reflectors(a: Tensor, k: int) -> list[Tensor]:
+    """The vectors of the reflectors, as columns: a one, and below it what the matrix stores."""
+    lower = a.narrow(-1, 0, k).tril(-1)
+    ones = wrap(np.eye(a.shape[-2], k, dtype=a.dtype.np))
+    return list((lower + ones).split(1, -1))
+
+
+def _reflect(v: Tensor, tau: Tensor, x: Tensor) -> Tensor:
+    """(I - tau v vᴴ) x"""
+    return x - tau * matmul(v, matmul(v.mH, x))
+
+
+def _householder_grad(grad: Tensor, input: Tensor, tau: Tensor, needs: Any = (True, True)) -> tuple[Any, Any]:  # noqa: A002
+    """Walk along Q = H₁ … Hₖ E: at each reflector, the gradient from the left meets the product of those on its right."""
+    k = tau.shape[-1]
+    if not k:
+        return input.new_zeros(input.shape), tau.new_zeros(tau.shape)
+    vectors = _reflectors(input, k)
+    scales = [t.unsqueeze(-1) for t in tau.split(1, -1)]
+    rights = [wrap(np.eye(*grad.shape[-2:], dtype=grad.dtype.np))]
+    for v, t in zip(reversed(vectors[1:]), reversed(scales[1:]), strict=True):
+        rights.append(_reflect(v, t, rights[-1]))
+    rights.reverse()
+    grad_v, grad_tau, left = [], [], grad
+    for v, t, right in zip(vectors, scales, rights, strict=True):
+        middle_v = matmul(left, matmul(right.mH, v))
+        grad_tau.append(-matmul(v.mH, middle_v))
+        grad_v.append(-(conj(t) * middle_v + t * matmul(right, matmul(left.mH, v))))
+        left = _reflect(v, conj(t), left)
+    from .joining import cat
+
+    lower = cat(grad_v, -1).tril(-1)
+    if input.shape[-1] > k:
+        lower = cat([lower, lower.new_zeros((*lower.shape[:-1], input.shape[-1] - k))], -1)
+    return lower, cat(grad_tau, -1).squeeze(-2)
+
+
+linalg_householder_product = op(
+    "linalg_householder_product(Tensor input, Tensor tau) -> Tensor",
+    cpu=_householder_kernel,
+    grad={("input", "tau"): _householder_grad},
+    variants="function",
+)
+orgqr = op(
+    "orgqr(Tensor self, Tensor input2) -> Tensor", composite=lambda self, input2: linalg_householder_product(self, input2)
+)
+
+
+def _ormqr_kernel(self: Array, input2: Array, input3: Array, left: bool, transpose: bool) -> Array:
+    name = "torch.ormqr"
+    side = -2 if left else -1
+    for label, x in (("input", self), ("other", input3)):
+        if x.ndim < 2:
+            raise RuntimeError(f"{name}: {label} must have at least 2 dimensions.")
+    if input3.shape[side] < input2.shape[-1]:
+        raise RuntimeError(f"{name}: other.shape[{side}] must be greater than or equal to tau.shape[-1]")
+    if input3.shape[side] != self.shape[-2]:
+        raise RuntimeError(f"{name}: other.shape[{side}] must be equal to input.shape[-2]")
+    if input2.shape[-1] > self.shape[-1] or input2.shape[-1] != min(input3.shape[side], self.shape[-1]):
+        raise RuntimeError(f"{name}: tau.shape[-1] must be equal to min(other.shape[{side}], input.shape[-1])")
+    if self.ndim - input2.ndim != 1:
+        raise RuntimeError(
+            f"{name}: Expected tau to have one dimension less than input, but got tau.ndim equal to {input2.ndim} and input.ndim "
+            f"is equal to {self.ndim}"
+        )
+    if self.ndim != input3.ndim:
+        raise RuntimeError(
+            f"{name}: Expected other to have the same number of dimensions as input, but got other.ndim equal to {input3.ndim} "
+            f"and input.ndim is equal to {self.ndim}"
+        )
+    for label, x in (("tau", input2), ("other", input3)):
+        if x.dtype != self.dtype:
+            raise RuntimeError(
+                f"{name}: Expected input and {label} to have the same dtype, but input has dtype {scalar_name(self)} and {label} has "
+                f"dtype {scalar_name(x)}"
+            )
+    return kernels.ormqr(self, input2, input3, left, transpose)
+
+
+def _ormqr_grad(
+    grad: Tensor, self: Tensor, input2: Tensor, input3: Tensor, left: bool, transpose: bool, needs: Any
+) -> tuple[Any, Any, Any]:
+    grad_other = ormqr(self, input2, grad, left, not transpose) if needs[2] else None
+    if not (needs[0] or needs[1]):
+        return None, None, grad_other
+    if left:
+        grad_q = matmul(input3, grad.mH) if transpose else matmul(grad, input3.mH)
+    else:
+        grad_q = matmul(grad.mH, input3) if transpose else matmul(input3.mH, grad)
+    k = input2.shape[-1]
+    grad_self, grad_tau = _householder_grad(grad_q, self.narrow(-1, 0, k), input2)
+    if self.shape[-1] > k:
+        from .joining import cat
+
+        grad_self = cat([grad_self, grad_self.new_zeros((*grad_self.shape[:-1], self.shape[-1] - k))], -1)
+    return grad_self, grad_tau, grad_other
+
+
+ormqr = op(
+    "ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False) -> Tensor",
+    cpu=_ormqr_kernel,
+    grad={("self", "input2", "input3"): _ormqr_grad},
+)
