@@ -9,7 +9,6 @@ import numpy as np
 
 from .. import _checks, _dtype
 from .._backends.cpu import sorting as kernels
-from .._tensor import Tensor
 from .declare import op
 from .reduction import SELECTED, check_nonempty, evenly_distributed_formula, value_selecting_reduction_backward
 
@@ -158,4 +157,3 @@ mode = op(
     grad=SELECTED,
 )
 
-_ = Tensor

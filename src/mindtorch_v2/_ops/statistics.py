@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from .. import _dtype
 from .._backends.cpu import moments as kernels
 from .._tensor import Tensor
 from .declare import op
+from .lookup import aten
 from .reduction import axes, count, restore_dims
 
 Array = np.ndarray[Any, Any]
@@ -129,3 +131,77 @@ _unbiased("var", var, "Tensor", "function method")
 _unbiased("std", std, "Tensor", "function method")
 _unbiased("var_mean", var_mean, "(Tensor, Tensor)", "function")
 _unbiased("std_mean", std_mean, "(Tensor, Tensor)", "function")
+
+
+# --- covariance and correlation -------------------------------------------------------------------------------------
+
+
+def _check_weights(name: str, w: Tensor, observations: int) -> None:
+    if w._array.ndim > 1:
+        raise RuntimeError(f"cov(): expected {name} to have one or fewer dimensions but got {name} with {w._array.ndim} dimensions")
+    wanted, fits = ("integral", w.dtype.category == 1) if name == "fweights" else ("floating point", w.dtype.is_floating_point)
+    if not fits:
+        raise RuntimeError(f"cov(): expected {name} to have {wanted} dtype but got {name} with {w.dtype.scalar_name} dtype")
+    if w._array.size != observations:
+        raise RuntimeError(
+            f"cov(): expected {name} to have the same numel as there are observations in the input but got {w._array.size} != {observations}"
+        )
+    if observations and bool((w.min() < 0).item()):
+        raise RuntimeError(f"cov(): {name} cannot be negative")
+
+
+def _cov(self: Tensor, correction: int, fweights: Tensor | None, aweights: Tensor | None) -> Tensor:
+    if self._array.ndim > 2:
+        raise RuntimeError(
+            f"cov(): expected input to have two or fewer dimensions but got an input with {self._array.ndim} dimensions"
+        )
+    if self.dtype.category == 0:
+        raise RuntimeError("cov(): bool dtype is not supported for input")
+    rows = self.view([1, -1]) if self._array.ndim < 2 else self
+    n = rows._array.shape[1]
+    for name, w in (("fweights", fweights), ("aweights", aweights)):
+        if w is not None:
+            _check_weights(name, w, n)
+    w = fweights
+    if aweights is not None:
+        w = aweights if w is None else w * aweights
+    total: Tensor = aten.scalar_tensor(n, dtype=_dtype.int64, device=self.device) if w is None else w.sum()
+    average = (rows if w is None else rows * w).sum(1) / total
+    if w is not None and aweights is not None and correction != 0:
+        scale = total - correction * (w * aweights).sum() / total
+    else:
+        scale = total - correction
+    if bool((scale <= 0).item()):
+        warnings.warn(
+            "cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations.",
+            UserWarning,
+            stacklevel=3,
+        )
+        scale = aten.zeros_like(scale)
+    centred = rows - average.unsqueeze(1)
+    weighted = centred if w is None else centred * w
+    right = weighted.t().conj() if self.dtype.is_complex else weighted.t()
+    return (centred.mm(right) if centred.dtype is right.dtype else centred.to(right.dtype).mm(right)).true_divide(scale).squeeze()
+
+
+cov = op("cov(Tensor self, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> Tensor", composite=_cov)
+
+
+def _corrcoef(self: Tensor) -> Tensor:
+    if self._array.ndim > 2:
+        raise RuntimeError(
+            f"corrcoef(): expected input to have two or fewer dimensions but got an input with {self._array.ndim} dimensions"
+        )
+    c: Tensor = cov(self)
+    if c._array.ndim == 0:
+        return c / c
+    d = c.diagonal()
+    deviation = (d.real if d.dtype.is_complex else d).sqrt()
+    c = c / deviation.view([-1, 1])
+    c = c / deviation.view([1, -1])
+    if c.dtype.is_complex:
+        return aten.complex(c.real.clip(-1, 1), c.imag.clip(-1, 1))  # type: ignore[no-any-return]
+    return c.clip(-1, 1)
+
+
+corrcoef = op("corrcoef(Tensor self) -> Tensor", composite=_corrcoef)

@@ -1,0 +1,266 @@
+"""Finite differences and the trapezoid rule."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .. import _checks
+from .._tensor import Tensor
+from .declare import op
+from .lookup import aten
+
+# --- diff -----------------------------------------------------------------------------------------------------------
+
+
+def _diff(self: Tensor, n: int, dim: int, prepend: Tensor | None, append: Tensor | None) -> Tensor:
+    _check_diff(self, n, dim, prepend, append)
+    parts = [t for t in (prepend, self, append) if t is not None]
+    joined = self if len(parts) == 1 else aten.cat(parts, dim)
+    dim = _checks.wrap_dim(dim, self._array.ndim)
+    if n == 0:
+        # torch: without a difference to take, what would be joined is left out
+        return aten.zeros_like(self).copy_(self)  # type: ignore[no-any-return]
+    n = min(n, joined._array.shape[dim])
+    for _ in range(n):
+        length = joined._array.shape[dim]
+        if length == 0:
+            break
+        upper, lower = joined.narrow(dim, 1, length - 1), joined.narrow(dim, 0, length - 1)
+        joined = upper.logical_xor(lower) if joined.dtype.category == 0 else upper - lower
+    return joined
+
+
+def _check_diff(self: Tensor, n: int, dim: int, prepend: Tensor | None, append: Tensor | None) -> None:
+    ndim = self._array.ndim
+    if ndim == 0:
+        raise RuntimeError("diff expects input to be at least one-dimensional")
+    if n < 0:
+        raise RuntimeError(f"order must be non-negative but got {n}")
+    dim = _checks.wrap_dim(dim, ndim)
+    for extra, name in ((prepend, "prepend"), (append, "append")):
+        if extra is None:
+            continue
+        if extra._array.ndim != ndim:
+            raise RuntimeError("diff expects prepend or append to be the same dimension as input")
+        for i, (a, b) in enumerate(zip(self._array.shape, extra._array.shape, strict=True)):
+            if i != dim and a != b:
+                raise RuntimeError(
+                    f"diff expects the shape of tensor to prepend or append to match that of input except along the differencing "
+                    f"dimension; input.size({i}) = {a}, but got tensor.size({i}) = {b}"
+                )
+
+
+diff = op("diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor", composite=_diff)
+
+# --- gradient -------------------------------------------------------------------------------------------------------
+
+
+def _dims_of(self: Tensor, dim: Any) -> list[int]:
+    ndim = self._array.ndim
+    if dim is None:
+        return list(range(ndim))
+    dims = [dim] if isinstance(dim, int) else list(dim)
+    _checks.wrap_dims(dims, ndim)
+    return dims
+
+
+def _gradient(self: Tensor, spacing: Any, dim: Any, edge_order: int) -> list[Tensor]:
+    dims = _dims_of(self, dim)
+    spacings: list[Any]
+    if spacing is None:
+        spacings = [1] * len(dims)
+    elif isinstance(spacing, list | tuple):
+        spacings = list(spacing)
+    else:
+        spacings = [spacing] * len(dims)
+    _check_gradient(self, spacings, dims, edge_order)
+    return [_gradient_along(self, h, d, edge_order) for h, d in zip(spacings, dims, strict=True)]
+
+
+def _check_gradient(self: Tensor, spacings: list[Any], dims: list[int], edge_order: int) -> None:
+    if self.dtype.category == 1 and self.dtype.name == "uint8":
+        raise RuntimeError("torch.gradient does not support uint8 input.")
+    if edge_order not in (1, 2):
+        raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
+    if len(spacings) != len(dims):
+        raise RuntimeError(
+            "torch.gradient expected spacing to be unspecified, a scalar, or a list of length equal to 'self.dim() = "
+            f"{self._array.ndim}', since dim argument was not given, but got a list of length {len(spacings)}"
+            if len(dims) == self._array.ndim
+            else "torch.gradient expected spacing to be unspecified, a scalar or it's spacing and dim arguments to have the same "
+            f"length, but got a spacing argument of length {len(spacings)} and a dim argument of length {len(dims)}."
+        )
+    for d in dims:
+        if self._array.shape[d] < edge_order + 1:
+            raise RuntimeError("torch.gradient expected each dimension size to be at least edge_order+1")
+    for h, d in zip(spacings, dims, strict=True):
+        if isinstance(h, Tensor):
+            if h._array.ndim != 1:
+                raise RuntimeError(f"torch.gradient expected each element of spacing to have one dimension, but got an element with {h._array.ndim} dimensions!")  # fmt: skip
+            if h._array.size != self._array.shape[d]:
+                raise RuntimeError(
+                    f"torch.gradient expected each element of spacing to have the same length as the dimension it refers to"
+                )
+
+
+def _gradient_along(self: Tensor, spacing: Any, dim: int, edge_order: int) -> Tensor:
+    dim = _checks.wrap_dim(dim, self._array.ndim)
+    n = self._array.shape[dim]
+
+    def cut(start: int, stop: int, x: Tensor = self, along: int = dim) -> Tensor:
+        return aten.slice(x, along, start, stop)  # type: ignore[no-any-return]
+
+    if isinstance(spacing, Tensor):
+        return _gradient_uneven(self, spacing, dim, edge_order)
+    prepared: Tensor = (cut(2, n) - cut(0, n - 2)) / spacing
+    if edge_order == 1:
+        first: Tensor = (cut(1, 2) - cut(0, 1)) / spacing
+        last: Tensor = (cut(n - 1, n) - cut(n - 2, n - 1)) / spacing
+    else:
+        first = (cut(1, 2) * 4 - cut(0, 1) * 3 - cut(2, 3)) / (2 * spacing)
+        last = (cut(n - 1, n) * 3 - cut(n - 2, n - 1) * 4 + cut(n - 3, n - 2)) / (2 * spacing)
+    return aten.cat([first, prepared / 2, last], dim)  # type: ignore[no-any-return]
+
+
+def _gradient_uneven(self: Tensor, points: Tensor, dim: int, edge_order: int) -> Tensor:
+    """Second-order differences over points at any distances; one-sided ones of the given order at both ends."""
+    n = self._array.shape[dim]
+    shape = [1] * self._array.ndim
+    shape[dim] = n - 1
+    steps = (aten.slice(points, 0, 1, n) - aten.slice(points, 0, 0, n - 1)).reshape(shape)
+
+    def y(start: int, stop: int) -> Tensor:
+        return aten.slice(self, dim, start, stop)  # type: ignore[no-any-return]
+
+    def h(start: int, stop: int) -> Tensor:
+        return aten.slice(steps, dim, start, stop)  # type: ignore[no-any-return]
+
+    a, b = h(0, n - 2), h(1, n - 1)
+    middle = y(0, n - 2) * (-b / (a * (a + b))) + y(1, n - 1) * ((b - a) / (a * b)) + y(2, n) * (a / (b * (a + b)))
+    if edge_order == 1:
+        first = (y(1, 2) - y(0, 1)) / h(0, 1)
+        last = (y(n - 1, n) - y(n - 2, n - 1)) / h(n - 2, n - 1)
+    else:
+        a, b = h(0, 1), h(1, 2)
+        first = y(0, 1) * (-(2 * a + b) / (a * (a + b))) + y(1, 2) * ((a + b) / (a * b)) + y(2, 3) * (-a / (b * (a + b)))
+        a, b = h(n - 3, n - 2), h(n - 2, n - 1)
+        last = y(n - 3, n - 2) * (b / (a * (a + b))) + y(n - 2, n - 1) * (-(a + b) / (a * b)) + y(n - 1, n) * ((a + 2 * b) / (b * (a + b)))
+    return aten.cat([first, middle, last], dim)  # type: ignore[no-any-return]
+
+
+def _gradient_overload(overload: str, spacing: str, dim: str) -> Any:
+    def composite(self: Tensor, spacing: Any, dim: Any, edge_order: int) -> list[Tensor]:
+        return _gradient(self, spacing, dim, edge_order)
+
+    def even(self: Tensor, dim: Any, edge_order: int) -> list[Tensor]:
+        return _gradient(self, None, dim, edge_order)
+
+    return op(
+        f"gradient.{overload}(Tensor self, *, {spacing}{dim}, int edge_order=1) -> Tensor[]",
+        composite=composite if spacing else even,
+        variants="function",
+    )
+
+
+# Lists of tensors are tried before lists of numbers, which accept any list.
+_gradient_overload("tensorarrayint", "Tensor[] spacing, ", "int? dim=None")
+_gradient_overload("tensorarray", "Tensor[] spacing, ", "int[] dim")
+_gradient_overload("scalarint", "Scalar? spacing=None, ", "int? dim=None")
+_gradient_overload("scalararray", "Scalar spacing, ", "int[] dim")
+_gradient_overload("array", "", "int[] dim")
+_gradient_overload("scalarrayint", "Scalar[] spacing, ", "int? dim=None")
+_gradient_overload("scalarrayarray", "Scalar[] spacing, ", "int[] dim")
+
+# --- the trapezoid rule ---------------------------------------------------------------------------------------------
+
+
+def _check_bool(name: str, *tensors: Tensor) -> None:
+    if any(t.dtype.category == 0 for t in tensors):
+        raise RuntimeError(f"{name}: received a bool input for `x` or `y`, but bool is not supported")
+
+
+def _points(y: Tensor, x: Tensor, dim: int, name: str) -> Tensor:
+    """The distances of the points, shaped so that they broadcast with pairs of neighbours in y."""
+    wrapped = _checks.wrap_dim(dim, y._array.ndim)
+    if x._array.ndim == 1:
+        if x._array.size != y._array.shape[wrapped]:
+            raise RuntimeError(f"{name}: There must be one `x` value for each sample point")
+        shape = [1] * y._array.ndim
+        shape[wrapped] = x._array.size
+        x = x.view(shape)
+    elif x._array.ndim < y._array.ndim:
+        x = x.view([1] * (y._array.ndim - x._array.ndim) + list(x._array.shape))
+    along = dim if dim < 0 else dim - y._array.ndim
+    n = x._array.shape[along]
+    return aten.slice(x, along, 1, n) - aten.slice(x, along, 0, n - 1)  # type: ignore[no-any-return]
+
+
+def _pairs(y: Tensor, dim: int) -> Tensor:
+    n = y._array.shape[dim]
+    return aten.slice(y, dim, 1, n) + aten.slice(y, dim, 0, n - 1)  # type: ignore[no-any-return]
+
+
+def _left_pairs(y: Tensor, dim: int) -> Tensor:
+    n = y._array.shape[dim]
+    return aten.slice(y, dim, 0, n - 1) + aten.slice(y, dim, 1, n)  # type: ignore[no-any-return]
+
+
+def _trapezoid_x(y: Tensor, x: Tensor, dim: int) -> Tensor:
+    _checks.wrap_dim(dim, y._array.ndim)
+    if y._array.ndim == 0 or not y._array.shape[dim]:
+        return y.new_zeros(_without(y._array.shape, dim))
+    _check_bool("trapezoid", x, y)
+    steps = _points(y, x, dim, "trapezoid")
+    return (steps * _left_pairs(y, dim)).sum(dim) / 2.0
+
+
+def _without(shape: Sequence[int], dim: int) -> list[int]:
+    kept = list(shape)
+    if kept:
+        del kept[dim]
+    return kept
+
+
+def _trapezoid_dx(y: Tensor, dx: Any, dim: int) -> Tensor:
+    _checks.wrap_dim(dim, y._array.ndim)
+    if y._array.ndim == 0 or not y._array.shape[dim]:
+        return y.new_zeros(_without(y._array.shape, dim))
+    if y.dtype.category == 0:
+        raise RuntimeError("trapezoid: received a bool input for `y`, but bool is not supported")
+    ends = (y.select(dim, 0) + y.select(dim, -1)) * 0.5
+    return (y.sum(dim) - ends) * dx
+
+
+def _cumulative_x(y: Tensor, x: Tensor, dim: int) -> Tensor:
+    _checks.wrap_dim(dim, y._array.ndim)
+    _check_bool("cumulative_trapezoid", x, y)
+    steps = _points(y, x, dim, "cumulative_trapezoid")
+    return (steps * _left_pairs(y, dim)).cumsum(dim) / 2.0
+
+
+def _cumulative_dx(y: Tensor, dx: Any, dim: int) -> Tensor:
+    _checks.wrap_dim(dim, y._array.ndim)
+    if y.dtype.category == 0:
+        raise RuntimeError("cumulative_trapezoid: received a bool input for `y`, but bool is not supported")
+    return (dx / 2.0 * _left_pairs(y, dim)).cumsum(dim)
+
+
+trapezoid_x = op("trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", composite=_trapezoid_x, variants="function")
+trapezoid_dx = op("trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor", composite=_trapezoid_dx, variants="function")
+trapz_x = op(
+    "trapz.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor",
+    composite=lambda y, x, dim: trapezoid_x(y, x, dim=dim),
+    variants="function",
+)
+trapz_dx = op(
+    "trapz.dx(Tensor y, *, float dx=1., int dim=-1) -> Tensor",
+    composite=lambda y, dx, dim: trapezoid_dx(y, dx=dx, dim=dim),
+    variants="function",
+)
+cumulative_trapezoid_x = op(
+    "cumulative_trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", composite=_cumulative_x, variants="function"
+)
+cumulative_trapezoid_dx = op(
+    "cumulative_trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor", composite=_cumulative_dx, variants="function"
+)

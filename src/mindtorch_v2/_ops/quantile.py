@@ -1,0 +1,112 @@
+"""Quantiles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import _checks, _dtype
+from .._tensor import Tensor
+from .declare import op
+from .lookup import aten
+
+MODES = ("linear", "lower", "higher", "midpoint", "nearest")
+
+
+def _quantile(name: str, self: Tensor, q: Tensor, dim: int | None, keepdim: bool, interpolation: str, *, ignore_nan: bool) -> Tensor:
+    _check(name, self, q, interpolation)
+    ndim = self._array.ndim
+    if dim is not None:
+        dim = _checks.wrap_dim(dim, ndim)
+    out_shape = _out_shape(self, q, dim, keepdim)
+    x = _sorted_last(self, dim)
+    ranks = _ranks(x, q, ignore_nan=ignore_nan)
+    if interpolation == "lower":
+        ranks = ranks.floor_()
+    elif interpolation == "higher":
+        ranks = ranks.ceil_()
+    elif interpolation == "nearest":
+        ranks = ranks.round_()
+    below = ranks.to(_dtype.int64)
+    values = x.gather(-1, below)
+    if interpolation in ("linear", "midpoint"):
+        weights = aten.full_like(ranks, 0.5) if interpolation == "midpoint" else ranks - below
+        above = ranks.ceil_().to(_dtype.int64)
+        values = values.lerp_(x.gather(-1, above), weights)
+    if q._array.ndim == 0:
+        values = values.squeeze_(-1)
+    else:
+        # the quantiles lead
+        values = values.unsqueeze(0).transpose_(0, -1).squeeze_(-1)
+    return values if list(values._array.shape) == out_shape else values.view(out_shape)
+
+
+def _check(name: str, self: Tensor, q: Tensor, interpolation: str) -> None:
+    if not self._array.size:
+        raise RuntimeError(f"{name}() input tensor must be non-empty")
+    if q._array.ndim > 1:
+        raise RuntimeError(f"{name}() q must be a scalar or 1D tensor")
+    if self.dtype.name not in ("float32", "float64"):
+        raise RuntimeError(f"{name}() input tensor must be either float or double dtype")
+    if q.dtype is not self.dtype:
+        raise RuntimeError(f"{name}() q tensor must be same dtype as the input tensor")
+    if interpolation not in MODES:
+        raise RuntimeError(f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, but got {interpolation}")
+    if not bool(((q >= 0).logical_and_(q <= 1)).all().item()):
+        raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
+
+
+def _out_shape(self: Tensor, q: Tensor, dim: int | None, keepdim: bool) -> list[int]:
+    shape = list(self._array.shape)
+    if dim is not None and shape:
+        shape = [1 if i == dim else n for i, n in enumerate(shape)] if keepdim else shape[:dim] + shape[dim + 1 :]
+    else:
+        shape = [1] * len(shape) if keepdim else []
+    return list(q._array.shape) + shape
+
+
+def _sorted_last(self: Tensor, dim: int | None) -> Tensor:
+    """The elements in ascending order along the last dimension."""
+    if dim is None:
+        return self.flatten().sort()[0]  # type: ignore[no-any-return]
+    if self._array.ndim == 0:
+        return self.unsqueeze(0)
+    if dim == self._array.ndim - 1:
+        return self.sort()[0]  # type: ignore[no-any-return]
+    return self.unsqueeze(-1).transpose_(dim, -1).squeeze_(dim).sort()[0]  # type: ignore[no-any-return]
+
+
+def _ranks(x: Tensor, q: Tensor, *, ignore_nan: bool) -> Tensor:
+    """Where the quantiles lie among the sorted elements, of the shape of the gathered values."""
+    n = x._array.shape[-1]
+    if ignore_nan:
+        numbers = x.isnan().logical_not_().sum(-1, True)
+        ranks = q * (numbers - 1)
+        return ranks.masked_fill(ranks < 0, 0)
+    ranks = q * (n - 1)
+    nan = x.isnan().any(-1, True)
+    ranks, nan = aten.broadcast_tensors([ranks, nan])
+    # where there is a NaN it is last, and the answer
+    return ranks.masked_fill(nan, n - 1)
+
+
+def _scalar(name: str, self: Tensor, q: float, dim: Any, keepdim: bool, interpolation: str, *, ignore_nan: bool) -> Tensor:
+    if not 0 <= q <= 1:
+        raise RuntimeError(f"{name}() q must be in the range [0, 1] but got {q:g}")
+    quantile = aten.scalar_tensor(q, dtype=self.dtype, device=self.device)
+    return _quantile(name, self, quantile, dim, keepdim, interpolation, ignore_nan=ignore_nan)
+
+
+def _operators(name: str, *, ignore_nan: bool) -> None:
+    rest = 'int? dim=None, bool keepdim=False, *, str interpolation="linear") -> Tensor'
+    op(
+        f"{name}(Tensor self, Tensor q, {rest}",
+        composite=lambda self, q, dim, keepdim, interpolation: _quantile(name, self, q, dim, keepdim, interpolation, ignore_nan=ignore_nan),
+    )
+    op(
+        f"{name}.scalar(Tensor self, float q, {rest}",
+        composite=lambda self, q, dim, keepdim, interpolation: _scalar(name, self, q, dim, keepdim, interpolation, ignore_nan=ignore_nan),
+    )
+
+
+_operators("quantile", ignore_nan=False)
+_operators("nanquantile", ignore_nan=True)
