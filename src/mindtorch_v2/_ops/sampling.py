@@ -1,0 +1,126 @@
+"""Sampling images at the places of a grid, and the grids of affine maps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._backends.cpu.sampling import sample, sample_backward
+from .._tensor import Tensor
+from .declare import op
+from .lookup import aten
+
+Array = np.ndarray[Any, Any]
+
+_ARGUMENTS = "Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners"
+
+
+def _check(input: Tensor, grid: Tensor, interpolation_mode: int) -> None:
+    x, g = input._array.shape, grid._array.shape
+    if not x or not g or x[0] != g[0]:
+        raise RuntimeError(
+            "grid_sampler(): expected grid and input to have same batch size, but got input with sizes "
+            f"{list(x)} and grid with sizes {list(g)}"
+        )
+    if g[-1] != len(x) - 2:
+        raise RuntimeError(f"grid_sampler(): expected grid to have size {len(x) - 2} in last dimension, but got grid with sizes {list(g)}")
+    for i in range(2, len(x)):
+        if x[i] == 0:
+            raise RuntimeError(
+                "grid_sampler(): expected input to have non-empty spatial dimensions, but input has sizes "
+                f"{list(x)} with dimension {i} being empty"
+            )
+    if len(x) not in (4, 5) or len(x) != len(g):
+        raise RuntimeError(
+            "grid_sampler(): expected 4D or 5D input and grid with same number of dimensions, but got input with sizes "
+            f"{list(x)} and grid with sizes {list(g)}"
+        )
+    if len(x) == 5 and interpolation_mode == 2:
+        raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
+    if input.dtype is not grid.dtype:
+        raise RuntimeError(f"expected scalar type {input.dtype.scalar_name} but found {grid.dtype.scalar_name}")
+
+
+def _choose(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Tensor:
+    _check(input, grid, interpolation_mode)
+    chosen = grid_sampler_2d if input.dim() == 4 else grid_sampler_3d
+    return chosen(input, grid, interpolation_mode, padding_mode, align_corners)  # type: ignore[no-any-return]
+
+
+def _declare(n: int) -> Any:
+    spread = op(
+        f"grid_sampler_{n}d_backward(Tensor grad_output, {_ARGUMENTS}, bool[2] output_mask) -> (Tensor, Tensor)",
+        cpu=lambda grad_output, input, grid, interpolation_mode, padding_mode, align_corners, output_mask: sample_backward(
+            grad_output, input, grid, interpolation_mode, padding_mode, align_corners, output_mask
+        ),
+        variants="",
+    )
+    return op(
+        f"grid_sampler_{n}d({_ARGUMENTS}) -> Tensor",
+        cpu=lambda input, grid, interpolation_mode, padding_mode, align_corners: sample(
+            input, grid, interpolation_mode, padding_mode, align_corners
+        ),
+        shape=lambda input, grid: (*input._array.shape[:2], *grid._array.shape[1:-1]),
+        grad={
+            ("input", "grid"): lambda grad, input, grid, interpolation_mode, padding_mode, align_corners, needs: spread(
+                grad, input, grid, interpolation_mode, padding_mode, align_corners, needs
+            )
+        },
+        variants="function",
+    )
+
+
+grid_sampler_2d = _declare(2)
+grid_sampler_3d = _declare(3)
+grid_sampler = op(f"grid_sampler({_ARGUMENTS}) -> Tensor", composite=_choose, variants="function")
+
+
+# --- affine grids ---------------------------------------------------------------------------------------------------
+
+
+def _base_grid(theta: Tensor, size: Any, align: bool) -> Tensor:
+    """Homogeneous coordinates of every pixel: (N, *spatial, n + 1)."""
+    n = len(size) - 2
+    base = theta.new_empty((size[0], *size[2:], n + 1))
+    for i in range(n):
+        extent = size[len(size) - 1 - i]
+        steps = aten.linspace(-1, 1, extent, dtype=theta.dtype, device=theta.device) if extent > 1 else theta.new_zeros((1,))
+        if not align and extent > 1:
+            steps = steps * (extent - 1) / extent
+        base.select(-1, i).copy_(steps.view((-1, *(1,) * i)))
+    base.select(-1, n).fill_(1)
+    return base  # type: ignore[no-any-return]
+
+
+def _flatten_grid(base: Tensor) -> Tensor:
+    shape = base._array.shape
+    return base.view((shape[0], int(np.prod(shape[1:-1])), shape[-1]))  # type: ignore[no-any-return]
+
+
+def _affine(theta: Tensor, size: Any, align_corners: bool) -> Tensor:
+    if len(size) not in (4, 5):
+        raise RuntimeError("AffineGridGenerator needs 4d (spatial) or 5d (volumetric) inputs.")
+    base = _base_grid(theta, tuple(size), align_corners)
+    grid = _flatten_grid(base).bmm(theta.transpose(1, 2))
+    return grid.view((size[0], *size[2:], len(size) - 2))  # type: ignore[no-any-return]
+
+
+def _affine_backward(grad: Tensor, size: Any, align_corners: bool) -> Tensor:
+    base = _base_grid(grad, tuple(size), align_corners)
+    n = len(size) - 2
+    flat = grad.reshape((size[0], -1, n)).transpose(1, 2)
+    return flat.bmm(_flatten_grid(base))  # type: ignore[no-any-return]
+
+
+affine_grid_generator_backward = op(
+    "affine_grid_generator_backward(Tensor grad, SymInt[] size, bool align_corners) -> Tensor",
+    composite=_affine_backward,
+    variants="",
+)
+affine_grid_generator = op(
+    "affine_grid_generator(Tensor theta, SymInt[] size, bool align_corners) -> Tensor",
+    composite=_affine,
+    grad={"theta": lambda grad, size, align_corners: affine_grid_generator_backward(grad, size, align_corners)},
+    variants="function",
+)
