@@ -24,21 +24,18 @@ def _scale(size: int, out: int, align: bool, factor: float | None, real: Any) ->
     return real(1.0 / factor) if factor is not None and factor > 0 else real(size) / real(out)
 
 
-def _nearest(size: int, out: int, factor: float | None, *, exact: bool) -> Taps:
+def _nearest(size: int, out: int, factor: float | None, real: Any, *, exact: bool) -> Taps:
     i = np.arange(out)
-    if out == size:
-        return ((i, None),)
-    if out == 2 * size and not exact:
-        return ((i >> 1, None),)
-    scale = _scale(size, out, False, factor, np.float32)
-    at = np.floor((i.astype(np.float32) + np.float32(0.5 if exact else 0)) * scale).astype(np.int64)
+    if not exact and out in (size, 2 * size):
+        return ((i >> (out > size), None),)  # torch: whatever the factor
+    scale = _scale(size, out, False, factor, real)
+    # torch: the position is rounded to single precision, of double images too
+    at = np.floor(((i.astype(real) + real(0.5 if exact else 0)) * scale).astype(np.float32)).astype(np.int64)
     return ((np.minimum(at, size - 1), None),)
 
 
 def _linear(size: int, out: int, align: bool, factor: float | None, real: Any) -> Taps:
     i = np.arange(out)
-    if out == size:
-        return ((i, None),)
     scale = _scale(size, out, align, factor, real)
     at = i.astype(real) * scale if align else np.maximum((i.astype(real) + real(0.5)) * scale - real(0.5), real(0))
     low = np.minimum(at.astype(np.int64), size - 1)
@@ -104,8 +101,12 @@ def _antialiased(mode: str, size: int, out: int, align: bool, factor: float | No
 def _taps(mode: str, size: int, out: int, align: bool, factor: float | None, dtype: str) -> Taps:
     real = np.dtype(dtype).type
     if mode in ("nearest", "nearest_exact"):
-        return _nearest(size, out, factor, exact=mode == "nearest_exact")
+        return _nearest(size, out, factor, real, exact=mode == "nearest_exact")
     return (_cubic if mode == "cubic" else _linear)(size, out, align, factor, real)
+
+
+def _is_identity(mode: str, size: int, out: int, align: bool, factor: float | None) -> bool:
+    return size == out and (align or factor is None or factor == 1 or mode in ("nearest", "linear"))
 
 
 def _real(x: Array) -> str:
@@ -115,13 +116,15 @@ def _real(x: Array) -> str:
 def resample(x: Array, mode: str, out: tuple[int, ...], align: bool, factors: tuple[float | None, ...]) -> Array:
     """The image with its last dimensions resampled to these extents."""
     dtype = x.dtype
+    if mode in _FILTERS and x.shape[-len(out) :] == out:
+        return x.copy()
     nearest = mode.startswith("nearest")
     result = x if nearest or dtype.itemsize >= 4 and dtype.kind in "fc" else x.astype(np.float32)
     for axis in range(-1, -len(out) - 1, -1):
         size = x.shape[axis]
         if mode in _FILTERS:
             result = _multiply(result, _antialiased(mode, size, out[axis], align, factors[axis], _real(x)), axis)
-        elif not (size == out[axis] and mode != "cubic"):
+        elif not _is_identity(mode, size, out[axis], align, factors[axis]):
             result = _combine(result, _taps(mode, size, out[axis], align, factors[axis], _real(x)), axis)
     if result.dtype != dtype and dtype.kind in "iu":
         info = np.iinfo(dtype)
@@ -157,7 +160,7 @@ def resample_backward(
     result = grad.astype(np.float32) if dtype.itemsize == 2 else grad
     for axis in range(-n, 0):
         size, out = shape[axis], grad.shape[axis]
-        if size == out and mode != "cubic" and mode not in _FILTERS:
+        if mode not in _FILTERS and _is_identity(mode, size, out, align, factors[axis]):
             continue
         whole = out // size if size and out % size == 0 else 0
         if mode.startswith("nearest") and whole and factors[axis] in (None, float(whole)):
