@@ -51,7 +51,7 @@ cfloat, cdouble = complex64, complex128
 globals().update({name: function for name, function in _public_functions.items() if name not in globals()})
 
 # these build on the functions above
-from . import library, nn, overrides, utils  # noqa: E402
+from . import library, linalg, nn, overrides, utils  # noqa: E402
 from .utils import _python_dispatch as _python_dispatch  # noqa: E402
 
 if TYPE_CHECKING:

@@ -88,6 +88,8 @@ def cholesky_solve(b: Array, factor: Array, upper: bool) -> Array:
 
 def cholesky_inverse(factor: Array, upper: bool) -> tuple[Array, int, int]:
     """The inverse of A from its factor; then the first zero diagonal element (from 1) and its batch, or 0."""
+    if not factor.size:
+        return factor.copy(), 0, 0
     diagonal = np.diagonal(factor, axis1=-2, axis2=-1).reshape(-1, factor.shape[-1])
     zero = np.argwhere(diagonal == 0)
     if zero.size:
@@ -187,7 +189,7 @@ def lu_parts(lu: Array) -> tuple[Array, Array]:
     """L and U out of their common storage."""
     k = min(lu.shape[-2:])
     lower = np.tril(lu[..., :, :k], -1)
-    np.einsum("...ii->...i", lower)[...] = 1
+    np.einsum("...ii->...i", lower[..., :k, :])[...] = 1
     return lower, np.triu(lu[..., :k, :])
 
 
@@ -210,13 +212,8 @@ def ldl_factor(a: Array, hermitian: bool) -> tuple[Array, Array, Array]:
     if out.size:
         for index, factors in zip(np.ndindex(a.shape[:-2]), _views(out), strict=True):
             factor, swaps, code = sytrf(a[index], lower=1)
-            factors[...], pivots[index], info[index] = np.tril(factor), _plus_one(swaps), code
+            factors[...], pivots[index], info[index] = np.tril(factor), swaps, code
     return out, pivots, info
-
-
-def _plus_one(swaps: Array) -> Array:
-    """SciPy's wrapper leaves LAPACK's pivots as they are, negative for blocks of two."""
-    return swaps
 
 
 def ldl_solve(ld: Array, pivots: Array, b: Array, hermitian: bool) -> Array:
@@ -393,7 +390,7 @@ def lstsq(a: Array, b: Array, rcond: float, driver: str) -> tuple[Array, Array, 
     full = driver == "gels" or bool((ranks == n).all())
     return (
         solution,
-        residuals if m > n and full else np.empty((0,), real),
+        residuals if m > n and full and driver != "gelsy" else np.empty((0,), real),
         ranks if driver != "gels" else np.empty((0,), np.int64),
         values if driver in ("gelsd", "gelss") else np.empty((0,), real),
     )
@@ -420,6 +417,6 @@ def matrix_exp(a: Array) -> Array:
     """e to the power of each matrix."""
     if not a.size:
         return a.copy()
-    if a.dtype.char in _PREFIX:
-        return np.ascontiguousarray(scipy.linalg.expm(a).astype(a.dtype, copy=False))
-    return scipy.linalg.expm(a.astype(np.float32)).astype(a.dtype)  # type: ignore[no-any-return]
+    # in double precision: the squarings lose digits that torch's Taylor polynomials keep
+    wide = np.complex128 if a.dtype.kind == "c" else np.float64
+    return np.ascontiguousarray(scipy.linalg.expm(a.astype(wide)).astype(a.dtype))
