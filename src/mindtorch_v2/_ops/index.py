@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from .._backends.cpu import index as kernels
-from .._checks import dimension_error
+from .._backends.cpu import repeating
 from .._dispatch.keys import META
 from .._tensor import Tensor, wrap
-from .declare import op
+from .declare import op, public
 from .lookup import aten
-from .shape import zeros
+from .selecting import unbind
+from .shape import unsqueeze, zeros
 
 Array = np.ndarray[Any, Any]
 
@@ -22,6 +23,51 @@ Array = np.ndarray[Any, Any]
 nonzero = op(
     "nonzero(Tensor self) -> Tensor", cpu=kernels.nonzero, variants="", tags=("data_dependent", "nondifferentiable")
 )
+
+argwhere = op("argwhere(Tensor self) -> Tensor", composite=lambda self: nonzero(self))
+nonzero_static = op(
+    "nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor",
+    cpu=repeating.nonzero_static,
+    shape=None,
+    tags=("nondifferentiable",),
+)
+
+
+def _nonzero_numpy(self: Tensor) -> tuple[Tensor, ...]:
+    if not self.dim():
+        self = unsqueeze(self, 0)
+    return unbind(nonzero(self), 1)  # type: ignore[no-any-return]
+
+
+nonzero_numpy = op("nonzero_numpy(Tensor self) -> Tensor[]", composite=_nonzero_numpy, variants="")
+
+
+def _nonzero_any(input: Tensor, *, out: Tensor | None = None, as_tuple: bool = False) -> Any:  # noqa: A002
+    """The positions of elements that are not zero: one per row, or one tensor for each dimension."""
+    if as_tuple:
+        return nonzero_numpy(input)
+    return nonzero(input) if out is None else nonzero(input, out=out)
+
+
+public("function method", name="nonzero")(_nonzero_any)
+
+
+@public("function")
+def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
+    """Flat positions as one tensor of positions for each dimension of a shape."""
+    if not isinstance(indices, Tensor):
+        raise TypeError(f"Expected 'indices' to be a Tensor, but got {type(indices)}")
+    if indices.dtype.inexact or indices.dtype.scalar_name == "Bool":
+        raise ValueError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
+    extents = (shape,) if isinstance(shape, int) else tuple(int(n) for n in shape)
+    if any(n < 0 for n in extents):
+        raise ValueError(f"'shape' cannot have negative values, but got {extents}")
+    found = []
+    step = 1
+    for n in reversed(extents):
+        found.append(aten.remainder(aten.floor_divide(indices, step), n))
+        step *= n
+    return tuple(reversed(found))
 
 
 def _expanded_masks(self: Tensor, indices: Sequence[Tensor | None]) -> list[Array | None]:
@@ -148,4 +194,62 @@ index_put = op(
     composite=lambda self, indices, values, accumulate: index_put_(self.clone(), indices, values, accumulate),
     grad=_PUT_GRADS,
 )
-_ = (dimension_error, aten)
+
+# --- without range checks in torch; here the same -------------------------------------------------------------------
+
+_unsafe_index = op(
+    "_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
+    composite=lambda self, indices: index(self, indices),
+    grad={"self": lambda grad, self_shape, indices: _unsafe_index_put(grad.new_zeros(self_shape), list(indices), grad, True)},
+    node="UnsafeIndexBackward0",
+    variants="function",
+)
+_unsafe_index_put = op(
+    "_unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
+    composite=lambda self, indices, values, accumulate: index_put(self, indices, values, accumulate),
+    grad=_PUT_GRADS,
+    node="UnsafeIndexPutBackward0",
+    variants="function",
+)
+
+
+def _clamped(self: Tensor, indices: Sequence[Tensor | None]) -> list[Tensor | None]:
+    shape = self._array.shape
+    return [None if i is None else aten.clamp(i, -shape[d], shape[d] - 1) for d, i in enumerate(indices)]
+
+
+def _masked_index(self: Tensor, mask: Tensor, indices: Sequence[Tensor | None], fill: Any) -> Tensor:
+    if not self.numel():
+        return self.new_full(aten.broadcast_tensors([i for i in indices if i is not None])[0].shape, fill)  # type: ignore[no-any-return]
+    found = _unsafe_index(self, _clamped(self, indices))
+    return found.masked_fill(aten.logical_not(mask), fill)  # type: ignore[no-any-return]
+
+
+def _masked_put_accumulate(self: Tensor, mask: Tensor, indices: Sequence[Tensor | None], values: Tensor) -> Tensor:
+    if not self.numel():
+        return self.clone()  # type: ignore[no-any-return]
+    kept = values.masked_fill(aten.logical_not(mask), 0)
+    return _unsafe_index_put(self, _clamped(self, indices), kept, True)  # type: ignore[no-any-return]
+
+
+_unsafe_masked_index = op(
+    "_unsafe_masked_index(Tensor self, Tensor mask, Tensor?[] indices, Scalar fill) -> Tensor",
+    composite=_masked_index,
+    grad={
+        "self": lambda grad, self_shape, mask, indices: _unsafe_masked_index_put_accumulate(
+            grad.new_zeros(self_shape), mask, list(indices), grad
+        )
+    },
+    node="UnsafeMaskedIndexBackward0",
+    variants="function",
+)
+_unsafe_masked_index_put_accumulate = op(
+    "_unsafe_masked_index_put_accumulate(Tensor self, Tensor mask, Tensor?[] indices, Tensor values) -> Tensor",
+    composite=_masked_put_accumulate,
+    grad={
+        "self": lambda grad: grad,
+        "values": lambda grad, mask, indices: _unsafe_masked_index(grad, mask, list(indices), 0),
+    },
+    node="UnsafeMaskedIndexPutAccumulateBackward0",
+    variants="function",
+)

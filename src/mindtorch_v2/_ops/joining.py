@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from .. import _promotion
+from .._checks import broadcast_shapes as broadcast_shapes_of
 from .._checks import wrap_dim
-from .._tensor import Tensor
-from .declare import op
+from .._tensor import Size, Tensor
+from .declare import op, public
+from .lookup import aten
 from .selecting import narrow, select
-from .shape import view
+from .shape import expand, reshape, unsqueeze, view
 
 Array = np.ndarray[Any, Any]
 
@@ -135,3 +137,145 @@ stack = op(
 def _stack_grads(grad: Tensor, dim: int, count: int) -> list[Tensor]:
     d = wrap_dim(dim, grad.dim())
     return [select(grad, d, i) for i in range(count)]
+
+
+def _broadcast_tensors(tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    shape = broadcast_shapes_of(*(t._array.shape for t in tensors))
+    return tuple([t if t._array.shape == shape else expand(t, shape) for t in tensors])
+
+
+_broadcast_tensors_op = op(
+    "broadcast_tensors(Tensor[] tensors) -> Tensor[]", composite=_broadcast_tensors, variants="function"
+)
+
+
+def _several(tensors: tuple[Any, ...]) -> list[Tensor]:
+    """Tensors written out, or in one list."""
+    return list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], list | tuple) else list(tensors)
+
+
+@public("function")
+def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
+    """The tensors expanded to their common shape."""
+    return _broadcast_tensors_op(_several(tensors))  # type: ignore[no-any-return]
+
+
+@public("function")
+def broadcast_shapes(*shapes: Any) -> Size:
+    """The shape that tensors of these shapes broadcast to."""
+    sizes = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
+    for shape in sizes:
+        if any(n < 0 for n in shape):
+            raise RuntimeError(f"Trying to create tensor with negative dimension ({min(shape)}): ({min(shape)})")
+    try:
+        return Size(broadcast_shapes_of(*sizes))
+    except RuntimeError:
+        raise RuntimeError("Shape mismatch: objects cannot be broadcast to a single shape") from None
+
+
+# --- at least so many dimensions ------------------------------------------------------------------------------------
+
+
+def _atleast_1d(self: Tensor) -> Tensor:
+    return self if self.dim() else reshape(self, (1,))
+
+
+def _atleast_2d(self: Tensor) -> Tensor:
+    if not self.dim():
+        return reshape(self, (1, 1))  # type: ignore[no-any-return]
+    return unsqueeze(self, 0) if self.dim() == 1 else self
+
+
+def _atleast_3d(self: Tensor) -> Tensor:
+    if not self.dim():
+        return reshape(self, (1, 1, 1))  # type: ignore[no-any-return]
+    if self.dim() == 1:
+        return unsqueeze(unsqueeze(self, 0), -1)  # type: ignore[no-any-return]
+    return unsqueeze(self, -1) if self.dim() == 2 else self
+
+
+def _declare_atleast(name: str, one: Any) -> Any:
+    single = op(f"{name}(Tensor self) -> Tensor", composite=one, variants="function")
+    sequence = op(
+        f"{name}.Sequence(Tensor[] tensors) -> Tensor[]", composite=lambda tensors: tuple([one(t) for t in tensors]), variants="function"
+    )
+
+    def atleast(*tensors: Any) -> Any:
+        if len(tensors) == 1:
+            only = tensors[0]
+            return sequence(list(only)) if isinstance(only, list | tuple) else single(only)
+        return sequence(list(tensors))
+
+    atleast.__name__ = name
+    atleast.__doc__ = f"The tensors with at least {name[8]} dimensions, as views."
+    public("function")(atleast)
+    return sequence
+
+
+_many_1d = _declare_atleast("atleast_1d", _atleast_1d)
+_many_2d = _declare_atleast("atleast_2d", _atleast_2d)
+_many_3d = _declare_atleast("atleast_3d", _atleast_3d)
+
+# --- stacks along rows, columns and depth ---------------------------------------------------------------------------
+
+
+def _check_some(name: str, tensors: Sequence[Tensor]) -> None:
+    if not tensors:
+        raise RuntimeError(f"{name} expects a non-empty TensorList")
+
+
+def _hstack(tensors: Sequence[Tensor]) -> Tensor:
+    _check_some("hstack", tensors)
+    raised = _many_1d(list(tensors))
+    return cat(list(raised), 0 if raised[0].dim() == 1 else 1)  # type: ignore[no-any-return]
+
+
+def _vstack(tensors: Sequence[Tensor]) -> Tensor:
+    _check_some("vstack", tensors)
+    return cat(list(_many_2d(list(tensors))), 0)  # type: ignore[no-any-return]
+
+
+def _dstack(tensors: Sequence[Tensor]) -> Tensor:
+    _check_some("dstack", tensors)
+    return cat(list(_many_3d(list(tensors))), 2)  # type: ignore[no-any-return]
+
+
+def _column_stack(tensors: Sequence[Tensor]) -> Tensor:
+    _check_some("column_stack", tensors)
+    return hstack([reshape(t, (t.numel(), 1)) if t.dim() <= 1 else t for t in tensors])  # type: ignore[no-any-return]
+
+
+hstack = op("hstack(Tensor[] tensors) -> Tensor", composite=_hstack, variants="function")
+vstack = op("vstack(Tensor[] tensors) -> Tensor", composite=_vstack, variants="function")
+row_stack = op("row_stack(Tensor[] tensors) -> Tensor", composite=lambda tensors: vstack(tensors), variants="function")
+dstack = op("dstack(Tensor[] tensors) -> Tensor", composite=_dstack, variants="function")
+column_stack = op("column_stack(Tensor[] tensors) -> Tensor", composite=_column_stack, variants="function")
+
+
+def _chunk_cat_composite(tensors: Sequence[Tensor], dim: int, num_chunks: int) -> Tensor:
+    """Every tensor cut into `num_chunks` (padded to a multiple of it) and the i-th chunks joined side by side."""
+    if num_chunks < 1:
+        raise RuntimeError(f"_chunk_cat() requires num_chunks >= 1, got num_chunks = {num_chunks}")
+    if not tensors:
+        raise RuntimeError("_chunk_cat() requires a non-empty list of tensors")
+    lead = tensors[0]._array.shape
+    d = wrap_dim(dim, len(lead))
+    rows = []
+    for t in tensors:
+        shape = t._array.shape
+        if t.numel() == 0:
+            raise RuntimeError("_chunk_cat expects a non-empty input tensor")
+        if len(shape) <= d:
+            raise RuntimeError("_chunk_cat expects dim < tensor's ndims")
+        if shape[:d] != lead[:d]:
+            raise RuntimeError("_chunk_cat expects same sizes of 0,...,dim-1 dimensions")
+        size = -(-shape[d] // num_chunks) * num_chunks
+        if size != shape[d]:
+            pad = [0, 0] * (len(shape) - 1 - d) + [0, size - shape[d]]
+            t = aten.constant_pad_nd(t, pad)
+        rows.append(reshape(t, (*shape[:d], num_chunks, -1)))
+    return cat(rows, d + 1)  # type: ignore[no-any-return]
+
+
+_chunk_cat = op("_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor", composite=_chunk_cat_composite, variants="function")
+_stack_op = op("_stack(Tensor[] tensors, int dim=0) -> Tensor", composite=_stack, variants="function")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .._backends.cpu import views
+from .._backends.cpu import repeating, views
 from .._checks import dimension_error, wrap_dim
 from .._tensor import Tensor
-from .declare import op
+from .declare import op, public
 from .shape import zeros
 
 # --- one position, a range of positions -----------------------------------------------------------------------------
@@ -196,3 +196,173 @@ diagonal_backward = op(
     node="DiagonalBackwardBackward0",
     variants="function",
 )
+unfold = op(
+    "unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)",
+    cpu=views.unfold,
+    grad={"self": lambda grad, self_shape, dimension, size, step: unfold_backward(grad, self_shape, dimension, size, step)},
+    variants="method",
+)
+unfold_backward = op(
+    "unfold_backward(Tensor grad_in, SymInt[] input_sizes, int dim, int size, int step) -> Tensor",
+    cpu=repeating.unfold_backward,
+    shape=lambda input_sizes: input_sizes,
+    grad={"grad_in": lambda grad, dim, size, step: unfold(grad, dim, size, step)},
+    node="UnfoldBackwardBackward0",
+    variants="",
+)
+
+# --- parts given by sections or cuts --------------------------------------------------------------------------------
+
+
+def _tensor_split_sections(self: Tensor, sections: int, dim: int) -> tuple[Tensor, ...]:
+    if not self.dim():
+        raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
+    d = wrap_dim(dim, self.dim())
+    if sections <= 0:
+        raise RuntimeError(f"number of sections must be larger than 0, got {sections}")
+    length = self._array.shape[d]
+    small, longer = divmod(length, sections)
+    parts, at = [], 0
+    for i in range(sections):
+        n = small + (i < longer)
+        parts.append(slice_(self, d, at, at + n, 1))
+        at += n
+    return tuple(parts)
+
+
+def _tensor_split_indices(self: Tensor, indices: Sequence[int], dim: int) -> tuple[Tensor, ...]:
+    if not self.dim():
+        raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
+    d = wrap_dim(dim, self.dim())
+    parts, at = [], 0
+    for cut in indices:
+        parts.append(slice_(self, d, at, cut, 1))
+        at = cut
+    parts.append(slice_(self, d, at, self._array.shape[d], 1))
+    return tuple(parts)
+
+
+def _tensor_split_tensor(self: Tensor, tensor_indices_or_sections: Tensor, dim: int) -> tuple[Tensor, ...]:
+    given = tensor_indices_or_sections
+    if not self.dim():
+        raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
+    if given.dtype.scalar_name != "Long":
+        raise RuntimeError(
+            f"tensor_split expected tensor_indices_or_sections to have dtype of long, but got {given.dtype.scalar_name}"
+        )
+    if given.dim() > 1:
+        raise RuntimeError(
+            "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, but got a tensor "
+            f"with {given.dim()} dims"
+        )
+    if not given.dim():
+        return _tensor_split_sections(self, int(given.item()), dim)
+    return _tensor_split_indices(self, given.tolist(), dim)
+
+
+tensor_split_sections = op(
+    "tensor_split.sections(Tensor(a -> *) self, SymInt sections, int dim=0) -> Tensor(a)[]", composite=_tensor_split_sections
+)
+tensor_split_indices = op(
+    "tensor_split.indices(Tensor(a -> *) self, SymInt[] indices, int dim=0) -> Tensor(a)[]", composite=_tensor_split_indices
+)
+tensor_split_tensor = op(
+    "tensor_split.tensor_indices_or_sections(Tensor(a -> *) self, Tensor tensor_indices_or_sections, int dim=0) -> Tensor(a)[]",
+    composite=_tensor_split_tensor,
+)
+
+
+@public("function method")
+def tensor_split(input: Tensor, indices_or_sections: Any = None, dim: int = 0, **aliases: Any) -> tuple[Tensor, ...]:  # noqa: A002
+    """Parts of nearly equal size, or cut at the given positions."""
+    for name in ("sections", "indices", "tensor_indices_or_sections"):
+        if name in aliases:
+            indices_or_sections = aliases.pop(name)
+    if isinstance(indices_or_sections, Tensor):
+        return tensor_split_tensor(input, indices_or_sections, dim)  # type: ignore[no-any-return]
+    if isinstance(indices_or_sections, list | tuple):
+        return tensor_split_indices(input, indices_or_sections, dim)  # type: ignore[no-any-return]
+    return tensor_split_sections(input, indices_or_sections, dim)  # type: ignore[no-any-return]
+
+
+def _check_even(name: str, self: Tensor, sections: int, dim: int) -> None:
+    n = self._array.shape[dim]
+    if sections == 0 or n % sections:
+        raise RuntimeError(
+            f"torch.{name} attempted to split along dimension {dim}, but the size of the dimension {n} is not divisible by the "
+            f"split_size {sections}!"
+        )
+
+
+def _declare_axis_split(name: str, least: int, axis: Any) -> None:
+    def check(self: Tensor) -> None:
+        if self.dim() < least:
+            raise RuntimeError(f"torch.{name} requires a tensor with at least {least} dimension{'s' * (least > 1)}, but got a tensor with {self.dim()} dimensions!")
+
+    def by_sections(self: Tensor, sections: int) -> Any:
+        check(self)
+        _check_even(name, self, sections, axis(self))
+        return tensor_split_sections(self, sections, axis(self))
+
+    def by_indices(self: Tensor, indices: Sequence[int]) -> Any:
+        check(self)
+        return tensor_split_indices(self, indices, axis(self))
+
+    op(f"{name}.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]", composite=by_sections)
+    op(f"{name}.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]", composite=by_indices)
+
+
+_declare_axis_split("hsplit", 1, lambda t: 0 if t.dim() == 1 else 1)
+_declare_axis_split("vsplit", 2, lambda t: 0)
+_declare_axis_split("dsplit", 3, lambda t: 2)
+
+# --- parts that autograd treats as independent tensors --------------------------------------------------------------
+
+
+def _detached_parts(parts: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    for t in parts:
+        t._base = None
+    return tuple(parts)
+
+
+unsafe_split = op(
+    "unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]",
+    composite=lambda self, split_size, dim: _detached_parts(_split(self, split_size, dim)),
+    grad={
+        "self": lambda grads, split_size, dim, self_shape: _joined_grads(
+            grads, _split_sizes(self_shape[wrap_dim(dim, len(self_shape))], split_size), dim, self_shape
+        )
+    },
+)
+unsafe_split_with_sizes = op(
+    "unsafe_split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]",
+    composite=lambda self, split_sizes, dim: _detached_parts(split_with_sizes(self, split_sizes, dim)),
+    grad={"self": lambda grads, split_sizes, dim, self_shape: _joined_grads(grads, split_sizes, dim, self_shape)},
+)
+
+
+def _unsafe_chunk(self: Tensor, chunks: int, dim: int) -> Any:
+    if not self.dim():
+        raise RuntimeError("chunk expects at least a 1-dimensional tensor")
+    if chunks <= 0:
+        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+    length = self._array.shape[wrap_dim(dim, self.dim())]
+    size = (length + chunks - 1) // chunks
+    if size == 0 and length == 0:
+        return unsafe_split_with_sizes(self, [0] * chunks, dim)
+    return unsafe_split(self, size, dim)
+
+
+unsafe_chunk = op("unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]", composite=_unsafe_chunk)
+
+
+def _split_any(tensor: Tensor, split_size_or_sections: Any = None, dim: int = 0, **aliases: Any) -> Any:
+    """Consecutive parts of one size, or of the sizes in a list."""
+    if split_size_or_sections is None:
+        split_size_or_sections = aliases.pop("split_size")
+    if isinstance(split_size_or_sections, list | tuple):
+        return split_with_sizes(tensor, split_size_or_sections, dim)
+    return split(tensor, split_size_or_sections, dim)
+
+
+public("function method", name="split")(_split_any)
