@@ -64,11 +64,6 @@ diagflat = op(
     "diagflat(Tensor self, int offset=0) -> Tensor",
     composite=lambda self, offset: diag(view(self.contiguous(), (-1,)), offset),
 )
-linalg_diagonal = op(
-    "linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor(a)",
-    composite=lambda A, offset, dim1, dim2: diagonal(A, offset, dim1, dim2),
-    variants="function",
-)
 
 # --- trace ----------------------------------------------------------------------------------------------------------
 
