@@ -16,6 +16,12 @@ SCALAR_NAMES = {  # as error messages and legacy type names spell them
     "float32": "Float", "float64": "Double", "complex64": "ComplexFloat", "complex128": "ComplexDouble",
 }  # fmt: skip
 
+CPP_NAMES = {
+    "uint8": "unsigned char", "int8": "signed char", "int16": "short int", "int32": "int", "int64": "long int", "float32": "float",
+    "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "complex64": "c10::complex<float>",
+    "complex128": "c10::complex<double>",
+}  # fmt: skip
+
 
 class dtype:  # noqa: N801 - torch's spelling
     """An element type. Instances are singletons, compared by identity."""
@@ -38,6 +44,11 @@ class dtype:  # noqa: N801 - torch's spelling
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         return (by_name, (self.name,))
+
+    @property
+    def cpp_name(self) -> str:
+        """C++'s name of the type, which some error messages use."""
+        return CPP_NAMES.get(self.name, self.name)
 
     def to_complex(self) -> dtype:
         """The complex type whose parts have this precision."""

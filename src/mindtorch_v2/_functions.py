@@ -24,7 +24,7 @@ PREFIXES = ("linalg_", "fft_", "special_")
 # Operators of the language → operator name and overload; the reflected ones swap their operands.
 BINARY = {
     "add": "add.Tensor", "sub": "sub.Tensor", "mul": "mul.Tensor", "truediv": "div.Tensor", "matmul": "matmul",
-    "floordiv": "floor_divide", "mod": "remainder.Tensor", "and": "__and__.Tensor", "or": "__or__.Tensor", "xor": "__xor__.Tensor",
+    "floordiv": "floor_divide", "and": "__and__.Tensor", "or": "__or__.Tensor", "xor": "__xor__.Tensor",
     "lt": "lt.Tensor", "le": "le.Tensor", "gt": "gt.Tensor", "ge": "ge.Tensor", "eq": "eq.Tensor", "ne": "ne.Tensor",
 }  # fmt: skip
 

@@ -72,6 +72,8 @@ def _database() -> list[Any]:
 
 def to_numpy(t: torch.Tensor) -> np.ndarray:
     t = t.detach().resolve_conj().resolve_neg()
+    if t._is_zerotensor():
+        t = t.clone()
     if t.dtype is torch.bfloat16:
         import ml_dtypes
 

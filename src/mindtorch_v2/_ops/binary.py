@@ -11,9 +11,8 @@ from .._backends.cpu import binary as kernels
 from .._dispatch.entry import NUMBERS
 from .._tensor import Tensor
 from .declare import op
-from .pointwise import conj, maximum, minimum
+from .pointwise import zeros_like
 from .ternary import where
-from .unary import zeros_like
 
 atan2 = op(
     "atan2(Tensor self, Tensor other) -> Tensor",
@@ -28,7 +27,11 @@ atan2 = op(
 
 
 def _atan2_backward(grad: Tensor, self: Tensor, other: Tensor, needs: tuple[bool, ...]) -> tuple[Any, Any]:
-    inverse = (self * self + other * other).reciprocal()
+    length = self * self + other * other
+    inverse = length.reciprocal()
+    at_zero = length == 0
+    # the reciprocal is its own derivative's input: written in place only when no second derivative is recorded
+    inverse = inverse.masked_fill(at_zero, 0) if inverse.requires_grad else inverse.masked_fill_(at_zero, 0)
     return (grad * other * inverse if needs[0] else None, grad * -self * inverse if needs[1] else None)
 
 
@@ -43,9 +46,18 @@ hypot = op(
         "other": lambda grad, other, result: grad * (other / result),
     },
 )
+copysign_scalar = op(
+    "copysign.Scalar(Tensor self, Scalar other) -> Tensor",
+    pointwise="float",
+    cpu=lambda self, other: np.copysign(self, self.dtype.type(other)),
+    inplace=True,
+    grad={"self": lambda grad, self, result: grad * (result / self).masked_fill_(self == 0, 0)},
+    node="CopysignBackward1",
+)
 copysign = op(
     "copysign.Tensor(Tensor self, Tensor other) -> Tensor",
     pointwise="float",
+    numbers=(),
     cpu=np.copysign,
     inplace=True,
     grad={
@@ -112,12 +124,22 @@ fmin = op(
 xlogy = op(
     "xlogy.Tensor(Tensor self, Tensor other) -> Tensor",
     pointwise="float",
+    numbers=(),
     cpu=kernels.xlogy,
     inplace=True,
     grad={
         "self": lambda grad, self, other: grad * xlogy((self != 0).to(self.dtype), other),
         "other": lambda grad, self, other: grad * self / other,
     },
+)
+xlogy_other_scalar = op(
+    "xlogy.Scalar_Other(Tensor self, Scalar other) -> Tensor",
+    pointwise="float",
+    numbers=("other",),
+    cpu=lambda self, other: kernels.xlogy(self, np.asarray(other, self.dtype)),
+    inplace=True,
+    grad={"self": lambda grad, self, other: grad * xlogy_other_scalar((self != 0).to(self.dtype), other)},
+    node="XlogyBackward2",
 )
 xlogy_self_scalar = op(
     "xlogy.Scalar_Self(Scalar self, Tensor other) -> Tensor",
@@ -176,4 +198,3 @@ def _float_power_(self: Tensor, exponent: Any) -> Tensor:
 
 float_power_tensor_ = op("float_power_.Tensor(Tensor(a!) self, Tensor exponent) -> Tensor(a!)", composite=_float_power_, variants="method")
 float_power_scalar_ = op("float_power_.Scalar(Tensor(a!) self, Scalar exponent) -> Tensor(a!)", composite=_float_power_, variants="method")
-_ = (conj, maximum, minimum, where)

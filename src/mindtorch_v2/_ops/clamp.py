@@ -7,7 +7,7 @@ from typing import Any
 from .._backends.cpu import clamp as kernels
 from .._tensor import Tensor
 from .declare import op
-from .ternary import where
+from .ternary import zero_unless
 
 
 def clamp_backward(grad: Tensor, self: Tensor, min: Any, max: Any) -> Tensor:  # noqa: A002
@@ -18,18 +18,17 @@ def clamp_backward(grad: Tensor, self: Tensor, min: Any, max: Any) -> Tensor:  #
         inside = self >= min
     else:
         inside = self <= max
-    found: Tensor = where(inside, grad, 0)
-    return found
+    return zero_unless(inside, grad)
 
 
 def _clamp_backward_limits(grad: Tensor, self: Tensor, min: Any, max: Any, needs: tuple[bool, ...]) -> tuple[Any, Any]:  # noqa: A002
     grad_min = grad_max = None
     if needs[0] and min is not None:
         below = self < min
-        grad_min = where(below.logical_and_(min < max) if max is not None else below, grad, 0)
+        grad_min = zero_unless(below.logical_and_(min < max) if max is not None else below, grad)
     if needs[1] and max is not None:
         above = self > max
-        grad_max = where(above.logical_or_(max < min) if min is not None else above, grad, 0)
+        grad_max = zero_unless(above.logical_or_(max < min) if min is not None else above, grad)
     return grad_min, grad_max
 
 
@@ -55,8 +54,8 @@ clamp_min_tensor = op(
     "clamp_min.Tensor(Tensor self, Tensor min) -> Tensor",
     cpu=lambda self, min: kernels.clamp(self, min, None),
     grad={
-        "self": lambda grad, self, min: where(self >= min, grad, 0),
-        "min": lambda grad, self, min: where(self < min, grad, 0),
+        "self": lambda grad, self, min: zero_unless(self >= min, grad),
+        "min": lambda grad, self, min: zero_unless(self < min, grad),
     },
     node="ClampMinBackward1",
     inplace=True,
@@ -65,15 +64,15 @@ clamp_min = op(
     "clamp_min(Tensor self, Scalar min) -> Tensor",
     cpu=lambda self, min: kernels.clamp(self, min, None),
     shape=lambda self: self.shape,
-    grad={"self": lambda grad, self, min: where(self >= min, grad, 0)},
+    grad={"self": lambda grad, self, min: zero_unless(self >= min, grad)},
     inplace=True,
 )
 clamp_max_tensor = op(
     "clamp_max.Tensor(Tensor self, Tensor max) -> Tensor",
     cpu=lambda self, max: kernels.clamp(self, None, max),
     grad={
-        "self": lambda grad, self, max: where(self <= max, grad, 0),
-        "max": lambda grad, self, max: where(self > max, grad, 0),
+        "self": lambda grad, self, max: zero_unless(self <= max, grad),
+        "max": lambda grad, self, max: zero_unless(self > max, grad),
     },
     node="ClampMaxBackward1",
     inplace=True,
@@ -82,6 +81,6 @@ clamp_max = op(
     "clamp_max(Tensor self, Scalar max) -> Tensor",
     cpu=lambda self, max: kernels.clamp(self, None, max),
     shape=lambda self: self.shape,
-    grad={"self": lambda grad, self, max: where(self <= max, grad, 0)},
+    grad={"self": lambda grad, self, max: zero_unless(self <= max, grad)},
     inplace=True,
 )

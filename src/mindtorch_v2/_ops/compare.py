@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -40,13 +41,40 @@ def _test(name: str, kernel: Any, *, inplace: bool = False) -> None:
 
 
 _test("logical_not", np.logical_not, inplace=True)
-_test("isnan", kernels.isnan)
 _test("signbit", kernels.signbit)
 _test("isposinf", kernels.isposinf)
 _test("isneginf", kernels.isneginf)
-isinf = op("isinf(Tensor self) -> Tensor", pointwise="bool", cpu=kernels.isinf, tags=("nondifferentiable",))
-isfinite = op("isfinite(Tensor self) -> Tensor", pointwise="bool", cpu=kernels.isfinite, tags=("nondifferentiable",))
-isreal = op("isreal(Tensor self) -> Tensor", pointwise="bool", cpu=kernels.isreal, tags=("nondifferentiable",))
+
+
+def _all(self: Tensor, value: bool) -> Tensor:
+    from . import creation
+
+    entry = creation.ones_like if value else creation.zeros_like
+    found: Tensor = entry(self, dtype=_dtype.bool_)
+    return found
+
+
+def _isinf(self: Tensor) -> Tensor:
+    if not self.dtype.inexact:
+        return _all(self, False)
+    if self.dtype.is_complex:
+        return isinf(self.real).__or__(isinf(self.imag))  # type: ignore[no-any-return]
+    return self.abs() == math.inf
+
+
+def _isfinite(self: Tensor) -> Tensor:
+    if not self.dtype.inexact:
+        return _all(self, True)
+    if self.dtype.is_complex:
+        return isfinite(self.real).__iand__(isfinite(self.imag))  # type: ignore[no-any-return]
+    finite = self.abs() != math.inf
+    return (self == self) * finite  # noqa: PLR0124 - nan differs from itself
+
+
+isnan = op("isnan(Tensor self) -> Tensor", composite=lambda self: self != self)  # noqa: PLR0124
+isinf = op("isinf(Tensor self) -> Tensor", composite=_isinf)
+isfinite = op("isfinite(Tensor self) -> Tensor", composite=_isfinite)
+isreal = op("isreal(Tensor self) -> Tensor", composite=lambda self: self.imag == 0 if self.dtype.is_complex else _all(self, True))
 
 
 def _isclose(self: Tensor, other: Tensor, rtol: float, atol: float, equal_nan: bool) -> Tensor:

@@ -13,7 +13,7 @@ from .._backends.cpu import complex as kernels
 from .._tensor import Tensor
 from .declare import op, public
 from .ternary import where
-from .unary import zeros_like
+from .pointwise import zeros_like
 
 view_as_real = op(
     "view_as_real(Tensor(a) self) -> Tensor(a)",
@@ -45,7 +45,15 @@ def _imag(self: Tensor) -> Tensor:
 real = op("real(Tensor(a) self) -> Tensor(a)", composite=_real, variants="function")
 imag = op("imag(Tensor(a) self) -> Tensor(a)", composite=_imag, variants="function")
 _conj = op("_conj(Tensor self) -> Tensor", cpu=np.conjugate, grad={"self": lambda grad: grad.conj()}, node="ConjBackward0", variants="")
-conj = op("conj(Tensor(a) self) -> Tensor(a)", composite=lambda self: _conj(self) if self.dtype.is_complex else self)
+
+
+@public()
+def conj(input: Tensor) -> Tensor:  # noqa: A002
+    """The complex conjugate; a real tensor itself."""
+    # torch: of a real tensor there is no operator at all
+    return _conj(input) if input.dtype.is_complex else input
+
+
 _conj_physical = op(
     "_conj_physical(Tensor self) -> Tensor",
     cpu=np.conjugate,
@@ -101,15 +109,14 @@ complex = op(  # noqa: A001 - ATen's name
 polar = op(
     "polar(Tensor abs, Tensor angle) -> Tensor",
     cpu=kernels.polar,
-    grad={("abs", "angle"): lambda grad, abs, angle, needs, result: _polar_backward(grad, angle, result, needs)},
+    grad={("abs", "angle"): lambda grad, needs, result: _polar_backward(grad, result, needs)},
     variants="function",
 )
 
 
-def _polar_backward(grad: Tensor, angle: Tensor, result: Tensor, needs: tuple[bool, ...]) -> tuple[Any, Any]:
-    direction = complex(angle.cos(), angle.sin())
+def _polar_backward(grad: Tensor, result: Tensor, needs: tuple[bool, ...]) -> tuple[Any, Any]:
     conjugate = grad.conj()
     return (
-        real(conjugate * direction) if needs[0] else None,
+        real(conjugate * result.sgn()) if needs[0] else None,
         real(conjugate * (result * 1j)) if needs[1] else None,
     )

@@ -6,12 +6,10 @@ from typing import Any
 
 from .._backends.cpu import copying as kernels
 from .._dispatch import keys
+from .._memory_format import contiguous_format
 from .._tensor import Tensor, shallow_copy
-from .declare import op
-
-
-def _zeros_like(grad: Tensor) -> Tensor:
-    return grad.new_zeros(grad.shape)
+from .declare import op, public
+from .pointwise import zeros_like
 
 
 clone = op(
@@ -22,7 +20,7 @@ clone = op(
 copy_ = op(
     "copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)",
     cpu=kernels.copy_,
-    grad={"self": lambda grad: _zeros_like(grad), "src": lambda grad: grad},
+    grad={"self": lambda grad: zeros_like(grad), "src": lambda grad: grad},
     node="CopyBackwards",
     variants="method",
 )
@@ -43,29 +41,55 @@ def _detach_(self: Tensor) -> Tensor:
 
 
 detach_ = op("detach_(Tensor(a!) self) -> Tensor(a!)", composite=_detach_)
-fill_scalar_ = op(
-    "fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)",
-    cpu=kernels.fill_,
-    grad={"self": lambda grad: _zeros_like(grad)},
-)
 fill_tensor_ = op(
     "fill_.Tensor(Tensor(a!) self, Tensor value) -> Tensor(a!)",
     cpu=kernels.fill_,
-    grad={"self": lambda grad: _zeros_like(grad), "value": lambda grad: grad.sum()},
+    grad={"self": lambda grad: zeros_like(grad), "value": lambda grad: grad.sum()},
+    node="FillBackward3",
+)
+fill_scalar_ = op(
+    "fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)",
+    cpu=kernels.fill_,
+    grad={"self": lambda grad: zeros_like(grad)},
+    node="FillBackward2",
+)
+fill_tensor = op(
+    "fill.Tensor(Tensor self, Tensor value) -> Tensor",
+    composite=lambda self, value: _empty_like(self).fill_(value),
+    grad={"self": lambda grad: zeros_like(grad), "value": lambda grad: grad.sum()},
     node="FillBackward1",
+    variants="function",
 )
-fill_scalar = op("fill.Scalar(Tensor self, Scalar value) -> Tensor", composite=lambda self, value: self.clone().fill_(value), variants="function")
-fill_tensor = op("fill.Tensor(Tensor self, Tensor value) -> Tensor", composite=lambda self, value: self.clone().fill_(value), variants="function")
-zero_ = op("zero_(Tensor(a!) self) -> Tensor(a!)", cpu=kernels.zero_, grad={"self": lambda grad: _zeros_like(grad)})
+fill_scalar = op(
+    "fill.Scalar(Tensor self, Scalar value) -> Tensor",
+    composite=lambda self, value: _empty_like(self).fill_(value),
+    grad={"self": lambda grad: zeros_like(grad)},
+    variants="function",
+)
 
 
-def _contiguous(self: Tensor, memory_format: Any) -> Tensor:
-    if kernels.is_contiguous(self._array, memory_format):
+def _empty_like(self: Tensor) -> Tensor:
+    from .creation import empty_like
+
+    found: Tensor = empty_like(self)
+    return found
+
+
+zero_ = op("zero_(Tensor(a!) self) -> Tensor(a!)", cpu=kernels.zero_, grad={"self": lambda grad: zeros_like(grad)})
+
+
+_contiguous = op(
+    "contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)",
+    composite=lambda self, memory_format: clone(self, memory_format=memory_format),
+    variants="",
+)
+
+
+@public("method")
+def contiguous(self: Tensor, memory_format: Any = contiguous_format) -> Tensor:
+    """The tensor itself if its elements lie in the order of the format, a copy otherwise."""
+    # torch: without a copy there is no operator either
+    if self._array.flags.c_contiguous and memory_format is contiguous_format or kernels.is_contiguous(self._array, memory_format):
         return self
-    copied: Tensor = clone(self, memory_format=memory_format)
+    copied: Tensor = _contiguous(self, memory_format=memory_format)
     return copied
-
-
-contiguous = op(
-    "contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)", composite=_contiguous, variants="method"
-)

@@ -34,6 +34,14 @@ def power(self: Any, other: Any) -> Any:
     return self.pow(other)
 
 
+def modulo(self: Any, other: Any) -> Any:
+    return pointwise.remainder_scalar(self, other) if other.__class__ in NUMBERS else pointwise.remainder(self, other)
+
+
+def inplace_modulo(self: Any, other: Any) -> Any:
+    return self.remainder_(other)
+
+
 def reflected_sub(self: Any, other: Any) -> Any:
     return pointwise.rsub_scalar(self, other) if other.__class__ in NUMBERS else pointwise.rsub(self, other)
 
@@ -75,6 +83,8 @@ def _set_part(part: Callable[..., Any]) -> Callable[..., None]:
 reflected: dict[str, Any] = {
     "__pow__": _or_not_implemented(power),
     "__ipow__": _or_not_implemented(inplace_power),
+    "__mod__": _or_not_implemented(modulo),
+    "__imod__": _or_not_implemented(inplace_modulo),
     "__rsub__": _or_not_implemented(reflected_sub),
     "__rtruediv__": _or_not_implemented(reflected_truediv),
     "__rpow__": _or_not_implemented(reflected_pow),

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import cmath
+import math
 from typing import Any
 
 import numpy as np
 
+from .. import _promotion
 from .._backends.cpu import pointwise as kernels
+from .._dispatch import keys
 from .._dispatch.entry import NUMBERS
-from .._tensor import Tensor
+from .._tensor import Tensor, wrap
 from .declare import op
 
 
@@ -61,26 +65,22 @@ div_mode = op(
     cpu=kernels.div_mode,
     inplace=True,
     grad={
-        "self": lambda grad, other, rounding_mode: grad / conj(other) if rounding_mode is None else _zeros_like(grad),
+        "self": lambda grad, other, rounding_mode: grad / conj(other) if rounding_mode is None else zeros_like(grad),
         "other": lambda grad, self, other, rounding_mode: (
-            -grad * conj((self / other) / other) if rounding_mode is None else _zeros_like(grad)
+            -grad * conj((self / other) / other) if rounding_mode is None else zeros_like(grad)
         ),
     },
-    node="DivBackward1",
+    node="DivBackward2",
 )
 rsub = op(
     "rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-    pointwise="same",
-    numbers=(),
-    cpu=kernels.rsub,
+    composite=lambda self, other, alpha: sub(other, self, alpha=alpha),
     grad={"self": lambda grad, alpha: scaled(-grad, conj(alpha)), "other": lambda grad: grad},
     variants="function",
 )
 rsub_scalar = op(
     "rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
-    pointwise="same",
-    numbers=("other",),
-    cpu=kernels.rsub,
+    composite=lambda self, other, alpha: sub(wrapped_number(other, self), self, alpha=alpha),
     grad={"self": lambda grad, alpha: scaled(-grad, conj(alpha))},
     node="RsubBackward1",
     variants="function",
@@ -90,25 +90,46 @@ floor_divide = op(
     pointwise="same",
     cpu=lambda self, other: kernels.div_mode(self, other, "floor"),
     inplace=True,
-    tags=("nondifferentiable",),
 )
 remainder = op(
     "remainder.Tensor(Tensor self, Tensor other) -> Tensor",
     pointwise="same",
+    numbers=(),
     cpu=kernels.remainder,
     inplace=True,
     grad={"self": lambda grad: grad, "other": lambda grad, self, other: -grad * self.div(other, rounding_mode="floor")},
+    node="RemainderBackward1",
+)
+remainder_scalar = op(
+    "remainder.Scalar(Tensor self, Scalar other) -> Tensor",
+    pointwise="same",
+    numbers=("other",),
+    cpu=kernels.remainder,
+    inplace=True,
+    grad={"self": lambda grad: grad},
 )
 remainder_scalar_tensor = op(
     "remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
-    composite=lambda self, other: remainder(wrapped_number(self, other), other),
+    pointwise="same",
+    numbers=("self",),
+    cpu=lambda self, other: kernels.remainder(kernels.number(self, other), other),
 )
 fmod = op(
     "fmod.Tensor(Tensor self, Tensor other) -> Tensor",
     pointwise="same",
+    numbers=(),
     cpu=kernels.fmod,
     inplace=True,
     grad={"self": lambda grad: grad, "other": lambda grad, self, other: -grad * self.div(other, rounding_mode="trunc")},
+    node="FmodBackward1",
+)
+fmod_scalar = op(
+    "fmod.Scalar(Tensor self, Scalar other) -> Tensor",
+    pointwise="same",
+    numbers=("other",),
+    cpu=kernels.fmod,
+    inplace=True,
+    grad={"self": lambda grad: grad},
 )
 maximum = op(
     "maximum(Tensor self, Tensor other) -> Tensor",
@@ -134,25 +155,23 @@ minimum = op(
 
 def half_where_equal(grad: Tensor, self: Tensor, other: Tensor) -> Tensor:
     """Equal operands share the gradient of their maximum."""
-    return _where(self == other, grad / 2, grad)
-
-
-def _where(condition: Tensor, x: Any, y: Any) -> Tensor:
     from .ternary import where
 
-    found: Tensor = where(condition, x, y)
+    found: Tensor = where(self == other, grad / 2, grad)
     return found
 
 
-def _zeros_like(grad: Tensor) -> Tensor:
-    return grad.new_zeros(grad.shape)
+def zeros_like(x: Tensor) -> Tensor:
+    from .creation import zeros_like as entry
+
+    found: Tensor = entry(x)
+    return found
 
 
 def wrapped_number(number: Any, like: Tensor) -> Tensor:
-    """A zero-dim tensor of a Python number, which gives way to `like` in promotion."""
-    from .._creation import tensor
-
-    return tensor(number, device=like.device)
+    """A Python number as a zero-dim tensor that gives way to `like` in promotion; no operator of its own."""
+    made = wrap(_promotion.operand_arrays(_promotion.result_type_of((number, like)), number)[0])
+    return made if like._keys & keys.CPU else made.to(like.device)
 
 
 pow_scalar = op(
@@ -176,10 +195,8 @@ pow_tensor = op(
 )
 pow_of_scalar = op(
     "pow.Scalar(Scalar self, Tensor exponent) -> Tensor",
-    pointwise="same",
-    numbers=("self",),
-    cpu=kernels.pow_tensor,
-    grad={"exponent": lambda grad, self, exponent, result: pow_backward_exponent(grad, self, exponent, result)},
+    composite=lambda self, exponent: pow_tensor(wrapped_number(self, exponent), exponent),
+    grad={"exponent": lambda grad, self, exponent, result: _backward_of_exponent(grad, self, exponent, result)},
     node="PowBackward2",
 )
 
@@ -187,24 +204,34 @@ pow_of_scalar = op(
 def pow_backward(grad: Tensor, self: Tensor, exponent: Any) -> Tensor:
     """Derivative of a constant power."""
     if exponent == 0:
-        return _zeros_like(grad)
+        return zeros_like(grad)
     return grad * conj(self.pow(exponent - 1) * exponent)
 
 
 def pow_backward_self(grad: Tensor, self: Tensor, exponent: Tensor) -> Tensor:
-    return _where(exponent == 0, _zeros_like(exponent), grad * conj(exponent * self.pow(exponent - 1)))
+    from .ternary import zero_where
+
+    return zero_where(exponent == 0, grad * conj(exponent * self.pow(exponent - 1)))
 
 
-def pow_backward_exponent(grad: Tensor, self: Any, exponent: Tensor, result: Tensor) -> Tensor:
+def _not_negative(exponent: Tensor) -> Tensor:
+    return exponent.real >= 0 if exponent.dtype.is_complex else exponent >= 0
+
+
+def pow_backward_exponent(grad: Tensor, self: Tensor, exponent: Tensor, result: Tensor) -> Tensor:
     """Derivative by the exponent: `result * log(self)`, taken as zero where 0 ** (exponent >= 0)."""
-    if self.__class__ in NUMBERS:
-        if self == 0:
-            at_zero = exponent.real >= 0 if exponent.dtype.is_complex else exponent >= 0
-            return _where(at_zero, _zeros_like(exponent), grad * conj(result * float("-inf")))
-        import cmath
-        import math
+    from .ternary import zero_where
 
-        log = cmath.log(self) if isinstance(self, complex) or self < 0 and exponent.dtype.is_complex else math.log(self) if self > 0 else math.nan
-        return grad * conj(result * log)
-    at_zero = (self == 0).logical_and(exponent.real >= 0 if exponent.dtype.is_complex else exponent >= 0)
-    return grad * _where(at_zero, _zeros_like(exponent), conj(result * self.log()))
+    at_zero = (self == 0).logical_and(_not_negative(exponent))
+    return grad * zero_where(at_zero, conj(result * self.log()))
+
+
+def _backward_of_exponent(grad: Tensor, self: Any, exponent: Tensor, result: Tensor) -> Tensor:
+    """The same for a constant base."""
+    from .ternary import zero_where
+
+    if self == 0:
+        return zero_where(_not_negative(exponent), grad * conj(result * -math.inf))
+    if isinstance(self, complex) or self < 0 and exponent.dtype.is_complex:
+        return grad * conj(result * cmath.log(self))
+    return grad * conj(result * (math.log(self) if self > 0 else math.nan))

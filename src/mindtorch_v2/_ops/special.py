@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
+from .. import _dtype
 from .._backends.cpu import special as kernels
 from .._tensor import Tensor
 from .declare import op
@@ -72,15 +75,19 @@ ndtri = _unary("special_ndtri", kernels.ndtri, lambda grad, result: grad * math.
 log_ndtr = _unary(
     "special_log_ndtr", kernels.log_ndtr, lambda grad, self: grad / erfcx(-self / math.sqrt(2)) * math.sqrt(2 / math.pi)
 )
-ndtr = op(
-    "special_ndtr(Tensor self) -> Tensor",
+ndtr = op("special_ndtr(Tensor self) -> Tensor", composite=lambda self: ((self * math.sqrt(0.5)).erf() + 1) * 0.5)
+xlog1py_other_scalar = op(
+    "special_xlog1py.other_scalar(Tensor self, Scalar other) -> Tensor",
     pointwise="float",
-    cpu=kernels.ndtr,
-    grad={"self": lambda grad, self: grad * (-(self.pow(2)) / 2).exp() / math.sqrt(2 * math.pi)},
+    numbers=("other",),
+    cpu=lambda self, other: kernels.xlog1py(self, np.asarray(other, self.dtype)),
+    grad={"self": lambda grad, self, other: grad * xlog1py_other_scalar((self != 0).to(self.dtype), other)},
+    node="SpecialXlog1PyBackward2",
 )
 xlog1py = op(
     "special_xlog1py(Tensor self, Tensor other) -> Tensor",
     pointwise="float",
+    numbers=(),
     cpu=kernels.xlog1py,
     grad={
         "self": lambda grad, self, other: grad * xlog1py((self != 0).to(self.dtype), other),
@@ -93,6 +100,7 @@ xlog1py_scalar = op(
     numbers=("self",),
     cpu=lambda self, other: kernels.xlog1py(other.dtype.type(self), other),
     grad={"other": lambda grad, self, other: grad * self / (other + 1)},
+    node="SpecialXlog1PyBackward1",
 )
 zeta = op(
     "special_zeta(Tensor self, Tensor other) -> Tensor",
@@ -106,6 +114,7 @@ zeta_scalar = op(
     numbers=("self",),
     cpu=lambda self, other: kernels.zeta(other.dtype.type(self), other),
     grad={"other": lambda grad, self, other: grad * -self * zeta(self + 1.0, other)},
+    node="SpecialZetaBackward1",
 )
 igamma = op(
     "igamma(Tensor self, Tensor other) -> Tensor",
@@ -127,17 +136,29 @@ igammac = op(
 
 def _mvlgamma_terms(self: Tensor, p: int) -> Tensor:
     """`self` minus 0, 1/2, …, (p - 1)/2 along a new last dimension."""
-    from .._creation import tensor
+    from .creation import arange
 
-    return self.unsqueeze(-1) + tensor([-0.5 * i for i in range(p - 1, -1, -1)], dtype=self.dtype if self.dtype.inexact else None)
+    d = self.dtype if self.dtype.inexact else _dtype.get_default_dtype()
+    steps: Tensor = arange(-p / 2 + 0.5, 0.5, 0.5, dtype=d, device=self.device)
+    return steps + self.unsqueeze(-1)
+
+
+def _mvlgamma(self: Tensor, p: int) -> Tensor:
+    if p < 1:
+        raise RuntimeError("p has to be greater than or equal to 1")
+    constant = p * (p - 1) * math.log(math.pi) / 4
+    return _mvlgamma_terms(self, p).lgamma_().sum(-1).add_(constant)  # type: ignore[no-any-return]
 
 
 mvlgamma = op(
     "mvlgamma(Tensor self, int p) -> Tensor",
-    pointwise="float",
-    cpu=kernels.mvlgamma,
+    composite=_mvlgamma,
     grad={"self": lambda grad, self, p: grad * _mvlgamma_terms(self, p).digamma_().sum(-1)},
-    inplace=True,
+)
+mvlgamma_ = op(
+    "mvlgamma_(Tensor(a!) self, int p) -> Tensor(a!)",
+    composite=lambda self, p: self.copy_(_mvlgamma(self, p)),
+    grad={"self": lambda grad, self, p: grad * _mvlgamma_terms(self, p).digamma_().sum(-1)},
 )
 
 for _name in (
@@ -145,7 +166,12 @@ for _name in (
     "modified_bessel_k0", "modified_bessel_k1", "scaled_modified_bessel_k0", "scaled_modified_bessel_k1", "spherical_bessel_j0",
 ):  # fmt: skip
     _argument = "x" if _name in ("airy_ai", "scaled_modified_bessel_k0", "scaled_modified_bessel_k1", "spherical_bessel_j0") else "self"
-    op(f"special_{_name}(Tensor {_argument}) -> Tensor", pointwise="float", cpu=kernels.named(_name, _argument))
+    op(
+        f"special_{_name}(Tensor {_argument}) -> Tensor",
+        pointwise="float",
+        cpu=kernels.named(_name, _argument),
+        tags=("nondifferentiable",),
+    )
 
 for _name in (
     "chebyshev_polynomial_t", "chebyshev_polynomial_u", "chebyshev_polynomial_v", "chebyshev_polynomial_w",

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from .. import _dtype, _promotion
+from .. import _checks, _promotion
 from .._backends.cpu import ternary as kernels
 from .._dispatch import keys
 from .._dispatch.entry import NUMBERS
-from .._tensor import Tensor, wrap
+from .._memory_format import contiguous_format
+from .._tensor import Tensor
 from .declare import op, public
 from .pointwise import conj, scaled
 
@@ -24,41 +25,71 @@ _where_self = op(
     },
     variants="",
 )
-_where_nonzero = op("where(Tensor condition) -> Tensor[]", composite=lambda condition: condition.nonzero_numpy(), variants="")
+_where_other = op(
+    "where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor",
+    composite=lambda condition, self, other: _where_self(condition, self, _scalar_operand(other, self)),
+    variants="",
+)
+_where_input = op(
+    "where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor",
+    composite=lambda condition, self, other: _where_self(condition, _scalar_operand(self, other), other),
+    variants="",
+)
+_where_numbers = op(
+    "where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor",
+    composite=lambda condition, self, other: _where_self(
+        condition, _scalar_operand(self, other, condition.device), _scalar_operand(other, self, condition.device)
+    ),
+    variants="",
+)
+_where_nonzero = op("where(Tensor condition) -> Tensor[]", composite=lambda condition: _indices(condition), variants="")
+
+
+def _indices(condition: Tensor) -> tuple[Tensor, ...]:
+    found = condition.nonzero(as_tuple=True)
+    return tuple(found)
 
 
 @public("function")
 def where(condition: Any, input: Any = None, other: Any = None, *, out: Tensor | None = None) -> Any:  # noqa: A002
     """Elements of `input` where the condition holds, of `other` elsewhere; with a condition only, the indices where it does."""
     if input is None and other is None:
-        return tuple(_where_nonzero(condition))
-    if input.__class__ in NUMBERS or other.__class__ in NUMBERS:
-        input, other = _scalar_operand(input, other, condition), _scalar_operand(other, input, condition)  # noqa: A001
-    if isinstance(input, Tensor) and isinstance(other, Tensor) and isinstance(condition, Tensor):
-        input, other, condition = _same_device(input, other, condition)  # noqa: A001
-    if out is not None:
-        return _where_self(condition, input, other, out=out)
-    return _where_self(condition, input, other)
+        return _where_nonzero(condition)
+    if other.__class__ in NUMBERS:
+        return _where_numbers(condition, input, other) if input.__class__ in NUMBERS else _where_other(condition, input, other)
+    if input.__class__ in NUMBERS:
+        return _where_input(condition, input, other)
+    if condition.__class__ is Tensor and condition._keys & keys.BACKENDS & ~keys.CPU:
+        input, other = _following(input, condition), _following(other, condition)  # noqa: A001
+    return _where_self(condition, input, other) if out is None else _where_self(condition, input, other, out=out)
 
 
-def _scalar_operand(x: Any, partner: Any, condition: Tensor) -> Any:
-    """A number as the zero-dim tensor that torch makes of it: of the partner's dtype unless that is of a lower kind."""
-    if x.__class__ not in NUMBERS:
-        return x
-    operands = (x, partner)
-    d = _promotion.result_type_of(operands)
-    made = wrap(_promotion.operand_arrays(d, x)[0])
-    return made.to(condition.device) if condition.device.type != "cpu" else made
+def _scalar_operand(x: Any, partner: Any, device: Any = None) -> Tensor:
+    """A number as the zero-dim tensor that ATen makes of it: of the partner's dtype unless that is of a lower kind."""
+    from .creation import scalar_tensor
+
+    d = _promotion.result_type_of((x, partner))
+    made: Tensor = scalar_tensor(x, dtype=d, device=partner.device if device is None else device)
+    return made
 
 
-def _same_device(input: Tensor, other: Tensor, condition: Tensor) -> tuple[Tensor, Tensor, Tensor]:  # noqa: A002
+def _following(x: Any, condition: Tensor) -> Any:
     """torch: zero-dim CPU operands follow the condition to its device."""
-    if condition._keys & keys.BACKENDS & ~keys.CPU:
-        if not input._array.ndim and input._keys & keys.CPU:
-            input = input.to(condition.device)  # noqa: A001
-        if not other._array.ndim and other._keys & keys.CPU:
-            other = other.to(condition.device)
-    return input, other, condition
+    if isinstance(x, Tensor) and not x._array.ndim and x._keys & keys.CPU:
+        return x.to(condition.device)
+    return x
+
+
+def zero_unless(condition: Tensor, grad: Tensor) -> Tensor:
+    """The gradient where the condition holds, zero elsewhere."""
+    found: Tensor = _where_self(condition, grad, _scalar_operand(0, grad))
+    return found
+
+
+def zero_where(condition: Tensor, grad: Tensor) -> Tensor:
+    """The gradient where the condition does not hold, zero elsewhere."""
+    found: Tensor = _where_self(condition, _scalar_operand(0, grad), grad)
+    return found
 
 
 @public("method", name="where")
@@ -67,19 +98,36 @@ def _where_method(self: Tensor, condition: Tensor, other: Any) -> Tensor:
     return found
 
 
-masked_fill_scalar = op(
-    "masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor",
-    cpu=kernels.masked_fill,
-    shape=lambda self, mask: np.broadcast_shapes(self.shape, mask.shape),
-    grad={"self": lambda grad, mask: grad.masked_fill(mask, 0)},
-)
+
+
+def _masked_fill(self: Tensor, mask: Tensor, value: Any) -> Tensor:
+    shape = _checks.broadcast_shapes(self._array.shape, mask._array.shape)
+    if shape != self._array.shape:
+        self = self.expand(shape)
+    filled: Tensor = self.clone(memory_format=contiguous_format).masked_fill_(mask, value)
+    return filled
+
+
 masked_fill_tensor = op(
     "masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor",
-    cpu=kernels.masked_fill,
-    shape=lambda self, mask: np.broadcast_shapes(self.shape, mask.shape),
+    composite=_masked_fill,
     grad={
         "self": lambda grad, mask: grad.masked_fill(mask, 0),
-        "value": lambda grad, mask: where(mask, grad, 0).sum(),
+        "value": lambda grad, mask: zero_unless(mask, grad).sum(),
+    },
+    node="MaskedFillBackward1",
+)
+masked_fill_scalar = op(
+    "masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor",
+    composite=_masked_fill,
+    grad={"self": lambda grad, mask: grad.masked_fill(mask, 0)},
+)
+masked_fill_tensor_ = op(
+    "masked_fill_.Tensor(Tensor(a!) self, Tensor mask, Tensor value) -> Tensor(a!)",
+    cpu=kernels.masked_fill_,
+    grad={
+        "self": lambda grad, mask: grad.masked_fill(mask, 0),
+        "value": lambda grad, mask: zero_unless(mask, grad).sum(),
     },
     node="MaskedFillBackward1",
 )
@@ -88,18 +136,8 @@ masked_fill_scalar_ = op(
     cpu=kernels.masked_fill_,
     grad={"self": lambda grad, mask: grad.masked_fill(mask, 0)},
 )
-masked_fill_tensor_ = op(
-    "masked_fill_.Tensor(Tensor(a!) self, Tensor mask, Tensor value) -> Tensor(a!)",
-    cpu=kernels.masked_fill_,
-    grad={
-        "self": lambda grad, mask: grad.masked_fill(mask, 0),
-        "value": lambda grad, mask: where(mask, grad, 0).sum(),
-    },
-    node="MaskedFillBackward1",
-)
 lerp_scalar = op(
     "lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor",
-    pointwise="same",
     cpu=kernels.lerp,
     inplace=True,
     grad={
@@ -109,7 +147,6 @@ lerp_scalar = op(
 )
 lerp_tensor = op(
     "lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor",
-    pointwise="same",
     cpu=kernels.lerp,
     inplace=True,
     grad={
@@ -141,4 +178,3 @@ addcdiv = op(
         "tensor2": lambda grad, tensor1, tensor2, value: -grad * conj(value * tensor1 / (tensor2 * tensor2)),
     },
 )
-_ = _dtype

@@ -10,7 +10,7 @@ import numpy as np
 from .._backends.cpu import unary as kernels
 from .._tensor import Tensor
 from .declare import op
-from .pointwise import conj
+from .pointwise import conj, zeros_like
 from .ternary import where
 
 neg = op("neg(Tensor self) -> Tensor", pointwise="same", cpu=np.negative, inplace=True, grad={"self": lambda grad: -grad})
@@ -31,10 +31,6 @@ sgn = op(
     inplace=True,
     grad={"self": lambda grad, self, result: _sgn_backward(self, grad, result)},
 )
-
-
-def zeros_like(grad: Tensor) -> Tensor:
-    return grad.new_zeros(grad.shape)
 
 
 def _sgn_backward(self: Tensor, grad: Tensor, sgn: Tensor) -> Tensor:

@@ -9,23 +9,6 @@ import numpy as np
 Array = np.ndarray[Any, Any]
 
 
-def _of_floats(ufunc: Any, otherwise: bool, name: str) -> Any:
-    """The kernel for floats; integers and bools all have the same answer."""
-
-    def kernel(self: Array) -> Array:
-        if self.dtype.kind in "iub":
-            return np.full(self.shape, otherwise)
-        return ufunc(self)  # type: ignore[no-any-return]
-
-    kernel.__name__ = name
-    return kernel
-
-
-isnan = _of_floats(np.isnan, False, "isnan")
-isinf = _of_floats(np.isinf, False, "isinf")
-isfinite = _of_floats(np.isfinite, True, "isfinite")
-
-
 def isposinf(self: Array) -> Array:
     if self.dtype.kind == "c":
         raise RuntimeError("isposinf does not support complex inputs.")
@@ -44,10 +27,6 @@ def signbit(self: Array) -> Array:
     if self.dtype.kind in "iub":
         return np.less(self, 0) if self.dtype.kind == "i" else np.full(self.shape, False)
     return np.signbit(self)
-
-
-def isreal(self: Array) -> Array:
-    return np.equal(self.imag, 0) if self.dtype.kind == "c" else np.full(self.shape, True)
 
 
 def equal(self: Array, other: Array) -> bool:

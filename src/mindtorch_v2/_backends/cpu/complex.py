@@ -30,13 +30,14 @@ def view_as_complex(self: Array) -> Array:
         raise RuntimeError("Input tensor must have one or more dimensions")
     if self.shape[-1] != 2:
         raise RuntimeError("Tensor must have a last dimension of size 2")
+    wide = np.dtype(f"c{2 * self.itemsize}")
+    if not self.size:
+        return np.empty(self.shape[:-1], wide)
     if self.strides[-1] != self.itemsize:
         raise RuntimeError("Tensor must have a last dimension with stride 1")
     if any(s % (2 * self.itemsize) for s in self.strides[:-1]):
-        raise RuntimeError(f"Tensor must have a stride divisible by 2 for all but last dimension")
-    wide = np.dtype(f"c{2 * self.itemsize}")
-    pairs = self.view(wide) if self.ndim > 1 or self.flags.c_contiguous else self.view(wide)
-    return pairs[..., 0]
+        raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension")
+    return self.view(wide)[..., 0]
 
 
 def angle(self: Array) -> Array:

@@ -6,25 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from ... import _dtype, _promotion
+
 Array = np.ndarray[Any, Any]
 
 
-def rsub(self: Array, other: Any, alpha: Any) -> Array:
-    """`other - alpha * self`."""
-    if self.dtype.kind == "b":
-        raise _bool_subtraction()
-    if alpha != 1:
-        self = self * self.dtype.type(alpha)
-    if not isinstance(other, np.ndarray):
-        other = np.asarray(other, self.dtype)
-    return np.subtract(other, self)
-
-
-def _bool_subtraction() -> RuntimeError:
-    return RuntimeError(
-        "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use the "
-        "`~` or `logical_not()` operator instead."
-    )
+def number(value: Any, like: Array) -> Array:
+    """A Python number as an array of the operand's dtype; integers wrap around."""
+    return _promotion.number_array(value, _dtype.FROM_NUMPY[like.dtype])
 
 
 def div_mode(self: Array, other: Array, rounding_mode: str | None) -> Array:
@@ -62,15 +51,19 @@ def _floor_float(self: Array, other: Array) -> Array:
     return out
 
 
-def remainder(self: Array, other: Array) -> Array:
+def remainder(self: Array, other: Any) -> Array:
     """The remainder with the divisor's sign."""
+    if not isinstance(other, np.ndarray):
+        other = number(other, self)
     if self.dtype.kind in "iu" and not other.all():
         raise RuntimeError("ZeroDivisionError")
     return np.remainder(self, other)
 
 
-def fmod(self: Array, other: Array) -> Array:
+def fmod(self: Array, other: Any) -> Array:
     """The remainder with the dividend's sign."""
+    if not isinstance(other, np.ndarray):
+        other = number(other, self)
     if self.dtype.kind in "iu" and not other.all():
         raise RuntimeError("ZeroDivisionError")
     return np.fmod(self, other)

@@ -77,7 +77,6 @@ i1 = _of_one(sc.i1, "i1_cpu")
 i1e = _of_one(sc.i1e, "i1e_cpu")
 entr = _of_one(sc.entr, "entr_cpu")
 erfcx = _of_one(sc.erfcx, "erfcx_cpu")
-ndtr = _of_one(sc.ndtr, "ndtr_cpu")
 ndtri = _of_one(sc.ndtri, "ndtri_cpu")
 log_ndtr = _of_one(sc.log_ndtr, "log_ndtr_cpu")
 
@@ -134,19 +133,6 @@ xlog1py = _of_two(sc.xlog1py, "xlog1py_cpu")
 zeta = _of_two(lambda x, q: sc.zeta(np.asarray(x, np.float64), np.asarray(q, np.float64)), "zeta_cpu")
 igamma = _of_two(sc.gammainc, "igamma_cpu")
 igammac = _of_two(sc.gammaincc, "igammac_cpu")
-
-
-def mvlgamma(self: Array, p: int) -> Array:
-    if p < 1:
-        raise RuntimeError("p has to be greater than or equal to 1")
-    if self.dtype in HALVES:
-        return mvlgamma(self.astype(np.float32), p).astype(self.dtype)
-    if (self <= (p - 1) / 2).any():
-        raise RuntimeError("All elements must be greater than (p-1)/2")
-    total = np.full(self.shape, p * (p - 1) / 4 * np.log(np.pi))
-    for i in range(p):
-        total += sc.gammaln(self - i / 2)
-    return total.astype(self.dtype)
 
 
 _NAMED = {

@@ -39,13 +39,6 @@ def where(condition: Array, self: Array, other: Array) -> Array:
         raise
 
 
-def masked_fill(self: Array, mask: Array, value: Any) -> Array:
-    shape = _checks.broadcast_shapes(self.shape, mask.shape)
-    out = np.array(self, order="K") if shape == self.shape else np.broadcast_to(self, shape).copy()
-    masked_fill_(out, mask, value)
-    return out
-
-
 def masked_fill_(self: Array, mask: Array, value: Any) -> None:
     if mask.dtype != np.bool_:
         raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {_dtype.FROM_NUMPY[mask.dtype].name}")
@@ -77,20 +70,32 @@ def _fill_integer(value: Any, d: _dtype.dtype) -> Any:
 
 def lerp(self: Array, end: Array, weight: Any) -> Array:
     """`self + weight * (end - self)`, from the nearer end so that a weight of one is exact."""
+    for name, x in (("end", end), ("weight", weight)):
+        if isinstance(x, np.ndarray) and x.dtype != self.dtype:
+            wanted, got = (_dtype.FROM_NUMPY[d].cpp_name for d in (self.dtype, x.dtype))
+            raise RuntimeError(f"expected dtype {wanted} for `{name}` but got dtype {got}")
+    if self.dtype.kind in "iub":
+        raise NotImplementedError(f"\"lerp_kernel_scalar\" not implemented for '{_dtype.FROM_NUMPY[self.dtype].scalar_name}'")
     if self.dtype in HALVES:
         wide = weight.astype(np.float32) if isinstance(weight, np.ndarray) else weight
         return lerp(self.astype(np.float32), end.astype(np.float32), wide).astype(self.dtype)
-    if not isinstance(weight, np.ndarray):
-        if isinstance(weight, complex) and self.dtype.kind != "c":
-            raise RuntimeError("value cannot be converted to type float without overflow")
-        out = np.asarray(np.subtract(end, self))
-        if abs(weight) < 0.5:
-            out *= self.dtype.type(weight)
-            return np.add(out, self, out=out)
-        out *= self.dtype.type(1 - weight)
-        return np.subtract(end, out, out=out)
-    difference = end - self
-    return np.where(np.abs(weight) < 0.5, self + weight * difference, end - difference * (1 - weight))
+    try:
+        return _lerp(self, end, weight)
+    except ValueError:
+        _checks.broadcast_shapes(self.shape, end.shape, np.shape(weight))
+        raise
+
+
+def _lerp(self: Array, end: Array, weight: Any) -> Array:
+    if isinstance(weight, np.ndarray):
+        difference = end - self
+        return np.where(np.abs(weight) < 0.5, self + weight * difference, end - difference * (1 - weight))
+    out = np.asarray(np.subtract(end, self))
+    if abs(weight) < 0.5:
+        out *= self.dtype.type(weight)
+        return np.add(out, self, out=out)
+    out *= self.dtype.type(1 - weight)
+    return np.subtract(end, out, out=out)
 
 
 def addcmul(self: Array, tensor1: Array, tensor2: Array, value: Any) -> Array:
