@@ -6,6 +6,7 @@ leaf's `grad` is guarded.
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable, Sequence
 from heapq import heapify, heappop, heappush, heappushpop
@@ -17,13 +18,14 @@ from .._tensor import Tensor
 from . import anomaly
 from .fitting import fit
 from .gradient_memory import clone_for, is_alone, take_over
-from .node import LEAF, NODE, OUTPUT, Node, node_and_index
+from .node import LEAF, NODE, OUTPUT, Node, edge_of, node_and_index
 
-__all__ = ["Observer", "accumulate", "observe", "queue_callback", "run"]
+__all__ = ["Observer", "accumulate", "observe", "queue_callback", "run", "will_run"]
 
 MAX_DEPTH = 50  # backward calls nested in one thread before the next moves to a thread (and Python stack) of its own
 
 _leaf_lock = threading.RLock()
+_next_id = itertools.count(1).__next__
 
 
 class Observer(Protocol):
@@ -106,19 +108,32 @@ def run(
     Returns the gradients of the inputs, unless `accumulate` asks for them to be added to `grad`.
     """
     capture = None if inputs is None else Capture(inputs, accumulate=accumulate)
-    if state.backward_depth >= MAX_DEPTH:
+    tls = state.__dict__  # this thread's: one lookup instead of a dozen
+    depth = tls.get("backward_depth", 0)
+    if depth >= MAX_DEPTH:
         return _in_new_thread(roots, grads, keep_graph, create_graph, capture)
-    previous = state.grad_enabled
-    state.grad_enabled = create_graph
-    state.backward_depth += 1
+    previous = tls.get("grad_enabled", True), tls.get("backward_id", 0), tls.get("backward_waiting")
+    tls["grad_enabled"] = create_graph
+    tls["backward_depth"] = depth + 1
+    tls["backward_id"] = _next_id()
     try:
         _propagate(roots, grads, keep_graph, create_graph, capture)
     finally:
-        state.grad_enabled = previous
-        state.backward_depth -= 1
-        if state.backward_depth == 0 and _callbacks.pending:
+        tls["grad_enabled"], tls["backward_id"], tls["backward_waiting"] = previous
+        tls["backward_depth"] = depth
+        if depth == 0 and _callbacks.pending:
             _run_callbacks()
     return [] if capture is None else capture.results
+
+
+def will_run(t: Tensor) -> bool:
+    """Whether the pass that runs on this thread reaches a tensor, and wants its gradient."""
+    waiting, capture = state.backward_waiting
+    edge = edge_of(t)
+    if edge is None:
+        return False
+    target = edge.node if edge._kind == OUTPUT else edge
+    return target in waiting and (capture is None or capture.wants(target))
 
 
 def _count_gradients(starts: Sequence[Any]) -> dict[Any, int]:
@@ -147,6 +162,7 @@ def _propagate(roots: Sequence[Any], grads: Sequence[Any], keep_graph: bool, cre
         _put(buffers, edge, grad)
     starts = list(buffers)
     waiting = _count_gradients(starts)
+    state.backward_waiting = (waiting, capture)
     if capture is not None:
         capture.find_needed([s for s in starts if s._kind != LEAF])
     leaves = [s for s in starts if s._kind == LEAF and not waiting[s]]

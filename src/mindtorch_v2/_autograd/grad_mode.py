@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from .._dispatch import dispatcher, keys
 from .._dispatch.tls import state
 
-__all__ = ["enable_grad", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled", "no_grad", "set_grad_enabled"]
+__all__ = ["enable_grad", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled", "no_grad", "set_grad_enabled", "set_multithreading_enabled"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -160,4 +160,20 @@ class inference_mode(_ContextDecorator):  # noqa: N801
             dispatcher.deactivate(keys.INFERENCE)
 
     def clone(self) -> inference_mode:
+        return type(self)(self.mode)
+
+
+class set_multithreading_enabled(_ContextDecorator):  # noqa: N801
+    """Allows or forbids that backward uses other threads; this engine stays on the calling one either way."""
+
+    def __init__(self, mode: bool) -> None:
+        self.mode = mode
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc: object) -> None:
+        pass
+
+    def clone(self) -> set_multithreading_enabled:
         return type(self)(self.mode)

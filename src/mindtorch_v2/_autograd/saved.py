@@ -117,8 +117,6 @@ def pack(value: Any) -> Any:
     if isinstance(value, Tensor):
         if value._keys & keys.INFERENCE:
             raise inference_error()
-        if state.hooks_disabled is not None and state.saved_hooks:
-            raise RuntimeError(state.hooks_disabled)
         return Packed(value, state.saved_hooks[-1] if state.saved_hooks else None)
     if isinstance(value, list | tuple):
         return [pack(v) for v in value]

@@ -14,6 +14,8 @@ class State(threading.local):
     grad_enabled: bool = True
     inference: bool = False
     backward_depth: int = 0
+    backward_id: int = 0  # of the pass that runs on this thread
+    backward_waiting: Any = None  # what that pass waits for: the nodes and leaves it reaches
     checks_enabled: bool = True
     hooks_disabled: str | None = None  # why saved-tensor hooks are refused
     below_autograd: int = 0

@@ -1,0 +1,390 @@
+"""`gradcheck` and `gradgradcheck`: derivative formulas against finite differences."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .._autograd.differentiate import grad
+from .._dtype import float64
+from .._tensor import Tensor, wrap
+
+__all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
+
+Array = np.ndarray[Any, Any]
+NONDETERMINISTIC = """
+NOTE: If your op relies on non-deterministic operations i.e., it is listed here:
+https://pytorch.org/docs/stable/generated/torch.use_deterministic_algorithms.html
+this failure might be expected.
+
+Allow for the difference with `nondet_tol=<tol>`.
+"""
+
+
+class GradcheckError(RuntimeError):
+    """A derivative is wrong, or a function cannot be checked."""
+
+
+def gradcheck(
+    func: Callable[..., Any],
+    inputs: Any,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_batched_forward_grad: bool = False,
+    check_forward_ad: bool = False,
+    check_backward_ad: bool = True,
+    fast_mode: bool = False,
+    masked: bool | None = None,
+) -> bool:
+    """Compare the gradients of `func` with finite differences; raise GradcheckError (or return False) where they differ.
+
+    fast_mode compares products of the Jacobians with random vectors instead of whole Jacobians.
+    """
+    if not (check_backward_ad or check_forward_ad):
+        raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
+    if check_forward_ad or check_batched_forward_grad:
+        raise NotImplementedError("check_forward_ad needs forward-mode differentiation, which is not available")
+    if check_batched_grad:
+        raise NotImplementedError("check_batched_grad needs vmap, which is not available")
+    try:
+        check = _Check(func, inputs, eps=eps, atol=atol, rtol=rtol, nondet_tol=nondet_tol)
+        check.run(fast_mode=fast_mode, undefined=check_undefined_grad, dtypes=check_grad_dtypes)
+    except GradcheckError:
+        if raise_exception:
+            raise
+        return False
+    return True
+
+
+def gradgradcheck(
+    func: Callable[..., Any],
+    inputs: Any,
+    grad_outputs: Any = None,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    gen_non_contig_grad_outputs: bool = False,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_fwd_over_rev: bool = False,
+    check_rev_over_rev: bool = True,
+    fast_mode: bool = False,
+    masked: bool = False,
+) -> bool:
+    """Check second derivatives: `gradcheck` of the gradients of `func`."""
+    if not (check_fwd_over_rev or check_rev_over_rev):
+        raise AssertionError("Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True")
+    if check_fwd_over_rev:
+        raise NotImplementedError("check_fwd_over_rev needs forward-mode differentiation, which is not available")
+    xs = _as_tuple(inputs)
+    if grad_outputs is None:
+        vectors = tuple(
+            _random_like(o, non_contiguous=gen_non_contig_grad_outputs).requires_grad_()
+            for o in _differentiable(func(*xs))
+        )
+    else:
+        vectors = _as_tuple(grad_outputs)
+    count = len(vectors)
+
+    def gradient(*args: Any) -> Any:
+        given = args[:-count]
+        # inputs that are leaves of an outer graph would be written to by their own checks
+        given = tuple(x.view_as(x) if isinstance(x, Tensor) and x.requires_grad else x for x in given)
+        wanted = tuple(x for x in given if isinstance(x, Tensor) and x.requires_grad)
+        outs = _differentiable(func(*given))
+        grads = grad(outs, wanted, args[-count:], create_graph=True, allow_unused=True)
+        return tuple(g for g in grads if g is not None)
+
+    return gradcheck(
+        gradient,
+        xs + vectors,
+        eps=eps,
+        atol=atol,
+        rtol=rtol,
+        raise_exception=raise_exception,
+        nondet_tol=nondet_tol,
+        check_undefined_grad=check_undefined_grad,
+        check_grad_dtypes=check_grad_dtypes,
+        check_batched_grad=check_batched_grad,
+        fast_mode=fast_mode,
+    )
+
+
+def _as_tuple(x: Any) -> tuple[Any, ...]:
+    return (x,) if isinstance(x, Tensor) else tuple(x)
+
+
+def _differentiable(outs: Any) -> tuple[Tensor, ...]:
+    return tuple(o for o in ((outs,) if not isinstance(outs, tuple | list) else outs) if o.requires_grad)
+
+
+def _random_like(t: Tensor, *, non_contiguous: bool = False) -> Tensor:
+    generator = np.random.default_rng(t.numel())
+    shape = (*t.shape, 2) if non_contiguous else tuple(t.shape)
+    array = generator.uniform(-1, 1, shape)
+    if t.dtype.is_complex:
+        array = array + 1j * generator.uniform(-1, 1, shape)
+    made = wrap(np.asarray(array.astype(t.dtype.np)), t.dtype)
+    return made[..., 0] if non_contiguous else made
+
+
+class _Check:
+    """One function at one point."""
+
+    def __init__(self, func: Callable[..., Any], inputs: Any, *, eps: float, atol: float, rtol: float, nondet_tol: float) -> None:
+        self.func = func
+        self.eps, self.atol, self.rtol, self.nondet_tol = eps, atol, rtol, nondet_tol
+        self.inputs = _as_tuple(inputs)
+        self._check_inputs()
+        self.checked = [x for x in self.inputs if isinstance(x, Tensor) and x.requires_grad]
+        self.positions = [i for i, x in enumerate(self.inputs) if isinstance(x, Tensor) and x.requires_grad]
+
+    def _check_inputs(self) -> None:
+        any_grad = False
+        for i, x in enumerate(self.inputs):
+            if not (isinstance(x, Tensor) and x.requires_grad):
+                continue
+            any_grad = True
+            if x.dtype.to_real() is not float64:
+                warnings.warn(
+                    f"Input #{i} requires gradient and is not a double precision floating point or complex. This check will likely "
+                    "fail if all the inputs are not of double precision floating point or complex. ",
+                    stacklevel=5,
+                )
+            if any(s == 0 and n > 1 for s, n in zip(x.stride(), x.shape, strict=True)):
+                raise RuntimeError(
+                    f"The {i}th input has a dimension with stride 0. gradcheck only supports inputs that are non-overlapping to be able "
+                    "to compute the numerical gradients correctly. You should call .contiguous on the input before passing it to gradcheck."
+                )
+            x.retain_grad()
+        if not any_grad:
+            raise ValueError("gradcheck expects at least one input tensor to require gradient, but none of them have requires_grad=True.")
+
+    def run(self, *, fast_mode: bool, undefined: bool, dtypes: bool) -> None:
+        outs = self.outputs()
+        if not outs:
+            self._check_no_outputs()
+            return
+        for o, out in enumerate(outs):
+            if fast_mode:
+                self._compare_fast(o, out)
+            else:
+                self._compare(o, out)
+        self._check_types(outs)
+        if dtypes:
+            self._check_dtypes(outs)
+        if undefined:
+            self._check_undefined(outs)
+
+    def outputs(self) -> tuple[Tensor, ...]:
+        return _differentiable(self.func(*self.inputs))
+
+    def _values(self) -> list[Array]:
+        """The results that are differentiable, for the numerical side."""
+        return [np.array(o._array) for o in self.outputs()]
+
+    def _check_no_outputs(self) -> None:
+        """Without a differentiable result the numerical derivatives must be zero."""
+        outs = self.func(*self.inputs)
+        for o in (outs,) if isinstance(outs, Tensor) else outs:
+            if not isinstance(o, Tensor):
+                raise TypeError(f"gradcheck expects the function to return tensors, but got {type(o).__name__}")
+        first = [np.array(o._array) for o in _as_tuple(outs) if o.dtype.inexact]
+        for x in self.checked:
+            for index in np.ndindex(*x.shape):
+                moved = self._at(x, index, self.eps, lambda: [np.array(o._array) for o in _as_tuple(self.func(*self.inputs)) if o.dtype.inexact])
+                if any(not np.array_equal(a, b) for a, b in zip(first, moved, strict=True)):
+                    raise GradcheckError("Numerical gradient for function expected to be zero")
+
+    # --- derivatives ------------------------------------------------------------------------------------------------
+
+    def _at(self, x: Tensor, index: Any, step: Any, values: Callable[[], list[Array]]) -> list[Array]:
+        """The results with one element of an input moved; autograd does not see the write."""
+        old = x._array[index].copy()
+        x._array[index] = old + step
+        try:
+            return values()
+        finally:
+            x._array[index] = old
+
+    def numerical(self, x: Tensor) -> list[Array]:
+        """For each result, a matrix (elements of x, elements of the result): d result / d x, and d/d conj(x) doubled if complex.
+
+        For a complex input, rows hold the derivative by the real part plus i times that by the imaginary part.
+        """
+        counts = [o.numel() for o in self.outputs()]
+        size = x.numel()
+        complex_result = [np.zeros((size, n), np.complex128) for n in counts]
+        imaginary = [np.zeros((size, n), np.complex128) for n in counts]
+        for row, index in enumerate(np.ndindex(*x.shape)):
+            self._differences(x, index, self.eps, complex_result, row)
+            if x.dtype.is_complex:
+                self._differences(x, index, self.eps * 1j, imaginary, row)
+        self.by_imaginary = imaginary
+        return complex_result
+
+    def _differences(self, x: Tensor, index: Any, step: Any, into: list[Array], row: int) -> None:
+        up = self._at(x, index, step, self._values)
+        down = self._at(x, index, -step, self._values)
+        for o, (a, b) in enumerate(zip(up, down, strict=True)):
+            into[o][row] = ((a - b) / (2 * self.eps)).reshape(-1)
+
+    def analytical(self, out: Tensor, x: Tensor, unit: complex = 1) -> Array:
+        """The matrix (elements of x, elements of the result) of gradients for a unit gradient at each element of the result."""
+        columns = np.zeros((x.numel(), out.numel()), np.complex128)
+        vector = np.zeros(out.shape, out.dtype.np)
+        for column, index in enumerate(np.ndindex(*out.shape)):
+            vector[index] = unit
+            columns[:, column] = self.back(out, x, vector)
+            vector[index] = 0
+        return columns
+
+    def back(self, out: Tensor, x: Tensor, vector: Array) -> Array:
+        (g,) = grad(out, x, wrap(np.array(vector), out.dtype), retain_graph=True, allow_unused=True)
+        if g is None:
+            return np.zeros(x.numel())
+        if g.shape != x.shape:
+            raise GradcheckError("Analytical gradient has incorrect size")
+        flat: Array = np.array(g._array).reshape(-1)
+        return flat
+
+    # --- comparison -------------------------------------------------------------------------------------------------
+
+    def _parts(self, out: Tensor) -> list[tuple[str, complex]]:
+        """A complex result is two real ones."""
+        if not out.dtype.is_complex:
+            return [("", 1)]
+        return [("While considering the imaginary part of complex outputs only, ", 1j), ("While considering the real part of complex outputs only, ", 1)]
+
+    def _compare(self, o: int, out: Tensor) -> None:
+        for i, x in zip(self.positions, self.checked, strict=True):
+            by_real = self.numerical(x)[o]
+            by_imaginary = self.by_imaginary[o]
+            for prefix, unit in self._parts(out):
+                # the gradient of Re(conj(unit) * result): by the real part, plus i times by the imaginary part
+                expected = (np.conj(unit) * by_real).real + 1j * (np.conj(unit) * by_imaginary).real
+                got = self.analytical(out, x, unit)
+                again = self.analytical(out, x, unit)
+                if not x.dtype.is_complex:
+                    expected, got, again = expected.real, got.real, again.real
+                if not np.allclose(got, expected, rtol=self.rtol, atol=self.atol):
+                    raise GradcheckError(_mismatch(prefix, i, o, _shown(expected, x, unit), _shown(got, x, unit)))
+                if np.abs(got - again).max(initial=0) > self.nondet_tol:
+                    raise GradcheckError(
+                        prefix + "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives "
+                        "different values, although analytical gradient matches numerical gradient."
+                        f"The tolerance for nondeterminism was {self.nondet_tol}.\n" + NONDETERMINISTIC
+                    )
+
+    def _compare_fast(self, o: int, out: Tensor) -> None:
+        generator = np.random.default_rng(0)
+        for i, x in zip(self.positions, self.checked, strict=True):
+            for prefix, unit in self._parts(out):
+                vector = generator.uniform(0, 1, tuple(out.shape))
+                vector /= max(np.linalg.norm(vector), 1e-300)
+                direction = generator.uniform(0, 1, tuple(x.shape))
+                direction /= max(np.linalg.norm(direction), 1e-300)
+                got = float((self.back(out, x, vector * unit) * direction.reshape(-1)).real.sum())
+                expected = self._directional(o, x, direction, vector, unit)
+                # the products sum over elements: so does what may be their error
+                if not np.isclose(got, expected, rtol=self.rtol, atol=self.atol * max(1.0, float(np.abs(vector).sum() * np.abs(direction).sum()))):
+                    raise GradcheckError(_mismatch(prefix, i, o, expected, got) + self._slow_report(o, out, x, unit))
+
+    def _directional(self, o: int, x: Tensor, direction: Array, vector: Array, unit: complex) -> float:
+        old = x._array.copy()
+        values = []
+        for sign in (1, -1):
+            x._array[...] = old + sign * self.eps * direction
+            try:
+                values.append(self._values()[o])
+            finally:
+                x._array[...] = old
+        difference = (values[0] - values[1]) / (2 * self.eps)
+        return float((np.conj(unit) * difference * vector).real.sum())
+
+    def _slow_report(self, o: int, out: Tensor, x: Tensor, unit: complex) -> str:
+        by_real = self.numerical(x)[o]
+        expected, got = (np.conj(unit) * by_real).real, self.analytical(out, x, unit).real
+        return (
+            "\nThe above quantities relating the numerical and analytical jacobians are computed \n"
+            "in fast mode. See: https://github.com/pytorch/pytorch/issues/53876 for more background \n"
+            "about fast mode. Below, we recompute numerical and analytical jacobians in slow mode:\n\n"
+            f"Numerical:\n {_shown(expected, x, 1)}\nAnalytical:\n{_shown(got, x, 1)}\n\n"
+            f"The max per-element difference (slow mode) is: {np.abs(expected - got).max()}.\n"
+        )
+
+    # --- further properties -----------------------------------------------------------------------------------------
+
+    def _gradients(self, outs: Sequence[Tensor], vectors: Sequence[Any]) -> tuple[Any, ...]:
+        return grad(outs, self.checked, vectors, retain_graph=True, allow_unused=True)
+
+    def _check_types(self, outs: Sequence[Tensor]) -> None:
+        """Zero gradients in give zero gradients out, of the inputs' shapes."""
+        grads = self._gradients(outs, [o.new_zeros(o.shape) for o in outs])
+        if all(g is None for g in grads):
+            raise GradcheckError("no Tensors requiring grad found in input graph") if not self.checked else _no_gradients()
+        for g, x in zip(grads, self.checked, strict=True):
+            if g is None:
+                continue
+            if np.any(g._array != 0):
+                raise GradcheckError("backward not multiplied by grad_output")
+            if g.shape != x.shape:
+                raise GradcheckError(f"grad is incorrect size: expected {x.shape}, got {g.shape}")
+
+    def _check_dtypes(self, outs: Sequence[Tensor]) -> None:
+        for g, x in zip(self._gradients(outs, [o.new_zeros(o.shape) for o in outs]), self.checked, strict=True):
+            if g is not None and g.dtype is not x.dtype:
+                raise GradcheckError(f"grad is incorrect type: expected {x.dtype}, got {g.dtype}")
+
+    def _check_undefined(self, outs: Sequence[Tensor]) -> None:
+        """A missing gradient acts as zeros."""
+        from .function import Function
+
+        class Undefined(Function):
+            @staticmethod
+            def forward(ctx: Any, *tensors: Tensor) -> Any:
+                return tuple(t.clone() for t in tensors)
+
+            @staticmethod
+            def backward(ctx: Any, *grads: Any) -> Any:
+                return (None,) * len(grads)
+
+        stopped = Undefined.apply(*outs)
+        try:
+            grads = self._gradients(stopped, [o.new_ones(o.shape) for o in stopped])
+        except RuntimeError as error:
+            raise GradcheckError(
+                "Expected backward function to handle undefined output grads. Please look at 'Notes about undefined output gradients' "
+                'in "tools/autograd/derivatives.yaml"'
+            ) from error
+        if any(g is not None and np.any(g._array != 0) for g in grads):
+            raise GradcheckError("Expected all input grads to be undefined or zero when all output grads are undefined or zero.")
+
+
+def _no_gradients() -> GradcheckError:
+    return GradcheckError("Backward gave no gradient to any input")
+
+
+def _shown(jacobian: Array, x: Tensor, unit: complex) -> Tensor:
+    """A Jacobian as messages print it."""
+    if unit == 1j:
+        return wrap(np.asarray(jacobian * 1j))
+    return wrap(np.asarray(jacobian.astype(x.dtype.np)))
+
+
+def _mismatch(prefix: str, i: int, o: int, numerical: Any, analytical: Any) -> str:
+    return f"{prefix}Jacobian mismatch for output {o} with respect to input {i},\nnumerical:{numerical}\nanalytical:{analytical}\n"
