@@ -43,9 +43,10 @@ from ._printing import set_printoptions
 from ._promotion import can_cast, promote_types, result_type
 from ._random import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from ._tensor import Size, Tensor
+from .autograd.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled
 
-half, float, double = float16, float32, float64  # noqa: A001 - torch's names
-short, int, long = int16, int32, int64  # noqa: A001 - torch's names
+half, float, double = float16, float32, float64
+short, int, long = int16, int32, int64
 cfloat, cdouble = complex64, complex128
 
 globals().update({name: function for name, function in _public_functions.items() if name not in globals()})

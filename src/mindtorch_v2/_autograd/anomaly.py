@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import traceback
 import warnings
 from collections.abc import Callable
@@ -16,6 +17,9 @@ __all__ = ["checked_call", "note_creation", "set_mode", "state"]
 
 TRACEBACK = "traceback_"
 PARENT = "parent_"
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+# frames between the user's call and the making of a node
+INTERNAL = tuple(os.path.join(PACKAGE, part) for part in ("_autograd", "autograd", "_ops", "_dispatch"))
 WARNING_LEVEL = 6  # frames between the warning and the user's call of backward()
 
 
@@ -40,8 +44,10 @@ def set_mode(enabled: bool, check_nan: bool) -> None:
 def note_creation(node: Node) -> None:
     """Remember where the forward call was made, and the node in whose backward it was made."""
     if state.enabled:
-        frames = traceback.extract_stack()
-        node.metadata[TRACEBACK] = traceback.format_list([f for f in frames if not f.filename.startswith("<mindtorch_v2")][:-2])
+        frames = [f for f in traceback.extract_stack() if not f.filename.startswith("<mindtorch_v2")]
+        while frames and frames[-1].filename.startswith(INTERNAL):
+            frames.pop()
+        node.metadata[TRACEBACK] = traceback.format_list(frames)
         if _running:
             node.metadata[PARENT] = _running[-1]
 

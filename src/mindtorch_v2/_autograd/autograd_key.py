@@ -357,6 +357,7 @@ def _node_class(plan: _Plan) -> type[Node]:
         "_multi": plan.multi,
         "_kept": kept,
         "_facts": facts,
+        "_packed_class": staticmethod(lambda: _plan(op, True).node_class),
         "__module__": "torch.autograd.graph",
     }
     if kept:

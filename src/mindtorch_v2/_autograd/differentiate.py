@@ -48,6 +48,14 @@ def _as_tuple(x: Any) -> tuple[Any, ...]:
     return (x,) if isinstance(x, Tensor | GradientEdge) else tuple(x)
 
 
+def _outputs(x: Any) -> tuple[Any, ...]:
+    outputs = _as_tuple(x)
+    for out in outputs:
+        if not isinstance(out, Tensor | GradientEdge):
+            raise AssertionError("Expected output to be a torch.Tensor")
+    return outputs
+
+
 def _meta(out: Any) -> tuple[tuple[int, ...], Any]:
     return (out._array.shape, out.dtype) if isinstance(out, Tensor) else out.node._meta_of(out.output_nr)
 
@@ -101,7 +109,7 @@ def _roots(outputs: Sequence[Any], grads: Sequence[Any]) -> tuple[list[Any], lis
         if edge is None:
             raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn")
         if g is not None:
-            shape, dtype = _meta(outputs[i])
+            dtype = _meta(outputs[i])[1]
             if g.dtype is not dtype:
                 grads = [*grads[:i], g.to(dtype), *grads[i + 1 :]]
     return edges, list(grads)
@@ -129,7 +137,7 @@ def backward(
         if not wanted:
             raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
         wanted = _accumulating_inputs(wanted)
-    outputs = _as_tuple(tensors)
+    outputs = _outputs(tensors)
     grads = _initial_grads(outputs, (None,) * len(outputs) if grad_tensors is None else _as_tuple(grad_tensors))
     roots, grads = _roots(outputs, grads)
     keep = create_graph if retain_graph is None else retain_graph
@@ -172,7 +180,7 @@ def grad(
         raise NotImplementedError("is_grads_batched=True needs vmap, which is not available: call grad() once for each grad_outputs")
     if not only_inputs:
         warnings.warn("only_inputs argument is deprecated and is ignored now (defaults to True)", FutureWarning, stacklevel=2)
-    outs, ins = _as_tuple(outputs), _as_tuple(inputs)
+    outs, ins = _outputs(outputs), _as_tuple(inputs)
     if not ins:
         raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     grads = _initial_grads(outs, (None,) * len(outs) if grad_outputs is None else _as_tuple(grad_outputs))

@@ -20,8 +20,8 @@ BIT = keys.INFERENCE
 
 def inference_layer(op: Op, full: int, body: Body) -> Body:
     """Mark results as made in inference mode, and refuse writes to such tensors outside of it."""
-    if op.composite is not None and op.composite is body.names.get("composite"):
-        return body
+    if op.composite is not None and any(r.alias for r in op.schema.returns):
+        return body  # the operators it calls mark their own results
     names = {**body.names, "tls": state, "mark": _mark, "refuse": _refuse}
     written = [a.name for a in op.schema.arguments if a.is_written and a.type == "Tensor"]
     before = [f"if {name}._keys & {BIT} and not tls.inference:" for name in written]

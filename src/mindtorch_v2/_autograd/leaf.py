@@ -9,7 +9,8 @@ from typing import Any
 
 from .._dispatch import keys
 from .._dispatch.tls import state
-from .._tensor import Tensor
+from .._storage import UntypedStorage
+from .._tensor import Tensor, shallow_copy
 from ..utils.hooks import RemovableHandle
 from .node import Node, edge_of, node_and_index
 
@@ -154,6 +155,31 @@ def retains_grad(t: Tensor) -> bool:
     return t._extra is not None and t._extra.retains_grad
 
 
+def _own_version(storage: UntypedStorage, version: int) -> UntypedStorage:
+    """The same memory, with a count of writes of its own."""
+    alias = type(storage)()
+    alias.array = storage.array
+    alias.version = version
+    return alias
+
+
+def data(t: Tensor) -> Tensor:
+    """The same elements outside of the graph; autograd does not notice writes to them."""
+    new = shallow_copy(t)
+    new._storage = _own_version(t._storage, 0)
+    return new
+
+
+def set_data(t: Tensor, new: Tensor) -> None:
+    """Let a tensor have other elements, dtype and shape, without anybody noticing."""
+    if not isinstance(new, Tensor):
+        raise TypeError(f"Variable data has to be a tensor, but got {type(new).__name__}")
+    t._storage = _own_version(new._storage, t._storage.version)
+    t._array, t.dtype, t.device = new._array, new.dtype, new.device
+    t._keys = (t._keys & ~keys.BACKENDS) | (new._keys & keys.BACKENDS)
+
+
 for _method in (requires_grad_, is_inference, register_hook, register_post_accumulate_grad_hook, retain_grad):
     setattr(Tensor, _method.__name__, _method)
 Tensor.retains_grad = property(retains_grad)
+Tensor.data = property(data, set_data)

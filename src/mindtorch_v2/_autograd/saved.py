@@ -96,11 +96,12 @@ class Packed:
                 "perform in-place operations on the input to a pack hook."
             )
 
-    def open(self, node: Node) -> Tensor:
+    def open(self, node: Node, made_by: Any = None) -> Tensor:
+        """The tensor again; `made_by` is its edge where the tensor was kept outside of the graph."""
         if self.unpack_hook is None:
             t: Tensor = self.payload
             if t._storage.version != self.version:
-                raise version_error(node, t, self.version)
+                raise version_error(node, t, self.version, made_by)
             return t
         out = self.unpack_hook(self.payload)
         if not isinstance(out, Tensor):
@@ -131,6 +132,17 @@ def unpack(node: Node, value: Any) -> Any:
     return value
 
 
+def make_packed(node: Any) -> None:
+    """Turn a node that keeps plain tensors into one whose tensors hooks may care for."""
+    for name in node._kept:
+        value = getattr(node, "s_" + name)
+        if isinstance(value, Tensor):
+            packed = Packed(value, None)
+            packed.version = getattr(node, "v_" + name)
+            setattr(node, "s_" + name, packed)
+    node.__class__ = node._packed_class()
+
+
 class SavedTensor:
     """`node._raw_saved_x`: the place of a saved tensor, to register hooks on it after the fact."""
 
@@ -147,7 +159,8 @@ class SavedTensor:
         if value is None:
             raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
         if isinstance(value, Tensor):
-            raise RuntimeError("register_hooks needs the forward call to be made inside torch.autograd.graph.saved_tensors_hooks or anomaly mode")
+            make_packed(node)
+            value = getattr(node, "s_" + name)
         if value.unpack_hook is not None:
             raise RuntimeError("Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of hooks is allowed at a time.")
         value.register((pack_hook, unpack_hook))

@@ -1,4 +1,4 @@
-"""Methods of the tensor object that are no operators: facts about it, NumPy's protocols, `backward`, printing."""
+"""Methods of the tensor object that are no operators: facts about it, NumPy's protocols, printing."""
 
 from __future__ import annotations
 
@@ -24,16 +24,6 @@ def is_contiguous(self: Tensor, memory_format: memory_format = contiguous_format
     if memory_format is contiguous_format:
         return bool(self._array.flags.c_contiguous)
     return is_contiguous_as(self._array.shape, self.stride(), memory_format)
-
-
-@public("method")
-def backward(
-    self: Tensor, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Any = None
-) -> None:
-    """Add the gradients of this tensor to the `grad` of the leaves it was computed from."""
-    from ..autograd import backward as run
-
-    run(self, gradient, retain_graph, create_graph, inputs=inputs)
 
 
 @public("method", name="__array__")

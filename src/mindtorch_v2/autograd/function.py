@@ -78,10 +78,11 @@ class BackwardCFunction(Node, FunctionCtx):
     def _open(self, kept: Any, index: int) -> Any:
         if kept is None:
             return None
-        t = kept.open(self)
+        made_by = None if index < 0 else Output(self, index) if self._multi else self
+        t = kept.open(self, made_by)
         if index < 0 or self._meta_of(index) is None or not state.grad_enabled and state.backward_depth:
             return t
-        return attached(t, Output(self, index) if self._multi else self)
+        return attached(t, made_by)
 
     def _run(self, grad: Any, edges: tuple[Any, ...]) -> tuple[Any, ...]:
         if self._released and self._saved:
