@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from . import _autograd, _backends, _indexing, autograd, return_types, special
@@ -35,9 +36,26 @@ from ._dtype import (
     uint64,
 )
 from ._dtype import bool_ as bool  # noqa: A004 - torch's name
+from ._dtype_info import finfo, iinfo
 from ._functions import functions as _public_functions
-from ._interop import from_dlpack, from_numpy, frombuffer
-from ._memory_format import channels_last, channels_last_3d, contiguous_format, layout, memory_format, preserve_format, strided
+from ._interop import from_dlpack, from_numpy, frombuffer, to_dlpack
+from ._legacy import TENSOR_TYPES as _TENSOR_TYPES
+from ._legacy import set_default_tensor_type
+from ._memory_format import (
+    channels_last,
+    channels_last_3d,
+    contiguous_format,
+    jagged,
+    layout,
+    memory_format,
+    preserve_format,
+    sparse_bsc,
+    sparse_bsr,
+    sparse_coo,
+    sparse_csc,
+    sparse_csr,
+    strided,
+)
 from ._op_packet import ops
 from ._printing import set_printoptions
 from ._promotion import can_cast, promote_types, result_type
@@ -48,11 +66,17 @@ from .autograd.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enab
 half, float, double = float16, float32, float64
 short, int, long = int16, int32, int64
 cfloat, cdouble = complex64, complex128
+e, pi, inf, nan = math.e, math.pi, math.inf, math.nan
+newaxis = None
+__version__ = "2.13.0"  # of the API
+
+globals().update(_TENSOR_TYPES)
 
 globals().update({name: function for name, function in _public_functions.items() if name not in globals()})
 
 # these build on the functions above
-from . import library, linalg, nn, overrides, utils  # noqa: E402
+from . import library, linalg, nn, npu, overrides, random, storage, utils  # noqa: E402
+from .storage import TypedStorage, UntypedStorage  # noqa: E402
 from .utils import _python_dispatch as _python_dispatch  # noqa: E402
 
 if TYPE_CHECKING:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import Any
 
 from ._dispatch import keys
+from ._dispatch.tls import state
 
 __all__ = ["device"]
 
@@ -16,7 +18,7 @@ KNOWN_TYPES = ("cpu", "cuda", "npu", "meta", "mps", "xpu", "hpu", "xla", "mtia",
 class device:  # noqa: N801 - torch's spelling
     """A device type with an optional index. Equal devices hash alike; `cpu` and `meta` are shared objects."""
 
-    __slots__ = ("_previous", "index", "key", "type")
+    __slots__ = ("index", "key", "type")
     type: str
     index: int | None
     key: int
@@ -55,6 +57,23 @@ class device:  # noqa: N801 - torch's spelling
 
     def __hash__(self) -> int:
         return hash((self.type, self.index))
+
+    def __enter__(self) -> device:
+        state.default_devices.append(self)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        state.default_devices.pop()
+
+    def __call__(self, function: Any) -> Any:
+        """Decorate a function so that the tensors it makes are on this device."""
+
+        @functools.wraps(function)
+        def on_device(*args: Any, **kwargs: Any) -> Any:
+            with self:
+                return function(*args, **kwargs)
+
+        return on_device
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (device, (self.type,) if self.index is None else (self.type, self.index))

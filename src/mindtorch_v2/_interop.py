@@ -10,7 +10,7 @@ from . import _dtype
 from ._dispatch import keys
 from ._tensor import Tensor, wrap
 
-__all__ = ["from_dlpack", "from_numpy", "frombuffer", "numpy_of"]
+__all__ = ["dlpack_device", "from_dlpack", "from_numpy", "frombuffer", "numpy_of", "to_capsule", "to_dlpack"]
 
 
 def from_numpy(ndarray: Any, /) -> Tensor:
@@ -88,3 +88,27 @@ class _Capsule:
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)
+
+
+def to_capsule(
+    self: Tensor, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
+) -> Any:
+    """A DLPack capsule over this tensor's memory."""
+    if self._keys & keys.AUTOGRAD:
+        raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+    if self._keys & keys.META:
+        raise BufferError("Can't export meta tensors: they have no elements")
+    array = self._array
+    if self.dtype is _dtype.bfloat16:
+        raise BufferError("Can't export bfloat16 tensors through NumPy's DLPack; convert them with .float()")
+    return array.__dlpack__(max_version=max_version, dl_device=dl_device, copy=copy)
+
+
+def dlpack_device(self: Tensor) -> tuple[int, int]:
+    """DLPack's name for the CPU."""
+    return (1, 0)
+
+
+def to_dlpack(tensor: Tensor) -> Any:
+    """A DLPack capsule over a tensor's memory, to be used once."""
+    return to_capsule(tensor)

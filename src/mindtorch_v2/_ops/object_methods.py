@@ -1,4 +1,4 @@
-"""Methods of the tensor object that are no operators: facts about it, NumPy's protocols, printing."""
+"""Methods of the tensor object that are no operators: facts about it, NumPy's protocols, copies, printing."""
 
 from __future__ import annotations
 
@@ -6,16 +6,29 @@ from typing import Any
 
 import numpy as np
 
-from .. import _dtype
-from .._creation import moved, device_of, dtype_of, array_from
+from .. import _device, _dtype, _interop, _pickling
+from .._creation import array_from, device_of, dtype_of, moved
 from .._dispatch import keys
-from .._interop import numpy_of
-from .._memory_format import contiguous_format, is_contiguous_as, memory_format
+from .._memory_format import contiguous_format, is_contiguous_as, memory_format, strided
 from .._printing import tensor_text
-from .._tensor import Tensor, wrap
+from .._storage import UntypedStorage
+from .._tensor import Tensor, shallow_copy, wrap
 from .declare import public
 
-public("method", name="numpy")(numpy_of)
+
+def _attach_property(name: str, getter: Any, setter: Any = None, doc: str = "") -> None:
+    public("method", name=name)(property(getter, setter, doc=doc))  # type: ignore[arg-type]
+
+
+# --- facts ----------------------------------------------------------------------------------------------------------
+
+_attach_property("is_cpu", lambda self: self.device.type == "cpu", doc="Whether the elements are in the host's memory.")
+_attach_property("is_meta", lambda self: self.device.type == "meta", doc="Whether this tensor has a geometry and no elements.")
+_attach_property("is_npu", lambda self: self.device.type == "npu", doc="Whether the elements are on an Ascend NPU.")
+for _name in ("cuda", "ipu", "maia", "mkldnn", "mps", "mtia", "vulkan", "xla", "xpu", "sparse", "sparse_csr", "quantized", "nested"):
+    _attach_property(f"is_{_name}", lambda self: False, doc="False: there are no such tensors here.")
+_attach_property("layout", lambda self: strided, doc="How the elements are kept: strided.")
+_attach_property("name", lambda self: self._extra.name if self._extra is not None else None, doc="None, unless set by autograd.")
 
 
 @public("method")
@@ -26,17 +39,208 @@ def is_contiguous(self: Tensor, memory_format: memory_format = contiguous_format
     return is_contiguous_as(self._array.shape, self.stride(), memory_format)
 
 
-@public("method", name="__array__")
-def _array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
-    array = numpy_of(self)
-    if dtype is None or array.dtype == dtype:
-        return array.copy() if copy else array
-    return array.astype(dtype)
+@public("function method")
+def is_floating_point(input: Tensor) -> bool:
+    """Whether the dtype is a floating-point one."""
+    return input.dtype.is_floating_point
 
 
-@public("method", name="__array_wrap__")
-def _array_wrap(self: Tensor, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
-    return wrap(np.asarray(array))
+@public("function method")
+def is_complex(input: Tensor) -> bool:
+    """Whether the dtype is a complex one."""
+    return input.dtype.is_complex
+
+
+@public("function method")
+def is_signed(input: Tensor) -> bool:
+    """Whether the dtype holds negative numbers."""
+    return input.dtype.is_signed
+
+
+@public("function method")
+def is_same_size(input: Tensor, other: Tensor) -> bool:
+    """Whether both have the same shape."""
+    return input._array.shape == other._array.shape
+
+
+@public("function method")
+def is_nonzero(input: Tensor) -> bool:
+    """The truth of a tensor of one element."""
+    return bool(input)
+
+
+@public("function method")
+def get_device(input: Tensor) -> int:
+    """The number of the accelerator that holds the tensor; -1 on the CPU."""
+    if input._keys & keys.META or input._keys & keys.CPU:
+        return -1
+    return input.device.index or 0
+
+
+@public("function")
+def numel(input: Tensor) -> int:
+    """The number of elements."""
+    return input.numel()
+
+
+@public("function")
+def is_tensor(obj: Any, /) -> bool:
+    """Whether an object is a tensor."""
+    return isinstance(obj, Tensor)
+
+
+@public("function")
+def is_storage(obj: Any, /) -> bool:
+    """Whether an object is a storage."""
+    from ..storage import TypedStorage
+
+    return isinstance(obj, UntypedStorage | TypedStorage)
+
+
+@public("function")
+def typename(obj: Any, /) -> str:
+    """The type of an object by name; of a tensor, its legacy type."""
+    if isinstance(obj, Tensor):
+        return obj.type()  # type: ignore[no-any-return]
+    kind = obj if isinstance(obj, type) else type(obj)
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+
+
+@public("method")
+def dim_order(self: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]:
+    """The dimensions from the outermost in memory to the innermost."""
+    strides = self.stride()
+    return tuple(sorted(range(len(strides)), key=lambda dim: -strides[dim]))
+
+
+@public("method")
+def is_shared(self: Tensor) -> bool:
+    """Whether the memory is shared between processes."""
+    return False
+
+
+@public("method")
+def share_memory_(self: Tensor) -> Tensor:
+    """Refused: memory shared between processes needs a storage of another kind."""
+    raise NotImplementedError("share_memory_: tensors cannot be moved to memory shared between processes; pickle them instead")
+
+
+@public("method")
+def is_pinned(self: Tensor, device: Any = None) -> bool:
+    """Whether the memory is page-locked for an accelerator."""
+    return False
+
+
+@public("method")
+def pin_memory(self: Tensor, device: Any = None) -> Tensor:
+    """Refused without an accelerator, as in torch."""
+    raise RuntimeError("Cannot access accelerator device when none is available.")
+
+
+@public("method")
+def cuda(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """Refused: there is no CUDA here."""
+    raise AssertionError("Torch not compiled with CUDA enabled")
+
+
+@public("method")
+def npu(self: Tensor, device: Any = None, non_blocking: bool = False) -> Tensor:
+    """The tensor on an Ascend NPU."""
+    where = _device.device("npu" if device is None else device if not isinstance(device, int) else f"npu:{device}")
+    return self.to(where, non_blocking=non_blocking)  # type: ignore[no-any-return]
+
+
+# --- memory ---------------------------------------------------------------------------------------------------------
+
+
+def _data(self: Tensor) -> Tensor:
+    """The same elements outside of the graph, whose writes autograd does not see: the version is its own."""
+    t = shallow_copy(self)
+    storage = t._storage.__class__()
+    storage.array, storage.version = self._storage.array, 0
+    t._storage = storage
+    return t
+
+
+def _set_data(self: Tensor, value: Tensor) -> None:
+    """Take over another tensor's elements, and stay the same node of the graph."""
+    if not isinstance(value, Tensor):
+        raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
+    if self._keys & keys.AUTOGRAD and not value.dtype.inexact:
+        raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
+    if self._extra is not None and self._extra.accumulator is not None and value.dtype is not self.dtype and self._extra.grad is not None:
+        self._extra.grad = None
+    self._array = value._array
+    self._storage = value._storage
+    self.dtype = value.dtype
+    self.device = value.device
+    self._keys = (self._keys & ~keys.BACKENDS) | (value._keys & keys.BACKENDS)
+
+
+_attach_property("data", _data, _set_data, "The elements without the graph; setting it swaps them.")
+
+
+@public("method")
+def set_data(self: Tensor, new_data: Tensor) -> None:
+    """`self.data = new_data`."""
+    _set_data(self, new_data)
+
+
+@public("method")
+def storage(self: Tensor) -> Any:
+    """The memory as elements of this dtype."""
+    from ..storage import typed_storage_of
+
+    return typed_storage_of(self)
+
+
+@public("method", name="_typed_storage")
+def _typed_storage(self: Tensor) -> Any:
+    from ..storage import TypedStorage
+
+    return TypedStorage(wrap_storage=self._storage, dtype=self.dtype)
+
+
+@public("method", name="__deepcopy__")
+def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
+    return _pickling.deepcopy_tensor(self, memo)
+
+
+@public("method", name="__reduce_ex__")
+def _reduce_ex(self: Tensor, protocol: Any) -> tuple[Any, ...]:
+    return _pickling.reduce_tensor(self, protocol)
+
+
+@public("method")
+def as_subclass(self: Tensor, cls: type[Tensor]) -> Any:
+    """The same tensor, in the same place of the graph, as an instance of a subclass."""
+    if not isinstance(cls, type) or not issubclass(cls, Tensor):
+        raise TypeError(f"as_subclass(): argument 'cls' must be a subclass of Tensor, not {cls!r}")
+    t = shallow_copy(self, cls)
+    t._keys |= self._keys & keys.AUTOGRAD
+    if self._keys & keys.AUTOGRAD:
+        t._node = self._node if self._node is not None else self.view_as(self)._node
+    return t
+
+
+@staticmethod  # type: ignore[misc]
+def _make_subclass(cls: type[Tensor], data: Tensor, require_grad: bool = False, **options: Any) -> Any:
+    """A leaf of a subclass over a tensor's elements."""
+    t = shallow_copy(data, cls)
+    if require_grad:
+        t.requires_grad = True
+    return t
+
+
+public("method", name="_make_subclass")(_make_subclass)
+
+
+@public("method")
+def new(self: Tensor, *args: Any, device: Any = None) -> Tensor:
+    """A tensor of this dtype from sizes or a sequence, as the legacy constructors make it."""
+    from .._legacy import _made
+
+    return _made(self.dtype, args, self.device if device is None else device)
 
 
 @public("method")
@@ -49,6 +253,49 @@ def new_tensor(self: Tensor, data: Any, *, dtype: Any = None, device: Any = None
     return t
 
 
+# --- NumPy, DLPack, printing ----------------------------------------------------------------------------------------
+
+public("method", name="numpy")(_interop.numpy_of)
+public("method", name="__dlpack__")(_interop.to_capsule)
+public("method", name="__dlpack_device__")(_interop.dlpack_device)
+
+
+@public("method", name="__array__")
+def _array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
+    array = _interop.numpy_of(self)
+    if dtype is None or array.dtype == dtype:
+        return array.copy() if copy else array
+    if copy is False:
+        raise ValueError(f"a copy is needed to make an array of {np.dtype(dtype)} from a tensor of {self.dtype}")
+    return array.astype(dtype)
+
+
+@public("method", name="__array_wrap__")
+def _array_wrap(self: Tensor, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+    # torch: NumPy's comparisons come back as bytes in old versions only; here the dtype stays
+    return wrap(np.asarray(array))
+
+
+@public("method")
+def apply_(self: Tensor, callable: Any) -> Tensor:
+    """Replace every element by what a Python function makes of it."""
+    if self._keys & keys.AUTOGRAD and self._node is None:
+        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+    self._array[...] = np.array([callable(v) for v in self._array.ravel().tolist()]).reshape(self._array.shape)
+    self._storage.version += 1
+    return self
+
+
+@public("method")
+def map_(self: Tensor, tensor: Tensor, callable: Any) -> Tensor:
+    """Replace every element by `callable(element, other element)`."""
+    other = np.broadcast_to(tensor._array, self._array.shape)
+    pairs = zip(self._array.ravel().tolist(), other.ravel().tolist(), strict=True)
+    self._array[...] = np.array([callable(a, b) for a, b in pairs]).reshape(self._array.shape)
+    self._storage.version += 1
+    return self
+
+
 @public("method", name="__repr__")
 def _repr(self: Tensor, *, tensor_contents: str | None = None) -> str:
     return tensor_text(self, tensor_contents)
@@ -59,3 +306,8 @@ def _format(self: Tensor, spec: str) -> str:
     if self._array.ndim == 0 and not self._keys & keys.META and type(self) is Tensor:
         return format(self.item(), spec)
     return object.__format__(self, spec)
+
+
+@public("method", name="__reversed__")
+def _reversed(self: Tensor) -> Tensor:
+    return self if self._array.ndim == 0 else self.flip(0)

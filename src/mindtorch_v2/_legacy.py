@@ -1,0 +1,89 @@
+"""Constructors from torch's first years: `torch.Tensor(2, 3)`, `torch.LongTensor([1, 2])`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from . import _dtype
+from ._creation import allocate, array_from, device_of, moved
+from ._storage import UntypedStorage
+from ._tensor import Size, Tensor, shallow_copy, wrap
+
+__all__ = ["TENSOR_TYPES", "construct", "set_default_tensor_type"]
+
+
+def construct(cls: Any, *args: Any, device: Any = None) -> Tensor:
+    """`torch.Tensor(…)` or a subclass of it: sizes make memory, sequences are copied, a tensor is shared."""
+    made = _made(_dtype.get_default_dtype(), args, device, any_dtype=True)
+    return made if cls is Tensor else shallow_copy(made, cls)
+
+
+def _made(d: _dtype.dtype, args: tuple[Any, ...], device: Any, *, any_dtype: bool = False) -> Tensor:
+    where = device_of(device)
+    if not args:
+        return allocate((0,), d, where)
+    first = args[0]
+    if len(args) == 1:
+        if isinstance(first, Tensor):
+            if first.dtype is not d and not any_dtype:
+                raise TypeError(f"expected a tensor of dtype {d}, got one of {first.dtype}; convert it with .to()")
+            return shallow_copy(first)
+        if isinstance(first, UntypedStorage):
+            return wrap(first.bytes().view(d.np), d)
+        if isinstance(first, Size):
+            return allocate(first, d, where)
+        if isinstance(first, str):
+            raise TypeError("new(): invalid data type 'str'")
+        if isinstance(first, list | tuple | range | np.ndarray):
+            return moved(wrap(_converted(first, d)), where)
+    if all(isinstance(a, int | np.integer) and not isinstance(a, bool) for a in args):
+        return allocate(args, d, where)
+    if len(args) == 1:
+        raise TypeError(f"new(): data must be a sequence (got {type(first).__name__})")
+    given = ", ".join(type(a).__name__ for a in args)
+    raise TypeError(
+        f"new() received an invalid combination of arguments - got ({given}), but expected sizes, one sequence of data, or one tensor"
+    )
+
+
+def _converted(data: Any, d: _dtype.dtype) -> np.ndarray[Any, Any]:
+    """torch: here, unlike in `tensor`, floats in the data are cut to integers."""
+    return array_from(data, None, copy=True).astype(d.np)
+
+
+class tensortype(type):  # noqa: N801 - torch's spelling
+    """The type of `torch.FloatTensor` and its siblings: calling makes a tensor, `isinstance` asks for the dtype."""
+
+    dtype: _dtype.dtype
+    is_cuda = False
+
+    def __call__(cls, *args: Any, device: Any = None) -> Tensor:
+        return _made(cls.dtype, args, device)
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, Tensor) and instance.dtype is cls.dtype and instance.device.type == "cpu"
+
+
+def _tensor_type(d: _dtype.dtype) -> tensortype:
+    return tensortype(f"{d.scalar_name}Tensor", (), {"dtype": d, "__module__": "torch", "__doc__": f"CPU tensors of {d}."})
+
+
+_NAMED = (
+    _dtype.float32, _dtype.float64, _dtype.float16, _dtype.bfloat16, _dtype.uint8, _dtype.int8, _dtype.int16, _dtype.int32,
+    _dtype.int64, _dtype.bool_,
+)  # fmt: skip
+TENSOR_TYPES: dict[str, tensortype] = {f"{d.scalar_name}Tensor": _tensor_type(d) for d in _NAMED}
+
+
+def set_default_tensor_type(t: Any) -> None:
+    """Set the default dtype by the name or type of a legacy tensor type, as `"torch.DoubleTensor"`."""
+    if isinstance(t, str):
+        found = TENSOR_TYPES.get(t.removeprefix("torch."))
+        if found is None:
+            raise TypeError(f"invalid type object: {t!r}")
+        t = found
+    if not isinstance(t, tensortype):
+        raise TypeError("invalid type object")
+    _dtype.set_default_dtype(t.dtype)

@@ -1,0 +1,126 @@
+"""Copying and pickling of tensors: the whole storage goes along, and tensors that share one keep sharing it."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+
+from . import _device, _dtype
+from ._dispatch import keys
+from ._storage import MetaStorage, UntypedStorage, own
+from ._tensor import Tensor
+
+__all__ = ["deepcopy_tensor", "rebuild", "reduce_tensor", "view_of_storage"]
+
+
+def view_of_storage(storage: UntypedStorage, d: _dtype.dtype, offset: int, shape: Any, strides: Any, cls: type[Tensor] = Tensor) -> Tensor:
+    """A tensor over part of a storage; offset and strides in elements."""
+    t: Tensor = object.__new__(cls)
+    byte_strides = tuple(s * d.itemsize for s in strides)
+    if isinstance(storage, MetaStorage):
+        from ._backends.meta.adapter import meta_array
+
+        t._array = meta_array(tuple(shape), d, byte_strides)
+        t._keys, t.device = keys.META | cls._class_keys, _device.meta
+    else:
+        t._array = strided_view(storage, d, offset, tuple(shape), byte_strides)
+        t._keys, t.device = keys.CPU | cls._class_keys, _device.cpu
+    t._storage = storage
+    t.dtype = d
+    t._node = t._base = t._extra = None
+    return t
+
+
+def strided_view(
+    storage: UntypedStorage, d: _dtype.dtype, offset: int, shape: tuple[int, ...], byte_strides: tuple[int, ...]
+) -> np.ndarray[Any, Any]:
+    """An array over a storage's bytes; raises when it would reach past their end."""
+    memory = storage.bytes()
+    if 0 in shape:
+        return np.ndarray(shape, d.np, memory if memory.size else None, 0, None)
+    end = offset * d.itemsize + sum((n - 1) * s for n, s in zip(shape, byte_strides, strict=True)) + d.itemsize
+    if end > memory.size:
+        raise RuntimeError(
+            f"setStorage: sizes {list(shape)}, strides {[s // d.itemsize for s in byte_strides]}, storage offset {offset}, and "
+            f"itemsize {d.itemsize} requiring a storage size of {end} are out of bounds for storage of size {memory.size}"
+        )
+    return np.ndarray(shape, d.np, memory, offset * d.itemsize, byte_strides)
+
+
+def deepcopy_tensor(self: Tensor, memo: dict[int, Any]) -> Tensor:
+    """A copy of a leaf with memory of its own, its gradient and its attributes."""
+    if id(self) in memo:
+        return memo[id(self)]  # type: ignore[no-any-return]
+    if self._node is not None:
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  If you "
+            "were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, see "
+            "https://github.com/pytorch/pytorch/pull/103001"
+        )
+    storage = _copied_storage(self._storage, memo)
+    new = view_of_storage(storage, self.dtype, self.storage_offset(), self._array.shape, self.stride(), type(self))
+    memo[id(self)] = new
+    new._keys |= self._keys & keys.AUTOGRAD
+    if self._extra is not None and self._extra.grad is not None:
+        new._require_extra().grad = copy.deepcopy(self._extra.grad, memo)
+    if self.__dict__:
+        new.__dict__.update(copy.deepcopy(self.__dict__, memo))
+    return new
+
+
+def _copied_storage(storage: UntypedStorage, memo: dict[int, Any]) -> UntypedStorage:
+    found = memo.get(id(storage))
+    if found is None:
+        if isinstance(storage, MetaStorage):
+            found = own(storage.array, MetaStorage)
+        else:
+            found = own(storage.array.copy(order="K"))
+        memo[id(storage)] = found
+        memo.setdefault(id(memo), []).append(storage)  # keeps the id from being reused, as copy.deepcopy does
+    return found  # type: ignore[no-any-return]
+
+
+def reduce_tensor(self: Tensor, protocol: Any) -> tuple[Any, ...]:
+    """What pickle and copy need to make this tensor again."""
+    if self._node is not None:
+        raise RuntimeError(
+            "Cannot pickle a non-leaf tensor: it would lose its graph. Detach it first, or save the leaves it was computed from."
+        )
+    state = dict(self.__dict__)
+    arguments = (
+        type(self), self._storage, self.dtype, self.storage_offset(), tuple(self._array.shape), self.stride(),
+        self._keys & keys.AUTOGRAD != 0, state,
+    )  # fmt: skip
+    return (rebuild, arguments)
+
+
+def rebuild(
+    cls: type[Tensor], storage: UntypedStorage, d: _dtype.dtype, offset: int, shape: Any, strides: Any, requires_grad: bool, state: Any
+) -> Tensor:
+    """The tensor that `reduce_tensor` took apart."""
+    t = view_of_storage(storage, d, offset, shape, strides, cls)
+    if requires_grad:
+        t._keys |= keys.AUTOGRAD
+    t.__dict__.update(state)
+    return t
+
+
+def reduce_storage(storage: UntypedStorage) -> tuple[Any, ...]:
+    if isinstance(storage, MetaStorage):
+        return (meta_storage, (storage.nbytes(),))
+    return (storage_from_bytes, (bytes(storage.bytes().data),))
+
+
+def storage_from_bytes(data: bytes) -> UntypedStorage:
+    return own(np.frombuffer(bytearray(data), np.uint8))
+
+
+def meta_storage(size_bytes: int) -> UntypedStorage:
+    from ._backends.meta.adapter import meta_array
+
+    return own(meta_array((size_bytes,), _dtype.uint8), MetaStorage)
+
+
+UntypedStorage.__reduce_ex__ = lambda self, protocol: reduce_storage(self)  # type: ignore[assignment, method-assign]
