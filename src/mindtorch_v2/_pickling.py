@@ -15,7 +15,9 @@ from ._tensor import Tensor
 __all__ = ["deepcopy_tensor", "rebuild", "reduce_tensor", "view_of_storage"]
 
 
-def view_of_storage(storage: UntypedStorage, d: _dtype.dtype, offset: int, shape: Any, strides: Any, cls: type[Tensor] = Tensor) -> Tensor:
+def view_of_storage(
+    storage: UntypedStorage, d: _dtype.dtype, offset: int, shape: Any, strides: Any, cls: type[Tensor] = Tensor
+) -> Tensor:
     """A tensor over part of a storage; offset and strides in elements."""
     t: Tensor = object.__new__(cls)
     byte_strides = tuple(s * d.itemsize for s in strides)
@@ -97,7 +99,14 @@ def reduce_tensor(self: Tensor, protocol: Any) -> tuple[Any, ...]:
 
 
 def rebuild(
-    cls: type[Tensor], storage: UntypedStorage, d: _dtype.dtype, offset: int, shape: Any, strides: Any, requires_grad: bool, state: Any
+    cls: type[Tensor],
+    storage: UntypedStorage,
+    d: _dtype.dtype,
+    offset: int,
+    shape: Any,
+    strides: Any,
+    requires_grad: bool,
+    state: Any,
 ) -> Tensor:
     """The tensor that `reduce_tensor` took apart."""
     t = view_of_storage(storage, d, offset, shape, strides, cls)

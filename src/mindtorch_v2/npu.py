@@ -6,7 +6,17 @@ from typing import Any
 
 from ._device import device
 
-__all__ = ["current_device", "device_count", "get_device_name", "is_available", "is_initialized", "manual_seed", "manual_seed_all", "set_device", "synchronize"]
+__all__ = [
+    "current_device",
+    "device_count",
+    "get_device_name",
+    "is_available",
+    "is_initialized",
+    "manual_seed",
+    "manual_seed_all",
+    "set_device",
+    "synchronize",
+]
 
 
 def is_available() -> bool:

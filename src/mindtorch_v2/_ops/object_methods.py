@@ -25,7 +25,21 @@ def _attach_property(name: str, getter: Any, setter: Any = None, doc: str = "") 
 _attach_property("is_cpu", lambda self: self.device.type == "cpu", doc="Whether the elements are in the host's memory.")
 _attach_property("is_meta", lambda self: self.device.type == "meta", doc="Whether this tensor has a geometry and no elements.")
 _attach_property("is_npu", lambda self: self.device.type == "npu", doc="Whether the elements are on an Ascend NPU.")
-for _name in ("cuda", "ipu", "maia", "mkldnn", "mps", "mtia", "vulkan", "xla", "xpu", "sparse", "sparse_csr", "quantized", "nested"):
+for _name in (
+    "cuda",
+    "ipu",
+    "maia",
+    "mkldnn",
+    "mps",
+    "mtia",
+    "vulkan",
+    "xla",
+    "xpu",
+    "sparse",
+    "sparse_csr",
+    "quantized",
+    "nested",
+):
     _attach_property(f"is_{_name}", lambda self: False, doc="False: there are no such tensors here.")
 _attach_property("layout", lambda self: strided, doc="How the elements are kept: strided.")
 _attach_property("name", lambda self: self._extra.name if self._extra is not None else None, doc="None, unless set by autograd.")
@@ -168,7 +182,12 @@ def _set_data(self: Tensor, value: Tensor) -> None:
         raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
     if self._keys & keys.AUTOGRAD and not value.dtype.inexact:
         raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
-    if self._extra is not None and self._extra.accumulator is not None and value.dtype is not self.dtype and self._extra.grad is not None:
+    if (
+        self._extra is not None
+        and self._extra.accumulator is not None
+        and value.dtype is not self.dtype
+        and self._extra.grad is not None
+    ):
         self._extra.grad = None
     self._array = value._array
     self._storage = value._storage

@@ -63,7 +63,9 @@ def _set(self: Tensor, source: Any, storage_offset: Any, size: Any, stride: Any)
         source = own(np.empty(0, self.dtype.np))
     if isinstance(source, Tensor):
         if source.dtype is not self.dtype:
-            raise RuntimeError(f"Could not set tensor of type {source.dtype.scalar_name} to a tensor of type {self.dtype.scalar_name}")
+            raise RuntimeError(
+                f"Could not set tensor of type {source.dtype.scalar_name} to a tensor of type {self.dtype.scalar_name}"
+            )
         if storage_offset is None:
             storage_offset, size, stride = source.storage_offset(), source._array.shape, source.stride()
         source = source._storage
@@ -79,7 +81,11 @@ def _set(self: Tensor, source: Any, storage_offset: Any, size: Any, stride: Any)
     return self
 
 
-_set_tensor = op("set_.source_Tensor(Tensor(a!) self, Tensor source) -> Tensor(a!)", composite=lambda self, source: _set(self, source, None, None, None), variants="")
+_set_tensor = op(
+    "set_.source_Tensor(Tensor(a!) self, Tensor source) -> Tensor(a!)",
+    composite=lambda self, source: _set(self, source, None, None, None),
+    variants="",
+)
 _set_nothing = op("set_(Tensor(a!) self) -> Tensor(a!)", composite=lambda self: _set(self, None, None, None, None), variants="")
 _set_storage = op(
     "set_.source_Storage_storage_offset(Tensor(a!) self, Storage source, int storage_offset, int[] size, int[] stride=[]) -> Tensor(a!)",
