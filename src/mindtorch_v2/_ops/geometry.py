@@ -10,7 +10,7 @@ import numpy as np
 from .._backends.cpu import views
 from .._checks import contiguous_strides
 from .._dispatch.keys import AUTOGRAD
-from .._memory_format import contiguous_format
+from .._memory_format import contiguous_format, empty_strides
 from .._storage import UntypedStorage
 from .._tensor import Tensor
 from . import shape
@@ -97,9 +97,7 @@ def _resize(self: Tensor, size: Sequence[int], memory_format: Any = None) -> Ten
         return self
     strides = contiguous_strides(size)
     if memory_format is not None and memory_format is not contiguous_format:
-        from .creation import strides_of_format
-
-        strides = strides_of_format(size, memory_format)
+        strides = empty_strides(size, memory_format)
     offset = self.storage_offset()
     reach = 0 if 0 in size else offset + 1 + sum((n - 1) * s for n, s in zip(size, strides, strict=True))
     grow_storage(self._storage, reach * self.dtype.itemsize)

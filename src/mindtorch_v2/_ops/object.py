@@ -76,3 +76,12 @@ def tolist(self: Tensor) -> Any:
         raise NotImplementedError("Cannot copy out of meta tensor; no data!")
     array = self._array
     return (array.astype(np.float32) if array.dtype.name == "bfloat16" else array).tolist()
+
+
+is_set_to = op(
+    "is_set_to(Tensor self, Tensor tensor) -> bool",
+    composite=lambda self, tensor: (
+        self.data_ptr() == tensor.data_ptr() and self._array.shape == tensor._array.shape and self.stride() == tensor.stride()
+    ),
+    variants="method",
+)
