@@ -30,6 +30,7 @@ from ._functional.activations import (
     tanhshrink,
     threshold,
 )
+from ._functional.attention import multi_head_attention_forward
 from ._functional.layers import (
     alpha_dropout,
     dropout,
@@ -72,6 +73,41 @@ from ._functional.normalizations import (
     local_response_norm,
     normalize,
     rms_norm,
+)
+from ._functional.spatial import (
+    adaptive_avg_pool2d,
+    adaptive_avg_pool3d,
+    adaptive_max_pool1d,
+    adaptive_max_pool1d_with_indices,
+    adaptive_max_pool2d,
+    adaptive_max_pool2d_with_indices,
+    adaptive_max_pool3d,
+    adaptive_max_pool3d_with_indices,
+    affine_grid,
+    fold,
+    fractional_max_pool2d,
+    fractional_max_pool2d_with_indices,
+    fractional_max_pool3d,
+    fractional_max_pool3d_with_indices,
+    grid_sample,
+    interpolate,
+    lp_pool1d,
+    lp_pool2d,
+    lp_pool3d,
+    max_pool1d,
+    max_pool1d_with_indices,
+    max_pool2d,
+    max_pool2d_with_indices,
+    max_pool3d,
+    max_pool3d_with_indices,
+    max_unpool1d,
+    max_unpool2d,
+    max_unpool3d,
+    pad,
+    unfold,
+    upsample,
+    upsample_bilinear,
+    upsample_nearest,
 )
 
 # Public names that are operators as they stand: found at first use, then kept in this module.
