@@ -107,6 +107,17 @@ def number_array(x: Any, d: dtype) -> np.ndarray[Any, Any]:
     return np.asarray(x, d.np)
 
 
+def alpha_array(alpha: Any, d: dtype) -> np.ndarray[Any, Any]:
+    """The factor of `add(…, alpha=…)` in the dtype of the sum."""
+    if d.category != FLOAT and d.category != COMPLEX and isinstance(alpha, float):
+        raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
+    if isinstance(alpha, bool) and d.category != BOOL:
+        raise RuntimeError("Boolean alpha only supported for Boolean results.")
+    if isinstance(alpha, complex) and d.category != COMPLEX:
+        raise RuntimeError("For non-complex input tensors, argument alpha must not be a complex number.")
+    return number_array(alpha, d)
+
+
 def promoted(self: Any, other: Any) -> tuple[Any, Any, dtype]:
     """Arrays of the common dtype of two operands, and that dtype: the slow path of the binary kernels."""
     d = result_type_of((self, other))

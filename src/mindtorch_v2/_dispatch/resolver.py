@@ -29,7 +29,7 @@ def make_resolver(name: str, ops: Sequence[Op], tensor_type: type) -> Callable[.
             key = (key, tuple(kwargs), tuple(map(type, kwargs.values())))
         entry = chosen.get(key)
         if entry is None:
-            entry, kwargs, stable = _choose(name, ops, args, kwargs, tensor_type)
+            entry, args, kwargs, stable = _choose(name, ops, args, kwargs, tensor_type)
             if stable:
                 chosen[key] = entry
         return entry(*args, **kwargs)
@@ -43,14 +43,22 @@ def make_resolver(name: str, ops: Sequence[Op], tensor_type: type) -> Callable[.
 
 def _choose(
     name: str, ops: Sequence[Op], args: tuple[Any, ...], kwargs: dict[str, Any], tensor_type: type
-) -> tuple[Callable[..., Any], dict[str, Any], bool]:
+) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], bool]:
     # a list may hold anything and an alias must be renamed at each call: such choices are not remembered
     stable = not any(isinstance(v, _CONTAINERS) for v in (*args, *kwargs.values())) and not set(kwargs) & set(ALIASES)
     for op in ops:
         bound = _fits(op, args, kwargs, tensor_type)
         if bound is not None:
             assert op.entry is not None
-            return op.entry, bound, stable
+            numbers = {public_name(a) for a in op.schema.arguments if a.type.startswith("Scalar")}
+            positional = [public_name(a) for a in op.schema.arguments]
+            given_tensors = [n for n, v in zip(positional, args, strict=False) if n in numbers and isinstance(v, tensor_type)]
+            given_tensors += [n for n, v in bound.items() if n in numbers and isinstance(v, tensor_type)]
+            if given_tensors:  # a zero-dim tensor in place of a number; one with dimensions would mean another overload
+                args = tuple(v.item() if n in given_tensors else v for n, v in zip(positional, args, strict=False))
+                bound = {n: v.item() if n in given_tensors else v for n, v in bound.items()}
+                stable = False
+            return op.entry, args, bound, stable
     given = ", ".join([type(a).__name__ for a in args] + [f"{k}={type(v).__name__}" for k, v in kwargs.items()])
     options = "\n".join(f" * {op.schema}" for op in ops)
     raise TypeError(f"{name}() received an invalid combination of arguments - got ({given}), but expected one of:\n{options}")

@@ -46,14 +46,6 @@ hypot = op(
         "other": lambda grad, other, result: grad * (other / result),
     },
 )
-copysign_scalar = op(
-    "copysign.Scalar(Tensor self, Scalar other) -> Tensor",
-    pointwise="float",
-    cpu=lambda self, other: np.copysign(self, self.dtype.type(other)),
-    inplace=True,
-    grad={"self": lambda grad, self, result: grad * (result / self).masked_fill_(self == 0, 0)},
-    node="CopysignBackward1",
-)
 copysign = op(
     "copysign.Tensor(Tensor self, Tensor other) -> Tensor",
     pointwise="float",
@@ -64,6 +56,14 @@ copysign = op(
         "self": lambda grad, self, result: grad * (result / self).masked_fill_(self == 0, 0),
         "other": lambda grad: zeros_like(grad),
     },
+)
+copysign_scalar = op(
+    "copysign.Scalar(Tensor self, Scalar other) -> Tensor",
+    pointwise="float",
+    cpu=lambda self, other: np.copysign(self, self.dtype.type(other)),
+    inplace=True,
+    grad={"self": lambda grad, self, result: grad * (result / self).masked_fill_(self == 0, 0)},
+    node="CopysignBackward1",
 )
 heaviside = op(
     "heaviside(Tensor self, Tensor values) -> Tensor",

@@ -165,6 +165,12 @@ for _name, _d in {
 
 
 @public("method")
+def chalf(self: Tensor, memory_format: Any = None) -> Tensor:
+    """Refused: complex numbers of half precision have no NumPy type."""
+    raise RuntimeError("chalf(): complex numbers of half precision (complex32) have no NumPy type; use cfloat() or cdouble()")
+
+
+@public("method")
 def cpu(self: Tensor, memory_format: Any = None) -> Tensor:
     """The tensor in the host's memory."""
     return to_dtype_layout(self, device=_device.cpu, memory_format=memory_format)  # type: ignore[no-any-return]

@@ -174,14 +174,6 @@ def wrapped_number(number: Any, like: Tensor) -> Tensor:
     return made if like._keys & keys.CPU else made.to(like.device)
 
 
-pow_scalar = op(
-    "pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
-    pointwise="same",
-    numbers=("exponent",),
-    cpu=kernels.pow_scalar,
-    grad={"self": lambda grad, self, exponent: pow_backward(grad, self, exponent)},
-    inplace=True,
-)
 pow_tensor = op(
     "pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
     pointwise="same",
@@ -191,6 +183,14 @@ pow_tensor = op(
         "exponent": lambda grad, self, exponent, result: pow_backward_exponent(grad, self, exponent, result),
     },
     node="PowBackward1",
+    inplace=True,
+)
+pow_scalar = op(
+    "pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
+    pointwise="same",
+    numbers=("exponent",),
+    cpu=kernels.pow_scalar,
+    grad={"self": lambda grad, self, exponent: pow_backward(grad, self, exponent)},
     inplace=True,
 )
 pow_of_scalar = op(

@@ -76,14 +76,6 @@ log_ndtr = _unary(
     "special_log_ndtr", kernels.log_ndtr, lambda grad, self: grad / erfcx(-self / math.sqrt(2)) * math.sqrt(2 / math.pi)
 )
 ndtr = op("special_ndtr(Tensor self) -> Tensor", composite=lambda self: ((self * math.sqrt(0.5)).erf() + 1) * 0.5)
-xlog1py_other_scalar = op(
-    "special_xlog1py.other_scalar(Tensor self, Scalar other) -> Tensor",
-    pointwise="float",
-    numbers=("other",),
-    cpu=lambda self, other: kernels.xlog1py(self, np.asarray(other, self.dtype)),
-    grad={"self": lambda grad, self, other: grad * xlog1py_other_scalar((self != 0).to(self.dtype), other)},
-    node="SpecialXlog1PyBackward2",
-)
 xlog1py = op(
     "special_xlog1py(Tensor self, Tensor other) -> Tensor",
     pointwise="float",
@@ -93,6 +85,14 @@ xlog1py = op(
         "self": lambda grad, self, other: grad * xlog1py((self != 0).to(self.dtype), other),
         "other": lambda grad, self, other: grad * self / (other + 1),
     },
+)
+xlog1py_other_scalar = op(
+    "special_xlog1py.other_scalar(Tensor self, Scalar other) -> Tensor",
+    pointwise="float",
+    numbers=("other",),
+    cpu=lambda self, other: kernels.xlog1py(self, np.asarray(other, self.dtype)),
+    grad={"self": lambda grad, self, other: grad * xlog1py_other_scalar((self != 0).to(self.dtype), other)},
+    node="SpecialXlog1PyBackward2",
 )
 xlog1py_scalar = op(
     "special_xlog1py.self_scalar(Scalar self, Tensor other) -> Tensor",

@@ -34,6 +34,7 @@ _NAMES: dict[str, Any] = {
     "default_dtype": _dtype.get_default_dtype,
     "multiply": np.multiply,
     "promoted": _promotion.promoted,
+    "alpha_array": _promotion.alpha_array,
     "result_type_of": _promotion.result_type_of,
     "operand_arrays": _promotion.operand_arrays,
     "can_cast": _promotion.can_cast,
@@ -213,7 +214,7 @@ def _call(lines: list[str], op: Op, kernel: Any, operands: list[str], slots: lis
     """The kernel's call; what it needs before is added to `lines`."""
     if isinstance(kernel, np.ufunc):
         if op.alpha:
-            lines += ["if alpha != 1:", "    y_ = multiply(y_, asarray(alpha, d.np))"]
+            lines += ["if alpha != 1 or alpha.__class__ is not int:", "    y_ = multiply(y_, alpha_array(alpha, d))"]
         return f"kernel({', '.join(slots)}{out})"
     by_name = dict(zip(operands, slots, strict=True))
     return f"kernel({', '.join(by_name.get(n, n) for n in parameter_names(kernel))})"

@@ -44,7 +44,9 @@ def logaddexp(self: Array, other: Array) -> Array:
     if self.dtype.kind in "iub":
         raise refuse("logaddexp_cpu", self)
     if self.dtype.kind == "c":
-        return np.log(np.exp(self) + np.exp(other))
+        first = self.real >= other.real
+        high, low = np.where(first, self, other), np.where(first, other, self)
+        return high + np.log1p(np.exp(low - high))
     return np.logaddexp(self, other)
 
 

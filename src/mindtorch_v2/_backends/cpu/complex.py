@@ -53,6 +53,8 @@ def _check_parts(first: Array, second: Array, names: tuple[str, str], function: 
         if x.dtype.kind != "f":
             a, b = (_dtype.FROM_NUMPY[y.dtype].scalar_name for y in (first, second))
             raise RuntimeError(f"Expected both inputs to be Half, Float or Double tensors but got {a} and {b}")
+        if x.dtype == np.float16:
+            raise RuntimeError(f"{function}: complex numbers of half precision (complex32) have no NumPy type; use float32 or float64")
     if first.dtype != second.dtype:
         a, b = (_dtype.FROM_NUMPY[y.dtype].scalar_name for y in (first, second))
         raise RuntimeError(f"Expected object of scalar type {a} but got scalar type {b} for second argument")
