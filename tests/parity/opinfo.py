@@ -81,16 +81,56 @@ def to_numpy(t: torch.Tensor) -> np.ndarray:
     return t.numpy()
 
 
+class _Shared:
+    """What one sample's tensors share: the same object converts to one object, the same storage to one storage."""
+
+    objects: dict[int, Any] = {}
+    storages: dict[int, Any] = {}
+
+    @classmethod
+    def clear(cls) -> None:
+        cls.objects, cls.storages = {}, {}
+
+
+def _from_shared(x: torch.Tensor) -> Any:
+    """A tensor over a storage that another argument uses too, or of which it is a part; None where neither is so."""
+    storage = x.untyped_storage()
+    whole = _Shared.storages.get(storage.data_ptr())
+    if not x.numel() or x.is_conj() or x.is_neg() or x.dtype is torch.bfloat16:
+        return None
+    if whole is None:
+        if storage.nbytes() == x.numel() * x.element_size() or any(s == 0 for s in x.stride()):
+            return None
+        flat = torch.empty(0, dtype=x.dtype).set_(storage)
+        whole = _Shared.storages[storage.data_ptr()] = mt.from_numpy(flat.numpy().copy())
+    if whole.dtype is not getattr(mt, str(x.dtype).removeprefix("torch.")) or whole.storage_offset():
+        return None
+    made = whole.as_strided(tuple(x.shape), x.stride(), x.storage_offset())
+    made._base = None
+    return made
+
+
 def convert(x: Any, leaves: list[Any] | None = None) -> Any:
     """A torch object as ours; tensors that require grad are noted in `leaves` with their converted twin."""
     if isinstance(x, torch.Tensor):
         if x.layout is not torch.strided:
             raise Unsupported(f"layout {x.layout}")
+        if id(x) in _Shared.objects:
+            made = _Shared.objects[id(x)]
+            if x.requires_grad and leaves is not None:
+                leaves.append((x, made))
+            return made
         array = to_numpy(x)
-        if array.size and 0 in array.strides and any(s == 0 and n > 1 for s, n in zip(array.strides, array.shape)):
+        shared = _from_shared(x)
+        if shared is not None:
+            made = shared
+        elif array.size and 0 in array.strides and any(s == 0 and n > 1 for s, n in zip(array.strides, array.shape)):
             made = convert_expanded(array)
         else:
             made = mt.from_numpy(np.array(array, copy=True, order="K"))
+            if not x.storage_offset():
+                _Shared.storages.setdefault(x.untyped_storage().data_ptr(), made.detach())
+        _Shared.objects[id(x)] = made
         if x.requires_grad:
             made.requires_grad = True
             if leaves is not None:
@@ -288,6 +328,7 @@ def run_one(op: Any, *, second: bool = True, errors: bool = True, limit: int = 0
 
 def _run_sample(op: Any, ours: Any, sample: Any, outcome: Outcome, *, second: bool) -> None:
     pairs: list[Any] = []
+    _Shared.clear()
     try:
         args = [convert(sample.input, pairs), *convert(tuple(sample.args), pairs)]
         kwargs = convert(sample.kwargs, pairs)
@@ -328,6 +369,7 @@ def _run_sample(op: Any, ours: Any, sample: Any, outcome: Outcome, *, second: bo
             return
         if order == 1 and second and op.supports_gradgrad:
             pairs = []
+            _Shared.clear()
             try:
                 args = [convert(sample.input, pairs), *convert(tuple(sample.args), pairs)]
                 kwargs = convert(sample.kwargs, pairs)
@@ -353,6 +395,7 @@ def _run_errors(op: Any, ours: Any, outcome: Outcome) -> None:
 
     for case in cases:
         sample = case.sample_input
+        _Shared.clear()
         try:
             args = [convert(sample.input), *convert(tuple(sample.args))]
             kwargs = convert(sample.kwargs)

@@ -58,10 +58,15 @@ def _choose(
                 args = tuple(v.item() if n in given_tensors else v for n, v in zip(positional, args, strict=False))
                 bound = {n: v.item() if n in given_tensors else v for n, v in bound.items()}
                 stable = False
-            return op.entry, args, bound, stable
+            return op.entry, args, bound, stable and not _reads_tensor(op, args, tensor_type)
     given = ", ".join([type(a).__name__ for a in args] + [f"{k}={type(v).__name__}" for k, v in kwargs.items()])
     options = "\n".join(f" * {op.schema}" for op in ops)
     raise TypeError(f"{name}() received an invalid combination of arguments - got ({given}), but expected one of:\n{options}")
+
+
+def _reads_tensor(op: Op, args: tuple[Any, ...], tensor_type: type) -> bool:
+    """Whether a tensor stands for a number, which depends on its dtype and shape."""
+    return any(isinstance(v, tensor_type) and not a.type.startswith("Tensor") for a, v in zip(op.schema.arguments, args, strict=False))
 
 
 def _fits(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], tensor_type: type) -> dict[str, Any] | None:

@@ -95,6 +95,7 @@ def call_with_out(op: Op, arguments: tuple[Any, ...], out: Any) -> Any:
             f"{op.name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
             "arguments requires grad."
         )
+    _check_out(op, [t for t in tensors if isinstance(t, Tensor)], outs)
     previous, state.grad_enabled = state.grad_enabled, False
     try:
         result = call_op(op, arguments)
@@ -104,8 +105,30 @@ def call_with_out(op: Op, arguments: tuple[Any, ...], out: Any) -> Any:
     if len(results) != len(outs):
         raise TypeError(f"{op.name}(): argument 'out' must have {len(results)} elements, not {len(outs)}")
     for target, value in zip(outs, results, strict=True):
+        if "exact_out" in op.tags and target.dtype is not value.dtype:
+            raise RuntimeError(
+                f"Expected out tensor to have dtype {value.dtype.scalar_name.lower()}, but got {target.dtype.scalar_name.lower()} instead"
+            )
         write_out(target, value)
     return out if isinstance(out, Tensor) else type(result)(outs)
+
+
+def _check_out(op: Op, tensors: list[Tensor], outs: tuple[Tensor, ...]) -> None:
+    """Refuse an `out=` whose elements share memory, or (tag "disjoint_out") that shares memory with an argument."""
+    for target in outs:
+        array = target._array
+        if any(s == 0 and n > 1 for s, n in zip(array.strides, array.shape, strict=True)) and array.size:
+            raise RuntimeError(
+                "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+                "Please clone() the tensor before performing the operation."
+            )
+        if "disjoint_out" in op.tags and any(
+            t is target or (t._storage is target._storage and np.may_share_memory(t._array, array)) for t in tensors
+        ):
+            raise RuntimeError(
+                "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
+                "location. Please clone() the tensor before performing the operation."
+            )
 
 
 def write_out(target: Tensor, value: Tensor) -> None:

@@ -37,7 +37,7 @@ def _cat(tensors: list[Array], dim: int) -> Array:
                 tensors = [a if a.dtype == dtype else a.astype(dtype) for a in tensors]
                 break
         return np.concatenate(tensors, dim)
-    except (ValueError, TypeError, IndexError):
+    except (ValueError, TypeError, IndexError, AttributeError):
         return _cat_carefully(tensors, dim)
 
 
@@ -56,6 +56,8 @@ def _cat_ndim(tensors: list[Array]) -> int:
 
 def _cat_carefully(tensors: list[Array], dim: int) -> Array:
     for i, a in enumerate(tensors):
+        if a is None:
+            raise TypeError(f"expected Tensor as element {i} in argument 0, but got None")
         if not a.ndim:
             raise RuntimeError(f"zero-dimensional tensor (at position {i}) cannot be concatenated")
     kept = [a for a in tensors if not _is_skipped(a.shape)]
@@ -105,6 +107,7 @@ cat = op(
     cpu=_cat,
     grad={"tensors": lambda grad, tensors_shape, tensors_dtype, dim: _cat_grads(grad, tensors_shape, tensors_dtype, dim)},
     variants="function",
+    tags=("disjoint_out",),
 )
 for _name in ("concat", "concatenate"):
     op(f"{_name}(Tensor[] tensors, int dim=0) -> Tensor", composite=lambda tensors, dim: cat(tensors, dim), variants="function")
@@ -255,20 +258,23 @@ column_stack = op("column_stack(Tensor[] tensors) -> Tensor", composite=_column_
 def _chunk_cat_composite(tensors: Sequence[Tensor], dim: int, num_chunks: int) -> Tensor:
     """Every tensor cut into `num_chunks` (padded to a multiple of it) and the i-th chunks joined side by side."""
     if num_chunks < 1:
-        raise RuntimeError(f"_chunk_cat() requires num_chunks >= 1, got num_chunks = {num_chunks}")
+        raise RuntimeError("_chunk_cat expects positive num_chunks")
     if not tensors:
-        raise RuntimeError("_chunk_cat() requires a non-empty list of tensors")
+        raise RuntimeError("_chunk_cat expects a non-empty input tensor list")
     lead = tensors[0]._array.shape
-    d = wrap_dim(dim, len(lead))
+    if dim < 0 and any(t.dim() != len(lead) for t in tensors):
+        raise RuntimeError("_chunk_cat expects non-negative dim when input tensors have different ndims")
+    d = dim + len(lead) if dim < 0 else dim
+    for t in tensors:
+        if t.numel() == 0:
+            raise RuntimeError("_chunk_cat expects non-empty tensor")
+        if d >= t.dim():
+            raise RuntimeError("_chunk_cat expects dim < ndim for all input tensors")
+        if t._array.shape[:d] != lead[:d]:
+            raise RuntimeError("_chunk_cat expects same sizes of 0,...,dim-1 dimensions for all tensors")
     rows = []
     for t in tensors:
         shape = t._array.shape
-        if t.numel() == 0:
-            raise RuntimeError("_chunk_cat expects a non-empty input tensor")
-        if len(shape) <= d:
-            raise RuntimeError("_chunk_cat expects dim < tensor's ndims")
-        if shape[:d] != lead[:d]:
-            raise RuntimeError("_chunk_cat expects same sizes of 0,...,dim-1 dimensions")
         size = -(-shape[d] // num_chunks) * num_chunks
         if size != shape[d]:
             pad = [0, 0] * (len(shape) - 1 - d) + [0, size - shape[d]]

@@ -97,8 +97,10 @@ def _roll(self: Tensor, shifts: Any, dims: Any) -> Tensor:
 def _roll_one(self: Tensor, shift: int, dim: int) -> Tensor:
     if not self.numel():
         return self.clone(memory_format=contiguous_format)  # type: ignore[no-any-return]
+    if not self.dim():
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     d = wrap_dim(dim, self.dim())
-    size = self._array.shape[d] if self.dim() else 1
+    size = self._array.shape[d]
     start = -shift % size
     if not start:
         return self.clone(memory_format=contiguous_format)  # type: ignore[no-any-return]

@@ -32,6 +32,7 @@ gather = op(
     cpu=kernels.gather,
     shape=lambda index: index._array.shape,
     grad={"self": lambda grad, self, dim, index, sparse_grad: gather_backward(grad, self, dim, index, sparse_grad)},
+    tags=("disjoint_out", "exact_out"),
 )
 gather_backward = op(
     "gather_backward(Tensor grad, Tensor self, int dim, Tensor index, bool sparse_grad) -> Tensor",
@@ -193,7 +194,7 @@ index_copy = both(
 _FILL_GRAD = {"self": lambda grad, dim, index: index_fill(grad, dim, index, 0)}
 _FILL_TENSOR_GRAD = {
     **_FILL_GRAD,
-    "value": lambda grad, dim, index: index_select(grad, dim, aten.unique(index) if index.dim() else index).sum(),
+    "value": lambda grad, dim, index: index_select(grad, dim, aten._unique(index, False)[0]).sum(),
 }
 index_fill_ = op(
     "index_fill_.int_Scalar(Tensor(a!) self, int dim, Tensor index, Scalar value) -> Tensor(a!)",
@@ -284,6 +285,7 @@ take = op(
     cpu=kernels.take,
     shape=lambda index: index._array.shape,
     grad={"self": lambda grad, self, index: aten.zeros_like(self).put_(index, grad, True)},
+    tags=("disjoint_out", "exact_out"),
 )
 _PUT_GRADS: Grads = {
     "self": lambda grad, index, source_shape, accumulate: (
@@ -306,7 +308,7 @@ masked_select = op(
     "masked_select(Tensor self, Tensor mask) -> Tensor",
     cpu=kernels.masked_select,
     grad={"self": lambda grad, self, mask: masked_select_backward(grad, self, mask)},
-    tags=("data_dependent",),
+    tags=("data_dependent", "disjoint_out"),
 )
 
 

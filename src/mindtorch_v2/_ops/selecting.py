@@ -155,7 +155,7 @@ chunk = op("chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]", c
 def _unbind(self: Tensor, dim: int) -> tuple[Tensor, ...]:
     ndim = self.dim()
     if not ndim:
-        raise dimension_error(dim, 0) if dim not in (0, -1) else RuntimeError("select() cannot be applied to a 0-dim tensor.")
+        raise dimension_error(dim, 0) if dim not in (0, -1) else IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     d = wrap_dim(dim, ndim)
     return tuple([select(self, d, i) for i in range(self._array.shape[d])])
 
@@ -297,7 +297,7 @@ def _check_even(name: str, self: Tensor, sections: int, dim: int) -> None:
 def _declare_axis_split(name: str, least: int, axis: Any) -> None:
     def check(self: Tensor) -> None:
         if self.dim() < least:
-            raise RuntimeError(f"torch.{name} requires a tensor with at least {least} dimension{'s' * (least > 1)}, but got a tensor with {self.dim()} dimensions!")
+            raise RuntimeError(f"torch.{name} requires a tensor with at least {least} dimension, but got a tensor with {self.dim()} dimensions!")
 
     def by_sections(self: Tensor, sections: int) -> Any:
         check(self)

@@ -358,21 +358,18 @@ def as_strided_backward(
 
     Gradients of view elements that share memory add up; base elements that share memory share that sum evenly.
     """
-    size = max(_extent(base_shape, base_strides, 0), _extent(shape, strides, max(offset, 0)))
+    start = max(-offset, 0)  # the base's first element, in a stretch of memory that holds both geometries
+    size = max(_extent(base_shape, base_strides, start), _extent(shape, strides, start + offset))
     flat = grad.new_zeros((size,))
-    positions = _positions(shape, strides, offset)
-    inside = (positions >= 0) & (positions < size)
-    if not inside.all():
-        raise RuntimeError("as_strided(): the gradient of a view that reaches outside of its base's elements is not supported")
-    where = wrap(positions)
+    where = wrap(_positions(shape, strides, start + offset))
     if grad.device != where.device:
         where = where.to(grad.device)
     flat = flat.index_add(0, where, reshape(grad, (-1,)))
     if _overlaps(base_shape, base_strides):
-        at = _positions(base_shape, base_strides, 0)
+        at = _positions(base_shape, base_strides, start)
         counts = wrap(np.maximum(np.bincount(at, minlength=size), 1).astype(np.float64)).to(grad.dtype)
         flat = flat / counts
-    return as_strided(flat, base_shape, base_strides, 0)  # type: ignore[no-any-return]
+    return as_strided(flat, base_shape, base_strides, start)  # type: ignore[no-any-return]
 
 
 def _extent(shape: Sequence[int], strides: Sequence[int], offset: int) -> int:

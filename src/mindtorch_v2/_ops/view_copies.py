@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from .._memory_format import contiguous_format
 from .._tensor import Tensor
 from . import selecting, shape
@@ -54,9 +52,19 @@ op(
     composite=lambda self, dtype: shape.view_dtype(self, dtype).clone(memory_format=contiguous_format),
     variants="function",
 )
+
+
+def _narrow_copy(self: Tensor, dim: int, start: int, length: int) -> Tensor:
+    if self.dim() and dim >= self.dim():
+        raise RuntimeError("Expected dim < static_cast<int64_t>(self_sizes.size()) to be true, but got false.")
+    if length < 0:
+        raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({self._array.shape[dim]}).")
+    return selecting.narrow(self, dim, start, length).clone(memory_format=contiguous_format)  # type: ignore[no-any-return]
+
+
 narrow_copy = op(
     "narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor",
-    composite=lambda self, dim, start, length: selecting.narrow(self, dim, start, length).clone(memory_format=contiguous_format),
+    composite=_narrow_copy,
     grad={"self": lambda grad, self_shape, dim, start, length: _narrow_copy_grad(grad, self_shape, dim, start, length)},
 )
 
@@ -110,15 +118,12 @@ diagonal_scatter = op(
 
 def _as_strided_scatter(self: Tensor, src: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None) -> Tensor:
     """Positions count in the storage, so the clone must lie in memory as `self` does."""
-    start, strides = self.storage_offset(), self.stride()
-    reach = start + 1 + sum((n - 1) * s for n, s in zip(self._array.shape, strides, strict=True)) if self.numel() else start
-    wanted = start if storage_offset is None else storage_offset
-    reach = max(reach, wanted + 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True))) if 0 not in size else reach
-    memory = self.new_empty((reach,))
-    result = as_strided(memory, self._array.shape, strides, start)
-    if np.shares_memory(result._array, result._array[...]):
-        result.copy_(self)
-    target = as_strided(memory, size, stride, wanted)
+    start = self.storage_offset()
+    as_strided(self, size, stride, storage_offset)  # complains where the part does not fit the storage
+    memory = self.new_empty((self._storage.nbytes() // self.dtype.itemsize,))
+    result = as_strided(memory, self._array.shape, self.stride(), start)
+    result.copy_(self)
+    target = as_strided(memory, size, stride, start if storage_offset is None else storage_offset)
     if target._array.shape != src._array.shape:
         raise RuntimeError(
             f"expected src to have a size equal to the slice of self. src size = {list(src._array.shape)}, "
@@ -132,8 +137,9 @@ as_strided_scatter = op(
     "as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor",
     composite=_as_strided_scatter,
     grad={
-        "self": lambda grad, src_shape, size, stride, storage_offset: as_strided_scatter(
-            grad.contiguous(), zeros(src_shape, grad), size, stride, storage_offset
+        # torch: the gradient of `self` is that of the replaced part, and zero elsewhere
+        "self": lambda grad, size, stride, storage_offset: as_strided_scatter(
+            zeros(grad._array.shape, grad), as_strided(grad.contiguous(), size, stride, storage_offset), size, stride, storage_offset
         ),
         "src": lambda grad, size, stride, storage_offset: as_strided(grad.contiguous(), size, stride, storage_offset),
     },

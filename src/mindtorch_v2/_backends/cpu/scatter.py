@@ -58,11 +58,11 @@ def _flat_positions(shape: Sequence[int], dim: int, index: Array) -> Array:
 
 def gather(self: Array, dim: int, index: Array) -> Array:
     """`out[i][j][k] = self[index[i][j][k]][j][k]` for dim 0, and so on."""
-    check_index_dtype("gather", index)
     d = wrap_dim(dim, self.ndim)
     shape = index.shape
     if not index.size:
         return np.empty(shape, self.dtype)
+    check_index_dtype("gather", index)
     if max(self.ndim, 1) != max(index.ndim, 1):
         raise RuntimeError("Index tensor must have the same number of dimensions as input tensor")
     source = self.reshape(1) if not self.ndim else self
@@ -84,7 +84,8 @@ class Scatter:
     """The flat target of a scatter and the positions to write; `close` copies back what could not be written in place."""
 
     def __init__(self, name: str, self_: Array, dim: int, index: Array, src: Array | None) -> None:
-        check_index_dtype(name, index)
+        if index.size:
+            check_index_dtype(name, index)
         d = wrap_dim(dim, self_.ndim)
         self.target = self_
         self.src = src
