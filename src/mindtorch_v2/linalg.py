@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ._functions import namespace
+from ._functions import namespace as _namespace
 from ._ops.linalg_checks import LinAlgError
 
-__all__ = ["LinAlgError", *sorted(namespace("linalg_"))]
-
-globals().update(namespace("linalg_"))
+globals().update(_namespace("linalg_"))
+__all__ = ["LinAlgError", *sorted(_namespace("linalg_"))]  # noqa: PLE0605 - names follow the operators' declarations
 
 if TYPE_CHECKING:
 

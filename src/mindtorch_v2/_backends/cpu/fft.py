@@ -1,0 +1,62 @@
+"""Discrete Fourier transforms over NumPy arrays, in the precision of the input.
+
+`normalization` is torch's code, which pocketfft shares: 0 none, 1 by the root of the number of points, 2 by that number.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.fft
+
+try:
+    # the extension that scipy.fft wraps: 1.1 µs instead of 5.3 for eight rows of eight points
+    from scipy.fft._pocketfft import pypocketfft as _pocketfft
+except ImportError:  # pragma: no cover - a SciPy that moved it
+    _pocketfft = None
+
+Array = np.ndarray[Any, Any]
+
+_FORWARD = {0: "backward", 1: "ortho", 2: "forward"}
+_INVERSE = {0: "forward", 1: "ortho", 2: "backward"}
+
+
+def _norm(normalization: int, forward: bool) -> Any:
+    return (_FORWARD if forward else _INVERSE)[normalization]
+
+
+def c2c(x: Array, axes: tuple[int, ...], normalization: int, forward: bool) -> Array:
+    """Complex to complex; of a real array, all of its spectrum."""
+    kind = np.result_type(x.dtype, np.complex64)
+    if not x.size or not axes:
+        return x.astype(kind)
+    if _pocketfft is not None:
+        return _pocketfft.c2c(x, axes, forward, normalization, None, 1)  # type: ignore[no-any-return]
+    transform = scipy.fft.fftn if forward else scipy.fft.ifftn
+    return transform(x, axes=axes, norm=_norm(normalization, forward))  # type: ignore[no-any-return]
+
+
+def r2c(x: Array, axes: tuple[int, ...], normalization: int, onesided: bool) -> Array:
+    """Real to complex; the last axis keeps the non-negative frequencies when one-sided."""
+    if not onesided:
+        return c2c(x, axes, normalization, True)
+    if not x.size:
+        shape = list(x.shape)
+        shape[axes[-1]] = shape[axes[-1]] // 2 + 1
+        return np.empty(shape, np.result_type(x.dtype, np.complex64))
+    if _pocketfft is not None:
+        return _pocketfft.r2c(x, axes, True, normalization, None, 1)  # type: ignore[no-any-return]
+    return scipy.fft.rfftn(x, axes=axes, norm=_norm(normalization, True))  # type: ignore[no-any-return]
+
+
+def c2r(x: Array, axes: tuple[int, ...], normalization: int, points: int) -> Array:
+    """Complex to real, from the non-negative frequencies along the last axis, which gets `points` values."""
+    if not x.size:
+        shape = list(x.shape)
+        shape[axes[-1]] = points
+        return np.empty(shape, x.real.dtype)
+    if _pocketfft is not None:
+        return _pocketfft.c2r(x, axes, points, False, normalization, None, 1)  # type: ignore[no-any-return]
+    sizes = [x.shape[a] for a in axes[:-1]] + [points]
+    return scipy.fft.irfftn(x, s=sizes, axes=axes, norm=_norm(normalization, False))  # type: ignore[no-any-return]

@@ -1,0 +1,5 @@
+"""`torch.signal`: signal processing."""
+
+from . import windows
+
+__all__ = ["windows"]
