@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import itertools
 import linecache
+import types
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-__all__ = ["Body", "compile_function", "indent"]
+__all__ = ["Body", "Source", "compile_function", "indent", "lazy_function"]
 
 _serial = itertools.count()
 
@@ -33,6 +34,14 @@ class Body:
         return name
 
 
+class Source(NamedTuple):
+    """A function to be: its parameters, the lines of its body, and the objects they name."""
+
+    parameters: str
+    lines: list[str]
+    names: dict[str, Any]
+
+
 def indent(lines: Iterable[str]) -> list[str]:
     return ["    " + line for line in lines]
 
@@ -41,12 +50,41 @@ def compile_function(
     name: str, parameters: str, lines: list[str], names: dict[str, Any], *, doc: str | None = None, module: str | None = __name__
 ) -> Callable[..., Any]:
     """Compile `def name(parameters)` with these lines as its body. Its source shows up in tracebacks."""
-    source = f"def {name}({parameters}):\n" + "\n".join(indent(lines)) + "\n"
-    filename = f"<mindtorch_v2 {name} {next(_serial)}>"
     namespace = dict(names)
     namespace["__name__"] = module
-    exec(compile(source, filename, "exec"), namespace)
-    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
-    function: Callable[..., Any] = namespace[name]
+    function = _define(name, Source(parameters, lines, {}), namespace)
     function.__doc__ = doc
     return function
+
+
+def _define(name: str, source: Source, namespace: dict[str, Any]) -> Any:
+    text = f"def {name}({source.parameters}):\n" + "\n".join(indent(source.lines)) + "\n"
+    filename = f"<mindtorch_v2 {name} {next(_serial)}>"
+    exec(compile(text, filename, "exec"), namespace)
+    linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
+    return namespace.pop(name)
+
+
+def lazy_function(name: str, build: Callable[[], Source], *, doc: str | None = None, module: str | None = __name__) -> Any:
+    """A function that is compiled at its first call: 1,300 entry points would cost every import half a second.
+
+    The function object stays the same, so whoever holds it never notices: only its code is exchanged.
+    """
+
+    def materialize(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        source = build()
+        namespace.update(source.names)
+        made = _define(name, source, namespace)
+        # defaults before code: a thread that calls in between still runs the placeholder, which needs none
+        function.__defaults__, function.__kwdefaults__ = made.__defaults__, made.__kwdefaults__
+        function.__code__ = made.__code__
+        return function(*args, **kwargs)
+
+    namespace: dict[str, Any] = {"__name__": module, "__builtins__": __builtins__, "materialize": materialize}
+    function = types.FunctionType(_placeholder.__code__, namespace, name)
+    function.__doc__ = doc
+    return function
+
+
+def _placeholder(*args: Any, **kwargs: Any) -> Any:
+    return materialize(args, kwargs)  # type: ignore[name-defined]  # noqa: F821 - found in the lazy function's globals

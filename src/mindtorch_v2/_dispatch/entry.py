@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .codegen import compile_function
+from .codegen import Source, lazy_function
 from .keys import NUMBER
 from .op import Op
 from .schema import Argument
@@ -47,15 +47,23 @@ def make_entry(op: Op, *, retry: Callable[..., Any], with_out: Callable[..., Any
 
     `retry(op, arguments)` sorts out arguments that are not tensors, `with_out(op, arguments, out)` writes to `out=`.
     """
+
+    def build() -> Source:
+        return _entry_source(op, {"retry": retry, "with_out": with_out, "device_key": device_key, "entry": entry})
+
+    entry: Callable[..., Any] = lazy_function(op.schema.name, build, doc=str(op.schema), module="torch")
+    entry.op = op  # type: ignore[attr-defined]
+    return entry
+
+
+def _entry_source(op: Op, helpers: dict[str, Any]) -> Source:
     schema = op.schema
     names: dict[str, Any] = {
+        **helpers,
         "table": op.table,
         "NUMBERS": NUMBERS,
         "keys_of": keys_of,
-        "retry": retry,
-        "with_out": with_out,
         "op": op,
-        "device_key": device_key,
         "MISSING": MISSING,
     }
     takes_dim = "dim" in schema.argument_names
@@ -88,10 +96,7 @@ def make_entry(op: Op, *, retry: Callable[..., Any], with_out: Callable[..., Any
         f"    return retry(op, {packed})",
         f"return function({arguments})",
     ]
-    entry = compile_function(schema.name, parameters, lines, names, doc=str(schema), module="torch")
-    entry.__globals__["entry"] = entry
-    entry.op = op  # type: ignore[attr-defined]
-    return entry
+    return Source(parameters, lines, names)
 
 
 def _parameters(op: Op, names: dict[str, Any], *, takes_dim: bool, takes_out: bool) -> str:
