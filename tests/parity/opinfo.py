@@ -176,14 +176,24 @@ def rebind(function: Any) -> Any:
             for key in ("F",):
                 if key in space:
                     space[key] = mt.nn.functional
+            if "wrapper_set_seed" in space:
+                space["wrapper_set_seed"] = _call_seeded
             cells = function.__closure__
             if cells is not None:
                 cells = tuple(types.CellType(rebind(c.cell_contents)) for c in cells)
             clone = types.FunctionType(function.__code__, space, function.__name__, function.__defaults__, cells)
             clone.__kwdefaults__ = function.__kwdefaults__
             return clone
+    if isinstance(function, torch.nn.Module):
+        return _lookup("nn." + type(function).__name__)()
     path = _public_path(function)
     return function if path is None else _lookup(path)
+
+
+def _call_seeded(function: Any, *args: Any, **kwargs: Any) -> Any:
+    """torch's tests seed its generator before each call of a random operator."""
+    mt.manual_seed(42)
+    return function(*args, **kwargs)
 
 
 def _public_path(function: Any) -> str | None:
@@ -361,6 +371,8 @@ def _run_sample(op: Any, ours: Any, sample: Any, outcome: Outcome, *, second: bo
             expected = gradients(theirs, [p[0] for p in pairs], torch, second=order == 2)
         except Exception:
             return
+        if order == 2 and not expected:
+            return  # torch cannot differentiate this twice
         try:
             _assert_same_grads(gradients(result, [p[1] for p in pairs], mt, second=order == 2), expected)
         except Exception:

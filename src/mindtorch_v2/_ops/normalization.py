@@ -159,6 +159,8 @@ def _check_batch_norm(
     running_var: Tensor | None,
     training: bool,
 ) -> None:
+    if x.numel() == 0:
+        return
     if x.dim() < 2:
         raise IndexError("Dimension out of range (expected to be in range of [-1, 0], but got 1)")
     channels = x.shape[1]

@@ -62,7 +62,7 @@ def unimplemented(name: str, array: Array) -> NotImplementedError:
 
 def sigmoid(x: Array) -> Array:
     """1 / (1 + exp(-x)) in one buffer; the overflow of exp is the right answer's way to 0."""
-    out: Array = np.negative(x)
+    out: Array = np.asarray(np.negative(x))
     with np.errstate(over="ignore"):
         np.exp(out, out=out)
     out += 1

@@ -94,7 +94,6 @@ def flash_attention_backward(
     query: Array,
     key: Array,
     value: Array,
-    out: Array,
     logsumexp: Array,
     is_causal: bool,
     attn_mask: Array | None,
@@ -102,21 +101,21 @@ def flash_attention_backward(
 ) -> tuple[Array, Array, Array]:
     b, h, n, d = query.shape
     m = key.shape[2]
-    q, k, v, g, o = _flat(query), _flat(key, h), _flat(value, h), _flat(grad_out), _flat(out)
+    q, k, v, g = _flat(query), _flat(key, h), _flat(value, h), _flat(grad_out)
     lse = logsumexp.reshape(b * h, n, 1)
     lse = np.where(np.isneginf(lse), np.zeros((), lse.dtype), lse)
     mask = _flat_mask(attn_mask, (b, h, n, m))
     causal = _causal_mask(n, m, q.dtype) if is_causal else None
     to_q, to_k, to_v = np.empty_like(q), np.empty_like(k), np.empty_like(v)
     factor = _scale_of(query, scale)
-    inner = np.einsum("bnd,bnd->bn", g, o)[:, :, None]
     for block in _blocks(b * h, n * m):
         p = _scores(q[block], k[block], None if mask is None else mask[block], causal, factor)
         p -= lse[block]
         np.exp(p, out=p)
         np.matmul(p.swapaxes(1, 2), g[block], out=to_v[block])
         s = np.matmul(g[block], v[block].swapaxes(1, 2))
-        s -= inner[block]
+        # from the weights rather than from the output, because the differences then cancel exactly where one weight is 1
+        s -= np.einsum("bnm,bnm->bn", p, s)[:, :, None]
         s *= p
         s *= factor
         np.matmul(s, k[block], out=to_q[block])

@@ -73,30 +73,41 @@ def native_layer_norm_backward(
 ) -> tuple[Array | None, Array | None, Array | None]:
     m, n = _rows(input.shape, len(normalized_shape))
     g = grad_out.reshape(m, n)
-    x_hat = input.reshape(m, n) - mean.reshape(m, 1)
-    x_hat *= rstd.reshape(m, 1)
+    centred = input.reshape(m, n) - mean.reshape(m, 1)
+    scale = rstd.reshape(m, 1)
     to_input = to_weight = to_bias = None
     if output_mask[1] and weight is not None:
-        to_weight = np.einsum("ij,ij->j", g, x_hat).reshape(weight.shape)
+        to_weight = np.einsum("ij,ij->j", g, centred * scale).reshape(weight.shape)
     if output_mask[2]:
         to_bias = g.sum(0, dtype=g.dtype).reshape(tuple(normalized_shape))
     if output_mask[0]:
-        to_input = _row_gradient(g if weight is None else g * weight.reshape(-1), x_hat, rstd.reshape(m, 1)).reshape(input.shape)
+        w = None if weight is None else weight.reshape(-1)
+        to_input = _row_gradient(g, w, centred, scale).reshape(input.shape)
     return to_input, to_weight, to_bias
 
 
-def _row_gradient(g: Array, x_hat: Array, rstd: Array) -> Array:
-    """rstd * (g - mean(g) - x_hat * mean(g * x_hat)), row by row; overwrites x_hat."""
-    n = g.shape[1]
-    along = np.einsum("ij,ij->i", g, x_hat)[:, None]
-    if n:
-        along /= -n
-    x_hat *= along
-    x_hat += g
-    if n:
-        x_hat -= g.mean(1, keepdims=True, dtype=g.dtype)
-    x_hat *= rstd
-    return x_hat
+def _row_gradient(g: Array, weight: Array | None, centred: Array, rstd: Array) -> Array:
+    """rstd * (gw - mean(gw) - x_hat * mean(gw * x_hat)), row by row, with gw = g * weight; overwrites `centred`.
+
+    torch: the terms are added in this order, so that rounding leaves what it leaves there.
+    """
+    n = max(g.shape[1], 1)
+    weighted = g if weight is None else g * weight
+    along = np.einsum("ij,ij->i", weighted, centred)[:, None]
+    mean = weighted.sum(1, keepdims=True, dtype=g.dtype)
+    mean *= rstd
+    mean /= n
+    along *= rstd * rstd * rstd
+    along /= -n
+    centred *= along
+    if weight is None:
+        out = g * rstd
+    else:
+        out = np.multiply(g, rstd, out=weighted)
+        out *= weight
+    out += centred
+    out -= mean
+    return out
 
 
 # --- batch ----------------------------------------------------------------------------------------------------------
@@ -104,7 +115,7 @@ def _row_gradient(g: Array, x_hat: Array, rstd: Array) -> Array:
 
 def _channels(x: Array) -> Array:
     """As (batch, channel, rest)."""
-    return x.reshape(x.shape[0], x.shape[1], -1) if x.size else x.reshape(x.shape[0], x.shape[1], math.prod(x.shape[2:]))
+    return x.reshape(x.shape[0], x.shape[1], math.prod(x.shape[2:]))
 
 
 def _channel_sum(x: Array) -> Array:
@@ -136,6 +147,9 @@ def native_batch_norm(
     torch: those writes do not count as modifications, so that two forward passes may precede a backward pass.
     """
     dtype = input.dtype
+    if not input.size:
+        stats = np.zeros(input.shape[1] if input.ndim > 1 else 0, dtype)
+        return np.empty_like(input), stats, stats.copy()
     wide = input.astype(np.float32) if dtype.itemsize == 2 else input
     x = _channels(wide)
     stats_dtype = _stats_dtype(dtype, weight, running_mean)
@@ -192,6 +206,9 @@ def native_batch_norm_backward(
     eps: float,
     output_mask: Any,
 ) -> tuple[Array | None, Array | None, Array | None]:
+    if not input.size:
+        channels = np.zeros(input.shape[1] if input.ndim > 1 else 0, input.dtype)
+        return np.zeros_like(input), channels, channels.copy()
     compute = np.dtype(np.float32) if input.dtype.itemsize == 2 else input.dtype
     g, x = (_channels(a.astype(compute, copy=False)) for a in (grad_out, input))
     if train:
@@ -275,14 +292,14 @@ def native_group_norm_backward(
 ) -> tuple[Array | None, Array | None, Array | None]:
     rows = (N * group, C // group * HxW)
     g = grad_out.reshape(N, C, HxW)
-    x_hat = input.reshape(rows) - mean.reshape(-1, 1)
-    x_hat *= rstd.reshape(-1, 1)
+    centred = input.reshape(rows) - mean.reshape(-1, 1)
+    scale = rstd.reshape(-1, 1)
     to_weight = to_bias = to_input = None
     if output_mask[1]:
-        to_weight = np.einsum("ncl,ncl->nc", g, x_hat.reshape(N, C, HxW)).sum(0)
+        to_weight = np.einsum("ncl,ncl->nc", g, (centred * scale).reshape(N, C, HxW)).sum(0)
     if output_mask[2]:
         to_bias = g.sum(2, dtype=g.dtype).sum(0, dtype=g.dtype)
     if output_mask[0]:
         scaled = g if weight is None else g * weight[None, :, None]
-        to_input = _row_gradient(scaled.reshape(rows), x_hat, rstd.reshape(-1, 1)).reshape(input.shape)
+        to_input = _row_gradient(scaled.reshape(rows), None, centred, scale).reshape(input.shape)
     return to_input, to_weight, to_bias
