@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from . import _autograd, _backends, _indexing, autograd, return_types, special
+from . import _autograd, _backends, _indexing, autograd, masked, return_types, special
 from ._autograd.grad_mode import (
     enable_grad,
     inference_mode,

@@ -70,6 +70,11 @@ def named_results(schema: Any) -> type[_NamedTuple] | None:
     return named_tuple(schema.name, (r.name for r in returns))
 
 
+def out_type(found: type[tuple[Any, ...]]) -> type[tuple[Any, ...]]:
+    """The type of results written to `out=`: torch has `max_out` for `max`."""
+    return named_tuple(found.__name__ + "_out", found._fields) if issubclass(found, _NamedTuple) else found
+
+
 if TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any: ...

@@ -13,6 +13,7 @@ from .._dispatch.entry import NUMBERS, keys_of, public_name
 from .._dispatch.op import Op
 from .._dispatch.tls import state
 from .._tensor import Tensor
+from ..return_types import out_type
 
 __all__ = ["call_op", "call_with_out", "retry_call", "write_out"]
 
@@ -110,7 +111,7 @@ def call_with_out(op: Op, arguments: tuple[Any, ...], out: Any) -> Any:
                 f"Expected out tensor to have dtype {value.dtype.scalar_name.lower()}, but got {target.dtype.scalar_name.lower()} instead"
             )
         write_out(target, value)
-    return out if isinstance(out, Tensor) else type(result)(outs)
+    return out if isinstance(out, Tensor) else out_type(type(result))(outs)
 
 
 def _check_out(op: Op, tensors: list[Tensor], outs: tuple[Tensor, ...]) -> None:

@@ -65,7 +65,7 @@ def _dims_of(self: Tensor, dim: Any) -> list[int]:
     return dims
 
 
-def _gradient(self: Tensor, spacing: Any, dim: Any, edge_order: int) -> list[Tensor]:
+def _gradient(self: Tensor, spacing: Any, dim: Any, edge_order: int) -> tuple[Tensor, ...]:
     dims = _dims_of(self, dim)
     spacings: list[Any]
     if spacing is None:
@@ -74,11 +74,11 @@ def _gradient(self: Tensor, spacing: Any, dim: Any, edge_order: int) -> list[Ten
         spacings = list(spacing)
     else:
         spacings = [spacing] * len(dims)
-    _check_gradient(self, spacings, dims, edge_order)
-    return [_gradient_along(self, h, d, edge_order) for h, d in zip(spacings, dims, strict=True)]
+    _check_gradient(self, spacings, dims, edge_order, dims_given=dim is not None)
+    return tuple([_gradient_along(self, h, d, edge_order) for h, d in zip(spacings, dims, strict=True)])
 
 
-def _check_gradient(self: Tensor, spacings: list[Any], dims: list[int], edge_order: int) -> None:
+def _check_gradient(self: Tensor, spacings: list[Any], dims: list[int], edge_order: int, *, dims_given: bool) -> None:
     if self.dtype.category == 1 and self.dtype.name == "uint8":
         raise RuntimeError("torch.gradient does not support uint8 input.")
     if edge_order not in (1, 2):
@@ -87,7 +87,7 @@ def _check_gradient(self: Tensor, spacings: list[Any], dims: list[int], edge_ord
         raise RuntimeError(
             "torch.gradient expected spacing to be unspecified, a scalar, or a list of length equal to 'self.dim() = "
             f"{self._array.ndim}', since dim argument was not given, but got a list of length {len(spacings)}"
-            if len(dims) == self._array.ndim
+            if not dims_given
             else "torch.gradient expected spacing to be unspecified, a scalar or it's spacing and dim arguments to have the same "
             f"length, but got a spacing argument of length {len(spacings)} and a dim argument of length {len(dims)}."
         )
@@ -98,10 +98,6 @@ def _check_gradient(self: Tensor, spacings: list[Any], dims: list[int], edge_ord
         if isinstance(h, Tensor):
             if h._array.ndim != 1:
                 raise RuntimeError(f"torch.gradient expected each element of spacing to have one dimension, but got an element with {h._array.ndim} dimensions!")  # fmt: skip
-            if h._array.size != self._array.shape[d]:
-                raise RuntimeError(
-                    f"torch.gradient expected each element of spacing to have the same length as the dimension it refers to"
-                )
 
 
 def _gradient_along(self: Tensor, spacing: Any, dim: int, edge_order: int) -> Tensor:
@@ -150,10 +146,10 @@ def _gradient_uneven(self: Tensor, points: Tensor, dim: int, edge_order: int) ->
 
 
 def _gradient_overload(overload: str, spacing: str, dim: str) -> Any:
-    def composite(self: Tensor, spacing: Any, dim: Any, edge_order: int) -> list[Tensor]:
+    def composite(self: Tensor, spacing: Any, dim: Any, edge_order: int) -> tuple[Tensor, ...]:
         return _gradient(self, spacing, dim, edge_order)
 
-    def even(self: Tensor, dim: Any, edge_order: int) -> list[Tensor]:
+    def even(self: Tensor, dim: Any, edge_order: int) -> tuple[Tensor, ...]:
         return _gradient(self, None, dim, edge_order)
 
     return op(

@@ -55,7 +55,7 @@ def _check_empty(self: Array, ord: Any, dim: Any, gone: tuple[int, ...]) -> None
     for d in gone:
         if not self.shape[d]:
             raise RuntimeError(
-                f"linalg.vector_norm cannot compute the {_plain(ord)} norm on the dimension {d} because this dimension is empty and "
+                f"linalg.vector_norm cannot compute the {_plain(ord)} norm on the dimension {d}because this dimension is empty and "
                 "the operation does not have an identity"
             )
 
@@ -131,14 +131,11 @@ norm_dim = op(
 @public()
 def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Any = None, dtype: Any = None) -> Tensor:  # noqa: A002
     """The norm of a matrix or vector over some dimensions: p a number, "fro" or "nuc"."""
+    if p == "fro" and (dim is None or isinstance(dim, int) or len(dim) <= 2):
+        p = 2
     if isinstance(p, str):
-        if p == "fro":
-            p = 2
-        elif p == "nuc":
-            dims = list(range(input._array.ndim)) if dim is None else dim
-            return aten.linalg_matrix_norm(input, p, dims, keepdim, dtype=dtype)  # type: ignore[no-any-return]
-        else:
-            raise RuntimeError(f"only valid string values are 'fro' and 'nuc', found {p}")
+        dims = list(range(input._array.ndim)) if dim is None else dim
+        return aten.linalg_matrix_norm(input, p, dims, keepdim, dtype=dtype, out=out)  # type: ignore[no-any-return]
     return linalg_vector_norm(input, 2 if p is None else p, dim, keepdim, dtype=dtype, out=out)  # type: ignore[no-any-return]
 
 
@@ -190,7 +187,7 @@ def _renorm_kernel(self: Array, p: Any, dim: int, maxnorm: Any) -> Array:
     wide = self.astype(np.float32) if self.dtype.itemsize == 2 else self
     norm = kernels.vector_norm(wide, p, others, True)
     factor = np.where(norm > maxnorm, maxnorm / (norm + 1e-7), 1).astype(norm.dtype)
-    return (wide * factor).astype(self.dtype, copy=False)
+    return np.ascontiguousarray((wide * factor).astype(self.dtype, copy=False))
 
 
 def _check_renorm(self: Any, p: Any, dim: int, maxnorm: Any) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -38,7 +39,10 @@ def check_nonempty(name: str, self: Any, dim: Any) -> None:
     if self.size:
         return
     if dim is None or (dim.__class__ is not int and not len(dim)):
-        raise IndexError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.")
+        missing = f"{name}(): Expected reduction dim to be specified for input.numel() == 0."
+        if name.startswith("arg"):
+            raise IndexError(missing)
+        raise RuntimeError(missing + " Specify the reduction dim with the 'dim' argument.")
     for d in axes(dim, self.ndim):
         if not self.shape[d]:
             raise IndexError(f"{name}(): Expected reduction dim {d} to have non-zero size.")
@@ -111,11 +115,29 @@ def _front(name: str, whole: Any, by_dim: Any) -> Any:
             dim, keepdim = _unalias(name, aliases, dim, keepdim)
         if dim is MISSING:
             return whole(input, dtype=dtype, out=out)
+        if dim.__class__ is not int or keepdim.__class__ is not bool:
+            dim = _plain_dims(name, dim, keepdim)
         return by_dim(input, dim, keepdim, dtype=dtype, out=out)
 
     front.__name__ = front.__qualname__ = name
     front.__module__ = "torch"
     return public(name=name)(front)
+
+
+def _plain_dims(name: str, dim: Any, keepdim: Any) -> Any:
+    """Dimensions as an int, a sequence of ints or None; other types are refused."""
+    if not isinstance(keepdim, bool | np.bool_):
+        raise TypeError(f"{name}(): argument 'keepdim' (position 2) must be bool, not {type(keepdim).__name__}")
+    if dim is None or (isinstance(dim, list | tuple) and all(isinstance(d, int) and not isinstance(d, bool) for d in dim)):
+        return dim
+    try:
+        return [operator.index(d) for d in dim] if isinstance(dim, list | tuple) else operator.index(dim)
+    except TypeError:
+        raise TypeError(
+            f"{name}() received an invalid combination of arguments - got (Tensor, {type(dim).__name__}), but expected one of:\n"
+            " * (Tensor input, *, torch.dtype dtype = None)\n"
+            " * (Tensor input, tuple of ints dim, bool keepdim = False, *, torch.dtype dtype = None, Tensor out = None)\n"
+        ) from None
 
 
 def _unalias(name: str, aliases: dict[str, Any], dim: Any, keepdim: Any) -> tuple[Any, Any]:
@@ -160,7 +182,7 @@ nansum = op(
 
 def _nansum(self: Array, dim: Any, keepdim: bool, dtype: _dtype.dtype | None) -> Array:
     if self.dtype.kind == "c":
-        raise RuntimeError("nansum does not support complex inputs")
+        raise RuntimeError("nansum on CPU does not support complex inputs")
     if self.dtype.kind in "fV" or self.dtype == kernels.BFLOAT:
         self = np.where(np.isnan(self), self.dtype.type(0), self)
     return kernels.sum_dims(self, dim, keepdim, dtype)
@@ -221,15 +243,11 @@ def _count_nonzero(self: Array, dim: Any) -> Array:
 
 def _refuse_complex(name: str, self: Array) -> None:
     if self.dtype.kind == "c":
-        scalar = _dtype.FROM_NUMPY[self.dtype].scalar_name
-        raise RuntimeError(f'"{name}" not implemented for \'{scalar}\'')
+        raise NotImplementedError(f'"{name}" not implemented for \'{_dtype.FROM_NUMPY[self.dtype].scalar_name}\'')
 
 
 def _max_all(ufunc: Any, name: str, self: Array) -> Array:
-    if not self.size:
-        raise RuntimeError(
-            f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument."
-        )
+    check_nonempty(name, self, None)
     _refuse_complex(f"{name}_all", self)
     return kernels.extremum(ufunc, self, axes(None, self.ndim), False)
 
@@ -237,7 +255,7 @@ def _max_all(ufunc: Any, name: str, self: Array) -> Array:
 def _max_dim(name: str, self: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
     dim = _checks.wrap_dim(dim, self.ndim)
     if self.dtype.kind == "c":
-        raise NotImplementedError(f"{name}: does not support complex input")
+        raise RuntimeError(f"{name}(): does not support complex input")
     check_nonempty(name, self, dim)
     return kernels.extremum_with_index(self, dim, keepdim, largest=name == "max")
 
@@ -345,8 +363,7 @@ def _shared_by_count(grad: Tensor, self: Tensor, result: Tensor, dim: Any, keepd
 def _amax(ufunc: Any, name: str, self: Array, dim: Any, keepdim: bool) -> Array:
     gone = axes(dim, self.ndim)
     check_nonempty(name, self, dim)
-    if self.dtype.kind == "c":
-        raise NotImplementedError(f'"{name}" not implemented for \'{_dtype.FROM_NUMPY[self.dtype].scalar_name}\'')
+    _refuse_complex(f"{name[1:]}_values_cpu", self)
     return kernels.extremum(ufunc, self, gone, keepdim)
 
 
@@ -367,7 +384,8 @@ def _aminmax(self: Array, dim: int | None, keepdim: bool) -> tuple[Array, Array]
     if dim is None and not self.size:
         raise RuntimeError("aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.")
     if dim is not None and self.ndim and not self.shape[gone[0]]:
-        raise IndexError(f"aminmax(): Expected reduction dim {gone[0]} to have non-zero size.")
+        raise IndexError(f"aminmax: Expected reduction dim {gone[0]} to have non-zero size.")
+    _refuse_complex("aminmax_cpu", self)
     return kernels.extremum(np.minimum, self, gone, keepdim), kernels.extremum(np.maximum, self, gone, keepdim)
 
 
@@ -392,6 +410,8 @@ def _position_operator(name: str) -> Any:
         if dim is not None:
             dim = _checks.wrap_dim(dim, self.ndim)
         check_nonempty(name, self, dim)
+        if self.dtype.kind in "bc":
+            raise RuntimeError(f"{name}(): does not support {'bool' if self.dtype.kind == 'b' else 'complex'} input")
         return kernels.position(self, dim, keepdim, largest=name == "argmax")
 
     return op(

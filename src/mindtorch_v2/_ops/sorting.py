@@ -16,14 +16,15 @@ Array = np.ndarray[Any, Any]
 VALUES = "(Tensor values, Tensor indices)"
 
 
-def _refuse_complex(name: str, self: Array) -> None:
-    if self.dtype.kind == "c":
-        raise RuntimeError(f"{name} does not support complex dtypes on CPU" if name.startswith("Sort") else f"{name}(): does not support complex input")
+def _refuse(name: str, self: Array, kinds: str) -> None:
+    """Refuse dtypes of these kinds, as torch's kernel of this name does."""
+    if self.dtype.kind in kinds and self.dtype != kernels.BFLOAT:
+        raise NotImplementedError(f'"{name}" not implemented for \'{_dtype.FROM_NUMPY[self.dtype].scalar_name}\'')
 
 
 def _sort(self: Array, dim: int, descending: bool) -> tuple[Array, Array]:
     if self.dtype.kind == "c":
-        raise RuntimeError(f'Sort currently does not support complex dtypes on CPU')
+        raise RuntimeError(" Sort does not support complex dtypes on CPU")
     dim = _checks.wrap_dim(dim, self.ndim)
     return kernels.sort(self, dim, bool(descending))
 
@@ -59,11 +60,10 @@ def _topk(self: Array, k: int, dim: int, largest: bool) -> tuple[Array, Array]:
     dim = _checks.wrap_dim(dim, self.ndim)
     if k < 0 or k > (self.shape[dim] if self.ndim else 1):
         raise RuntimeError("selected index k out of range")
-    if self.dtype.kind == "c" or self.dtype.kind == "b":
-        if self.dtype.kind == "c":
-            raise NotImplementedError(f"topk not implemented for '{_dtype.FROM_NUMPY[self.dtype].scalar_name}'")
-    if not self.ndim and k == 0:
-        raise RuntimeError("selected index k out of range")
+    if self.dtype.kind == "c":
+        raise RuntimeError(" topk does not support complex dtypes on CPU")
+    if self.dtype.kind == "b":
+        raise RuntimeError("topk does not support bool dtypes on CPU")
     return kernels.topk(self, k, dim, largest)
 
 
@@ -86,6 +86,7 @@ def _kthvalue(self: Array, k: int, dim: int, keepdim: bool) -> tuple[Array, Arra
         raise IndexError(f"kthvalue(): Expected reduction dim {dim} to have non-zero size.")
     if not 0 < k <= n:
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {dim}")
+    _refuse("kthvalue_cpu", self, "bc")
     if not self.ndim:
         return self.copy(), np.zeros((), np.int64)
     return _kept(kernels.select_kth(self, k - 1, dim), dim, keepdim)
@@ -100,6 +101,7 @@ kthvalue = op(
 
 
 def _median_all(self: Array, *, ignore_nan: bool) -> Array:
+    _refuse("median_cpu", self, "bc")
     if not self.size:
         if self.dtype.kind in "biu":
             # torch: an empty integer tensor's median is the dtype's own idea of NaN
@@ -111,6 +113,7 @@ def _median_all(self: Array, *, ignore_nan: bool) -> Array:
 def _median_dim(name: str, self: Array, dim: int, keepdim: bool, *, ignore_nan: bool) -> tuple[Array, Array]:
     dim = _checks.wrap_dim(dim, self.ndim)
     check_nonempty(name, self, dim)
+    _refuse("median_out", self, "bc")
     if not self.ndim:
         return self.copy(), np.zeros((), np.int64)
     return _kept(kernels.median(self, dim, ignore_nan=ignore_nan), dim, keepdim)
@@ -140,6 +143,7 @@ nanmedian, nanmedian_dim = _median_operators("nanmedian", ignore_nan=True)
 
 def _mode(self: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
     dim = _checks.wrap_dim(dim, self.ndim)
+    _refuse("mode_cpu", self, "c")
     if not self.ndim:
         return self.copy(), np.zeros((), np.int64)
     if not self.shape[dim]:

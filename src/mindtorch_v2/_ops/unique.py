@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import _checks
+from .. import _checks, _dtype
 from .._backends.cpu import searching as kernels
 from .._tensor import Tensor
 from .declare import op, public
@@ -52,8 +52,8 @@ unique_dim_consecutive = op(
 
 def _dim_with_elements(self: Array, dim: int) -> int:
     dim = _checks.wrap_dim(dim, self.ndim)
-    if self.shape and not self.shape[dim] and self.shape.count(0) == 1:
-        return dim
+    if self.shape.count(0) > 1:
+        raise RuntimeError("Number of zero sized dimensions is more than one, so unique cannot be applied ")
     if 0 in self.shape and self.shape[dim]:
         raise RuntimeError("There are 0 sized dimensions, and they aren't selected, so unique cannot be applied")
     return dim
@@ -134,20 +134,13 @@ def _searchsorted(
         raise RuntimeError(f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}")
     if right and side == "left":
         raise RuntimeError("torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True")
-    _check_sequence("searchsorted", sorted_sequence, self, sorter)
+    _check_sequence(sorted_sequence, self, sorter)
     return kernels.search(sorted_sequence, self, right or side == "right", np.int32 if out_int32 else np.int64, sorter)
 
 
-def _check_sequence(name: str, sequence: Array, values: Array, sorter: Array | None) -> None:
-    if sequence.dtype != values.dtype and values.ndim:
-        from .. import _dtype
-
-        raise RuntimeError(
-            f"torch.{name}(): boundary tensor and input value tensor should have same dtype, but got boundary tensor dtype "
-            f"{_dtype.FROM_NUMPY[sequence.dtype].scalar_name} and input value tensor dtype {_dtype.FROM_NUMPY[values.dtype].scalar_name}"
-        )
+def _check_sequence(sequence: Array, values: Array, sorter: Array | None) -> None:
     if sequence.ndim == 0:
-        raise RuntimeError("torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension is 1, but we got boundaries tensor dim(0) and input value's dim(0) numel(1)" if not values.ndim else f"boundaries tensor should have positive dimension, but got 0 dimension")  # fmt: skip
+        raise RuntimeError("torch.searchsorted(): boundaries tensor should have positive dimension, but got 0 dimension")
     if values.ndim == 0 and sequence.ndim != 1:
         raise RuntimeError(
             "torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension is 1, but we got boundaries tensor "
@@ -165,8 +158,6 @@ def _check_sequence(name: str, sequence: Array, values: Array, sorter: Array | N
                 f"{list(sequence.shape)}and got sorter tensor {list(sorter.shape)}"
             )
         if sorter.dtype != np.int64:
-            from .. import _dtype
-
             raise RuntimeError(
                 "torch.searchsorted(): sorter must be a tensor of long dtype but got dtype "
                 f"{_dtype.FROM_NUMPY[sorter.dtype].scalar_name}"
@@ -193,7 +184,7 @@ searchsorted_scalar = op(
 
 def _bucketize(self: Array, boundaries: Array, out_int32: bool, right: bool) -> Array:
     if boundaries.ndim != 1:
-        raise RuntimeError(f"bucketize(): boundaries tensor must be 1 dimension, but got dim({boundaries.ndim})")
+        raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries.ndim})")
     return kernels.search(boundaries, self, right, np.int32 if out_int32 else np.int64, None)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ... import _checks, _dtype
-from .reduction import BFLOAT, FLOAT, HALF, LONG
+from .reduction import BFLOAT, FLOAT, HALF, LONG, row_major
 
 Array = np.ndarray[Any, Any]
 _ACCUMULATORS = {HALF: FLOAT, BFLOAT: FLOAT, FLOAT: np.dtype(np.float64), np.dtype(np.complex64): np.dtype(np.complex128)}
@@ -26,12 +26,15 @@ def accumulate(ufunc: Any, self: Array, dim: int, dtype: _dtype.dtype | None) ->
     wide = _ACCUMULATORS.get(d, d)
     if d == BFLOAT:
         self = self.astype(wide)
-    return ufunc.accumulate(self, dim, wide).astype(d, copy=False)  # type: ignore[no-any-return]
+    return row_major(ufunc.accumulate(self, dim, wide).astype(d, copy=False))
 
 
 def running_extremum(ufunc: Any, self: Array, dim: int) -> tuple[Array, Array]:
     """The extremum so far and where it was last met; NaN is kept once met."""
     dim = _checks.wrap_dim(dim, self.ndim)
+    if self.dtype.kind == "c":
+        name = "cummax" if ufunc is np.maximum else "cummin"
+        raise NotImplementedError(f'"{name}_cpu" not implemented for \'{_dtype.FROM_NUMPY[self.dtype].scalar_name}\'')
     if not self.ndim:
         return self.copy(), np.zeros((), LONG)
     wide = self.astype(FLOAT) if self.dtype == BFLOAT else self
@@ -43,7 +46,7 @@ def running_extremum(ufunc: Any, self: Array, dim: int) -> tuple[Array, Array]:
     shape[dim] = self.shape[dim]
     places = np.where(met, np.arange(self.shape[dim]).reshape(shape), 0)
     indices = np.maximum.accumulate(places, dim) if self.size else places
-    return values.astype(self.dtype, copy=False), indices.astype(LONG, copy=False)
+    return row_major(values.astype(self.dtype, copy=False)), row_major(indices.astype(LONG, copy=False))
 
 
 def logcumsumexp(self: Array, dim: int) -> Array:
@@ -56,7 +59,7 @@ def logcumsumexp(self: Array, dim: int) -> Array:
     if d.kind == "c":
         return _complex_logcumsumexp(self, dim)
     wide = self.astype(FLOAT) if d == HALF or d == BFLOAT else self
-    return np.logaddexp.accumulate(wide, dim).astype(d, copy=False)  # type: ignore[no-any-return]
+    return row_major(np.logaddexp.accumulate(wide, dim).astype(d, copy=False))
 
 
 def _complex_logcumsumexp(self: Array, dim: int) -> Array:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .reduction import BFLOAT, FLOAT, HALF, add_up
+from .reduction import BFLOAT, FLOAT, HALF, add_up, row_major
 
 Array = np.ndarray[Any, Any]
 
@@ -30,7 +30,7 @@ def var_mean(self: Array, gone: tuple[int, ...], correction: float, keepdim: boo
         mean = mean.reshape(var.shape)
     if x is not self:
         return var.astype(d), mean.astype(d)
-    return var, mean
+    return var, row_major(mean)
 
 
 def vector_norm(self: Array, ord: float, gone: tuple[int, ...], keepdim: bool) -> Array:  # noqa: A002
@@ -38,7 +38,7 @@ def vector_norm(self: Array, ord: float, gone: tuple[int, ...], keepdim: bool) -
     d = self.dtype
     x = self.astype(FLOAT) if d == HALF or d == BFLOAT else self
     out = np.asarray(_vector_norm(x, ord, gone, keepdim))
-    return out.astype(d) if x is not self else out
+    return row_major(out.astype(d) if x is not self else out)
 
 
 def _vector_norm(x: Array, ord: float, gone: tuple[int, ...], keepdim: bool) -> Any:  # noqa: A002

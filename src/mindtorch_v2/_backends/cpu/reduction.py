@@ -40,6 +40,11 @@ def _no_axes(dim: int, ndim: int) -> tuple[int, ...]:
     return ()
 
 
+def row_major(x: Array) -> Array:
+    """The same elements in row-major order: torch's reductions lay out their results so, NumPy's as the input is."""
+    return x if x.flags.c_contiguous else np.ascontiguousarray(x)
+
+
 def accumulator(d: np.dtype[Any]) -> np.dtype[Any]:
     """The dtype that torch adds up in."""
     return FLOAT if d == HALF or d == BFLOAT else d
@@ -62,8 +67,10 @@ def sum_all(self: Array, dtype: _dtype.dtype | None) -> Array:
     if dtype is not None and dtype.np != d:
         self = self.astype(dtype.np)
         d = dtype.np
+        if d.kind in "biu":
+            return _integer_sum(self, axes(None, self.ndim), False)
     elif d.kind in "biu":
-        return np.add.reduce(self, None, LONG)  # type: ignore[no-any-return]
+        return np.add.reduce(self, None, d if dtype is not None else LONG)  # type: ignore[no-any-return]
     if d == HALF or d == BFLOAT:
         return whole_sum(self.astype(FLOAT)).astype(d)
     return whole_sum(self)
@@ -102,8 +109,17 @@ def sum_dims(self: Array, dim: Dims, keepdim: bool, dtype: _dtype.dtype | None) 
     if not self.ndim:
         return self.copy()
     if d == HALF or d == BFLOAT:
-        return add_up(self.astype(FLOAT), gone, keepdim).astype(d)
+        return np.asarray(add_up(self.astype(FLOAT), gone, keepdim)).astype(d)
+    if d.kind in "biu":
+        return _integer_sum(self, gone, keepdim)
     return add_up(self, gone, keepdim)
+
+
+def _integer_sum(x: Array, gone: tuple[int, ...], keepdim: bool) -> Array:
+    """A sum in the elements' own dtype, which NumPy would widen."""
+    if x.dtype.kind == "b":
+        return row_major(np.logical_or.reduce(x, gone, keepdims=keepdim))
+    return row_major(np.add.reduce(x, gone, x.dtype, keepdims=keepdim))
 
 
 def add_up(x: Array, gone: tuple[int, ...], keepdim: bool) -> Array:
@@ -119,12 +135,12 @@ def add_up(x: Array, gone: tuple[int, ...], keepdim: bool) -> Array:
             total = np.add.reduce(np.add.reduce(head, axis + 1), axis, keepdims=keepdim)
             if runs < n:
                 total += np.add.reduce(x[(*index, slice(runs, n))], axis, keepdims=keepdim)
-            return total  # type: ignore[no-any-return]
-        return np.add.reduce(x, axis, keepdims=keepdim)  # type: ignore[no-any-return]
+            return row_major(total)
+        return row_major(np.add.reduce(x, axis, keepdims=keepdim))
     if len(gone) == x.ndim and x.size >= _LONG_SUM:
         total = whole_sum(x)
         return np.asarray(total).reshape((1,) * x.ndim) if keepdim else total
-    return np.add.reduce(x, gone, keepdims=keepdim)  # type: ignore[no-any-return]
+    return row_major(np.add.reduce(x, gone, keepdims=keepdim))
 
 
 def mean_of(x: Array, gone: tuple[int, ...], keepdim: bool) -> Array:
@@ -146,10 +162,10 @@ def prod(self: Array, gone: tuple[int, ...], keepdim: bool, dtype: _dtype.dtype 
     elif d.kind in "biu":
         self, d = self.astype(LONG, copy=False), LONG
     if d == np.bool_:
-        return np.logical_and.reduce(self, gone, keepdims=keepdim)  # type: ignore[no-any-return]
+        return row_major(np.logical_and.reduce(self, gone, keepdims=keepdim))
     if d == HALF or d == BFLOAT:
-        return np.asarray(np.multiply.reduce(self.astype(FLOAT), gone, keepdims=keepdim)).astype(d)
-    return np.multiply.reduce(self, gone, keepdims=keepdim)  # type: ignore[no-any-return]
+        return row_major(np.multiply.reduce(self.astype(FLOAT), gone, keepdims=keepdim)).astype(d)
+    return row_major(np.multiply.reduce(self, gone, None if d.kind not in "iu" else d, keepdims=keepdim))
 
 
 # --- truth ----------------------------------------------------------------------------------------------------------
@@ -159,8 +175,8 @@ def truth(ufunc: Any, self: Array, gone: tuple[int, ...], keepdim: bool) -> Arra
     """`any` or `all`. torch: uint8 gives uint8, everything else bool."""
     if self.dtype == BFLOAT:
         self = self != 0
-    found = ufunc.reduce(self, gone, dtype=np.bool_, keepdims=keepdim)
-    return np.asarray(found).astype(np.uint8) if self.dtype == np.uint8 else found
+    found = row_major(ufunc.reduce(self, gone, dtype=np.bool_, keepdims=keepdim))
+    return found.astype(np.uint8) if self.dtype == np.uint8 else found
 
 
 # --- extrema --------------------------------------------------------------------------------------------------------
@@ -169,8 +185,8 @@ def truth(ufunc: Any, self: Array, gone: tuple[int, ...], keepdim: bool) -> Arra
 def extremum(ufunc: Any, self: Array, gone: tuple[int, ...], keepdim: bool) -> Array:
     """`amax` or `amin`; NaN wins, as NumPy's maximum and minimum have it."""
     if self.dtype == BFLOAT:
-        return np.asarray(ufunc.reduce(self.astype(FLOAT), gone, keepdims=keepdim)).astype(BFLOAT)
-    return ufunc.reduce(self, gone, keepdims=keepdim)  # type: ignore[no-any-return]
+        return row_major(ufunc.reduce(self.astype(FLOAT), gone, keepdims=keepdim)).astype(BFLOAT)
+    return row_major(ufunc.reduce(self, gone, keepdims=keepdim))
 
 
 def position(self: Array, dim: int | None, keepdim: bool, *, largest: bool) -> Array:
@@ -180,14 +196,14 @@ def position(self: Array, dim: int | None, keepdim: bool, *, largest: bool) -> A
     if not self.ndim:
         return np.zeros((), LONG)
     found = (np.argmax if largest else np.argmin)(self, axis=dim, keepdims=keepdim)
-    return np.asarray(found)
+    return row_major(np.asarray(found))
 
 
 def extremum_with_index(self: Array, dim: int, keepdim: bool, *, largest: bool) -> tuple[Array, Array]:
     if not self.ndim:
         return self.copy(), np.zeros((), LONG)
     index = position(self, dim, True, largest=largest)
-    values = np.take_along_axis(self, index, dim)
+    values = row_major(np.take_along_axis(self, index, dim))
     if keepdim:
         return values, index
     return values.squeeze(dim), index.squeeze(dim)

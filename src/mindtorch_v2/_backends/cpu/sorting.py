@@ -63,7 +63,17 @@ def sort(self: Array, dim: int, descending: bool) -> tuple[Array, Array]:
     if not self.ndim:
         return self.copy(), np.zeros((), LONG)
     order = argsort(self, dim, descending=descending)
-    return np.take_along_axis(self, order, dim), order
+    values = np.take_along_axis(self, order, dim)
+    if self.flags.c_contiguous or 0 in self.strides:
+        return values, order
+    return with_layout(values, self), with_layout(order, self)
+
+
+def with_layout(x: Array, like: Array) -> Array:
+    """A copy whose dimensions lie in memory in the order of another array's."""
+    out = np.empty_like(like, dtype=x.dtype, subok=False)
+    out[...] = x
+    return out
 
 
 def topk(self: Array, k: int, dim: int, largest: bool) -> tuple[Array, Array]:

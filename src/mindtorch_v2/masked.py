@@ -1,0 +1,296 @@
+"""Reductions and normalisations over the elements that a mask leaves: `torch.masked`.
+
+Elements outside of the mask count as the operation's identity (zero in a sum, minus infinity in a maximum).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from . import _checks, _dtype
+from ._ops.lookup import aten
+from ._tensor import Tensor
+
+__all__ = [
+    "amax", "amin", "argmax", "argmin", "cumprod", "cumsum", "log_softmax", "logaddexp", "logsumexp", "mean", "median", "norm",
+    "normalize", "prod", "softmax", "softmin", "std", "sum", "var",
+]  # fmt: skip
+
+Dims = int | tuple[int, ...] | list[int] | None
+
+
+def _mask_for(input: Tensor, mask: Tensor) -> Tensor:  # noqa: A002
+    """The mask as bools of the input's shape."""
+    if mask._array.shape != input._array.shape:
+        if mask._array.ndim > input._array.ndim:
+            raise IndexError("_input_mask expected broadcastable mask (got mask dimensionality higher than of the input)")
+        mask = mask.expand(input._array.shape)
+    return mask if mask.dtype.category == 0 else mask.to(_dtype.bool_)
+
+
+def _filled(input: Tensor, mask: Tensor | None, identity: Any) -> Tensor:  # noqa: A002
+    if mask is None:
+        return input
+    fill = aten.scalar_tensor(identity, dtype=input.dtype, device=input.device)
+    return aten.where(_mask_for(input, mask), input, fill)  # type: ignore[no-any-return]
+
+
+def _dims(dim: Dims, ndim: int) -> tuple[int, ...]:
+    if dim is None or (not isinstance(dim, int) and not len(dim)):
+        return tuple(range(ndim)) if dim is None else ()
+    found: list[int] = []
+    for d in (dim,) if isinstance(dim, int) else dim:
+        wrapped = _checks.wrap_dim(d, ndim)
+        if wrapped in found:
+            raise RuntimeError(f"dim={wrapped} appears multiple times in the list of dims")
+        found.append(wrapped)
+    return tuple(sorted(found))
+
+
+def _accumulating(d: _dtype.dtype, dtype: Any) -> Any:
+    """The dtype of sums and products: integers add up in int64."""
+    if dtype is not None:
+        return dtype
+    return d if d.inexact else _dtype.int64
+
+
+def _converted(input: Tensor, dtype: Any) -> Tensor:  # noqa: A002
+    return input if dtype is None or dtype is input.dtype else input.to(dtype)
+
+
+def _greatest(d: _dtype.dtype) -> Any:
+    if d.is_floating_point:
+        return math.inf
+    return True if d.category == 0 else int(np.iinfo(d.np).max)
+
+
+def _least(d: _dtype.dtype) -> Any:
+    if d.is_floating_point:
+        return -math.inf
+    return False if d.category == 0 else int(np.iinfo(d.np).min)
+
+
+# --- reductions -----------------------------------------------------------------------------------------------------
+
+
+def sum(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:  # noqa: A001, A002
+    """The sum of the elements in the mask."""
+    dims = _dims(dim, input._array.ndim)
+    wanted = _accumulating(input.dtype, dtype)
+    return aten.sum(_filled(input, mask, 0), list(dims), bool(keepdim), dtype=wanted)  # type: ignore[no-any-return]
+
+
+def prod(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:  # noqa: A002
+    """The product of the elements in the mask."""
+    result = _converted(_filled(input, mask, 1), _accumulating(input.dtype, dtype))
+    for d in reversed(_dims(dim, input._array.ndim)):
+        result = result.prod(d, bool(keepdim))
+    return result
+
+
+def _extremum(name: str, identity: Callable[[_dtype.dtype], Any]) -> Callable[..., Tensor]:
+    def reduce(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:  # noqa: A002
+        dims = _dims(dim, input._array.ndim)
+        result: Tensor = getattr(_filled(input, mask, identity(input.dtype)), name)(list(dims), bool(keepdim))
+        return _converted(result, dtype)
+
+    reduce.__name__ = reduce.__qualname__ = name
+    reduce.__doc__ = f"The {'greatest' if name == 'amax' else 'least'} of the elements in the mask."
+    return reduce
+
+
+amax = _extremum("amax", _least)
+amin = _extremum("amin", _greatest)
+
+
+def _position(name: str, identity: Callable[[_dtype.dtype], Any]) -> Callable[..., Tensor]:
+    def find(input: Tensor, dim: int | None = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:  # noqa: A002
+        result: Tensor = getattr(_filled(input, mask, identity(input.dtype)), name)(dim, bool(keepdim))
+        # torch: indices come in the input's dtype unless another is asked for
+        return result.to(input.dtype if dtype is None else dtype)
+
+    find.__name__ = find.__qualname__ = name
+    find.__doc__ = f"The index of the {'greatest' if name == 'argmax' else 'least'} element in the mask."
+    return find
+
+
+argmax = _position("argmax", _least)
+argmin = _position("argmin", _greatest)
+
+
+def logsumexp(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:  # noqa: A002
+    """The logarithm of the summed exponentials of the elements in the mask."""
+    dims = _dims(dim, input._array.ndim)
+    filled = _filled(_converted(input, dtype), mask, -math.inf)
+    return _converted(filled.logsumexp(list(dims), bool(keepdim)), dtype)
+
+
+def logaddexp(
+    input: Tensor,  # noqa: A002
+    other: Tensor,
+    *,
+    dtype: Any = None,
+    input_mask: Tensor | None = None,
+    other_mask: Tensor | None = None,
+) -> Tensor:
+    """The logarithm of the sum of two exponentials, of which those outside of their mask are left out."""
+    left, right = _filled(input, input_mask, -math.inf), _filled(other, other_mask, -math.inf)
+    return _converted(left.logaddexp(right), dtype)
+
+
+def _number_of(input: Tensor, dims: tuple[int, ...], keepdim: bool, mask: Tensor | None) -> Tensor:  # noqa: A002
+    """How many elements each result is made of."""
+    if mask is None:
+        ones = aten.ones(input._array.shape, dtype=_dtype.int64, device=input.device)
+    else:
+        ones = _mask_for(input, mask)
+    return aten.sum(ones, list(dims), keepdim, dtype=_dtype.int64)  # type: ignore[no-any-return]
+
+
+def mean(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:  # noqa: A002
+    """The mean of the elements in the mask; NaN where it leaves none."""
+    if dtype is None and not input.dtype.inexact:
+        raise ValueError(
+            f"mean(): Could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: {input.dtype}"
+        )
+    dims = _dims(dim, input._array.ndim)
+    number = _number_of(input, dims, bool(keepdim), mask)
+    total = sum(input, list(dims), keepdim=keepdim, dtype=input.dtype if dtype is None else dtype, mask=mask)
+    return total / number
+
+
+def median(input: Tensor, dim: int = -1, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:  # noqa: A002
+    """The lower median of the elements in the mask; NaN where it leaves none."""
+    x = _converted(input, dtype)
+    if not x.dtype.is_floating_point:
+        raise ValueError(f"identity of masked_median operation on input dtype {x.dtype} is undefined") if mask is not None else (
+            NotImplementedError(f"masked median needs a floating-point input, not {x.dtype}")
+        )
+    if mask is None:
+        return _converted(x.median(dim, bool(keepdim))[0], dtype)
+    filled = _filled(x, mask, math.nan)
+    if bool(x.isnan().any().item()):
+        raise ValueError("masked median expected no NaNs in the masked-in elements of the input")
+    return filled.nanmedian(dim, bool(keepdim))[0]
+
+
+def norm(
+    input: Tensor,  # noqa: A002
+    ord: float | None = 2.0,  # noqa: A002
+    dim: Dims = None,
+    *,
+    keepdim: bool = False,
+    dtype: Any = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """The vector norm of the elements in the mask."""
+    ord = 2.0 if ord is None else ord  # noqa: A001
+    dims = _dims(dim, input._array.ndim)
+    filled = _filled(_converted(input, dtype), mask, math.inf if ord < 0 else 0)
+    return aten.linalg_vector_norm(filled, ord, list(dims), bool(keepdim), dtype=dtype)  # type: ignore[no-any-return]
+
+
+def _degrees(unbiased: Any, correction: Any) -> Any:
+    if unbiased is not None and correction is not None:
+        raise AssertionError("Only one of unbiased and correction may be given")
+    if correction is not None:
+        return correction
+    return 1 if unbiased is None or unbiased else 0
+
+
+def _spread(
+    input: Tensor,  # noqa: A002
+    dim: Dims,
+    correction: Any,
+    keepdim: bool,
+    dtype: Any,
+    mask: Tensor | None,
+    *,
+    root: bool,
+) -> Tensor:
+    wanted = dtype if dtype is not None else input.dtype if input.dtype.inexact else _dtype.float32
+    x = _converted(input, wanted)
+    dims = _dims(dim, x._array.ndim)
+    number = _number_of(x, dims, True, mask)
+    average = aten.divide(sum(x, list(dims), keepdim=True, mask=mask), number)
+    centred = aten.subtract(x, average)
+    squares = centred * centred.conj() if x.dtype.is_complex else centred * centred
+    total = sum(squares, list(dims), keepdim=keepdim, mask=mask)
+    if not keepdim:
+        number = number.reshape(total._array.shape)
+    if correction != 0:
+        real = wanted.to_real()
+        number = aten.subtract(number, correction).to(real) if not isinstance(correction, int) else aten.subtract(number, correction)
+        number = aten.maximum(number, number.new_zeros([]))
+    out = aten.divide(total, number)
+    if x.dtype.is_complex:
+        out = out.real
+    return out.sqrt() if root else out  # type: ignore[no-any-return]
+
+
+def var(
+    input: Tensor,  # noqa: A002
+    dim: Dims = None,
+    unbiased: bool | None = None,
+    *,
+    correction: Any = None,
+    keepdim: bool = False,
+    dtype: Any = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """The variance of the elements in the mask."""
+    return _spread(input, dim, _degrees(unbiased, correction), bool(keepdim), dtype, mask, root=False)
+
+
+def std(
+    input: Tensor,  # noqa: A002
+    dim: Dims = None,
+    unbiased: bool | None = None,
+    *,
+    correction: Any = None,
+    keepdim: bool = False,
+    dtype: Any = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """The standard deviation of the elements in the mask."""
+    return _spread(input, dim, _degrees(unbiased, correction), bool(keepdim), dtype, mask, root=True)
+
+
+# --- normalisations and running sums --------------------------------------------------------------------------------
+
+
+def softmax(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:  # noqa: A002
+    """Softmax over the elements in the mask; zero outside of it."""
+    return _filled(input, mask, -math.inf).softmax(dim, dtype=dtype)
+
+
+def log_softmax(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:  # noqa: A002
+    """The logarithm of `softmax`."""
+    return _filled(input, mask, -math.inf).log_softmax(dim, dtype=dtype)
+
+
+def softmin(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:  # noqa: A002
+    """Softmax of the negated elements in the mask."""
+    return (-_filled(input, mask, math.inf)).softmax(dim, dtype=dtype)
+
+
+def normalize(input: Tensor, ord: float, dim: int, *, eps: float = 1e-12, dtype: Any = None, mask: Tensor | None = None) -> Tensor:  # noqa: A002
+    """The elements in the mask divided by their norm, or by `eps` where that is greater."""
+    x = _converted(input, dtype)
+    length = norm(x, ord, dim, keepdim=True, dtype=dtype, mask=mask)
+    denominator = aten.maximum(length, length.new_full([], eps))
+    return _filled(x, mask, 0) / denominator
+
+
+def cumsum(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:  # noqa: A002
+    """Running sums of the elements in the mask."""
+    return _filled(input, mask, 0).cumsum(dim, dtype=_accumulating(input.dtype, dtype))
+
+
+def cumprod(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:  # noqa: A002
+    """Running products of the elements in the mask."""
+    return _filled(input, mask, 1).cumprod(dim, dtype=_accumulating(input.dtype, dtype))
