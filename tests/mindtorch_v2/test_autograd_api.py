@@ -527,7 +527,7 @@ def test_inplace_on_a_view_changes_the_history_of_the_base():
     y = x * 2
     v = y[1:]
     v.mul_(10)
-    assert y.grad_fn.name() == "CopySlices"
+    assert type(y.grad_fn).__name__ == "CopySlices"
     assert v.grad_fn.name() == "AsStridedBackward0"
     y.sum().backward()
     same(x.grad, [2, 20, 20])
@@ -756,7 +756,7 @@ def test_function_mark_dirty():
     x.grad = None
     y = x * 1
     Double.apply(y[0])
-    assert y.grad_fn.name() == "CopySlices"
+    assert type(y.grad_fn).__name__ == "CopySlices"
     y.sum().backward()
     same(x.grad, [2, 1])
     with pytest.raises(RuntimeError, match="a leaf Variable that requires grad has been used in an in-place operation."):

@@ -157,6 +157,9 @@ class CopySlices(Node):
         self._inner._release()
         self._released = True
 
+    def name(self) -> str:
+        return "torch::autograd::CopySlices"
+
 
 class AsStridedBackward0(Node):
     """Backward of a view whose own history was replaced by its base's."""

@@ -33,7 +33,7 @@ def _detach_(self: Tensor) -> Tensor:
             "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for training, and "
             "gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence detach_() cannot be called on "
             "these gradients. To fix this error, please refer to the Optimizer.zero_grad() function in torch/optim/optimizer.py "
-            "as a solution."
+            "as the solution."
         )
     self._node = None
     self._keys &= ~keys.AUTOGRAD
