@@ -22,26 +22,6 @@ def _normalized_gradient(g: Tensor, x_hat: Tensor, rstd: Tensor, dims: list[int]
 # --- layer ----------------------------------------------------------------------------------------------------------
 
 
-def check_normalized_shape(x: Tensor, normalized_shape: Any, weight: Tensor | None, bias: Tensor | None, star: str = "*, ") -> None:
-    shape = list(normalized_shape)
-    if not shape:
-        raise RuntimeError(
-            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
-            f"normalized_shape = {shape}"
-        )
-    for name, parameter in (("weight", weight), ("bias", bias)):
-        if parameter is not None and list(parameter.shape) != shape:
-            raise RuntimeError(
-                f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape {list(parameter.shape)} and "
-                f"normalized_shape = {shape}"
-            )
-    if x.dim() < len(shape) or list(x.shape[x.dim() - len(shape) :]) != shape:
-        sizes = ", ".join(map(str, shape))
-        raise RuntimeError(
-            f"Given normalized_shape={shape}, expected input with shape [{star}{sizes}], but got input of size{list(x.shape)}"
-        )
-
-
 def _layer_norm(
     input: Tensor,  # noqa: A002
     normalized_shape: Any,
@@ -50,7 +30,6 @@ def _layer_norm(
     eps: float,
     cudnn_enable: bool,
 ) -> Tensor:
-    check_normalized_shape(input, normalized_shape, weight, bias)
     return native_layer_norm(input, normalized_shape, weight, bias, eps)[0]  # type: ignore[no-any-return]
 
 
@@ -113,7 +92,7 @@ native_layer_norm_backward = op(
 
 
 def _rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None, eps: float | None) -> Tensor:  # noqa: A002
-    check_normalized_shape(input, normalized_shape, weight, None, star="*")
+    kernels.check_normalized_shape(input, normalized_shape, weight, None, star="*")
     return _fused_rms_norm(input, normalized_shape, weight, eps)[0]  # type: ignore[no-any-return]
 
 

@@ -220,8 +220,25 @@ def softplus_backward(grad_output: Array, self: Array, beta: Any, threshold: Any
     return np.where(z > threshold, grad_output, grad_output * sigmoid(z))
 
 
-@floating("softshrink_check")
 def softshrink(self: Array, lambd: Any) -> Array:
+    from ..._dtype import FROM_NUMPY
+
+    if self.dtype.kind not in "biuc" and not 0 <= lambd <= _finite_limit(self.dtype):
+        raise RuntimeError(
+            f"lambda must be in range [0, {_finite_limit(self.dtype):g}] for input dtype {FROM_NUMPY[self.dtype].scalar_name}, "
+            f"but found {lambd:g}"
+        )
+    return _softshrink(self, lambd)  # type: ignore[no-any-return]
+
+
+def _finite_limit(dtype: Any) -> float:
+    import ml_dtypes
+
+    return float(ml_dtypes.finfo(dtype).max)
+
+
+@floating("softshrink_check")
+def _softshrink(self: Array, lambd: Any) -> Array:
     # torch: NaN stays NaN
     return np.where(self > lambd, self - lambd, np.where(self < -lambd, self + lambd, self * 0))
 

@@ -307,7 +307,10 @@ def _margin_inputs(self: Array, target: Array, weight: Array | None) -> tuple[Ar
         )
     rows = self.reshape(1, -1) if self.ndim < 2 else self
     if target.ndim > 1 or target.size != rows.shape[0]:
-        raise RuntimeError(f"inconsistent target size, expected {rows.shape[0]} but got {list(target.shape)}")
+        raise RuntimeError(
+            "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch size). Expected "
+            f"target size [{rows.shape[0]}], but got {list(target.shape)}. Input has shape {list(self.shape)}."
+        )
     flat = target.reshape(-1)
     if flat.size and (flat.min() < 0 or flat.max() >= rows.shape[1]):
         raise RuntimeError("target out of range")

@@ -35,6 +35,27 @@ def _rows(shape: tuple[int, ...], normalized: int) -> tuple[int, int]:
     return math.prod(shape[:at]), math.prod(shape[at:])
 
 
+def check_normalized_shape(x: Any, normalized_shape: Any, weight: Any, bias: Any, star: str = "*, ") -> None:
+    """Complain about a shape that is not that of the input's last dimensions."""
+    shape = list(normalized_shape)
+    if not shape:
+        raise RuntimeError(
+            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
+            f"normalized_shape = {shape}"
+        )
+    for name, parameter in (("weight", weight), ("bias", bias)):
+        if parameter is not None and list(parameter.shape) != shape:
+            raise RuntimeError(
+                f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape {list(parameter.shape)} and "
+                f"normalized_shape = {shape}"
+            )
+    if x.ndim < len(shape) or list(x.shape[x.ndim - len(shape) :]) != shape:
+        sizes = ", ".join(map(str, shape))
+        raise RuntimeError(
+            f"Given normalized_shape={shape}, expected input with shape [{star}{sizes}], but got input of size{list(x.shape)}"
+        )
+
+
 def native_layer_norm(
     input: Array,  # noqa: A002
     normalized_shape: Any,
@@ -42,6 +63,7 @@ def native_layer_norm(
     bias: Array | None,
     eps: float,
 ) -> tuple[Array, Array, Array]:
+    check_normalized_shape(input, normalized_shape, weight, bias)
     if input.dtype.kind in "biuc":
         raise unimplemented("LayerNormKernelImpl", input)
     return _layer_norm(input, len(normalized_shape), weight, bias, eps)  # type: ignore[no-any-return]
