@@ -57,7 +57,9 @@ def dtype_of(given: Any) -> _dtype.dtype:
         return _dtype.get_default_dtype()
     found = _PYTHON_TYPES.get(given) if isinstance(given, type) else None
     if found is None:
-        raise TypeError(f"dtype must be torch.dtype, not {given.__name__ if isinstance(given, type) else type(given).__name__}")
+        raise TypeError(
+            f"argument 'dtype' must be torch.dtype, not {given.__name__ if isinstance(given, type) else type(given).__name__}"
+        )
     return found
 
 
@@ -97,10 +99,19 @@ def checked_shape(shape: Any) -> tuple[int, ...]:
     """Extents as plain ints, none negative."""
     if isinstance(shape, int | np.integer):
         shape = (shape,)
+    elif not isinstance(shape, list | tuple):
+        raise TypeError(f"argument 'size' (position 1) must be tuple of ints, not {type(shape).__name__}")
     sizes = []
     for i, n in enumerate(shape):
         if isinstance(n, bool) or not hasattr(type(n), "__index__") or (isinstance(n, Tensor) and n.dtype.inexact):
-            raise TypeError(f"argument 'size' must be tuple of ints, but found element of type {type(n).__name__} at pos {i}")
+            if i == 0:
+                raise TypeError(
+                    f"argument 'size' (position 1) must be tuple of ints, but found element of type {type(n).__name__} at pos 0"
+                )
+            raise TypeError(
+                f"argument 'size' failed to unpack the object at pos {i + 1} with error "
+                f'"type must be tuple of ints,but got {type(n).__name__}"'
+            )
         sizes.append(n.__index__())
     for n in sizes:
         if n < 0:
@@ -134,8 +145,15 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: b
     if device is not None or state.default_devices:
         t = moved(t, device_of(device))
     if requires_grad:
-        t.requires_grad = True
+        require_grad(t)
     return t
+
+
+def require_grad(t: Tensor) -> None:
+    """`requires_grad=True` of a factory."""
+    if not t.dtype.inexact:
+        raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+    t._keys |= keys.AUTOGRAD
 
 
 def moved(t: Tensor, where: _device.device) -> Tensor:
@@ -150,90 +168,68 @@ def moved(t: Tensor, where: _device.device) -> Tensor:
 def array_from(data: Any, d: _dtype.dtype | None, *, copy: bool) -> np.ndarray[Any, Any]:
     """An array of the dtype asked for, or of the one torch infers from the data."""
     if isinstance(data, Tensor):
-        source = data._array
-        _dtype_check_meta(data)
-        return source.astype((d or data.dtype).np, copy=copy, order="C")
+        if data._keys & keys.META:
+            raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+        return data._array.astype((d or data.dtype).np, copy=copy, order="C")
     if isinstance(data, np.ndarray | np.generic):
         found = np.asarray(data)
-        _dtype.from_numpy_dtype(found.dtype)
-        target = found.dtype.newbyteorder("=") if d is None else d.np
+        own_dtype = numpy_dtype(found.dtype)
         with np.errstate(all="ignore"):
-            return found.astype(target, copy=copy, order="C")
+            return found.astype(own_dtype.np if d is None else d.np, copy=copy, order="C")
+    leaf = data
+    while (leaf.__class__ is list or leaf.__class__ is tuple) and leaf:
+        leaf = leaf[0]
+    if leaf.__class__ not in _PYTHON_TYPES:
+        return _from_nested(data, d)
     try:
         array = np.array(data)
     except (ValueError, TypeError, OverflowError, RuntimeError):
         return _from_nested(data, d)
     kind = array.dtype.kind
-    if kind not in "bifc" or array.size == 0 or not isinstance(data, list | tuple | int | float | complex):
+    if kind not in "bifc":
         return _from_nested(data, d)
     if d is None:
-        if kind == "i":
+        if kind == "i" or kind == "b":
             return array
-        d = _inferred(array, data)
-    elif kind == "f" and d.category == _dtype.INTEGER and not np.isfinite(array).all():
-        _refuse_infinite(array, d)
-    elif kind == "i" and d.category == _dtype.INTEGER:
+        d = _dtype.default_complex() if kind == "c" else _dtype.get_default_dtype()
+    elif d.category <= _dtype.INTEGER and d is not _dtype.bool_:
         check_range(array, d)
-    elif kind == "c" and not d.is_complex:
-        raise RuntimeError(f"value cannot be converted to type {_C_NAMES.get(d.name, d.name)} without overflow")
+    if kind == "c" and not d.is_complex and d is not _dtype.bool_:
+        raise TypeError("must be real number, not complex")
     with np.errstate(all="ignore"):
         return array.astype(d.np, copy=False)
 
 
-_C_NAMES = {"float32": "float", "float64": "double", "int64": "int64_t", "int32": "int", "uint8": "uint8_t", "int8": "int8_t"}
-
-
-def _dtype_check_meta(t: Tensor) -> None:
-    if t._keys & keys.META:
-        raise NotImplementedError("Cannot copy out of meta tensor; no data!")
-
-
-def _inferred(array: np.ndarray[Any, Any], data: Any) -> _dtype.dtype:
-    leaf = data
-    while isinstance(leaf, list | tuple):
-        leaf = leaf[0]
-    if isinstance(leaf, Tensor):
-        return leaf.dtype
-    if array.dtype.kind == "b":
-        return _dtype.bool_
-    if array.dtype.kind == "i":
-        return _dtype.int64
-    if isinstance(leaf, np.generic | np.ndarray):
-        return _dtype.from_numpy_dtype(array.dtype)
-    if array.dtype.kind == "c":
-        return _dtype.default_complex()
-    return _dtype.get_default_dtype()
-
-
-def _refuse_infinite(array: np.ndarray[Any, Any], d: _dtype.dtype) -> None:
-    bad = array[~np.isfinite(array)].flat[0]
-    what = "NaN" if np.isnan(bad) else "infinity"
-    raise (
-        ValueError(f"cannot convert float {what} to integer")
-        if np.isnan(bad)
-        else OverflowError(f"cannot convert float {what} to integer")
-    )
+def numpy_dtype(given: Any) -> _dtype.dtype:
+    """The dtype of a NumPy array, which must be in the machine's byte order."""
+    if not given.isnative:
+        raise ValueError(
+            "given numpy array has byte order different from the native byte order. Conversion between byte orders is currently "
+            "not supported."
+        )
+    return _dtype.from_numpy_dtype(given)
 
 
 def check_range(array: np.ndarray[Any, Any], d: _dtype.dtype) -> None:
-    """Integers that the dtype cannot hold are refused; unsigned types take negative numbers by wrapping."""
+    """Numbers that an integer dtype cannot hold are refused; unsigned types take negative numbers by wrapping."""
     info = np.iinfo(d.np)
-    low = info.min if d.is_signed else -(info.max + 1) if d.itemsize == 1 else -(1 << 63)
-    if d.itemsize < 8 and array.size and (array.max() > info.max or array.min() < low):
-        raise RuntimeError(f"value cannot be converted to type {_C_NAMES.get(d.name, d.name + '_t')} without overflow")
+    # torch: an unsigned type accepts what its signed wrap-around covers
+    low = info.min if d.is_signed else -int(info.max) - 1
+    if array.dtype.kind == "f":
+        within = np.isfinite(array).all() and (np.trunc(array) >= low).all() and (np.trunc(array) <= info.max).all()
+    else:
+        within = d.itemsize == 8 or not array.size or (array.max() <= info.max and array.min() >= low)
+    if not within:
+        raise RuntimeError(f"value cannot be converted to type {d.name} without overflow")
 
 
 def _from_nested(data: Any, d: _dtype.dtype | None) -> np.ndarray[Any, Any]:
     """The long way: sequences that hold tensors, arrays, or nothing at all, and the errors about the rest."""
-    if not isinstance(data, Sequence) and hasattr(data, "__array__"):
-        return array_from(np.asarray(data), d, copy=True)
-    if isinstance(data, str | bytes) or not (_is_sequence(data) or _is_number(data)):
-        if hasattr(data, "__array_interface__") or hasattr(data, "__dlpack__"):
+    if isinstance(data, str | bytes):
+        raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
+    if not _is_sequence(data) and not _is_number(data):
+        if hasattr(data, "__array__") or hasattr(data, "__array_interface__") or hasattr(data, "__dlpack__"):
             return array_from(np.asarray(data), d, copy=True)
-        if data is None:
-            raise RuntimeError("Could not infer dtype of NoneType")
-        if isinstance(data, str):
-            raise TypeError("new(): invalid data type 'str'")
         raise RuntimeError(f"Could not infer dtype of {type(data).__name__}")
     shape = _shape_of(data)
     leaves: list[Any] = []
@@ -256,7 +252,11 @@ def _is_number(x: Any) -> bool:
 
 def _length(x: Any) -> int | None:
     """The length of a sequence; None for what counts as one element."""
-    if isinstance(x, Tensor | np.ndarray):
+    if isinstance(x, Tensor):
+        if x.ndim:
+            raise ValueError("only one element tensors can be converted to Python scalars")
+        return None
+    if isinstance(x, np.ndarray):
         return x.shape[0] if x.ndim else None
     return len(x) if _is_sequence(x) and not isinstance(x, np.generic) else None
 
@@ -276,10 +276,10 @@ def _shape_of(data: Any) -> tuple[int, ...]:
 def _collect(data: Any, shape: tuple[int, ...], dim: int, leaves: list[Any]) -> None:
     n = _length(data)
     if dim == len(shape):
-        if n is not None:
-            if isinstance(data, Tensor):
-                raise ValueError("only one element tensors can be converted to Python scalars")
+        if isinstance(data, str | bytes):
             raise ValueError(f"too many dimensions '{type(data).__name__}'")
+        if n is not None:
+            raise _not_a_number(data, leaves)
         leaves.append(data)
         return
     if n is None:
@@ -288,6 +288,13 @@ def _collect(data: Any, shape: tuple[int, ...], dim: int, leaves: list[Any]) -> 
         raise ValueError(f"expected sequence of length {shape[dim]} at dim {dim} (got {n})")
     for x in data:
         _collect(x, shape, dim + 1, leaves)
+
+
+def _not_a_number(data: Any, leaves: list[Any]) -> Exception:
+    """The complaint about a sequence among numbers."""
+    if any(isinstance(leaf, float | complex) for leaf in leaves):
+        return TypeError(f"must be real number, not {type(data).__name__}")
+    return TypeError(f"'{type(data).__name__}' object cannot be interpreted as an integer")
 
 
 def _leaf_dtype(leaves: list[Any]) -> _dtype.dtype:
@@ -320,7 +327,7 @@ def _leaf_value(leaf: Any, d: _dtype.dtype) -> Any:
         raise TypeError(f"must be real number, not {type(leaf).__name__}")
     if d.category == _dtype.INTEGER and isinstance(leaf, int) and not isinstance(leaf, bool):
         if d is not _dtype.uint64 and not -(1 << 63) <= leaf < 1 << 63:
-            raise RuntimeError("Overflow when unpacking long long")
+            raise ValueError("Overflow when unpacking long long")
         return np.array(leaf & ((1 << d.itemsize * 8) - 1), f"u{d.itemsize}").view(d.np)
     return leaf
 
@@ -378,7 +385,9 @@ def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | Non
 
 
 def refuse_pinned() -> None:
-    raise RuntimeError("Cannot access accelerator device when none is available.")
+    raise RuntimeError(
+        "pin_memory=True requires a CUDA or other accelerator backend; no pinned memory allocator is available on this system."
+    )
 
 
 def legacy_tensor(cls: type, *args: Any, **kwargs: Any) -> Tensor:

@@ -54,6 +54,8 @@ class dtype:  # noqa: N801 - torch's spelling
         """The complex type whose parts have this precision."""
         if self.is_complex:
             return self
+        if self.category != FLOAT:
+            raise RuntimeError(f"Unknown Complex ScalarType for {self.scalar_name}")
         return {float64: complex128}.get(self, complex64)
 
     def to_real(self) -> dtype:
@@ -109,7 +111,7 @@ def set_default_dtype(d: dtype, /) -> None:
     if not isinstance(d, dtype):
         raise TypeError(f"invalid dtype object: expected a floating point dtype, not {type(d).__name__}")
     if not d.is_floating_point:
-        raise TypeError(f"only floating-point types are supported as the default type, not {d}")
+        raise TypeError(f"only floating-point types are supported as the default type")
     _default = d
 
 
@@ -122,7 +124,7 @@ def from_numpy_dtype(np_dtype: Any) -> dtype:
     found = FROM_NUMPY.get(np.dtype(np_dtype))
     if found is None:
         raise TypeError(
-            f"can't convert np.ndarray of type {np.dtype(np_dtype)}. The only supported types are: float64, float32, "
+            f"can't convert np.ndarray of type numpy.{np.dtype(np_dtype).type.__name__}. The only supported types are: float64, float32, "
             "float16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool."
         )
     return found

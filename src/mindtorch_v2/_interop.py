@@ -8,6 +8,7 @@ import numpy as np
 
 from . import _dtype
 from ._dispatch import keys
+from ._creation import numpy_dtype
 from ._tensor import Tensor, wrap
 
 __all__ = ["dlpack_device", "from_dlpack", "from_numpy", "frombuffer", "numpy_of", "to_capsule", "to_dlpack"]
@@ -18,11 +19,7 @@ def from_numpy(ndarray: Any, /) -> Tensor:
     if not isinstance(ndarray, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
     array = ndarray if type(ndarray) is np.ndarray else ndarray.view(np.ndarray)
-    found = _dtype.from_numpy_dtype(array.dtype)
-    if not array.dtype.isnative:
-        raise ValueError(
-            "given numpy array has byte order different from the native byte order. Conversion between byte orders is currently not supported."
-        )
+    found = numpy_dtype(array.dtype)
     if any(s < 0 for s in array.strides):
         raise ValueError(
             "At least one stride in the given numpy array is negative, and tensors with negative strides are not currently "

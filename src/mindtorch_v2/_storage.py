@@ -42,7 +42,8 @@ class UntypedStorage:
         return self.nbytes()
 
     def __repr__(self) -> str:
-        return f"<torch.storage.UntypedStorage of {self.nbytes()} bytes on {self.device}>"
+        lines = "" if self.device is _device.meta else "".join(f" {b}\n" for b in self.bytes().tolist())
+        return f"{lines}[torch.storage.UntypedStorage(device={self.device}) of size {self.nbytes()}]"
 
 
 class MetaStorage(UntypedStorage):

@@ -154,5 +154,15 @@ def write_out(target: Tensor, value: Tensor) -> None:
         target._storage.array = array
         if hasattr(target._storage, "_bytes"):
             del target._storage._bytes
+    if not target._array.flags.writeable or (0 in target._array.strides and _overlaps(target._array)):
+        raise RuntimeError(
+            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please "
+            "clone() the tensor before performing the operation."
+        )
     target._array[...] = value._array
     target._storage.version += 1
+
+
+def _overlaps(array: np.ndarray[Any, Any]) -> bool:
+    """Whether an expanded dimension makes several elements share their memory."""
+    return any(step == 0 and n > 1 for step, n in zip(array.strides, array.shape, strict=True))

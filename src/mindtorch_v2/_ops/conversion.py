@@ -88,7 +88,7 @@ to_device = op(
 to_dtype_layout = op(
     "to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, "
     "bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)",
-    composite=lambda self, dtype, device, non_blocking, copy, memory_format, layout, pin_memory: _to(
+    composite=lambda self, dtype, layout, device, pin_memory, non_blocking, copy, memory_format: _to(
         self, dtype, device, non_blocking, copy, memory_format
     ),
     variants="",

@@ -6,6 +6,7 @@ generated here, because `requires_grad`, `out` and sizes written out (`zeros(2, 
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -13,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from .. import _device, _dtype
-from .._creation import allocate, checked_shape, device_of, dtype_of, refuse_pinned
+from .._creation import allocate, checked_shape, device_of, dtype_of, refuse_pinned, require_grad
 from .._dispatch import keys
-from .._dispatch.codegen import compile_function
+from .._dispatch.codegen import compile_function, indent
 from .._dispatch.op import Op
 from .._dispatch.schema import parse
 from .._dispatch.tls import state
@@ -55,7 +56,7 @@ def public_function(op: Op) -> Callable[..., Any]:
     """The Python signature of a factory: its schema's, with `size` variadic, `out`, and `requires_grad`."""
     names: dict[str, Any] = {
         "table": op.table, "tls": state, "CPU": _device.cpu, "device_of": device_of, "check_options": _check_options,
-        "MISSING": _MISSING, "with_out": _with_out, "op": op,
+        "require_grad": require_grad, "named_error": functools.partial(_named_error, op.name), "missing_size": functools.partial(_missing_size, op.name), "MISSING": _MISSING, "with_out": _with_out, "op": op,
     }  # fmt: skip
     arguments = [a.name for a in op.schema.arguments]
     from_self = arguments[0] == "self"
@@ -75,18 +76,24 @@ def public_function(op: Op) -> Callable[..., Any]:
             parts.append(f"{name}=default_{name}")
         else:
             parts.append(name)
-    parts += ["requires_grad=False"] + ([] if from_self else ["out=None", "names=None"])
+    parts += ["requires_grad=False"] + ([] if from_self else ["out=None"])
     lines = []
     if "*args" in parts:
-        lines += ["if size is MISSING:", "    size = args[0] if len(args) == 1 and args[0].__class__ is not int else args"]
+        lines += [
+            "if size is MISSING:",
+            "    size = args[0] if len(args) == 1 and args[0].__class__ is not int else args if args else missing_size()",
+        ]
     passed = ", ".join("input" if a == "self" else a for a in arguments)
     lines += ["if layout is not None or pin_memory:", "    check_options(layout, pin_memory)"]
     if from_self:
-        lines += [f"result = table[input._keys]({passed})"]
+        lines += [
+            "if not isinstance(input, Tensor):",
+            "    raise TypeError(f\"argument 'input' (position 1) must be Tensor, not {input.__class__.__name__}\")",
+            f"result = table[input._keys]({passed})",
+        ]
+        names["Tensor"] = Tensor
     else:
         lines += [
-            "if names is not None:",
-            "    raise RuntimeError('named tensors are not supported')",
             "if out is not None:",
             f"    return with_out(op, ({passed},), out, requires_grad)",
             "if device is None and not tls.default_devices:",
@@ -96,10 +103,21 @@ def public_function(op: Op) -> Callable[..., Any]:
             "    device = device_of(device)",
             f"    result = table[device.key]({passed})",
         ]
-    lines += ["if requires_grad:", "    result.requires_grad = True", "return result"]
+    # an entered `try` costs nothing; what the checks say about an argument gets the function's name
+    lines = ["try:", *indent(lines), "except TypeError as error:", "    raise named_error(error)"]
+    lines += ["if requires_grad:", "    require_grad(result)", "return result"]
     function = compile_function(op.name, ", ".join(parts), lines, names, doc=str(op.schema), module="torch")
     function.op = op  # type: ignore[attr-defined]
     return function
+
+
+def _named_error(name: str, error: TypeError) -> TypeError:
+    message = str(error)
+    return TypeError(f"{name}(): {message}") if message.startswith("argument '") else error
+
+
+def _missing_size(name: str) -> Any:
+    raise TypeError(f'{name}() missing 1 required positional arguments: "size"')
 
 
 def _only_size(op: Op) -> bool:
@@ -147,7 +165,7 @@ def _empty(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, mem
 def strided_tensor(shape: tuple[int, ...], strides: tuple[int, ...], d: _dtype.dtype, where: _device.device) -> Tensor:
     """Memory laid out with these strides, in elements."""
     if len(shape) != len(strides):
-        raise RuntimeError(f"mismatch in length of strides and shape: {len(strides)} strides for {len(shape)} dimensions")
+        raise RuntimeError(f"dimensionality of sizes ({len(shape)}) must match dimensionality of strides ({len(strides)})")
     if any(s < 0 for s in strides):
         raise RuntimeError(f"strides must be nonnegative, got {list(strides)}")
     byte_strides = tuple(s * d.itemsize for s in strides)
@@ -206,7 +224,10 @@ def _full(size: Any, fill_value: Any, dtype: Any, layout: Any, device: Any, pin_
 def _fill_dtype(value: Any) -> _dtype.dtype:
     if isinstance(value, Tensor):
         return value.dtype if value.dtype.category != _dtype.FLOAT else _dtype.get_default_dtype()
-    return _dtype.of_scalar(value.item() if isinstance(value, np.generic) else value)
+    value = value.item() if isinstance(value, np.generic) else value
+    if not isinstance(value, bool | int | float | complex):
+        raise TypeError(f"argument 'fill_value' (position 2) must be Number, not {type(value).__name__}")
+    return _dtype.of_scalar(value)
 
 
 def _scalar_tensor(s: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
@@ -309,8 +330,13 @@ def _range_dtype(dtype: Any, *values: Any) -> _dtype.dtype:
 def _arange(start: Any, end: Any, step: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
     start, end, step = _number(start), _number(end), _number(step)
     d, where = _range_dtype(dtype, start, end, step), device_of(device)
+    if d.is_complex or d is _dtype.bool_:
+        raise NotImplementedError(f"\"arange_cpu\" not implemented for '{d.scalar_name}'")
     if d.category == _dtype.INTEGER and not (isinstance(start, int) and isinstance(end, int) and isinstance(step, int)):
-        start, end, step = int(start), int(end), int(step)
+        start, end, whole_step = int(start), int(end), int(step)
+        if whole_step == 0 and step != 0:
+            raise ValueError("step must be nonzero")
+        step = whole_step
     _check_range(start, end, step)
     n = max(0, math.ceil((end - start) / step)) if d.inexact else max(0, -((start - end) // step))
     if where.key == keys.META:
@@ -374,22 +400,34 @@ def arange(
     where = device_of(device)
     result: Tensor = table[where.key](*given, dtype, layout, where, None)
     if requires_grad:
-        result.requires_grad = True
+        require_grad(result)
     return result
 
 
+def _ends(name: str, start: Any, end: Any) -> tuple[Any, Any]:
+    for which, value in (("start", start), ("end", end)):
+        if isinstance(value, Tensor) and value.dim():
+            raise RuntimeError(
+                f"{name} only supports 0-dimensional start and end tensors, but got {which} with {value.dim()} dimension(s)."
+            )
+    return _number(start), _number(end)
+
+
 def _linspace(start: Any, end: Any, steps: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
-    start, end = _number(start), _number(end)
+    start, end = _ends("linspace", start, end)
     d, where = _spaced_dtype("linspace", dtype, start, end), device_of(device)
-    _check_steps(steps)
+    _check_steps("linspace", start, end, steps)
     if where.key == keys.META:
         return allocate((steps,), d, where)
     return wrap(spaced(start, end, int(steps), d), d)
 
 
-def _check_steps(steps: Any) -> None:
+def _check_steps(name: str, start: Any, end: Any, steps: Any) -> None:
     if isinstance(steps, bool) or not hasattr(type(steps), "__index__"):
-        raise TypeError(f"linspace(): argument 'steps' must be int, not {type(steps).__name__}")
+        raise TypeError(
+            f"{name}() received an invalid combination of arguments - got ({type(start).__name__}, {type(end).__name__}, "
+            f"{type(steps).__name__}), but expected (Number start, Number end, int steps)"
+        )
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
 
@@ -410,11 +448,9 @@ def spaced(start: Any, end: Any, steps: int, d: _dtype.dtype) -> Array:
         return np.full(1, start, d.np)
     if d.category == _dtype.INTEGER:
         start, end = int(start), int(end)
-        step: Any = np.float32((end - start) / np.float32(steps - 1)) if steps > 1 else 0
-        i = np.arange(steps, dtype=np.float32)
-        low = start + (step * i[: steps // 2]).astype(np.int64)
-        high = end - (step * i[: steps - steps // 2][::-1]).astype(np.int64)
-        return np.concatenate([low, high]).astype(d.np)
+        step: Any = (end - start) / (steps - 1) if steps else 0.0
+        i = np.arange(steps, dtype=np.float64)
+        return np.concatenate([start + step * i[: steps // 2], end - step * i[: steps - steps // 2][::-1]]).astype(d.np)
     work = d.np if d.itemsize >= 4 else np.dtype(np.float32)
     if steps == 0:
         return np.empty(0, d.np)
@@ -427,9 +463,9 @@ def spaced(start: Any, end: Any, steps: int, d: _dtype.dtype) -> Array:
 
 
 def _logspace(start: Any, end: Any, steps: Any, base: float, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
-    start, end = _number(start), _number(end)
+    start, end = _ends("logspace", start, end)
     d, where = _spaced_dtype("logspace", dtype, start, end), device_of(device)
-    _check_steps(steps)
+    _check_steps("logspace", start, end, steps)
     if where.key == keys.META:
         return allocate((steps,), d, where)
     exponents = spaced(start, end, int(steps), d)
@@ -474,3 +510,23 @@ def eye(n: int, m: int | None = None, *, out: Tensor | None = None, requires_gra
 
 
 _eye_m_public = public_function(_eye_m.op)  # type: ignore[attr-defined]
+
+
+def _triangle_indices(row: int, col: int, offset: int, dtype: Any, device: Any, *, lower: bool) -> Tensor:
+    for name, extent in (("row", row), ("col", col)):
+        if extent < 0:
+            raise RuntimeError(f"{name} must be non-negative, got{extent}")
+    d, where = _dtype.int64 if dtype is None else dtype_of(dtype), device_of(device)
+    found = np.tril_indices(row, offset, col) if lower else np.triu_indices(row, offset, col)
+    t = wrap(np.stack(found).astype(d.np, copy=False), d)
+    return allocate(t._array.shape, d, where) if where.key == keys.META else t
+
+
+tril_indices = factory(
+    "tril_indices(int row, int col, int offset=0, OPTIONS) -> Tensor",
+    lambda row, col, offset, dtype, layout, device, pin_memory: _triangle_indices(row, col, offset, dtype, device, lower=True),
+)
+triu_indices = factory(
+    "triu_indices(int row, int col, int offset=0, OPTIONS) -> Tensor",
+    lambda row, col, offset, dtype, layout, device, pin_memory: _triangle_indices(row, col, offset, dtype, device, lower=False),
+)

@@ -40,19 +40,31 @@ def _bool(self: Tensor) -> bool:
     return bool(item(self))
 
 
+def _single(self: Tensor, real_type: str) -> Any:
+    """The one element, for a conversion to a Python number."""
+    if self._array.size != 1:
+        raise ValueError("only one element tensors can be converted to Python scalars")
+    value = item(self)
+    if real_type and isinstance(value, complex):
+        if value.imag:
+            raise RuntimeError(f"value cannot be converted to type {real_type} without overflow")
+        return value.real
+    return value
+
+
 @public("method", name="__int__")
 def _int(self: Tensor) -> int:
-    return int(item(self))
+    return int(_single(self, "long"))
 
 
 @public("method", name="__float__")
 def _float(self: Tensor) -> float:
-    return float(item(self))
+    return float(_single(self, "double"))
 
 
 @public("method", name="__complex__")
 def _complex(self: Tensor) -> complex:
-    return complex(item(self))
+    return complex(_single(self, ""))
 
 
 @public("method", name="__index__")

@@ -386,16 +386,18 @@ def _multinomial(self: Tensor, num_samples: int, replacement: bool, generator: A
     _checked(
         self.dtype.is_floating_point, f"multinomial only supports floating-point dtypes for input, got: {self.dtype.scalar_name}"
     )
+    _checked(self.shape[-1] <= 1 << 24, "number of categories cannot exceed 2^24")
     _checked(num_samples > 0, "cannot sample n_sample <= 0 samples")
     _checked(
         replacement or num_samples <= self.shape[-1], "cannot sample n_sample > prob_dist.size(-1) samples without replacement"
     )
     weights = self._array
-    _checked(
-        bool(np.isfinite(weights).all() and (weights >= 0).all()), "probability tensor contains either `inf`, `nan` or element < 0"
-    )
+    valid, finite = bool((weights >= 0).all()), bool(np.isfinite(weights).all())
     if replacement and num_samples > 1:
+        _checked(valid, "invalid multinomial distribution (encountering probability entry < 0)")
+        _checked(finite, "invalid multinomial distribution (encountering probability entry = infinity or NaN)")
         return wrap(kernels.with_replacement(weights, num_samples, generator))
+    _checked(valid and finite, "probability tensor contains either `inf`, `nan` or element < 0")
     _checked(bool((weights.sum(-1) > 0).all()), "invalid multinomial distribution (sum of probabilities <= 0)")
     # the largest of weights over exponential variates are a sample without replacement
     race = self.div(like(self).exponential_(1, generator=generator))
