@@ -64,6 +64,15 @@ def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
+def torch_strides(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, ...]:
+    """Strides where NumPy's zeros for new dimensions of extent one are what torch has there: the next dimension's reach."""
+    fixed = list(strides)
+    for i in range(len(shape) - 1, -1, -1):
+        if shape[i] == 1 and fixed[i] == 0:
+            fixed[i] = 1 if i == len(shape) - 1 else shape[i + 1] * fixed[i + 1]
+    return tuple(fixed)
+
+
 def shape_list(shape: Sequence[int]) -> str:
     return str(list(shape))
 

@@ -66,7 +66,7 @@ def _as_tuple(key: Any) -> tuple[Any, ...]:
 
 def _apply(self: Tensor, key: tuple[Any, ...]) -> tuple[Tensor, list[Tensor | None] | None]:
     """The views that a key's ints, slices and Nones make, and the tensor indices for what is left (None for none)."""
-    result, dim, position = self, 0, 0
+    result, dim, covered = self, 0, 0
     indices: list[Tensor | None] | None = None
     table = _select_table
     for item in key:
@@ -75,8 +75,7 @@ def _apply(self: Tensor, key: tuple[Any, ...]) -> tuple[Tensor, list[Tensor | No
             try:
                 result = table[result._keys](result, dim, item)
             except IndexError:
-                raise _out_of_bounds(result, dim, item, self) from None
-            position += 1
+                raise _out_of_bounds(result, dim, item, self, key) from None
         elif kind is slice:
             if dim >= result._array.ndim:
                 raise _too_many(self)
@@ -89,12 +88,13 @@ def _apply(self: Tensor, key: tuple[Any, ...]) -> tuple[Tensor, list[Tensor | No
         elif item is Ellipsis:
             dim = max(dim, result._array.ndim - _dims_after(key, key_position(key)))
         else:
-            result, dim, index = _apply_other(self, result, dim, item)
+            result, dim, index = _apply_other(self, key, result, dim, item)
             if index is not None:
                 if indices is None:
                     indices = []
-                indices += [None] * (dim - index[1] - len(indices))
+                indices += [None] * (dim - index[1] - covered)
                 indices.append(index[0])
+                covered = dim
     return result, indices
 
 
@@ -122,20 +122,22 @@ def _dims_after(key: tuple[Any, ...], at: int) -> int:
     return n
 
 
-def _apply_other(self: Tensor, result: Tensor, dim: int, item: Any) -> tuple[Tensor, int, tuple[Tensor, int] | None]:
+def _apply_other(
+    self: Tensor, key: tuple[Any, ...], result: Tensor, dim: int, item: Any
+) -> tuple[Tensor, int, tuple[Tensor, int] | None]:
     """An index that is neither int, slice, None nor Ellipsis: the new view and dimension, and a tensor index with its extent."""
     if item is True or item is False:
         return unsqueeze(result, dim), dim + 1, (wrap(np.zeros(int(item), np.int64)), 1)
     if isinstance(item, np.bool_):
-        return _apply_other(self, result, dim, bool(item))
+        return _apply_other(self, key, result, dim, bool(item))
     if isinstance(item, int | np.integer):
-        return _selected(self, result, dim, int(item)), dim, None
+        return _selected(self, key, result, dim, int(item)), dim, None
     if not isinstance(item, Tensor):
         item = _index_tensor(item)
     if item.dim() == 0 and not item.dtype.inexact:
         if item.dtype.scalar_name in ("Bool", "Byte"):
             return unsqueeze(result, dim), dim + 1, (wrap(np.zeros(int(bool(item.item())), np.int64)), 1)
-        return _selected(self, result, dim, int(item.item())), dim, None
+        return _selected(self, key, result, dim, int(item.item())), dim, None
     if item.dtype.scalar_name == "Byte":
         warnings.warn(
             "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.", UserWarning, stacklevel=5
@@ -148,11 +150,11 @@ def _apply_other(self: Tensor, result: Tensor, dim: int, item: Any) -> tuple[Ten
     return result, dim + extent, (item, extent)
 
 
-def _selected(self: Tensor, result: Tensor, dim: int, i: int) -> Tensor:
+def _selected(self: Tensor, key: tuple[Any, ...], result: Tensor, dim: int, i: int) -> Tensor:
     try:
         return select(result, dim, i)  # type: ignore[no-any-return]
     except IndexError:
-        raise _out_of_bounds(result, dim, i, self) from None
+        raise _out_of_bounds(result, dim, i, self, key) from None
 
 
 def _index_tensor(item: Any) -> Tensor:
@@ -200,9 +202,19 @@ def _too_many(self: Tensor) -> IndexError:
     return IndexError(f"too many indices for tensor of dimension {self.dim()}")
 
 
-def _out_of_bounds(viewed: Tensor, dim: int, i: int, self: Tensor | None = None) -> IndexError:
+def _specified(key: tuple[Any, ...]) -> int:
+    """How many dimensions the key's items speak of."""
+    n = 0
+    for item in key:
+        if item is None or item is Ellipsis or item is True or item is False:
+            continue
+        n += item.dim() if isinstance(item, Tensor) and item.dtype.scalar_name in ("Bool", "Byte") else 1
+    return n
+
+
+def _out_of_bounds(viewed: Tensor, dim: int, i: int, self: Tensor | None = None, key: tuple[Any, ...] = ()) -> IndexError:
     shape = viewed._array.shape
-    if self is not None and dim >= len(shape) and self._array.ndim:
+    if self is not None and _specified(key) > self._array.ndim:
         return _too_many(self)
     if not shape:
         return IndexError(

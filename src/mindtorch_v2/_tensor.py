@@ -159,6 +159,10 @@ class Tensor:
             strides = contiguous_strides(self._array.shape)
         else:
             strides = tuple([s // itemsize for s in self._array.strides])
+            if 0 in strides:
+                from ._checks import torch_strides
+
+                strides = torch_strides(self._array.shape, strides)
         if dim is None:
             return strides
         if not -len(strides) <= dim < len(strides):

@@ -158,13 +158,7 @@ def _only_mask(self: Tensor, indices: Sequence[Tensor | None]) -> Tensor | None:
     shape = mask._array.shape + (1,) * (self.dim() - dims)
     if shape != mask._array.shape:
         mask = mask.view(shape)
-    return mask if mask.dtype.scalar_name == "Bool" else mask.to(_bool())  # type: ignore[no-any-return]
-
-
-def _bool() -> Any:
-    from .._dtype import bool_
-
-    return bool_
+    return mask
 
 
 def _put_self_grad(grad: Tensor, indices: Sequence[Tensor | None], values_shape: Sequence[int], accumulate: bool) -> Tensor:

@@ -125,8 +125,9 @@ def _stack(tensors: Sequence[Tensor], dim: int) -> Tensor:
             )
     if d == len(shape):
         return cat([t.unsqueeze(d) for t in tensors], d)  # type: ignore[no-any-return]
-    joined = cat(list(tensors), d)
-    return view(joined, (*shape[:d], len(tensors), *shape[d:]))  # type: ignore[no-any-return]
+    joined: Tensor = view(cat(list(tensors), d), (*shape[:d], len(tensors), *shape[d:]))
+    joined._base = None  # nobody holds what it is a view of
+    return joined
 
 
 stack = op(

@@ -87,7 +87,9 @@ def _roll(self: Tensor, shifts: Any, dims: Any) -> Tensor:
         raise RuntimeError("`shifts` required")
     if not dims and len(shifts) == 1:
         flat = view(self.contiguous(), (self.numel(),))
-        return view(roll(flat, shifts[0], 0), self._array.shape)  # type: ignore[no-any-return]
+        rolled: Tensor = view(roll(flat, shifts[0], 0), self._array.shape)
+        rolled._base = None  # nobody holds what it is a view of
+        return rolled
     if len(shifts) != len(dims):
         raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
     first = roll(self, shifts[0], dims[0])
