@@ -1,0 +1,64 @@
+"""The operators a call runs, as parent-child pairs: ours by the recording layer, torch's by its profiler."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.profiler import ProfilerActivity, profile
+
+from benchmarks.recording import recording
+
+__all__ = ["compare", "ours", "theirs"]
+
+# torch's bookkeeping: rows that its kernels and composites make for themselves, which need not be imitated.
+BOOKKEEPING = {
+    "aten::" + name
+    for name in (
+        "empty empty_like empty_strided as_strided as_strided_ resolve_conj resolve_neg detach detach_ to _to_copy copy_ item "
+        "_local_scalar_dense lift_fresh view reshape _reshape_alias expand expand_as transpose unsqueeze squeeze select narrow slice "
+        "contiguous clone alias resize_ set_ result_type scalar_tensor zeros zero_ fill_ ones_like zeros_like new_empty new_zeros "
+        "permute view_as is_nonzero _nnpack_available cudnn_is_acceptable _has_compatible_shallow_copy_type new_empty_strided t broadcast_tensors "
+        "movedim flatten unflatten"
+    ).split()
+}
+
+Pairs = collections.Counter[tuple[str, str]]
+
+
+def _pairs(events: list[tuple[str, int, int]]) -> Pairs:
+    """Parents and children from intervals, with bookkeeping rows left out."""
+    found: Pairs = collections.Counter()
+    stack: list[tuple[str, int]] = []
+    for name, start, end in sorted(events, key=lambda e: (e[1], -e[2])):
+        while stack and stack[-1][1] <= start:
+            stack.pop()
+        if name not in BOOKKEEPING:
+            parent = next((n for n, _ in reversed(stack) if n not in BOOKKEEPING), "")
+            found[parent, name] += 1
+        stack.append((name, end))
+    return found
+
+
+def ours(call: Callable[[], Any]) -> Pairs:
+    call()
+    with recording() as events:
+        call()
+    return _pairs(list(events))
+
+
+def theirs(call: Callable[[], Any]) -> Pairs:
+    call()
+    with profile(activities=[ProfilerActivity.CPU]) as prof:
+        call()
+    events = [(e.name, e.time_range.start, e.time_range.end) for e in prof.events() if e.name.startswith("aten::")]
+    return _pairs([(n, int(s * 1000), int(t * 1000)) for n, s, t in events])
+
+
+def compare(make: Callable[[Any], Callable[[], Any]], mine: Any) -> tuple[Pairs, Pairs]:
+    """(pairs that only torch has, pairs that only we have) for a call made with each library."""
+    torch.backends.mkldnn.enabled = False
+    a, b = ours(make(mine)), theirs(make(torch))
+    return b - a, a - b
