@@ -34,10 +34,13 @@ def _raise_for(info: Array, api_name: str) -> None:
 
 
 def cholesky_grad(grad: Tensor, factor: Tensor, upper: bool) -> Tensor:
-    """Gradient of the matrix from that of its factor: L⁻ᴴ S L⁻¹ with S the Hermitian part of tril(Lᴴ gL)."""
+    """Gradient of the matrix from that of its factor: L⁻ᴴ S L⁻¹ with S the Hermitian part of tril(Lᴴ gL), its
+    diagonal halved.
+    """
     lower = factor.mH if upper else factor
     gradient = grad.mH if upper else grad
     phi = matmul(lower.mH, gradient).tril()
+    phi = phi - 0.5 * phi.diagonal(0, -2, -1).diag_embed()
     phi = 0.5 * (phi + phi.mH)
     half = _solve_triangular(lower.mH, phi, upper=True, left=True)
     return _solve_triangular(lower, half, upper=False, left=False)
@@ -95,7 +98,7 @@ def _cholesky_inverse(self: Array, upper: bool) -> Array:
 
 def _cholesky_inverse_grad(grad: Tensor, self: Tensor, result: Tensor, upper: bool) -> Tensor:
     common = matmul(result, matmul(grad + grad.mH, result))
-    return -matmul(self, common).triu() if upper else -matmul(common, self).tril()  # type: ignore[no-any-return]
+    return -matmul(self, common) if upper else -matmul(common, self)  # type: ignore[no-any-return]
 
 
 cholesky_inverse = op(

@@ -56,7 +56,8 @@ def _eigh_grad(grads: Any, eigenvalues: Tensor, eigenvectors: Tensor) -> Tensor 
     off_diagonal = inner - inner.diagonal(0, -2, -1).diag_embed()
     if grad_l is not None:
         off_diagonal = off_diagonal + grad_l.to(v.dtype).diag_embed()
-    return matmul(v, matmul(off_diagonal, v.mH))  # type: ignore[no-any-return]
+    grad_a = matmul(v, matmul(off_diagonal, v.mH))
+    return 0.5 * (grad_a + grad_a.mH)  # type: ignore[no-any-return]
 
 
 def _check_phase(inner: Tensor, function: str, what: str) -> None:

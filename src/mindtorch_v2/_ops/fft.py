@@ -123,7 +123,7 @@ def _dims_and_sizes(x: Tensor, s: Any, dim: Any) -> tuple[tuple[int, ...], tuple
     s = (s,) if isinstance(s, int) else s
     dim = (dim,) if isinstance(dim, int) else dim
     if dim is not None:
-        dims = tuple(_checks.wrap_dim(d, x.ndim) for d in dim)
+        dims = tuple(_one_dim(x, d) for d in dim)
         if len(set(dims)) != len(dims):
             raise RuntimeError("FFT dims must be unique")
         if s is not None and len(s) != len(dims):
@@ -226,7 +226,7 @@ def _half_spectrum(x: Tensor, s: Any, dim: Any, function: str) -> tuple[Tensor, 
     """The input cut to the frequencies that count, the dimensions, and the number of points along the last of them."""
     s = (s,) if isinstance(s, int) else s
     if x.ndim and (dim is None or isinstance(dim, int) or len(dim)):
-        last = x.ndim - 1 if dim is None else _checks.wrap_dim(dim if isinstance(dim, int) else dim[-1], x.ndim)
+        last = x.ndim - 1 if dim is None else _one_dim(x, dim if isinstance(dim, int) else dim[-1])
         extent = x.shape[last]
     else:
         extent = 1

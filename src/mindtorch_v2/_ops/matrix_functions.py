@@ -522,6 +522,8 @@ def _lstsq(self: Tensor, b: Tensor, rcond: float | None, driver: str | None) -> 
 def _lstsq_grad(grads: Any, self: Tensor, b: Tensor, solution: Tensor, needs: Any) -> tuple[Any, Any]:
     """Through the pseudo-inverse: X = A⁺ B; residuals are |A X - B|²."""
     grad_x, grad_r = grads[:2]
+    if grad_r is not None and not grad_r.numel():
+        grad_r = None
     if grad_x is None and grad_r is None:
         return None, None
     vector = self.ndim - b.ndim == 1

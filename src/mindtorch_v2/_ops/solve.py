@@ -431,6 +431,8 @@ def _det_grad(grad: Tensor, A: Tensor, LU: Tensor, pivots: Tensor, result: Tenso
     n = A.shape[-1]
     if not n:
         return A.new_zeros(A.shape)  # type: ignore[no-any-return]
+    if n == 1:
+        return grad.unsqueeze(-1).unsqueeze(-1)  # type: ignore[no-any-return]
     if state.grad_enabled:
         return _det_grad_differentiable(grad, A, result)
     scaled = (grad * conj(result)).unsqueeze(-1).expand((*result.shape, n)).diag_embed()

@@ -259,7 +259,7 @@ def make_writable(array: Any) -> None:
 
     Expanded arrays are read-only and so are NumPy's views of them; asking here, on the first failing write, costs views nothing.
     """
-    if any(s == 0 and n > 1 for s, n in zip(array.strides, array.shape, strict=True)):
+    if array.size and any(s == 0 and n > 1 for s, n in zip(array.strides, array.shape, strict=True)):
         raise RuntimeError(
             "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
             "Please clone() the tensor before performing the operation."
