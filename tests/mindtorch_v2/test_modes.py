@@ -37,15 +37,23 @@ def test_function_mode_sees_what_the_user_called():
 
 
 def test_function_mode_sees_a_composite_as_one_call():
+    x, w = torch.ones(2, 3), torch.ones(4, 3)
     with LogFunctions() as mode:
-        torch.nn.functional.linear(torch.ones(2, 3), torch.ones(4, 3))
+        torch.nn.functional.linear(x, w)
     assert [name for name, _, _ in mode.calls] == ["linear"]
 
 
 def test_dispatch_mode_sees_the_parts_of_a_composite():
+    x, w, b = torch.ones(2, 3), torch.ones(4, 3), torch.ones(4)
     with LogOperators() as mode:
-        torch.nn.functional.linear(torch.ones(2, 3), torch.ones(4, 3), torch.ones(4))
+        torch.nn.functional.linear(x, w, b)
     assert mode.calls == ["aten.t.default", "aten.addmm.default"]
+
+
+def test_dispatch_mode_sees_a_factory_as_one_operator():
+    with LogOperators() as mode:
+        torch.ones(2)
+    assert mode.calls == ["aten.ones.default"]
 
 
 def test_dispatch_mode_is_below_autograd_and_keeps_the_graph():

@@ -32,7 +32,7 @@ def outcome_of(name):
     return opinfo.run_named(name)
 
 
-@pytest.mark.parametrize("name", _cases())
+@pytest.mark.parametrize("name", list(_cases()))
 def test_values_dtypes_and_gradients(name):
     outcome = outcome_of(name)
     assert outcome.right, outcome.reason + "".join(f"\n{f}" for f in (outcome.value_failures + outcome.grad_failures)[:1])
