@@ -166,16 +166,10 @@ def mean(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any =
 def median(input: Tensor, dim: int = -1, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:  # noqa: A002
     """The lower median of the elements in the mask; NaN where it leaves none."""
     x = _converted(input, dtype)
-    if not x.dtype.is_floating_point:
-        raise ValueError(f"identity of masked_median operation on input dtype {x.dtype} is undefined") if mask is not None else (
-            NotImplementedError(f"masked median needs a floating-point input, not {x.dtype}")
-        )
-    if mask is None:
-        return _converted(x.median(dim, bool(keepdim))[0], dtype)
-    filled = _filled(x, mask, math.nan)
-    if bool(x.isnan().any().item()):
-        raise ValueError("masked median expected no NaNs in the masked-in elements of the input")
-    return filled.nanmedian(dim, bool(keepdim))[0]
+    wanted = x.dtype
+    if not wanted.is_floating_point:
+        x = x.to(_dtype.float32)
+    return _converted(_filled(x, mask, math.nan).nanmedian(dim, bool(keepdim))[0], wanted)
 
 
 def norm(

@@ -72,12 +72,8 @@ def _cdist(x1: Tensor, x2: Tensor, p: float, compute_mode: int | None) -> Tensor
     r1, r2, m = x1._array.shape[-2], x2._array.shape[-2], x1._array.shape[-1]
     batch = _checks.broadcast_shapes(x1._array.shape[:-2], x2._array.shape[:-2])
     by_product = compute_mode == 1 or ((compute_mode in (None, 0)) and (r1 > _FEW or r2 > _FEW))
-    if not (p == 2 and by_product):
+    if not (p == 2 and by_product and r1 and r2 and m):
         return _cdist_forward(x1, x2, p, compute_mode)  # type: ignore[no-any-return]
-    if not r1 or not r2:
-        return x1.new_empty([*batch, r1, r2])
-    if not m:
-        return x1.new_zeros([*batch, r1, r2])
     n = int(np.prod(batch, dtype=np.int64))
     left = x1.expand([*batch, r1, m]).reshape([n, r1, m]) if batch else x1
     right = x2.expand([*batch, r2, m]).reshape([n, r2, m]) if batch else x2

@@ -17,8 +17,7 @@ def _quantile(name: str, self: Tensor, q: Tensor, dim: int | None, keepdim: bool
     ndim = self._array.ndim
     if dim is not None:
         dim = _checks.wrap_dim(dim, ndim)
-    out_shape = _out_shape(self, q, dim, keepdim)
-    x = _sorted_last(self, dim)
+    x = _sorted_last(self, dim, keepdim)
     ranks = _ranks(x, q, ignore_nan=ignore_nan)
     if interpolation == "lower":
         ranks = ranks.floor_()
@@ -33,11 +32,9 @@ def _quantile(name: str, self: Tensor, q: Tensor, dim: int | None, keepdim: bool
         above = ranks.ceil_().to(_dtype.int64)
         values = values.lerp_(x.gather(-1, above), weights)
     if q._array.ndim == 0:
-        values = values.squeeze_(-1)
-    else:
-        # the quantiles lead
-        values = values.unsqueeze(0).transpose_(0, -1).squeeze_(-1)
-    return values if list(values._array.shape) == out_shape else values.view(out_shape)
+        return values.squeeze_(-1)
+    # the quantiles lead
+    return values.unsqueeze_(0).transpose_(0, -1).squeeze_(-1)
 
 
 def _check(name: str, self: Tensor, q: Tensor, interpolation: str) -> None:
@@ -55,24 +52,19 @@ def _check(name: str, self: Tensor, q: Tensor, interpolation: str) -> None:
         raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
 
 
-def _out_shape(self: Tensor, q: Tensor, dim: int | None, keepdim: bool) -> list[int]:
+def _sorted_last(self: Tensor, dim: int | None, keepdim: bool) -> Tensor:
+    """The elements in ascending order along a last dimension of their own, behind those of the result."""
     shape = list(self._array.shape)
-    if dim is not None and shape:
-        shape = [1 if i == dim else n for i, n in enumerate(shape)] if keepdim else shape[:dim] + shape[dim + 1 :]
+    if dim is None or not shape:
+        ordered = self.flatten().sort()[0]
+        kept = [1] * len(shape) if keepdim else []
+    elif dim == len(shape) - 1:
+        ordered = self.sort()[0]
+        kept = [*shape[:-1], 1] if keepdim else shape[:-1]
     else:
-        shape = [1] * len(shape) if keepdim else []
-    return list(q._array.shape) + shape
-
-
-def _sorted_last(self: Tensor, dim: int | None) -> Tensor:
-    """The elements in ascending order along the last dimension."""
-    if dim is None:
-        return self.flatten().sort()[0]  # type: ignore[no-any-return]
-    if self._array.ndim == 0:
-        return self.unsqueeze(0)
-    if dim == self._array.ndim - 1:
-        return self.sort()[0]  # type: ignore[no-any-return]
-    return self.unsqueeze(-1).transpose_(dim, -1).squeeze_(dim).sort()[0]  # type: ignore[no-any-return]
+        ordered = self.unsqueeze(-1).transpose(dim, -1).sort()[0]
+        kept = [1 if i == dim else n for i, n in enumerate(shape)] if keepdim else shape[:dim] + shape[dim + 1 :]
+    return ordered.view([*kept, ordered._array.shape[-1]])  # type: ignore[no-any-return]
 
 
 def _ranks(x: Tensor, q: Tensor, *, ignore_nan: bool) -> Tensor:

@@ -12,6 +12,7 @@ import numpy as np
 from .. import _checks, _dtype
 from .._backends.cpu import reduction as kernels
 from .._dispatch.entry import ALIASES, MISSING
+from .._dispatch.tls import state
 from .._tensor import Tensor
 from .calling import retry_call
 from .declare import op, public
@@ -428,13 +429,11 @@ argmin = _position_operator("argmin")
 def _prod_backward(grad: Tensor, self: Tensor, result: Tensor) -> Tensor:
     if self._array.ndim == 0:
         return grad.clone()
-    if self._array.size and not np.any(self._array == 0) and not _differentiating_twice(grad):
-        return grad * (result / self).conj()
-    zeros = (self == 0).nonzero()
-    if not zeros._array.size and not _differentiating_twice(grad):
-        return grad * (result / self).conj()
-    if zeros._array.shape[0] > 1 and not _differentiating_twice(grad):
-        return grad.new_zeros(self._array.shape)
+    zeros = (self == 0).nonzero()._array.shape[0]
+    if not zeros:
+        return grad * _conj(result / self)
+    if zeros > 1 and not state.grad_enabled:
+        return aten.zeros_like(self)  # type: ignore[no-any-return]
     return _prod_safe_backward(grad, self.contiguous().view(-1), 0).view(self._array.shape)
 
 
@@ -445,13 +444,13 @@ def _prod_dim_backward(grad: Tensor, self: Tensor, result: Tensor, dim: int, kee
     if not keepdim:
         grad = grad.unsqueeze(dim)
         result = result.unsqueeze(dim)
-    if not np.any(self._array == 0) and not _differentiating_twice(grad):
-        return grad * (result / self).conj()
+    if not (self == 0).sum(dim).sum().item():
+        return grad * _conj(result / self)
     return _prod_safe_backward(grad, self, dim)
 
 
-def _differentiating_twice(grad: Tensor) -> bool:
-    return False
+def _conj(x: Tensor) -> Tensor:
+    return x.conj() if x.dtype.is_complex else x
 
 
 def _prod_safe_backward(grad: Tensor, self: Tensor, dim: int) -> Tensor:
@@ -461,10 +460,10 @@ def _prod_safe_backward(grad: Tensor, self: Tensor, dim: int) -> Tensor:
         return grad.expand(self._array.shape).clone() if grad._array.shape != self._array.shape else grad.clone()
     shape = list(self._array.shape)
     shape[dim] = 1
-    ones = self.new_ones(shape)
+    ones = aten.ones(shape, dtype=self.dtype, device=self.device)
     before = aten.cat([ones, self.narrow(dim, 0, n - 1)], dim).cumprod(dim)
     after = aten.cat([ones, self.narrow(dim, 1, n - 1).flip(dim)], dim).cumprod(dim).flip(dim)
-    return grad * (before * after).conj()
+    return grad * _conj(before * after)
 
 
 prod_all = op(

@@ -170,7 +170,7 @@ def _cov(self: Tensor, correction: int, fweights: Tensor | None, aweights: Tenso
     if w is not None and aweights is not None and correction != 0:
         scale = total - correction * (w * aweights).sum() / total
     else:
-        scale = total - correction
+        scale = aten.scalar_tensor(n - correction, dtype=_dtype.int64, device=self.device) if w is None else total - correction
     if bool((scale <= 0).item()):
         warnings.warn(
             "cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations.",

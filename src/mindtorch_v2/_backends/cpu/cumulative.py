@@ -58,7 +58,7 @@ def logcumsumexp(self: Array, dim: int) -> Array:
         return self.copy()
     if d.kind == "c":
         return _complex_logcumsumexp(self, dim)
-    wide = self.astype(FLOAT) if d == HALF or d == BFLOAT else self
+    wide = self.astype(_ACCUMULATORS.get(d, d))
     return row_major(np.logaddexp.accumulate(wide, dim).astype(d, copy=False))
 
 
