@@ -1,0 +1,261 @@
+"""Saving a module's state to a dictionary and loading it back."""
+
+from __future__ import annotations
+
+import functools
+from collections import OrderedDict, namedtuple
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..._autograd.grad_mode import no_grad
+from ..._tensor import Tensor
+from ...utils.hooks import RemovableHandle
+from ..parameter import Parameter
+
+if TYPE_CHECKING:
+    from .module import Module
+
+__all__ = ["StateDict"]
+
+EXTRA_STATE = "_extra_state"
+
+
+class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        if not self.missing_keys and not self.unexpected_keys:
+            return "<All keys matched successfully>"
+        return super().__repr__()
+
+    __str__ = __repr__
+
+
+class StateDict:
+    """The part of `Module` that saves and loads."""
+
+    _version: int = 1
+    _parameters: dict[str, Any]
+    _buffers: dict[str, Any]
+    _modules: dict[str, Any]
+    _non_persistent_buffers_set: set[str]
+    _state_dict_hooks: OrderedDict[int, Callable[..., Any]]
+    _state_dict_pre_hooks: OrderedDict[int, Callable[..., Any]]
+    _load_state_dict_pre_hooks: OrderedDict[int, Callable[..., Any]]
+    _load_state_dict_post_hooks: OrderedDict[int, Callable[..., Any]]
+
+    # --- hooks ------------------------------------------------------------------------------------------------------
+
+    def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Run `hook(module, state_dict, prefix, local_metadata)` after this module's state was saved."""
+        hook._from_public_api = True  # type: ignore[attr-defined]
+        return _register(self._state_dict_hooks, hook)
+
+    def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """As the public one, and the dictionary is replaced by what the hook returns."""
+        if getattr(hook, "_from_public_api", False):
+            raise RuntimeError(
+                "Cannot register the same function as the state dict post hook that was previously registered via "
+                "register_state_dict_post_hook"
+            )
+        return _register(self._state_dict_hooks, hook)
+
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Run `hook(module, prefix, keep_vars)` before this module's state is saved."""
+        return _register(self._state_dict_pre_hooks, hook)
+
+    def _register_load_state_dict_pre_hook(self, hook: Callable[..., Any], with_module: bool = False) -> RemovableHandle:
+        return _register(self._load_state_dict_pre_hooks, functools.partial(hook, self) if with_module else hook)
+
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Run `hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)` first."""
+        return self._register_load_state_dict_pre_hook(hook, with_module=True)
+
+    def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Run `hook(module, incompatible_keys)` after loading; it may change the lists of keys in place."""
+        return _register(self._load_state_dict_post_hooks, hook)
+
+    # --- saving -----------------------------------------------------------------------------------------------------
+
+    def get_extra_state(self) -> Any:
+        """State besides parameters and buffers; a module that overrides this overrides `set_extra_state` too."""
+        raise RuntimeError(
+            "Reached a code path in Module.get_extra_state() that should never be called. Please file an issue at "
+            "https://github.com/pytorch/pytorch/issues/new?template=bug-report.yml to report this bug."
+        )
+
+    def set_extra_state(self, state: Any) -> None:
+        """Take what `get_extra_state` returned."""
+        raise RuntimeError(
+            "Reached a code path in Module.set_extra_state() that should never be called. Please file an issue at "
+            "https://github.com/pytorch/pytorch/issues/new?template=bug-report.yml to report this bug."
+        )
+
+    def _has_own(self, name: str) -> bool:
+        return getattr(type(self), name) is not getattr(StateDict, name)
+
+    def _persistent_buffers(self) -> dict[str, Any]:
+        return {k: v for k, v in self._buffers.items() if k not in self._non_persistent_buffers_set}
+
+    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+        """Save this module's own state, not that of its children."""
+        for name, value in {**self._parameters, **self._persistent_buffers()}.items():
+            if value is not None:
+                destination[prefix + name] = value if keep_vars else value.detach()
+        if self._has_own("get_extra_state"):
+            destination[prefix + EXTRA_STATE] = self.get_extra_state()
+
+    def state_dict(self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> Any:
+        """Parameters and persistent buffers of this module and all below it, by their dotted names."""
+        for value, name in zip(args, ("destination", "prefix", "keep_vars"), strict=False):
+            # torch: still accepted by position
+            if name == "destination" and destination is None:
+                destination = value
+            elif name == "prefix" and prefix == "":
+                prefix = value
+            elif name == "keep_vars" and keep_vars is False:
+                keep_vars = value
+        if destination is None:
+            destination = OrderedDict()
+            destination._metadata = OrderedDict()
+        local_metadata = {"version": self._version}
+        if hasattr(destination, "_metadata"):
+            destination._metadata[prefix[:-1]] = local_metadata
+        for hook in self._state_dict_pre_hooks.values():
+            hook(self, prefix, keep_vars)
+        self._save_to_state_dict(destination, prefix, keep_vars)
+        for name, module in self._modules.items():
+            if module is not None:
+                module.state_dict(destination=destination, prefix=prefix + name + ".", keep_vars=keep_vars)
+        for hook in self._state_dict_hooks.values():
+            result = hook(self, destination, prefix, local_metadata)
+            if getattr(hook, "_from_public_api", False):
+                if result is not None:
+                    raise RuntimeError("state_dict post-hook must return None")
+            elif result is not None:
+                destination = result
+        return destination
+
+    # --- loading ----------------------------------------------------------------------------------------------------
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
+        """Copy a saved state into this module, or, with `assign`, take its tensors over."""
+        if not isinstance(state_dict, Mapping):
+            raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
+        missing: list[str] = []
+        unexpected: list[str] = []
+        errors: list[str] = []
+        metadata = getattr(state_dict, "_metadata", None)
+        state = OrderedDict(state_dict)
+        if metadata is not None:
+            state._metadata = metadata  # type: ignore[attr-defined]
+        self._load_tree(state, "", metadata, strict, assign, missing, unexpected, errors)
+        if strict:
+            if unexpected:
+                errors.insert(0, f"Unexpected key(s) in state_dict: {_quoted(unexpected)}. ")
+            if missing:
+                errors.insert(0, f"Missing key(s) in state_dict: {_quoted(missing)}. ")
+        if errors:
+            told = "\n\t".join(errors)
+            raise RuntimeError(f"Error(s) in loading state_dict for {type(self).__name__}:\n\t{told}")
+        return _IncompatibleKeys(missing, unexpected)
+
+    def _load_tree(
+        self, state: Any, prefix: str, metadata: Any, strict: bool, assign: bool, missing: list[str], unexpected: list[str],
+        errors: list[str],
+    ) -> None:  # fmt: skip
+        local: dict[str, Any] = {} if metadata is None else metadata.get(prefix[:-1], {})
+        if assign:
+            local["assign_to_params_buffers"] = assign
+        self._load_from_state_dict(state, prefix, local, True, missing, unexpected, errors)
+        for name, child in self._modules.items():
+            if child is not None:
+                below = prefix + name + "."
+                part = OrderedDict((k, v) for k, v in state.items() if k.startswith(below))
+                child._load_tree(part, below, metadata, strict, assign, missing, unexpected, errors)
+        incompatible = _IncompatibleKeys(missing, unexpected)
+        for hook in self._load_state_dict_post_hooks.values():
+            if hook(self, incompatible) is not None:
+                raise AssertionError(
+                    "Hooks registered with ``register_load_state_dict_post_hook`` are not expected to return new values, "
+                    "if incompatible_keys need to be modified, it should be done inplace."
+                )
+
+    def _load_from_state_dict(
+        self, state_dict: Any, prefix: str, local_metadata: dict[str, Any], strict: bool, missing_keys: list[str],
+        unexpected_keys: list[str], error_msgs: list[str],
+    ) -> None:  # fmt: skip
+        """Load this module's own state, not that of its children; modules override this to read older versions."""
+        for hook in self._load_state_dict_pre_hooks.values():
+            hook(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
+        assign = local_metadata.get("assign_to_params_buffers", False)
+        own = {k: v for k, v in {**self._parameters, **self._persistent_buffers()}.items() if v is not None}
+        for name, target in own.items():
+            key = prefix + name
+            if key in state_dict:
+                self._load_one(name, key, target, state_dict[key], assign, error_msgs)
+            elif strict:
+                missing_keys.append(key)
+        self._load_extra_state(state_dict, prefix, strict, missing_keys, unexpected_keys)
+        if strict:
+            for key in state_dict:
+                if key.startswith(prefix) and key != prefix + EXTRA_STATE:
+                    first = key[len(prefix) :].split(".", 1)
+                    if first[0] not in (self._modules if len(first) > 1 else own):
+                        unexpected_keys.append(key)
+
+    def _load_extra_state(self, state_dict: Any, prefix: str, strict: bool, missing: list[str], unexpected: list[str]) -> None:
+        key = prefix + EXTRA_STATE
+        if self._has_own("set_extra_state"):
+            if key in state_dict:
+                self.set_extra_state(state_dict[key])
+            elif strict:
+                missing.append(key)
+        elif strict and key in state_dict:
+            unexpected.append(key)
+
+    def _load_one(self, name: str, key: str, target: Tensor, value: Any, assign: bool, errors: list[str]) -> None:
+        if not isinstance(value, Tensor):
+            errors.append(
+                f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object from checkpoint but '
+                f"received {type(value)}"
+            )
+            return
+        if target.dim() == 0 and value.dim() == 1 and len(value) == 1:
+            value = value[0]  # torch: checkpoints from before there were zero-dim tensors
+        if value.shape != target.shape:
+            errors.append(
+                f"size mismatch for {key}: copying a param with shape {value.shape} from checkpoint, the shape in current model "
+                f"is {target.shape}."
+            )
+            return
+        try:
+            with no_grad():
+                if not assign:
+                    target.copy_(value)
+                    return
+                if isinstance(target, Parameter):
+                    if not isinstance(value, Parameter):
+                        value = Parameter(value, requires_grad=target.requires_grad)
+                    else:
+                        value.requires_grad_(target.requires_grad)
+                setattr(self, name, value)
+        except Exception as error:
+            errors.append(
+                f'While copying the parameter named "{key}", whose dimensions in the model are {target.shape} and whose '
+                f"dimensions in the checkpoint are {value.shape}, an exception occurred : {error.args}."
+            )
+
+
+def _register(hooks: Any, hook: Callable[..., Any]) -> RemovableHandle:
+    handle = RemovableHandle(hooks)
+    hooks[handle.id] = hook
+    return handle
+
+
+def _quoted(keys: list[str]) -> str:
+    return ", ".join(f'"{k}"' for k in keys)
+
+
+if TYPE_CHECKING:
+    _: Module
