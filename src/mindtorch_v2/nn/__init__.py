@@ -1,3 +1,10 @@
 """`torch.nn`: modules and functions of neural networks."""
 
-from . import functional
+from __future__ import annotations
+
+from . import functional, init, modules, parameter, utils
+from .modules import *  # noqa: F403 - the names are `modules.__all__`
+from .parameter import Buffer, Parameter
+
+__all__ = ["Buffer", "Parameter", "functional", "init", "parameter", "utils"]
+__all__ += modules.__all__

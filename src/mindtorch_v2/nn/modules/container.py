@@ -10,7 +10,7 @@ from typing import Any
 
 from ..._tensor import Tensor
 from ..parameter import Parameter
-from .module import Module, _indented, typename
+from .module import Module, _indented
 
 __all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
 
@@ -288,14 +288,17 @@ class ModuleDict(Module):
             self[item[0]] = item[1]  # type: ignore[index]
 
 
-def _describe(value: Any) -> str:
-    """A line about a parameter, or about another value kept among parameters."""
+def _describe(value: Any, *, legacy: bool) -> str:
+    """A line about a parameter, or about another value kept among parameters.
+
+    torch: lists of parameters print a dtype where dictionaries print the legacy type.
+    """
     if not isinstance(value, Tensor):
         return f"Object of type: {type(value).__name__}"
     kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
     size = "x".join(map(str, value.shape))
     where = "" if value.device.type == "cpu" else f" ({value.device})"
-    return f"{kind} containing: [{typename(value) if kind == 'Tensor' else value.dtype} of size {size}{where}]"
+    return f"{kind} containing: [{value.type() if legacy else value.dtype} of size {size}{where}]"
 
 
 class ParameterList(Module):
@@ -344,7 +347,7 @@ class ParameterList(Module):
         return self
 
     def extra_repr(self) -> str:
-        return "\n".join(f"  ({i}): {_describe(p)}" for i, p in enumerate(self))
+        return "\n".join(f"  ({i}): {_describe(p, legacy=False)}" for i, p in enumerate(self))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError("ParameterList should not be called.")
@@ -457,7 +460,7 @@ class ParameterDict(Module):
                 self[item[0]] = item[1]  # type: ignore[index]
 
     def extra_repr(self) -> str:
-        return "\n".join(f"  ({k}): {_describe(p)}" for k, p in self.items())
+        return "\n".join(f"  ({k}): {_describe(p, legacy=True)}" for k, p in self.items())
 
     def __call__(self, input: Any) -> Any:
         raise RuntimeError("ParameterDict should not be called.")

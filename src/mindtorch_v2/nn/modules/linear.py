@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..._creation_functions import empty
+from ..._ops.lookup import aten
 from ..._tensor import Tensor
 from .. import functional as F
 from .. import init
@@ -36,9 +36,9 @@ class Linear(Module):
         super().__init__()
         self.in_features = in_features
         self.out_features = out_features
-        self.weight = Parameter(empty((out_features, in_features), device=device, dtype=dtype))
+        self.weight = Parameter(aten.empty((out_features, in_features), device=device, dtype=dtype))
         if bias:
-            self.bias = Parameter(empty(out_features, device=device, dtype=dtype))
+            self.bias = Parameter(aten.empty((out_features,), device=device, dtype=dtype))
         else:
             self.register_parameter("bias", None)
         self.reset_parameters()
@@ -74,9 +74,9 @@ class Bilinear(Module):
         self.in1_features = in1_features
         self.in2_features = in2_features
         self.out_features = out_features
-        self.weight = Parameter(empty((out_features, in1_features, in2_features), device=device, dtype=dtype))
+        self.weight = Parameter(aten.empty((out_features, in1_features, in2_features), device=device, dtype=dtype))
         if bias:
-            self.bias = Parameter(empty(out_features, device=device, dtype=dtype))
+            self.bias = Parameter(aten.empty((out_features,), device=device, dtype=dtype))
         else:
             self.register_parameter("bias", None)
         self.reset_parameters()
