@@ -73,6 +73,10 @@ def torch_strides(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, ..
     return tuple(fixed)
 
 
+def read_only_error() -> RuntimeError:
+    return RuntimeError("unsupported operation: the tensor's memory is read-only; clone() it before writing in place")
+
+
 def shape_list(shape: Sequence[int]) -> str:
     return str(list(shape))
 

@@ -11,7 +11,7 @@ from .._backends.cpu import binary as kernels
 from .._dispatch.entry import NUMBERS
 from .._tensor import Tensor
 from .declare import op
-from .pointwise import zeros_like
+from .pointwise import conj, zeros_like
 from .ternary import where
 
 atan2 = op(
@@ -87,8 +87,8 @@ logaddexp = op(
     numbers=(),
     cpu=kernels.logaddexp,
     grad={
-        "self": lambda grad, self, other: grad / (1 + (other - self).exp()),
-        "other": lambda grad, self, other: grad / (1 + (self - other).exp()),
+        "self": lambda grad, self, other: grad / conj(1 + (other - self).exp()),
+        "other": lambda grad, self, other: grad / conj(1 + (self - other).exp()),
     },
 )
 logaddexp2 = op(

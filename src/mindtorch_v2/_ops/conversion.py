@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _device, _dtype
+from .._backends.backend import unavailable
 from .._backends.cpu import copying as kernels
+from .._backends.cpu.floating_errors import IGNORED, state_variable
+from .._backends.meta.adapter import meta_tensor
 from .._dispatch import keys
 from .._tensor import Tensor, wrap
 from .declare import op, public
@@ -13,48 +16,42 @@ from .declare import op, public
 
 def _to_copy(self: Tensor, dtype: Any, layout: Any, device: Any, pin_memory: Any, non_blocking: bool, memory_format: Any) -> Tensor:
     """A copy with another dtype, device or memory format."""
-    target = self.device if device is None else _device.device(device)
     d = self.dtype if dtype is None else dtype
-    if not target.key:
-        from .._backends.backend import unavailable
+    if self._keys & keys.CPU and (device is None or device is _device.cpu):
+        token = state_variable.set(IGNORED)
+        try:
+            return wrap(kernels.cast(self._array, d, memory_format), d)
+        finally:
+            state_variable.reset(token)
+    return _to_other_device(self, d, self.device if device is None else _device.device(device), memory_format)
 
+
+def _to_other_device(self: Tensor, d: _dtype.dtype, target: _device.device, memory_format: Any) -> Tensor:
+    if not target.key:
         raise unavailable(target)
     if target.type == "meta":
-        from .._backends.meta.adapter import meta_tensor
-
-        template = kernels.laid_out(self._array[..., :0] if self._array.ndim else self._array, None)
-        _ = template
-        return meta_tensor(self._array.shape, d)
+        # a copy's strides without its elements: those of a copy of one of them, repeated
+        strides = kernels.strides_of_copy(self._array, memory_format)
+        return meta_tensor(self._array.shape, d, tuple(s * d.itemsize for s in strides))
     if self._keys & keys.META:
         raise NotImplementedError("Cannot copy out of meta tensor; no data!")
-    return wrap(kernels.cast(self._array, d, memory_format), d)
+    raise unavailable(target)
 
 
 _to_copy_op = op(
     "_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, "
     "bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
-    composite=lambda self, dtype, layout, device, pin_memory, non_blocking, memory_format: _quiet_copy(
-        self, dtype, layout, device, pin_memory, non_blocking, memory_format
-    ),
-    grad={
-        "self": lambda grad, self_dtype, self_device: _backward_of_copy(grad, self_dtype, self_device),
-    },
+    composite=_to_copy,
+    grad={"self": lambda grad, self_dtype, self_device: _backward_of_copy(grad, self_dtype, self_device)},
     node="ToCopyBackward0",
     variants="",
 )
 
 
-def _quiet_copy(*arguments: Any) -> Tensor:
-    from .._backends.cpu.floating_errors import quiet
-
-    with quiet():
-        return _to_copy(*arguments)
-
-
 def _backward_of_copy(grad: Tensor, dtype: Any, device: Any) -> Tensor:
     if grad.dtype.is_complex and not dtype.is_complex:
         grad = grad.real
-    return _to_copy_op(grad, dtype=dtype, device=device)  # type: ignore[no-any-return]
+    return to_dtype_layout(grad, dtype=dtype, device=device)  # type: ignore[no-any-return]
 
 
 def _to(self: Tensor, dtype: Any, device: Any, non_blocking: bool, copy: bool, memory_format: Any) -> Tensor:
@@ -107,6 +104,8 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """The tensor with another dtype, device or memory format: `to(dtype)`, `to(device, dtype)`, `to(other)`, each with
     `non_blocking`, `copy` and `memory_format`.
     """
+    if len(args) == 1 and not kwargs and args[0].__class__ is _dtype.dtype:
+        return to_dtype(self, args[0])  # type: ignore[no-any-return]
     dtype, device, rest = parse_to(args, kwargs)
     if device is None and dtype is None:
         if not rest:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from .._dispatch.entry import NUMBERS
 from .._tensor import Tensor
-from .declare import op
+from .declare import Entry, op, public
 
 UNARY = (
     "abs acos asin atan ceil cos cosh erf erfc exp expm1 floor frac lgamma log log10 log1p log2 neg reciprocal round rsqrt sigmoid "
@@ -17,13 +18,66 @@ LIMITS = {"clamp_min": "clamp_min", "clamp_max": "clamp_max", "maximum": "clamp_
 TensorList = Sequence[Tensor]
 
 
+_overloads: dict[str, dict[str, Entry]] = {}  # function name → overload → entry
+
+
 def _declare(name: str, arguments: str, compute: Callable[..., Any]) -> None:
     """Declare `_foreach_name` and its in-place variant. `compute(inplace)` yields the function over lists."""
     base, _, overload = name.partition(".")
     dot = f".{overload}" if overload else ""
     rest = f", {arguments}" if arguments else ""
-    op(f"_foreach_{base}{dot}(Tensor[] self{rest}) -> Tensor[]", composite=compute(""), variants="function")
-    op(f"_foreach_{base}_{dot}(Tensor(a!)[] self{rest}) -> ()", composite=compute("_"), variants="function")
+    plain = op(f"_foreach_{base}{dot}(Tensor[] self{rest}) -> Tensor[]", composite=compute(""), variants="function")
+    inplace = op(f"_foreach_{base}_{dot}(Tensor(a!)[] self{rest}) -> ()", composite=compute("_"), variants="function")
+    if overload:
+        _overloads.setdefault(f"_foreach_{base}", {})[overload] = plain
+        _overloads.setdefault(f"_foreach_{base}_", {})[overload] = inplace
+
+
+def _overload_of(last: Any) -> str:
+    """Which overload the last operand means: a number, a tensor, or a list of either."""
+    if last.__class__ in NUMBERS:
+        return "Scalar"
+    if isinstance(last, Tensor):
+        return "Tensor"
+    if isinstance(last, list | tuple):
+        return "ScalarList" if last and not isinstance(last[0], Tensor) else "List"
+    return "Scalar"
+
+
+def _export(name: str, entries: dict[str, Entry], operands: int) -> None:
+    """The public function: tells overloads apart by its last operand, in a tenth of the general resolver's time."""
+
+    def foreach(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if len(args) > operands or kwargs.keys() & LAST_OPERANDS or len(args) < operands:
+            args, kwargs = _by_name(name, operands, args, kwargs)
+        chosen = _overload_of(args[operands - 1]) if len(args) >= operands else "Scalar"
+        if chosen == "Tensor" and chosen not in entries:
+            args, chosen = (*args[:-1], args[-1].item()), "Scalar"
+        if self.__class__ in NUMBERS:
+            chosen = "ScalarAndTensor"
+        entry = entries.get(chosen)
+        if entry is None:
+            raise TypeError(f"{name}() received an invalid combination of arguments")
+        return entry(self, *args, **kwargs)
+
+    foreach.__name__ = foreach.__qualname__ = name
+    foreach.__doc__ = "\n".join(str(e.op.schema) for e in entries.values())  # type: ignore[attr-defined]
+    public("function", name=name)(foreach)
+
+
+LAST_OPERANDS = frozenset({"other", "scalar", "scalars", "exponent", "value", "weight", "weights", "tensors1", "tensor1", "tensor2"})
+
+
+def _by_name(name: str, operands: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Operands given by keyword in their places."""
+    rest = dict(kwargs)
+    given = list(args)
+    for keyword in ("tensor1", "tensors1", "tensor2", "other", "scalar", "scalars", "exponent", "value", "weight", "weights"):
+        if keyword in rest:
+            given.append(rest.pop(keyword))
+    if len(given) > operands or len(given) < operands - (name.startswith("_foreach_addc")):
+        raise TypeError(f"{name}() takes {operands + 1} operands, {len(given) + 1} were given")
+    return tuple(given), rest
 
 
 def check_lengths(self: TensorList, *others: Sequence[Any]) -> None:
@@ -143,7 +197,7 @@ def _pow_of_scalar(self: Any, exponent: TensorList) -> tuple[Tensor, ...]:
     return tuple(pow_of_scalar(self, t) for t in exponent)
 
 
-op("_foreach_pow.ScalarAndTensor(Scalar self, Tensor[] exponent) -> Tensor[]", composite=_pow_of_scalar, variants="function")
+_pow_scalar = op("_foreach_pow.ScalarAndTensor(Scalar self, Tensor[] exponent) -> Tensor[]", composite=_pow_of_scalar, variants="function")
 
 
 def _ternary(name: str, *, keyword: str) -> Callable[..., Callable[[str], Callable[..., Any]]]:
@@ -229,3 +283,7 @@ op(
     composite=lambda self, mat2: tuple(a.mm(b) for a, b in zip(self, mat2, strict=True)),
     variants="function",
 )
+
+_overloads["_foreach_pow"]["ScalarAndTensor"] = _pow_scalar
+for _name, _entries in _overloads.items():
+    _export(_name, _entries, 3 if "addc" in _name else 2 if "lerp" in _name else 1)

@@ -12,7 +12,7 @@ from .._dispatch import keys
 from .._dispatch.entry import NUMBERS
 from .._memory_format import contiguous_format
 from .._tensor import Tensor
-from .declare import op, public
+from .declare import Gradients, op, public
 from .pointwise import conj, scaled
 
 _where_self = op(
@@ -101,9 +101,8 @@ def _where_method(self: Tensor, condition: Tensor, other: Any) -> Tensor:
 
 
 def _masked_fill(self: Tensor, mask: Tensor, value: Any) -> Tensor:
-    shape = _checks.broadcast_shapes(self._array.shape, mask._array.shape)
-    if shape != self._array.shape:
-        self = self.expand(shape)
+    if self._array.shape != mask._array.shape:
+        self = self.expand(_checks.broadcast_shapes(self._array.shape, mask._array.shape))
     filled: Tensor = self.clone(memory_format=contiguous_format).masked_fill_(mask, value)
     return filled
 
@@ -136,45 +135,66 @@ masked_fill_scalar_ = op(
     cpu=kernels.masked_fill_,
     grad={"self": lambda grad, mask: grad.masked_fill(mask, 0)},
 )
+_LERP_SCALAR_GRADIENTS: Gradients = {
+    "self": lambda grad, weight: grad * (1 - conj(weight)),
+    "end": lambda grad, weight: grad * conj(weight),
+}
 lerp_scalar = op(
     "lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor",
     cpu=kernels.lerp,
-    inplace=True,
-    grad={
-        "self": lambda grad, weight: grad * (1 - conj(weight)),
-        "end": lambda grad, weight: grad * conj(weight),
-    },
+    grad=_LERP_SCALAR_GRADIENTS,
 )
+lerp_scalar_ = op(
+    "lerp_.Scalar(Tensor(a!) self, Tensor end, Scalar weight) -> Tensor(a!)",
+    cpu=kernels.lerp_,
+    grad=_LERP_SCALAR_GRADIENTS,
+)
+_LERP_TENSOR_GRADIENTS: Gradients = {
+    "self": lambda grad, weight: grad * conj(1 - weight),
+    "end": lambda grad, weight: grad * conj(weight),
+    "weight": lambda grad, self, end: grad * conj(end - self),
+}
 lerp_tensor = op(
     "lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor",
     cpu=kernels.lerp,
-    inplace=True,
-    grad={
-        "self": lambda grad, weight: grad * conj(1 - weight),
-        "end": lambda grad, weight: grad * conj(weight),
-        "weight": lambda grad, self, end: grad * conj(end - self),
-    },
+    grad=_LERP_TENSOR_GRADIENTS,
     node="LerpBackward1",
 )
+lerp_tensor_ = op(
+    "lerp_.Tensor(Tensor(a!) self, Tensor end, Tensor weight) -> Tensor(a!)",
+    cpu=kernels.lerp_,
+    grad=_LERP_TENSOR_GRADIENTS,
+    node="LerpBackward1",
+)
+_ADDCMUL_GRADIENTS: Gradients = {
+    "self": lambda grad: grad,
+    "tensor1": lambda grad, tensor2, value: grad * conj(scaled(tensor2, value)),
+    "tensor2": lambda grad, tensor1, value: grad * conj(scaled(tensor1, value)),
+}
 addcmul = op(
     "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
     pointwise="same",
     cpu=kernels.addcmul,
-    inplace=True,
-    grad={
-        "self": lambda grad: grad,
-        "tensor1": lambda grad, tensor2, value: grad * conj(scaled(tensor2, value)),
-        "tensor2": lambda grad, tensor1, value: grad * conj(scaled(tensor1, value)),
-    },
+    grad=_ADDCMUL_GRADIENTS,
 )
+addcmul_ = op(
+    "addcmul_(Tensor(a!) self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor(a!)",
+    cpu=kernels.addcmul_,
+    grad=_ADDCMUL_GRADIENTS,
+)
+_ADDCDIV_GRADIENTS: Gradients = {
+    "self": lambda grad: grad,
+    "tensor1": lambda grad, tensor2, value: grad * conj(value / tensor2),
+    "tensor2": lambda grad, tensor1, tensor2, value: -grad * conj(value * tensor1 / (tensor2 * tensor2)),
+}
 addcdiv = op(
     "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
     pointwise="same",
     cpu=kernels.addcdiv,
-    inplace=True,
-    grad={
-        "self": lambda grad: grad,
-        "tensor1": lambda grad, tensor2, value: grad * conj(value / tensor2),
-        "tensor2": lambda grad, tensor1, tensor2, value: -grad * conj(value * tensor1 / (tensor2 * tensor2)),
-    },
+    grad=_ADDCDIV_GRADIENTS,
+)
+addcdiv_ = op(
+    "addcdiv_(Tensor(a!) self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor(a!)",
+    cpu=kernels.addcdiv_,
+    grad=_ADDCDIV_GRADIENTS,
 )

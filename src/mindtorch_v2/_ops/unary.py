@@ -132,7 +132,7 @@ exp2 = _unary("exp2", kernels.exp2, lambda grad, result: grad * conj(result) * m
 expm1 = _unary("expm1", np.expm1, lambda grad, result: grad * (conj(result) + 1))
 log2 = _unary("log2", np.log2, lambda grad, self: grad / (conj(self) * math.log(2)))
 log10 = _unary("log10", np.log10, lambda grad, self: grad / (conj(self) * math.log(10)))
-log1p = _unary("log1p", np.log1p, lambda grad, self: grad / conj(self + 1))
+log1p = _unary("log1p", kernels.log1p, lambda grad, self: grad / conj(self + 1))
 sinc = _unary("sinc", kernels.sinc, lambda grad, self: _sinc_backward(grad, self))
 
 

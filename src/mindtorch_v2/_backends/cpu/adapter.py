@@ -17,7 +17,7 @@ from ..._dispatch.entry import NUMBERS
 from ..._dispatch.op import Op, parameter_names
 from ..._storage import UntypedStorage
 from ..._tensor import Tensor, wrap, wrap_view
-from .floating_errors import IGNORED, state_variable
+from .floating_errors import IGNORED, SILENT, state_variable
 
 __all__ = ["cpu_body"]
 
@@ -110,7 +110,7 @@ def _array_arguments(op: Op, kernel: Any) -> str:
 
 def _quiet(kernel: Any, statement: str) -> list[str]:
     """A statement that calls the kernel, without NumPy's floating-point warnings (see `floating_errors`)."""
-    if isinstance(kernel, np.ufunc):
+    if isinstance(kernel, np.ufunc) or kernel in SILENT:
         return [statement]
     return ["errors = set_errors(IGNORED)", "try:", f"    {statement}", "finally:", "    reset_errors(errors)"]
 
@@ -171,7 +171,14 @@ def _pointwise(op: Op, kernel: Any, *, number: bool) -> list[str]:
             lines = _number_operand(op, first, second)
     else:
         joined = ", ".join(operands)
-        lines = [f"d = result_type_of(({joined}))", f"{', '.join(slots)} = operand_arrays(d, {joined})"]
+        lines = [
+            f"d = {operands[0]}.dtype",
+            f"if {' and '.join(f'{x}.dtype is d' for x in operands[1:])}:",
+            *(f"    {slot} = {x}._array" for slot, x in zip(slots, operands, strict=True)),
+            "else:",
+            f"    d = result_type_of(({joined}))",
+            f"    {', '.join(slots)} = operand_arrays(d, {joined})",
+        ]
     for scalar in (a.name for a in op.schema.arguments if a.type == "Scalar" and a.name in op.numbers):
         lines += [
             f"if not d.inexact or {scalar}.__class__ is complex:",
@@ -203,8 +210,11 @@ def _number_operand(op: Op, first: str, second: str) -> list[str]:
     return [
         f"d = {first}.dtype",
         f"x_ = {first}._array",
-        f"if {second}.__class__ is float and d.inexact or {second}.__class__ is int and d.category == 2:",
-        f"    y_ = asarray({second}, d.np)",
+        f"if {second}.__class__ is float and d.inexact or {second}.__class__ is int and d.category:",
+        "    try:",
+        f"        y_ = asarray({second}, d.np)",
+        "    except OverflowError:",
+        f"        x_, y_, d = promoted({first}, {second})",
         "else:",
         f"    x_, y_, d = promoted({first}, {second})",
     ]

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ... import _checks, _dtype, _promotion
+from .floating_errors import silent
 
 Array = np.ndarray[Any, Any]
 
@@ -43,6 +44,21 @@ def laid_out(self: Array, memory_format: Any, dtype: Any = None) -> Array:
     return out
 
 
+def strides_of_copy(self: Array, memory_format: Any) -> tuple[int, ...]:
+    """The strides, in elements, that a copy would have."""
+    name = format_name(memory_format)
+    order: Any = _CHANNELS_LAST.get(name)
+    if order is None:
+        order = range(self.ndim)
+        if name == "preserve_format":
+            order = sorted(order, key=lambda i: -self.strides[i])
+    strides, step = [0] * self.ndim, 1
+    for i in reversed(order):
+        strides[i] = step
+        step *= max(self.shape[i], 1)
+    return tuple(strides)
+
+
 def clone(self: Array, memory_format: Any) -> Array:
     if memory_format is None:
         return self.copy("K")
@@ -50,18 +66,12 @@ def clone(self: Array, memory_format: Any) -> Array:
 
 
 def cast(self: Array, d: _dtype.dtype, memory_format: Any = None) -> Array:
-    """The elements in another dtype; floats outside of an integer type's range wrap as in torch on x86."""
-    source = self.dtype
-    if source.kind == "c" and not d.is_complex:
+    """The elements in another dtype. Floats outside of an integer type's range become what C makes of them, as in torch."""
+    if self.dtype.kind == "c" and not d.is_complex:
         self = self.real
-    if self.dtype.kind not in "iub" and d.category == 1:
-        self = _to_int64(self) if d.itemsize < 8 or d.is_signed else self
+    if memory_format is None:
+        return self.astype(d.np, order="K", copy=True)
     return laid_out(self, memory_format, d.np)
-
-
-def _to_int64(self: Array) -> Array:
-    # C's conversion to a narrow type is undefined out of range; torch converts to 64 bits and truncates
-    return self.astype(np.int64)
 
 
 def copy_(self: Array, src: Array) -> None:
@@ -74,17 +84,6 @@ def copy_(self: Array, src: Array) -> None:
             raise  # the adapter decides whether it may be written after all
         shape = _checks.broadcast_shapes(self.shape, src.shape)
         raise RuntimeError(f"output with shape {list(self.shape)} doesn't match the broadcast shape {list(shape)}") from None
-
-
-def fill_(self: Array, value: Any) -> None:
-    if isinstance(value, np.ndarray):
-        if value.ndim:
-            raise RuntimeError(
-                f"fill_ only supports 0-dimension value tensor but got tensor with {value.ndim} dimensions."
-            )
-        self.fill(cast(value, _dtype.FROM_NUMPY[self.dtype]))
-        return
-    self.fill(number_in(value, _dtype.FROM_NUMPY[self.dtype]))
 
 
 def number_in(value: Any, d: _dtype.dtype) -> Any:
@@ -100,5 +99,21 @@ def number_in(value: Any, d: _dtype.dtype) -> Any:
     return np.asarray(value).astype(d.np)
 
 
+@silent
+def fill_(self: Array, value: Any) -> None:
+    if isinstance(value, np.ndarray):
+        if value.ndim:
+            raise RuntimeError(
+                f"fill_ only supports 0-dimension value tensor but got tensor with {value.ndim} dimensions."
+            )
+        self.fill(cast(value, _dtype.FROM_NUMPY[self.dtype]))
+        return
+    if self.dtype.kind == "f" and value.__class__ is float:
+        self.fill(value)
+    else:
+        self.fill(number_in(value, _dtype.FROM_NUMPY[self.dtype]))
+
+
+@silent
 def zero_(self: Array) -> None:
     self.fill(0)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ... import _dtype, _promotion
+from .floating_errors import DIVISION_RAISES, silent, state_variable
 
 Array = np.ndarray[Any, Any]
 
@@ -25,12 +26,10 @@ def div_mode(self: Array, other: Array, rounding_mode: str | None) -> Array:
         raise RuntimeError(
             f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'"
         )
-    if kind in "iub":
-        if not other.all():
-            raise RuntimeError("ZeroDivisionError")
-        if kind == "b":
-            raise NotImplementedError("\"div_floor_cpu\" not implemented for 'Bool'")
-        quotient: Array = np.floor_divide(self, other)
+    if kind == "b":
+        raise NotImplementedError(f"\"div_{rounding_mode}_cpu\" not implemented for 'Bool'")
+    if kind in "iu":
+        quotient = np.asarray(_checked(np.floor_divide, self, other))
         if rounding_mode == "trunc" and kind == "i":
             quotient += ((quotient < 0) & (quotient * other != self)).astype(quotient.dtype)
         return quotient
@@ -40,6 +39,17 @@ def div_mode(self: Array, other: Array, rounding_mode: str | None) -> Array:
         out = np.asarray(np.true_divide(self, other))
         return np.trunc(out, out=out)
     return _floor_float(self, other)
+
+
+def _checked(ufunc: np.ufunc, self: Array, other: Array) -> Array:
+    """An integer division that raises for a divisor of zero. NumPy notices by itself: no pass over the divisors."""
+    token = state_variable.set(DIVISION_RAISES)
+    try:
+        return ufunc(self, other)  # type: ignore[no-any-return]
+    except FloatingPointError:
+        raise RuntimeError("ZeroDivisionError") from None
+    finally:
+        state_variable.reset(token)
 
 
 def _floor_float(self: Array, other: Array) -> Array:
@@ -55,8 +65,8 @@ def remainder(self: Array, other: Any) -> Array:
     """The remainder with the divisor's sign."""
     if not isinstance(other, np.ndarray):
         other = number(other, self)
-    if self.dtype.kind in "iu" and not other.all():
-        raise RuntimeError("ZeroDivisionError")
+    if self.dtype.kind in "iu":
+        return _checked(np.remainder, self, other)
     return np.remainder(self, other)
 
 
@@ -64,11 +74,18 @@ def fmod(self: Array, other: Any) -> Array:
     """The remainder with the dividend's sign."""
     if not isinstance(other, np.ndarray):
         other = number(other, self)
-    if self.dtype.kind in "iu" and not other.all():
-        raise RuntimeError("ZeroDivisionError")
+    if self.dtype.kind in "iu":
+        return _checked(np.fmod, self, other)
     return np.fmod(self, other)
 
 
+def _integer_power(self: Array, exponent: int) -> Array:
+    if exponent < 0:
+        raise RuntimeError("Integers to negative integer powers are not allowed.")
+    return np.power(self, self.dtype.type(exponent))
+
+
+@silent
 def pow_scalar(self: Array, exponent: Any) -> Array:
     """A power with a constant exponent; the common ones without `pow`, which is 20 times slower."""
     if exponent == 2:
@@ -93,12 +110,6 @@ def pow_scalar(self: Array, exponent: Any) -> Array:
         out = np.asarray(np.multiply(self, self))
         return np.reciprocal(out, out=out)
     return np.power(self, np.asarray(exponent, self.dtype))
-
-
-def _integer_power(self: Array, exponent: int) -> Array:
-    if exponent < 0:
-        raise RuntimeError("Integers to negative integer powers are not allowed.")
-    return np.power(self, self.dtype.type(exponent))
 
 
 def pow_tensor(self: Any, exponent: Array) -> Array:

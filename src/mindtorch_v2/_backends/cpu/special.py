@@ -36,34 +36,34 @@ def _of_one(function: Any, name: str, *, through_double: bool = False) -> Callab
     return kernel
 
 
-# erf as a polynomial in x² over |x| < 1 … see `_erf32`
-_ERF_NUMERATOR = (-2.72614225801306e-10, 2.77068142495902e-08, -2.10102402082508e-06, -5.69250639462346e-05,
-                  -7.34990630326855e-04, -2.95459980854025e-03, -1.60960333262415e-02)  # fmt: skip
-_ERF_DENOMINATOR = (-1.45660718464996e-05, -2.13374055278905e-04, -1.68282697438203e-03, -7.37332916720468e-03,
-                    -1.42647390514189e-02)  # fmt: skip
+# Coefficients of x² in numerator and denominator, the highest power first.
+_ERF_NUMERATOR = np.array([-2.72614225801306e-10, 2.77068142495902e-08, -2.10102402082508e-06, -5.69250639462346e-05,
+                           -7.34990630326855e-04, -2.95459980854025e-03, -1.60960333262415e-02], np.float32)  # fmt: skip
+_ERF_DENOMINATOR = np.array([-1.45660718464996e-05, -2.13374055278905e-04, -1.68282697438203e-03, -7.37332916720468e-03,
+                             -1.42647390514189e-02], np.float32)  # fmt: skip
 
 
 def _erf32(self: Array) -> Array:
     """erf in float32 as x P(x²) / Q(x²), clipped to where it is one; error 4e-7, eight times faster than SciPy's."""
     x = np.asarray(np.clip(self, np.float32(-4), np.float32(4)))
     square = np.asarray(np.multiply(x, x))
-    top = np.asarray(np.multiply(square, np.float32(_ERF_NUMERATOR[0])))
+    top = np.asarray(np.multiply(square, _ERF_NUMERATOR[0]))
     for c in _ERF_NUMERATOR[1:-1]:
-        top += np.float32(c)
+        top += c
         top *= square
-    top += np.float32(_ERF_NUMERATOR[-1])
+    top += _ERF_NUMERATOR[-1]
     top *= x
-    bottom = np.asarray(np.multiply(square, np.float32(_ERF_DENOMINATOR[0]), out=x))
+    bottom = np.asarray(np.multiply(square, _ERF_DENOMINATOR[0], out=x))
     for c in _ERF_DENOMINATOR[1:-1]:
-        bottom += np.float32(c)
+        bottom += c
         bottom *= square
-    bottom += np.float32(_ERF_DENOMINATOR[-1])
+    bottom += _ERF_DENOMINATOR[-1]
     return np.divide(top, bottom, out=top)
 
 
 def erf(self: Array) -> Array:
     if self.dtype == np.float32:
-        return _erf32(self)
+        return sc.erf(self) if self.size < 1024 else _erf32(self)  # type: ignore[no-any-return]
     return _erf_exact(self)
 
 

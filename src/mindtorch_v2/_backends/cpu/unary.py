@@ -8,8 +8,11 @@ import ml_dtypes
 import numpy as np
 import scipy.special
 
+from .floating_errors import silent
+
 Array = np.ndarray[Any, Any]
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+ONE = np.asarray(1, np.float32)
 
 
 def sign(self: Array) -> Array:
@@ -30,27 +33,25 @@ def sgn(self: Array) -> Array:
     return np.where(length == 0, 0, self / np.where(length == 0, 1, length)).astype(self.dtype)
 
 
+@silent
 def rsqrt(self: Array) -> Array:
     out = np.asarray(np.sqrt(self))
     return np.reciprocal(out, out=out)
 
 
 def sigmoid(self: Array) -> Array:
-    """`1 / (1 + exp(-x))` in passes over one array; `scipy.special.expit` takes three times as long in float32."""
-    if self.dtype.kind == "c":
+    """`1 / (1 + exp(-x))` in passes over one array: a third of the time of `scipy.special.expit` for large float32 arrays."""
+    d = self.dtype
+    if d == np.float64 or d == np.float32 and self.size < 512:
+        return scipy.special.expit(self)  # type: ignore[no-any-return]
+    if d.kind == "c":
         return 1 / (1 + np.exp(-self))
-    if self.dtype == np.float64:
-        return scipy.special.expit(self)
+    if d != np.float32:
+        return sigmoid(self.astype(np.float32)).astype(d)
     out = np.asarray(np.negative(self))
-    if out.dtype != np.float32:
-        wide = out.astype(np.float32)
-        np.exp(wide, out=wide)
-        wide += 1
-        np.reciprocal(wide, out=wide)
-        return wide.astype(out.dtype)
     np.exp(out, out=out)
-    out += 1
-    return np.reciprocal(out, out=out)
+    np.add(out, ONE, out=out)
+    return np.divide(ONE, out, out=out)
 
 
 def sigmoid_backward(grad_output: Array, output: Array) -> Array:
@@ -75,6 +76,20 @@ def tanh_backward(grad_output: Array, output: Array) -> Array:
         return grad_output * out
     out *= grad_output
     return out
+
+
+@silent
+def log1p(self: Array) -> Array:
+    """`log(1 + x)` corrected for the rounding of `1 + x`: in float32 a third of the time of NumPy's, which is not vectorised."""
+    if self.dtype != np.float32 or self.size < 512:
+        return np.log1p(self)
+    rounded = np.add(self, ONE)
+    lost = np.subtract(rounded, ONE)
+    np.subtract(self, lost, out=lost)
+    np.divide(lost, rounded, out=lost)
+    np.log(rounded, out=rounded)
+    # at -1 and infinity there is nothing to correct, and the correction is nan
+    return np.add(rounded, lost, out=rounded, where=np.isfinite(lost))
 
 
 def exp2(self: Array) -> Array:
@@ -110,7 +125,7 @@ def _integers_as_they_are(ufunc: Any, name: str) -> Any:
         return ufunc(self)  # type: ignore[no-any-return]
 
     kernel.__name__ = name
-    return kernel
+    return silent(kernel)
 
 
 floor = _integers_as_they_are(np.floor, "floor")
@@ -133,7 +148,8 @@ def round_decimals(self: Array, decimals: int) -> Array:
 def frac(self: Array) -> Array:
     if self.dtype.kind in "iubc":
         raise NotImplementedError(f"\"frac_cpu\" not implemented for '{self.dtype.name.capitalize()}'")
-    return np.subtract(self, np.trunc(self))
+    out = np.asarray(np.trunc(self))
+    return np.subtract(self, out, out=out)
 
 
 def nan_to_num(self: Array, nan: float | None, posinf: float | None, neginf: float | None) -> Array:
