@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from .. import _device, _dtype
@@ -56,14 +57,14 @@ def _backward_of_copy(grad: Tensor, dtype: Any, device: Any) -> Tensor:
 
 def _to(self: Tensor, dtype: Any, device: Any, non_blocking: bool, copy: bool, memory_format: Any) -> Tensor:
     """The tensor itself when nothing changes and no copy is asked for."""
-    if device is not None:
+    if device is not None and device is not self.device:
         device = _device.device(device)
         if device.index is not None and device.type == "cpu":
             device = _device.cpu
     if (
         not copy
         and (dtype is None or dtype is self.dtype)
-        and (device is None or device == self.device)
+        and (device is None or device is self.device or device == self.device)
         and (memory_format is None or kernels.format_name(memory_format) == "preserve_format" or kernels.is_contiguous(self._array, memory_format))
     ):
         return self
@@ -104,8 +105,12 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """The tensor with another dtype, device or memory format: `to(dtype)`, `to(device, dtype)`, `to(other)`, each with
     `non_blocking`, `copy` and `memory_format`.
     """
-    if len(args) == 1 and not kwargs and args[0].__class__ is _dtype.dtype:
-        return to_dtype(self, args[0])  # type: ignore[no-any-return]
+    if len(args) == 1 and not kwargs:
+        kind = args[0].__class__
+        if kind is _dtype.dtype:
+            return to_dtype(self, args[0])  # type: ignore[no-any-return]
+        if kind is str or kind is _device.device:
+            return to_dtype_layout(self, device=_parse_device(args[0]))  # type: ignore[no-any-return]
     dtype, device, rest = parse_to(args, kwargs)
     if device is None and dtype is None:
         if not rest:
@@ -116,6 +121,9 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     if dtype is None:
         return to_dtype_layout(self, device=device, **rest)  # type: ignore[no-any-return]
     return to_device(self, device, dtype, **rest)  # type: ignore[no-any-return]
+
+
+_parse_device = functools.lru_cache(maxsize=64)(_device.device)
 
 
 def parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:

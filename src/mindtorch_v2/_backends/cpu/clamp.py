@@ -9,26 +9,19 @@ import numpy as np
 from numpy._core.umath import clip  # np.clip's ufunc: without its wrapper in Python, which takes 3 µs
 
 from ... import _checks, _dtype, _promotion
+from .floating_errors import silent
 from .ternary import _Operand
 
 Array = np.ndarray[Any, Any]
 
 
-def clamp(self: Array, min: Any, max: Any) -> Array:  # noqa: A002
-    """`minimum(maximum(self, min), max)`. With numbers for limits `clip` does it in one pass, six times faster than
-    `maximum`, which is not vectorised for them; a limit left out is then infinite.
-    """
-    if self.dtype.char in "fd" and min.__class__ in _LIMITS and max.__class__ in _LIMITS and (min is not None or max is not None):
-        d = self.dtype
-        low = np.asarray(-math.inf if min is None else min, d)
-        high = np.asarray(math.inf if max is None else max, d)
-        return clip(self, low, high)  # type: ignore[no-any-return]
-    return _clamp(self, min, max)
+def _limit(x: Any, d: _dtype.dtype) -> Array:
+    if isinstance(x, np.ndarray):
+        return x if x.dtype == d.np else x.astype(d.np)
+    return _promotion.number_array(x, d)
 
 
-_LIMITS = frozenset({int, float, type(None)})
-
-
+@silent
 def _clamp(self: Array, min: Any, max: Any) -> Array:  # noqa: A002
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
@@ -55,7 +48,17 @@ def _clamp(self: Array, min: Any, max: Any) -> Array:  # noqa: A002
         raise
 
 
-def _limit(x: Any, d: _dtype.dtype) -> Array:
-    if isinstance(x, np.ndarray):
-        return x if x.dtype == d.np else x.astype(d.np)
-    return _promotion.number_array(x, d)
+_LIMITS = frozenset({int, float, type(None)})
+
+
+@silent
+def clamp(self: Array, min: Any, max: Any) -> Array:  # noqa: A002
+    """`minimum(maximum(self, min), max)`. With numbers for limits `clip` does it in one pass, six times faster than
+    `maximum`, which is not vectorised for them; a limit left out is then infinite.
+    """
+    if self.dtype.char in "fd" and min.__class__ in _LIMITS and max.__class__ in _LIMITS and (min is not None or max is not None):
+        d = self.dtype
+        low = np.asarray(-math.inf if min is None else min, d)
+        high = np.asarray(math.inf if max is None else max, d)
+        return clip(self, low, high)  # type: ignore[no-any-return]
+    return _clamp(self, min, max)

@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 
 from ... import _checks, _dtype, _promotion
+from .floating_errors import quiet, silent
 
 Array = np.ndarray[Any, Any]
 HALVES = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
@@ -21,22 +22,6 @@ class _Operand:
     def __init__(self, array: Array) -> None:
         self._array = array
         self.dtype = _dtype.FROM_NUMPY[array.dtype]
-
-
-def where(condition: Array, self: Array, other: Array) -> Array:
-    if condition.dtype != np.bool_:
-        if condition.dtype != np.uint8:
-            name = _dtype.FROM_NUMPY[condition.dtype]
-            raise RuntimeError(f"expected condition to be a boolean tensor, but got a tensor with dtype {name.scalar_name}")
-        condition = condition.astype(np.bool_)
-    if self.dtype != other.dtype:
-        d = _promotion.result_type_of((_Operand(self), _Operand(other))).np
-        self, other = self.astype(d), other.astype(d)
-    try:
-        return select(condition, self, other) if condition.size >= _LARGE else np.where(condition, self, other)
-    except ValueError:
-        _checks.broadcast_shapes(condition.shape, self.shape, other.shape)
-        raise
 
 
 _LARGE = 2048
@@ -64,6 +49,32 @@ def select(condition: Array, x: Array, y: Array) -> Array:
     return out.view(x.dtype)
 
 
+@silent
+def where(condition: Array, self: Array, other: Array) -> Array:
+    if condition.dtype != np.bool_:
+        if condition.dtype != np.uint8:
+            name = _dtype.FROM_NUMPY[condition.dtype]
+            raise RuntimeError(f"expected condition to be a boolean tensor, but got a tensor with dtype {name.scalar_name}")
+        condition = condition.astype(np.bool_)
+    if self.dtype != other.dtype:
+        d = _promotion.result_type_of((_Operand(self), _Operand(other))).np
+        self, other = self.astype(d), other.astype(d)
+    try:
+        return select(condition, self, other) if condition.size >= _LARGE else np.where(condition, self, other)
+    except ValueError:
+        _checks.broadcast_shapes(condition.shape, self.shape, other.shape)
+        raise
+
+
+def _fill_integer(value: Any, d: _dtype.dtype) -> Any:
+    number = int(value)
+    info = np.iinfo(d.np)
+    if not info.min <= number <= info.max and not (not d.is_signed and number < 0):
+        raise RuntimeError(f"value cannot be converted to type {d.name} without overflow")
+    return number & (2 ** (8 * d.itemsize) - 1) if not d.is_signed else number
+
+
+@silent
 def masked_fill_(self: Array, mask: Array, value: Any) -> None:
     if mask.dtype != np.bool_:
         raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {_dtype.FROM_NUMPY[mask.dtype].name}")
@@ -80,7 +91,7 @@ def masked_fill_(self: Array, mask: Array, value: Any) -> None:
         raise RuntimeError(f"value cannot be converted to type {d.name} without overflow")
     if d.category == 1:
         value = _fill_integer(value, d)
-    filling = np.asarray(value).astype(self.dtype)
+    filling = np.asarray(value, self.dtype) if value.__class__ is float else np.asarray(value).astype(self.dtype)
     try:
         bits = _BITS.get(self.dtype.itemsize)
         if mask.size < _LARGE or bits is None:
@@ -93,14 +104,6 @@ def masked_fill_(self: Array, mask: Array, value: Any) -> None:
     except ValueError:
         shape = _checks.broadcast_shapes(self.shape, mask.shape)
         raise RuntimeError(f"output with shape {list(self.shape)} doesn't match the broadcast shape {list(shape)}") from None
-
-
-def _fill_integer(value: Any, d: _dtype.dtype) -> Any:
-    number = int(value)
-    info = np.iinfo(d.np)
-    if not info.min <= number <= info.max and not (not d.is_signed and number < 0):
-        raise RuntimeError(f"value cannot be converted to type {d.name} without overflow")
-    return number & (2 ** (8 * d.itemsize) - 1) if not d.is_signed else number
 
 
 def lerp(self: Array, end: Array, weight: Any) -> Array:
@@ -131,60 +134,6 @@ def _lerp(self: Array, end: Array, weight: Any) -> Array:
         return np.add(out, self, out=out)
     out *= self.dtype.type(1 - weight)
     return np.subtract(end, out, out=out)
-
-
-def addcmul_(self: Array, tensor1: Array, tensor2: Array, value: Any) -> None:
-    """In place; operands of another dtype take the long way."""
-    if not self.dtype == tensor1.dtype == tensor2.dtype or self.dtype.kind != "f" or self.dtype.itemsize == 2:
-        _write(self, _promoted_ternary(addcmul, self, tensor1, tensor2, value))
-        return
-    product = np.multiply(tensor1, tensor2)
-    if value != 1:
-        product *= value
-    _accumulate(self, product)
-
-
-def addcdiv_(self: Array, tensor1: Array, tensor2: Array, value: Any) -> None:
-    if not self.dtype == tensor1.dtype == tensor2.dtype or self.dtype.kind != "f" or self.dtype.itemsize == 2:
-        _write(self, _promoted_ternary(addcdiv, self, tensor1, tensor2, value))
-        return
-    quotient = np.divide(tensor1, tensor2)
-    if value != 1:
-        quotient *= value
-    _accumulate(self, quotient)
-
-
-def lerp_(self: Array, end: Array, weight: Any) -> None:
-    if not self.dtype == end.dtype or self.dtype.char not in "fd" or weight.__class__ is not float or not abs(weight) < 0.5:
-        _write(self, lerp(self, end, weight))
-        return
-    step = np.subtract(end, self)
-    step *= weight
-    _accumulate(self, step)
-
-
-def _accumulate(self: Array, change: Any) -> None:
-    try:
-        np.add(self, change, out=self)
-    except ValueError:
-        _write(self, self + change)
-
-
-def _write(self: Array, value: Array) -> None:
-    if not self.flags.writeable:
-        raise _checks.read_only_error()
-    if value.shape != self.shape:
-        raise RuntimeError(f"output with shape {list(self.shape)} doesn't match the broadcast shape {list(value.shape)}")
-    self[...] = value
-
-
-def _promoted_ternary(compute: Any, self: Array, tensor1: Array, tensor2: Array, value: Any) -> Array:
-    operands = [_Operand(x) for x in (self, tensor1, tensor2)]
-    d = _promotion.result_type_of(operands)
-    target = operands[0].dtype
-    if not _promotion.can_cast(d, target):
-        raise RuntimeError(f"result type {d.scalar_name} can't be cast to the desired output type {target.scalar_name}")
-    return compute(*_promotion.operand_arrays(d, *operands), value)  # type: ignore[no-any-return]
 
 
 def addcmul(self: Array, tensor1: Array, tensor2: Array, value: Any) -> Array:
@@ -219,3 +168,63 @@ def _added(out: Array, self: Array) -> Array:
     if out.shape == self.shape or out.shape == np.broadcast_shapes(out.shape, self.shape):
         return np.add(self, out, out=out)
     return np.add(self, out)
+
+
+def _write(self: Array, value: Array) -> None:
+    if not self.flags.writeable:
+        raise _checks.read_only_error()
+    if value.shape != self.shape:
+        raise RuntimeError(f"output with shape {list(self.shape)} doesn't match the broadcast shape {list(value.shape)}")
+    self[...] = value
+
+
+@silent
+def _accumulate(self: Array, change: Any) -> None:
+    try:
+        np.add(self, change, out=self)
+    except ValueError:
+        _write(self, self + change)
+
+
+def _promoted_ternary(compute: Any, self: Array, tensor1: Array, tensor2: Array, value: Any) -> Array:
+    operands = [_Operand(x) for x in (self, tensor1, tensor2)]
+    d = _promotion.result_type_of(operands)
+    target = operands[0].dtype
+    if not _promotion.can_cast(d, target):
+        raise RuntimeError(f"result type {d.scalar_name} can't be cast to the desired output type {target.scalar_name}")
+    with quiet():
+        return compute(*_promotion.operand_arrays(d, *operands), value)  # type: ignore[no-any-return]
+
+
+@silent
+def addcmul_(self: Array, tensor1: Array, tensor2: Array, value: Any) -> None:
+    """In place; operands of another dtype take the long way."""
+    if not self.dtype == tensor1.dtype == tensor2.dtype or self.dtype.kind != "f" or self.dtype.itemsize == 2:
+        _write(self, _promoted_ternary(addcmul, self, tensor1, tensor2, value))
+        return
+    product = np.multiply(tensor1, tensor2)
+    if value != 1:
+        product *= value
+    _accumulate(self, product)
+
+
+@silent
+def addcdiv_(self: Array, tensor1: Array, tensor2: Array, value: Any) -> None:
+    if not self.dtype == tensor1.dtype == tensor2.dtype or self.dtype.kind != "f" or self.dtype.itemsize == 2:
+        _write(self, _promoted_ternary(addcdiv, self, tensor1, tensor2, value))
+        return
+    quotient = np.divide(tensor1, tensor2)
+    if value != 1:
+        quotient *= value
+    _accumulate(self, quotient)
+
+
+@silent
+def lerp_(self: Array, end: Array, weight: Any) -> None:
+    if not self.dtype == end.dtype or self.dtype.char not in "fd" or weight.__class__ is not float or not abs(weight) < 0.5:
+        with quiet():
+            _write(self, lerp(self, end, weight))
+        return
+    step = np.subtract(end, self)
+    step *= weight
+    _accumulate(self, step)
