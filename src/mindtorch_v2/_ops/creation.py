@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from .. import _device, _dtype
+from .._backends.cpu import ranges
 from .._creation import allocate, checked_shape, device_of, dtype_of, refuse_pinned, require_grad
 from .._dispatch import keys
 from .._dispatch.codegen import compile_function, indent
@@ -341,7 +342,7 @@ def _arange(start: Any, end: Any, step: Any, dtype: Any, layout: Any, device: An
     n = max(0, math.ceil((end - start) / step)) if d.inexact else max(0, -((start - end) // step))
     if where.key == keys.META:
         return allocate((n,), d, where)
-    return wrap(_progression(start, step, n, d), d)
+    return wrap(ranges.progression(start, step, n, d), d)
 
 
 def _check_range(start: Any, end: Any, step: Any) -> None:
@@ -351,19 +352,6 @@ def _check_range(start: Any, end: Any, step: Any) -> None:
         raise RuntimeError(f"unsupported range: {start} -> {end}")
     if (step > 0) != (end >= start) and end != start:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
-
-
-def _progression(start: Any, step: Any, n: int, d: _dtype.dtype) -> Array:
-    """`start + i * step`, computed as torch does: in the accumulation type, then rounded."""
-    if d.category == _dtype.INTEGER:
-        return np.arange(start, start + n * step, step, dtype=np.int64).astype(d.np, copy=False)
-    work = np.float64 if d is _dtype.float64 else np.float32
-    if d is _dtype.float32:
-        work = np.float64  # torch: float32 ranges are computed in double
-    out = np.arange(n, dtype=work)
-    out *= step
-    out += start
-    return out.astype(d.np, copy=False)
 
 
 arange_op = factory("arange.start_step(Scalar start, Scalar end, Scalar step=1, OPTIONS) -> Tensor", _arange)
@@ -419,7 +407,7 @@ def _linspace(start: Any, end: Any, steps: Any, dtype: Any, layout: Any, device:
     _check_steps("linspace", start, end, steps)
     if where.key == keys.META:
         return allocate((steps,), d, where)
-    return wrap(spaced(start, end, int(steps), d), d)
+    return wrap(ranges.spaced(start, end, int(steps), d), d)
 
 
 def _check_steps(name: str, start: Any, end: Any, steps: Any) -> None:
@@ -442,36 +430,13 @@ def _spaced_dtype(name: str, dtype: Any, start: Any, end: Any) -> _dtype.dtype:
     return d
 
 
-def spaced(start: Any, end: Any, steps: int, d: _dtype.dtype) -> Array:
-    """`steps` values from start to end, counted from both ends towards the middle as torch does."""
-    if steps == 1:
-        return np.full(1, start, d.np)
-    if d.category == _dtype.INTEGER:
-        start, end = int(start), int(end)
-        step: Any = (end - start) / (steps - 1) if steps else 0.0
-        i = np.arange(steps, dtype=np.float64)
-        return np.concatenate([start + step * i[: steps // 2], end - step * i[: steps - steps // 2][::-1]]).astype(d.np)
-    work = d.np if d.itemsize >= 4 else np.dtype(np.float32)
-    if steps == 0:
-        return np.empty(0, d.np)
-    first, last = work.type(start), work.type(end)
-    step = (last - first) / work.type(steps - 1)
-    i = np.arange(steps, dtype=work if work.kind == "f" else work.type(0).real.dtype)
-    low = first + step * i[: steps // 2]
-    high = last - step * i[: steps - steps // 2][::-1]
-    return np.concatenate([low, high]).astype(d.np, copy=False)
-
-
 def _logspace(start: Any, end: Any, steps: Any, base: float, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
     start, end = _ends("logspace", start, end)
     d, where = _spaced_dtype("logspace", dtype, start, end), device_of(device)
     _check_steps("logspace", start, end, steps)
     if where.key == keys.META:
         return allocate((steps,), d, where)
-    exponents = spaced(start, end, int(steps), d)
-    work = exponents.astype(np.float64) if d.category <= _dtype.INTEGER else exponents
-    with np.errstate(all="ignore"):
-        return wrap(np.power(work.dtype.type(base), work).astype(d.np, copy=False), d)
+    return wrap(ranges.spaced_powers(start, end, int(steps), base, d), d)
 
 
 linspace = factory("linspace(Scalar start, Scalar end, int steps, OPTIONS) -> Tensor", _linspace)
@@ -483,7 +448,7 @@ def _range(start: Any, end: Any, step: Any, dtype: Any, layout: Any, device: Any
     d, where = dtype_of(dtype), device_of(device)
     _check_range(start, end, step)
     n = math.floor((end - start) / step) + 1
-    return allocate((n,), d, where) if where.key == keys.META else wrap(_progression(start, step, n, d), d)
+    return allocate((n,), d, where) if where.key == keys.META else wrap(ranges.progression(start, step, n, d, in_registers=False), d)
 
 
 range_ = factory("range(Scalar start, Scalar end, Scalar step=1, OPTIONS) -> Tensor", _range)
