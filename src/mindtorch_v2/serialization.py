@@ -22,8 +22,9 @@ import numpy as np
 
 from . import _device, _dtype, _pickling
 from ._dispatch import keys
+from ._memory_format import LAYOUTS
 from ._random import Generator
-from ._storage import MetaStorage, UntypedStorage, own
+from ._storage import UntypedStorage, own
 from ._tensor import Size, Tensor
 from .storage import TypedStorage
 
@@ -86,7 +87,13 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined, misc]
     def persistent_id(self, obj: Any) -> Any:
         if isinstance(obj, _StorageReference):
             key = self._key(obj.storage)
-            return ("storage", _STORAGE_TYPES[f"{obj.dtype.scalar_name}Storage"], key, "cpu", obj.storage.nbytes() // obj.dtype.itemsize)
+            return (
+                "storage",
+                _STORAGE_TYPES[f"{obj.dtype.scalar_name}Storage"],
+                key,
+                "cpu",
+                obj.storage.nbytes() // obj.dtype.itemsize,
+            )
         if isinstance(obj, TypedStorage):
             return ("storage", _STORAGE_TYPES[obj.pickle_storage_type()], self._key(obj.untyped()), "cpu", obj.size())
         if isinstance(obj, UntypedStorage):
@@ -261,7 +268,9 @@ def register_package(priority: int, tagger: Any, deserializer: Any) -> None:
     raise NotImplementedError("register_package: checkpoints are loaded to 'cpu', 'meta' and 'npu'; use map_location")
 
 
-def _rebuild_tensor(storage: Any, offset: int, size: Any, stride: Any, requires_grad: bool = False, hooks: Any = None, metadata: Any = None) -> Tensor:
+def _rebuild_tensor(
+    storage: Any, offset: int, size: Any, stride: Any, requires_grad: bool = False, hooks: Any = None, metadata: Any = None
+) -> Tensor:
     t = _pickling.view_of_storage(storage.storage, storage.dtype, offset, size, stride)
     if requires_grad:
         t._keys |= keys.AUTOGRAD
@@ -294,6 +303,7 @@ def _rebuild_subclass(function: Callable[..., Tensor], cls: Any, args: Any, stat
     return t
 
 
+_LAYOUTS = {repr(layout): layout for layout in LAYOUTS}
 _TORCH_NAMES: dict[str, Any] = {
     "torch._utils._rebuild_tensor_v2": _rebuild_tensor,
     "torch._utils._rebuild_tensor": _rebuild_tensor,
@@ -309,7 +319,7 @@ _TORCH_NAMES: dict[str, Any] = {
     "torch.device": _device.device,
     "torch.Tensor": Tensor,
     "torch._C.Generator": Generator,
-    "torch.serialization._get_layout": lambda name: getattr(importlib.import_module(_PACKAGE), name.removeprefix("torch.")),
+    "torch.serialization._get_layout": lambda name: _LAYOUTS[name],
     "collections.OrderedDict": OrderedDict,
     "collections.Counter": Counter,
     "collections.defaultdict": defaultdict,
@@ -461,6 +471,3 @@ def _locator(map_location: Any) -> Callable[[str], _device.device]:
 
         return called
     raise TypeError(f"map_location must be a device, a string, a dict or a function, not {type(map_location).__name__}")
-
-
-_ = MetaStorage

@@ -448,7 +448,9 @@ def _range(start: Any, end: Any, step: Any, dtype: Any, layout: Any, device: Any
     d, where = dtype_of(dtype), device_of(device)
     _check_range(start, end, step)
     n = math.floor((end - start) / step) + 1
-    return allocate((n,), d, where) if where.key == keys.META else wrap(ranges.progression(start, step, n, d, in_registers=False), d)
+    return (
+        allocate((n,), d, where) if where.key == keys.META else wrap(ranges.progression(start, step, n, d, in_registers=False), d)
+    )
 
 
 range_ = factory("range(Scalar start, Scalar end, Scalar step=1, OPTIONS) -> Tensor", _range)
