@@ -58,8 +58,7 @@ def _labels(targets: Array, target_lengths: list[int], blank: int) -> tuple[Arra
 def _log_add(*terms: Array) -> Array:
     top = np.maximum.reduce(terms)
     safe = np.where(np.isneginf(top), np.zeros((), top.dtype), top)
-    with np.errstate(divide="ignore"):
-        return np.log(sum(np.exp(t - safe) for t in terms)) + safe  # type: ignore[no-any-return]
+    return np.log(sum(np.exp(t - safe) for t in terms)) + safe  # type: ignore[no-any-return]
 
 
 def _shifted(x: Array, by: int, dtype: Any) -> Array:
@@ -132,8 +131,7 @@ def ctc_loss_backward(
     emit = _emissions(log_probs, labels, exists)
     beta = _backward_variables(emit, skip, input_lengths, target_lengths)
     alpha = log_alpha.transpose(1, 0, 2)
-    with np.errstate(invalid="ignore", over="ignore"):
-        occupancy = np.exp(alpha + beta - np.where(exists[None], emit, 0) + neg_log_likelihood[None, :, None])
+    occupancy = np.exp(alpha + beta - np.where(exists[None], emit, 0) + neg_log_likelihood[None, :, None])
     occupancy[~np.isfinite(alpha + beta)] = 0
     # occupancies of positions with the same label belong to the same class
     at = np.arange(time * batch).reshape(time, batch, 1) * classes + labels[None]

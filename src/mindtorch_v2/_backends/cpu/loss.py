@@ -57,20 +57,27 @@ def _pairwise(name: str, formula: Callable[..., Array]) -> Callable[..., Array]:
 
 
 def _squared_error(x: Array, y: Array) -> Array:
-    d = np.subtract(x, y)
-    return np.multiply(d, d, out=d) if d.ndim else np.multiply(d, d)  # type: ignore[no-any-return]
-
-
-def _smooth_l1(x: Array, y: Array, beta: float) -> Array:
-    d = np.abs(x - y)
-    if beta == 0:
-        return d
-    return np.where(d < beta, d * d * (0.5 / beta), d - 0.5 * beta)
+    d = np.asarray(x - y)
+    return np.multiply(d, d, out=d)
 
 
 def _huber(x: Array, y: Array, delta: float) -> Array:
-    d = np.abs(x - y)
-    return np.where(d <= delta, d * d * 0.5, delta * (d - 0.5 * delta))
+    """m (|d| - m / 2) with m = min(|d|, delta): d² / 2 below delta, delta (|d| - delta / 2) above, and no branch."""
+    d = np.asarray(x - y)
+    np.abs(d, out=d)
+    m = np.asarray(np.clip(d, 0, delta))
+    half = np.asarray(m * 0.5)
+    d -= half
+    d *= m
+    return d
+
+
+def _smooth_l1(x: Array, y: Array, beta: float) -> Array:
+    if beta == 0:
+        return np.asarray(np.abs(x - y))
+    out = _huber(x, y, beta)
+    out /= beta
+    return out
 
 
 _mse = _pairwise("mse_cpu", _squared_error)
@@ -101,22 +108,29 @@ def _share(grad_output: Array, n: int, reduction: int) -> Array:
 @widened
 def mse_loss_backward(grad_output: Array, self: Array, target: Array, reduction: int) -> Array:
     self, target = promoted_pair(self, target)
-    out = np.subtract(self, target)
-    out = out * (2 * _share(grad_output, out.size, reduction))
-    return out  # type: ignore[no-any-return]
+    out = np.asarray(self - target)
+    out *= 2 * _share(grad_output, out.size, reduction)
+    return out
 
 
 @widened
 def smooth_l1_loss_backward(grad_output: Array, self: Array, target: Array, reduction: int, beta: float) -> Array:
-    d = self - target
-    g = _share(grad_output, d.size, reduction)
-    return np.where(np.abs(d) < beta, g * d / (beta or 1), g * np.sign(d))
+    out = np.asarray(self - target)
+    if beta:
+        np.clip(out, -beta, beta, out=out)
+        out /= beta
+    else:
+        np.sign(out, out=out)
+    out *= _share(grad_output, out.size, reduction)
+    return out
 
 
 @widened
 def huber_loss_backward(grad_output: Array, self: Array, target: Array, reduction: int, delta: float) -> Array:
-    d = np.clip(self - target, -delta, delta)
-    return _share(grad_output, d.size, reduction) * d  # type: ignore[no-any-return]
+    out = np.asarray(self - target)
+    np.clip(out, -delta, delta, out=out)
+    out *= _share(grad_output, out.size, reduction)
+    return out
 
 
 # --- binary cross entropy -------------------------------------------------------------------------------------------
@@ -132,12 +146,18 @@ def binary_cross_entropy(self: Array, target: Array, weight: Array | None, reduc
         raise RuntimeError("all elements of target should be between 0 and 1")
     if self.dtype != target.dtype:
         raise RuntimeError(f"Found dtype {FROM_NUMPY[target.dtype].scalar_name} but expected {FROM_NUMPY[self.dtype].scalar_name}")
-    with np.errstate(divide="ignore"):
-        # torch: logarithms are held above -100, so that a certain and wrong prediction costs a finite amount
-        loss = (target - 1) * np.maximum(np.log1p(-self), -100) - target * np.maximum(np.log(self), -100)
+    # torch: logarithms are held above -100, so that a certain and wrong prediction costs a finite amount
+    loss = np.asarray(1 - self)  # exact from 1/2 on, and elsewhere within half a unit of log1p(-x)'s own rounding
+    np.log(loss, out=loss)
+    np.clip(loss, -100, 0, out=loss)
+    loss *= target - 1
+    high = np.asarray(np.log(self))
+    np.clip(high, -100, 0, out=high)
+    high *= target
+    loss -= high
     if weight is not None:
-        loss = loss * weight
-    return reduced(np.asarray(loss), reduction)
+        loss = np.asarray(loss * weight)
+    return reduced(loss, reduction)
 
 
 @widened
@@ -189,17 +209,17 @@ def _indices(target: Array, classes: int, ignore_index: int) -> tuple[Array, Arr
     """Class indices with ignored ones set to 0, and the mask of those that count when some do not."""
     if target.dtype not in (np.int64, np.uint8):
         raise RuntimeError(f"expected target dtype to be Long or Byte, but got {FROM_NUMPY[target.dtype].scalar_name}")
-    kept: Array | None = target != ignore_index
-    assert kept is not None
-    if kept.all():
-        kept = None
-        index = target
-    else:
-        index = np.where(kept, target, np.zeros((), target.dtype))
-    if index.size and (index.min() < 0 or index.max() >= classes):
-        bad = index[(index < 0) | (index >= classes)].ravel()[0] if index.ndim else index
-        raise IndexError(f"Target {int(bad)} is out of bounds.")
-    return index, kept
+    if not target.size:
+        return target, None
+    low, high = np.minimum.reduce(target, axis=None), np.maximum.reduce(target, axis=None)
+    if low >= 0 and high < classes and not 0 <= ignore_index < classes:
+        return target, None
+    kept = np.asarray(target != ignore_index)
+    index = np.where(kept, target, np.zeros((), target.dtype))
+    bad = (index < 0) | (index >= classes)
+    if bad.any():
+        raise IndexError(f"Target {int(index[bad].ravel()[0] if index.ndim else index)} is out of bounds.")
+    return index, None if kept.all() else kept
 
 
 def _class_weights(weight: Array | None, index: Array, kept: Array | None, dtype: Any) -> Array | None:
@@ -216,14 +236,18 @@ def nll_forward(
     """The losses of the log probabilities picked by the targets, reduced, and the sum of the weights."""
     dtype = picked.dtype
     w = _class_weights(weight, index, kept, dtype)
+    if w is None and reduction:
+        value = -np.add.reduce(picked, axis=None)
+        return (value / picked.size if reduction == MEAN and picked.size else value if reduction == SUM else value * np.nan), np.asarray(
+            picked.size, dtype
+        )
     loss = np.negative(picked) if w is None else np.where(w == 0, np.zeros((), dtype), -picked * w)
     if reduction == NONE:
         return loss, np.zeros((), dtype)
     total = np.asarray(picked.size if w is None else w.sum(dtype=dtype), dtype)
     value = np.asarray(loss).sum(dtype=dtype)
     if reduction == MEAN:
-        with np.errstate(invalid="ignore", divide="ignore"):
-            value = value / total
+        value = value / total
     return np.asarray(value, dtype), total
 
 
@@ -263,8 +287,7 @@ def _nll_grads(
     w = _class_weights(weight, index, kept, grad_output.dtype)
     g = np.negative(grad_output)
     if reduction == MEAN:
-        with np.errstate(invalid="ignore", divide="ignore"):
-            g = g / total_weight
+        g = g / total_weight
     if w is None:
         return np.broadcast_to(g, index.shape)
     return np.where(w == 0, np.zeros((), grad_output.dtype), g * w)
@@ -311,6 +334,8 @@ def _margin_inputs(self: Array, target: Array, weight: Array | None) -> tuple[Ar
             "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch size). Expected "
             f"target size [{rows.shape[0]}], but got {list(target.shape)}. Input has shape {list(self.shape)}."
         )
+    if target.dtype != np.int64:
+        raise RuntimeError(f"expected scalar type Long but found {FROM_NUMPY[target.dtype].scalar_name}")
     flat = target.reshape(-1)
     if flat.size and (flat.min() < 0 or flat.max() >= rows.shape[1]):
         raise RuntimeError("target out of range")

@@ -18,12 +18,12 @@ Array = np.ndarray[Any, Any]
 
 def _row_moments(x: Array, eps: float) -> tuple[Array, Array, Array]:
     """Rows minus their mean (a new array), the means, and the reciprocal standard deviations."""
-    n = x.shape[1]
-    mean = x.mean(1, keepdims=True, dtype=x.dtype) if n else np.full((x.shape[0], 1), np.nan, x.dtype)
+    n = max(x.shape[1], 1)
+    mean = np.add.reduce(x, 1, keepdims=True)
+    mean /= n
     centred = x - mean
-    var = np.einsum("ij,ij->i", centred, centred)
-    if n:
-        var /= n
+    var = np.vecdot(centred, centred)
+    var /= n
     var += eps
     np.sqrt(var, out=var)
     return centred, mean, np.reciprocal(var, out=var)[:, None]
@@ -115,8 +115,8 @@ def _row_gradient(g: Array, weight: Array | None, centred: Array, rstd: Array) -
     """
     n = max(g.shape[1], 1)
     weighted = g if weight is None else g * weight
-    along = np.einsum("ij,ij->i", weighted, centred)[:, None]
-    mean = weighted.sum(1, keepdims=True, dtype=g.dtype)
+    along = np.vecdot(weighted, centred)[:, None]
+    mean = np.add.reduce(weighted, 1, keepdims=True)
     mean *= rstd
     mean /= n
     along *= rstd * rstd * rstd
