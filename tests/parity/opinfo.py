@@ -27,6 +27,8 @@ import mindtorch_v2 as mt
 
 RTOL, ATOL = 1e-5, 1e-5
 GRAD_RTOL, GRAD_ATOL = 1e-4, 1e-5
+# LAPACK and FFT libraries are accurate relative to the largest element of a result, not to each element
+NORMWISE = ("linalg_", "fft_", "cholesky", "lu", "matrix_exp", "ormqr", "pinverse", "qr", "svd", "stft", "istft", "inverse")
 
 
 @dataclasses.dataclass
@@ -253,6 +255,9 @@ def flatten(x: Any) -> list[Any]:
     return [x]
 
 
+_normwise = False
+
+
 def assert_same(ours: Any, theirs: Any, rtol: float, atol: float) -> None:
     a, b = flatten(ours), flatten(theirs)
     assert len(a) == len(b), f"{len(a)} results instead of {len(b)}"
@@ -272,7 +277,8 @@ def assert_same(ours: Any, theirs: Any, rtol: float, atol: float) -> None:
         want = to_numpy(y)
         got = x._array
         if want.dtype.kind in "fc":
-            np.testing.assert_allclose(got, want, rtol=rtol, atol=atol, equal_nan=True)
+            largest = np.abs(want[np.isfinite(want)]).max(initial=0.0) if _normwise else 0.0
+            np.testing.assert_allclose(got, want, rtol=rtol, atol=max(atol, rtol * float(largest)), equal_nan=True)
         elif want.dtype.kind == "V" or want.dtype.name == "bfloat16":
             np.testing.assert_allclose(got.astype(np.float32), want.astype(np.float32), rtol=1e-2, atol=1e-2)
         else:
@@ -439,6 +445,8 @@ def describe(sample: Any) -> str:
 
 def run_named(name: str) -> Outcome:
     warnings.simplefilter("ignore")
+    global _normwise
+    _normwise = name.startswith(NORMWISE)
     op = next(o for o in _database() if o.formatted_name == name)
     try:
         return run_one(copy.copy(op))

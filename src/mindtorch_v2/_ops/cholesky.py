@@ -40,8 +40,7 @@ def cholesky_grad(grad: Tensor, factor: Tensor, upper: bool) -> Tensor:
     lower = factor.mH if upper else factor
     gradient = grad.mH if upper else grad
     phi = matmul(lower.mH, gradient).tril()
-    phi = phi - 0.5 * phi.diagonal(0, -2, -1).diag_embed()
-    phi = 0.5 * (phi + phi.mH)
+    phi = 0.5 * (phi + phi.tril(-1).mH)
     half = _solve_triangular(lower.mH, phi, upper=True, left=True)
     return _solve_triangular(lower, half, upper=False, left=False)
 

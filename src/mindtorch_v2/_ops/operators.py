@@ -7,7 +7,7 @@ from typing import Any
 
 from .._dispatch.entry import NUMBERS
 from .._tensor import Tensor
-from . import bitwise, copying, pointwise, unary
+from . import bitwise, copying, matmul, pointwise, unary
 from .complex import imag, real
 
 __all__ = ["reflected"]
@@ -54,6 +54,10 @@ def reflected_pow(self: Any, other: Any) -> Any:
     return other.pow(self) if isinstance(other, Tensor) else pointwise.pow_of_scalar(other, self)
 
 
+def reflected_matmul(self: Any, other: Any) -> Any:
+    return matmul.matmul(other, self)
+
+
 def inplace_power(self: Any, other: Any) -> Any:
     return self.pow_(other)
 
@@ -87,6 +91,7 @@ reflected: dict[str, Any] = {
     "__imod__": _or_not_implemented(inplace_modulo),
     "__rsub__": _or_not_implemented(reflected_sub),
     "__rtruediv__": _or_not_implemented(reflected_truediv),
+    "__rmatmul__": _or_not_implemented(reflected_matmul),
     "__rpow__": _or_not_implemented(reflected_pow),
     "__neg__": unary.neg,
     "__abs__": unary.abs,

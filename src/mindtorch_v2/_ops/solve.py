@@ -189,7 +189,8 @@ linalg_lu_factor = op(
 )
 _lu_with_info = op(
     "_lu_with_info(Tensor self, bool pivot=True, bool check_errors=True) -> (Tensor LU, Tensor pivots, Tensor info)",
-    composite=lambda self, pivot, check_errors: linalg_lu_factor_ex(self, pivot=pivot, check_errors=check_errors),
+    # torch: `check_errors` is not passed on
+    composite=lambda self, pivot, check_errors: tuple(linalg_lu_factor_ex(self, pivot=pivot)),
     variants="function",
 )
 
@@ -429,7 +430,7 @@ def _det_kernel(A: Array) -> tuple[Array, Array, Array]:  # noqa: N803
 def _det_grad(grad: Tensor, A: Tensor, LU: Tensor, pivots: Tensor, result: Tensor) -> Tensor:  # noqa: N803
     """grad · det(A)* · A⁻ᴴ; det is smooth, so that a singular A may be moved by a little."""
     n = A.shape[-1]
-    if not n:
+    if not A.numel():
         return A.new_zeros(A.shape)  # type: ignore[no-any-return]
     if n == 1:
         return grad.unsqueeze(-1).unsqueeze(-1)  # type: ignore[no-any-return]
