@@ -82,8 +82,10 @@ def _mean(self: Tensor, dim: Any, keepdim: bool, dtype: _dtype.dtype | None) -> 
         raise RuntimeError(
             f"mean(): could not infer output dtype. {what} dtype must be either a floating point or complex dtype. Got: {where.scalar_name}"
         )
-    total: Tensor = _sum_dims(self, dim, keepdim, dtype=dtype)
-    return total.div_(count(self._array.shape, dim))
+    total: Tensor = _sum_dims.op.table[self._keys](self, dim, keepdim, dtype)  # type: ignore[attr-defined]
+    shape = self._array.shape
+    n = self._array.size if dim is None else shape[dim] if dim.__class__ is int and shape else count(shape, dim)
+    return aten.div_(total, n)  # type: ignore[no-any-return]
 
 
 _mean_all = op(
@@ -184,9 +186,10 @@ nansum = op(
 def _nansum(self: Array, dim: Any, keepdim: bool, dtype: _dtype.dtype | None) -> Array:
     if self.dtype.kind == "c":
         raise RuntimeError("nansum on CPU does not support complex inputs")
-    if self.dtype.kind in "fV" or self.dtype == kernels.BFLOAT:
-        self = np.where(np.isnan(self), self.dtype.type(0), self)
-    return kernels.sum_dims(self, dim, keepdim, dtype)
+    out = np.asarray(kernels.sum_dims(self, dim, keepdim, dtype))
+    if self.dtype.kind in "biu" or not np.isnan(out).any():
+        return out
+    return kernels.sum_dims(np.where(np.isnan(self), self.dtype.type(0), self), dim, keepdim, dtype)
 
 
 def _nanmean(self: Tensor, dim: Any, keepdim: bool, dtype: Any) -> Tensor:
@@ -236,7 +239,9 @@ count_nonzero = op(
 
 def _count_nonzero(self: Array, dim: Any) -> Array:
     gone = axes(dim, self.ndim)
-    return np.asarray(np.count_nonzero(self if self.dtype.kind != "V" else self != 0, gone if self.ndim else None)).astype(np.int64)
+    if len(gone) == self.ndim:
+        return np.asarray(np.count_nonzero(self), np.int64)
+    return np.add.reduce(self != 0, gone, np.int64)  # type: ignore[no-any-return]
 
 
 # --- extrema --------------------------------------------------------------------------------------------------------
@@ -248,6 +253,8 @@ def _refuse_complex(name: str, self: Array) -> None:
 
 
 def _max_all(ufunc: Any, name: str, self: Array) -> Array:
+    if self.dtype is kernels.FLOAT and self.size:
+        return ufunc.reduce(self, None)  # type: ignore[no-any-return]
     check_nonempty(name, self, None)
     _refuse_complex(f"{name}_all", self)
     return kernels.extremum(ufunc, self, axes(None, self.ndim), False)

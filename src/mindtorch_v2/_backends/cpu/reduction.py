@@ -17,9 +17,9 @@ HALF = np.dtype(np.float16)
 BFLOAT = np.dtype(ml_dtypes.bfloat16)
 FLOAT = np.dtype(np.float32)
 LONG = np.dtype(np.int64)
-_LONG_SUM = 1 << 14  # elements from which the whole sum goes by rows
-_ROW = 8192  # 32 KiB of float32: the accumulating row stays in the first-level cache
-_RUN = 128  # rows added up one after another: bounds the rounding error as pairwise summation does
+_LONG_SUM = 1 << 14  # elements from which sums are cut into runs
+_RUN = 512  # elements added up one after another, in several lanes: bounds the rounding error as pairwise summation does
+_add = np.add.reduce
 
 
 def axes(dim: Dims, ndim: int) -> tuple[int, ...]:
@@ -45,6 +45,11 @@ def row_major(x: Array) -> Array:
     return x if x.flags.c_contiguous else np.ascontiguousarray(x)
 
 
+def kept(x: Array, reduced: Array, gone: tuple[int, ...]) -> Array:
+    """A result with the reduced dimensions back, of extent one."""
+    return np.asarray(x).reshape([1 if i in gone else n for i, n in enumerate(reduced.shape)])
+
+
 def accumulator(d: np.dtype[Any]) -> np.dtype[Any]:
     """The dtype that torch adds up in."""
     return FLOAT if d == HALF or d == BFLOAT else d
@@ -63,6 +68,8 @@ def reduced_shape(self: Any, dim: Dims, keepdim: bool = False) -> tuple[int, ...
 
 
 def sum_all(self: Array, dtype: _dtype.dtype | None) -> Array:
+    if self.dtype is FLOAT and dtype is None:  # the common case first: the tests below cost 0.4 µs
+        return _add(self, None) if self.size < _LONG_SUM else whole_sum(self)  # type: ignore[no-any-return]
     d = self.dtype
     if dtype is not None and dtype.np != d:
         self = self.astype(dtype.np)
@@ -70,7 +77,7 @@ def sum_all(self: Array, dtype: _dtype.dtype | None) -> Array:
         if d.kind in "biu":
             return _integer_sum(self, axes(None, self.ndim), False)
     elif d.kind in "biu":
-        return np.add.reduce(self, None, d if dtype is not None else LONG)  # type: ignore[no-any-return]
+        return _add(self, None, d if dtype is not None else LONG)  # type: ignore[no-any-return]
     if d == HALF or d == BFLOAT:
         return whole_sum(self.astype(FLOAT)).astype(d)
     return whole_sum(self)
@@ -79,24 +86,21 @@ def sum_all(self: Array, dtype: _dtype.dtype | None) -> Array:
 def whole_sum(x: Array) -> Array:
     """The sum of all elements."""
     if x.size < _LONG_SUM or not x.flags.forc:
-        return np.add.reduce(x, None)  # type: ignore[no-any-return]
-    # Adding rows runs four times as fast as adding along one contiguous axis.
+        return _add(x, None)  # type: ignore[no-any-return]
     flat = x.ravel(order="K")
-    block = _ROW * _RUN
-    if flat.size < block:
-        rows = flat.size // _ROW * _ROW
-        row = np.add.reduce(flat[:rows].reshape(-1, _ROW), 0)
-    else:
-        rows = flat.size // block * block
-        row = np.add.reduce(np.add.reduce(flat[:rows].reshape(-1, _RUN, _ROW), 1), 0)
-    total = np.add.reduce(row)
+    if x.dtype.kind != "f":
+        return _add(flat)  # type: ignore[no-any-return]
+    rows = flat.size // _RUN * _RUN
+    total = _add(np.einsum("ij->i", flat[:rows].reshape(-1, _RUN)))
     if rows < flat.size:
-        total = total + whole_sum(flat[rows:])
+        total = total + _add(flat[rows:])
     return total  # type: ignore[no-any-return]
 
 
 def sum_dims(self: Array, dim: Dims, keepdim: bool, dtype: _dtype.dtype | None) -> Array:
     d = self.dtype
+    if d is FLOAT and dtype is None and dim.__class__ is int and -self.ndim <= dim < self.ndim:  # type: ignore[operator]
+        return add_along(self, dim % self.ndim, keepdim)  # type: ignore[operator]
     if dtype is not None:
         if dtype.np != d:
             self = self.astype(dtype.np)
@@ -119,37 +123,58 @@ def _integer_sum(x: Array, gone: tuple[int, ...], keepdim: bool) -> Array:
     """A sum in the elements' own dtype, which NumPy would widen."""
     if x.dtype.kind == "b":
         return row_major(np.logical_or.reduce(x, gone, keepdims=keepdim))
-    return row_major(np.add.reduce(x, gone, x.dtype, keepdims=keepdim))
+    return row_major(_add(x, gone, x.dtype, keepdims=keepdim))
 
 
 def add_up(x: Array, gone: tuple[int, ...], keepdim: bool) -> Array:
-    """The sum over some dimensions. Long strided ones are cut into runs: NumPy adds those up one after another."""
+    """The sum over some dimensions."""
     if len(gone) == 1 and x.dtype.kind == "f":
-        axis = gone[0]
-        n = x.shape[axis]
-        if n >= 4 * _RUN and x.strides[axis] != x.itemsize and x.dtype.itemsize < 8:
-            runs = n // _RUN * _RUN
-            index = (slice(None),) * axis
-            head = x[(*index, slice(0, runs))]
-            head = head.reshape(*x.shape[:axis], n // _RUN, _RUN, *x.shape[axis + 1 :])
-            total = np.add.reduce(np.add.reduce(head, axis + 1), axis, keepdims=keepdim)
-            if runs < n:
-                total += np.add.reduce(x[(*index, slice(runs, n))], axis, keepdims=keepdim)
-            return row_major(total)
-        return row_major(np.add.reduce(x, axis, keepdims=keepdim))
+        return add_along(x, gone[0], keepdim)
     if len(gone) == x.ndim and x.size >= _LONG_SUM:
         total = whole_sum(x)
         return np.asarray(total).reshape((1,) * x.ndim) if keepdim else total
-    return row_major(np.add.reduce(x, gone, keepdims=keepdim))
+    total = row_major(_add(x, gone))
+    return kept(total, x, gone) if keepdim else total
 
 
-def mean_of(x: Array, gone: tuple[int, ...], keepdim: bool) -> Array:
-    """The mean over some dimensions, of a floating dtype that sums are exact enough in."""
-    n = 1
-    for a in gone:
-        n *= x.shape[a]
-    total = np.asarray(add_up(x, gone, keepdim))
-    return np.true_divide(total, total.dtype.type(n))  # type: ignore[no-any-return]
+def add_along(x: Array, axis: int, keepdim: bool) -> Array:
+    """The sum along one dimension of floating-point elements.
+
+    Contiguous: by einsum, which runs twice as fast as NumPy's reduction, in runs that bound the rounding error. Strided and
+    long: in runs too, because NumPy adds those up one after another.
+    """
+    n = x.shape[axis]
+    if x.size < _LONG_SUM or n < _RUN:
+        total = _add(x, axis)
+    elif axis == x.ndim - 1 and x.flags.c_contiguous and n <= _RUN * _RUN:
+        total = np.einsum("ij->i", x.reshape(-1, n if n < 2 * _RUN else _divisor(n)))
+        total = total.reshape(*x.shape[:axis], -1)
+        total = total.reshape(x.shape[:axis]) if total.size * n == x.size else _add(total, axis)
+    elif n >= 4 * _RUN and x.strides[axis] != x.itemsize and x.itemsize < 8:
+        total = _add_in_runs(x, axis)
+    else:
+        total = _add(x, axis)
+    total = row_major(total)
+    return kept(total, x, (axis,)) if keepdim else total
+
+
+def _divisor(n: int) -> int:
+    """An extent of runs that n divides into evenly; n itself when there is none nearby."""
+    for run in (_RUN, 256, 384, 320, 64):
+        if n % run == 0:
+            return run
+    return n
+
+
+def _add_in_runs(x: Array, axis: int) -> Array:
+    n = x.shape[axis]
+    runs = n // _RUN * _RUN
+    index = (slice(None),) * axis
+    head = x[(*index, slice(0, runs))].reshape(*x.shape[:axis], n // _RUN, _RUN, *x.shape[axis + 1 :])
+    total = _add(_add(head, axis + 1), axis)
+    if runs < n:
+        total += _add(x[(*index, slice(runs, n))], axis)
+    return total  # type: ignore[no-any-return]
 
 
 # --- products -------------------------------------------------------------------------------------------------------
@@ -165,6 +190,8 @@ def prod(self: Array, gone: tuple[int, ...], keepdim: bool, dtype: _dtype.dtype 
         return row_major(np.logical_and.reduce(self, gone, keepdims=keepdim))
     if d == HALF or d == BFLOAT:
         return row_major(np.multiply.reduce(self.astype(FLOAT), gone, keepdims=keepdim)).astype(d)
+    if len(gone) == self.ndim > 1 and not keepdim and self.flags.c_contiguous and d.kind == "f":
+        return np.multiply.reduce(np.multiply.reduce(self, 0), None)  # rows multiply ten times as fast as one long axis
     return row_major(np.multiply.reduce(self, gone, None if d.kind not in "iu" else d, keepdims=keepdim))
 
 
@@ -186,7 +213,8 @@ def extremum(ufunc: Any, self: Array, gone: tuple[int, ...], keepdim: bool) -> A
     """`amax` or `amin`; NaN wins, as NumPy's maximum and minimum have it."""
     if self.dtype == BFLOAT:
         return row_major(ufunc.reduce(self.astype(FLOAT), gone, keepdims=keepdim)).astype(BFLOAT)
-    return row_major(ufunc.reduce(self, gone, keepdims=keepdim))
+    found = row_major(ufunc.reduce(self, gone))
+    return kept(found, self, gone) if keepdim else found
 
 
 def position(self: Array, dim: int | None, keepdim: bool, *, largest: bool) -> Array:
@@ -195,15 +223,28 @@ def position(self: Array, dim: int | None, keepdim: bool, *, largest: bool) -> A
         self = self.astype(FLOAT)
     if not self.ndim:
         return np.zeros((), LONG)
-    found = (np.argmax if largest else np.argmin)(self, axis=dim, keepdims=keepdim)
-    return row_major(np.asarray(found))
+    if dim == 0 and self.ndim == 2 and self.size >= _LONG_SUM and self.dtype.kind == "f":
+        return first_rows(self, (np.maximum if largest else np.minimum).reduce(self, 0), keepdim)
+    found = row_major(np.asarray(self.argmax(dim) if largest else self.argmin(dim)))
+    if keepdim:
+        return kept(found, self, axes(dim, self.ndim))
+    return found
+
+
+def first_rows(x: Array, values: Array, keepdim: bool) -> Array:
+    """The first row that holds each column's value: ten times as fast as argmax over columns."""
+    met = x == values
+    nan = np.isnan(values)
+    if nan.any():
+        met |= np.isnan(x) & nan
+    rows, columns = np.divmod(np.flatnonzero(met)[::-1], x.shape[1])
+    out = np.zeros(x.shape[1], LONG)
+    out[columns] = rows
+    return out[None] if keepdim else out
 
 
 def extremum_with_index(self: Array, dim: int, keepdim: bool, *, largest: bool) -> tuple[Array, Array]:
     if not self.ndim:
         return self.copy(), np.zeros((), LONG)
-    index = position(self, dim, True, largest=largest)
-    values = row_major(np.take_along_axis(self, index, dim))
-    if keepdim:
-        return values, index
-    return values.squeeze(dim), index.squeeze(dim)
+    index = position(self, dim, keepdim, largest=largest)
+    return extremum(np.maximum if largest else np.minimum, self, (dim,), keepdim), index

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .reduction import BFLOAT, FLOAT, HALF
+from .reduction import BFLOAT, FLOAT, HALF, add_along
 
 Array = np.ndarray[Any, Any]
 _BLOCK = 1 << 16  # elements handled at a time: two arrays of them stay in the second-level cache
@@ -25,6 +25,8 @@ def log_softmax(self: Array, dim: int) -> Array:
 
 
 def _rowwise(self: Array, dim: int, kernel: Any) -> Array:
+    if self.dtype is FLOAT and 0 < self.size <= _BLOCK and self.ndim:
+        return kernel(self, np.empty(self.shape, FLOAT), dim)  # type: ignore[no-any-return]
     d = self.dtype
     x = _wide(self)
     if not x.ndim:
@@ -42,19 +44,18 @@ def _rowwise(self: Array, dim: int, kernel: Any) -> Array:
 
 
 def _softmax_into(x: Array, out: Array, dim: int) -> Array:
-    np.subtract(x, np.maximum.reduce(x, dim, keepdims=True), out=out)
-    np.exp(out, out=out)
-    np.true_divide(out, np.add.reduce(out, dim, keepdims=True), out=out)
-    return out
+    np.subtract(x, np.maximum.reduce(x, dim, None, None, True), out)
+    np.exp(out, out)
+    total = add_along(out, dim, True)
+    return np.multiply(out, np.reciprocal(total, total), out)  # type: ignore[no-any-return]
 
 
 def _log_softmax_into(x: Array, out: Array, dim: int) -> Array:
     # The shifted values are kept apart from the normaliser: x - (max + log sum) would lose the low bits of x - max.
-    shifted = np.subtract(x, np.maximum.reduce(x, dim, keepdims=True))
-    np.exp(shifted, out=out)
-    normaliser = np.log(np.add.reduce(out, dim, keepdims=True))
-    np.subtract(shifted, normaliser, out=out)
-    return out
+    shifted = np.subtract(x, np.maximum.reduce(x, dim, None, None, True))
+    np.exp(shifted, out)
+    total = add_along(out, dim, True)
+    return np.subtract(shifted, np.log(total, total), out)  # type: ignore[no-any-return]
 
 
 def softmax_backward(grad_output: Array, output: Array, dim: int, input_dtype: Any) -> Array:
@@ -62,7 +63,7 @@ def softmax_backward(grad_output: Array, output: Array, dim: int, input_dtype: A
     if not y.ndim:
         return np.zeros((), input_dtype.np)
     out = np.multiply(grad, y)
-    total = np.add.reduce(out, dim, keepdims=True)
+    total = add_along(out, dim, True)
     np.subtract(grad, total, out=out)
     np.multiply(out, y, out=out)
     return out.astype(input_dtype.np, copy=False)
@@ -73,6 +74,6 @@ def log_softmax_backward(grad_output: Array, output: Array, dim: int, input_dtyp
     if not y.ndim:
         return np.zeros((), input_dtype.np)
     out = np.exp(y)
-    np.multiply(out, np.add.reduce(grad, dim, keepdims=True), out=out)
+    np.multiply(out, add_along(grad, dim, True), out=out)
     np.subtract(grad, out, out=out)
     return out.astype(input_dtype.np, copy=False)
