@@ -16,6 +16,8 @@ __all__ = ["dlpack_device", "from_dlpack", "from_numpy", "frombuffer", "numpy_of
 
 def from_numpy(ndarray: Any, /) -> Tensor:
     """A tensor over a NumPy array's memory: writes to one show in the other."""
+    if ndarray.__class__ is np.ndarray and ndarray.flags.c_contiguous and ndarray.dtype in _dtype.FROM_NUMPY:
+        return wrap(ndarray)
     if not isinstance(ndarray, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
     array = ndarray if type(ndarray) is np.ndarray else ndarray.view(np.ndarray)

@@ -21,12 +21,15 @@ _STATE = struct.Struct("<QiiQ624Q")  # seed, left, seeded, next, the twister's w
 _TAIL = struct.Struct("<dddi4xf?3x")  # normal x, y, rho, whether y waits; the same for float samples
 STATE_BYTES = _STATE.size + _TAIL.size
 _FULL = 1 << 32
+_BLOCK = 624
+_NOTHING_LEFT = np.zeros(_BLOCK, np.uint32)
 
 
 class Generator:
     """A stream of pseudorandom numbers."""
 
-    __slots__ = ("__weakref__", "_bits", "_fresh", "_numbers", "_seed", "next_normal")
+    # The twister is always asked for whole blocks of its 624 outputs: `_block` is the current one, `_at` the next to give out.
+    __slots__ = ("__weakref__", "_at", "_bits", "_block", "_fresh", "_numbers", "_seed", "next_normal")
 
     def __init__(self, device: Any = "cpu") -> None:
         where = _device.device(device)
@@ -48,7 +51,7 @@ class Generator:
         seed = _checked_seed(seed)
         self._seed = seed
         self._bits._legacy_seeding(seed & (_FULL - 1))  # type: ignore[attr-defined]
-        self._fresh = True
+        self._block, self._at, self._fresh = _NOTHING_LEFT, _BLOCK, True
         self.next_normal: float | None = None
         return self
 
@@ -66,9 +69,20 @@ class Generator:
 
     def words(self, n: int) -> np.ndarray[Any, Any]:
         """The next n outputs of 32 bits."""
-        if n:
-            self._fresh = False
-        return self._numbers.integers(0, _FULL, n, np.uint32)
+        at = self._at
+        self._at = end = at + n
+        if end <= _BLOCK:
+            return self._block[at:end].copy()
+        missing = end - _BLOCK
+        blocks = -(-missing // _BLOCK)
+        fresh = self._numbers.integers(0, _FULL, blocks * _BLOCK, np.uint32)
+        out = np.empty(n, np.uint32)
+        out[: n - missing] = self._block[at:]
+        out[n - missing :] = fresh[:missing]
+        self._block = fresh[-_BLOCK:].copy()
+        self._at = missing - (blocks - 1) * _BLOCK
+        self._fresh = False
+        return out
 
     def long_words(self, n: int) -> np.ndarray[Any, Any]:
         """The next n numbers of 64 bits, each of two outputs, the high word first."""
@@ -96,7 +110,7 @@ class Generator:
     def get_state(self) -> Tensor:
         """The state as a tensor of bytes, laid out as torch lays it out."""
         inner = self._bits.state["state"]
-        position = int(inner["pos"])
+        position = self._at
         left, following = (1, 0) if self._fresh else (625 - position, position)
         head = _STATE.pack(self._seed, left, 1, following, *inner["key"].tolist())
         waiting = self.next_normal is not None
@@ -117,8 +131,11 @@ class Generator:
         seed, left, _, following, *words = _STATE.unpack(raw[: _STATE.size])
         _, y, _, waiting, _, _ = _TAIL.unpack(raw[_STATE.size :])
         key = np.array(words, np.uint64).astype(np.uint32)
-        self._bits.state = {"bit_generator": "MT19937", "state": {"key": key, "pos": 624 if left == 1 else following}}
         self._seed, self._fresh = seed, left == 1 and following == 0
+        at_end = left == 1
+        self._bits.state = {"bit_generator": "MT19937", "state": {"key": key, "pos": _BLOCK if at_end else 0}}
+        self._block = _NOTHING_LEFT if at_end else self._numbers.integers(0, _FULL, _BLOCK, np.uint32)
+        self._at = _BLOCK if at_end else following
         self.next_normal = y if waiting else None
         return self
 

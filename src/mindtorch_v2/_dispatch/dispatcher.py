@@ -114,7 +114,9 @@ def _compile(op: Op, full: int) -> Callable[..., Any]:
 
 def _backend_body(op: Op, full: int) -> Body:
     backend = full & keys.BACKENDS or keys.CPU  # an empty list of tensors has no keys
-    if op.composite is not None and backend not in op.kernels and backend not in op.array_kernels:
+    # a shortcut does a composite's work in one kernel; while somebody watches, the parts are called and seen
+    observed = "shortcut" in op.tags and full & (keys.PROFILER | keys.DISPATCH_MODE)
+    if op.composite is not None and (observed or (backend not in op.kernels and backend not in op.array_kernels)):
         return call_body(op, op.composite, "composite")
     if backend & (backend - 1):
         return call_body(op, _mixed_devices(op), "mixed_devices")

@@ -39,12 +39,14 @@ _PLACEHOLDERS = {  # in the order of replacement
 _MISSING = object()
 
 
-def factory(schema: str, composite: Callable[..., Any], *, variants: str = "function") -> Callable[..., Any]:
+def factory(
+    schema: str, composite: Callable[..., Any], *, shortcut: Callable[..., Any] | None = None, variants: str = "function"
+) -> Callable[..., Any]:
     """Declare a factory operator and export the function that users call; returns that, or the entry of a further overload."""
     for placeholder, options in _PLACEHOLDERS.items():
         schema = schema.replace(placeholder, options)
     parsed = parse(schema)
-    declared = Op(parsed, composite=composite, tags=("factory",))
+    declared = Op(parsed, composite=composite, cpu=shortcut, tags=("factory", "shortcut"))
     entry = register(declared)
     if not parsed.overload or parsed.name == "empty":
         function = public_function(declared)
@@ -90,7 +92,8 @@ def public_function(op: Op) -> Callable[..., Any]:
         lines += [
             "if not isinstance(input, Tensor):",
             "    raise TypeError(f\"argument 'input' (position 1) must be Tensor, not {input.__class__.__name__}\")",
-            f"result = table[input._keys]({passed})",
+            # with the key of another device added, no shortcut of one device applies
+            f"result = table[input._keys if device is None else input._keys | device_of(device).key]({passed})",
         ]
         names["Tensor"] = Tensor
     else:
@@ -235,10 +238,32 @@ def _scalar_tensor(s: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any
     return allocate((), dtype_of(dtype), device_of(device)).fill_(s)  # type: ignore[no-any-return]
 
 
+def _array_of(make: Callable[..., Any]) -> Callable[..., Any]:
+    """A shortcut's kernel from a NumPy function of shape and dtype; odd arguments take the long way."""
+
+    def kernel(size: Any, dtype: Any) -> Any:
+        try:
+            return make(size, (_dtype.get_default_dtype() if dtype is None else dtype).np)
+        except (AttributeError, TypeError, ValueError, MemoryError):
+            return make(checked_shape(size), dtype_of(dtype).np)
+
+    return kernel
+
+
+def _full_array(size: Any, fill_value: Any, dtype: Any) -> Array:
+    if fill_value.__class__ is float and (dtype is None or dtype.__class__ is _dtype.dtype):
+        d = _dtype.get_default_dtype() if dtype is None else dtype
+        if d.inexact and d.itemsize >= 4:
+            array = np.empty(checked_shape(size), d.np)
+            array.fill(fill_value)
+            return array
+    return _full(size, fill_value, dtype, None, _device.cpu, None)._array
+
+
 empty = factory("empty.memory_format(int[] size, LIKE) -> Tensor", _empty)
-zeros = factory("zeros(int[] size, OPTIONS) -> Tensor", _zeros)
-ones = factory("ones(int[] size, OPTIONS) -> Tensor", _ones)
-full = factory("full(int[] size, Scalar fill_value, OPTIONS) -> Tensor", _full)
+zeros = factory("zeros(int[] size, OPTIONS) -> Tensor", _zeros, shortcut=_array_of(np.zeros))
+ones = factory("ones(int[] size, OPTIONS) -> Tensor", _ones, shortcut=_array_of(np.ones))
+full = factory("full(int[] size, Scalar fill_value, OPTIONS) -> Tensor", _full, shortcut=_full_array)
 scalar_tensor = factory("scalar_tensor(Scalar s, OPTIONS) -> Tensor", _scalar_tensor)
 empty_strided = factory("empty_strided(int[] size, int[] stride, OPTIONS) -> Tensor", _empty_strided)
 empty_permuted = factory("empty_permuted(int[] size, int[] physical_layout, OPTIONS) -> Tensor", _empty_permuted)
@@ -301,13 +326,34 @@ def _new_empty_strided(self: Tensor, size: Any, stride: Any, dtype: Any, layout:
     return strided_tensor(checked_shape(size), tuple(int(s) for s in stride), d, where)
 
 
+def _like_of(make: Callable[..., Any], composite: Callable[..., Any]) -> Callable[..., Any]:
+    def kernel(self: Array, dtype: Any, memory_format: Any) -> Any:
+        if memory_format is None and self.flags.c_contiguous and (dtype is None or dtype.__class__ is _dtype.dtype):
+            return make(self.shape, self.dtype if dtype is None else dtype.np)
+        return composite(wrap(self), dtype, None, None, None, memory_format)._array
+
+    return kernel
+
+
+def _new_of(make: Callable[..., Any]) -> Callable[..., Any]:
+    def kernel(self: Array, size: Any, dtype: Any) -> Any:
+        try:
+            return make(size, self.dtype if dtype is None else dtype.np)
+        except (AttributeError, TypeError, ValueError, MemoryError):
+            return make(checked_shape(size), self.dtype if dtype is None else dtype_of(dtype).np)
+
+    return kernel
+
+
 empty_like = factory("empty_like(Tensor self, LIKE) -> Tensor", _empty_like)
-zeros_like = factory("zeros_like(Tensor self, LIKE) -> Tensor", _zeros_like)
-ones_like = factory("ones_like(Tensor self, LIKE) -> Tensor", _ones_like)
+zeros_like = factory("zeros_like(Tensor self, LIKE) -> Tensor", _zeros_like, shortcut=_like_of(np.zeros, _zeros_like))
+ones_like = factory("ones_like(Tensor self, LIKE) -> Tensor", _ones_like, shortcut=_like_of(np.ones, _ones_like))
 full_like = factory("full_like(Tensor self, Scalar fill_value, LIKE) -> Tensor", _full_like)
 new_empty = factory("new_empty(Tensor self, int[] size, OPTIONS) -> Tensor", _new_empty, variants="method")
-new_zeros = factory("new_zeros(Tensor self, int[] size, OPTIONS) -> Tensor", _new_zeros, variants="method")
-new_ones = factory("new_ones(Tensor self, int[] size, OPTIONS) -> Tensor", _new_ones, variants="method")
+new_zeros = factory(
+    "new_zeros(Tensor self, int[] size, OPTIONS) -> Tensor", _new_zeros, shortcut=_new_of(np.zeros), variants="method"
+)
+new_ones = factory("new_ones(Tensor self, int[] size, OPTIONS) -> Tensor", _new_ones, shortcut=_new_of(np.ones), variants="method")
 new_full = factory("new_full(Tensor self, int[] size, Scalar fill_value, OPTIONS) -> Tensor", _new_full, variants="method")
 new_empty_strided = factory(
     "new_empty_strided(Tensor self, int[] size, int[] stride, OPTIONS) -> Tensor", _new_empty_strided, variants="method"
@@ -362,26 +408,35 @@ _arange_end = factory("arange(Scalar end, OPTIONS) -> Tensor", lambda end, *opti
 _arange_tables = {3: arange_op.op.table, 2: _arange_start.op.table, 1: _arange_end.op.table}  # type: ignore[attr-defined]
 
 
-@public("function")
-def arange(
-    *args: Any, start: Any = None, end: Any = None, step: Any = None, out: Tensor | None = None, dtype: Any = None, layout: Any = None,
-    device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
-) -> Tensor:  # fmt: skip
-    """Numbers from `start` (0) up to `end`, which is left out, in steps of `step` (1)."""
+def _range_arguments(args: tuple[Any, ...], start: Any, end: Any, step: Any) -> list[Any]:
+    """(end), (start, end) or (start, end, step) from arguments of which some are named."""
     given = list(args)
-    if len(given) > 3:
-        raise TypeError(f"arange() takes at most 3 positional arguments ({len(given)} given)")
-    if end is not None:
-        given.insert(0 if start is None and not args else 1, end) if len(given) < 2 else None
     if start is not None:
         given.insert(0, start)
+    if end is not None:
+        given.append(end)
     if step is not None:
         if len(given) == 1:
             given.insert(0, 0)
         given.append(step)
     if not given:
         raise TypeError("arange() received an invalid combination of arguments: the end is missing")
-    _check_options(layout, pin_memory)
+    return given
+
+
+@public("function")
+def arange(
+    *args: Any, start: Any = None, end: Any = None, step: Any = None, out: Tensor | None = None, dtype: Any = None, layout: Any = None,
+    device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """Numbers from `start` (0) up to `end`, which is left out, in steps of `step` (1)."""
+    given: Any = args
+    if start is not None or end is not None or step is not None or not args:
+        given = _range_arguments(args, start, end, step)
+    if len(given) > 3:
+        raise TypeError(f"arange() takes at most 3 positional arguments ({len(given)} given)")
+    if layout is not None or pin_memory:
+        _check_options(layout, pin_memory)
     table = _arange_tables[len(given)]
     if out is not None:
         return _with_out(table.op, (*given, dtype, layout, device, None), out, requires_grad)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._dispatch import keys
+from .._dispatch.entry import NUMBERS
 from .._tensor import Tensor
 from .declare import op, public
 
@@ -28,7 +29,14 @@ def _item(self: Tensor) -> Any:
     return _local_scalar_dense(self)
 
 
-item = op("item(Tensor self) -> Scalar", composite=_item, variants="method")
+def _item_of(self: Any) -> Any:
+    if self.size != 1:
+        raise RuntimeError(f"a Tensor with {self.size} elements cannot be converted to Scalar")
+    value = self.item()
+    return value if value.__class__ in NUMBERS else float(value)
+
+
+item = op("item(Tensor self) -> Scalar", composite=_item, cpu=_item_of, tags=("shortcut",), variants="method")
 
 
 @public("method", name="__bool__")

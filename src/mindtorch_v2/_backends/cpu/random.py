@@ -166,9 +166,16 @@ def random_(self: Array, low: int, span: int, generator: Generator | None, *, wi
             values += low
     else:
         small = draw.words(self.size)
-        small %= np.uint32(span)
-        values = small.astype(np.int64)
-        values += low
+        if span & (span - 1) == 0:
+            small &= np.uint32(span - 1)
+        else:
+            # as a quotient, which NumPy computes with vector instructions, unlike the remainder: a fifth of the time
+            quotient = small // np.uint32(span)
+            quotient *= np.uint32(span)
+            small -= quotient
+        values = small.view(np.int32) if span <= 1 << 31 else small  # signed integers convert faster
+        if low:
+            values = values + np.int64(low)
     fill(self, values)
 
 
@@ -223,9 +230,16 @@ def with_replacement(weights: Array, n: int, generator: Generator | None) -> Arr
         raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
     cumulated /= totals
     cumulated[:, -1] = 1
+    uniforms = draw.uniform64(rows.shape[0] * n).reshape(-1, n)
     out = np.empty((rows.shape[0], n), np.int64)
-    for row, target in zip(cumulated, out, strict=True):
-        target[:] = np.searchsorted(row, draw.uniform64(n), side="left")
+    if rows.shape[0] <= 8 or rows.shape[1] > 512:
+        for row, wanted, target in zip(cumulated, uniforms, out, strict=True):
+            target[:] = np.searchsorted(row, wanted, side="left")
+    else:
+        # many short rows: counting the smaller ones is what the search finds
+        step = max(1, (1 << 20) // (n * rows.shape[1]))
+        for i in range(0, len(out), step):
+            out[i : i + step] = (cumulated[i : i + step, None, :] < uniforms[i : i + step, :, None]).sum(-1)
     return out.reshape(*weights.shape[:-1], n)
 
 
@@ -235,7 +249,7 @@ def randperm(n: int, generator: Generator | None) -> Array:
     order = list(range(n))
     if n > 1:
         picks = draw.words(n - 1) % np.arange(n, 1, -1, dtype=np.uint32)
-        for i, z in enumerate(picks.tolist()):
-            j = i + z
+        picks += np.arange(n - 1, dtype=np.uint32)
+        for i, j in enumerate(picks.tolist()):
             order[i], order[j] = order[j], order[i]
     return np.array(order, np.int64)

@@ -2,6 +2,7 @@
 
 torch takes logarithm, sine and cosine from Cephes' polynomials, each step a fused multiply-add. Here such a step is a product
 and a sum in float64 rounded to float32: the product is exact there, and the sum's own rounding showed in no number tested.
+Everything is kept in float64 arrays whose values are float32 numbers, because NumPy's mixed operations cost four times as much.
 """
 
 from __future__ import annotations
@@ -12,94 +13,124 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 
-_LOG = (
+
+def _singles(*values: float) -> tuple[float, ...]:
+    """Constants as torch has them: rounded to float32."""
+    return tuple(float(np.float32(v)) for v in values)
+
+
+_LOG = _singles(
     7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1, -1.6668057665e-1, 2.0000714765e-1,
     -2.4999993993e-1, 3.3333331174e-1,
 )  # fmt: skip
-_SIN = (-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1)
-_COS = (2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2)
-_QUARTER_PI = (-0.78515625, -2.4187564849853515625e-4, -3.77489497744594108e-8)  # minus pi/4 in three parts
-_BLOCK = 8192  # elements whose temporaries stay in the second-level cache
+_SIN = _singles(-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1)
+_COS = _singles(2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2)
+_QUARTER_PI = _singles(-0.78515625, -2.4187564849853515625e-4, -3.77489497744594108e-8)  # minus pi/4 in three parts
+_LN2_LOW, _LN2_HIGH, _SQRT_HALF, _FOUR_OVER_PI, _TWO_PI = _singles(
+    -2.12194440e-4, 0.693359375, 0.707106781186547524, 1.27323954473516, 2 * np.pi
+)
+_BLOCK = 4096  # numbers whose temporaries stay in the second-level cache
 
 
 def box_muller(blocks: Array, mean: float, std: float) -> None:
     """Turn uniforms (n, 2, 8) into normals in place: eight radii and eight angles give sixteen numbers."""
+    mean, std = _singles(mean, std)
     step = _BLOCK // 8
     for start in range(0, len(blocks), step):
         part = blocks[start : start + step]
-        radius = log(1 - part[:, 0].ravel())
-        radius *= np.float32(-2)
+        round32 = _Rounding(part[:, 0].size)
+        radius = round32.log(1 - part[:, 0].reshape(-1))
+        radius *= -2.0
         np.sqrt(radius, out=radius)
-        sine, cosine = sin_cos(part[:, 1].ravel() * np.float32(2 * np.pi))
-        cosine *= radius
-        sine *= radius
-        if mean != 0 or std != 1:
-            cosine = _fused(cosine, np.float32(std), np.float32(mean))
-            sine = _fused(sine, np.float32(std), np.float32(mean))
-        part[:, 0] = cosine.reshape(-1, 8)
-        part[:, 1] = sine.reshape(-1, 8)
+        round32(radius)
+        angle = part[:, 1].reshape(-1).astype(np.float64)
+        angle *= _TWO_PI
+        sine, cosine = round32.sin_cos(round32(angle))
+        for row, values in enumerate((cosine, sine)):
+            values *= radius
+            if mean != 0 or std != 1:
+                round32(values)
+                values *= std
+                values += mean
+            part[:, row] = values.reshape(-1, 8)
 
 
-def _fused(x: Array, y: Any, z: Any) -> Array:
-    """`x * y + z` with one rounding."""
-    wide = np.multiply(x, y, dtype=np.float64)
-    wide += z
-    return wide.astype(np.float32)
+class _Rounding:
+    """Rounds float64 arrays of one size to float32 numbers in place, by way of one buffer."""
 
+    def __init__(self, n: int) -> None:
+        self.buffer = np.empty(n, np.float32)
 
-def _polynomial(coefficients: tuple[float, ...], x: Array) -> Array:
-    """Horner's scheme over a float64 copy of x, rounded to float32 at each step."""
-    wide_x = x.astype(np.float64)
-    c = np.float32(coefficients)
-    wide = wide_x * float(c[0])
-    wide += float(c[1])
-    narrow = wide.astype(np.float32)
-    for following in c[2:]:
-        np.multiply(narrow, wide_x, out=wide)
-        wide += float(following)
-        narrow[...] = wide
-    return narrow
+    def __call__(self, x: Array) -> Array:
+        self.buffer[...] = x
+        x[...] = self.buffer
+        return x
 
+    def polynomial(self, coefficients: tuple[float, ...], x: Array) -> Array:
+        """Horner's scheme, rounded at each step."""
+        y = x * coefficients[0]
+        y += coefficients[1]
+        for c in coefficients[2:]:
+            self(y)
+            y *= x
+            y += c
+        return self(y)
 
-def log(x: Array) -> Array:
-    """The natural logarithm of positive normal float32 numbers."""
-    bits = x.view(np.int32)
-    exponent = (bits >> 23) - 126
-    mantissa = ((bits & 0x007FFFFF) | 0x3F000000).view(np.float32)
-    small = mantissa < np.float32(0.707106781186547524)
-    exponent -= small
-    e = exponent.astype(np.float32)
-    x = mantissa - np.float32(1)
-    x += mantissa * small
-    z = x * x
-    y = _polynomial(_LOG, x)
-    y *= x
-    y = _fused(y, z, e * np.float32(-2.12194440e-4))
-    y = _fused(z, np.float32(-0.5), y)
-    y += x
-    return _fused(e, np.float32(0.693359375), y)
+    def log(self, x: Array) -> Array:
+        """The natural logarithm of positive normal float32 numbers."""
+        bits = x.view(np.int32)
+        exponent = bits >> 23
+        exponent -= 126
+        mantissa = ((bits & 0x007FFFFF) | 0x3F000000).view(np.float32).astype(np.float64)
+        small = mantissa < _SQRT_HALF
+        exponent -= small
+        e = exponent.astype(np.float64)
+        x = np.where(small, mantissa + mantissa, mantissa)
+        x -= 1.0  # exact
+        z = self(x * x)
+        y = self.polynomial(_LOG, x)
+        y *= x
+        self(y)
+        y *= z
+        y += self(e * _LN2_LOW)
+        self(y)
+        z *= 0.5
+        y -= z
+        self(y)
+        y += x
+        self(y)
+        e *= _LN2_HIGH
+        y += e
+        return self(y)
 
-
-def sin_cos(x: Array) -> tuple[Array, Array]:
-    """Sine and cosine of non-negative float32 numbers."""
-    octant = (x * np.float32(1.27323954473516)).astype(np.int32)
-    octant += 1
-    octant &= ~1
-    y = octant.astype(np.float64)
-    for part in _QUARTER_PI:
-        x = (y * float(np.float32(part)) + x).astype(np.float32)
-    z = x * x
-    cosine = _polynomial(_COS, z)
-    cosine *= z
-    cosine = _fused(cosine, z, z * np.float32(-0.5))
-    cosine += np.float32(1)
-    sine = _polynomial(_SIN, z)
-    sine *= z
-    sine = _fused(sine, x, x)
-    swapped = (octant & 2) != 0
-    result_sine = np.where(swapped, cosine, sine)
-    result_cosine = np.where(swapped, sine, cosine)
-    # signs as bits: the sine's from octant bit 2, the cosine's from its bit 2 after subtracting two
-    result_sine.view(np.int32)[...] ^= (octant & 4) << 29
-    result_cosine.view(np.int32)[...] ^= (~(octant - 2) & 4) << 29
-    return result_sine, result_cosine
+    def sin_cos(self, x: Array) -> tuple[Array, Array]:
+        """Sine and cosine of non-negative numbers."""
+        octant = self(x * _FOUR_OVER_PI).astype(np.int32)
+        octant += 1
+        octant &= ~1
+        y = octant.astype(np.float64)
+        for part in _QUARTER_PI:
+            x += y * part
+            self(x)
+        z = self(x * x)
+        cosine = self.polynomial(_COS, z)
+        cosine *= z
+        self(cosine)
+        cosine *= z
+        cosine -= z * 0.5
+        self(cosine)
+        cosine += 1.0
+        self(cosine)
+        sine = self.polynomial(_SIN, z)
+        sine *= z
+        self(sine)
+        sine *= x
+        sine += x
+        self(sine)
+        swapped = (octant & 2) != 0
+        # the signs: -1 where bit 2 of the octant is set, for the cosine after adding two
+        sine_sign = (1 - ((octant & 4) >> 1)).astype(np.float64)
+        cosine_sign = (1 - (((octant + 2) & 4) >> 1)).astype(np.float64)
+        sine_sign *= np.where(swapped, cosine, sine)
+        cosine_sign *= np.where(swapped, sine, cosine)
+        return sine_sign, cosine_sign

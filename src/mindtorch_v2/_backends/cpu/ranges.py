@@ -12,8 +12,10 @@ Array = np.ndarray[Any, Any]
 _wide = np.longdouble
 
 
-def _fused(i: Array, step: Any, start: Any) -> Array:
-    """`start + step * i` in float64 with one rounding: the product fits into long double nearly always."""
+def _fused(i: Array, step: Any, start: Any, d: dtype) -> Array:
+    """`start + step * i` with one rounding to the dtype: its product is exact in the next wider type, or nearly always."""
+    if d.itemsize < 8:
+        return i * float(step) + start
     return (i.astype(_wide) * _wide(step) + np.asarray(start, _wide)).astype(np.float64)
 
 
@@ -31,12 +33,12 @@ def progression(start: Any, step: Any, n: int, d: dtype, *, in_registers: bool =
     lanes = 32 // d.itemsize
     i = np.arange(n, dtype=np.float64)
     if not in_registers:
-        return _rounded(_fused(i, step, start), d)
+        return _rounded(_fused(i, step, start, d), d)
     lane = i % lanes
-    out = _rounded(_fused(i - lane, step, start), d).astype(np.float64)
-    out = _fused(lane, step, out)
+    out = _rounded(_fused(i - lane, step, start, d), d).astype(np.float64)
+    out = _fused(lane, step, out, d)
     alone = n - n % (2 * lanes)
-    out[alone:] = _fused(i[alone:], step, start)
+    out[alone:] = _fused(i[alone:], step, start, d)
     return _rounded(out, d)
 
 
@@ -64,7 +66,7 @@ def spaced(start: Any, end: Any, steps: int, d: dtype) -> Array:
         real = np.dtype(kind(0).real.dtype) if d.is_complex else d.np
         low, high = step * from_start.astype(real), step * from_end.astype(real)
         return np.concatenate([first + low, last - high]).astype(d.np)
-    low, high = _fused(from_start, step, first), _fused(from_end, -step, last)
+    low, high = _fused(from_start, step, float(first), d), _fused(from_end, -step, float(last), d)
     return np.concatenate([low, high]).astype(d.np)
 
 
