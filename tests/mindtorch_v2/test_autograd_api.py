@@ -341,7 +341,9 @@ def test_hook_on_the_accumulator_of_a_leaf():
 def test_multi_grad_hook():
     a, b, c = leaf(1.0), leaf(2.0), leaf(3.0)
     seen, first = [], []
-    torch.autograd.graph.register_multi_grad_hook((a, b, c), lambda grads: seen.append([None if g is None else g.item() for g in grads]))
+    torch.autograd.graph.register_multi_grad_hook(
+        (a, b, c), lambda grads: seen.append([None if g is None else g.item() for g in grads])
+    )
     torch.autograd.graph.register_multi_grad_hook((a, b), lambda g: first.append(g.item()), mode="any")
     (a * b).sum().backward()
     assert seen == [[2, 1, None]]
@@ -467,7 +469,9 @@ def test_inference_mode():
     assert made[0].is_inference()
     assert not (made * 2).is_inference()
     assert (made + x).requires_grad
-    with pytest.raises(RuntimeError, match="Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode"):
+    with pytest.raises(
+        RuntimeError, match="Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode"
+    ):
         made * x
     with pytest.raises(RuntimeError, match="Inplace update to inference tensor outside InferenceMode is not allowed."):
         made.add_(1)
@@ -503,9 +507,14 @@ def test_inplace_refusals():
     y = x * 2
     with torch.no_grad():
         view = y[0]
-    with pytest.raises(RuntimeError, match="A view was created in no_grad mode and is being modified inplace with grad mode enabled."):
+    with pytest.raises(
+        RuntimeError, match="A view was created in no_grad mode and is being modified inplace with grad mode enabled."
+    ):
         view.mul_(2)
-    with pytest.raises(RuntimeError, match="Output 0 of Unbind is a view and is being modified inplace. This view is the output of a function that returns multiple views."):
+    with pytest.raises(
+        RuntimeError,
+        match="Output 0 of Unbind is a view and is being modified inplace. This view is the output of a function that returns multiple views.",
+    ):
         y.unbind()[0].mul_(2)
 
 
@@ -513,7 +522,10 @@ def test_overwriting_what_backward_needs():
     x = leaf(1.0, 2.0)
     y = x.exp()
     y.mul_(2)
-    with pytest.raises(RuntimeError, match=r"modified by an inplace operation: \[torch.DoubleTensor \[2\]\], which is output 0 of Exp, is at version 1; expected version 0 instead"):
+    with pytest.raises(
+        RuntimeError,
+        match=r"modified by an inplace operation: \[torch.DoubleTensor \[2\]\], which is output 0 of Exp, is at version 1; expected version 0 instead",
+    ):
         y.sum().backward()
     w = torch.tensor([1.0, 1.0], dtype=torch.float64)
     z = x * w
@@ -555,7 +567,10 @@ def test_anomaly_mode_names_the_function_and_the_forward_call():
         mode = torch.autograd.detect_anomaly()
     with mode:
         y = (x.sqrt() * 0).sum()  # the forward call
-        with pytest.warns(UserWarning, match=r"(?s)Error detected in SqrtBackward0. Traceback of forward call.*# the forward call"), pytest.raises(RuntimeError, match="Function 'SqrtBackward0' returned nan values in its 0th output."):
+        with (
+            pytest.warns(UserWarning, match=r"(?s)Error detected in SqrtBackward0. Traceback of forward call.*# the forward call"),
+            pytest.raises(RuntimeError, match="Function 'SqrtBackward0' returned nan values in its 0th output."),
+        ):
             y.backward()
     assert not torch.is_anomaly_enabled()
     (x.sqrt() * 0).sum().backward()
@@ -780,7 +795,10 @@ def test_function_returning_its_input():
     assert y.grad_fn.name() == "MulBackward0"
     z.sum().backward()
     same(x.grad, [5])
-    with pytest.raises(RuntimeError, match="Output 0 of Same is a view and is being modified inplace. This view was created inside a custom Function"):
+    with pytest.raises(
+        RuntimeError,
+        match="Output 0 of Same is a view and is being modified inplace. This view was created inside a custom Function",
+    ):
         z.mul_(2)
 
 
@@ -912,7 +930,10 @@ def test_pack_hook_must_not_write():
         return t
 
     x = leaf(2.0)
-    with pytest.raises(RuntimeError, match="A saved tensor pack hook is modifying its input in place."), torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+    with (
+        pytest.raises(RuntimeError, match="A saved tensor pack hook is modifying its input in place."),
+        torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t),
+    ):
         (x * 1).exp()
 
 

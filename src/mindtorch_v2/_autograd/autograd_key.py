@@ -61,7 +61,12 @@ def autograd_layer(op: Op, full: int, body: Body) -> Body:
     elif below is body.lines:
         lines = [*body.lines, f"if {recording}:", *indent(plan.node_lines()), *plan.unrecorded_lines()]
     else:
-        lines = [f"if {recording}:", *indent([*below, *plan.node_lines()]), "else:", *indent([*body.lines, *plan.unrecorded_lines(branch=False)])]
+        lines = [
+            f"if {recording}:",
+            *indent([*below, *plan.node_lines()]),
+            "else:",
+            *indent([*body.lines, *plan.unrecorded_lines(branch=False)]),
+        ]
     return Body(lines, names)
 
 
@@ -89,7 +94,11 @@ def _without_formula(op: Op, body: Body) -> Body:
     names = {**body.names, "tls": state, "mark": saved.mark_not_implemented, "check_inplace": inplace.check_inplace}
     inputs = ", ".join(a.name for a in op.schema.tensor_arguments)
     if op.schema.is_inplace:
-        lines = ["if tls.grad_enabled:", "    check_inplace(self)", *body.lines] if op.schema.arguments[0].name == "self" else body.lines
+        lines = (
+            ["if tls.grad_enabled:", "    check_inplace(self)", *body.lines]
+            if op.schema.arguments[0].name == "self"
+            else body.lines
+        )
     else:
         lines = body.lines
     return Body([*lines, "if tls.grad_enabled:", f"    mark({op.name!r}, result, ({inputs},))"], names)
@@ -130,7 +139,9 @@ class _Plan:
                 n = a.name
                 stale = f"{n}._base is not None and {n}._base._extra is not None and {n}._base._extra.rebased"
                 edge = f"({n}._node or {n} if {n}._base is None else edge_of({n}) if {stale} else {n}._node or {n})"
-                absent = f"{n} is None or " if a.type == "Tensor?" else f"{n}.__class__ in NUMBERS or " if n in self.op.numbers else ""
+                absent = (
+                    f"{n} is None or " if a.type == "Tensor?" else f"{n}.__class__ in NUMBERS or " if n in self.op.numbers else ""
+                )
                 parts.append(f"None if {absent}not {n}._keys & {A} else {edge}")
         return f"({', '.join(parts)},)"
 
@@ -185,7 +196,9 @@ class _Plan:
             value = f"result[{self.outputs.index(name)}]"
         # the node must not own its own result: that cycle would keep activations alive until the garbage collector runs
         if name not in self.op.nondifferentiable:
-            value = f"[shallow_copy(t) for t in {value}]" if self.op.schema.returns[0].type == "Tensor[]" else f"shallow_copy({value})"
+            value = (
+                f"[shallow_copy(t) for t in {value}]" if self.op.schema.returns[0].type == "Tensor[]" else f"shallow_copy({value})"
+            )
         if self.slow:
             return [f"node.s_{name} = pack({value})"]
         if self.op.schema.returns[0].type == "Tensor[]":
@@ -208,14 +221,24 @@ class _Plan:
         lines = [*self._start(), *self._save_lines(results=False), *self._save_lines(results=True)]
         returns = self.op.schema.returns
         if not self.multi:
-            lines += ["node._shape = result._array.shape", "node._dtype = result.dtype", f"result._keys |= {A}", "result._node = node"]
+            lines += [
+                "node._shape = result._array.shape",
+                "node._dtype = result.dtype",
+                f"result._keys |= {A}",
+                "result._node = node",
+            ]
             if self._may_be_integral() and not (returns[0].alias and not self.slow):
                 return ["if result.dtype.inexact:", *indent(self._linked(lines))]
             return self._linked(lines)
         outputs = [i for i, name in enumerate(self.outputs) if name not in self.op.nondifferentiable]
         lines += ["node._metas = [None if t is None else (t._array.shape, t.dtype) for t in result]"]
         loop = "enumerate(result)" if len(outputs) == len(self.outputs) else f"[(i, result[i]) for i in {outputs}]"
-        lines += [f"for i, t in {loop}:", "    if t is not None and t.dtype.inexact:", f"        t._keys |= {A}", "        t._node = Output(node, i)"]
+        lines += [
+            f"for i, t in {loop}:",
+            "    if t is not None and t.dtype.inexact:",
+            f"        t._keys |= {A}",
+            "        t._node = Output(node, i)",
+        ]
         return self._linked(lines)
 
     def unrecorded_lines(self, *, branch: bool = True) -> list[str]:

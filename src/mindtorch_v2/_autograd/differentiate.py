@@ -177,7 +177,9 @@ def grad(
     if materialize_grads and allow_unused is False:
         raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False.")
     if is_grads_batched:
-        raise NotImplementedError("is_grads_batched=True needs vmap, which is not available: call grad() once for each grad_outputs")
+        raise NotImplementedError(
+            "is_grads_batched=True needs vmap, which is not available: call grad() once for each grad_outputs"
+        )
     if not only_inputs:
         warnings.warn("only_inputs argument is deprecated and is ignored now (defaults to True)", FutureWarning, stacklevel=2)
     outs, ins = _outputs(outputs), _as_tuple(inputs)

@@ -101,7 +101,13 @@ class Capture:
 
 
 def run(
-    roots: Sequence[Any], grads: Sequence[Any], *, keep_graph: bool, create_graph: bool, inputs: Sequence[Any] | None = None, accumulate: bool = True
+    roots: Sequence[Any],
+    grads: Sequence[Any],
+    *,
+    keep_graph: bool,
+    create_graph: bool,
+    inputs: Sequence[Any] | None = None,
+    accumulate: bool = True,
 ) -> list[Any]:
     """Propagate `grads` from the edges `roots`. With the edges `inputs`, only what leads to them runs.
 
@@ -210,7 +216,9 @@ def _propagate(roots: Sequence[Any], grads: Sequence[Any], keep_graph: bool, cre
         if node._hooks is not None and node._hooks.post:
             outs = _run_post_hooks(node, outs, grad)
         if len(outs) != len(edges):
-            raise RuntimeError(f"Function {node.name()} returned an invalid number of gradients - expected {len(edges)}, but got {len(outs)}")
+            raise RuntimeError(
+                f"Function {node.name()} returned an invalid number of gradients - expected {len(edges)}, but got {len(outs)}"
+            )
         if not keep_graph:
             node._release()
         grad = None
@@ -351,7 +359,9 @@ def _run_post_hooks(node: Node, outs: Sequence[Any], grad: Any) -> Sequence[Any]
 def _same_count(changed: tuple[Any, ...], old: tuple[Any, ...], hook: Callable[..., Any]) -> tuple[Any, ...]:
     if len(changed) != len(old):
         name = getattr(hook, "__name__", "<unknown>")
-        raise RuntimeError(f"hook '{name}' has returned an incorrect number of values (got {len(changed)}, but expected {len(old)})")
+        raise RuntimeError(
+            f"hook '{name}' has returned an incorrect number of values (got {len(changed)}, but expected {len(old)})"
+        )
     return tuple(
         new if new is None or new is before else _checked(new, before, hook) for new, before in zip(changed, old, strict=True)
     )
@@ -390,7 +400,9 @@ def accumulate(leaf: Tensor, grad: Any) -> None:
             held = extra.grad
             if held is None:
                 # torch: a gradient is kept in the layout of its leaf
-                extra.grad = take_over(grad, leaf) if not state.grad_enabled and is_alone(grad, 1, leaf._array) else clone_for(leaf, grad)
+                extra.grad = (
+                    take_over(grad, leaf) if not state.grad_enabled and is_alone(grad, 1, leaf._array) else clone_for(leaf, grad)
+                )
             elif state.grad_enabled:
                 extra.grad = held + grad
             else:

@@ -18,7 +18,14 @@ __all__ = ["is_inference", "register_hook", "register_post_accumulate_grad_hook"
 
 
 # torch: its message about a gradient's dtype spells these as C++ does
-C_NAMES = {"float64": "double", "float32": "float", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "int64": "long", "int32": "int"}
+C_NAMES = {
+    "float64": "double",
+    "float32": "float",
+    "float16": "c10::Half",
+    "bfloat16": "c10::BFloat16",
+    "int64": "long",
+    "int32": "int",
+}
 
 
 def set_requires_grad(t: Tensor, value: bool) -> None:

@@ -40,7 +40,11 @@ def read_saved(node: Any, name: str) -> Any:
         raise released_error()
     value = getattr(node, "s_" + name)
     value = unpack(node, value)
-    if isinstance(value, Tensor) and not isinstance(getattr(node, "s_" + name), Packed) and value._storage.version != getattr(node, "v_" + name):
+    if (
+        isinstance(value, Tensor)
+        and not isinstance(getattr(node, "s_" + name), Packed)
+        and value._storage.version != getattr(node, "v_" + name)
+    ):
         raise version_error(node, value, getattr(node, "v_" + name))
     if name.startswith("result") and isinstance(value, Tensor):
         return reattach(value, node, int(name[len("result") :] or 0))
@@ -105,7 +109,9 @@ class Packed:
             return t
         out = self.unpack_hook(self.payload)
         if not isinstance(out, Tensor):
-            raise TypeError(f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(out).__name__}")
+            raise TypeError(
+                f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(out).__name__}"
+            )
         if self.edge is None:
             return out
         if self.edge._kind == LEAF and out is self.edge:
@@ -162,7 +168,9 @@ class SavedTensor:
             make_packed(node)
             value = getattr(node, "s_" + name)
         if value.unpack_hook is not None:
-            raise RuntimeError("Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of hooks is allowed at a time.")
+            raise RuntimeError(
+                "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of hooks is allowed at a time."
+            )
         value.register((pack_hook, unpack_hook))
 
 

@@ -23,7 +23,9 @@ def version_error(node: Node, t: Tensor, expected: int, made_by: Any = None) -> 
     """The error about a saved tensor that was written to; `made_by` is its edge where the tensor cannot tell."""
     if made_by is None:
         made_by = edge_of(t)
-    if made_by is None and any(getattr(node, "s_" + name, None) is t for name in getattr(node, "_kept", ()) if name.startswith("result")):
+    if made_by is None and any(
+        getattr(node, "s_" + name, None) is t for name in getattr(node, "_kept", ()) if name.startswith("result")
+    ):
         made_by = node  # a saved result is kept outside of the graph
     source = ""
     if made_by is not None and made_by._kind != LEAF:

@@ -65,7 +65,9 @@ class BackwardCFunction(Node, FunctionCtx):
         """Call the user's `backward` (or `vjp`)."""
         backward, vjp = self._forward_cls.backward, self._forward_cls.vjp
         if backward is not Function.backward and vjp is not Function.vjp:
-            raise RuntimeError("Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only implement one of them.")
+            raise RuntimeError(
+                "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only implement one of them."
+            )
         return (vjp if vjp is not Function.vjp else backward)(self, *args)
 
     @property
@@ -80,7 +82,7 @@ class BackwardCFunction(Node, FunctionCtx):
             return None
         made_by = None if index < 0 else Output(self, index) if self._multi else self
         t = kept.open(self, made_by)
-        if index < 0 or self._meta_of(index) is None or not state.grad_enabled and state.backward_depth:
+        if index < 0 or self._meta_of(index) is None or (not state.grad_enabled and state.backward_depth):
             return t
         return attached(t, made_by)
 
@@ -99,7 +101,9 @@ class BackwardCFunction(Node, FunctionCtx):
         if len(outs) > expected and all(o is None for o in outs[expected:]):
             outs = outs[:expected]
         if len(outs) != expected:
-            raise RuntimeError(f"function {self.name()} returned an incorrect number of gradients (expected {expected}, got {len(outs)})")
+            raise RuntimeError(
+                f"function {self.name()} returned an incorrect number of gradients (expected {expected}, got {len(outs)})"
+            )
         found = []
         for i, (out, is_tensor) in enumerate(zip(outs, self._is_tensor_input, strict=True)):
             if is_tensor:
@@ -131,7 +135,9 @@ class FunctionMeta(type):
 
     def __init__(cls, name: str, bases: tuple[type, ...], attributes: dict[str, Any]) -> None:
         super().__init__(name, bases, attributes)
-        cls._backward_cls = type(name + "Backward", (BackwardCFunction,), {"_forward_cls": cls, "__module__": "torch.autograd.function"})
+        cls._backward_cls = type(
+            name + "Backward", (BackwardCFunction,), {"_forward_cls": cls, "__module__": "torch.autograd.function"}
+        )
 
 
 class Function(FunctionCtx, metaclass=FunctionMeta):
@@ -165,12 +171,16 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
     @staticmethod
     def jvp(ctx: Any, *grad_inputs: Any) -> Any:
         """Forward-mode derivative, which this runtime does not call."""
-        raise NotImplementedError("You must implement the jvp function for custom autograd.Function to use it with forward mode AD.")
+        raise NotImplementedError(
+            "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
+        )
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
         """Batched version, which this runtime does not call."""
-        raise NotImplementedError("To use autograd.Function with vmap, you must either override the vmap static method or set generate_vmap_rule=True.")
+        raise NotImplementedError(
+            "To use autograd.Function with vmap, you must either override the vmap static method or set generate_vmap_rule=True."
+        )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(

@@ -22,7 +22,9 @@ def vjp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
         single_in, xs = _tensors(inputs, "inputs", "vjp")
         xs = _prepare(xs, create_graph)
         single_out, outs = _call(func, xs, "vjp", strict)
-        vs = _vector(v, outs, single_out, "vjp", default_for="the user-provided function returns a single Tensor with a single element")
+        vs = _vector(
+            v, outs, single_out, "vjp", default_for="the user-provided function returns a single Tensor with a single element"
+        )
     with _recording(create_graph):
         grads = _filled(_grads(outs, xs, vs, create_graph), xs, strict, create_graph, "back")
     return _result(outs, create_graph, single_out), _result(grads, create_graph, single_in)
@@ -33,7 +35,9 @@ def jvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
     with enable_grad():
         single_in, xs = _tensors(inputs, "inputs", "jvp")
         xs = _prepare(xs, create_graph)
-        vs = _vector(v, xs, single_in, "jvp", default_for="the input to the user-provided function is a single Tensor with a single element")
+        vs = _vector(
+            v, xs, single_in, "jvp", default_for="the input to the user-provided function is a single Tensor with a single element"
+        )
         single_out, outs = _call(func, xs, "jvp", strict)
         # the vector-Jacobian product is linear in its vector: its derivative with respect to that is what is wanted
         dummies = tuple(o.new_zeros(o.shape).requires_grad_() for o in outs)
@@ -44,7 +48,12 @@ def jvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
 
 
 def jacobian(
-    func: Function, inputs: Any, create_graph: bool = False, strict: bool = False, vectorize: bool = False, strategy: str = "reverse-mode"
+    func: Function,
+    inputs: Any,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    strategy: str = "reverse-mode",
 ) -> Any:
     """The derivative of each element of `func(inputs)` by each element of the inputs.
 
@@ -56,9 +65,13 @@ def jacobian(
             '"forward-mode" tends to be more performant. Otherwise, prefer to use "reverse-mode".'
         )
     if strategy == "forward-mode":
-        raise NotImplementedError('strategy="forward-mode" needs forward-mode differentiation, which is not available; use "reverse-mode"')
+        raise NotImplementedError(
+            'strategy="forward-mode" needs forward-mode differentiation, which is not available; use "reverse-mode"'
+        )
     if strict and vectorize:
-        raise RuntimeError("torch.autograd.functional.jacobian: `strict=True` and `vectorize=True` are not supported together. Please either set `strict=False` or `vectorize=False`.")
+        raise RuntimeError(
+            "torch.autograd.functional.jacobian: `strict=True` and `vectorize=True` are not supported together. Please either set `strict=False` or `vectorize=False`."
+        )
     with enable_grad():
         single_in, xs = _tensors(inputs, "inputs", "jacobian")
         xs = _prepare(xs, create_graph)
@@ -78,7 +91,9 @@ def _rows(i: int, out: Tensor, xs: Tensors, create_graph: bool, strict: bool) ->
         for position, (x, g) in enumerate(zip(xs, grads, strict=True)):
             if g is None:
                 if strict:
-                    raise RuntimeError(f"Output {i} of the user-provided function is independent of input {position}. This is not allowed in strict mode.")
+                    raise RuntimeError(
+                        f"Output {i} of the user-provided function is independent of input {position}. This is not allowed in strict mode."
+                    )
                 g = x.new_zeros(x.shape)
             elif strict and create_graph and not g.requires_grad:
                 raise RuntimeError(
@@ -89,12 +104,18 @@ def _rows(i: int, out: Tensor, xs: Tensors, create_graph: bool, strict: bool) ->
     from .._functions import functions
 
     return tuple(
-        functions["stack"](got).view(out.shape + x.shape) if got else x.new_zeros(out.shape + x.shape) for got, x in zip(parts, xs, strict=True)
+        functions["stack"](got).view(out.shape + x.shape) if got else x.new_zeros(out.shape + x.shape)
+        for got, x in zip(parts, xs, strict=True)
     )
 
 
 def hessian(
-    func: Function, inputs: Any, create_graph: bool = False, strict: bool = False, vectorize: bool = False, outer_jacobian_strategy: str = "reverse-mode"
+    func: Function,
+    inputs: Any,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    outer_jacobian_strategy: str = "reverse-mode",
 ) -> Any:
     """The second derivatives of a function with a single scalar result."""
     if outer_jacobian_strategy not in ("reverse-mode", "forward-mode"):
@@ -115,7 +136,9 @@ def vhp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
     with enable_grad():
         single_in, xs = _tensors(inputs, "inputs", "vhp")
         xs = _prepare(xs, create_graph)
-        vs = _vector(v, xs, single_in, "vhp", default_for="the input to the user-provided function is a single Tensor with a single element")
+        vs = _vector(
+            v, xs, single_in, "vhp", default_for="the input to the user-provided function is a single Tensor with a single element"
+        )
         out = _scalar(_call(func, xs, "vhp", strict), "vhp")
         first = _filled(_grads((out,), xs, None, True), xs, strict, True, "jac")
     with _recording(create_graph):
@@ -128,7 +151,9 @@ def hvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
     with enable_grad():
         single_in, xs = _tensors(inputs, "inputs", "hvp")
         xs = _prepare(xs, create_graph)
-        vs = _vector(v, xs, single_in, "hvp", default_for="the input to the user-provided function is a single Tensor with a single element")
+        vs = _vector(
+            v, xs, single_in, "hvp", default_for="the input to the user-provided function is a single Tensor with a single element"
+        )
         out = _scalar(_call(func, xs, "hvp", strict), "hvp")
         first = _filled(_grads((out,), xs, None, True), xs, strict, True, "jac")
         dummies = tuple(x.new_zeros(x.shape).requires_grad_() for x in xs)
@@ -153,7 +178,11 @@ def _tensors(given: Any, name: str, function: str) -> tuple[bool, Tensors]:
     found = (given,) if single else given
     for i, t in enumerate(found):
         if not isinstance(t, Tensor):
-            what = f"the given {name} has type {type(t)}" if single else f"the value at index {i} of the given {name} has type {type(t)}"
+            what = (
+                f"the given {name} has type {type(t)}"
+                if single
+                else f"the value at index {i} of the given {name} has type {type(t)}"
+            )
             raise TypeError(f"The {name} given to {function} must be either a Tensor or a tuple of Tensors but {what}.")
     return single, found
 

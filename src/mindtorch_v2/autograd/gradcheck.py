@@ -93,8 +93,7 @@ def gradgradcheck(
     xs = _as_tuple(inputs)
     if grad_outputs is None:
         vectors = tuple(
-            _random_like(o, non_contiguous=gen_non_contig_grad_outputs).requires_grad_()
-            for o in _differentiable(func(*xs))
+            _random_like(o, non_contiguous=gen_non_contig_grad_outputs).requires_grad_() for o in _differentiable(func(*xs))
         )
     else:
         vectors = _as_tuple(grad_outputs)
@@ -172,7 +171,9 @@ class _Check:
                 )
             x.retain_grad()
         if not any_grad:
-            raise ValueError("gradcheck expects at least one input tensor to require gradient, but none of them have requires_grad=True.")
+            raise ValueError(
+                "gradcheck expects at least one input tensor to require gradient, but none of them have requires_grad=True."
+            )
 
     def run(self, *, fast_mode: bool, undefined: bool, dtypes: bool) -> None:
         outs = self.outputs()
@@ -206,7 +207,9 @@ class _Check:
         first = [np.array(o._array) for o in _as_tuple(outs) if o.dtype.inexact]
         for x in self.checked:
             for index in np.ndindex(*x.shape):
-                moved = self._at(x, index, self.eps, lambda: [np.array(o._array) for o in _as_tuple(self.func(*self.inputs)) if o.dtype.inexact])
+                moved = self._at(
+                    x, index, self.eps, lambda: [np.array(o._array) for o in _as_tuple(self.func(*self.inputs)) if o.dtype.inexact]
+                )
                 if any(not np.array_equal(a, b) for a, b in zip(first, moved, strict=True)):
                     raise GradcheckError("Numerical gradient for function expected to be zero")
 
@@ -268,7 +271,10 @@ class _Check:
         """A complex result is two real ones."""
         if not out.dtype.is_complex:
             return [("", 1)]
-        return [("While considering the imaginary part of complex outputs only, ", 1j), ("While considering the real part of complex outputs only, ", 1)]
+        return [
+            ("While considering the imaginary part of complex outputs only, ", 1j),
+            ("While considering the real part of complex outputs only, ", 1),
+        ]
 
     def _compare(self, o: int, out: Tensor) -> None:
         for i, x in zip(self.positions, self.checked, strict=True):
@@ -283,7 +289,8 @@ class _Check:
                     expected, got, again = expected.real, got.real, again.real
                 if np.abs(got - again).max(initial=0) > self.nondet_tol:
                     raise GradcheckError(
-                        prefix + "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives "
+                        prefix
+                        + "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives "
                         "different values, although analytical gradient matches numerical gradient."
                         f"The tolerance for nondeterminism was {self.nondet_tol}.\n" + NONDETERMINISTIC
                     )
@@ -301,7 +308,9 @@ class _Check:
                 got = float((self.back(out, x, vector * unit) * direction.reshape(-1)).real.sum())
                 expected = self._directional(o, x, direction, vector, unit)
                 # the products sum over elements: so does what may be their error
-                if not np.isclose(got, expected, rtol=self.rtol, atol=self.atol * max(1.0, float(np.abs(vector).sum() * np.abs(direction).sum()))):
+                if not np.isclose(
+                    got, expected, rtol=self.rtol, atol=self.atol * max(1.0, float(np.abs(vector).sum() * np.abs(direction).sum()))
+                ):
                     raise GradcheckError(_mismatch(prefix, i, o, expected, got) + self._slow_report(o, out, x, unit))
 
     def _directional(self, o: int, x: Tensor, direction: Array, vector: Array, unit: complex) -> float:
