@@ -109,7 +109,7 @@ def number_array(x: Any, d: dtype) -> np.ndarray[Any, Any]:
 
 def alpha_array(alpha: Any, d: dtype) -> np.ndarray[Any, Any]:
     """The factor of `add(…, alpha=…)` in the dtype of the sum."""
-    if d.category != FLOAT and d.category != COMPLEX and isinstance(alpha, float):
+    if d.category not in (FLOAT, COMPLEX) and isinstance(alpha, float | complex):
         raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
     if isinstance(alpha, bool) and d.category != BOOL:
         raise RuntimeError("Boolean alpha only supported for Boolean results.")
@@ -123,3 +123,18 @@ def promoted(self: Any, other: Any) -> tuple[Any, Any, dtype]:
     d = result_type_of((self, other))
     x, y = operand_arrays(d, self, other)
     return x, y, d
+
+
+def promoted_difference(self: Any, other: Any) -> tuple[Any, Any, dtype]:
+    """The same for subtraction, which refuses bools."""
+    kinds = [_dtype.of_scalar(x) if x.__class__ in (bool, int, float, complex) else x.dtype for x in (self, other)]
+    if kinds == [_dtype.bool_, _dtype.bool_]:
+        raise RuntimeError(
+            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator instead."
+        )
+    if _dtype.bool_ in kinds:
+        raise RuntimeError(
+            "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use the "
+            "`~` or `logical_not()` operator instead."
+        )
+    return promoted(self, other)

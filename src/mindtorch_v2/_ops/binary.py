@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from .. import _dtype
 from .._backends.cpu import binary as kernels
 from .._dispatch.entry import NUMBERS
 from .._tensor import Tensor
-from .declare import op
+from .declare import Gradients, op
 from .pointwise import conj, zeros_like
 from .ternary import where
 
@@ -60,7 +61,8 @@ copysign = op(
 copysign_scalar = op(
     "copysign.Scalar(Tensor self, Scalar other) -> Tensor",
     pointwise="float",
-    cpu=lambda self, other: np.copysign(self, self.dtype.type(other)),
+    numbers=("other",),
+    cpu=kernels.copysign,
     inplace=True,
     grad={"self": lambda grad, self, result: grad * (result / self).masked_fill_(self == 0, 0)},
     node="CopysignBackward1",
@@ -149,13 +151,27 @@ xlogy_self_scalar = op(
     grad={"other": lambda grad, self, other: grad * self / other},
     node="XlogyBackward1",
 )
-ldexp = op("ldexp.Tensor(Tensor self, Tensor other) -> Tensor", composite=lambda self, other: self * _two_to(other))
+_LDEXP_GRADIENTS: Gradients = {
+    "self": lambda grad, self, other: grad * conj(_two_to(self, other)),
+    "other": lambda grad, result: grad * conj(result * math.log(2)),
+}
+ldexp = op(
+    "ldexp.Tensor(Tensor self, Tensor other) -> Tensor",
+    composite=lambda self, other: self * _two_to(self, other),
+    grad=_LDEXP_GRADIENTS,
+)
 ldexp_ = op(
-    "ldexp_(Tensor(a!) self, Tensor other) -> Tensor(a!)", composite=lambda self, other: self.mul_(_two_to(other)), variants="method"
+    "ldexp_(Tensor(a!) self, Tensor other) -> Tensor(a!)",
+    composite=lambda self, other: self.mul_(_two_to(self, other)),
+    grad=_LDEXP_GRADIENTS,
+    variants="method",
 )
 
 
-def _two_to(other: Any) -> Any:
+def _two_to(self: Tensor, other: Tensor) -> Tensor:
+    """2 to the power of `other`, in the precision of `self` when that is floating and `other` is not."""
+    if self.dtype.is_floating_point and not other.dtype.inexact:
+        other = other.to(self.dtype)
     return 2.0**other
 
 

@@ -22,6 +22,7 @@ copy_ = op(
     cpu=kernels.copy_,
     grad={"self": lambda grad: zeros_like(grad), "src": lambda grad: grad},
     node="CopyBackwards",
+    numbers=("src",),
     variants="method",
 )
 detach = op("detach(Tensor(a) self) -> Tensor(a)", composite=lambda self: shallow_copy(self))

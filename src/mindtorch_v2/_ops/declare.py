@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import _device
+from .. import _device, _dtype, _promotion
 from .._dispatch import registry
 from .._dispatch.entry import make_entry
 from .._dispatch.op import Op
@@ -159,4 +159,8 @@ def _copying(kernel: Callable[..., Any]) -> Callable[..., Any]:
 def copy_into(target: np.ndarray[Any, Any], value: np.ndarray[Any, Any]) -> None:
     if target.shape != value.shape:
         raise RuntimeError(f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(value.shape)}")
+    if target.dtype != value.dtype:
+        found, wanted = (_dtype.FROM_NUMPY[x.dtype] for x in (value, target))
+        if not _promotion.can_cast(found, wanted):
+            raise RuntimeError(f"result type {found.scalar_name} can't be cast to the desired output type {wanted.scalar_name}")
     target[...] = value

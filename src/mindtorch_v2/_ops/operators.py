@@ -58,6 +58,12 @@ def reflected_matmul(self: Any, other: Any) -> Any:
     return matmul.matmul(other, self)
 
 
+def invert(self: Any) -> Any:
+    if self.dtype.inexact:
+        raise TypeError("~ (operator.invert) is only implemented on integer and Boolean-type tensors")
+    return bitwise.bitwise_not(self)
+
+
 def inplace_power(self: Any, other: Any) -> Any:
     return self.pow_(other)
 
@@ -96,7 +102,7 @@ reflected: dict[str, Any] = {
     "__neg__": unary.neg,
     "__abs__": unary.abs,
     "__pos__": unary.positive,
-    "__invert__": bitwise.bitwise_not,
+    "__invert__": invert,
     "__rfloordiv__": _or_not_implemented(reflected_floordiv),
     "__rmod__": _or_not_implemented(reflected_mod),
     "__rlshift__": _or_not_implemented(_reflected_shift(bitwise.bitwise_left_shift)),

@@ -144,6 +144,8 @@ def _mvlgamma_terms(self: Tensor, p: int) -> Tensor:
 
 
 def _mvlgamma(self: Tensor, p: int) -> Tensor:
+    if self.dtype is _dtype.bool_:
+        raise RuntimeError("The input tensor may not be a boolean tensor.")
     if p < 1:
         raise RuntimeError("p has to be greater than or equal to 1")
     constant = p * (p - 1) * math.log(math.pi) / 4

@@ -170,14 +170,20 @@ def _positive(self: Tensor) -> Tensor:
     return self
 
 
+def _real_only(self: Tensor, name: str) -> Tensor:
+    if self.dtype.is_complex:
+        raise RuntimeError(f"{name} is not supported for complex tensors.")
+    return self
+
+
 deg2rad = op(
     "deg2rad(Tensor self) -> Tensor",
-    composite=lambda self: self * (math.pi / 180),
+    composite=lambda self: _real_only(self, "deg2rad") * (math.pi / 180),
     grad={"self": lambda grad: grad * (math.pi / 180)},
 )
 rad2deg = op(
     "rad2deg(Tensor self) -> Tensor",
-    composite=lambda self: self * (180 / math.pi),
+    composite=lambda self: _real_only(self, "rad2deg") * (180 / math.pi),
     grad={"self": lambda grad: grad * (180 / math.pi)},
 )
 deg2rad_ = op(

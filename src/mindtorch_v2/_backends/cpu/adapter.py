@@ -34,6 +34,7 @@ _NAMES: dict[str, Any] = {
     "default_dtype": _dtype.get_default_dtype,
     "multiply": np.multiply,
     "promoted": _promotion.promoted,
+    "promoted_difference": _promotion.promoted_difference,
     "alpha_array": _promotion.alpha_array,
     "result_type_of": _promotion.result_type_of,
     "operand_arrays": _promotion.operand_arrays,
@@ -158,17 +159,7 @@ def _pointwise(op: Op, kernel: Any, *, number: bool) -> list[str]:
     if len(operands) == 1:
         lines = [f"x_ = {operands[0]}._array", f"d = {operands[0]}.dtype"]
     elif len(operands) == 2:
-        first, second = operands
-        lines = [
-            f"if {first}.dtype is not {second}.dtype:",
-            f"    x_, y_, d = promoted({first}, {second})",
-            "else:",
-            f"    x_ = {first}._array",
-            f"    y_ = {second}._array",
-            f"    d = {first}.dtype",
-        ]
-        if number:
-            lines = _number_operand(op, first, second)
+        lines = _two_operands(op, *operands, number=number)
     else:
         joined = ", ".join(operands)
         lines = [
@@ -203,20 +194,35 @@ def _pointwise(op: Op, kernel: Any, *, number: bool) -> list[str]:
     return lines + _WRAP
 
 
-def _number_operand(op: Op, first: str, second: str) -> list[str]:
-    """One of two operands is a Python number, which adopts the tensor's dtype unless it is of a higher category."""
+def _two_operands(op: Op, first: str, second: str, *, number: bool) -> list[str]:
+    """Two operands as arrays `x_` and `y_` of dtype `d`. A number adopts the tensor's dtype unless it is of a higher category."""
+    promote = f"x_, y_, d = {'promoted_difference' if op.name in ('sub', 'sub_') else 'promoted'}({first}, {second})"
+    if not number:
+        return [
+            f"if {first}.dtype is not {second}.dtype:",
+            f"    {promote}",
+            "else:",
+            f"    x_ = {first}._array",
+            f"    y_ = {second}._array",
+            f"    d = {first}.dtype",
+        ]
     if second not in op.numbers or first in op.numbers:
-        return [f"x_, y_, d = promoted({first}, {second})"]
+        return [promote]
+    floating = []
+    if op.pointwise == "float":
+        # before the number takes the dtype: 300 is no uint8
+        floating = [f"if not d.inexact and {second}.__class__ is not complex:", "    d = default_dtype()", "    x_ = x_.astype(d.np)"]
     return [
         f"d = {first}.dtype",
         f"x_ = {first}._array",
+        *floating,
         f"if {second}.__class__ is float and d.inexact or {second}.__class__ is int and d.category:",
         "    try:",
         f"        y_ = asarray({second}, d.np)",
         "    except OverflowError:",
-        f"        x_, y_, d = promoted({first}, {second})",
+        f"        {promote}",
         "else:",
-        f"    x_, y_, d = promoted({first}, {second})",
+        f"    {promote}",
     ]
 
 

@@ -58,6 +58,15 @@ def logaddexp2(self: Array, other: Array) -> Array:
 
 def xlogy(self: Array, other: Array) -> Array:
     """`x log y`, zero where x is zero unless y is nan."""
+    if self.dtype.kind == "c":
+        raise refuse("xlogy_cpu", self)
     if self.dtype in HALVES:
         return xlogy(self.astype(np.float32), other.astype(np.float32)).astype(self.dtype)
     return scipy.special.xlogy(self, other)  # type: ignore[no-any-return]
+
+
+def copysign(self: Array, other: Any) -> Array:
+    """With a number for the sign."""
+    if self.dtype.kind == "c":
+        raise refuse("copysign_cpu", self)
+    return np.copysign(self, np.asarray(other, self.dtype))

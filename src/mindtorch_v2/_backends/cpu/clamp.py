@@ -25,10 +25,13 @@ def _limit(x: Any, d: _dtype.dtype) -> Array:
 def _clamp(self: Array, min: Any, max: Any) -> Array:  # noqa: A002
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
-    if self.dtype.kind == "c":
-        raise RuntimeError("clamp is not supported for complex types")
     limits = [x for x in (min, max) if x is not None]
     d = _promotion.result_type_of((_Operand(self), *(_Operand(x) if isinstance(x, np.ndarray) else x for x in limits)))
+    if d.is_complex:
+        raise NotImplementedError("clamp is not supported for complex types")
+    if d is _dtype.bool_ and not any(isinstance(x, np.ndarray) for x in limits):
+        side = "clamp" if min is not None and max is not None else "clamp_min" if max is None else "clamp_max"
+        raise NotImplementedError(f"\"{side}_scalar_cpu\" not implemented for 'Bool'")
     if self.dtype != d.np:
         self = self.astype(d.np)
     try:

@@ -23,7 +23,7 @@ def isneginf(self: Array) -> Array:
 
 def signbit(self: Array) -> Array:
     if self.dtype.kind == "c":
-        raise RuntimeError("signbit is not supported for complex tensors.")
+        raise NotImplementedError("signbit is not implemented for complex tensors.")
     if self.dtype.kind in "iub":
         return np.less(self, 0) if self.dtype.kind == "i" else np.full(self.shape, False)
     return np.signbit(self)

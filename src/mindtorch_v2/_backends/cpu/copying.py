@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -65,16 +67,30 @@ def clone(self: Array, memory_format: Any) -> Array:
     return laid_out(self, memory_format)
 
 
+_warned = False
+
+
+def _warn_about_imaginary_part() -> None:
+    global _warned
+    if _warned:  # torch: once in a process
+        return
+    _warned = True
+    warnings.warn("Casting complex values to real discards the imaginary part", UserWarning, stacklevel=5)
+
+
 def cast(self: Array, d: _dtype.dtype, memory_format: Any = None) -> Array:
     """The elements in another dtype. Floats outside of an integer type's range become what C makes of them, as in torch."""
-    if self.dtype.kind == "c" and not d.is_complex:
+    if self.dtype.kind == "c" and d.category in (_dtype.INTEGER, _dtype.FLOAT):
+        _warn_about_imaginary_part()
         self = self.real
     if memory_format is None:
         return self.astype(d.np, order="K", copy=True)
     return laid_out(self, memory_format, d.np)
 
 
-def copy_(self: Array, src: Array) -> None:
+def copy_(self: Array, src: Any) -> None:
+    if not isinstance(src, np.ndarray):
+        src = number_in(src, _dtype.FROM_NUMPY[self.dtype])
     if src.dtype != self.dtype:
         src = cast(src, _dtype.FROM_NUMPY[self.dtype])
     try:
@@ -86,17 +102,35 @@ def copy_(self: Array, src: Array) -> None:
         raise RuntimeError(f"output with shape {list(self.shape)} doesn't match the broadcast shape {list(shape)}") from None
 
 
-def number_in(value: Any, d: _dtype.dtype) -> Any:
-    """A Python number as an element of a dtype; raises when it is out of an integer type's range."""
-    if d.category == 1:
-        number = int(value)
-        info = np.iinfo(d.np)
-        if number > info.max or number < (info.min if d.is_signed else -info.max - 1):
-            raise RuntimeError(f"value cannot be converted to type {d.name} without overflow")
-        return _promotion.number_array(number, d)
-    if isinstance(value, complex) and not d.is_complex:
-        raise RuntimeError(f"value cannot be converted to type {d.name} without overflow")
-    return np.asarray(value).astype(d.np)
+# As C++ calls the types in the message about a number that does not fit.
+_CPP_NAMES = {
+    "uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t", "uint16": "uint16_t",
+    "uint32": "uint32_t", "uint64": "uint64_t", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float", "float64": "double",
+}  # fmt: skip
+
+
+def overflow_error(d: _dtype.dtype) -> RuntimeError:
+    return RuntimeError(f"value cannot be converted to type {_CPP_NAMES.get(d.name, d.name)} without overflow")
+
+
+def number_in(value: Any, d: _dtype.dtype) -> Array:
+    """A number as an element of a dtype; raises when it is out of an integer type's range, or not real."""
+    if d.category == _dtype.BOOL:
+        return np.asarray(value != 0)
+    if isinstance(value, complex | np.complexfloating) and not d.is_complex:
+        if value.imag:
+            raise overflow_error(d)
+        value = value.real
+    if d.category != _dtype.INTEGER:
+        return np.asarray(value).astype(d.np)
+    if not math.isfinite(value):
+        raise overflow_error(d)
+    number = int(value)
+    info = np.iinfo(d.np)
+    # torch: a negative number wraps around in an unsigned type
+    if number > info.max or number < (info.min if d.is_signed else -info.max - 1):
+        raise overflow_error(d)
+    return _promotion.number_array(number, d)
 
 
 @silent

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ... import _dtype, _promotion
+from .copying import number_in
 from .floating_errors import DIVISION_RAISES, silent, state_variable
 
 Array = np.ndarray[Any, Any]
@@ -15,6 +16,11 @@ Array = np.ndarray[Any, Any]
 def number(value: Any, like: Array) -> Array:
     """A Python number as an array of the operand's dtype; integers wrap around."""
     return _promotion.number_array(value, _dtype.FROM_NUMPY[like.dtype])
+
+
+def _refuse(self: Array, name: str, kinds: str = "bc") -> None:
+    if self.dtype.kind in kinds:
+        raise NotImplementedError(f"\"{name}\" not implemented for '{_dtype.FROM_NUMPY[self.dtype].scalar_name}'")
 
 
 def div_mode(self: Array, other: Array, rounding_mode: str | None) -> Array:
@@ -26,15 +32,13 @@ def div_mode(self: Array, other: Array, rounding_mode: str | None) -> Array:
         raise RuntimeError(
             f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'"
         )
-    if kind == "b":
-        raise NotImplementedError(f"\"div_{rounding_mode}_cpu\" not implemented for 'Bool'")
+    _refuse(self, f"div_{rounding_mode}_cpu", "b")
     if kind in "iu":
         quotient = np.asarray(_checked(np.floor_divide, self, other))
         if rounding_mode == "trunc" and kind == "i":
             quotient += ((quotient < 0) & (quotient * other != self)).astype(quotient.dtype)
         return quotient
-    if kind == "c":
-        raise NotImplementedError(f"\"div_{rounding_mode}_cpu\" not implemented for 'ComplexFloat'")
+    _refuse(self, f"div_{rounding_mode}_cpu", "c")
     if rounding_mode == "trunc":
         out = np.asarray(np.true_divide(self, other))
         return np.trunc(out, out=out)
@@ -65,6 +69,7 @@ def remainder(self: Array, other: Any) -> Array:
     """The remainder with the divisor's sign."""
     if not isinstance(other, np.ndarray):
         other = number(other, self)
+    _refuse(self, "remainder_cpu")
     if self.dtype.kind in "iu":
         return _checked(np.remainder, self, other)
     return np.remainder(self, other)
@@ -74,6 +79,7 @@ def fmod(self: Array, other: Any) -> Array:
     """The remainder with the dividend's sign."""
     if not isinstance(other, np.ndarray):
         other = number(other, self)
+    _refuse(self, "fmod_cpu")
     if self.dtype.kind in "iu":
         return _checked(np.fmod, self, other)
     return np.fmod(self, other)
@@ -82,15 +88,17 @@ def fmod(self: Array, other: Any) -> Array:
 def _integer_power(self: Array, exponent: int) -> Array:
     if exponent < 0:
         raise RuntimeError("Integers to negative integer powers are not allowed.")
-    return np.power(self, self.dtype.type(exponent))
+    return np.power(self, number_in(exponent, _dtype.FROM_NUMPY[self.dtype]))
 
 
 @silent
 def pow_scalar(self: Array, exponent: Any) -> Array:
     """A power with a constant exponent; the common ones without `pow`, which is 20 times slower."""
+    kind = self.dtype.kind
+    if kind == "b":
+        _refuse(self, "pow")
     if exponent == 2:
         return np.multiply(self, self)
-    kind = self.dtype.kind
     if kind in "iu":
         if isinstance(exponent, int):
             return _integer_power(self, exponent)
@@ -115,6 +123,7 @@ def pow_scalar(self: Array, exponent: Any) -> Array:
 def pow_tensor(self: Any, exponent: Array) -> Array:
     if not isinstance(self, np.ndarray):
         self = np.asarray(self, exponent.dtype)
+    _refuse(self, "pow", "b")
     if self.dtype.kind == "i" and (exponent < 0).any():
         # torch: a negative exponent yields the power's integer part, 0 unless the base is 1 or -1
         powers = np.power(self, np.maximum(exponent, 0))

@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 
 from ... import _checks, _dtype, _promotion
+from .copying import number_in
 from .floating_errors import quiet, silent
 
 Array = np.ndarray[Any, Any]
@@ -66,14 +67,6 @@ def where(condition: Array, self: Array, other: Array) -> Array:
         raise
 
 
-def _fill_integer(value: Any, d: _dtype.dtype) -> Any:
-    number = int(value)
-    info = np.iinfo(d.np)
-    if not info.min <= number <= info.max and not (not d.is_signed and number < 0):
-        raise RuntimeError(f"value cannot be converted to type {d.name} without overflow")
-    return number & (2 ** (8 * d.itemsize) - 1) if not d.is_signed else number
-
-
 @silent
 def masked_fill_(self: Array, mask: Array, value: Any) -> None:
     if mask.dtype != np.bool_:
@@ -87,11 +80,7 @@ def masked_fill_(self: Array, mask: Array, value: Any) -> None:
     d = _dtype.FROM_NUMPY[self.dtype]
     if not self.flags.writeable:
         raise _checks.read_only_error()
-    if isinstance(value, complex | np.complexfloating) and not d.is_complex:
-        raise RuntimeError(f"value cannot be converted to type {d.name} without overflow")
-    if d.category == 1:
-        value = _fill_integer(value, d)
-    filling = np.asarray(value, self.dtype) if value.__class__ is float else np.asarray(value).astype(self.dtype)
+    filling = np.asarray(value, self.dtype) if value.__class__ is float and d.category == _dtype.FLOAT else number_in(value, d)
     try:
         bits = _BITS.get(self.dtype.itemsize)
         if mask.size < _LARGE or bits is None:
@@ -140,9 +129,12 @@ def addcmul(self: Array, tensor1: Array, tensor2: Array, value: Any) -> Array:
     if self.dtype in HALVES:
         wide = [x.astype(np.float32) for x in (self, tensor1, tensor2)]
         return addcmul(*wide, value).astype(self.dtype)
+    if self.dtype.kind == "b":
+        raise NotImplementedError("\"addcmul_cpu_out\" not implemented for 'Bool'")
+    factor = number_in(value, _dtype.FROM_NUMPY[self.dtype])
     out = np.asarray(np.multiply(tensor1, tensor2))
     if value != 1:
-        out *= _promotion.number_array(value, _dtype.FROM_NUMPY[out.dtype])
+        out *= factor
     return _added(out, self)
 
 
@@ -159,7 +151,7 @@ def addcdiv(self: Array, tensor1: Array, tensor2: Array, value: Any) -> Array:
         return addcdiv(*wide, value).astype(self.dtype)
     out = np.asarray(np.true_divide(tensor1, tensor2))
     if value != 1:
-        out *= out.dtype.type(value)
+        out *= number_in(value, _dtype.FROM_NUMPY[out.dtype])
     return _added(out, self)
 
 

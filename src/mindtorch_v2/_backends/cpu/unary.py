@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 import scipy.special
 
+from ... import _dtype
 from .floating_errors import silent
 
 Array = np.ndarray[Any, Any]
@@ -19,7 +20,9 @@ def sign(self: Array) -> Array:
     if self.dtype.kind == "b":
         return self.copy("K")
     if self.dtype.kind == "c":
-        raise RuntimeError("Unlike NumPy, torch.sign doesn't allow complex inputs. Use torch.sgn.")
+        raise NotImplementedError(
+            "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead."
+        )
     return np.sign(self)
 
 
@@ -110,18 +113,16 @@ def sinc(self: Array) -> Array:
     return np.divide(out, x, out=out)
 
 
-def _no_complex(self: Array, name: str) -> None:
-    if self.dtype.kind == "c":
-        raise NotImplementedError(f"{name} is not supported for complex inputs")
+def refuse(name: str, x: Array) -> NotImplementedError:
+    return NotImplementedError(f"\"{name}\" not implemented for '{_dtype.FROM_NUMPY[x.dtype].scalar_name}'")
 
 
 def _integers_as_they_are(ufunc: Any, name: str) -> Any:
     def kernel(self: Array) -> Array:
         if self.dtype.kind in "iu":
             return self.copy("K")
-        if self.dtype.kind == "b":
-            raise NotImplementedError(f"\"{name}_vml_cpu\" not implemented for 'Bool'")
-        _no_complex(self, name)
+        if self.dtype.kind in "bc":
+            raise refuse(f"{name}_vml_cpu", self)
         return ufunc(self)  # type: ignore[no-any-return]
 
     kernel.__name__ = name
@@ -136,7 +137,7 @@ round = _integers_as_they_are(np.rint, "round")  # noqa: A001 - ATen's name
 
 def round_decimals(self: Array, decimals: int) -> Array:
     if self.dtype.kind not in "fV" and self.dtype != BFLOAT16:
-        raise NotImplementedError(f"\"round_cpu\" not implemented for '{self.dtype.name.capitalize()}'")
+        raise refuse("round_cpu", self)
     scale = self.dtype.type(10.0 ** abs(decimals))
     if decimals == 0:
         return np.rint(self)
@@ -147,7 +148,7 @@ def round_decimals(self: Array, decimals: int) -> Array:
 
 def frac(self: Array) -> Array:
     if self.dtype.kind in "iubc":
-        raise NotImplementedError(f"\"frac_cpu\" not implemented for '{self.dtype.name.capitalize()}'")
+        raise refuse("frac_cpu", self)
     out = np.asarray(np.trunc(self))
     return np.subtract(self, out, out=out)
 
@@ -157,9 +158,8 @@ def nan_to_num(self: Array, nan: float | None, posinf: float | None, neginf: flo
     if kind in "iub":
         return self.copy("K")
     if kind == "c":
-        out = self.copy("C")
-        parts = out.view(out.real.dtype)
-        parts[...] = nan_to_num(parts, nan, posinf, neginf)
+        out = self.copy("K")
+        out.real, out.imag = (nan_to_num(x, nan, posinf, neginf) for x in (self.real, self.imag))
         return out
     info = ml_dtypes.finfo(self.dtype) if self.dtype == BFLOAT16 else np.finfo(self.dtype)
     high, low = info.max if posinf is None else posinf, info.min if neginf is None else neginf
@@ -171,6 +171,8 @@ def nan_to_num(self: Array, nan: float | None, posinf: float | None, neginf: flo
 
 
 def logit(self: Array, eps: float | None) -> Array:
+    if self.dtype.kind == "c":
+        raise refuse("logit_cpu", self)
     if eps is not None:
         self = np.clip(self, self.dtype.type(eps), self.dtype.type(1 - eps))
     out = np.asarray(np.subtract(self.dtype.type(1), self))
