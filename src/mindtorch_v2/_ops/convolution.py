@@ -11,7 +11,7 @@ from .._backends.cpu.convolution import conv_forward, conv_grad_input, conv_grad
 from .._backends.meta.adapter import meta_tensor
 from .._dispatch import keys
 from .._tensor import Tensor, wrap
-from .convolution_checks import check_bias_dtype, check_forward, check_unbatched, expand_sizes
+from .convolution_checks import check_bias_dtype, check_forward, check_groups, check_unbatched, expand_sizes
 from .declare import op, public
 from .lookup import aten
 
@@ -126,6 +126,7 @@ conv3d, conv_transpose3d = _declare_convolutions(3)
 
 def _mode(input: Tensor, weight: Tensor, bias: Any, stride: Any, padding: str, dilation: Any, groups: int) -> Tensor:
     n = weight.dim() - 2
+    check_groups(input, weight, groups)
     if padding == "valid":
         return convolution(input, weight, bias, stride, (0,) * n, dilation, False, (0,) * n, groups)  # type: ignore[no-any-return]
     if padding != "same":
@@ -136,7 +137,7 @@ def _mode(input: Tensor, weight: Tensor, bias: Any, stride: Any, padding: str, d
     total = [d * (k - 1) for d, k in zip(dilation, weight._array.shape[2:], strict=True)]
     if any(t % 2 for t in total):
         extra = [v for t in reversed(total) for v in (0, t % 2)]
-        input = input.constant_pad_nd(extra, 0)
+        input = aten.constant_pad_nd(input, extra, 0)
     return convolution(input, weight, bias, stride, tuple(t // 2 for t in total), dilation, False, (0,) * n, groups)  # type: ignore[no-any-return]
 
 
@@ -360,7 +361,9 @@ def _array_gradients(
             grad_input = conv_grad_input(grad, weight, x.shape[2:], stride, padding, dilation)
     if mask[1]:
         if transposed:
-            grad_weight = _transposed_grad_weight(grad, x, kernel, stride, padding, dilation)
+            # as of the convolution that maps `grad` to `x`
+            grad_weight = conv_grad_weight(grad, x, kernel, stride, padding, dilation)
+            grad_weight = grad_weight.conj() if grad_weight.dtype.kind == "c" else grad_weight
         else:
             grad_weight = conv_grad_weight(x, grad, kernel, stride, padding, dilation)
     if mask[2]:
@@ -368,15 +371,6 @@ def _array_gradients(
         half = grad.dtype.itemsize == 2
         grad_bias = grad.sum(axes, dtype=np.float32).astype(grad.dtype) if half else grad.sum(axes, dtype=grad.dtype)
     return grad_input, grad_weight, grad_bias
-
-
-def _transposed_grad_weight(grad: Array, x: Array, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes) -> Array:
-    """As of the convolution that maps `grad` to `x`; what output padding added to `grad` beyond its reach is cut off."""
-    if conv_output_size(grad.shape[2:], kernel, stride, padding, dilation) != x.shape[2:]:
-        reach = transposed_output_size(x.shape[2:], kernel, stride, padding, dilation, (0,) * len(kernel))
-        grad = grad[(..., *(slice(n) for n in reach))]
-    out = conv_grad_weight(grad, x, kernel, stride, padding, dilation)
-    return out.conj() if out.dtype.kind == "c" else out
 
 
 def _backward(

@@ -6,7 +6,7 @@ from typing import Any
 
 from .._tensor import Tensor
 
-__all__ = ["check_bias_dtype", "check_forward", "check_unbatched", "expand_sizes"]
+__all__ = ["check_bias_dtype", "check_forward", "check_groups", "check_unbatched", "expand_sizes"]
 
 Sizes = tuple[int, ...]
 _WORDS = {"Half": "c10::Half", "BFloat16": "c10::BFloat16", "Float": "float", "Double": "double", "Long": "long long"}
@@ -45,23 +45,13 @@ def _word(x: Tensor) -> str:
     return _WORDS.get(x.dtype.scalar_name, x.dtype.scalar_name)
 
 
-def check_forward(
-    x: Tensor, weight: Tensor, bias: Tensor | None, stride: Sizes, padding: Sizes, dilation: Sizes, transposed: bool,
-    output_padding: Sizes, groups: int,
-) -> None:  # fmt: skip
-    """Raise what torch raises about shapes that do not go together."""
-    if any(p < 0 for p in padding):
-        raise RuntimeError("negative padding is not supported")
-    if any(p < 0 for p in output_padding):
-        raise RuntimeError("negative output_padding is not supported")
-    if any(s <= 0 for s in stride):
-        raise RuntimeError("non-positive stride is not supported")
-    if any(d <= 0 for d in dilation):
-        raise RuntimeError("dilation should be greater than zero")
+def check_groups(x: Tensor, weight: Tensor, groups: int) -> None:
+    """Raise when the weight cannot be shared out among the groups, or has another number of dimensions than the input."""
+    w, size = weight._array.shape, x._array.shape
+    if len(w) < 3:
+        raise RuntimeError("weight should have at least three dimensions")
     if groups <= 0:
         raise RuntimeError("non-positive groups is not supported")
-    w = weight._array.shape
-    size = x._array.shape
     if len(size) != len(w):
         raise RuntimeError(
             f"Expected {len(w)}-dimensional input for {len(w)}-dimensional weight {list(w)}, but got {len(size)}-dimensional "
@@ -75,6 +65,24 @@ def check_forward(
         raise RuntimeError(
             f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but got weight of size {list(w)} instead"
         )
+
+
+def check_forward(
+    x: Tensor, weight: Tensor, bias: Tensor | None, stride: Sizes, padding: Sizes, dilation: Sizes, transposed: bool,
+    output_padding: Sizes, groups: int,
+) -> None:  # fmt: skip
+    """Raise what torch raises about shapes that do not go together."""
+    if any(p < 0 for p in padding):
+        raise RuntimeError("negative padding is not supported")
+    if any(p < 0 for p in output_padding):
+        raise RuntimeError("negative output_padding is not supported")
+    if any(s <= 0 for s in stride):
+        raise RuntimeError("non-positive stride is not supported")
+    if any(d <= 0 for d in dilation):
+        raise RuntimeError("dilation should be greater than zero")
+    check_groups(x, weight, groups)
+    w = weight._array.shape
+    size = x._array.shape
     if transposed:
         _check_transposed(size, w, bias, groups)
         _check_output_padding(output_padding, stride, dilation)

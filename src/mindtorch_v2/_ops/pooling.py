@@ -12,7 +12,7 @@ from .._dispatch.tls import state
 from .._tensor import Tensor
 from .declare import op
 from .lookup import aten
-from .pooling_checks import adaptive_size, check_adaptive, check_one, expand, window
+from .pooling_checks import adaptive_size, check_adaptive, check_extents, check_one, expand, window
 
 Array = np.ndarray[Any, Any]
 Sizes = tuple[int, ...]
@@ -89,10 +89,13 @@ max_pool2d_with_indices, max_pool2d = _declare_max_pool(2)
 max_pool3d_with_indices, max_pool3d = _declare_max_pool(3)
 
 
-def _max_pool1d_arguments(self: Tensor, kernel_size: Any, stride: Any, padding: Any, dilation: Any) -> tuple[int, int, int, int]:
+def _max_pool1d_arguments(kernel_size: Any, stride: Any, padding: Any, dilation: Any) -> tuple[int, int, int, int]:
     kernel = check_one(kernel_size, "max_pool1d", "kernel_size")
     step = kernel if not isinstance(stride, int) and not len(stride) else check_one(stride, "max_pool1d", "stride")
-    pad, gap = check_one(padding, "max_pool1d", "padding"), check_one(dilation, "max_pool1d", "dilation")
+    return kernel, step, check_one(padding, "max_pool1d", "padding"), check_one(dilation, "max_pool1d", "dilation")
+
+
+def _check_max_pool1d(self: Tensor, kernel: int, step: int, pad: int, gap: int) -> None:
     if self.dim() not in (2, 3):
         raise RuntimeError(
             "max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for input, "
@@ -109,19 +112,20 @@ def _max_pool1d_arguments(self: Tensor, kernel_size: Any, stride: Any, padding: 
         )
     if gap <= 0:
         raise RuntimeError(f"max_pool1d() dilation must be greater than zero, but got {gap}")
-    return kernel, step, pad, gap
 
 
 def _max_pool1d_with_indices(
     self: Tensor, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
 ) -> tuple[Tensor, Tensor]:
-    kernel, step, pad, gap = _max_pool1d_arguments(self, kernel_size, stride, padding, dilation)
+    kernel, step, pad, gap = _max_pool1d_arguments(kernel_size, stride, padding, dilation)
+    _check_dims_1d(self, "max_pool1d")
     values, indices = max_pool2d_with_indices(self.unsqueeze(-2), (1, kernel), (1, step), (0, pad), (1, gap), ceil_mode)
     return values.squeeze(-2), indices.squeeze(-2)
 
 
 def _max_pool1d(self: Tensor, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> Tensor:
-    kernel, step, pad, gap = _max_pool1d_arguments(self, kernel_size, stride, padding, dilation)
+    kernel, step, pad, gap = _max_pool1d_arguments(kernel_size, stride, padding, dilation)
+    _check_max_pool1d(self, kernel, step, pad, gap)
     size = self._array.shape[-1]
     out = (size + 2 * pad - gap * (kernel - 1) - 1 + (step - 1 if ceil_mode else 0)) // step + 1
     if out <= 0:
@@ -288,6 +292,7 @@ def _declare_adaptive_max_pool(n: int) -> Any:
     def kernel(self: Array, output_size: Any) -> tuple[Array, Array]:
         size = adaptive_size(output_size, n, name)
         check_adaptive(self.shape, n, name)
+        check_extents(self.shape[:-n], size)
         return kernels.adaptive_max(self, size)
 
     spread = _spread_by_index(n, f"{name}_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor")

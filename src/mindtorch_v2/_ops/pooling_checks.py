@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Window", "adaptive_size", "check_adaptive", "check_one", "expand", "window"]
+__all__ = ["Window", "adaptive_size", "check_adaptive", "check_extents", "check_one", "expand", "window"]
 
 Array = np.ndarray[Any, Any]
 Sizes = tuple[int, ...]
@@ -82,6 +82,11 @@ def window(
     if 0 in kernel:
         told = " ".join(f"k{a}: {k}" for a, k in zip(_AXES[n], kernel, strict=True))
         raise RuntimeError(f"kernel size should be greater than zero, but got {told}")
+    if 0 in shape[-n - 1 :] and n == 3:
+        raise RuntimeError(
+            f"{name}_with_indices_out_cpu_template(): Expected input's non-batch dimensions to have positive length, but input has "
+            f"a shape of {list(shape)} and non-batch dimension 0 has length zero!"  # torch: always names dimension 0
+        )
     if 0 in shape[-n - 1 :]:
         raise RuntimeError(
             f"Expected {n + 1}D or {n + 2}D (batch mode) tensor with optional 0 dim batch size for input, but got:{list(shape)}"
@@ -107,7 +112,7 @@ def adaptive_size(value: Any, n: int, name: str) -> Sizes:
     if len(value) != n:
         internal = "(): internal error: output_size.size()" if "max" in name else ": output_size"
         raise RuntimeError(f"{name}{internal} must be {n}")
-    if any(v < 0 for v in value):
+    if any(v < 0 for v in value) and "max" not in name:
         raise RuntimeError(
             f"{name}: elements of output_size must be greater than or equal to 0 but received {{{', '.join(map(str, value))}}}"
         )
@@ -124,3 +129,9 @@ def check_adaptive(shape: Sizes, n: int, name: str) -> None:
                 f"{name}(): Expected input to have non-zero size for non-batch dimensions, but input has sizes {list(shape)} "
                 f"with dimension {i} being empty"
             )
+
+
+def check_extents(lead: Sizes, out: Sizes) -> None:
+    """What making the result would say of negative extents."""
+    if any(v < 0 for v in out):
+        raise RuntimeError(f"Trying to create tensor with negative dimension {next(v for v in out if v < 0)}: {[*lead, *out]}")

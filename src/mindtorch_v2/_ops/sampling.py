@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .._backends.cpu.sampling import sample, sample_backward
-from .._tensor import Tensor
+from .._backends.cpu.sampling import sample, sample_backward, sample_double_backward
+from .._tensor import Tensor, wrap
 from .declare import op
 from .lookup import aten
 
@@ -48,12 +48,24 @@ def _choose(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: 
     return chosen(input, grid, interpolation_mode, padding_mode, align_corners)  # type: ignore[no-any-return]
 
 
+def _second_gradients(
+    grads: Any, grad_output: Tensor, input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
+) -> tuple[Tensor, ...]:
+    # no operator of ATen's does this, and nothing differentiates it again
+    given = [None if g is None else g._array for g in grads]
+    found = sample_double_backward(
+        given[0], given[1], grad_output._array, input._array, grid._array, interpolation_mode, padding_mode, align_corners
+    )
+    return tuple(wrap(a) for a in found)
+
+
 def _declare(n: int) -> Any:
     spread = op(
         f"grid_sampler_{n}d_backward(Tensor grad_output, {_ARGUMENTS}, bool[2] output_mask) -> (Tensor, Tensor)",
         cpu=lambda grad_output, input, grid, interpolation_mode, padding_mode, align_corners, output_mask: sample_backward(
             grad_output, input, grid, interpolation_mode, padding_mode, align_corners, output_mask
         ),
+        grad={("grad_output", "input", "grid"): _second_gradients},
         variants="",
     )
     return op(

@@ -164,6 +164,7 @@ def conv_grad_weight(x: Array, grad: Array, kernel: Sizes, stride: Sizes, paddin
     else:
         x = _pad(x, padding)
         geometry = _Geometry(x.shape[2:], x.shape[1], kernel, stride, dilation, x.itemsize)
+        geometry.out = grad.shape[2:]  # fewer than fit when a transposed convolution padded its output
         total = np.zeros((grad.shape[1], geometry.depth), grad.dtype)
         for first, samples, row, rows in geometry.chunks(len(x) if grad.size else 0):
             part = geometry.spread(grad[first : first + samples, :, row : row + rows].swapaxes(0, 1))

@@ -246,7 +246,7 @@ def _fractional_starts(sample: Array, size: int, out: int, kernel: int) -> Array
 def _gathered_max(x: Array, starts: list[Array], ends: list[Array], widest: Sizes) -> tuple[Array, Array]:
     n = len(starts)
     size = x.shape[-n:]
-    flat = x.reshape(*x.shape[:-n], -1)
+    flat = x.reshape(*x.shape[:-n], prod(size))
     best: Any = None
     indices: Any = None
     for place in np.ndindex(*widest):
@@ -281,7 +281,7 @@ def _outer_positions(starts: list[Array], ends: list[Array], place: Sizes, size:
 
 
 def _take_by_plane(flat: Array, at: Array) -> Array:
-    return np.take_along_axis(flat, at.reshape(*flat.shape[:-1], -1), -1).reshape(at.shape)
+    return np.take_along_axis(flat, at.reshape(*flat.shape[:-1], prod(at.shape[flat.ndim - 1 :])), -1).reshape(at.shape)
 
 
 # --- unpooling ------------------------------------------------------------------------------------------------------
@@ -297,6 +297,6 @@ def unpool(x: Array, indices: Array, out: Sizes) -> Array:
         raise RuntimeError(f"Found an invalid max index: {bad} (output volumes are of size {shape})")
     planes = prod(x.shape[:-n])
     result = np.zeros(planes * area, x.dtype)
-    flat = indices.reshape(planes, -1) + np.arange(0, max(planes * area, 1), max(area, 1), dtype=np.int64)[:planes, None]
+    flat = indices.reshape(planes, prod(indices.shape[-n:])) + np.arange(0, max(planes * area, 1), max(area, 1), dtype=np.int64)[:planes, None]
     result[flat.reshape(-1)] = x.reshape(-1)
     return result.reshape(*x.shape[:-n], *out)

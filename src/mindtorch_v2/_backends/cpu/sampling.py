@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import product
 from math import prod
 from typing import Any
 
 import numpy as np
 
-__all__ = ["sample", "sample_backward"]
+__all__ = ["sample", "sample_backward", "sample_double_backward"]
 
 Array = np.ndarray[Any, Any]
 BILINEAR, NEAREST, BICUBIC = 0, 1, 2
@@ -90,43 +91,98 @@ def _scatter(total: Array, corner: list[Array], grad: Array) -> None:
     total += added.reshape(total.shape).astype(total.dtype, copy=False)
 
 
-def _coordinates(grid: Array, size: tuple[int, ...], padding: int, align: bool) -> tuple[list[Array], list[Array]]:
-    """Positions and slopes in the image's order of dimensions; a grid's last dimension starts with the width."""
+class _Tap:
+    """One pixel along one dimension: where, its weight, and the weight's first and second derivative by the grid's coordinate."""
+
+    __slots__ = ("curve", "slope", "weight", "where")
+
+    def __init__(self, where: Array, weight: Array, slope: Array, curve: Array) -> None:
+        self.where, self.weight, self.slope, self.curve = where, weight, slope, curve
+
+
+def _linear_taps(at: Array, slope: Array) -> list[_Tap]:
+    low = np.floor(at)
+    part = at - low
+    base = _whole(low)
+    none = np.zeros_like(at)
+    return [_Tap(base, 1 - part, -slope, none), _Tap(base + 1, part, slope, none)]
+
+
+def _nearest_taps(at: Array) -> list[_Tap]:
+    none = np.zeros_like(at)
+    return [_Tap(_whole(np.rint(at)), np.ones_like(at), none, none)]
+
+
+def _cubic_taps(at: Array, size: int, padding: int, align: bool) -> list[_Tap]:
+    """Four taps, which are brought into the image one by one, not the position they surround."""
+    a = -0.75
+    where, factor = _unnormalize(at, size, align)
+    low = np.floor(where)
+    t = where - low
+    base = _whole(low)
+    taps = []
+    for k, (distance, sign) in enumerate(((t + 1, 1), (t, 1), (1 - t, -1), (2 - t, -1))):
+        d = distance
+        if k in (1, 2):
+            weight, slope, curve = ((a + 2) * d - (a + 3)) * d * d + 1, (3 * (a + 2) * d - 2 * (a + 3)) * d, 6 * (a + 2) * d - 2 * (a + 3)
+        else:
+            weight, slope, curve = ((a * d - 5 * a) * d + 8 * a) * d - 4 * a, (3 * a * d - 10 * a) * d + 8 * a, 6 * a * d - 10 * a
+        taps.append(_Tap(_bounded(base + k - 1, size, padding, align), weight, slope * sign * factor, curve * factor * factor))
+    return taps
+
+
+def _bounded(at: Array, size: int, padding: int, align: bool) -> Array:
+    if padding == REFLECTION:
+        low, high = (0, 2 * (size - 1)) if align else (-1, 2 * size - 1)
+        at = _whole(_reflect(at.astype(np.float64), low, high)[0])
+    return at if padding == ZEROS else at.clip(0, size - 1)
+
+
+def _taps(grid: Array, size: tuple[int, ...], mode: int, padding: int, align: bool) -> list[list[_Tap]]:
+    """The taps of each dimension, in the image's order; a grid's last dimension starts with the width."""
     n = len(size)
-    pairs = [_places(grid[..., n - 1 - i], size[i], padding, align) for i in range(n)]
-    return [p for p, _ in pairs], [s for _, s in pairs]
+    found = []
+    for i in range(n):
+        at = grid[..., n - 1 - i]
+        if mode == BICUBIC:
+            found.append(_cubic_taps(at, size[i], padding, align))
+            continue
+        where, slope = _places(at, size[i], padding, align)
+        found.append(_nearest_taps(where) if mode == NEAREST else _linear_taps(where, slope))
+    return found
+
+
+def _corners(taps: list[list[_Tap]]) -> Iterator[tuple[list[Array], tuple[_Tap, ...]]]:
+    for corner in product(*taps):
+        yield [tap.where for tap in corner], corner
+
+
+def _weight(corner: tuple[_Tap, ...], *by: int) -> Array:
+    """A corner's weight, differentiated by these dimensions."""
+    total: Any = 1
+    for i, tap in enumerate(corner):
+        order = by.count(i)
+        total = total * (tap.weight if order == 0 else tap.slope if order == 1 else tap.curve)
+    return total  # type: ignore[no-any-return]
+
+
+def _widened(*arrays: Array) -> tuple[Array, ...]:
+    return tuple(a.astype(np.float32) if a.dtype.itemsize == 2 else a for a in arrays)
 
 
 def sample(x: Array, grid: Array, mode: int, padding: int, align: bool) -> Array:
     """The image's values at the grid's places: (N, C, *grid)."""
     dtype = x.dtype
-    if dtype.itemsize == 2:
-        x, grid = x.astype(np.float32), grid.astype(np.float32)
     shape = (*x.shape[:2], *grid.shape[1:-1])
     if not prod(shape):
         return np.zeros(shape, dtype)
-    if mode == BICUBIC:
-        return _sample_cubic(x, grid, padding, align).reshape(shape).astype(dtype, copy=False)
-    where, _ = _coordinates(grid, x.shape[2:], padding, align)
-    if mode == NEAREST:
-        total = _gather(x, [_whole(np.rint(p)) for p in where])
-    else:
-        lows = [np.floor(p) for p in where]
-        fractions = [p - low for p, low in zip(where, lows, strict=True)]
-        base = [_whole(low) for low in lows]
-        total = np.zeros((*x.shape[:2], prod(shape[2:])), x.dtype)
-        for corner in product((0, 1), repeat=len(base)):
-            weight = _corner_weight(fractions, corner)
-            total += _gather(x, [b + c for b, c in zip(base, corner, strict=True)]) * weight.reshape(len(x), 1, -1)
-    return total.reshape(shape).astype(dtype, copy=False)
-
-
-def _corner_weight(fractions: list[Array], corner: tuple[int, ...], skip: int = -1) -> Array:
-    weight: Any = np.ones_like(fractions[0])
-    for i, (f, c) in enumerate(zip(fractions, corner, strict=True)):
-        if i != skip:
-            weight = weight * (f if c else 1 - f)
-    return weight  # type: ignore[no-any-return]
+    x, grid = _widened(x, grid)
+    total: Any = None
+    for where, corner in _corners(_taps(grid, x.shape[2:], mode, padding, align)):
+        part = _gather(x, where)
+        part *= _weight(corner).reshape(len(x), 1, -1)
+        total = part if total is None else np.add(total, part, out=total)
+    return total.reshape(shape).astype(dtype, copy=False)  # type: ignore[no-any-return]
 
 
 def sample_backward(
@@ -134,92 +190,56 @@ def sample_backward(
 ) -> tuple[Array | None, Array]:
     """Gradients of the image (when the mask asks for it) and of the grid."""
     dtype, grid_dtype = x.dtype, grid.dtype
-    if dtype.itemsize == 2:
-        grad, x, grid = (a.astype(np.float32) for a in (grad, x, grid))
-    grad = grad.reshape(*grad.shape[:2], -1)
+    grad, x, grid = _widened(grad, x, grid)
     image = np.zeros(x.shape, x.dtype) if mask[0] else None
     grid_grad = np.zeros(grid.shape, grid.dtype)
     if grad.size:
-        if mode == BICUBIC:
-            _cubic_backward(grad, x, grid, padding, align, image, grid_grad)
-        else:
-            _linear_backward(grad, x, grid, mode, padding, align, image, grid_grad)
+        grad = grad.reshape(*grad.shape[:2], -1)
+        n = grid.shape[-1]
+        for where, corner in _corners(_taps(grid, x.shape[2:], mode, padding, align)):
+            if image is not None:
+                _scatter(image, where, grad * _weight(corner).reshape(len(x), 1, -1))
+            if mode != NEAREST and mask[1]:
+                shared = _overlap(_gather(x, where), grad, grid)
+                for i in range(n):
+                    grid_grad[..., n - 1 - i] += shared * _weight(corner, i)
     return None if image is None else image.astype(dtype, copy=False), grid_grad.astype(grid_dtype, copy=False)
 
 
-def _linear_backward(
-    grad: Array, x: Array, grid: Array, mode: int, padding: int, align: bool, image: Array | None, grid_grad: Array
-) -> None:
-    where, slopes = _coordinates(grid, x.shape[2:], padding, align)
-    if mode == NEAREST:
-        if image is not None:
-            _scatter(image, [_whole(np.rint(p)) for p in where], grad)
-        return
-    n = len(where)
-    lows = [np.floor(p) for p in where]
-    fractions = [p - low for p, low in zip(where, lows, strict=True)]
-    base = [_whole(low) for low in lows]
-    for corner in product((0, 1), repeat=n):
-        at = [b + c for b, c in zip(base, corner, strict=True)]
-        if image is not None:
-            _scatter(image, at, grad * _corner_weight(fractions, corner).reshape(len(x), 1, -1))
-        shared = (_gather(x, at) * grad).sum(1).reshape(grid.shape[:-1])
-        for i in range(n):
-            weight = _corner_weight(fractions, corner, skip=i)
-            grid_grad[..., n - 1 - i] += shared * (weight if corner[i] else -weight) * slopes[i]
+def _overlap(pixels: Array, grad: Array, grid: Array) -> Array:
+    """The sum over channels of pixels times gradients, in the grid's shape."""
+    return np.einsum("ncp,ncp->np", pixels, grad).reshape(grid.shape[:-1])
 
 
-# --- bicubic --------------------------------------------------------------------------------------------------------
+def sample_double_backward(
+    image_grad: Array | None, grid_grad: Array | None, grad: Array, x: Array, grid: Array, mode: int, padding: int, align: bool
+) -> tuple[Array, Array, Array]:
+    """Gradients of `sample_backward` with respect to its gradient, image and grid.
 
-
-def _cubic_weights(t: Array) -> tuple[Array, Array, Array, Array]:
-    a = -0.75
-    near = lambda x: ((a + 2) * x - (a + 3)) * x * x + 1  # noqa: E731
-    far = lambda x: ((a * x - 5 * a) * x + 8 * a) * x - 4 * a  # noqa: E731
-    return far(t + 1), near(t), near(1 - t), far(2 - t)
-
-
-def _cubic_slopes(t: Array) -> tuple[Array, Array, Array, Array]:
-    a = -0.75
-    near = lambda x: (3 * (a + 2) * x - 2 * (a + 3)) * x  # noqa: E731
-    far = lambda x: (3 * a * x - 10 * a) * x + 8 * a  # noqa: E731
-    return far(t + 1), near(t), -near(1 - t), -far(2 - t)
-
-
-def _bounded(at: Array, size: int, padding: int, align: bool) -> Array:
-    """A tap's pixel under the padding mode: taps are bounded one by one, not the position they surround."""
-    if padding == REFLECTION:
-        where, _ = _reflect(at.astype(np.float64), 0, 2 * (size - 1)) if align else _reflect(at.astype(np.float64), -1, 2 * size - 1)
-        at = _whole(where)
-    return at if padding == ZEROS else at.clip(0, size - 1)
-
-
-def _cubic_setup(x: Array, grid: Array, padding: int, align: bool) -> Any:
-    size = x.shape[2:]
-    pairs = [_unnormalize(grid[..., 1 - i], size[i], align) for i in range(2)]
-    lows = [np.floor(p) for p, _ in pairs]
-    fractions = [p - low for (p, _), low in zip(pairs, lows, strict=True)]
-    taps = [[_bounded(_whole(low) + k - 1, size[i], padding, align) for k in range(4)] for i, low in enumerate(lows)]
-    return taps, fractions, [factor for _, factor in pairs]
-
-
-def _sample_cubic(x: Array, grid: Array, padding: int, align: bool) -> Array:
-    taps, fractions, _ = _cubic_setup(x, grid, padding, align)
-    weights = [_cubic_weights(f) for f in fractions]
-    total = np.zeros((*x.shape[:2], prod(grid.shape[1:-1])), x.dtype)
-    for i, j in product(range(4), repeat=2):
-        total += _gather(x, [taps[0][i], taps[1][j]]) * (weights[0][i] * weights[1][j]).reshape(len(x), 1, -1)
-    return total
-
-
-def _cubic_backward(grad: Array, x: Array, grid: Array, padding: int, align: bool, image: Array | None, grid_grad: Array) -> None:
-    taps, fractions, factors = _cubic_setup(x, grid, padding, align)
-    weights = [_cubic_weights(f) for f in fractions]
-    slopes = [_cubic_slopes(f) for f in fractions]
-    for i, j in product(range(4), repeat=2):
-        at = [taps[0][i], taps[1][j]]
-        if image is not None:
-            _scatter(image, at, grad * (weights[0][i] * weights[1][j]).reshape(len(x), 1, -1))
-        shared = (_gather(x, at) * grad).sum(1).reshape(grid.shape[:-1])
-        grid_grad[..., 1] += shared * slopes[0][i] * weights[1][j] * factors[0]
-        grid_grad[..., 0] += shared * weights[0][i] * slopes[1][j] * factors[1]
+    With ``a`` the upstream gradient of the image's gradient and ``b`` that of the grid's, the backward pass stands for
+    ``sum grad * (w a + sum_i b_i dw/dx_i x)``, of which the three are the derivatives.
+    """
+    dtype, grid_dtype, shape = x.dtype, grid.dtype, grad.shape
+    grad, x, grid = _widened(grad, x, grid)
+    n, batch = grid.shape[-1], len(x)
+    flat = grad.reshape(*grad.shape[:2], prod(grad.shape[2:]))
+    to_grad, to_image, to_grid = np.zeros_like(flat), np.zeros(x.shape, x.dtype), np.zeros(grid.shape, grid.dtype)
+    upstream = None if image_grad is None else _widened(image_grad)[0]
+    directions = None if grid_grad is None else [_widened(grid_grad)[0][..., n - 1 - i] for i in range(n)]
+    for where, corner in _corners(_taps(grid, x.shape[2:], mode, padding, align)) if grad.size else ():
+        if upstream is not None:
+            pixels = _gather(upstream, where)
+            to_grad += pixels * _weight(corner).reshape(batch, 1, -1)
+            shared = _overlap(pixels, flat, grid)
+            for i in range(n):
+                to_grid[..., n - 1 - i] += shared * _weight(corner, i)
+        if directions is not None and mode != NEAREST:
+            pixels = _gather(x, where)
+            along = sum(_weight(corner, i) * b for i, b in enumerate(directions))
+            along = np.asarray(along).reshape(batch, 1, -1)
+            to_grad += pixels * along
+            _scatter(to_image, where, flat * along)
+            shared = _overlap(pixels, flat, grid)
+            for j in range(n):
+                to_grid[..., n - 1 - j] += shared * sum(_weight(corner, i, j) * b for i, b in enumerate(directions))
+    return to_grad.reshape(shape).astype(dtype, copy=False), to_image.astype(dtype, copy=False), to_grid.astype(grid_dtype, copy=False)

@@ -67,7 +67,7 @@ def _output_size(size: Any, input: Tensor, dims: int) -> list[int]:
     extents = list(size)
     if len(input.shape) <= len(extents):
         raise ValueError(f"Input dimension should be at least {len(extents) + 1}")
-    own = input.shape[-len(extents) :]
+    own = input.shape[len(input.shape) - len(extents) :]
     return [n if s is None else s for s, n in zip(extents, own, strict=True)]
 
 
