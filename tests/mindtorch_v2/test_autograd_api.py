@@ -130,7 +130,7 @@ def test_second_backward_needs_retain_graph():
     y = x.exp().sum()
     y.backward(retain_graph=True)
     y.backward()
-    with pytest.raises(RuntimeError, match="Trying to backward through the graph a second time"):
+    with pytest.raises(RuntimeError, match=r"Trying to backward through the graph a second time"):
         y.backward()
 
 
@@ -152,7 +152,7 @@ def test_double_backward():
 
 def test_create_graph_in_backward_warns_of_a_cycle():
     x = leaf(2.0)
-    with pytest.warns(UserWarning, match="create_graph=True will create a reference cycle"):
+    with pytest.warns(UserWarning, match=r"create_graph=True will create a reference cycle"):
         (x**3).sum().backward(create_graph=True)
     assert x.grad.requires_grad
 
@@ -352,7 +352,7 @@ def test_multi_grad_hook():
 
 def test_grad_of_a_computed_tensor_warns():
     y = leaf(1.0) * 2
-    with pytest.warns(UserWarning, match="not a leaf Tensor is being accessed"):
+    with pytest.warns(UserWarning, match=r"not a leaf Tensor is being accessed"):
         assert y.grad is None
 
 
@@ -384,7 +384,7 @@ def test_saved_values_of_nodes():
     y = x.exp()
     assert y.grad_fn._saved_result.grad_fn is y.grad_fn
     y.sum().backward()
-    with pytest.raises(RuntimeError, match="after they have already been freed"):
+    with pytest.raises(RuntimeError, match=r"after they have already been freed"):
         _ = y.grad_fn._saved_result
 
 
@@ -470,14 +470,14 @@ def test_inference_mode():
     assert not (made * 2).is_inference()
     assert (made + x).requires_grad
     with pytest.raises(
-        RuntimeError, match="Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode"
+        RuntimeError, match=r"Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode"
     ):
         made * x
-    with pytest.raises(RuntimeError, match="Inplace update to inference tensor outside InferenceMode is not allowed."):
+    with pytest.raises(RuntimeError, match=r"Inplace update to inference tensor outside InferenceMode is not allowed."):
         made.add_(1)
-    with pytest.raises(RuntimeError, match="Setting requires_grad=True on inference tensor outside InferenceMode is not allowed."):
+    with pytest.raises(RuntimeError, match=r"Setting requires_grad=True on inference tensor outside InferenceMode is not allowed."):
         made.requires_grad_()
-    with pytest.raises(RuntimeError, match="Inference tensors do not track version counter."):
+    with pytest.raises(RuntimeError, match=r"Inference tensors do not track version counter."):
         _ = made._version
     (made.clone() * x).sum().backward()
     same(x.grad, [2, 2])
@@ -496,9 +496,9 @@ def test_inference_mode_decorates():
 
 def test_inplace_refusals():
     x = leaf(1.0, 2.0)
-    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad is being used in an in-place operation."):
+    with pytest.raises(RuntimeError, match=r"a leaf Variable that requires grad is being used in an in-place operation."):
         x.add_(1)
-    with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad is being used in an in-place operation."):
+    with pytest.raises(RuntimeError, match=r"a view of a leaf Variable that requires grad is being used in an in-place operation."):
         x[0].add_(1)
     with torch.no_grad():
         x.add_(1)
@@ -508,12 +508,12 @@ def test_inplace_refusals():
     with torch.no_grad():
         view = y[0]
     with pytest.raises(
-        RuntimeError, match="A view was created in no_grad mode and is being modified inplace with grad mode enabled."
+        RuntimeError, match=r"A view was created in no_grad mode and is being modified inplace with grad mode enabled."
     ):
         view.mul_(2)
     with pytest.raises(
         RuntimeError,
-        match="Output 0 of Unbind is a view and is being modified inplace. This view is the output of a function that returns multiple views.",
+        match=r"Output 0 of Unbind is a view and is being modified inplace. This view is the output of a function that returns multiple views.",
     ):
         y.unbind()[0].mul_(2)
 
@@ -563,13 +563,13 @@ def test_detach_shares_memory_and_version_and_data_only_memory():
 
 def test_anomaly_mode_names_the_function_and_the_forward_call():
     x = leaf(0.0, 1.0)
-    with pytest.warns(UserWarning, match="Anomaly Detection has been enabled"):
+    with pytest.warns(UserWarning, match=r"Anomaly Detection has been enabled"):
         mode = torch.autograd.detect_anomaly()
     with mode:
         y = (x.sqrt() * 0).sum()  # the forward call
         with (
             pytest.warns(UserWarning, match=r"(?s)Error detected in SqrtBackward0. Traceback of forward call.*# the forward call"),
-            pytest.raises(RuntimeError, match="Function 'SqrtBackward0' returned nan values in its 0th output."),
+            pytest.raises(RuntimeError, match=r"Function 'SqrtBackward0' returned nan values in its 0th output."),
         ):
             y.backward()
     assert not torch.is_anomaly_enabled()
@@ -774,7 +774,7 @@ def test_function_mark_dirty():
     assert type(y.grad_fn).__name__ == "CopySlices"
     y.sum().backward()
     same(x.grad, [2, 1])
-    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad has been used in an in-place operation."):
+    with pytest.raises(RuntimeError, match=r"a leaf Variable that requires grad has been used in an in-place operation."):
         Double.apply(leaf(1.0))
 
 
@@ -797,7 +797,7 @@ def test_function_returning_its_input():
     same(x.grad, [5])
     with pytest.raises(
         RuntimeError,
-        match="Output 0 of Same is a view and is being modified inplace. This view was created inside a custom Function",
+        match=r"Output 0 of Same is a view and is being modified inplace. This view was created inside a custom Function",
     ):
         z.mul_(2)
 
@@ -833,11 +833,11 @@ def test_function_with_missing_methods():
         def forward(ctx, x):
             return x * 2
 
-    with pytest.raises(NotImplementedError, match="You must implement the forward function for custom autograd.Function."):
+    with pytest.raises(NotImplementedError, match=r"You must implement the forward function for custom autograd.Function."):
         NoForward.apply(leaf(1.0))
-    with pytest.raises(NotImplementedError, match="You must implement either the backward or vjp method"):
+    with pytest.raises(NotImplementedError, match=r"You must implement either the backward or vjp method"):
         NoBackward.apply(leaf(1.0)).sum().backward()
-    with pytest.raises(RuntimeError, match="Legacy autograd function with non-static forward method is deprecated"):
+    with pytest.raises(RuntimeError, match=r"Legacy autograd function with non-static forward method is deprecated"):
         NoBackward()(leaf(1.0))
 
 
@@ -854,7 +854,7 @@ def test_once_differentiable():
 
     x, v = leaf(1.0), leaf(1.0)
     (g,) = torch.autograd.grad(F.apply(x), x, v, create_graph=True)
-    with pytest.raises(RuntimeError, match="trying to differentiate twice a function that was marked with @once_differentiable"):
+    with pytest.raises(RuntimeError, match=r"trying to differentiate twice a function that was marked with @once_differentiable"):
         g.sum().backward()
 
 
@@ -910,9 +910,9 @@ def test_save_on_cpu():
 
 
 def test_disable_saved_tensors_hooks():
-    with torch.autograd.graph.disable_saved_tensors_hooks("not here"), pytest.raises(RuntimeError, match="not here"):
-        with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
-            pass
+    hooks = torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t)
+    with torch.autograd.graph.disable_saved_tensors_hooks("not here"), pytest.raises(RuntimeError, match="not here"), hooks:
+        pass
 
 
 def test_hooks_on_one_saved_tensor():
@@ -931,7 +931,7 @@ def test_pack_hook_must_not_write():
 
     x = leaf(2.0)
     with (
-        pytest.raises(RuntimeError, match="A saved tensor pack hook is modifying its input in place."),
+        pytest.raises(RuntimeError, match=r"A saved tensor pack hook is modifying its input in place."),
         torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t),
     ):
         (x * 1).exp()

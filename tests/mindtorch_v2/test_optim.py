@@ -190,7 +190,7 @@ def test_named_parameters():
     optimizer = SGD([("a", a), ("b", b)], lr=0.1)
     assert optimizer.param_groups[0]["param_names"] == ["a", "b"]
     assert optimizer.state_dict()["param_groups"][0]["param_names"] == ["a", "b"]
-    with pytest.raises(ValueError, match="all optimizer param groups should be with/without names"):
+    with pytest.raises(ValueError, match=r"all optimizer param groups should be with/without names"):
         optimizer.add_param_group({"params": param(1.0)})
 
 
@@ -236,9 +236,9 @@ def test_refusals(call, error, text):
 
 def test_one_parameter_in_two_groups_or_twice():
     p = param(1.0)
-    with pytest.raises(ValueError, match="some parameters appear in more than one parameter group"):
+    with pytest.raises(ValueError, match=r"some parameters appear in more than one parameter group"):
         SGD([{"params": [p]}, {"params": [p]}])
-    with pytest.warns(UserWarning, match="optimizer contains a parameter group with duplicate parameters"):
+    with pytest.warns(UserWarning, match=r"optimizer contains a parameter group with duplicate parameters"):
         SGD([p, p])
 
 

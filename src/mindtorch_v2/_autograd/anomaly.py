@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import traceback
 import warnings
 from collections.abc import Callable
@@ -31,7 +32,16 @@ class State:
 
 
 state = State()
-_running: list[Node] = []
+
+
+class _Running(threading.local):
+    """The nodes whose backward runs on this thread, the innermost last."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+
+
+_running = _Running()
 
 
 def set_mode(enabled: bool, check_nan: bool) -> None:
@@ -48,22 +58,22 @@ def note_creation(node: Node) -> None:
         while frames and frames[-1].filename.startswith(INTERNAL):
             frames.pop()
         node.metadata[TRACEBACK] = traceback.format_list(frames)
-        if _running:
-            node.metadata[PARENT] = _running[-1]
+        if _running.nodes:
+            node.metadata[PARENT] = _running.nodes[-1]
 
 
 def checked_call(observer: Any) -> Callable[[Node, Any, Any], tuple[Any, ...]]:
     """A node's computation, followed by a check for NaN; a failure first shows where the forward call was made."""
 
     def call(node: Node, grad: Any, edges: tuple[Any, ...]) -> tuple[Any, ...]:
-        _running.append(node)
+        _running.nodes.append(node)
         try:
             outs = node._run(grad, edges) if observer is None else observer.run(node, grad, edges)
         except Exception:
             _show_forward(node)
             raise
         finally:
-            _running.pop()
+            _running.nodes.pop()
         if state.check_nan:
             for i, out in enumerate(outs):
                 if out is not None and out.dtype.inexact and out.device.type != "meta" and np.isnan(out._array).any():

@@ -71,7 +71,7 @@ def autograd_layer(op: Op, full: int, body: Body) -> Body:
 
 
 def _any_edge(edges: tuple[Any, ...]) -> bool:
-    return any([e is not None for e in edges])
+    return edges.count(None) != len(edges)
 
 
 _plans: dict[tuple[Op, bool], _Plan] = {}
@@ -380,6 +380,7 @@ def _node_class(plan: _Plan) -> type[Node]:
         "_multi": plan.multi,
         "_kept": kept,
         "_facts": facts,
+        "_results": {n: plan.outputs.index(n) if len(plan.outputs) > 1 else 0 for n in kept if n not in plan.tensor_names},
         "_packed_class": staticmethod(lambda: _plan(op, True).node_class),
         "__module__": "torch.autograd.graph",
     }
@@ -387,7 +388,7 @@ def _node_class(plan: _Plan) -> type[Node]:
         clear = ["node._released = True", *(f"node.s_{n} = None" for n in kept)]
         attributes["_release"] = compile_function("release", "node", clear, {})
     attributes |= {f"s_{n}": None for n in kept} | {f"v_{n}": 0 for n in kept} | {f"f_{n}": None for n in facts}
-    attributes |= {f"_saved_{n}": saved.saved_property(n) for n in plan.needed}
+    attributes |= {saved.public_name(n): saved.saved_property(n) for n in plan.needed}
     return type(op.node_name, (saved.OperatorNode,), attributes)
 
 

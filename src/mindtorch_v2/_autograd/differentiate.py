@@ -62,7 +62,7 @@ def _meta(out: Any) -> tuple[tuple[int, ...], Any]:
 
 def _initial_grads(outputs: Sequence[Any], grads: Sequence[Any]) -> list[Any]:
     """The gradients to start from: those given, checked, and ones for scalars."""
-    made = []
+    made: list[Any] = []
     for i, (out, g) in enumerate(zip(outputs, grads, strict=False)):
         shape, dtype = _meta(out)
         if isinstance(g, Tensor):
@@ -133,10 +133,10 @@ def backward(
         grad_tensors = grad_variables
     wanted = None
     if inputs is not None:
-        wanted = _as_tuple(inputs)
-        if not wanted:
+        targets = _as_tuple(inputs)
+        if not targets:
             raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
-        wanted = _accumulating_inputs(wanted)
+        wanted = _accumulating_inputs(targets)
     outputs = _outputs(tensors)
     grads = _initial_grads(outputs, (None,) * len(outputs) if grad_tensors is None else _as_tuple(grad_tensors))
     roots, grads = _roots(outputs, grads)
@@ -233,4 +233,4 @@ def _backward_method(
     backward(self, None if gradient is None else (gradient,), retain_graph, create_graph, inputs=inputs)
 
 
-Tensor.backward = _backward_method
+Tensor.backward = _backward_method  # type: ignore[attr-defined]

@@ -18,6 +18,7 @@ Array = np.ndarray[Any, Any]
 
 class _Slot:
     __slots__ = ("held",)
+    held: object
 
 
 def _count_of_local() -> int:

@@ -81,8 +81,15 @@ class Node:
             self._metadata = {}
         return self._metadata
 
+    @property
+    def requires_grad(self) -> bool:
+        return True
+
     def _sequence_nr(self) -> int:
         return self._seq
+
+    def _set_sequence_nr(self, number: int) -> None:
+        self._seq = number
 
     def _require_hooks(self) -> NodeHooks:
         if self._hooks is None:

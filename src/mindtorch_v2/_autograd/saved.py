@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from .._dispatch import keys
@@ -21,11 +22,20 @@ class OperatorNode(Node):
 
     _kept: tuple[str, ...] = ()  # names of saved tensors
     _facts: tuple[str, ...] = ()
+    _results: Mapping[str, int] = MappingProxyType({})  # names of saved results, and which they are
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_raw_saved_") and name[len("_raw_saved_") :] in self._kept:
             return SavedTensor(self, name[len("_raw_saved_") :])
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+
+def public_name(name: str) -> str:
+    """torch's name for a saved value: `_saved_self`, and `_saved_self_sym_sizes` for a shape."""
+    for fact, theirs in (("_shape", "_sym_sizes"), ("_strides", "_sym_strides")):
+        if name.endswith(fact):
+            return f"_saved_{name.removesuffix(fact)}{theirs}"
+    return f"_saved_{name}"
 
 
 def saved_property(name: str) -> property:
@@ -46,8 +56,8 @@ def read_saved(node: Any, name: str) -> Any:
         and value._storage.version != getattr(node, "v_" + name)
     ):
         raise version_error(node, value, getattr(node, "v_" + name))
-    if name.startswith("result") and isinstance(value, Tensor):
-        return reattach(value, node, int(name[len("result") :] or 0))
+    if name in node._results and value is not None:
+        return reattach(value, node, node._results[name])
     return value
 
 

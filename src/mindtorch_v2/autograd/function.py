@@ -60,6 +60,7 @@ class BackwardCFunction(Node, FunctionCtx):
     _saved: Sequence[tuple[Any, int]] = ()  # (Packed or None, index of the result that it is, or -1)
     _is_tensor_input: tuple[bool, ...] = ()
     _metas: list[Any]
+    _device: Any  # of the inputs
 
     def apply(self, *args: Any) -> Any:
         """Call the user's `backward` (or `vjp`)."""
@@ -91,7 +92,7 @@ class BackwardCFunction(Node, FunctionCtx):
             raise released_error()
         grads = grad if self._multi else [grad]
         if self.materialize_grads:
-            grads = [_zeros(self._meta_of(i)) if g is None else g for i, g in enumerate(grads)]
+            grads = [_zeros(self._meta_of(i), self._device) if g is None else g for i, g in enumerate(grads)]
         return self._checked(self.apply(*grads))
 
     def _checked(self, result: Any) -> tuple[Any, ...]:
@@ -126,8 +127,12 @@ class BackwardCFunction(Node, FunctionCtx):
         return f"<torch.autograd.function.{type(self).__name__} object at {id(self):#x}>"
 
 
-def _zeros(meta: Any) -> Tensor | None:
-    return None if meta is None else wrap(np.zeros(meta[0], meta[1].np), meta[1])
+def _zeros(meta: Any, device: Any) -> Tensor | None:
+    """The gradient of a result that nobody used."""
+    if meta is None:
+        return None
+    zeros = wrap(np.zeros(meta[0], meta[1].np), meta[1])
+    return zeros if device.type == "cpu" else zeros.to(device)
 
 
 class FunctionMeta(type):
@@ -260,6 +265,7 @@ def _link(ctx: BackwardCFunction, args: tuple[Any, ...], outputs: tuple[Any, ...
     ctx._is_tensor_input = tuple([isinstance(a, Tensor) for a in args])
     ctx._edges = tuple([edge_of(t) for t in inputs])
     ctx._seq = next_sequence()
+    ctx._device = inputs[0].device
     ctx._multi = len(outputs) > 1
     metas = [(o._array.shape, o.dtype) if isinstance(o, Tensor) else None for o in outputs]
     if ctx._multi:

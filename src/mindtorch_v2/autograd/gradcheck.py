@@ -302,9 +302,9 @@ class _Check:
         for i, x in zip(self.positions, self.checked, strict=True):
             for prefix, unit in self._parts(out):
                 vector = generator.uniform(0, 1, tuple(out.shape))
-                vector /= max(np.linalg.norm(vector), 1e-300)
+                vector /= float(np.linalg.norm(vector)) or 1.0
                 direction = generator.uniform(0, 1, tuple(x.shape))
-                direction /= max(np.linalg.norm(direction), 1e-300)
+                direction /= float(np.linalg.norm(direction)) or 1.0
                 got = float((self.back(out, x, vector * unit) * direction.reshape(-1)).real.sum())
                 expected = self._directional(o, x, direction, vector, unit)
                 # the products sum over elements: so does what may be their error

@@ -52,4 +52,4 @@ class AdamW(Adam):
 
 def adamw(*args: Any, **kwargs: Any) -> None:
     """One step for lists of parameters, gradients and running averages."""
-    adam(*args, **kwargs, decoupled_weight_decay=True)
+    adam(*args, **{**kwargs, "decoupled_weight_decay": True})

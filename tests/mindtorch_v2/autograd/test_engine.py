@@ -155,7 +155,7 @@ def test_errors_of_nested_backward_reach_the_caller():
             raise ValueError("in backward")
 
     x = leaf(1.0)
-    with pytest.raises(ValueError, match="in backward"):
+    with pytest.raises(ValueError, match=r"in backward"):
         Fails.apply(x * 2).sum().backward()
     assert torch.is_grad_enabled()
     (x * 2).sum().backward()

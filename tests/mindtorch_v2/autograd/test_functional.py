@@ -37,12 +37,12 @@ def test_jacobian_can_be_differentiated():
 
 def test_jacobian_refusals():
     x = double(1.0)
-    with pytest.raises(RuntimeError, match="does not require gradients. The outputs must be computed in a differentiable manner"):
+    with pytest.raises(RuntimeError, match=r"does not require gradients. The outputs must be computed in a differentiable manner"):
         functional.jacobian(lambda x: torch.ones(1), x, strict=True)
     same(functional.jacobian(lambda x: torch.ones(1, dtype=torch.float64), x), [[0]])
-    with pytest.raises(TypeError, match="The inputs given to jacobian must be either a Tensor or a tuple of Tensors"):
+    with pytest.raises(TypeError, match=r"The inputs given to jacobian must be either a Tensor or a tuple of Tensors"):
         functional.jacobian(lambda x: x, 3)
-    with pytest.raises(NotImplementedError, match="forward-mode"):
+    with pytest.raises(NotImplementedError, match=r"forward-mode"):
         functional.jacobian(lambda x: x, x, strategy="forward-mode")
 
 
@@ -63,9 +63,9 @@ def test_products_with_vectors():
     same(functional.jvp(lambda x: x * x, x, v)[1], [20, 80])
     same(functional.vhp(lambda x: (x**3).sum(), x, v)[1], [60, 240])
     same(functional.hvp(lambda x: (x**3).sum(), x, v)[1], [60, 240])
-    with pytest.raises(RuntimeError, match="The vector v can only be None if"):
+    with pytest.raises(RuntimeError, match=r"The vector v can only be None if"):
         functional.jvp(lambda x: x * x, x)
-    with pytest.raises(RuntimeError, match="Entry 0 in v has invalid size"):
+    with pytest.raises(RuntimeError, match=r"Entry 0 in v has invalid size"):
         functional.vjp(lambda x: x * x, x, double(1.0))
 
 
@@ -98,7 +98,7 @@ def test_gradcheck_of_complex_functions():
 @pytest.mark.parametrize("fast", [False, True])
 def test_gradcheck_finds_wrong_gradients(fast):
     x = double(1.0, 2.0, grad=True)
-    with pytest.raises(GradcheckError, match="Jacobian mismatch for output 0 with respect to input 0,\nnumerical:"):
+    with pytest.raises(GradcheckError, match=r"Jacobian mismatch for output 0 with respect to input 0,\nnumerical:"):
         gradcheck(Wrong.apply, (x,), fast_mode=fast)
     assert not gradcheck(Wrong.apply, (x,), fast_mode=fast, raise_exception=False)
 
@@ -122,7 +122,7 @@ def test_gradcheck_finds_noise():
             return g * 2 + next(noise) * 1e-9
 
     x = double(1.0, grad=True)
-    with pytest.raises(GradcheckError, match="Backward is not reentrant"):
+    with pytest.raises(GradcheckError, match=r"Backward is not reentrant"):
         gradcheck(Noisy.apply, (x,))
 
 
@@ -136,14 +136,14 @@ def test_gradcheck_finds_gradients_that_ignore_their_input():
         def backward(ctx, g):
             return g * 0 + 2
 
-    with pytest.raises(GradcheckError, match="backward not multiplied by grad_output"):
+    with pytest.raises(GradcheckError, match=r"backward not multiplied by grad_output"):
         gradcheck(Constant.apply, (double(1.0, grad=True),))
 
 
 def test_gradcheck_refusals():
-    with pytest.raises(ValueError, match="gradcheck expects at least one input tensor to require gradient"):
+    with pytest.raises(ValueError, match=r"gradcheck expects at least one input tensor to require gradient"):
         gradcheck(lambda x: x, (double(1.0),))
-    with pytest.warns(UserWarning, match="not a double precision floating point"):
+    with pytest.warns(UserWarning, match=r"not a double precision floating point"):
         gradcheck(lambda x: x * 1, (torch.ones(1, requires_grad=True),), eps=1e-2, atol=1e-2)
-    with pytest.raises(NotImplementedError, match="forward-mode"):
+    with pytest.raises(NotImplementedError, match=r"forward-mode"):
         gradcheck(lambda x: x, (double(1.0, grad=True),), check_forward_ad=True)

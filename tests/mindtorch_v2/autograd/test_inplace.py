@@ -129,7 +129,7 @@ def test_second_backward_through_copy_slices_is_refused():
     y[0].mul_(2)
     z = y.sum()
     z.backward()
-    with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+    with pytest.raises(RuntimeError, match=r"backward through the graph a second time"):
         z.backward()
 
 
