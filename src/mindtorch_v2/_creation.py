@@ -40,8 +40,18 @@ def default_device() -> _device.device:
 
 def set_default_device(device: Any) -> None:
     """Put new tensors on this device, in this thread, unless one is given; None restores the CPU."""
-    # the bottom of the stack; `with device:` blocks lie above it
-    state.default_devices[:1] = [] if device is None else [_device.device(device)]
+    above = [*state.default_devices[1:]] if _default_is_set() else [*state.default_devices]
+    while state.default_devices:
+        _device.pop_default()
+    state.bottom_device = None if device is None else _device.device(device)
+    if state.bottom_device is not None:
+        _device.push_default(state.bottom_device)
+    for where in above:  # `with device:` blocks lie above the default
+        _device.push_default(where)
+
+
+def _default_is_set() -> bool:
+    return state.bottom_device is not None
 
 
 def get_default_device() -> _device.device:

@@ -121,7 +121,9 @@ def _backend_body(op: Op, full: int) -> Body:
     if backend & (backend - 1):
         return call_body(op, _mixed_devices(op), "mixed_devices")
     if backend in op.kernels:
-        return call_body(op, op.kernels[backend], "kernel")
+        kernel = op.kernels[backend]
+        # a kernel written as statements is inlined: the call it saves is a tenth of a small factory
+        return Body(list(kernel.lines), dict(kernel.names)) if isinstance(kernel, Body) else call_body(op, kernel, "kernel")
     if backend in _backends:
         return _backends[backend](op, full)
     return call_body(op, _no_backend(op, full), "no_backend")

@@ -92,7 +92,7 @@ class Op:
         self.nondifferentiable = nondifferentiable  # results that never require grad
         self.alpha = "alpha" in self.schema.argument_names
         self.array_kernels: dict[int, Callable[..., Any]] = {}  # over arrays; an adapter is generated around them
-        self.kernels: dict[int, Callable[..., Any]] = {}  # over tensors, by key
+        self.kernels: dict[int, Any] = {}  # over tensors, by key: functions, or a Body to inline
         if cpu is not None:
             self.array_kernels[keys.CPU] = cpu
             self._check_kernel(cpu)

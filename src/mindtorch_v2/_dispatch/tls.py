@@ -19,6 +19,7 @@ class State(threading.local):
     checks_enabled: bool = True
     hooks_disabled: str | None = None  # why saved-tensor hooks are refused
     below_autograd: int = 0
+    bottom_device: Any = None  # of `set_default_device`, below all `with device:` blocks
     function_override_off: int = 0
     subclass_override_off: int = 0
 

@@ -15,13 +15,16 @@ import numpy as np
 
 from .. import _device, _dtype
 from .._backends.cpu import ranges
+from .._backends.cpu.adapter import WRAP as _WRAP
+from .._backends.cpu.floating_errors import SILENT
 from .._creation import allocate, checked_shape, device_of, dtype_of, refuse_pinned, require_grad
 from .._dispatch import keys
-from .._dispatch.codegen import compile_function, indent
+from .._dispatch.codegen import Body, compile_function, indent
 from .._dispatch.op import Op
 from .._dispatch.schema import parse
 from .._dispatch.tls import state
 from .._memory_format import contiguous_format, empty_strides, layout, preserve_format, strided
+from .._storage import UntypedStorage
 from .._tensor import Tensor, wrap
 from .calling import write_out
 from .declare import public, register
@@ -40,13 +43,15 @@ _MISSING = object()
 
 
 def factory(
-    schema: str, composite: Callable[..., Any], *, shortcut: Callable[..., Any] | None = None, variants: str = "function"
+    schema: str, composite: Callable[..., Any], *, shortcut: Callable[..., Any] | Body | None = None, variants: str = "function"
 ) -> Callable[..., Any]:
     """Declare a factory operator and export the function that users call; returns that, or the entry of a further overload."""
     for placeholder, options in _PLACEHOLDERS.items():
         schema = schema.replace(placeholder, options)
     parsed = parse(schema)
-    declared = Op(parsed, composite=composite, cpu=shortcut, tags=("factory", "shortcut"))
+    declared = Op(parsed, composite=composite, cpu=None if isinstance(shortcut, Body) else shortcut, tags=("factory", "shortcut"))
+    if isinstance(shortcut, Body):
+        declared.kernels[keys.CPU] = shortcut  # type: ignore[assignment]
     entry = register(declared)
     if not parsed.overload or parsed.name == "empty":
         function = public_function(declared)
@@ -58,8 +63,8 @@ def factory(
 def public_function(op: Op) -> Callable[..., Any]:
     """The Python signature of a factory: its schema's, with `size` variadic, `out`, and `requires_grad`."""
     names: dict[str, Any] = {
-        "table": op.table, "tls": state, "CPU": _device.cpu, "device_of": device_of, "check_options": _check_options,
-        "require_grad": require_grad, "named_error": functools.partial(_named_error, op.name), "missing_size": functools.partial(_missing_size, op.name), "MISSING": _MISSING, "with_out": _with_out, "op": op,
+        "table": op.table, "defaults": _device.defaults_in_force, "CPU": _device.cpu, "device_of": device_of, "check_options": _check_options,
+        "require_grad": require_grad, "named_error": functools.partial(_named_error, op.name), "single_size": functools.partial(_single_size, op.name), "MISSING": _MISSING, "with_out": _with_out, "op": op,
     }  # fmt: skip
     arguments = [a.name for a in op.schema.arguments]
     from_self = arguments[0] == "self"
@@ -84,7 +89,7 @@ def public_function(op: Op) -> Callable[..., Any]:
     if "*args" in parts:
         lines += [
             "if size is MISSING:",
-            "    size = args[0] if len(args) == 1 and args[0].__class__ is not int else args if args else missing_size()",
+            "    size = args if len(args) > 1 else single_size(args)",
         ]
     passed = ", ".join("input" if a == "self" else a for a in arguments)
     lines += ["if layout is not None or pin_memory:", "    check_options(layout, pin_memory)"]
@@ -100,7 +105,7 @@ def public_function(op: Op) -> Callable[..., Any]:
         lines += [
             "if out is not None:",
             f"    return with_out(op, ({passed},), out, requires_grad)",
-            "if device is None and not tls.default_devices:",
+            "if device is None and not defaults:",
             "    device = CPU",
             f"    result = table[{keys.CPU}]({passed})",
             "else:",
@@ -120,8 +125,11 @@ def _named_error(name: str, error: TypeError) -> TypeError:
     return TypeError(f"{name}(): {message}") if message.startswith("argument '") else error
 
 
-def _missing_size(name: str) -> Any:
-    raise TypeError(f'{name}() missing 1 required positional arguments: "size"')
+def _single_size(name: str, args: tuple[Any, ...]) -> Any:
+    """The size of a one-dim tensor, or the sequence that was given."""
+    if not args:
+        raise TypeError(f'{name}() missing 1 required positional arguments: "size"')
+    return args if args[0].__class__ is int else args[0]
 
 
 def _only_size(op: Op) -> bool:
@@ -238,18 +246,40 @@ def _scalar_tensor(s: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any
     return allocate((), dtype_of(dtype), device_of(device)).fill_(s)  # type: ignore[no-any-return]
 
 
-def _array_of(make: Callable[..., Any]) -> Callable[..., Any]:
-    """A shortcut's kernel from a NumPy function of shape and dtype; odd arguments take the long way."""
-
-    def kernel(size: Any, dtype: Any) -> Any:
-        try:
-            return make(size, (_dtype.get_default_dtype() if dtype is None else dtype).np)
-        except (AttributeError, TypeError, ValueError, MemoryError):
-            return make(checked_shape(size), dtype_of(dtype).np)
-
+def _without_arithmetic(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """Mark a kernel that has no floating-point warnings to silence."""
+    SILENT.add(kernel)
     return kernel
 
 
+def _body_of(make: str, d: str, composite: Callable[..., Any], arguments: str, condition: str = "True") -> Body:
+    """A shortcut as statements: allocate and fill with `make`, which yields `a` from `size` and `d`; else the long way."""
+    lines = [
+        "try:",
+        f"    d = {d}",
+        f"    {make}",
+        "except (AttributeError, TypeError, ValueError, MemoryError):",
+        f"    result = composite({arguments})",
+        "else:",
+        *indent(_WRAP),
+    ]
+    if condition != "True":
+        lines = [f"if {condition}:", *indent(lines), "else:", f"    result = composite({arguments})"]
+    names = {
+        "composite": composite, "dtypes": _dtype, "np_zeros": np.zeros, "np_empty": np.empty, "new": object.__new__,
+        "Tensor": Tensor, "Storage": UntypedStorage, "CPU": _device.cpu,
+    }  # fmt: skip
+    return Body(lines, names)
+
+
+_OPTION_NAMES = "dtype, layout, device, pin_memory"
+_GIVEN = "dtypes._default if dtype is None else dtype"
+_OWN = "self.dtype if dtype is None else dtype"
+_ZEROS, _ONES = "a = np_zeros({shape}, d.np)", "a = np_empty({shape}, d.np); a.fill(1)"
+_DENSE = "memory_format is None and device is None and self._array.flags.c_contiguous"
+
+
+@_without_arithmetic
 def _full_array(size: Any, fill_value: Any, dtype: Any) -> Array:
     if fill_value.__class__ is float and (dtype is None or dtype.__class__ is _dtype.dtype):
         d = _dtype.get_default_dtype() if dtype is None else dtype
@@ -260,9 +290,21 @@ def _full_array(size: Any, fill_value: Any, dtype: Any) -> Array:
     return _full(size, fill_value, dtype, None, _device.cpu, None)._array
 
 
-empty = factory("empty.memory_format(int[] size, LIKE) -> Tensor", _empty)
-zeros = factory("zeros(int[] size, OPTIONS) -> Tensor", _zeros, shortcut=_array_of(np.zeros))
-ones = factory("ones(int[] size, OPTIONS) -> Tensor", _ones, shortcut=_array_of(np.ones))
+empty = factory(
+    "empty.memory_format(int[] size, LIKE) -> Tensor",
+    _empty,
+    shortcut=_body_of("a = np_empty(size, d.np)", _GIVEN, _empty, f"size, {_OPTION_NAMES}, memory_format", "memory_format is None"),
+)
+zeros = factory(
+    "zeros(int[] size, OPTIONS) -> Tensor",
+    _zeros,
+    shortcut=_body_of(_ZEROS.format(shape="size"), _GIVEN, _zeros, f"size, {_OPTION_NAMES}"),
+)
+ones = factory(
+    "ones(int[] size, OPTIONS) -> Tensor",
+    _ones,
+    shortcut=_body_of(_ONES.format(shape="size"), _GIVEN, _ones, f"size, {_OPTION_NAMES}"),
+)
 full = factory("full(int[] size, Scalar fill_value, OPTIONS) -> Tensor", _full, shortcut=_full_array)
 scalar_tensor = factory("scalar_tensor(Scalar s, OPTIONS) -> Tensor", _scalar_tensor)
 empty_strided = factory("empty_strided(int[] size, int[] stride, OPTIONS) -> Tensor", _empty_strided)
@@ -326,34 +368,35 @@ def _new_empty_strided(self: Tensor, size: Any, stride: Any, dtype: Any, layout:
     return strided_tensor(checked_shape(size), tuple(int(s) for s in stride), d, where)
 
 
-def _like_of(make: Callable[..., Any], composite: Callable[..., Any]) -> Callable[..., Any]:
-    def kernel(self: Array, dtype: Any, memory_format: Any) -> Any:
-        if memory_format is None and self.flags.c_contiguous and (dtype is None or dtype.__class__ is _dtype.dtype):
-            return make(self.shape, self.dtype if dtype is None else dtype.np)
-        return composite(wrap(self), dtype, None, None, None, memory_format)._array
-
-    return kernel
-
-
-def _new_of(make: Callable[..., Any]) -> Callable[..., Any]:
-    def kernel(self: Array, size: Any, dtype: Any) -> Any:
-        try:
-            return make(size, self.dtype if dtype is None else dtype.np)
-        except (AttributeError, TypeError, ValueError, MemoryError):
-            return make(checked_shape(size), self.dtype if dtype is None else dtype_of(dtype).np)
-
-    return kernel
-
-
-empty_like = factory("empty_like(Tensor self, LIKE) -> Tensor", _empty_like)
-zeros_like = factory("zeros_like(Tensor self, LIKE) -> Tensor", _zeros_like, shortcut=_like_of(np.zeros, _zeros_like))
-ones_like = factory("ones_like(Tensor self, LIKE) -> Tensor", _ones_like, shortcut=_like_of(np.ones, _ones_like))
+empty_like = factory(
+    "empty_like(Tensor self, LIKE) -> Tensor",
+    _empty_like,
+    shortcut=_body_of("a = np_empty(self._array.shape, d.np)", _OWN, _empty_like, f"self, {_OPTION_NAMES}, memory_format", _DENSE),
+)
+zeros_like = factory(
+    "zeros_like(Tensor self, LIKE) -> Tensor",
+    _zeros_like,
+    shortcut=_body_of(_ZEROS.format(shape="self._array.shape"), _OWN, _zeros_like, f"self, {_OPTION_NAMES}, memory_format", _DENSE),
+)
+ones_like = factory(
+    "ones_like(Tensor self, LIKE) -> Tensor",
+    _ones_like,
+    shortcut=_body_of(_ONES.format(shape="self._array.shape"), _OWN, _ones_like, f"self, {_OPTION_NAMES}, memory_format", _DENSE),
+)
 full_like = factory("full_like(Tensor self, Scalar fill_value, LIKE) -> Tensor", _full_like)
 new_empty = factory("new_empty(Tensor self, int[] size, OPTIONS) -> Tensor", _new_empty, variants="method")
 new_zeros = factory(
-    "new_zeros(Tensor self, int[] size, OPTIONS) -> Tensor", _new_zeros, shortcut=_new_of(np.zeros), variants="method"
+    "new_zeros(Tensor self, int[] size, OPTIONS) -> Tensor",
+    _new_zeros,
+    shortcut=_body_of(_ZEROS.format(shape="size"), _OWN, _new_zeros, f"self, size, {_OPTION_NAMES}"),
+    variants="method",
 )
-new_ones = factory("new_ones(Tensor self, int[] size, OPTIONS) -> Tensor", _new_ones, shortcut=_new_of(np.ones), variants="method")
+new_ones = factory(
+    "new_ones(Tensor self, int[] size, OPTIONS) -> Tensor",
+    _new_ones,
+    shortcut=_body_of(_ONES.format(shape="size"), _OWN, _new_ones, f"self, size, {_OPTION_NAMES}"),
+    variants="method",
+)
 new_full = factory("new_full(Tensor self, int[] size, Scalar fill_value, OPTIONS) -> Tensor", _new_full, variants="method")
 new_empty_strided = factory(
     "new_empty_strided(Tensor self, int[] size, int[] stride, OPTIONS) -> Tensor", _new_empty_strided, variants="method"
@@ -375,6 +418,13 @@ def _range_dtype(dtype: Any, *values: Any) -> _dtype.dtype:
 
 
 def _arange(start: Any, end: Any, step: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+    if (
+        dtype is None
+        and start.__class__ is end.__class__ is step.__class__ is int
+        and (end - start) * step > 0
+        and device is _device.cpu
+    ):
+        return wrap(np.arange(start, end, step), _dtype.int64)
     start, end, step = _number(start), _number(end), _number(step)
     d, where = _range_dtype(dtype, start, end, step), device_of(device)
     if d.is_complex or d is _dtype.bool_:

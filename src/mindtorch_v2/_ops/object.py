@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .._backends.cpu.floating_errors import SILENT
 from .._dispatch import keys
 from .._dispatch.entry import NUMBERS
 from .._tensor import Tensor
@@ -36,6 +37,7 @@ def _item_of(self: Any) -> Any:
     return value if value.__class__ in NUMBERS else float(value)
 
 
+SILENT.add(_item_of)
 item = op("item(Tensor self) -> Scalar", composite=_item, cpu=_item_of, tags=("shortcut",), variants="method")
 
 

@@ -48,7 +48,7 @@ _NAMES: dict[str, Any] = {
 }
 
 # Written out rather than called: 60 ns less an operator than `wrap(a)`.
-_WRAP = [
+WRAP = [
     "result = new(Tensor)",
     "result._array = a",
     "s = result._storage = Storage()",
@@ -120,7 +120,7 @@ def _plain(op: Op, kernel: Any) -> list[str]:
     call = f"kernel({_array_arguments(op, kernel)})"
     returns = op.schema.returns
     if len(returns) == 1 and returns[0].type == "Tensor":
-        return [*_quiet(kernel, f"a = {call}"), *_AS_ARRAY, "d = DTYPES[a.dtype]", *_WRAP]
+        return [*_quiet(kernel, f"a = {call}"), *_AS_ARRAY, "d = DTYPES[a.dtype]", *WRAP]
     lines = _quiet(kernel, f"result = {call}")
     if len(returns) == 1 and returns[0].type == "Tensor[]":
         return [*lines, "result = tuple([wrap(a) for a in result])"]
@@ -191,7 +191,7 @@ def _pointwise(op: Op, kernel: Any, *, number: bool) -> list[str]:
         lines.append("d = BOOL")
     elif op.pointwise == "real":
         lines.append("d = d.to_real()")
-    return lines + _WRAP
+    return lines + WRAP
 
 
 def _two_operands(op: Op, first: str, second: str, *, number: bool) -> list[str]:

@@ -29,7 +29,7 @@ _QUARTER_PI = _singles(-0.78515625, -2.4187564849853515625e-4, -3.77489497744594
 _LN2_LOW, _LN2_HIGH, _SQRT_HALF, _FOUR_OVER_PI, _TWO_PI = _singles(
     -2.12194440e-4, 0.693359375, 0.707106781186547524, 1.27323954473516, 2 * np.pi
 )
-_BLOCK = 4096  # numbers whose temporaries stay in the second-level cache
+_BLOCK = 16384  # numbers whose temporaries stay in the second-level cache
 
 
 def box_muller(blocks: Array, mean: float, std: float) -> None:
