@@ -125,8 +125,12 @@ argmin = _position("argmin", _greatest)
 def logsumexp(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:  # noqa: A002
     """The logarithm of the summed exponentials of the elements in the mask."""
     dims = _dims(dim, input._array.ndim)
-    filled = _filled(_converted(input, dtype), mask, -math.inf)
-    return _converted(filled.logsumexp(list(dims), bool(keepdim)), dtype)
+    x = _converted(input, dtype)
+    wanted = x.dtype
+    if not wanted.inexact:
+        x = x.to(_dtype.float32)
+    # torch: the result has the input's dtype, integers too
+    return _converted(_filled(x, mask, -math.inf).logsumexp(list(dims), bool(keepdim)), wanted)
 
 
 def logaddexp(
@@ -221,8 +225,6 @@ def _spread(
         number = aten.subtract(number, correction).to(real) if not isinstance(correction, int) else aten.subtract(number, correction)
         number = aten.maximum(number, number.new_zeros([]))
     out = aten.divide(total, number)
-    if x.dtype.is_complex:
-        out = out.real
     return out.sqrt() if root else out  # type: ignore[no-any-return]
 
 
@@ -282,9 +284,9 @@ def normalize(input: Tensor, ord: float, dim: int, *, eps: float = 1e-12, dtype:
 
 def cumsum(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:  # noqa: A002
     """Running sums of the elements in the mask."""
-    return _filled(input, mask, 0).cumsum(dim, dtype=_accumulating(input.dtype, dtype))
+    return _filled(input, mask, 0).cumsum(dim, dtype=input.dtype if dtype is None else dtype)
 
 
 def cumprod(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:  # noqa: A002
     """Running products of the elements in the mask."""
-    return _filled(input, mask, 1).cumprod(dim, dtype=_accumulating(input.dtype, dtype))
+    return _filled(input, mask, 1).cumprod(dim, dtype=input.dtype if dtype is None else dtype)

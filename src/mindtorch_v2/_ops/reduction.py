@@ -162,6 +162,8 @@ mean = _front("mean", _mean_all, _mean_dims)
 def _sum_to_size(self: Tensor, size: Sequence[int]) -> Tensor:
     shape = self._array.shape
     target = tuple(size)
+    if not target:
+        return _sum_all(self)  # type: ignore[no-any-return]
     lead = len(shape) - len(target)
     if lead < 0 or any(b not in (1, a) for a, b in zip(shape[lead:], target, strict=True)):
         raise RuntimeError(f"size {{{list(target)}}} is not expandable to size {{{list(shape)}}}.")

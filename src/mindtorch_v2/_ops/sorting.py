@@ -76,7 +76,11 @@ topk = op(
 
 
 def _kept(found: tuple[Array, Array], dim: int, keepdim: bool) -> tuple[Array, Array]:
-    return found if keepdim else (found[0].squeeze(dim), found[1].squeeze(dim))
+    values, indices = found[0].squeeze(dim), found[1].squeeze(dim)
+    if not keepdim:
+        return values, indices
+    shape = (*values.shape[:dim], 1, *values.shape[dim:])
+    return values.reshape(shape), indices.reshape(shape)
 
 
 def _kthvalue(self: Array, k: int, dim: int, keepdim: bool) -> tuple[Array, Array]:

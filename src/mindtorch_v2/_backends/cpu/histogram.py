@@ -85,6 +85,8 @@ def count(x: Array, edges: Sequence[Array], weight: Array | None, density: bool)
 
 def histc(self: Array, bins: int, low: Any, high: Any) -> Array:
     """Equal bins; without a range, that of the elements. Elements outside are not counted."""
+    if self.dtype.itemsize == 2 and self.dtype.kind not in "iu":
+        return histc(self.astype(np.float32), bins, low, high).astype(self.dtype)
     check_dtype("histogram_cpu", self)
     check_bins([bins])
     x = self.reshape(-1)

@@ -16,20 +16,21 @@ def var_mean(self: Array, gone: tuple[int, ...], correction: float, keepdim: boo
     """Variance and mean over some dimensions, in two passes: the second is about the mean of the first."""
     d = self.dtype
     x = self.astype(FLOAT) if d == HALF or d == BFLOAT else self
-    n = math.prod(x.shape[a] for a in gone)
-    mean = np.asarray(add_up(x, gone, True)) / x.real.dtype.type(n)
-    centred = np.subtract(x, mean)
+    n = math.prod([x.shape[a] for a in gone])
+    mean = np.asarray(add_up(x, gone, True))
+    mean = np.true_divide(mean, n, dtype=mean.dtype)
+    centred = np.asarray(np.subtract(x, mean))
     if x.dtype.kind == "c":
         squares = np.square(centred.real)
         squares += np.square(centred.imag)
     else:
-        squares = np.multiply(centred, centred, out=centred if centred.ndim else None)
-    total = np.asarray(add_up(np.asarray(squares), gone, keepdim))
-    var = np.asarray(total / total.dtype.type(max(n - correction, 0)))
+        squares = np.multiply(centred, centred, centred)
+    total = np.asarray(add_up(squares, gone, keepdim))
+    var = np.true_divide(total, max(n - correction, 0), dtype=total.dtype)
     if not keepdim:
-        mean = mean.reshape(var.shape)
+        mean = mean.reshape(np.shape(var))
     if x is not self:
-        return var.astype(d), mean.astype(d)
+        return np.asarray(var).astype(d), np.asarray(mean).astype(d)
     return var, row_major(mean)
 
 
@@ -47,6 +48,9 @@ def _vector_norm(x: Array, ord: float, gone: tuple[int, ...], keepdim: bool) -> 
             flat = x.ravel(order="K")
             norm = np.sqrt(np.dot(flat, flat))
             return norm.reshape((1,) * x.ndim) if keepdim else norm
+        if gone == (x.ndim - 1,) and x.flags.c_contiguous:
+            norm = np.sqrt(np.vecdot(x, x))
+            return norm[..., None] if keepdim else norm
         return np.sqrt(add_up(np.square(x), gone, keepdim))
     size = np.abs(x)
     if not size.ndim:

@@ -190,7 +190,7 @@ def prod(self: Array, gone: tuple[int, ...], keepdim: bool, dtype: _dtype.dtype 
         return row_major(np.logical_and.reduce(self, gone, keepdims=keepdim))
     if d == HALF or d == BFLOAT:
         return row_major(np.multiply.reduce(self.astype(FLOAT), gone, keepdims=keepdim)).astype(d)
-    if len(gone) == self.ndim > 1 and not keepdim and self.flags.c_contiguous and d.kind == "f":
+    if len(gone) == self.ndim > 1 and not keepdim and self.size >= _LONG_SUM and d.kind == "f" and self.flags.c_contiguous:
         return np.multiply.reduce(np.multiply.reduce(self, 0), None)  # rows multiply ten times as fast as one long axis
     return row_major(np.multiply.reduce(self, gone, None if d.kind not in "iu" else d, keepdims=keepdim))
 

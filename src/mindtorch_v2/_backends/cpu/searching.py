@@ -51,7 +51,7 @@ def unique_consecutive(self: Array, dim: int | None, return_inverse: bool, retur
     starts = np.flatnonzero(new)
     values = x[starts]
     if dim is not None:
-        values = np.ascontiguousarray(np.moveaxis(values, 0, dim))
+        values = np.moveaxis(values, 0, dim)
     inverse = np.cumsum(new, dtype=LONG) - 1
     counts = np.diff(starts, append=n).astype(LONG, copy=False)
     if dim is None:
