@@ -139,7 +139,7 @@ def gelu(self: Array, approximate: str) -> Array:
         out *= 0.5
         return out
     if self.dtype == np.float32:
-        # x Φ(x) = max(x, 0) - |x| Φ(-|x|): SciPy's erf takes 60 times as long as torch's whole operator, this 4
+        # x Φ(x) = max(x, 0) - |x| Φ(-|x|): SciPy's erf takes 60 times as long as torch's whole operator, this 5
         tail = _half_tail(self, _gauss(self))
         tail *= np.clip(self, -np.inf, 40)  # beyond, the tail is 0 and must not meet an infinity
         out = np.clip(self, 0, np.inf)

@@ -334,13 +334,13 @@ def _margin_inputs(self: Array, target: Array, weight: Array | None) -> tuple[Ar
             "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch size). Expected "
             f"target size [{rows.shape[0]}], but got {list(target.shape)}. Input has shape {list(self.shape)}."
         )
+    if weight is not None and (weight.ndim > 1 or weight.size != rows.shape[1]):
+        raise RuntimeError(f"inconsistent weight size, expected {rows.shape[1]} but got {list(weight.shape)}")
     if target.dtype != np.int64:
         raise RuntimeError(f"expected scalar type Long but found {FROM_NUMPY[target.dtype].scalar_name}")
     flat = target.reshape(-1)
     if flat.size and (flat.min() < 0 or flat.max() >= rows.shape[1]):
         raise RuntimeError("target out of range")
-    if weight is not None and (weight.ndim > 1 or weight.size != rows.shape[1]):
-        raise RuntimeError(f"inconsistent weight size, expected {rows.shape[1]} but got {list(weight.shape)}")
     return rows, flat
 
 
