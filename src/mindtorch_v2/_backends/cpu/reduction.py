@@ -143,6 +143,7 @@ def add_along(x: Array, axis: int, keepdim: bool) -> Array:
     Contiguous: by einsum, which runs twice as fast as NumPy's reduction, in runs that bound the rounding error. Strided and
     long: in runs too, because NumPy adds those up one after another.
     """
+    axis %= x.ndim
     n = x.shape[axis]
     if x.size < _LONG_SUM or n < _RUN:
         total = _add(x, axis)
