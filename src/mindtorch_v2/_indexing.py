@@ -38,6 +38,8 @@ def getitem(self: Tensor, key: Any) -> Tensor:
         return unsqueeze(self, 0)  # type: ignore[no-any-return]
     if key is Ellipsis:
         return alias(self)  # type: ignore[no-any-return]
+    if isinstance(key, np.integer):
+        return getitem(self, int(key))
     return _get_tuple(self, _as_tuple(key))
 
 
@@ -69,13 +71,13 @@ def _apply(self: Tensor, key: tuple[Any, ...]) -> tuple[Tensor, list[Tensor | No
     result, dim, covered = self, 0, 0
     indices: list[Tensor | None] | None = None
     table = _select_table
-    for item in key:
+    for at, item in enumerate(key):
         kind = item.__class__
         if kind is int:
             try:
                 result = table[result._keys](result, dim, item)
             except IndexError:
-                raise _out_of_bounds(result, dim, item, self, key) from None
+                raise _out_of_bounds(result, dim, item, self, key, at) from None
         elif kind is slice:
             if dim >= result._array.ndim:
                 raise _too_many(self)
@@ -88,7 +90,7 @@ def _apply(self: Tensor, key: tuple[Any, ...]) -> tuple[Tensor, list[Tensor | No
         elif item is Ellipsis:
             dim = max(dim, result._array.ndim - _dims_after(key, key_position(key)))
         else:
-            result, dim, index = _apply_other(self, key, result, dim, item)
+            result, dim, index = _apply_other(self, key, at, result, dim, item)
             if index is not None:
                 if indices is None:
                     indices = []
@@ -123,21 +125,21 @@ def _dims_after(key: tuple[Any, ...], at: int) -> int:
 
 
 def _apply_other(
-    self: Tensor, key: tuple[Any, ...], result: Tensor, dim: int, item: Any
+    self: Tensor, key: tuple[Any, ...], at: int, result: Tensor, dim: int, item: Any
 ) -> tuple[Tensor, int, tuple[Tensor, int] | None]:
     """An index that is neither int, slice, None nor Ellipsis: the new view and dimension, and a tensor index with its extent."""
     if item is True or item is False:
         return unsqueeze(result, dim), dim + 1, (wrap(np.zeros(int(item), np.int64)), 1)
     if isinstance(item, np.bool_):
-        return _apply_other(self, key, result, dim, bool(item))
+        return _apply_other(self, key, at, result, dim, bool(item))
     if isinstance(item, int | np.integer):
-        return _selected(self, key, result, dim, int(item)), dim, None
+        return _selected(self, key, at, result, dim, int(item)), dim, None
     if not isinstance(item, Tensor):
         item = _index_tensor(item)
     if item.dim() == 0 and not item.dtype.inexact:
         if item.dtype.scalar_name in ("Bool", "Byte"):
             return unsqueeze(result, dim), dim + 1, (wrap(np.zeros(int(bool(item.item())), np.int64)), 1)
-        return _selected(self, key, result, dim, int(item.item())), dim, None
+        return _selected(self, key, at, result, dim, int(item.item())), dim, None
     if item.dtype.scalar_name == "Byte":
         warnings.warn(
             "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.", UserWarning, stacklevel=5
@@ -150,11 +152,11 @@ def _apply_other(
     return result, dim + extent, (item, extent)
 
 
-def _selected(self: Tensor, key: tuple[Any, ...], result: Tensor, dim: int, i: int) -> Tensor:
+def _selected(self: Tensor, key: tuple[Any, ...], at: int, result: Tensor, dim: int, i: int) -> Tensor:
     try:
         return select(result, dim, i)  # type: ignore[no-any-return]
     except IndexError:
-        raise _out_of_bounds(result, dim, i, self, key) from None
+        raise _out_of_bounds(result, dim, i, self, key, at) from None
 
 
 def _index_tensor(item: Any) -> Tensor:
@@ -212,7 +214,9 @@ def _specified(key: tuple[Any, ...]) -> int:
     return n
 
 
-def _out_of_bounds(viewed: Tensor, dim: int, i: int, self: Tensor | None = None, key: tuple[Any, ...] = ()) -> IndexError:
+def _out_of_bounds(
+    viewed: Tensor, dim: int, i: int, self: Tensor | None = None, key: tuple[Any, ...] = (), at: int = 0
+) -> IndexError:
     shape = viewed._array.shape
     if self is not None and _specified(key) > self._array.ndim:
         return _too_many(self)
@@ -221,8 +225,8 @@ def _out_of_bounds(viewed: Tensor, dim: int, i: int, self: Tensor | None = None,
             "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a 0-dim tensor to a "
             "number"
         )
-    # torch: counts the dimension in the view that the key has made so far
-    return IndexError(f"index {i} is out of bounds for dimension {dim} with size {shape[dim]}")
+    # torch: names the item's position in the key, whatever the items before it stand for
+    return IndexError(f"index {i} is out of bounds for dimension {at} with size {shape[dim]}")
 
 
 # --- assignment -----------------------------------------------------------------------------------------------------
@@ -234,6 +238,8 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
     if kind is not Tensor and not isinstance(value, Tensor):
         value = _value_tensor(self, value)
     kind = key.__class__
+    if isinstance(key, np.integer):
+        key, kind = int(key), int
     if kind is int:
         try:
             target = _select_table[self._keys](self, 0, key)
@@ -245,14 +251,10 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
         target = _sliced(self, 0, key, whole=True)
     else:
         target, indices = _apply(self, key if kind is tuple else _as_tuple(key))
-        if indices is not None and not _only_true(key):
+        if indices is not None and key is not True:
             _put(target, indices, value)
             return
     _copy_to(target, value)
-
-
-def _only_true(key: Any) -> bool:
-    return key is True
 
 
 def _copy_to(target: Tensor, value: Tensor) -> None:
@@ -297,7 +299,8 @@ def _value_tensor(self: Tensor, value: Any) -> Tensor:
         value = value.real
     if not self.dtype.inexact and isinstance(value, float):
         value = int(value)
-    return wrap(np.asarray(value).astype(self.dtype.np), self.dtype).to(self.device)  # type: ignore[no-any-return]
+    made = wrap(np.asarray(value).astype(self.dtype.np), self.dtype)
+    return made if self.device.type == "cpu" else made.to(self.device)  # type: ignore[no-any-return]
 
 
 def _c_name(dtype: _dtype.dtype) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -105,7 +106,7 @@ def _flatten(self: Tensor, start_dim: int, end_dim: int) -> Tensor:
         return _reshaped(self, (1,))
     if start == end:
         return self
-    return _reshaped(self, (*shape[:start], int(np.prod(shape[start : end + 1], dtype=np.int64)), *shape[end + 1 :]))
+    return _reshaped(self, (*shape[:start], math.prod(shape[start : end + 1]), *shape[end + 1 :]))
 
 
 def _reshaped(self: Tensor, shape: tuple[int, ...]) -> Tensor:
@@ -127,7 +128,7 @@ def _unflatten(self: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
     resolved = list(sizes)
     if sizes.count(-1) > 1:
         raise RuntimeError("only one dimension can be inferred")
-    product = int(np.prod([n for n in sizes if n != -1], dtype=np.int64))
+    product = math.prod([n for n in sizes if n != -1])
     if -1 in sizes:
         if product == 0 or shape[d] % product:
             raise RuntimeError(
@@ -196,7 +197,7 @@ def _adjoint(self: Tensor) -> Tensor:
 
 
 def _numpy_t(self: Tensor) -> Tensor:
-    return permute(self, tuple(range(self.dim() - 1, -1, -1)))  # type: ignore[no-any-return]
+    return permute(self, (1, 0) if self._array.ndim == 2 else tuple(range(self.dim() - 1, -1, -1)))  # type: ignore[no-any-return]
 
 
 def _matrix_h(self: Tensor) -> Tensor:
@@ -296,6 +297,20 @@ squeeze_dims = op(
     grad={"self": lambda grad, dim, self_shape: _unsqueeze_dims(grad, dim, self_shape)},
     node="SqueezeBackward2",
 )
+
+
+@public("function method", name="squeeze")
+def _squeeze_any(input: Tensor, dim: Any = None, **aliases: Any) -> Tensor:  # noqa: A002
+    """The tensor without dimensions of extent one: all of them, one, or some."""
+    if aliases:
+        dim = aliases.pop("axis")
+    if dim is None:
+        return squeeze(input)  # type: ignore[no-any-return]
+    if dim.__class__ is int:
+        return squeeze_dim(input, dim)  # type: ignore[no-any-return]
+    return squeeze_dims(input, tuple(dim)) if isinstance(dim, list | tuple) else squeeze_dim(input, int(dim))  # type: ignore[no-any-return]
+
+
 unsqueeze = op(
     "unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", cpu=views.unsqueeze, grad={"self": lambda grad, dim: squeeze_dim(grad, dim)}
 )
@@ -308,12 +323,12 @@ def _strided_array(self: Tensor, size: Sequence[int], stride: Sequence[int], off
     size, stride = tuple(size), tuple(stride)
     if len(size) != len(stride):
         raise RuntimeError("mismatch in length of strides and shape")
-    if any(s < 0 for s in stride):
+    if stride and min(stride) < 0:
         raise RuntimeError(f"as_strided: Negative strides are not supported at the moment, got strides: {list(stride)}")
-    if any(n < 0 for n in size):
+    if size and min(size) < 0:
         raise RuntimeError(f"Storage size calculation overflowed with sizes={list(size)} and strides={list(stride)}")
     if offset is None:
-        offset = self.storage_offset()
+        offset = 0 if self._array is self._storage.array else self.storage_offset()
     elif offset < 0:
         raise RuntimeError(f"Tensor: invalid storage offset {offset}")
     item = self.dtype.itemsize

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -109,7 +110,7 @@ def _block_diag(tensors: Sequence[Tensor]) -> Tensor:
 def _as_matrix(shape: Sequence[int]) -> tuple[int, int]:
     if len(shape) == 2:
         return shape[0], shape[1]
-    return 1, int(np.prod(shape, dtype=np.int64))
+    return 1, math.prod(shape)
 
 
 def _block_diag_grads(grad: Tensor, tensors_shape: list[Sequence[int]]) -> list[Tensor]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..._checks import contiguous_strides, wrap_dim
-from .index import add_rows
+from .index import add_flat, add_rows
 
 Array = np.ndarray[Any, Any]
 
@@ -38,19 +38,31 @@ def check_index_dtype(name: str, index: Array, dtypes: str = "int32/int64") -> N
 
 
 def _check_bounds(index: Array, dim: int, n: int) -> None:
-    if index.size and (index.min() < 0 or index.max() >= n):
+    # read as unsigned, a negative index is a huge one: one pass instead of two
+    if index.size and np.maximum.reduce(index.view(np.uint64 if index.dtype == np.int64 else np.uint32), None) >= n:
         bad = index[(index < 0) | (index >= n)].flat[0]
         raise RuntimeError(f"index {int(bad)} is out of bounds for dimension {dim} with size {n}")
 
 
 def _flat_positions(shape: Sequence[int], dim: int, index: Array) -> Array:
     """Where `index` points in row-major memory of this shape."""
-    strides = contiguous_strides(shape)
-    at = index.astype(np.int64) if strides[dim] == 1 and index.dtype != np.int64 else index * np.int64(strides[dim])
-    for d, s in enumerate(strides):
-        if d != dim and index.shape[d] > 1:
-            at = at + (np.arange(index.shape[d]) * s).reshape((-1,) + (1,) * (len(shape) - 1 - d))
+    stride, offsets = _geometry(tuple(shape), dim, index.shape)
+    at = index if stride == 1 and offsets else index * np.int64(stride)
+    for offset in offsets:
+        at = np.add(at, offset, out=at) if at is not index else at + offset
     return at
+
+
+@functools.lru_cache(128)
+def _geometry(shape: tuple[int, ...], dim: int, index_shape: tuple[int, ...]) -> tuple[int, list[Array]]:
+    """The stride of the indexed dimension, and for each other one its positions' part of the flat position."""
+    strides = contiguous_strides(shape)
+    offsets = [
+        (np.arange(index_shape[d]) * s).reshape((-1,) + (1,) * (len(shape) - 1 - d))
+        for d, s in enumerate(strides)
+        if d != dim and index_shape[d] > 1
+    ]
+    return strides[dim], offsets
 
 
 # --- gather ---------------------------------------------------------------------------------------------------------
@@ -90,9 +102,9 @@ class Scatter:
         self.target = self_
         self.src = src
         self.flat = self_.reshape(-1)
-        self.is_copy = not self_.flags.c_contiguous and not np.shares_memory(self.flat, self_)
-        if not self.is_copy and not self_.flags.c_contiguous:
-            self.flat, self.is_copy = self.flat.copy(), True
+        self.is_copy = not self_.flags.c_contiguous
+        if self.is_copy:
+            self.flat = self_.flatten()
         if not index.size:
             self.at = np.empty(0, np.int64)
             self.src = None if src is None else np.empty(0, src.dtype)
@@ -148,10 +160,8 @@ def scatter_value(self: Array, dim: int, index: Array, value: Any) -> None:
 def scatter_add(self: Array, dim: int, index: Array, src: Array) -> None:
     _check_src_dtype("scatter_add", self, src)
     s = Scatter("scatter_add", self, dim, index, src)
-    if self.dtype == bool:
-        np.logical_or.at(s.flat, s.at, s.src)
-    else:
-        np.add.at(s.flat, s.at, s.src)
+    if s.src is not None and s.src.size:
+        add_flat(s.flat, s.at, s.src)
     s.close()
 
 
@@ -187,7 +197,7 @@ def reduce_flat(flat: Array, at: Array, src: Any, reduce: str, *, include_self: 
     if not include_self:
         flat[at] = _identity(reduce, flat.dtype)
     if reduce == "sum":
-        np.add.at(flat, at, src)
+        add_flat(flat, at, src)
     elif reduce == "prod":
         np.multiply.at(flat, at, src)
     elif reduce == "amax":
@@ -195,7 +205,7 @@ def reduce_flat(flat: Array, at: Array, src: Any, reduce: str, *, include_self: 
     elif reduce == "amin":
         np.minimum.at(flat, at, src)
     else:
-        np.add.at(flat, at, src)
+        add_flat(flat, at, src)
         counts = np.bincount(at.reshape(-1), minlength=flat.size)
         if include_self:
             counts += 1
@@ -233,21 +243,14 @@ def index_select(self: Array, dim: int, index: Array) -> Array:
         raise IndexError("index_select(): Index is supposed to be a vector")
     if index.dtype != np.int64 and index.dtype != np.int32:
         raise RuntimeError("index_select(): Expected dtype int32 or int64 for index")
+    if not self.ndim and index.size != 1:
+        raise RuntimeError(f"index_select(): Index to scalar can have only 1 value, got {index.size} value(s)")
     n = self.shape[d] if self.ndim else 1
-    try:
-        if index.size and index.min() < 0:
-            raise IndexError
-        if not self.ndim:
-            if index.size != 1:
-                raise RuntimeError("index_select(): Index to scalar can have only 1 value, got 0 value(s)" if not index.size else f"index_select(): Index to scalar can have only 1 value, got {index.size} value(s)")
-            if index.max() > 0:
-                raise IndexError
-            return self.copy()
-        return self.take(index.reshape(-1), d)
-    except IndexError:
-        raise IndexError("index out of range in self") from None
-    finally:
-        del n
+    if index.size and np.maximum.reduce(index.view(np.uint64 if index.dtype == np.int64 else np.uint32), None) >= n:
+        raise IndexError("index out of range in self")
+    if not self.ndim:
+        return self.copy()
+    return self.take(index if index.ndim else index.reshape(1), d)
 
 
 def _check_rows(name: str, self: Array, dim: int, index: Array, source: Array) -> int:

@@ -6,6 +6,7 @@ Where the general NumPy function is slow the view is built by hand: `np.ndarray(
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -39,7 +40,7 @@ def view(self: Array, size: Sequence[int]) -> Array:
         out = self.reshape(size) if self.flags.c_contiguous else self.reshape(size, copy=False)
     except (ValueError, TypeError):
         raise view_error(self, size) from None
-    if out.shape != size and any(n < -1 for n in size):
+    if out.shape != size and size and min(size) < -1:
         raise view_error(self, size)
     return out
 
@@ -52,7 +53,7 @@ def view_error(self: Array, size: Sequence[int]) -> RuntimeError:
         if n < -1:
             return RuntimeError(f"invalid shape dimension {n}")
     shown = [int(n) for n in size]
-    known = int(np.prod([n for n in shown if n != -1], dtype=np.int64))
+    known = math.prod([n for n in shown if n != -1])
     if -1 in shown and known == 0 and self.size == 0:
         return RuntimeError(
             f"cannot reshape tensor of 0 elements into shape {shown} because the unspecified dimension size -1 can be any value "
@@ -130,6 +131,11 @@ def expand(self: Array, size: Sequence[int]) -> Array:
         )
     if shape == size:
         return self[...]
+    if tuple(size[extra:]) == shape and (not extra or min(size[:extra]) > 0):
+        # only new dimensions in front: the common case of a bias or a batch
+        out = strided(self, tuple(size), (0,) * extra + self.strides)
+        out.setflags(write=False)
+        return out
     strides = list(self.strides)
     target = list(size)
     repeated = False
