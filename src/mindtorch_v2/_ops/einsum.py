@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 from typing import Any
 
 from .._tensor import Tensor
 from .declare import op, public
 from .matmul import bmm
+from .shape import permute, unsqueeze
 
 ELLIPSIS = "..."
 
@@ -17,31 +20,35 @@ def sumproduct_pair(left: Tensor, right: Tensor, sum_dims: tuple[int, ...], *, k
     if not sum_dims:
         return left * right
     batch, left_only, right_only = [], [], []
-    summed = sorted(sum_dims)
     sum_size = 1
-    for d in range(left.ndim):
-        in_left, in_right = left.shape[d] != 1, right.shape[d] != 1
+    left_shape, right_shape = left._array.shape, right._array.shape
+    for d, (l, r) in enumerate(zip(left_shape, right_shape, strict=True)):
         if d in sum_dims:
-            if in_left and in_right:
-                sum_size *= left.shape[d]
-            elif in_left:
+            if l != 1 and r != 1:
+                sum_size *= l
+            elif l != 1:
                 left = left.sum(d, keepdim=True)
-            elif in_right:
+            elif r != 1:
                 right = right.sum(d, keepdim=True)
-        elif in_left and in_right:
+        elif l != 1 and r != 1:
             batch.append(d)
-        elif in_left:
+        elif l != 1:
             left_only.append(d)
         else:
             right_only.append(d)
-    batch_shape = [left.shape[d] for d in batch]
-    rows = [left.shape[d] for d in left_only]
-    columns = [right.shape[d] for d in right_only]
+    summed = sorted(sum_dims)
+    batch_shape = [left_shape[d] for d in batch]
+    rows = [left_shape[d] for d in left_only]
+    columns = [right_shape[d] for d in right_only]
     order = [*batch, *left_only, *summed, *right_only]
-    a = left.permute(order).reshape((prod(batch_shape), prod(rows), sum_size))
-    b = right.permute((*batch, *summed, *right_only, *left_only)).reshape((prod(batch_shape), sum_size, prod(columns)))
-    out = bmm(a, b).view((*batch_shape, *rows, *(1 for _ in summed), *columns))
-    out = out.permute([order.index(d) for d in range(len(order))])
+    count = prod(batch_shape)
+    a = permute(left, order).reshape((count, prod(rows), sum_size))
+    b = permute(right, [*batch, *summed, *right_only, *left_only]).reshape((count, sum_size, prod(columns)))
+    out = bmm(a, b).view((*batch_shape, *rows, *[1] * len(summed), *columns))
+    back = [0] * len(order)
+    for position, d in enumerate(order):
+        back[d] = position
+    out = permute(out, back)
     if not keepdim:
         for d in reversed(summed):
             out = out.squeeze(d)
@@ -136,54 +143,86 @@ def _axes(inputs: list[list[str]], output: list[str], ellipsis: int) -> tuple[li
     return axes + sorted(rest), kept
 
 
-def _align(operand: Tensor, labels: list[str], axes: list[Any], ellipsis: int, i: int, sizes: dict[Any, int]) -> Tensor:
-    """The operand with one dimension for each axis; those that it lacks have extent one."""
+@dataclass(frozen=True, slots=True)
+class _Operand:
+    """How one operand is brought to the list of axes."""
+
+    repeated: tuple[tuple[str, int, int], ...]  # subscript, its first dimension, the one to merge into it
+    axes: tuple[Any, ...]  # what each dimension stands for, once merged
+    missing: int  # axes that it lacks: dimensions of extent one
+    order: tuple[int, ...]  # the dimension of each axis
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    operands: tuple[_Operand, ...]
+    axes: int
+    kept: int  # axes of the output, which come first
+
+
+@lru_cache(maxsize=512)
+def _plan(equation: str, ndims: tuple[int, ...]) -> _Plan:
+    """Read an equation for operands of these numbers of dimensions."""
+    inputs, given = _read_inputs(equation, len(ndims))
+    ellipsis = max(_ellipsis_extent(labels, n, i) for i, (labels, n) in enumerate(zip(inputs, ndims, strict=True)))
+    output = _output_labels(inputs, given)
+    axes, kept = _axes(inputs, output, ellipsis)
+    operands = tuple(_operand(labels, n, axes, ellipsis) for labels, n in zip(inputs, ndims, strict=True))
+    return _Plan(operands, len(axes), kept)
+
+
+def _operand(labels: list[str], ndim: int, axes: list[Any], ellipsis: int) -> _Operand:
     own: list[Any] = []
-    covered = operand.ndim - (len(labels) - 1)
-    at = 0
+    repeated = []
+    covered = ndim - (len(labels) - 1)
     for label in labels:
         if label == ELLIPSIS:
             own += range(ellipsis - covered, ellipsis)
-            at += covered
-            continue
-        if label in own:
-            first = own.index(label)
-            if operand.shape[first] != operand.shape[at]:
-                raise RuntimeError(
-                    f"einsum(): subscript {label} is repeated for operand {i} but the sizes don't match, "
-                    f"{operand.shape[at]} != {operand.shape[first]}"
-                )
-            operand = operand.diagonal(0, first, at).movedim(-1, first)
-            continue
-        own.append(label)
-        at += 1
-    for axis, extent in zip(own, operand.shape, strict=True):
+        elif label in own:
+            # a merged dimension disappears, so that the next one takes its place
+            repeated.append((label, own.index(label), len(own)))
+        else:
+            own.append(label)
+    position = {axis: d for d, axis in enumerate(own)}
+    for axis in axes:
+        position.setdefault(axis, len(position))
+    return _Operand(tuple(repeated), tuple(own), len(axes) - len(own), tuple(position[axis] for axis in axes))
+
+
+def _align(operand: Tensor, plan: _Operand, i: int, sizes: dict[Any, int]) -> Tensor:
+    """The operand with one dimension for each axis; those that it lacks have extent one."""
+    for label, first, at in plan.repeated:
+        shape = operand._array.shape
+        if shape[first] != shape[at]:
+            raise RuntimeError(
+                f"einsum(): subscript {label} is repeated for operand {i} but the sizes don't match, {shape[at]} != {shape[first]}"
+            )
+        operand = operand.diagonal(0, first, at).movedim(-1, first)
+    for axis, extent in zip(plan.axes, operand._array.shape, strict=True):
         seen = sizes.get(axis, 1)
-        if extent != 1 and seen not in (1, extent):
+        if extent != 1 and seen != 1 and seen != extent:
             raise RuntimeError(
                 f"einsum(): subscript {axis} has size {extent} for operand {i} which does not broadcast with previously seen size {seen}"
             )
         if extent != 1 or axis not in sizes:
             sizes[axis] = extent
-    position = {axis: d for d, axis in enumerate(own)}
-    for axis in axes:
-        if axis not in position:
-            position[axis] = operand.ndim
-            operand = operand.unsqueeze(-1)
-    return operand.permute([position[axis] for axis in axes])  # type: ignore[no-any-return]
+    for _ in range(plan.missing):
+        operand = unsqueeze(operand, -1)
+    return permute(operand, plan.order)  # type: ignore[no-any-return]
 
 
 def _contract(a: Tensor, b: Tensor, kept: int, counts: list[int]) -> Tensor:
     """Multiply two aligned operands and sum what no other operand has. `counts[d]`: operands that still extend along d."""
     both, in_a, in_b = [], [], []
-    for d in range(kept, a.ndim):
-        if a.shape[d] != 1 and b.shape[d] != 1:
+    shape_a, shape_b = a._array.shape, b._array.shape
+    for d in range(kept, len(shape_a)):
+        if shape_a[d] != 1 and shape_b[d] != 1:
             counts[d] -= 1
             if counts[d] == 1:
                 both.append(d)
                 counts[d] = 0
-        elif counts[d] == 1 and (a.shape[d] != 1 or b.shape[d] != 1):
-            (in_a if a.shape[d] != 1 else in_b).append(d)
+        elif counts[d] == 1 and (shape_a[d] != 1 or shape_b[d] != 1):
+            (in_a if shape_a[d] != 1 else in_b).append(d)
             counts[d] = 0
     if in_a:
         a = a.sum(in_a, keepdim=True)
@@ -195,24 +234,21 @@ def _contract(a: Tensor, b: Tensor, kept: int, counts: list[int]) -> Tensor:
 def _einsum(equation: str, tensors: list[Tensor], path: Any) -> Tensor:
     if not tensors:
         raise RuntimeError("einsum(): must provide at least one operand")
-    inputs, output = _read_inputs(equation, len(tensors))
-    ellipsis = max(_ellipsis_extent(labels, t.ndim, i) for i, (labels, t) in enumerate(zip(inputs, tensors, strict=True)))
-    output = _output_labels(inputs, output)
-    axes, kept = _axes(inputs, output, ellipsis)
+    plan = _plan(equation, tuple([t._array.ndim for t in tensors]))
     sizes: dict[Any, int] = {}
-    operands = [_align(t, labels, axes, ellipsis, i, sizes) for i, (labels, t) in enumerate(zip(inputs, tensors, strict=True))]
-    counts = [sum(t.shape[d] != 1 for t in operands) for d in range(len(axes))]
+    operands = [_align(t, p, i, sizes) for i, (t, p) in enumerate(zip(tensors, plan.operands, strict=True))]
     if len(operands) == 1:
         only = operands[0]
-        return only if kept == len(axes) else only.sum(list(range(kept, len(axes))))  # type: ignore[no-any-return]
+        return only if plan.kept == plan.axes else only.sum(list(range(plan.kept, plan.axes)))  # type: ignore[no-any-return]
+    counts = [sum([t._array.shape[d] != 1 for t in operands]) for d in range(plan.axes)]
     for step in range(len(operands) - 1):
         i, j = (path[2 * step], path[2 * step + 1]) if path else (0, 1)
         a, b = operands[i], operands[j]
         operands = [t for k, t in enumerate(operands) if k not in (i, j)]
-        made = _contract(a, b, kept, counts)
+        made = _contract(a, b, plan.kept, counts)
         operands = [*operands, made] if path else [made, *operands]
     result = operands[0]
-    return result if kept == len(axes) else result.view(result.shape[:kept])  # type: ignore[no-any-return]
+    return result if plan.kept == plan.axes else result.view(result._array.shape[: plan.kept])  # type: ignore[no-any-return]
 
 
 _einsum_op = op("einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor", composite=_einsum)

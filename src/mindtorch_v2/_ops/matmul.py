@@ -7,9 +7,10 @@ from typing import Any
 
 from .. import _checks
 from .._backends.cpu import matmul as kernels
-from .._dispatch import registry
+from .._dispatch import keys
 from .._tensor import Tensor
 from .declare import op
+from .shape import _unsafe_view, t
 
 Shape = tuple[int, ...]
 
@@ -184,68 +185,61 @@ vdot = op(
 # --- matmul -----------------------------------------------------------------------------------------------------------
 
 
-def unsafe_view(x: Tensor, size: Shape) -> Tensor:
-    """`_unsafe_view`: a view that autograd treats as a result of its own."""
-    found = registry.find("aten::_unsafe_view")
-    assert found is not None and found.entry is not None
-    return found.entry(x, size)  # type: ignore[no-any-return]
-
-
-def _folds(tensor1: Tensor, tensor2: Tensor) -> bool:
+def _folds(tensor1: Tensor, tensor2: Tensor, first_larger: bool) -> bool:
     """Whether the larger operand's batch dimensions join its rows, so that one `mm` or `mv` does it all.
 
     It costs no copy when they are contiguous; when the smaller operand wants a gradient, folding saves summing one per batch.
     """
-    first_larger = tensor1.ndim >= tensor2.ndim
-    larger = tensor1 if first_larger else tensor2.mT
+    larger = tensor1._array if first_larger else tensor2.mT._array
     smaller = tensor2 if first_larger else tensor1
-    if larger.ndim < 3 or smaller.ndim > 2:
+    if larger.ndim < 3 or smaller._array.ndim > 2:
         return False
-    if smaller.requires_grad:
+    if smaller._keys & keys.AUTOGRAD:
         return True
-    if tensor1.ndim == 2:
+    if tensor1._array.ndim == 2:
         return False
-    if not larger.numel():
+    if larger.flags.c_contiguous or not larger.size:
         return True
-    shape, strides = larger._array.shape, larger._array.strides
-    return all(strides[i] == strides[i + 1] * shape[i + 1] for i in range(len(shape) - 2))
+    shape, strides = larger.shape, larger.strides
+    return all([strides[i] == strides[i + 1] * shape[i + 1] for i in range(len(shape) - 2)])
 
 
-def _folded_matmul(tensor1: Tensor, tensor2: Tensor) -> Tensor:
-    first_larger = tensor1.ndim >= tensor2.ndim
+def _folded_matmul(tensor1: Tensor, tensor2: Tensor, first_larger: bool) -> Tensor:
     larger = tensor1 if first_larger else tensor2.mT
     smaller = tensor2 if first_larger else tensor1.t() if tensor1.ndim == 2 else tensor1
-    lead, inner = tuple(larger.shape[:-1]), larger.shape[-1]
-    folded = larger.reshape((prod(lead), inner))
-    if smaller.ndim == 1:
-        return unsafe_view(mv(folded, smaller), lead)
-    out = unsafe_view(mm(folded, smaller), (*lead, smaller.shape[1]))
-    return out if first_larger else out.mT.contiguous()
+    shape = larger._array.shape
+    lead = shape[:-1]
+    folded = larger.reshape((prod(lead), shape[-1]))
+    if smaller._array.ndim == 1:
+        return _unsafe_view(mv(folded, smaller), lead)  # type: ignore[no-any-return]
+    out = _unsafe_view(mm(folded, smaller), (*lead, smaller._array.shape[1]))
+    return out if first_larger else out.mT.contiguous()  # type: ignore[no-any-return]
 
 
 def _batched_matmul(tensor1: Tensor, tensor2: Tensor) -> Tensor:
-    n = tensor1.shape[-2] if tensor1.ndim > 1 else 1
-    m1 = tensor1.shape[-1]
-    m2 = tensor2.shape[-2] if tensor2.ndim > 1 else tensor2.shape[0]
-    p = tensor2.shape[-1] if tensor2.ndim > 1 else 1
-    batch1, batch2 = tuple(tensor1.shape[:-2]), tuple(tensor2.shape[:-2])
-    squeezed = _without_unit_batch(tensor1, tensor2, batch1, batch2)
-    if squeezed is not None:
-        return squeezed
-    batch = _checks.broadcast_shapes(batch1, batch2)
+    shape1, shape2 = tensor1._array.shape, tensor2._array.shape
+    n = shape1[-2] if len(shape1) > 1 else 1
+    m1 = shape1[-1]
+    m2, p = shape2[-2:] if len(shape2) > 1 else (shape2[0], 1)
+    batch1, batch2 = shape1[:-2], shape2[:-2]
+    if batch1 != batch2:
+        squeezed = _without_unit_batch(tensor1, tensor2, batch1, batch2)
+        if squeezed is not None:
+            return squeezed
+    batch = batch1 if batch1 == batch2 else _checks.broadcast_shapes(batch1, batch2)
     count = prod(batch)
     left = tensor1.expand((*batch, n, m1)).reshape((count, n, m1))
-    out_shape = (*batch, *((n,) if tensor1.ndim > 1 else ()), *((p,) if tensor2.ndim > 1 else ()))
-    if tensor2.ndim == 1:
+    out_shape = (*batch, *((n,) if len(shape1) > 1 else ()), *((p,) if len(shape2) > 1 else ()))
+    if len(shape2) == 1:
         right = tensor2.expand((*batch, m2)).reshape((count, m2)).unsqueeze(2)
-        return unsafe_view(bmm(left, right).squeeze(-1), out_shape)
+        return _unsafe_view(bmm(left, right).squeeze(-1), out_shape)  # type: ignore[no-any-return]
     right = tensor2.expand((*batch, m2, p)).reshape((count, m2, p))
-    return unsafe_view(bmm(left, right), out_shape)
+    return _unsafe_view(bmm(left, right), out_shape)  # type: ignore[no-any-return]
 
 
 def _without_unit_batch(tensor1: Tensor, tensor2: Tensor, batch1: Shape, batch2: Shape) -> Tensor | None:
     """A batch of one against a larger one, when the one wants a gradient: multiplied as a matrix, which may fold."""
-    if len(batch1) == len(batch2) == 1 and batch1 != batch2:
+    if len(batch1) == len(batch2) == 1:
         if batch1[0] == 1 and tensor1.requires_grad:
             return _matmul(tensor1.squeeze(0), tensor2)
         if batch2[0] == 1 and tensor2.requires_grad:
@@ -265,8 +259,8 @@ def _matmul(self: Tensor, other: Tensor) -> Tensor:
         return mv(self, other)  # type: ignore[no-any-return]
     if n1 == 1 and n2 == 2:
         return mm(self.unsqueeze(0), other).squeeze_(0)  # type: ignore[no-any-return]
-    if _folds(self, other):
-        return _folded_matmul(self, other)
+    if (n1 <= 2 or n2 <= 2) and _folds(self, other, n1 >= n2):
+        return _folded_matmul(self, other, n1 >= n2)
     return _batched_matmul(self, other)
 
 
@@ -277,18 +271,18 @@ linalg_matmul = op(
 
 
 def _linear(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:  # noqa: A002 - torch's name
-    n = input._array.ndim
-    if n == 2 and bias is not None:
-        return addmm(bias, input, weight.t())  # type: ignore[no-any-return]
-    if n == 0 or weight._array.ndim == 0:
-        raise RuntimeError(f"both arguments to linear need to be at least 1D, but they are {n}D and {weight.ndim}D")
+    array = input._array
+    if array.ndim == 2 and bias is not None:
+        return addmm(bias, input, t(weight))  # type: ignore[no-any-return]
+    if array.ndim == 0 or weight._array.ndim == 0:
+        raise RuntimeError(f"both arguments to linear need to be at least 1D, but they are {array.ndim}D and {weight.ndim}D")
     if bias is None:
-        return matmul(input, weight.t())  # type: ignore[no-any-return]
-    if bias.ndim <= 1 and input._array.flags.c_contiguous:
-        rows = prod(input.shape[:-1])
-        flat = input.view((rows, input.shape[-1]))
-        return addmm(bias, flat, weight.t()).view((*input.shape[:-1], weight.shape[0]))  # type: ignore[no-any-return]
-    return matmul(input, weight.t()).add_(bias)  # type: ignore[no-any-return]
+        return matmul(input, t(weight))  # type: ignore[no-any-return]
+    if bias._array.ndim <= 1 and array.flags.c_contiguous:
+        *lead, features = array.shape
+        flat = input.view((prod(lead), features))
+        return addmm(bias, flat, t(weight)).view((*lead, weight._array.shape[0]))  # type: ignore[no-any-return]
+    return matmul(input, t(weight)).add_(bias)  # type: ignore[no-any-return]
 
 
 linear = op("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", composite=_linear, variants="")

@@ -10,11 +10,11 @@ import numpy as np
 from .. import _checks, _dtype
 from .._backends.cpu import linalg as kernels
 from .._backends.cpu.matmul import scalar_name
-from .._dispatch import registry
 from .._tensor import Tensor, wrap
 from .declare import op
 from .decomposition import linalg_eigh, linalg_eigvalsh, linalg_svdvals, svd
 from .linalg_checks import check_errors, check_floating, check_matrix, check_square
+from .lookup import aten
 from .matmul import matmul
 from .solve import linalg_inv, linalg_inv_ex, linalg_solve
 
@@ -170,9 +170,7 @@ op(
 
 
 def _vector_norm(x: Tensor, order: Any, dim: Any, keepdim: bool, dtype: Any = None) -> Tensor:
-    found = registry.find("aten::linalg_vector_norm")
-    assert found is not None and found.entry is not None
-    return found.entry(x, order, dim, keepdim, dtype=dtype)  # type: ignore[no-any-return]
+    return aten.linalg_vector_norm(x, order, dim, keepdim, dtype=dtype)  # type: ignore[no-any-return]
 
 
 def _norm_dims(x: Tensor, dim: Any, dtype: Any) -> tuple[int, int]:

@@ -12,7 +12,8 @@ from .._backends.cpu import matmul as kernels
 from .._tensor import Tensor
 from .declare import op, public
 from .einsum import sumproduct_pair
-from .matmul import conj, dot, maybe_multiply, mm, mv, unsafe_view, vdot
+from .matmul import conj, dot, maybe_multiply, mm, mv, vdot
+from .shape import _unsafe_view
 
 Array = np.ndarray[Any, Any]
 
@@ -170,9 +171,9 @@ def _kron(self: Tensor, other: Tensor) -> Tensor:
     ndim = max(self.ndim, other.ndim)
     a = (1,) * (ndim - self.ndim) + tuple(self.shape)
     b = (1,) * (ndim - other.ndim) + tuple(other.shape)
-    left = unsafe_view(self, tuple(n for s in a for n in (s, 1)))
-    right = unsafe_view(other, tuple(n for s in b for n in (1, s)))
-    return unsafe_view(left * right, tuple(x * y for x, y in zip(a, b, strict=True)))
+    left = _unsafe_view(self, tuple(n for s in a for n in (s, 1)))
+    right = _unsafe_view(other, tuple(n for s in b for n in (1, s)))
+    return _unsafe_view(left * right, tuple(x * y for x, y in zip(a, b, strict=True)))
 
 
 kron = op("kron(Tensor self, Tensor other) -> Tensor", composite=_kron)

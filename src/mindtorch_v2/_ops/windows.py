@@ -9,6 +9,7 @@ import numpy as np
 import scipy.special
 
 from .. import _dtype
+from .._backends.cpu.matmul import c_name
 from .._creation import device_of, dtype_of
 from .._dispatch import keys
 from .._memory_format import strided
@@ -27,7 +28,7 @@ def _checked_dtype(name: str, window_length: int, dtype: Any) -> _dtype.dtype:
         raise NotImplementedError(f"\"arange_cpu\" not implemented for '{d.scalar_name}'")
     if not d.is_floating_point:
         raise RuntimeError(
-            f"{name} expects floating point dtypes, got: TensorOptions(dtype={d}, device=cpu, layout=Strided (default), "
+            f"{name} expects floating point dtypes, got: TensorOptions(dtype={c_name(np.empty(0, d.np))}, device=cpu, layout=Strided (default), "
             "requires_grad=false (default), pinned_memory=false, memory_format=(nullopt))"
         )
     return d

@@ -54,30 +54,19 @@ def stacked(a: Array, shape: tuple[int, ...] | None = None) -> Array:
 
 def cholesky_ex(a: Array, upper: bool) -> tuple[Array, Array]:
     """The factor of each matrix, and 0 or the order of the first minor that is not positive-definite."""
+    if a.ndim == 2 and a.size:
+        factor, code = routine("potrf", a)(a, lower=not upper, clean=1)
+        return factor, np.array(code, np.int32)
     info = np.zeros(a.shape[:-2], np.int32)
     out = stacked(a)
     try:
-        out[...] = np.linalg.cholesky(adjoint(a) if upper else a)
-        if upper:
-            out = adjoint(out)
-        if np.isfinite(out.reshape(-1)[-1:]).all():
-            return out, info
+        # uses the lower triangle: U of A is Lᴴ of Aᴴ
+        out[...] = adjoint(np.linalg.cholesky(adjoint(a))) if upper else np.linalg.cholesky(a)
     except np.linalg.LinAlgError:
-        pass
-    potrf = routine("potrf", a)
-    factors, codes = [], []
-    for matrix in _matrices(a):
-        factor, code = potrf(matrix, lower=not upper, clean=1)
-        factors.append(factor)
-        codes.append(_first_bad_minor(matrix) if code == 0 and not np.isfinite(factor).all() else code)
-    out = stacked(a)
-    out[...] = np.array(factors, a.dtype).reshape(a.shape)
-    return out, np.array(codes, np.int32).reshape(info.shape)
-
-
-def _first_bad_minor(matrix: Array) -> int:
-    bad = np.flatnonzero(~np.isfinite(matrix).all(-1))
-    return int(bad[0]) + 1 if bad.size else 0
+        potrf = routine("potrf", a)
+        for index, factors in zip(np.ndindex(info.shape), _views(out), strict=True):
+            factors[...], info[index] = potrf(a[index], lower=not upper, clean=1)
+    return out, info
 
 
 def cholesky_solve(b: Array, factor: Array, upper: bool) -> Array:
@@ -107,22 +96,18 @@ def solve_triangular(a: Array, b: Array, *, upper: bool, left: bool = True, unit
     """Solve A X = B, or X A = B, for triangular A. Batches have been broadcast; a singular A gives infinities."""
     if not left:
         return solve_triangular(a.swapaxes(-1, -2), b.swapaxes(-1, -2), upper=not upper, unit=unit).swapaxes(-1, -2)
+    trsm = getattr(scipy.linalg.blas, _PREFIX[a.dtype.char] + "trsm")
+    if a.ndim == b.ndim == 2 and b.size:
+        return trsm(1, a, b, lower=not upper, diag=unit)  # type: ignore[no-any-return]
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     a = np.broadcast_to(a, batch + a.shape[-2:])
     b = np.broadcast_to(b, batch + b.shape[-2:])
     out = stacked(b)
     if out.size:
-        trtrs, trsm = routine("trtrs", a), _trsm(a)
+        # BLAS's solver divides by a zero on the diagonal, as torch does, where LAPACK's refuses
         for x, matrix, rhs in zip(_views(out), _matrices(a), _matrices(b), strict=True):
-            solution, code = trtrs(matrix, rhs, lower=not upper, unitdiag=unit)
-            x[...] = solution if code == 0 else trsm(1, matrix, rhs, lower=not upper, diag=unit)
+            x[...] = trsm(1, matrix, rhs, lower=not upper, diag=unit)
     return out
-
-
-def _trsm(a: Array) -> Callable[..., Any]:
-    """BLAS's solver, which divides by a zero on the diagonal where LAPACK's refuses."""
-    found: Callable[..., Any] = getattr(scipy.linalg.blas, _PREFIX[a.dtype.char] + "trsm")
-    return found
 
 
 def _views(out: Array) -> list[Array]:
@@ -138,6 +123,9 @@ def lu_factor(a: Array) -> tuple[Array, Array, Array]:
     require_lapack(a, "lu_cpu")
     batch, (m, n) = a.shape[:-2], a.shape[-2:]
     k = min(m, n)
+    if not batch and a.size:
+        factors, swaps, code = routine("getrf", a)(a)
+        return factors, (swaps + 1).astype(np.int32, copy=False), np.array(code, np.int32)
     out = stacked(a)
     pivots = np.empty((*batch, k), np.int32)
     info = np.zeros(batch, np.int32)

@@ -62,16 +62,18 @@ def _accumulate(out: Array, self: Array, beta: Any, alpha: Any) -> Array:
 
 
 def _affine(self: Array, a: Array, b: Array, beta: Any, alpha: Any, kernel: str) -> Array:
-    if a.dtype in _HALF:
+    if a.dtype.char not in _BLAS and a.dtype in _HALF:
         out = np.matmul(a.astype(np.float32), b.astype(np.float32))
         return _accumulate(out, self.astype(np.float32), beta, alpha).astype(a.dtype)
     return _accumulate(product(a, b, kernel), self, beta, alpha)
 
 
 def mm(self: Array, mat2: Array) -> Array:
-    if self.ndim != 2 or mat2.ndim != 2 or self.dtype != mat2.dtype or self.shape[1] != mat2.shape[0]:
+    d, shape1, shape2 = self.dtype, self.shape, mat2.shape
+    # identity first: comparing dtypes takes longer than multiplying small matrices
+    if len(shape1) != 2 or len(shape2) != 2 or shape1[1] != shape2[0] or (d is not mat2.dtype and d != mat2.dtype):
         raise _mm_error(self, mat2)
-    return product(self, mat2)
+    return self.dot(mat2) if d.char in _BLAS else product(self, mat2)
 
 
 def _mm_error(self: Array, mat2: Array) -> Exception:
@@ -131,11 +133,20 @@ def check_expands(self: Array, target: tuple[int, ...]) -> None:
 
 
 def addmm(self: Array, mat1: Array, mat2: Array, beta: Any, alpha: Any) -> Array:
-    if mat1.ndim != 2 or mat2.ndim != 2 or mat1.shape[1] != mat2.shape[0] or not (self.dtype == mat1.dtype == mat2.dtype):
+    d, shape1, shape2 = self.dtype, mat1.shape, mat2.shape
+    if (
+        len(shape1) != 2
+        or len(shape2) != 2
+        or shape1[1] != shape2[0]
+        or ((d is not mat1.dtype or d is not mat2.dtype) and not (d == mat1.dtype == mat2.dtype))
+    ):
         raise _addmm_error(self, mat1, mat2)
-    target = (mat1.shape[0], mat2.shape[1])
-    if self.shape != target and self.shape != target[1:]:
-        check_expands(self, target)
+    if self.shape != shape2[1:]:
+        check_expands(self, (shape1[0], shape2[1]))
+    if beta == 1 and alpha == 1 and d.char in _BLAS:
+        out: Array = mat1.dot(mat2)
+        out += self
+        return out
     return _affine(self, mat1, mat2, beta, alpha, "addmm_impl_cpu_")
 
 
@@ -251,15 +262,12 @@ def vdot(self: Array, other: Array) -> Any:
 
 def cross(self: Array, other: Array, dim: int) -> Array:
     """The vector product along a dimension of extent 3."""
-    shape = np.broadcast_shapes(self.shape, other.shape)
-    a = np.moveaxis(np.broadcast_to(self, shape), dim, 0)
-    b = np.moveaxis(np.broadcast_to(other, shape), dim, 0)
-    out = np.empty(shape, self.dtype)
-    c = np.moveaxis(out, dim, 0)
-    scratch = np.empty(c.shape[1:], self.dtype)
+    at = [(slice(None),) * dim + (slice(i, i + 1),) for i in range(3)]
+    a, b = [self[i] for i in at], [other[i] for i in at]
+    out = np.empty(self.shape if self.shape == other.shape else np.broadcast_shapes(self.shape, other.shape), self.dtype)
     for i in range(3):
         j, k = (i + 1) % 3, (i + 2) % 3
-        np.multiply(a[j], b[k], out=c[i, ...])
-        np.multiply(a[k], b[j], out=scratch)
-        np.subtract(c[i], scratch, out=c[i, ...])
+        c = out[at[i]]
+        np.multiply(a[j], b[k], out=c)
+        c -= a[k] * b[j]
     return out
