@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import torch
 
 import mindtorch_v2 as mt
@@ -17,6 +18,45 @@ OURS: dict[str, str] = {}
 DIFFERENT: dict[str, str] = {}
 
 EXTRA: list[Callable[[], Any]] = []
+
+_SHAPE = (3, 3)
+
+
+def _tensors(kind: str) -> Callable[..., Any]:
+    """A source of small tensors of one kind, the same at each call of this function."""
+    rng = np.random.default_rng(0)
+    make = {
+        "float": lambda shape: rng.standard_normal(shape).astype(np.float32),
+        "positive": lambda shape: rng.uniform(0.1, 0.9, shape).astype(np.float32),
+        "int": lambda shape: rng.integers(1, 5, shape),
+        "index": lambda shape: rng.integers(0, 2, shape),
+        "bool": lambda shape: rng.random(shape) > 0.5,
+    }[kind]
+    return lambda shape=_SHAPE: mt.from_numpy(make(shape))
+
+
+def generated(op: Op) -> Iterator[tuple[Any, ...]]:
+    """Arguments made up from the schema: small tensors of several kinds, and plain numbers."""
+    for kind in ("float", "positive", "int", "index", "bool"):
+        for scalar in (2, 0.5):
+            for keep_defaults in (True, False):
+                tensor = _tensors(kind)
+                yield tuple(_argument(a, tensor, scalar, keep_defaults) for a in op.schema.arguments)
+
+
+def _argument(a: Any, tensor: Callable[..., Any], scalar: float, keep_default: bool) -> Any:
+    kind = a.type.rstrip("?")
+    if a.has_default and (keep_default or kind not in ("Tensor", "Scalar", "float")):
+        return a.default
+    if kind == "Tensor":
+        return tensor(()) if a.name in ("scalar", "value", "end") else tensor()
+    if kind.startswith("Tensor"):
+        return [tensor(), tensor((2,))]
+    if kind.startswith(("Scalar[", "float[")):
+        return [0.5, 2.0]
+    if kind.startswith("int["):
+        return [1, 0]
+    return {"Scalar": scalar, "float": 0.5, "int": 1, "bool": False, "str": "sum"}.get(kind)
 
 
 def torch_overload(op: Op) -> Any:
