@@ -32,7 +32,7 @@ def _tensors(kind: str) -> Callable[..., Any]:
         "index": lambda shape: rng.integers(0, 2, shape),
         "bool": lambda shape: rng.random(shape) > 0.5,
     }[kind]
-    return lambda shape=_SHAPE: mt.from_numpy(make(shape))
+    return lambda shape=_SHAPE: mt.from_numpy(np.asarray(make(shape)))
 
 
 def generated(op: Op) -> Iterator[tuple[Any, ...]]:
