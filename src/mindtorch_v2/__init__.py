@@ -75,7 +75,7 @@ globals().update(_TENSOR_TYPES)
 globals().update({name: function for name, function in _public_functions.items() if name not in globals()})
 
 # these build on the functions above
-from . import fft, library, linalg, nn, npu, optim, overrides, random, signal, storage, utils  # noqa: E402
+from . import fft, library, linalg, nn, npu, optim, overrides, random, signal, sparse, storage, utils  # noqa: E402
 from .serialization import load, save  # noqa: E402
 from .storage import TypedStorage, UntypedStorage  # noqa: E402
 from .utils import _python_dispatch as _python_dispatch  # noqa: E402

@@ -191,6 +191,8 @@ def tensor_text(self: Tensor, contents: str | None = None) -> str:
     suffixes = [] if self.device.type == "cpu" else [f"device='{self.device}'"]
     default = _dtype.get_default_dtype()
     d = self.dtype
+    if self._keys & keys.SPARSE:
+        return _sparse_text(self)
     if self._keys & keys.META:
         suffixes.append(f"size={tuple(self.shape)}")
         if d is not default:
@@ -212,6 +214,16 @@ def tensor_text(self: Tensor, contents: str | None = None) -> str:
     elif self._keys & keys.AUTOGRAD:
         suffixes.append("requires_grad=True")
     return _with_suffixes(prefix + text, suffixes, len(prefix))
+
+
+def _sparse_text(self: Tensor) -> str:
+    indices, values = self._indices().detach(), self._values().detach()
+    parts = [f"{name}={tensor_text(t)}".replace("\n", "\n" + " " * (len("tensor(") + len(name) + 1)) for name, t in (("indices", indices), ("values", values))]
+    text = "tensor(" + (",\n" + " " * len("tensor(")).join(parts)
+    facts = [f"size={tuple(self.shape)}", f"nnz={self._nnz()}", "layout=torch.sparse_coo"]
+    if self.requires_grad:
+        facts.append("requires_grad=True" if self.grad_fn is None else f"grad_fn=<{type(self.grad_fn).__name__}>")
+    return text + ",\n" + " " * len("tensor(") + ", ".join(facts) + ")"
 
 
 def _with_suffixes(text: str, suffixes: list[str], indent: int) -> str:

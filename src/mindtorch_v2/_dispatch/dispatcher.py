@@ -118,12 +118,14 @@ def _backend_body(op: Op, full: int) -> Body:
     observed = "shortcut" in op.tags and full & (keys.PROFILER | keys.DISPATCH_MODE)
     if op.composite is not None and (observed or (backend not in op.kernels and backend not in op.array_kernels)):
         return call_body(op, op.composite, "composite")
-    if backend & (backend - 1):
-        return call_body(op, _mixed_devices(op), "mixed_devices")
     if backend in op.kernels:
         kernel = op.kernels[backend]
         # a kernel written as statements is inlined: the call it saves is a tenth of a small factory
         return Body(list(kernel.lines), dict(kernel.names)) if isinstance(kernel, Body) else call_body(op, kernel, "kernel")
+    if backend & keys.SPARSE:
+        return call_body(op, _no_backend(op, full), "no_backend")
+    if backend & (backend - 1):
+        return call_body(op, _mixed_devices(op), "mixed_devices")
     if backend in _backends:
         return _backends[backend](op, full)
     return call_body(op, _no_backend(op, full), "no_backend")

@@ -7,7 +7,8 @@ from __future__ import annotations
 CPU = 1
 META = 2
 NPU = 4
-BACKENDS = CPU | META | NPU
+SPARSE = 8192  # coordinates and values on the CPU
+BACKENDS = CPU | META | NPU | SPARSE
 
 AUTOGRAD = 8  # the tensor requires grad
 SUBCLASS = 16  # the tensor's class overrides __torch_function__
@@ -31,6 +32,7 @@ NAMES = {
     CPU: "CPU",
     META: "Meta",
     NPU: "NPU",
+    SPARSE: "SparseCPU",
     AUTOGRAD: "Autograd",
     SUBCLASS: "Subclass",
     PYTHON: "Python",

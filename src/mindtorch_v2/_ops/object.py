@@ -96,6 +96,8 @@ def tolist(self: Tensor) -> Any:
     """The elements as nested lists of Python numbers."""
     if self._keys & keys.META:
         raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+    if self._keys & keys.SPARSE:
+        raise RuntimeError("Cannot turn a sparse tensor into lists. Use Tensor.to_dense() first.")
     array = self._array
     return (array.astype(np.float32) if array.dtype.name == "bfloat16" else array).tolist()
 

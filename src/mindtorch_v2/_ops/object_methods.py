@@ -9,7 +9,7 @@ import numpy as np
 from .. import _device, _dtype, _interop, _pickling
 from .._creation import array_from, device_of, dtype_of, moved
 from .._dispatch import keys
-from .._memory_format import contiguous_format, is_contiguous_as, memory_format, strided
+from .._memory_format import contiguous_format, is_contiguous_as, memory_format, sparse_coo, strided
 from .._printing import tensor_text
 from .._storage import UntypedStorage
 from .._tensor import Tensor, shallow_copy, wrap
@@ -35,13 +35,13 @@ for _name in (
     "vulkan",
     "xla",
     "xpu",
-    "sparse",
     "sparse_csr",
     "quantized",
     "nested",
 ):
     _attach_property(f"is_{_name}", lambda self: False, doc="False: there are no such tensors here.")
-_attach_property("layout", lambda self: strided, doc="How the elements are kept: strided.")
+_attach_property("is_sparse", lambda self: self._keys & keys.SPARSE != 0, doc="Whether only coordinates and values are kept.")
+_attach_property("layout", lambda self: sparse_coo if self._keys & keys.SPARSE else strided, doc="How the elements are kept.")
 _attach_property("name", lambda self: self._extra.name if self._extra is not None else None, doc="None, unless set by autograd.")
 
 
