@@ -177,15 +177,15 @@ def _two_to(self: Tensor, other: Tensor) -> Tensor:
 
 def _power_dtype(*operands: Any) -> _dtype.dtype:
     for x in operands:
-        if isinstance(x, complex) or isinstance(x, Tensor) and x.dtype.is_complex:
+        if isinstance(x, complex) or (isinstance(x, Tensor) and x.dtype.is_complex):
             return _dtype.complex128
     return _dtype.float64
 
 
 def _double(x: Any, d: _dtype.dtype) -> Any:
-    if x.__class__ in NUMBERS:
-        return complex(x) if d.is_complex else float(x)
-    return x.to(d)
+    if isinstance(x, Tensor):
+        return x.to(d)
+    return complex(x) if d.is_complex else float(x)
 
 
 def _float_power(self: Any, exponent: Any) -> Tensor:
@@ -212,5 +212,9 @@ def _float_power_(self: Tensor, exponent: Any) -> Tensor:
     return self.pow_(_double(exponent, d))  # type: ignore[no-any-return]
 
 
-float_power_tensor_ = op("float_power_.Tensor(Tensor(a!) self, Tensor exponent) -> Tensor(a!)", composite=_float_power_, variants="method")
-float_power_scalar_ = op("float_power_.Scalar(Tensor(a!) self, Scalar exponent) -> Tensor(a!)", composite=_float_power_, variants="method")
+float_power_tensor_ = op(
+    "float_power_.Tensor(Tensor(a!) self, Tensor exponent) -> Tensor(a!)", composite=_float_power_, variants="method"
+)
+float_power_scalar_ = op(
+    "float_power_.Scalar(Tensor(a!) self, Scalar exponent) -> Tensor(a!)", composite=_float_power_, variants="method"
+)

@@ -29,12 +29,19 @@ lcm = op("lcm(Tensor self, Tensor other) -> Tensor", pointwise="same", numbers=(
 def _scalar_first(name: str, entry: Any) -> None:
     from .pointwise import wrapped_number
 
-    op(f"{name}.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", composite=lambda self, other: entry(wrapped_number(self, other), other))
+    op(
+        f"{name}.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
+        composite=lambda self, other: entry(wrapped_number(self, other), other),
+    )
 
 
 def _language_operator(name: str, entry: Any, inplace: Any) -> None:
     """`&`, `|`, `^`: operators of their own that call the bitwise ones."""
-    op(f"__{name}__.Tensor(Tensor self, Tensor other) -> Tensor", composite=lambda self, other: entry(self, other), numbers=("other",))
+    op(
+        f"__{name}__.Tensor(Tensor self, Tensor other) -> Tensor",
+        composite=lambda self, other: entry(self, other),
+        numbers=("other",),
+    )
     op(
         f"__i{name}__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
         composite=lambda self, other: getattr(self, inplace)(other),
@@ -53,6 +60,12 @@ for _name, _kernel, _entry in (
     ("rshift", kernels.right_shift, bitwise_right_shift),
 ):
     op(f"__{_name}__.Tensor(Tensor self, Tensor other) -> Tensor", pointwise="same", cpu=_kernel, tags=_TAGS, variants="method")
-    op(f"__i{_name}__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", pointwise="same", cpu=_kernel, tags=_TAGS, variants="method")
+    op(
+        f"__i{_name}__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
+        pointwise="same",
+        cpu=_kernel,
+        tags=_TAGS,
+        variants="method",
+    )
 _scalar_first("bitwise_left_shift", bitwise_left_shift)
 _scalar_first("bitwise_right_shift", bitwise_right_shift)

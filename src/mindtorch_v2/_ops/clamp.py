@@ -10,7 +10,7 @@ from .declare import op
 from .ternary import zero_unless
 
 
-def clamp_backward(grad: Tensor, self: Tensor, min: Any, max: Any) -> Tensor:  # noqa: A002
+def clamp_backward(grad: Tensor, self: Tensor, min: Any, max: Any) -> Tensor:
     """The gradient passes where the value was in range, its ends included."""
     if max is not None and min is not None:
         inside = (self >= min).logical_and_(self <= max)
@@ -21,7 +21,7 @@ def clamp_backward(grad: Tensor, self: Tensor, min: Any, max: Any) -> Tensor:  #
     return zero_unless(inside, grad)
 
 
-def _clamp_backward_limits(grad: Tensor, self: Tensor, min: Any, max: Any, needs: tuple[bool, ...]) -> tuple[Any, Any]:  # noqa: A002
+def _clamp_backward_limits(grad: Tensor, self: Tensor, min: Any, max: Any, needs: tuple[bool, ...]) -> tuple[Any, Any]:
     grad_min = grad_max = None
     if needs[0] and min is not None:
         below = self < min

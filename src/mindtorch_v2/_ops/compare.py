@@ -15,7 +15,11 @@ from .declare import op
 
 def _comparison(name: str, ufunc: Any) -> Any:
     return op(
-        f"{name}.Tensor(Tensor self, Tensor other) -> Tensor", pointwise="bool", cpu=ufunc, inplace=True, tags=("nondifferentiable",)
+        f"{name}.Tensor(Tensor self, Tensor other) -> Tensor",
+        pointwise="bool",
+        cpu=ufunc,
+        inplace=True,
+        tags=("nondifferentiable",),
     )
 
 
@@ -28,7 +32,14 @@ ge = _comparison("ge", np.greater_equal)
 
 
 def _logical(name: str, ufunc: Any) -> None:
-    op(f"{name}(Tensor self, Tensor other) -> Tensor", pointwise="bool", cpu=ufunc, inplace=True, tags=("nondifferentiable",), numbers=())
+    op(
+        f"{name}(Tensor self, Tensor other) -> Tensor",
+        pointwise="bool",
+        cpu=ufunc,
+        inplace=True,
+        tags=("nondifferentiable",),
+        numbers=(),
+    )
 
 
 _logical("logical_and", np.logical_and)
@@ -68,10 +79,10 @@ def _isfinite(self: Tensor) -> Tensor:
     if self.dtype.is_complex:
         return isfinite(self.real).__iand__(isfinite(self.imag))  # type: ignore[no-any-return]
     finite = self.abs() != math.inf
-    return (self == self) * finite  # noqa: PLR0124 - nan differs from itself
+    return (self == self) * finite
 
 
-isnan = op("isnan(Tensor self) -> Tensor", composite=lambda self: self != self)  # noqa: PLR0124
+isnan = op("isnan(Tensor self) -> Tensor", composite=lambda self: self != self)
 isinf = op("isinf(Tensor self) -> Tensor", composite=_isinf)
 isfinite = op("isfinite(Tensor self) -> Tensor", composite=_isfinite)
 isreal = op("isreal(Tensor self) -> Tensor", composite=lambda self: self.imag == 0 if self.dtype.is_complex else _all(self, True))

@@ -12,8 +12,8 @@ import numpy as np
 from .._backends.cpu import complex as kernels
 from .._tensor import Tensor
 from .declare import op, public
-from .ternary import where
 from .pointwise import zeros_like
+from .ternary import where
 
 view_as_real = op(
     "view_as_real(Tensor(a) self) -> Tensor(a)",
@@ -44,11 +44,13 @@ def _imag(self: Tensor) -> Tensor:
 
 real = op("real(Tensor(a) self) -> Tensor(a)", composite=_real, variants="function")
 imag = op("imag(Tensor(a) self) -> Tensor(a)", composite=_imag, variants="function")
-_conj = op("_conj(Tensor self) -> Tensor", cpu=np.conjugate, grad={"self": lambda grad: grad.conj()}, node="ConjBackward0", variants="")
+_conj = op(
+    "_conj(Tensor self) -> Tensor", cpu=np.conjugate, grad={"self": lambda grad: grad.conj()}, node="ConjBackward0", variants=""
+)
 
 
 @public()
-def conj(input: Tensor) -> Tensor:  # noqa: A002
+def conj(input: Tensor) -> Tensor:
     """The complex conjugate; a real tensor itself."""
     # torch: of a real tensor there is no operator at all
     return _conj(input) if input.dtype.is_complex else input
@@ -74,13 +76,13 @@ resolve_neg = op("resolve_neg(Tensor(a) self) -> Tensor(a)", composite=lambda se
 
 
 @public()
-def is_conj(input: Tensor) -> bool:  # noqa: A002
+def is_conj(input: Tensor) -> bool:
     """Whether conjugation is pending; it never is, see this module."""
     return False
 
 
 @public()
-def is_neg(input: Tensor) -> bool:  # noqa: A002
+def is_neg(input: Tensor) -> bool:
     """Whether negation is pending; it never is."""
     return False
 
@@ -100,7 +102,7 @@ def _angle_backward(grad: Tensor, self: Tensor) -> Tensor:
     return found
 
 
-complex = op(  # noqa: A001 - ATen's name
+complex = op(
     "complex(Tensor real, Tensor imag) -> Tensor",
     cpu=kernels.make_complex,
     grad={"real": lambda grad: real(grad), "imag": lambda grad: imag(grad)},

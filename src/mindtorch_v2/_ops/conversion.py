@@ -65,7 +65,11 @@ def _to(self: Tensor, dtype: Any, device: Any, non_blocking: bool, copy: bool, m
         not copy
         and (dtype is None or dtype is self.dtype)
         and (device is None or device is self.device or device == self.device)
-        and (memory_format is None or kernels.format_name(memory_format) == "preserve_format" or kernels.is_contiguous(self._array, memory_format))
+        and (
+            memory_format is None
+            or kernels.format_name(memory_format) == "preserve_format"
+            or kernels.is_contiguous(self._array, memory_format)
+        )
     ):
         return self
     copied: Tensor = _to_copy_op(self, dtype=dtype, device=device, non_blocking=non_blocking, memory_format=memory_format)
@@ -80,7 +84,9 @@ to_dtype = op(
 to_device = op(
     "to.device(Tensor(a) self, Device device, ScalarType dtype, bool non_blocking=False, bool copy=False, "
     "MemoryFormat? memory_format=None) -> Tensor(a)",
-    composite=lambda self, device, dtype, non_blocking, copy, memory_format: _to(self, dtype, device, non_blocking, copy, memory_format),
+    composite=lambda self, device, dtype, non_blocking, copy, memory_format: _to(
+        self, dtype, device, non_blocking, copy, memory_format
+    ),
     variants="",
 )
 to_dtype_layout = op(
@@ -139,7 +145,7 @@ def parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, d
             dtype, device = first.dtype, first.device
         elif isinstance(first, _dtype.dtype):
             dtype = first
-        elif first is None or isinstance(first, str | int | _device.device) and not isinstance(first, bool):
+        elif first is None or (isinstance(first, str | int | _device.device) and not isinstance(first, bool)):
             device = first if device is None else device
             if positional and (positional[0] is None or isinstance(positional[0], _dtype.dtype)):
                 dtype = positional.pop(0)

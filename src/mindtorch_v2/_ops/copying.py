@@ -11,7 +11,6 @@ from .._tensor import Tensor, shallow_copy
 from .declare import op, public
 from .pointwise import zeros_like
 
-
 clone = op(
     "clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor",
     cpu=kernels.clone,
@@ -90,7 +89,7 @@ _contiguous = op(
 def contiguous(self: Tensor, memory_format: Any = contiguous_format) -> Tensor:
     """The tensor itself if its elements lie in the order of the format, a copy otherwise."""
     # torch: without a copy there is no operator either
-    if self._array.flags.c_contiguous and memory_format is contiguous_format or kernels.is_contiguous(self._array, memory_format):
+    if (self._array.flags.c_contiguous and memory_format is contiguous_format) or kernels.is_contiguous(self._array, memory_format):
         return self
     copied: Tensor = _contiguous(self, memory_format=memory_format)
     return copied

@@ -65,7 +65,9 @@ def _export(name: str, entries: dict[str, Entry], operands: int) -> None:
     public("function", name=name)(foreach)
 
 
-LAST_OPERANDS = frozenset({"other", "scalar", "scalars", "exponent", "value", "weight", "weights", "tensors1", "tensor1", "tensor2"})
+LAST_OPERANDS = frozenset(
+    {"other", "scalar", "scalars", "exponent", "value", "weight", "weights", "tensors1", "tensor1", "tensor2"}
+)
 
 
 def _by_name(name: str, operands: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -86,12 +88,8 @@ def check_lengths(self: TensorList, *others: Sequence[Any]) -> None:
     for other in others:
         if len(other) != len(self):
             if isinstance(other[0] if other else 0, Tensor):
-                raise RuntimeError(
-                    f"Tensor lists must have the same number of tensors, got {len(self)} and {len(other)}"
-                )
-            raise RuntimeError(
-                f"Tensor list must have same number of elements as scalar list, got {len(self)} and {len(other)}"
-            )
+                raise RuntimeError(f"Tensor lists must have the same number of tensors, got {len(self)} and {len(other)}")
+            raise RuntimeError(f"Tensor list must have same number of elements as scalar list, got {len(self)} and {len(other)}")
 
 
 def _finish(results: list[Tensor], suffix: str) -> Any:
@@ -159,7 +157,9 @@ def _one_tensor(name: str) -> Callable[[str], Callable[..., Any]]:
         def run(self: TensorList, other: Tensor) -> Any:
             check_lengths(self)
             if other.dim() or other.numel() != 1:
-                raise RuntimeError(f"scalar tensor expected to be 0 dim but it has {other.dim()} dimensions and {other.numel()} elements.")
+                raise RuntimeError(
+                    f"scalar tensor expected to be 0 dim but it has {other.dim()} dimensions and {other.numel()} elements."
+                )
             method = _method(name + suffix)
             return _finish([method(t, other) for t in self], suffix)
 
@@ -197,7 +197,9 @@ def _pow_of_scalar(self: Any, exponent: TensorList) -> tuple[Tensor, ...]:
     return tuple(pow_of_scalar(self, t) for t in exponent)
 
 
-_pow_scalar = op("_foreach_pow.ScalarAndTensor(Scalar self, Tensor[] exponent) -> Tensor[]", composite=_pow_of_scalar, variants="function")
+_pow_scalar = op(
+    "_foreach_pow.ScalarAndTensor(Scalar self, Tensor[] exponent) -> Tensor[]", composite=_pow_of_scalar, variants="function"
+)
 
 
 def _ternary(name: str, *, keyword: str) -> Callable[..., Callable[[str], Callable[..., Any]]]:
@@ -223,7 +225,9 @@ def _ternary(name: str, *, keyword: str) -> Callable[..., Callable[[str], Callab
 for _name in ("addcmul", "addcdiv"):
     _make = _ternary(_name, keyword="value")
     _declare(f"{_name}.Tensor", "Tensor[] tensor1, Tensor[] tensor2, Tensor scalars", _make(lambda self, value: value.tolist()))
-    _declare(f"{_name}.Scalar", "Tensor[] tensor1, Tensor[] tensor2, Scalar value=1", _make(lambda self, value: [value] * len(self)))
+    _declare(
+        f"{_name}.Scalar", "Tensor[] tensor1, Tensor[] tensor2, Scalar value=1", _make(lambda self, value: [value] * len(self))
+    )
     _declare(f"{_name}.ScalarList", "Tensor[] tensor1, Tensor[] tensor2, Scalar[] scalars", _make(lambda self, value: value))
 
 
@@ -256,7 +260,7 @@ def _zero_(self: TensorList) -> None:
         t.zero_()
 
 
-def _norm(self: TensorList, ord: Any, dtype: Any) -> tuple[Tensor, ...]:  # noqa: A002
+def _norm(self: TensorList, ord: Any, dtype: Any) -> tuple[Tensor, ...]:
     from .._dispatch import registry
 
     entry = registry.overloads("aten::linalg_vector_norm")["default"].entry

@@ -19,7 +19,7 @@ from .declare import op
 def conj(x: Any) -> Any:
     """The conjugate of a complex tensor or number; anything else as it is, without a call that a profile would show."""
     if x.__class__ in NUMBERS:
-        return x.conjugate()
+        return x.conjugate() if isinstance(x, complex) else x
     return x.conj() if x.dtype.is_complex else x
 
 
@@ -232,6 +232,6 @@ def _backward_of_exponent(grad: Tensor, self: Any, exponent: Tensor, result: Ten
 
     if self == 0:
         return zero_where(_not_negative(exponent), grad * conj(result * -math.inf))
-    if isinstance(self, complex) or self < 0 and exponent.dtype.is_complex:
+    if isinstance(self, complex) or (self < 0 and exponent.dtype.is_complex):
         return grad * conj(result * cmath.log(self))
     return grad * conj(result * (math.log(self) if self > 0 else math.nan))

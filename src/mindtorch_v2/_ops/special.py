@@ -28,9 +28,7 @@ def _unary(name: str, kernel: Any, formula: Any = None, *, inplace: bool = False
 
 erf = _unary("erf", kernels.erf, lambda grad, self: 2.0 / _SQRT_PI * (-(self.pow(2))).exp() * grad, inplace=True)
 erfc = _unary("erfc", kernels.erfc, lambda grad, self: -2.0 / _SQRT_PI * (-(self.pow(2))).exp() * grad, inplace=True)
-erfinv = _unary(
-    "erfinv", kernels.erfinv, lambda grad, self: 0.5 * _SQRT_PI * self.erfinv().pow(2).exp() * grad, inplace=True
-)
+erfinv = _unary("erfinv", kernels.erfinv, lambda grad, self: 0.5 * _SQRT_PI * self.erfinv().pow(2).exp() * grad, inplace=True)
 lgamma = _unary("lgamma", kernels.lgamma, lambda grad, self: grad * digamma(self), inplace=True)
 digamma = _unary("digamma", kernels.digamma, lambda grad, self: grad * polygamma(1, self), inplace=True)
 polygamma = op(
@@ -167,7 +165,9 @@ for _name in (
     "airy_ai", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "modified_bessel_i0", "modified_bessel_i1",
     "modified_bessel_k0", "modified_bessel_k1", "scaled_modified_bessel_k0", "scaled_modified_bessel_k1", "spherical_bessel_j0",
 ):  # fmt: skip
-    _argument = "x" if _name in ("airy_ai", "scaled_modified_bessel_k0", "scaled_modified_bessel_k1", "spherical_bessel_j0") else "self"
+    _argument = (
+        "x" if _name in ("airy_ai", "scaled_modified_bessel_k0", "scaled_modified_bessel_k1", "spherical_bessel_j0") else "self"
+    )
     op(
         f"special_{_name}(Tensor {_argument}) -> Tensor",
         pointwise="float",
@@ -183,4 +183,7 @@ for _name in (
 ):  # fmt: skip
     op(f"special_{_name}(Tensor x, Tensor n) -> Tensor", pointwise="float", numbers=("n",), cpu=kernels.polynomial(_name))
     op(f"special_{_name}.x_scalar(Scalar x, Tensor n) -> Tensor", pointwise="float", numbers=("x",), cpu=kernels.polynomial(_name))
-special_round = op("special_round(Tensor self, *, int decimals=0) -> Tensor", composite=lambda self, decimals: self.round(decimals=decimals) if decimals else self.round())
+special_round = op(
+    "special_round(Tensor self, *, int decimals=0) -> Tensor",
+    composite=lambda self, decimals: self.round(decimals=decimals) if decimals else self.round(),
+)

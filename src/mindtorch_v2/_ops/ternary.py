@@ -51,7 +51,7 @@ def _indices(condition: Tensor) -> tuple[Tensor, ...]:
 
 
 @public("function")
-def where(condition: Any, input: Any = None, other: Any = None, *, out: Tensor | None = None) -> Any:  # noqa: A002
+def where(condition: Any, input: Any = None, other: Any = None, *, out: Tensor | None = None) -> Any:
     """Elements of `input` where the condition holds, of `other` elsewhere; with a condition only, the indices where it does."""
     if input is None and other is None:
         return _where_nonzero(condition)
@@ -60,7 +60,7 @@ def where(condition: Any, input: Any = None, other: Any = None, *, out: Tensor |
     if input.__class__ in NUMBERS:
         return _where_input(condition, input, other)
     if condition.__class__ is Tensor and condition._keys & keys.BACKENDS & ~keys.CPU:
-        input, other = _following(input, condition), _following(other, condition)  # noqa: A001
+        input, other = _following(input, condition), _following(other, condition)
     return _where_self(condition, input, other) if out is None else _where_self(condition, input, other, out=out)
 
 
@@ -96,8 +96,6 @@ def zero_where(condition: Tensor, grad: Tensor) -> Tensor:
 def _where_method(self: Tensor, condition: Tensor, other: Any) -> Tensor:
     found: Tensor = where(condition, self, other)
     return found
-
-
 
 
 def _masked_fill(self: Tensor, mask: Tensor, value: Any) -> Tensor:

@@ -14,7 +14,7 @@ from .pointwise import conj, zeros_like
 from .ternary import where
 
 neg = op("neg(Tensor self) -> Tensor", pointwise="same", cpu=np.negative, inplace=True, grad={"self": lambda grad: -grad})
-abs = op(  # noqa: A001 - ATen's name
+abs = op(
     "abs(Tensor self) -> Tensor",
     pointwise="real",
     cpu=np.absolute,
@@ -151,7 +151,7 @@ def _rounding(name: str, kernel: Any) -> Any:
 floor = _rounding("floor", kernels.floor)
 ceil = _rounding("ceil", kernels.ceil)
 trunc = _rounding("trunc", kernels.trunc)
-round = _rounding("round", kernels.round)  # noqa: A001 - ATen's name
+round = _rounding("round", kernels.round)
 round_decimals = op(
     "round.decimals(Tensor self, *, int decimals) -> Tensor",
     pointwise="same",

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy._core.umath import clip  # np.clip's ufunc: without its wrapper in Python, which takes 3 µs
+from numpy._core.umath import clip  # type: ignore[attr-defined] # np.clip's ufunc: without its wrapper in Python, which takes 3 µs
 
 from ... import _checks, _dtype, _promotion
 from .floating_errors import silent
@@ -22,7 +22,7 @@ def _limit(x: Any, d: _dtype.dtype) -> Array:
 
 
 @silent
-def _clamp(self: Array, min: Any, max: Any) -> Array:  # noqa: A002
+def _clamp(self: Array, min: Any, max: Any) -> Array:
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     limits = [x for x in (min, max) if x is not None]
@@ -55,7 +55,7 @@ _LIMITS = frozenset({int, float, type(None)})
 
 
 @silent
-def clamp(self: Array, min: Any, max: Any) -> Array:  # noqa: A002
+def clamp(self: Array, min: Any, max: Any) -> Array:
     """`minimum(maximum(self, min), max)`. With numbers for limits `clip` does it in one pass, six times faster than
     `maximum`, which is not vectorised for them; a limit left out is then infinite.
     """

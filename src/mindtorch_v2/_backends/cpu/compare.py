@@ -35,5 +35,7 @@ def equal(self: Array, other: Array) -> bool:
         from ... import _dtype
 
         names = [str(_dtype.FROM_NUMPY[x.dtype]).removeprefix("torch.") for x in (self, other)]
-        raise RuntimeError(f"Expected object of data type {names[0]} but got data type {names[1]} for argument 'other' in call to equal")
+        raise RuntimeError(
+            f"Expected object of data type {names[0]} but got data type {names[1]} for argument 'other' in call to equal"
+        )
     return self.shape == other.shape and bool(np.equal(self, other).all())

@@ -54,7 +54,9 @@ def _check_parts(first: Array, second: Array, names: tuple[str, str], function: 
             a, b = (_dtype.FROM_NUMPY[y.dtype].scalar_name for y in (first, second))
             raise RuntimeError(f"Expected both inputs to be Half, Float or Double tensors but got {a} and {b}")
         if x.dtype == np.float16:
-            raise RuntimeError(f"{function}: complex numbers of half precision (complex32) have no NumPy type; use float32 or float64")
+            raise RuntimeError(
+                f"{function}: complex numbers of half precision (complex32) have no NumPy type; use float32 or float64"
+            )
     if first.dtype != second.dtype:
         a, b = (_dtype.FROM_NUMPY[y.dtype].scalar_name for y in (first, second))
         raise RuntimeError(f"Expected object of scalar type {a} but got scalar type {b} for second argument")
@@ -70,6 +72,6 @@ def make_complex(real: Array, imag: Array) -> Array:
     return out
 
 
-def polar(abs: Array, angle: Array) -> Array:  # noqa: A002
+def polar(abs: Array, angle: Array) -> Array:
     _check_parts(abs, angle, ("abs", "angle"), "polar")
     return make_complex(np.asarray(abs * np.cos(angle)), np.asarray(abs * np.sin(angle)))

@@ -137,9 +137,7 @@ def number_in(value: Any, d: _dtype.dtype) -> Array:
 def fill_(self: Array, value: Any) -> None:
     if isinstance(value, np.ndarray):
         if value.ndim:
-            raise RuntimeError(
-                f"fill_ only supports 0-dimension value tensor but got tensor with {value.ndim} dimensions."
-            )
+            raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {value.ndim} dimensions.")
         self.fill(cast(value, _dtype.FROM_NUMPY[self.dtype]))
         return
     if self.dtype.kind == "f" and value.__class__ is float:

@@ -29,9 +29,7 @@ def div_mode(self: Array, other: Array, rounding_mode: str | None) -> Array:
     if rounding_mode is None:
         return np.true_divide(self, other)
     if rounding_mode not in ("floor", "trunc"):
-        raise RuntimeError(
-            f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'"
-        )
+        raise RuntimeError(f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'")
     _refuse(self, f"div_{rounding_mode}_cpu", "b")
     if kind in "iu":
         quotient = np.asarray(_checked(np.floor_divide, self, other))

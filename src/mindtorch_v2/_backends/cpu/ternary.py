@@ -26,7 +26,7 @@ class _Operand:
 
 
 _LARGE = 2048
-_BITS = {1: np.dtype(np.int8), 2: np.dtype(np.int16), 4: np.dtype(np.int32), 8: np.dtype(np.int64)}
+_BITS: dict[int, np.dtype[Any]] = {1: np.dtype(np.int8), 2: np.dtype(np.int16), 4: np.dtype(np.int32), 8: np.dtype(np.int64)}
 
 
 def _spread(mask: Array, bits: np.dtype[Any]) -> Array:
@@ -70,7 +70,9 @@ def where(condition: Array, self: Array, other: Array) -> Array:
 @silent
 def masked_fill_(self: Array, mask: Array, value: Any) -> None:
     if mask.dtype != np.bool_:
-        raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {_dtype.FROM_NUMPY[mask.dtype].name}")
+        raise RuntimeError(
+            f"masked_fill_ only supports boolean masks, but got mask with dtype {_dtype.FROM_NUMPY[mask.dtype].name}"
+        )
     if isinstance(value, np.ndarray):
         if value.ndim:
             raise RuntimeError(
@@ -127,8 +129,8 @@ def _lerp(self: Array, end: Array, weight: Any) -> Array:
 
 def addcmul(self: Array, tensor1: Array, tensor2: Array, value: Any) -> Array:
     if self.dtype in HALVES:
-        wide = [x.astype(np.float32) for x in (self, tensor1, tensor2)]
-        return addcmul(*wide, value).astype(self.dtype)
+        a, b, c = (x.astype(np.float32) for x in (self, tensor1, tensor2))
+        return addcmul(a, b, c, value).astype(self.dtype)
     if self.dtype.kind == "b":
         raise NotImplementedError("\"addcmul_cpu_out\" not implemented for 'Bool'")
     factor = number_in(value, _dtype.FROM_NUMPY[self.dtype])
@@ -147,8 +149,8 @@ def addcdiv(self: Array, tensor1: Array, tensor2: Array, value: Any) -> Array:
             "addcdiv behavior is just the latter implementation: (input + value * tensor1 / tensor2), for all dtypes."
         )
     if self.dtype in HALVES:
-        wide = [x.astype(np.float32) for x in (self, tensor1, tensor2)]
-        return addcdiv(*wide, value).astype(self.dtype)
+        a, b, c = (x.astype(np.float32) for x in (self, tensor1, tensor2))
+        return addcdiv(a, b, c, value).astype(self.dtype)
     out = np.asarray(np.true_divide(tensor1, tensor2))
     if value != 1:
         out *= number_in(value, _dtype.FROM_NUMPY[out.dtype])
@@ -213,7 +215,7 @@ def addcdiv_(self: Array, tensor1: Array, tensor2: Array, value: Any) -> None:
 
 @silent
 def lerp_(self: Array, end: Array, weight: Any) -> None:
-    if not self.dtype == end.dtype or self.dtype.char not in "fd" or weight.__class__ is not float or not abs(weight) < 0.5:
+    if self.dtype != end.dtype or self.dtype.char not in "fd" or weight.__class__ is not float or not abs(weight) < 0.5:
         with quiet():
             _write(self, lerp(self, end, weight))
         return

@@ -46,7 +46,7 @@ def rsqrt(self: Array) -> Array:
 def sigmoid(self: Array) -> Array:
     """`1 / (1 + exp(-x))` in passes over one array: a third of the time of `scipy.special.expit` for large float32 arrays."""
     d = self.dtype
-    if d == np.float64 or d == np.float32 and self.size < 512:
+    if d == np.float64 or (d == np.float32 and self.size < 512):
         return scipy.special.expit(self)  # type: ignore[no-any-return]
     if d.kind == "c":
         return 1 / (1 + np.exp(-self))
@@ -103,7 +103,7 @@ def exp2(self: Array) -> Array:
 
 def sinc(self: Array) -> Array:
     """`sin(πx) / (πx)`, one at zero."""
-    if self.dtype.kind == "f" and self.dtype.itemsize == 2 or self.dtype == BFLOAT16:
+    if (self.dtype.kind == "f" and self.dtype.itemsize == 2) or self.dtype == BFLOAT16:
         return sinc(self.astype(np.float32)).astype(self.dtype)
     x = np.asarray(self * self.dtype.type(np.pi))
     zero = x == 0
@@ -132,7 +132,7 @@ def _integers_as_they_are(ufunc: Any, name: str) -> Any:
 floor = _integers_as_they_are(np.floor, "floor")
 ceil = _integers_as_they_are(np.ceil, "ceil")
 trunc = _integers_as_they_are(np.trunc, "trunc")
-round = _integers_as_they_are(np.rint, "round")  # noqa: A001 - ATen's name
+round = _integers_as_they_are(np.rint, "round")
 
 
 def round_decimals(self: Array, decimals: int) -> Array:
@@ -161,7 +161,7 @@ def nan_to_num(self: Array, nan: float | None, posinf: float | None, neginf: flo
         out = self.copy("K")
         out.real, out.imag = (nan_to_num(x, nan, posinf, neginf) for x in (self.real, self.imag))
         return out
-    info = ml_dtypes.finfo(self.dtype) if self.dtype == BFLOAT16 else np.finfo(self.dtype)
+    info: Any = ml_dtypes.finfo(self.dtype) if self.dtype == BFLOAT16 else np.finfo(self.dtype)  # type: ignore[no-untyped-call]
     high, low = info.max if posinf is None else posinf, info.min if neginf is None else neginf
     out = self.copy("K")
     np.copyto(out, np.asarray(0.0 if nan is None else nan).astype(self.dtype), where=np.isnan(self))
