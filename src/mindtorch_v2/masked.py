@@ -23,7 +23,7 @@ __all__ = [
 Dims = int | tuple[int, ...] | list[int] | None
 
 
-def _mask_for(input: Tensor, mask: Tensor) -> Tensor:  # noqa: A002
+def _mask_for(input: Tensor, mask: Tensor) -> Tensor:
     """The mask as bools of the input's shape."""
     if mask._array.shape != input._array.shape:
         if mask._array.ndim > input._array.ndim:
@@ -32,7 +32,7 @@ def _mask_for(input: Tensor, mask: Tensor) -> Tensor:  # noqa: A002
     return mask if mask.dtype.category == 0 else mask.to(_dtype.bool_)
 
 
-def _filled(input: Tensor, mask: Tensor | None, identity: Any) -> Tensor:  # noqa: A002
+def _filled(input: Tensor, mask: Tensor | None, identity: Any) -> Tensor:
     if mask is None:
         return input
     fill = aten.scalar_tensor(identity, dtype=input.dtype, device=input.device)
@@ -58,7 +58,7 @@ def _accumulating(d: _dtype.dtype, dtype: Any) -> Any:
     return d if d.inexact else _dtype.int64
 
 
-def _converted(input: Tensor, dtype: Any) -> Tensor:  # noqa: A002
+def _converted(input: Tensor, dtype: Any) -> Tensor:
     return input if dtype is None or dtype is input.dtype else input.to(dtype)
 
 
@@ -77,14 +77,14 @@ def _least(d: _dtype.dtype) -> Any:
 # --- reductions -----------------------------------------------------------------------------------------------------
 
 
-def sum(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:  # noqa: A001, A002
+def sum(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """The sum of the elements in the mask."""
     dims = _dims(dim, input._array.ndim)
     wanted = _accumulating(input.dtype, dtype)
     return aten.sum(_filled(input, mask, 0), list(dims), bool(keepdim), dtype=wanted)  # type: ignore[no-any-return]
 
 
-def prod(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:  # noqa: A002
+def prod(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """The product of the elements in the mask."""
     result = _converted(_filled(input, mask, 1), _accumulating(input.dtype, dtype))
     for d in reversed(_dims(dim, input._array.ndim)):
@@ -93,7 +93,7 @@ def prod(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any =
 
 
 def _extremum(name: str, identity: Callable[[_dtype.dtype], Any]) -> Callable[..., Tensor]:
-    def reduce(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:  # noqa: A002
+    def reduce(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
         dims = _dims(dim, input._array.ndim)
         result: Tensor = getattr(_filled(input, mask, identity(input.dtype)), name)(list(dims), bool(keepdim))
         return _converted(result, dtype)
@@ -108,7 +108,9 @@ amin = _extremum("amin", _greatest)
 
 
 def _position(name: str, identity: Callable[[_dtype.dtype], Any]) -> Callable[..., Tensor]:
-    def find(input: Tensor, dim: int | None = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:  # noqa: A002
+    def find(
+        input: Tensor, dim: int | None = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None
+    ) -> Tensor:
         result: Tensor = getattr(_filled(input, mask, identity(input.dtype)), name)(dim, bool(keepdim))
         # torch: indices come in the input's dtype unless another is asked for
         return result.to(input.dtype if dtype is None else dtype)
@@ -122,7 +124,7 @@ argmax = _position("argmax", _least)
 argmin = _position("argmin", _greatest)
 
 
-def logsumexp(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:  # noqa: A002
+def logsumexp(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """The logarithm of the summed exponentials of the elements in the mask."""
     dims = _dims(dim, input._array.ndim)
     x = _converted(input, dtype)
@@ -134,7 +136,7 @@ def logsumexp(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: 
 
 
 def logaddexp(
-    input: Tensor,  # noqa: A002
+    input: Tensor,
     other: Tensor,
     *,
     dtype: Any = None,
@@ -146,7 +148,7 @@ def logaddexp(
     return _converted(left.logaddexp(right), dtype)
 
 
-def _number_of(input: Tensor, dims: tuple[int, ...], keepdim: bool, mask: Tensor | None) -> Tensor:  # noqa: A002
+def _number_of(input: Tensor, dims: tuple[int, ...], keepdim: bool, mask: Tensor | None) -> Tensor:
     """How many elements each result is made of."""
     if mask is None:
         ones = aten.ones(input._array.shape, dtype=_dtype.int64, device=input.device)
@@ -155,7 +157,7 @@ def _number_of(input: Tensor, dims: tuple[int, ...], keepdim: bool, mask: Tensor
     return aten.sum(ones, list(dims), keepdim, dtype=_dtype.int64)  # type: ignore[no-any-return]
 
 
-def mean(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:  # noqa: A002
+def mean(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """The mean of the elements in the mask; NaN where it leaves none."""
     if dtype is None and not input.dtype.inexact:
         raise ValueError(
@@ -167,7 +169,7 @@ def mean(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any =
     return total / number
 
 
-def median(input: Tensor, dim: int = -1, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:  # noqa: A002
+def median(input: Tensor, dim: int = -1, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """The lower median of the elements in the mask; NaN where it leaves none."""
     x = _converted(input, dtype)
     wanted = x.dtype
@@ -177,8 +179,8 @@ def median(input: Tensor, dim: int = -1, *, keepdim: bool = False, dtype: Any = 
 
 
 def norm(
-    input: Tensor,  # noqa: A002
-    ord: float | None = 2.0,  # noqa: A002
+    input: Tensor,
+    ord: float | None = 2.0,
     dim: Dims = None,
     *,
     keepdim: bool = False,
@@ -186,7 +188,7 @@ def norm(
     mask: Tensor | None = None,
 ) -> Tensor:
     """The vector norm of the elements in the mask."""
-    ord = 2.0 if ord is None else ord  # noqa: A001
+    ord = 2.0 if ord is None else ord
     dims = _dims(dim, input._array.ndim)
     filled = _filled(_converted(input, dtype), mask, math.inf if ord < 0 else 0)
     return aten.linalg_vector_norm(filled, ord, list(dims), bool(keepdim), dtype=dtype)  # type: ignore[no-any-return]
@@ -201,7 +203,7 @@ def _degrees(unbiased: Any, correction: Any) -> Any:
 
 
 def _spread(
-    input: Tensor,  # noqa: A002
+    input: Tensor,
     dim: Dims,
     correction: Any,
     keepdim: bool,
@@ -222,14 +224,16 @@ def _spread(
         number = number.reshape(total._array.shape)
     if correction != 0:
         real = wanted.to_real()
-        number = aten.subtract(number, correction).to(real) if not isinstance(correction, int) else aten.subtract(number, correction)
+        number = (
+            aten.subtract(number, correction).to(real) if not isinstance(correction, int) else aten.subtract(number, correction)
+        )
         number = aten.maximum(number, number.new_zeros([]))
     out = aten.divide(total, number)
     return out.sqrt() if root else out  # type: ignore[no-any-return]
 
 
 def var(
-    input: Tensor,  # noqa: A002
+    input: Tensor,
     dim: Dims = None,
     unbiased: bool | None = None,
     *,
@@ -243,7 +247,7 @@ def var(
 
 
 def std(
-    input: Tensor,  # noqa: A002
+    input: Tensor,
     dim: Dims = None,
     unbiased: bool | None = None,
     *,
@@ -259,22 +263,22 @@ def std(
 # --- normalisations and running sums --------------------------------------------------------------------------------
 
 
-def softmax(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:  # noqa: A002
+def softmax(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """Softmax over the elements in the mask; zero outside of it."""
     return _filled(input, mask, -math.inf).softmax(dim, dtype=dtype)
 
 
-def log_softmax(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:  # noqa: A002
+def log_softmax(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """The logarithm of `softmax`."""
     return _filled(input, mask, -math.inf).log_softmax(dim, dtype=dtype)
 
 
-def softmin(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:  # noqa: A002
+def softmin(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """Softmax of the negated elements in the mask."""
     return (-_filled(input, mask, math.inf)).softmax(dim, dtype=dtype)
 
 
-def normalize(input: Tensor, ord: float, dim: int, *, eps: float = 1e-12, dtype: Any = None, mask: Tensor | None = None) -> Tensor:  # noqa: A002
+def normalize(input: Tensor, ord: float, dim: int, *, eps: float = 1e-12, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """The elements in the mask divided by their norm, or by `eps` where that is greater."""
     x = _converted(input, dtype)
     length = norm(x, ord, dim, keepdim=True, dtype=dtype, mask=mask)
@@ -282,11 +286,11 @@ def normalize(input: Tensor, ord: float, dim: int, *, eps: float = 1e-12, dtype:
     return _filled(x, mask, 0) / denominator
 
 
-def cumsum(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:  # noqa: A002
+def cumsum(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """Running sums of the elements in the mask."""
     return _filled(input, mask, 0).cumsum(dim, dtype=input.dtype if dtype is None else dtype)
 
 
-def cumprod(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:  # noqa: A002
+def cumprod(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """Running products of the elements in the mask."""
     return _filled(input, mask, 1).cumprod(dim, dtype=input.dtype if dtype is None else dtype)

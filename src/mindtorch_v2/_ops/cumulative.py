@@ -41,7 +41,7 @@ def _conj(x: Tensor) -> Tensor:
     return x.conj() if x.dtype.is_complex else x
 
 
-def _cumprod_backward(grad: Tensor, input: Tensor, dim: int, output: Tensor) -> Tensor:  # noqa: A002
+def _cumprod_backward(grad: Tensor, input: Tensor, dim: int, output: Tensor) -> Tensor:
     if input._array.size <= 1:
         return grad
     dim = _checks.wrap_dim(dim, input._array.ndim)
@@ -53,7 +53,7 @@ def _cumprod_backward(grad: Tensor, input: Tensor, dim: int, output: Tensor) -> 
     return _cumprod_backward_with_zeros(grad, input, dim)
 
 
-def _cumprod_backward_with_zeros(grad: Tensor, input: Tensor, dim: int) -> Tensor:  # noqa: A002
+def _cumprod_backward_with_zeros(grad: Tensor, input: Tensor, dim: int) -> Tensor:
     """For each position, the products that omit it, each multiplied up anew: right where elements are zero."""
     n = input._array.shape[dim]
     parts = []
@@ -75,7 +75,7 @@ cumprod_backward = op(
 )
 
 
-def _cummaxmin_backward(grad: Tensor, input: Tensor, indices: Tensor, dim: int) -> Tensor:  # noqa: A002
+def _cummaxmin_backward(grad: Tensor, input: Tensor, indices: Tensor, dim: int) -> Tensor:
     if not input._array.size:
         return input
     made: Tensor = aten.zeros(input._array.shape, dtype=input.dtype, device=input.device)
@@ -109,7 +109,9 @@ def _logcumsumexp_backward(grad: Tensor, self: Tensor, result: Tensor, dim: int)
 
     if grad.dtype.is_complex:
         return (reverse(grad.log() - _conj(result)) + _conj(self)).exp()
-    lowest = aten.scalar_tensor(float(np.finfo(np.float32 if grad.dtype.itemsize < 8 else np.float64).min), dtype=grad.dtype, device=grad.device)
+    lowest = aten.scalar_tensor(
+        float(np.finfo(np.float32 if grad.dtype.itemsize < 8 else np.float64).min), dtype=grad.dtype, device=grad.device
+    )
     logarithm = grad.abs().log()
     positive = aten.where(grad > 0, logarithm, lowest)
     negative = aten.where(grad < 0, logarithm, lowest)

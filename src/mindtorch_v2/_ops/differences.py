@@ -38,7 +38,7 @@ def _check_diff(self: Tensor, n: int, dim: int, prepend: Tensor | None, append: 
     if n < 0:
         raise RuntimeError(f"order must be non-negative but got {n}")
     dim = _checks.wrap_dim(dim, ndim)
-    for extra, name in ((prepend, "prepend"), (append, "append")):
+    for extra in (prepend, append):
         if extra is None:
             continue
         if extra._array.ndim != ndim:
@@ -94,10 +94,9 @@ def _check_gradient(self: Tensor, spacings: list[Any], dims: list[int], edge_ord
     for d in dims:
         if self._array.shape[d] < edge_order + 1:
             raise RuntimeError("torch.gradient expected each dimension size to be at least edge_order+1")
-    for h, d in zip(spacings, dims, strict=True):
-        if isinstance(h, Tensor):
-            if h._array.ndim != 1:
-                raise RuntimeError(f"torch.gradient expected each element of spacing to have one dimension, but got an element with {h._array.ndim} dimensions!")  # fmt: skip
+    for h in spacings:
+        if isinstance(h, Tensor) and h._array.ndim != 1:
+            raise RuntimeError(f"torch.gradient expected each element of spacing to have one dimension, but got an element with {h._array.ndim} dimensions!")  # fmt: skip
 
 
 def _gradient_along(self: Tensor, spacing: Any, dim: int, edge_order: int) -> Tensor:
@@ -141,7 +140,11 @@ def _gradient_uneven(self: Tensor, points: Tensor, dim: int, edge_order: int) ->
         a, b = h(0, 1), h(1, 2)
         first = y(0, 1) * (-(2 * a + b) / (a * (a + b))) + y(1, 2) * ((a + b) / (a * b)) + y(2, 3) * (-a / (b * (a + b)))
         a, b = h(n - 3, n - 2), h(n - 2, n - 1)
-        last = y(n - 3, n - 2) * (b / (a * (a + b))) + y(n - 2, n - 1) * (-(a + b) / (a * b)) + y(n - 1, n) * ((a + 2 * b) / (b * (a + b)))
+        last = (
+            y(n - 3, n - 2) * (b / (a * (a + b)))
+            + y(n - 2, n - 1) * (-(a + b) / (a * b))
+            + y(n - 1, n) * ((a + 2 * b) / (b * (a + b)))
+        )
     return aten.cat([first, middle, last], dim)  # type: ignore[no-any-return]
 
 

@@ -32,9 +32,7 @@ _cdist_forward = op(
     variants="function",
     grad={
         "x1": lambda grad, x1, x2, p, result: _cdist_backward(grad.contiguous(), x1, x2, p, result),
-        "x2": lambda grad, x1, x2, p, result: _cdist_backward(
-            grad.mT.contiguous(), x2, x1, p, result.mT.contiguous()
-        ),
+        "x2": lambda grad, x1, x2, p, result: _cdist_backward(grad.mT.contiguous(), x2, x1, p, result.mT.contiguous()),
     },
 )
 _cdist_backward = op(
@@ -85,9 +83,7 @@ def _check_cdist(x1: Tensor, x2: Tensor, p: float) -> None:
         if x._array.ndim < 2:
             raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {x._array.ndim}D")
     if x1._array.shape[-1] != x2._array.shape[-1]:
-        raise RuntimeError(
-            f"X1 and X2 must have the same number of columns. X1: {x1._array.shape[-1]} X2: {x2._array.shape[-1]}"
-        )
+        raise RuntimeError(f"X1 and X2 must have the same number of columns. X1: {x1._array.shape[-1]} X2: {x2._array.shape[-1]}")
     for name, x in (("X1", x1), ("X2", x2)):
         if not x.dtype.is_floating_point:
             raise RuntimeError(f"cdist only supports floating-point dtypes, {name} got: {x.dtype.scalar_name}")
@@ -97,7 +93,9 @@ def _check_cdist(x1: Tensor, x2: Tensor, p: float) -> None:
         raise RuntimeError(f"expected scalar type {x1.dtype.scalar_name} but found {x2.dtype.scalar_name}")
 
 
-_cdist_entry = op("cdist(Tensor x1, Tensor x2, float p=2., int? compute_mode=None) -> Tensor", composite=_cdist, variants="function")
+_cdist_entry = op(
+    "cdist(Tensor x1, Tensor x2, float p=2., int? compute_mode=None) -> Tensor", composite=_cdist, variants="function"
+)
 
 
 @public("function")
@@ -133,4 +131,3 @@ def _pdist(self: Tensor, p: float) -> Tensor:
 
 
 pdist = op("pdist(Tensor self, float p=2.) -> Tensor", composite=_pdist, variants="function")
-

@@ -19,10 +19,9 @@ def _bincount(self: Array, weights: Array | None, minlength: int) -> Array:
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")
     if self.dtype.kind not in "iu":
-        raise NotImplementedError(f'"bincount_cpu" not implemented for \'{_dtype.FROM_NUMPY[self.dtype].scalar_name}\'')
+        raise NotImplementedError(f"\"bincount_cpu\" not implemented for '{_dtype.FROM_NUMPY[self.dtype].scalar_name}'")
     if self.ndim != 1 or (self.size and self.min() < 0):
-        if not (self.ndim == 1 and not self.size):
-            raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
+        raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     if weights is not None and weights.shape != self.shape:
         raise RuntimeError("weights should be 1-d and have the same length as input")
     if weights is None:
@@ -32,12 +31,18 @@ def _bincount(self: Array, weights: Array | None, minlength: int) -> Array:
     return counted.astype(np.float32) if weights.dtype == np.float32 else counted
 
 
+def _histc(self: Array, bins: int, min: Any, max: Any) -> Array:
+    return kernels.histc(self, bins, min, max)
+
+
 bincount = op(
-    "bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor", cpu=_bincount, tags=("data_dependent", "nondifferentiable")
+    "bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor",
+    cpu=_bincount,
+    tags=("data_dependent", "nondifferentiable"),
 )
 histc = op(
     "histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor",
-    cpu=lambda self, bins, min, max: kernels.histc(self, bins, min, max),
+    cpu=_histc,
 )
 
 
@@ -60,7 +65,7 @@ def _by_edges(self: Array, bins: list[Array], weight: Array | None, density: boo
     return kernels.count(_points(self), bins, weight, density)
 
 
-def _edges(self: Array, bins: Any, range_: Any) -> list[Array]:
+def _edges(self: Array, bins: Any, range: Any) -> list[Array]:
     kernels.check_dtype("histogramdd", self)
     if self.ndim < 2:
         raise RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions")
@@ -69,12 +74,12 @@ def _edges(self: Array, bins: Any, range_: Any) -> list[Array]:
             f"torch.histogramdd: expected {self.shape[-1]} bin counts for a {self.shape[-1]}-dimensional histogram but got {len(bins)}"
         )
     kernels.check_bins(bins)
-    ends = kernels.outer_edges(_points(self), bins, range_)
+    ends = kernels.outer_edges(_points(self), bins, range)
     return [kernels.linear_edges(low, high, n, self.dtype) for (low, high), n in zip(ends, bins, strict=True)]
 
 
-def _by_counts(self: Array, bins: Any, range_: Any, weight: Array | None, density: bool) -> Array:
-    edges = _edges(self, bins, range_)
+def _by_counts(self: Array, bins: Any, range: Any, weight: Array | None, density: bool) -> Array:
+    edges = _edges(self, bins, range)
     kernels.check_weight(self, weight)
     return kernels.count(_points(self), edges, weight, density)
 
@@ -84,7 +89,7 @@ def _histogram_of_edges(self: Array, bins: Array, weight: Array | None, density:
     return _by_edges(self.reshape(-1, 1), [bins], flat_weight, density), bins.copy()
 
 
-def _histogram(self: Array, bins: int, range: Any, weight: Array | None, density: bool) -> tuple[Array, Array]:  # noqa: A002
+def _histogram(self: Array, bins: int, range: Any, weight: Array | None, density: bool) -> tuple[Array, Array]:
     column = self.reshape(-1, 1)
     (edges,) = _edges(column, [bins], range)
     flat_weight = None if weight is None else weight.reshape(-1)
@@ -101,12 +106,12 @@ histogram = op(
 )
 _histogramdd_bin_edges = op(
     f"_histogramdd_bin_edges(Tensor self, int[] bins, *, float[]? range=None, {_OPTIONS}) -> Tensor[]",
-    cpu=lambda self, bins, range: _edges(self, bins, range),
+    cpu=_edges,
     variants="function",
 )
 _histogramdd_from_bin_cts = op(
     f"_histogramdd_from_bin_cts(Tensor self, int[] bins, *, float[]? range=None, {_OPTIONS}) -> Tensor",
-    cpu=lambda self, bins, range, weight, density: _by_counts(self, bins, range, weight, density),
+    cpu=_by_counts,
     variants="function",
 )
 _histogramdd_from_bin_tensors = op(
@@ -117,7 +122,7 @@ _histogramdd_from_bin_tensors = op(
 _DD = f"float[]? range=None, {_OPTIONS}) -> (Tensor hist, Tensor[] bin_edges)"
 
 
-def _histogramdd(self: Tensor, bins: Any, range: Any, weight: Tensor | None, density: bool) -> tuple[Tensor, Any]:  # noqa: A002
+def _histogramdd(self: Tensor, bins: Any, range: Any, weight: Tensor | None, density: bool) -> tuple[Tensor, Any]:
     if len(bins) != self._array.shape[-1]:
         raise RuntimeError("histogramdd: The size of bins must be equal to the innermost dimension of the input.")
     edges = _histogramdd_bin_edges(self, bins, range=range, weight=weight, density=density)
@@ -125,8 +130,12 @@ def _histogramdd(self: Tensor, bins: Any, range: Any, weight: Tensor | None, den
     return hist, tuple(edges)
 
 
-def _histogramdd_tensors(self: Tensor, bins: Any, range: Any, weight: Tensor | None, density: bool) -> tuple[Tensor, Any]:  # noqa: A002
+def _histogramdd_tensors(self: Tensor, bins: Any, range: Any, weight: Tensor | None, density: bool) -> tuple[Tensor, Any]:
     return _histogramdd_from_bin_tensors(self, bins, weight=weight, density=density), tuple(bins)
+
+
+def _histogramdd_equal(self: Tensor, bins: int, range: Any, weight: Tensor | None, density: bool) -> tuple[Tensor, Any]:
+    return _histogramdd(self, [bins] * self._array.shape[-1], range, weight, density)
 
 
 histogramdd_of_edges = op(
@@ -135,6 +144,6 @@ histogramdd_of_edges = op(
 histogramdd = op(f"histogramdd(Tensor self, int[] bins, {_DD}", composite=_histogramdd, variants="function")
 histogramdd_of_count = op(
     f"histogramdd.int_bins(Tensor self, int bins, {_DD}",
-    composite=lambda self, bins, range, weight, density: _histogramdd(self, [bins] * self._array.shape[-1], range, weight, density),
+    composite=_histogramdd_equal,
     variants="function",
 )

@@ -17,7 +17,7 @@ from .reduction import axes, restore_dims
 Array = np.ndarray[Any, Any]
 
 
-def _vector_norm(self: Array, ord: Any, dim: Any, keepdim: bool, dtype: _dtype.dtype | None) -> Array:  # noqa: A002
+def _vector_norm(self: Array, ord: Any, dim: Any, keepdim: bool, dtype: _dtype.dtype | None) -> Array:
     if self.dtype.kind in "biu":
         found = _dtype.FROM_NUMPY[self.dtype].scalar_name
         raise RuntimeError(f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {found}")
@@ -45,7 +45,7 @@ def _check_dtype(found: _dtype.dtype, asked: _dtype.dtype) -> None:
         )
 
 
-def _check_empty(self: Array, ord: Any, dim: Any, gone: tuple[int, ...]) -> None:  # noqa: A002
+def _check_empty(self: Array, ord: Any, dim: Any, gone: tuple[int, ...]) -> None:
     if self.size or not (ord < 0 or ord == math.inf):
         return
     if dim is None or not self.ndim or (dim.__class__ is not int and not len(dim)):
@@ -60,11 +60,11 @@ def _check_empty(self: Array, ord: Any, dim: Any, gone: tuple[int, ...]) -> None
             )
 
 
-def _plain(ord: Any) -> str:  # noqa: A002
+def _plain(ord: Any) -> str:
     return f"{float(ord):g}"
 
 
-def _vector_norm_backward(grad: Tensor, self: Tensor, result: Tensor, ord: Any, dim: Any, keepdim: bool) -> Tensor:  # noqa: A002
+def _vector_norm_backward(grad: Tensor, self: Tensor, result: Tensor, ord: Any, dim: Any, keepdim: bool) -> Tensor:
     ndim = self._array.ndim
     if dim is not None and not (dim.__class__ is not int and not len(dim)):
         grad = restore_dims(grad, dim, keepdim, ndim)
@@ -106,8 +106,7 @@ linalg_vector_norm = op(
 def _norm(self: Tensor, p: Any, dim: Any, keepdim: bool, dtype: Any = None) -> Tensor:
     if not self.dtype.inexact:
         raise RuntimeError(
-            "norm(): the desired output dtype should be either floating point or complex. "
-            f"Got {self.dtype.scalar_name} instead."
+            f"norm(): the desired output dtype should be either floating point or complex. Got {self.dtype.scalar_name} instead."
         )
     out: Tensor = linalg_vector_norm(self, 2 if p is None else p, dim, keepdim, dtype=dtype)
     return out
@@ -117,19 +116,26 @@ _NORM_GRAD = {
     "self": lambda grad, self, p, result: norm_backward(grad, self, result, 2.0 if p is None else float(p), None),
 }
 norm_scalar = op(
-    "norm.Scalar(Tensor self, Scalar p=2) -> Tensor", composite=lambda self, p: _norm(self, p, None, False), grad=_NORM_GRAD, variants=""
+    "norm.Scalar(Tensor self, Scalar p=2) -> Tensor",
+    composite=lambda self, p: _norm(self, p, None, False),
+    grad=_NORM_GRAD,
+    variants="",
 )
 norm_dim = op(
     "norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor",
     composite=_norm,
-    grad={"self": lambda grad, self, p, dim, keepdim, result: _vector_norm_backward(grad, self, result, 2.0 if p is None else p, dim, keepdim)},
+    grad={
+        "self": lambda grad, self, p, dim, keepdim, result: _vector_norm_backward(
+            grad, self, result, 2.0 if p is None else p, dim, keepdim
+        )
+    },
     node="NormBackward1",
     variants="",
 )
 
 
 @public()
-def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Any = None, dtype: Any = None) -> Tensor:  # noqa: A002
+def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Any = None, dtype: Any = None) -> Tensor:
     """The norm of a matrix or vector over some dimensions: p a number, "fro" or "nuc"."""
     if p == "fro" and (dim is None or isinstance(dim, int) or len(dim) <= 2):
         p = 2
@@ -145,14 +151,8 @@ frobenius_norm = op(
     variants="function",
 )
 
-norm_except_dim = op(
-    "norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor",
-    composite=lambda v, pow, dim: _norm_except_dim(v, pow, dim),
-    variants="function",
-)
 
-
-def _norm_except_dim(v: Tensor, pow: int, dim: int) -> Tensor:  # noqa: A002
+def _norm_except_dim(v: Tensor, pow: int, dim: int) -> Tensor:
     if dim == -1:
         return norm_scalar(v, pow)  # type: ignore[no-any-return]
     ndim = v._array.ndim
@@ -163,6 +163,12 @@ def _norm_except_dim(v: Tensor, pow: int, dim: int) -> Tensor:  # noqa: A002
         return norm_dim(v.contiguous().view(-1, last), pow, 0).view(*(1,) * (ndim - 1), last)  # type: ignore[no-any-return]
     return _norm_except_dim(v.transpose(0, dim), pow, 0).transpose(0, dim)
 
+
+norm_except_dim = op(
+    "norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor",
+    composite=_norm_except_dim,
+    variants="function",
+)
 
 # --- dist and renorm ------------------------------------------------------------------------------------------------
 
@@ -192,7 +198,9 @@ def _renorm_kernel(self: Array, p: Any, dim: int, maxnorm: Any) -> Array:
 
 def _check_renorm(self: Any, p: Any, dim: int, maxnorm: Any) -> int:
     if isinstance(p, complex) or p <= 0:
-        raise RuntimeError("renorm: non-positive-norm not supported" if not isinstance(p, complex) else "renorm: p must be real-valued")
+        raise RuntimeError(
+            "renorm: non-positive-norm not supported" if not isinstance(p, complex) else "renorm: p must be real-valued"
+        )
     if isinstance(maxnorm, complex):
         raise RuntimeError("renorm: maxnorm must be real-valued")
     if maxnorm < 0:

@@ -12,7 +12,9 @@ from .lookup import aten
 MODES = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
-def _quantile(name: str, self: Tensor, q: Tensor, dim: int | None, keepdim: bool, interpolation: str, *, ignore_nan: bool) -> Tensor:
+def _quantile(
+    name: str, self: Tensor, q: Tensor, dim: int | None, keepdim: bool, interpolation: str, *, ignore_nan: bool
+) -> Tensor:
     _check(name, self, q, interpolation)
     ndim = self._array.ndim
     if dim is not None:
@@ -47,7 +49,9 @@ def _check(name: str, self: Tensor, q: Tensor, interpolation: str) -> None:
     if q.dtype is not self.dtype:
         raise RuntimeError(f"{name}() q tensor must be same dtype as the input tensor")
     if interpolation not in MODES:
-        raise RuntimeError(f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, but got {interpolation}")
+        raise RuntimeError(
+            f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, but got {interpolation}"
+        )
     if not bool(((q >= 0).logical_and_(q <= 1)).all().item()):
         raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
 
@@ -92,11 +96,15 @@ def _operators(name: str, *, ignore_nan: bool) -> None:
     rest = 'int? dim=None, bool keepdim=False, *, str interpolation="linear") -> Tensor'
     op(
         f"{name}(Tensor self, Tensor q, {rest}",
-        composite=lambda self, q, dim, keepdim, interpolation: _quantile(name, self, q, dim, keepdim, interpolation, ignore_nan=ignore_nan),
+        composite=lambda self, q, dim, keepdim, interpolation: _quantile(
+            name, self, q, dim, keepdim, interpolation, ignore_nan=ignore_nan
+        ),
     )
     op(
         f"{name}.scalar(Tensor self, float q, {rest}",
-        composite=lambda self, q, dim, keepdim, interpolation: _scalar(name, self, q, dim, keepdim, interpolation, ignore_nan=ignore_nan),
+        composite=lambda self, q, dim, keepdim, interpolation: _scalar(
+            name, self, q, dim, keepdim, interpolation, ignore_nan=ignore_nan
+        ),
     )
 
 

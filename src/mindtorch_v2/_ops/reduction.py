@@ -107,7 +107,7 @@ def _front(name: str, whole: Any, by_dim: Any) -> Any:
     """`torch.sum` and its like: without `dim` the whole tensor, told apart without a search through overloads."""
     table = whole.op.table
 
-    def front(input: Any, dim: Any = MISSING, keepdim: bool = False, *, dtype: Any = None, out: Any = None, **aliases: Any) -> Any:  # noqa: A002
+    def front(input: Any, dim: Any = MISSING, keepdim: bool = False, *, dtype: Any = None, out: Any = None, **aliases: Any) -> Any:
         if dim is MISSING and out is None and not aliases:
             try:
                 function = table[input._keys]
@@ -179,8 +179,9 @@ nansum = op(
     "nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
     cpu=lambda self, dim, keepdim, dtype: _nansum(self, dim, keepdim, dtype),
     grad={
-        "self": lambda grad, self, dim, keepdim: _expand_back(grad.to(self.dtype), self._array.shape, dim, keepdim)
-        * self.isnan().logical_not(),
+        "self": lambda grad, self, dim, keepdim: (
+            _expand_back(grad.to(self.dtype), self._array.shape, dim, keepdim) * self.isnan().logical_not()
+        ),
     },
 )
 
@@ -201,18 +202,16 @@ def _nanmean(self: Tensor, dim: Any, keepdim: bool, dtype: Any) -> Tensor:
     return nansum(self, dim, keepdim, dtype=dtype).div(n)  # type: ignore[no-any-return]
 
 
-nanmean = op(
-    "nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", composite=_nanmean
-)
+nanmean = op("nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", composite=_nanmean)
 
 # --- any, all, count_nonzero ----------------------------------------------------------------------------------------
 
 
 def _truth_operators(name: str, ufunc: Any) -> None:
     for overload, dims in (("", ""), (".dim", ", int dim, bool keepdim=False"), (".dims", ", int[]? dim=None, bool keepdim=False")):
-        kernel: Any = lambda self, dim, keepdim: _truth(ufunc, self, dim, keepdim)  # noqa: E731
+        kernel: Any = lambda self, dim, keepdim: _truth(ufunc, self, dim, keepdim)
         if not overload:
-            kernel = lambda self: kernels.truth(ufunc, self, axes(None, self.ndim), False)  # noqa: E731
+            kernel = lambda self: kernels.truth(ufunc, self, axes(None, self.ndim), False)
         op(f"{name}{overload}(Tensor self{dims}) -> Tensor", cpu=kernel, tags=("nondifferentiable",))
 
 
@@ -251,7 +250,7 @@ def _count_nonzero(self: Array, dim: Any) -> Array:
 
 def _refuse_complex(name: str, self: Array) -> None:
     if self.dtype.kind == "c":
-        raise NotImplementedError(f'"{name}" not implemented for \'{_dtype.FROM_NUMPY[self.dtype].scalar_name}\'')
+        raise NotImplementedError(f"\"{name}\" not implemented for '{_dtype.FROM_NUMPY[self.dtype].scalar_name}'")
 
 
 def _max_all(ufunc: Any, name: str, self: Array) -> Array:
@@ -295,7 +294,9 @@ value_selecting_reduction_backward = op(
     variants="",
 )
 SELECTED = {
-    "self": lambda grad, dim, indices, self_shape, keepdim: value_selecting_reduction_backward(grad, dim, indices, self_shape, keepdim),
+    "self": lambda grad, dim, indices, self_shape, keepdim: value_selecting_reduction_backward(
+        grad, dim, indices, self_shape, keepdim
+    ),
 }
 
 
@@ -328,7 +329,9 @@ def evenly_distributed_formula(grad: Tensor, self: Tensor, result: Tensor) -> Te
 def _selection_front(name: str, whole: Any, by_dim: Any, other_entry: Any) -> None:
     table = whole.op.table
 
-    def front(input: Any, dim: Any = MISSING, keepdim: bool = False, *, other: Any = MISSING, out: Any = None, **aliases: Any) -> Any:  # noqa: A002
+    def front(
+        input: Any, dim: Any = MISSING, keepdim: bool = False, *, other: Any = MISSING, out: Any = None, **aliases: Any
+    ) -> Any:
         if dim is MISSING and other is MISSING and out is None and not aliases:
             try:
                 function = table[input._keys]
@@ -399,7 +402,7 @@ def _aminmax(self: Array, dim: int | None, keepdim: bool) -> tuple[Array, Array]
     return kernels.extremum(np.minimum, self, gone, keepdim), kernels.extremum(np.maximum, self, gone, keepdim)
 
 
-def _aminmax_grad(grads: Any, self: Tensor, dim: Any, keepdim: bool, min: Tensor, max: Tensor) -> Tensor | None:  # noqa: A002
+def _aminmax_grad(grads: Any, self: Tensor, dim: Any, keepdim: bool, min: Tensor, max: Tensor) -> Tensor | None:
     total = None
     for grad, result in zip(grads, (min, max), strict=True):
         if grad is not None:
@@ -424,9 +427,7 @@ def _position_operator(name: str) -> Any:
             raise RuntimeError(f"{name}(): does not support {'bool' if self.dtype.kind == 'b' else 'complex'} input")
         return kernels.position(self, dim, keepdim, largest=name == "argmax")
 
-    return op(
-        f"{name}(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", cpu=kernel, tags=("nondifferentiable",)
-    )
+    return op(f"{name}(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", cpu=kernel, tags=("nondifferentiable",))
 
 
 argmax = _position_operator("argmax")
@@ -485,7 +486,9 @@ prod_dim = op(
     cpu=lambda self, dim, keepdim, dtype: kernels.prod(self, axes(dim, self.ndim), keepdim, dtype),
     node="ProdBackward1",
     grad={
-        "self": lambda grad, self, result, dim, keepdim: _prod_dim_backward(grad.to(self.dtype), self.to(grad.dtype), result, dim, keepdim),
+        "self": lambda grad, self, result, dim, keepdim: _prod_dim_backward(
+            grad.to(self.dtype), self.to(grad.dtype), result, dim, keepdim
+        ),
     },
 )
 

@@ -31,11 +31,15 @@ def _segment_reduce(
         if lengths.size and lengths.min() < 0:
             raise RuntimeError("lengths contains negative value!")
         if not (lengths.sum(-1) == data.shape[axis]).all():
-            raise RuntimeError("segment_reduce(): Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1) when !unsafe.")
+            raise RuntimeError(
+                "segment_reduce(): Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1) when !unsafe."
+            )
     return kernels.segment_reduce(data, reduce, lengths, offsets, axis, initial)
 
 
-def _backward(grad: Tensor, result: Tensor, data: Tensor, reduce: str, lengths: Any, offsets: Any, axis: int, initial: Any) -> Tensor:
+def _backward(
+    grad: Tensor, result: Tensor, data: Tensor, reduce: str, lengths: Any, offsets: Any, axis: int, initial: Any
+) -> Tensor:
     out: Tensor = _segment_reduce_backward(
         grad.contiguous(), result, data, reduce, lengths=lengths, offsets=offsets, axis=axis, initial=initial
     )

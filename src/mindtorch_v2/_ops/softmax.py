@@ -8,6 +8,7 @@ import numpy as np
 
 from .. import _checks, _dtype
 from .._backends.cpu import softmax as kernels
+from .._backends.cpu.reduction import BFLOAT
 from .._tensor import Tensor
 from .declare import op
 from .lookup import aten
@@ -17,7 +18,7 @@ Array = np.ndarray[Any, Any]
 
 def _check(name: str, self: Any, dim: int) -> int:
     if not self.dtype.inexact or self.dtype.is_complex:
-        raise NotImplementedError(f'"{name}" not implemented for \'{self.dtype.scalar_name}\'')
+        raise NotImplementedError(f"\"{name}\" not implemented for '{self.dtype.scalar_name}'")
     return _checks.wrap_dim(dim, self._array.ndim)
 
 
@@ -33,7 +34,9 @@ _softmax_backward_data = op(
     "_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
     cpu=kernels.softmax_backward,
     grad={
-        "grad_output": lambda grad, output, dim, input_dtype: _softmax_backward_data(grad.to(output.dtype), output, dim, input_dtype),
+        "grad_output": lambda grad, output, dim, input_dtype: _softmax_backward_data(
+            grad.to(output.dtype), output, dim, input_dtype
+        ),
         "output": lambda grad, grad_output, dim, output: _softmax_output_grad(grad.to(output.dtype), grad_output, dim, output),
     },
 )
@@ -47,12 +50,16 @@ _log_softmax_backward_data = op(
 )
 _softmax = op(
     "_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
-    cpu=lambda self, dim, half_to_float: kernels.softmax(self, _kernel_dim("softmax_lastdim_kernel_impl", self, dim, half_to_float)),
+    cpu=lambda self, dim, half_to_float: kernels.softmax(
+        self, _kernel_dim("softmax_lastdim_kernel_impl", self, dim, half_to_float)
+    ),
     grad={"self": lambda grad, result, dim, self_dtype: _softmax_backward_data(grad, result, dim, self_dtype)},
 )
 _log_softmax = op(
     "_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
-    cpu=lambda self, dim, half_to_float: kernels.log_softmax(self, _kernel_dim("log_softmax_lastdim_kernel_impl", self, dim, half_to_float)),
+    cpu=lambda self, dim, half_to_float: kernels.log_softmax(
+        self, _kernel_dim("log_softmax_lastdim_kernel_impl", self, dim, half_to_float)
+    ),
     grad={"self": lambda grad, result, dim, self_dtype: _log_softmax_backward_data(grad, result, dim, self_dtype)},
 )
 
@@ -61,8 +68,8 @@ def _kernel_dim(name: str, self: Array, dim: int, half_to_float: bool) -> int:
     if half_to_float:
         raise RuntimeError(f"{name.split('_lastdim')[0]} with half to float conversion is not supported on CPU")
     dim = _checks.wrap_dim(dim, self.ndim)
-    if self.dtype.kind != "f" and self.dtype != kernels.BFLOAT:
-        raise NotImplementedError(f'"{name}" not implemented for \'{_dtype.FROM_NUMPY[self.dtype].scalar_name}\'')
+    if self.dtype.kind != "f" and self.dtype != BFLOAT:
+        raise NotImplementedError(f"\"{name}\" not implemented for '{_dtype.FROM_NUMPY[self.dtype].scalar_name}'")
     return dim
 
 

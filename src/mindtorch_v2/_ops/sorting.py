@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import _checks, _dtype
 from .._backends.cpu import sorting as kernels
+from .._backends.cpu.reduction import BFLOAT
 from .declare import op
 from .reduction import SELECTED, check_nonempty, evenly_distributed_formula, value_selecting_reduction_backward
 
@@ -18,8 +19,8 @@ VALUES = "(Tensor values, Tensor indices)"
 
 def _refuse(name: str, self: Array, kinds: str) -> None:
     """Refuse dtypes of these kinds, as torch's kernel of this name does."""
-    if self.dtype.kind in kinds and self.dtype != kernels.BFLOAT:
-        raise NotImplementedError(f'"{name}" not implemented for \'{_dtype.FROM_NUMPY[self.dtype].scalar_name}\'')
+    if self.dtype.kind in kinds and self.dtype != BFLOAT:
+        raise NotImplementedError(f"\"{name}\" not implemented for '{_dtype.FROM_NUMPY[self.dtype].scalar_name}'")
 
 
 def _sort(self: Array, dim: int, descending: bool) -> tuple[Array, Array]:
@@ -164,4 +165,3 @@ mode = op(
     nondifferentiable=("indices",),
     grad=SELECTED,
 )
-

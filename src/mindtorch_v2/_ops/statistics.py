@@ -41,8 +41,10 @@ def _var_backward(grad: Tensor, self: Tensor, dim: Any, correction: Any, keepdim
     whole = ndim == 0 or dim is None or (dim.__class__ is not int and not len(dim))
     if n == correction:
         # torch: the variance is infinite or NaN, and so is its slope
-        return grad * (math.nan if n - correction <= 0 else math.inf) * (self - self.mean()) if whole else (
-            restore_dims(grad, dim, keepdim, ndim) * math.nan * (self - self.mean(dim, True))
+        return (
+            grad * (math.nan if n - correction <= 0 else math.inf) * (self - self.mean())
+            if whole
+            else (restore_dims(grad, dim, keepdim, ndim) * math.nan * (self - self.mean(dim, True)))
         )
     if whole:
         return 2.0 / (n - correction) * grad * (self - self.mean())

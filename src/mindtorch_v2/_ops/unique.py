@@ -70,8 +70,8 @@ def _chosen(results: Any, return_inverse: bool, return_counts: bool) -> Any:
 
 @public()
 def unique(
-    input: Tensor,  # noqa: A002
-    sorted: bool = True,  # noqa: A002
+    input: Tensor,
+    sorted: bool = True,
     return_inverse: bool = False,
     return_counts: bool = False,
     dim: int | None = None,
@@ -86,7 +86,7 @@ def unique(
 
 @public()
 def unique_consecutive(
-    input: Tensor,  # noqa: A002
+    input: Tensor,
     return_inverse: bool = False,
     return_counts: bool = False,
     dim: int | None = None,
@@ -111,7 +111,9 @@ isin = op(
 )
 isin_scalar = op(
     "isin.Tensor_Scalar(Tensor elements, Scalar test_element, *, bool assume_unique=False, bool invert=False) -> Tensor",
-    composite=lambda elements, test_element, assume_unique, invert: elements != test_element if invert else elements == test_element,
+    composite=lambda elements, test_element, assume_unique, invert: (
+        elements != test_element if invert else elements == test_element
+    ),
     variants="function",
 )
 isin_of_scalar = op(

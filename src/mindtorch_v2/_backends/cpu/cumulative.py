@@ -12,7 +12,12 @@ from .reduction import BFLOAT, FLOAT, HALF, LONG, row_major
 
 Array = np.ndarray[Any, Any]
 _WIDE = 64  # elements of a row from which accumulating rows pays
-_ACCUMULATORS = {HALF: FLOAT, BFLOAT: FLOAT, FLOAT: np.dtype(np.float64), np.dtype(np.complex64): np.dtype(np.complex128)}
+_ACCUMULATORS: dict[np.dtype[Any], np.dtype[Any]] = {
+    HALF: FLOAT,
+    BFLOAT: FLOAT,
+    FLOAT: np.dtype(np.float64),
+    np.dtype(np.complex64): np.dtype(np.complex128),
+}
 
 
 def accumulate(ufunc: Any, self: Array, dim: int, dtype: _dtype.dtype | None) -> Array:
@@ -24,8 +29,8 @@ def accumulate(ufunc: Any, self: Array, dim: int, dtype: _dtype.dtype | None) ->
         self = self.astype(LONG, copy=False)
     if not self.ndim:
         return self.copy()
-    d = self.dtype
-    wide = _ACCUMULATORS.get(d, d)
+    d: np.dtype[Any] = self.dtype
+    wide: np.dtype[Any] = _ACCUMULATORS.get(d, d)
     if d == BFLOAT:
         self = self.astype(wide)
     if dim < self.ndim - 1 and math.prod(self.shape[dim + 1 :]) >= _WIDE and self.shape[dim]:
@@ -51,7 +56,7 @@ def running_extremum(ufunc: Any, self: Array, dim: int) -> tuple[Array, Array]:
     dim = _checks.wrap_dim(dim, self.ndim)
     if self.dtype.kind == "c":
         name = "cummax" if ufunc is np.maximum else "cummin"
-        raise NotImplementedError(f'"{name}_cpu" not implemented for \'{_dtype.FROM_NUMPY[self.dtype].scalar_name}\'')
+        raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{_dtype.FROM_NUMPY[self.dtype].scalar_name}'")
     if not self.ndim:
         return self.copy(), np.zeros((), LONG)
     wide = self.astype(FLOAT) if self.dtype == BFLOAT else self
@@ -70,7 +75,7 @@ def logcumsumexp(self: Array, dim: int) -> Array:
     dim = _checks.wrap_dim(dim, self.ndim)
     d = self.dtype
     if d.kind in "biu":
-        raise NotImplementedError(f'"logcumsumexp_out_cpu" not implemented for \'{_dtype.FROM_NUMPY[d].scalar_name}\'')
+        raise NotImplementedError(f"\"logcumsumexp_out_cpu\" not implemented for '{_dtype.FROM_NUMPY[d].scalar_name}'")
     if not self.ndim or not self.size:
         return self.copy()
     if d.kind == "c":

@@ -52,7 +52,7 @@ def check_bins(bins: Sequence[int]) -> None:
 
 def check_dtype(name: str, x: Array) -> None:
     if x.dtype not in (np.float32, np.float64):
-        raise NotImplementedError(f'"{name}" not implemented for \'{_dtype.FROM_NUMPY[x.dtype].scalar_name}\'')
+        raise NotImplementedError(f"\"{name}\" not implemented for '{_dtype.FROM_NUMPY[x.dtype].scalar_name}'")
 
 
 def check_weight(x: Array, weight: Array | None) -> None:
@@ -85,9 +85,8 @@ def count(x: Array, edges: Sequence[Array], weight: Array | None, density: bool)
 
 def histc(self: Array, bins: int, low: Any, high: Any) -> Array:
     """Equal bins; without a range, that of the elements. Elements outside are not counted."""
-    if self.dtype.itemsize == 2 and self.dtype.kind not in "iu":
-        return histc(self.astype(np.float32), bins, low, high).astype(self.dtype)
-    check_dtype("histogram_cpu", self)
+    if self.dtype.kind in "biuc":
+        check_dtype("histogram_cpu", self)
     check_bins([bins])
     x = self.reshape(-1)
     if low == high and x.size:

@@ -7,15 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from .reduction import BFLOAT, FLOAT, HALF, add_up, row_major
+from .reduction import FLOAT, HALVES, add_up, row_major
 
 Array = np.ndarray[Any, Any]
+_maximum: Any = np.maximum.reduce
+_minimum: Any = np.minimum.reduce
 
 
 def var_mean(self: Array, gone: tuple[int, ...], correction: float, keepdim: bool) -> tuple[Array, Array]:
     """Variance and mean over some dimensions, in two passes: the second is about the mean of the first."""
     d = self.dtype
-    x = self.astype(FLOAT) if d == HALF or d == BFLOAT else self
+    x = self.astype(FLOAT) if d in HALVES else self
     n = math.prod([x.shape[a] for a in gone])
     mean = np.asarray(add_up(x, gone, True))
     mean = np.true_divide(mean, n, dtype=mean.dtype)
@@ -34,15 +36,15 @@ def var_mean(self: Array, gone: tuple[int, ...], correction: float, keepdim: boo
     return var, row_major(mean)
 
 
-def vector_norm(self: Array, ord: float, gone: tuple[int, ...], keepdim: bool) -> Array:  # noqa: A002
+def vector_norm(self: Array, ord: float, gone: tuple[int, ...], keepdim: bool) -> Array:
     """The norm over some dimensions; half precision is added up in float32."""
     d = self.dtype
-    x = self.astype(FLOAT) if d == HALF or d == BFLOAT else self
+    x = self.astype(FLOAT) if d in HALVES else self
     out = np.asarray(_vector_norm(x, ord, gone, keepdim))
     return row_major(out.astype(d) if x is not self else out)
 
 
-def _vector_norm(x: Array, ord: float, gone: tuple[int, ...], keepdim: bool) -> Any:  # noqa: A002
+def _vector_norm(x: Array, ord: float, gone: tuple[int, ...], keepdim: bool) -> Any:
     if ord == 2 and x.dtype.kind == "f":
         if len(gone) == x.ndim and x.flags.forc:
             flat = x.ravel(order="K")
@@ -56,9 +58,9 @@ def _vector_norm(x: Array, ord: float, gone: tuple[int, ...], keepdim: bool) -> 
     if not size.ndim:
         size = np.asarray(size)
     if ord == math.inf:
-        return np.maximum.reduce(size, gone, keepdims=keepdim, initial=0)
+        return _maximum(size, gone, keepdims=keepdim, initial=0)
     if ord == -math.inf:
-        return np.minimum.reduce(size, gone, keepdims=keepdim, **({} if size.size else {"initial": math.inf}))
+        return _minimum(size, gone, keepdims=keepdim, **({} if size.size else {"initial": math.inf}))
     if ord == 0:
         return add_up((size != 0).astype(size.dtype), gone, keepdim)
     if ord == 1:

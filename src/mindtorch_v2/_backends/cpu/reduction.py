@@ -13,13 +13,17 @@ from ... import _checks, _dtype
 Array = np.ndarray[Any, Any]
 Dims = int | Iterable[int] | None
 
-HALF = np.dtype(np.float16)
-BFLOAT = np.dtype(ml_dtypes.bfloat16)
-FLOAT = np.dtype(np.float32)
-LONG = np.dtype(np.int64)
+HALF: np.dtype[Any] = np.dtype(np.float16)
+BFLOAT: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+HALVES = (HALF, BFLOAT)  # added up in float32
+FLOAT: np.dtype[Any] = np.dtype(np.float32)
+LONG: np.dtype[Any] = np.dtype(np.int64)
 _LONG_SUM = 1 << 14  # elements from which sums are cut into runs
 _RUN = 512  # elements added up one after another, in several lanes: bounds the rounding error as pairwise summation does
-_add = np.add.reduce
+_add: Any = np.add.reduce
+_multiply: Any = np.multiply.reduce
+_any: Any = np.logical_or.reduce
+_all: Any = np.logical_and.reduce
 
 
 def axes(dim: Dims, ndim: int) -> tuple[int, ...]:
@@ -50,11 +54,6 @@ def kept(x: Array, reduced: Array, gone: tuple[int, ...]) -> Array:
     return np.asarray(x).reshape([1 if i in gone else n for i, n in enumerate(reduced.shape)])
 
 
-def accumulator(d: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype that torch adds up in."""
-    return FLOAT if d == HALF or d == BFLOAT else d
-
-
 def reduced_shape(self: Any, dim: Dims, keepdim: bool = False) -> tuple[int, ...]:
     """The shape rule of a reduction."""
     shape = self.shape
@@ -78,7 +77,7 @@ def sum_all(self: Array, dtype: _dtype.dtype | None) -> Array:
             return _integer_sum(self, axes(None, self.ndim), False)
     elif d.kind in "biu":
         return _add(self, None, d if dtype is not None else LONG)  # type: ignore[no-any-return]
-    if d == HALF or d == BFLOAT:
+    if d in HALVES:
         return whole_sum(self.astype(FLOAT)).astype(d)
     return whole_sum(self)
 
@@ -112,7 +111,7 @@ def sum_dims(self: Array, dim: Dims, keepdim: bool, dtype: _dtype.dtype | None) 
     gone = axes(dim, self.ndim)
     if not self.ndim:
         return self.copy()
-    if d == HALF or d == BFLOAT:
+    if d in HALVES:
         return np.asarray(add_up(self.astype(FLOAT), gone, keepdim)).astype(d)
     if d.kind in "biu":
         return _integer_sum(self, gone, keepdim)
@@ -122,7 +121,7 @@ def sum_dims(self: Array, dim: Dims, keepdim: bool, dtype: _dtype.dtype | None) 
 def _integer_sum(x: Array, gone: tuple[int, ...], keepdim: bool) -> Array:
     """A sum in the elements' own dtype, which NumPy would widen."""
     if x.dtype.kind == "b":
-        return row_major(np.logical_or.reduce(x, gone, keepdims=keepdim))
+        return row_major(_any(x, gone, keepdims=keepdim))
     return row_major(_add(x, gone, x.dtype, keepdims=keepdim))
 
 
@@ -188,12 +187,12 @@ def prod(self: Array, gone: tuple[int, ...], keepdim: bool, dtype: _dtype.dtype 
     elif d.kind in "biu":
         self, d = self.astype(LONG, copy=False), LONG
     if d == np.bool_:
-        return row_major(np.logical_and.reduce(self, gone, keepdims=keepdim))
-    if d == HALF or d == BFLOAT:
-        return row_major(np.multiply.reduce(self.astype(FLOAT), gone, keepdims=keepdim)).astype(d)
+        return row_major(_all(self, gone, keepdims=keepdim))
+    if d in HALVES:
+        return row_major(_multiply(self.astype(FLOAT), gone, keepdims=keepdim)).astype(d)
     if len(gone) == self.ndim > 1 and not keepdim and self.size >= _LONG_SUM and d.kind == "f" and self.flags.c_contiguous:
-        return np.multiply.reduce(np.multiply.reduce(self, 0), None)  # rows multiply ten times as fast as one long axis
-    return row_major(np.multiply.reduce(self, gone, None if d.kind not in "iu" else d, keepdims=keepdim))
+        return _multiply(_multiply(self, 0), None)  # rows multiply ten times as fast as one long axis
+    return row_major(_multiply(self, gone, None if d.kind not in "iu" else d, keepdims=keepdim))
 
 
 # --- truth ----------------------------------------------------------------------------------------------------------

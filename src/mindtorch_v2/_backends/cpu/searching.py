@@ -44,7 +44,11 @@ def unique_consecutive(self: Array, dim: int | None, return_inverse: bool, retur
     n = x.shape[0]
     empty = np.empty(0, LONG)
     if not n:
-        return (self.reshape(-1) if dim is None else self).copy(), empty.reshape(self.shape) if dim is None and return_inverse else empty, empty
+        return (
+            (self.reshape(-1) if dim is None else self).copy(),
+            empty.reshape(self.shape) if dim is None and return_inverse else empty,
+            empty,
+        )
     new = np.ones(n, np.bool_)
     differs = x[1:] != x[:-1]
     new[1:] = differs if x.ndim == 1 else differs.any(tuple(range(1, x.ndim)))

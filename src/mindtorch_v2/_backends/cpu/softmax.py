@@ -6,14 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from .reduction import BFLOAT, FLOAT, HALF, add_along
+from .reduction import FLOAT, HALVES, add_along
 
 Array = np.ndarray[Any, Any]
+_maximum: Any = np.maximum.reduce
 _BLOCK = 1 << 16  # elements handled at a time: two arrays of them stay in the second-level cache
 
 
 def _wide(x: Array) -> Array:
-    return x.astype(FLOAT) if x.dtype == HALF or x.dtype == BFLOAT else x
+    return x.astype(FLOAT) if x.dtype in HALVES else x
 
 
 def softmax(self: Array, dim: int) -> Array:
@@ -44,7 +45,7 @@ def _rowwise(self: Array, dim: int, kernel: Any) -> Array:
 
 
 def _softmax_into(x: Array, out: Array, dim: int) -> Array:
-    np.subtract(x, np.maximum.reduce(x, dim, None, None, True), out)
+    np.subtract(x, _maximum(x, dim, None, None, True), out)
     np.exp(out, out)
     total = add_along(out, dim, True)
     return np.multiply(out, np.reciprocal(total, total), out)  # type: ignore[no-any-return]
@@ -52,7 +53,7 @@ def _softmax_into(x: Array, out: Array, dim: int) -> Array:
 
 def _log_softmax_into(x: Array, out: Array, dim: int) -> Array:
     # The shifted values are kept apart from the normaliser: x - (max + log sum) would lose the low bits of x - max.
-    shifted = np.subtract(x, np.maximum.reduce(x, dim, None, None, True))
+    shifted = np.subtract(x, _maximum(x, dim, None, None, True))
     np.exp(shifted, out)
     total = add_along(out, dim, True)
     return np.subtract(shifted, np.log(total, total), out)  # type: ignore[no-any-return]

@@ -25,7 +25,7 @@ def gather(x: Array, index: Array, dim: int) -> Array:
     if dim == x.ndim - 1 and x.flags.c_contiguous:
         n = x.shape[dim]
         rows = x.size // n if n else 0
-        starts = np.arange(0, rows * n, n).reshape(*x.shape[:dim], 1) if n else 0
+        starts: Any = np.arange(0, rows * n, n).reshape(*x.shape[:dim], 1) if n else 0
         return x.reshape(-1).take(index + starts)
     return np.take_along_axis(x, index, dim)
 
