@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ... import _checks
 from .reduction import FLOAT, HALVES, add_along
 
 Array = np.ndarray[Any, Any]
@@ -63,6 +64,7 @@ def softmax_backward(grad_output: Array, output: Array, dim: int, input_dtype: A
     grad, y = _wide(grad_output), _wide(output)
     if not y.ndim:
         return np.zeros((), input_dtype.np)
+    dim = _checks.wrap_dim(dim, y.ndim)
     out = np.multiply(grad, y)
     total = add_along(out, dim, True)
     np.subtract(grad, total, out=out)
@@ -74,6 +76,7 @@ def log_softmax_backward(grad_output: Array, output: Array, dim: int, input_dtyp
     grad, y = _wide(grad_output), _wide(output)
     if not y.ndim:
         return np.zeros((), input_dtype.np)
+    dim = _checks.wrap_dim(dim, y.ndim)
     out = np.exp(y)
     np.multiply(out, add_along(grad, dim, True), out=out)
     np.subtract(grad, out, out=out)
