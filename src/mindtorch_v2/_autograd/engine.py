@@ -171,14 +171,19 @@ def _propagate(roots: Sequence[Any], grads: Sequence[Any], keep_graph: bool, cre
     state.backward_waiting = (waiting, capture)
     if capture is not None:
         capture.find_needed([s for s in starts if s._kind != LEAF])
-    leaves = [s for s in starts if s._kind == LEAF and not waiting[s]]
-    ready: list[tuple[int, Any]] = [(-s._seq, s) for s in starts if s._kind != LEAF and not waiting[s]]
-    heapify(ready)
-    observer = _observer
-    call = anomaly.checked_call(observer) if anomaly.state.enabled else None if observer is None else observer.run
     node: Any = None
     following: Any = None  # the ready node that runs next, kept out of the heap: a chain never touches it
     scope: Any = None
+    leaves: list[Any] = []
+    ready: list[tuple[int, Any]] = []
+    if len(starts) == 1 and starts[0]._kind != LEAF:
+        following = starts[0]
+    else:
+        leaves = [s for s in starts if s._kind == LEAF and not waiting[s]]
+        ready = [(-s._seq, s) for s in starts if s._kind != LEAF and not waiting[s]]
+        heapify(ready)
+    observer = _observer
+    call = anomaly.checked_call(observer) if anomaly.state.enabled else None if observer is None else observer.run
 
     while True:
         if leaves:
@@ -201,7 +206,8 @@ def _propagate(roots: Sequence[Any], grads: Sequence[Any], keep_graph: bool, cre
         grad = buffers.pop(node, None)
         if grad is None and node._multi:
             grad = [None] * len(node._metas)
-        if node._hooks is not None:
+        hooks = node._hooks
+        if hooks is not None:
             grad = _before(node, grad)
         if capture is not None:
             capture.store(node, grad)
@@ -210,10 +216,10 @@ def _propagate(roots: Sequence[Any], grads: Sequence[Any], keep_graph: bool, cre
                     observer.end(scope)
                 continue
             edges = tuple([e if e is not None and capture.wants(e) else None for e in edges])
-        if node._hooks is not None and node._hooks.pre:
+        if hooks is not None and hooks.pre:
             grad = _run_pre_hooks(node, grad)
         outs = node._run(grad, edges) if call is None else call(node, grad, edges)
-        if node._hooks is not None and node._hooks.post:
+        if hooks is not None and hooks.post:
             outs = _run_post_hooks(node, outs, grad)
         if len(outs) != len(edges):
             raise RuntimeError(
