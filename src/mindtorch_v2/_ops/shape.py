@@ -76,8 +76,13 @@ def _view_of_fresh(self: Tensor, size: Sequence[int]) -> Tensor:
 
 
 def _reshape(self: Tensor, shape: Sequence[int]) -> Tensor:
-    if views.can_view(self._array, shape):
-        return view(self, shape)  # type: ignore[no-any-return]
+    array = self._array
+    if views.can_view(array, shape):
+        if array.flags.c_contiguous:
+            return view(self, shape)  # type: ignore[no-any-return]
+        itemsize = array.itemsize
+        steps = tuple([s // itemsize for s in views.view(array, shape).strides])
+        return _reshape_alias(self, shape, steps)  # type: ignore[no-any-return]
     return _unsafe_view(self.clone(memory_format=_contiguous_format()), shape)  # type: ignore[no-any-return]
 
 
