@@ -56,7 +56,7 @@ def _cnn(lib: Any) -> Callable[[], object]:
     lib.manual_seed(0)
     images, kinds = example.drawings(64)
     model = example.Net()
-    optimizer = lib.optim.Adam(model.parameters(), lr=2e-3)
+    optimizer = lib.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, weight_decay=1e-4)
 
     def step() -> None:
         optimizer.zero_grad()

@@ -49,7 +49,7 @@ def main() -> None:
 
     torch.manual_seed(options.seed)
     model = Net()
-    optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, weight_decay=1e-4)
 
     began = time.perf_counter()
     for step in range(options.steps):
