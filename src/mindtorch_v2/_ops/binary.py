@@ -164,7 +164,6 @@ ldexp_ = op(
     "ldexp_(Tensor(a!) self, Tensor other) -> Tensor(a!)",
     composite=lambda self, other: self.mul_(_two_to(self, other)),
     grad=_LDEXP_GRADIENTS,
-    variants="method",
 )
 
 

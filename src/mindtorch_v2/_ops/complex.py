@@ -107,12 +107,14 @@ complex = op(
     cpu=kernels.make_complex,
     grad={"real": lambda grad: real(grad), "imag": lambda grad: imag(grad)},
     variants="function",
+    tags=("exact_out",),
 )
 polar = op(
     "polar(Tensor abs, Tensor angle) -> Tensor",
     cpu=kernels.polar,
     grad={("abs", "angle"): lambda grad, needs, result: _polar_backward(grad, result, needs)},
     variants="function",
+    tags=("exact_out",),
 )
 
 
@@ -122,3 +124,9 @@ def _polar_backward(grad: Tensor, result: Tensor, needs: tuple[bool, ...]) -> tu
         real(conjugate * result.sgn()) if needs[0] else None,
         real(conjugate * (result * 1j)) if needs[1] else None,
     )
+
+
+view_as_real_copy = op("view_as_real_copy(Tensor self) -> Tensor", composite=lambda self: view_as_real(self).clone(), variants="function")
+view_as_complex_copy = op(
+    "view_as_complex_copy(Tensor self) -> Tensor", composite=lambda self: view_as_complex(self).clone(), variants="function"
+)

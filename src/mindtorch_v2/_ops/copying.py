@@ -93,3 +93,28 @@ def contiguous(self: Tensor, memory_format: Any = contiguous_format) -> Tensor:
         return self
     copied: Tensor = _contiguous(self, memory_format=memory_format)
     return copied
+
+
+def _fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool) -> Tensor:
+    if self.dim() < 2:
+        raise RuntimeError("dimensions must larger than 1")
+    shape = self._array.shape
+    if self.dim() > 2 and len(set(shape)) > 1:
+        raise RuntimeError("all dimensions of input must be of equal length")
+    step = sum(self.stride())
+    length = min(shape)
+    self.as_strided((length,), (step,), self.storage_offset()).fill_(fill_value)
+    rows, columns = shape[0], shape[1]
+    if wrap and self.dim() == 2 and rows > columns + 1:
+        # the diagonal goes on below, one free row after each square block
+        row_step, column_step = self.stride()
+        for top in range(columns + 1, rows, columns + 1):
+            rest = min(rows - top, columns)
+            self.as_strided((rest,), (row_step + column_step,), self.storage_offset() + top * row_step).fill_(fill_value)
+    return self
+
+
+fill_diagonal_ = op(
+    "fill_diagonal_(Tensor(a!) self, Scalar fill_value, bool wrap=False) -> Tensor(a!)", composite=_fill_diagonal_, variants="method"
+)
+detach_copy = op("detach_copy(Tensor self) -> Tensor", composite=lambda self: clone(detach(self)), variants="function")

@@ -10,7 +10,7 @@ import numpy as np
 from .. import _dtype
 from .._backends.cpu import special as kernels
 from .._tensor import Tensor
-from .declare import op
+from .declare import op, public
 from .ternary import where
 
 _SQRT_PI = math.sqrt(math.pi)
@@ -38,6 +38,21 @@ polygamma = op(
     grad={"self": lambda grad, n, self: grad * polygamma(n + 1, self)},
     variants="function",
 )
+polygamma_ = op(
+    "polygamma_(Tensor(a!) self, int n) -> Tensor(a!)",
+    composite=lambda self, n: self.copy_(polygamma(n, self)),
+    grad={"self": lambda grad, n, self: grad * polygamma(n + 1, self)},
+    variants="method",
+)
+
+
+@public("method", name="polygamma")
+def _polygamma_method(self: Tensor, n: int) -> Tensor:
+    """The n-th derivative of the digamma function."""
+    found: Tensor = polygamma(n, self)
+    return found
+
+
 i0 = _unary("i0", kernels.i0, lambda grad, self: grad * i1(self), inplace=True)
 i0e = _unary("special_i0e", kernels.i0e, lambda grad, self, result: grad * (i1e(self) - self.sgn() * result))
 i1 = _unary("special_i1", kernels.i1, lambda grad, self, result: _i1_backward(grad, self, result))

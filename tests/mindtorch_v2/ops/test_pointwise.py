@@ -135,7 +135,7 @@ def test_subtraction_refuses_bools():
     with pytest.raises(RuntimeError, match="with a bool tensor is not supported"):
         torch.tensor([1]) - yes
     with pytest.raises(RuntimeError, match="on a bool tensor is not supported"):
-        -yes
+        _ = -yes
 
 
 def test_alpha():
