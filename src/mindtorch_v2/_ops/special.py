@@ -46,6 +46,9 @@ polygamma_ = op(
 )
 
 
+public("function", name="polygamma")(polygamma)
+
+
 @public("method", name="polygamma")
 def _polygamma_method(self: Tensor, n: int) -> Tensor:
     """The n-th derivative of the digamma function."""
