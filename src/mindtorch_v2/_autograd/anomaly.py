@@ -6,13 +6,13 @@ import os
 import threading
 import traceback
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from .._dispatch import dispatcher, keys
 from .node import Node
+from .observing import run_observed
 
 __all__ = ["checked_call", "note_creation", "set_mode", "state"]
 
@@ -62,26 +62,22 @@ def note_creation(node: Node) -> None:
             node.metadata[PARENT] = _running.nodes[-1]
 
 
-def checked_call(observer: Any) -> Callable[[Node, Any, Any], tuple[Any, ...]]:
+def checked_call(node: Node, grad: Any, edges: tuple[Any, ...]) -> tuple[Any, ...]:
     """A node's computation, followed by a check for NaN; a failure first shows where the forward call was made."""
-
-    def call(node: Node, grad: Any, edges: tuple[Any, ...]) -> tuple[Any, ...]:
-        _running.nodes.append(node)
-        try:
-            outs = node._run(grad, edges) if observer is None else observer.run(node, grad, edges)
-        except Exception:
-            _show_forward(node)
-            raise
-        finally:
-            _running.nodes.pop()
-        if state.check_nan:
-            for i, out in enumerate(outs):
-                if out is not None and out.dtype.inexact and out.device.type != "meta" and np.isnan(out._array).any():
-                    _show_forward(node)
-                    raise RuntimeError(f"Function '{node.name()}' returned nan values in its {i}th output.")
-        return outs
-
-    return call
+    _running.nodes.append(node)
+    try:
+        outs = run_observed(node, grad, edges)
+    except Exception:
+        _show_forward(node)
+        raise
+    finally:
+        _running.nodes.pop()
+    if state.check_nan:
+        for i, out in enumerate(outs):
+            if out is not None and out.dtype.inexact and out.device.type != "meta" and np.isnan(out._array).any():
+                _show_forward(node)
+                raise RuntimeError(f"Function '{node.name()}' returned nan values in its {i}th output.")
+    return outs
 
 
 def _show_forward(node: Node) -> None:

@@ -10,46 +10,22 @@ import itertools
 import threading
 from collections.abc import Callable, Sequence
 from heapq import heapify, heappop, heappush, heappushpop
-from typing import Any, Protocol
+from typing import Any
 
 from .._dispatch import keys
 from .._dispatch.tls import state
 from .._tensor import Tensor
-from . import anomaly
+from . import anomaly, observing
 from .fitting import fit
 from .gradient_memory import clone_for, is_alone, take_over
 from .node import LEAF, NODE, OUTPUT, Node, edge_of, node_and_index
 
-__all__ = ["Observer", "accumulate", "observe", "queue_callback", "run", "will_run"]
+__all__ = ["accumulate", "queue_callback", "run", "will_run"]
 
 MAX_DEPTH = 50  # backward calls nested in one thread before the next moves to a thread (and Python stack) of its own
 
 _leaf_lock = threading.RLock()
 _next_id = itertools.count(1).__next__
-
-
-class Observer(Protocol):
-    """Sees backward as torch's profiler does: a scope around each node's whole evaluation, and its own computation in it."""
-
-    def begin(self, target: Any) -> Any:
-        """Before hooks, computation and passing on of a node, or accumulation into a leaf."""
-
-    def end(self, token: Any) -> None: ...
-
-    def run(self, node: Node, grad: Any, edges: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Call `node._run(grad, edges)`."""
-
-    def accumulate(self, leaf: Tensor, grad: Any) -> None:
-        """Call `accumulate(leaf, grad)`."""
-
-
-_observer: Observer | None = None
-
-
-def observe(observer: Observer | None) -> None:
-    """Let somebody watch backward; while nobody does, a node pays for one comparison."""
-    global _observer
-    _observer = observer
 
 
 class Capture:
@@ -182,8 +158,8 @@ def _propagate(roots: Sequence[Any], grads: Sequence[Any], keep_graph: bool, cre
         leaves = [s for s in starts if s._kind == LEAF and not waiting[s]]
         ready = [(-s._seq, s) for s in starts if s._kind != LEAF and not waiting[s]]
         heapify(ready)
-    observer = _observer
-    call = anomaly.checked_call(observer) if anomaly.state.enabled else None if observer is None else observer.run
+    observer = observing.observer
+    call = anomaly.checked_call if anomaly.state.enabled else None if observer is None else observing.run_observed
 
     while True:
         if leaves:
@@ -376,7 +352,7 @@ def _same_count(changed: tuple[Any, ...], old: tuple[Any, ...], hook: Callable[.
 # --- leaves ---------------------------------------------------------------------------------------------------------
 
 
-def _finish_leaf(leaf: Tensor, buffers: dict[Any, Any], capture: Capture | None, observer: Observer | None) -> None:
+def _finish_leaf(leaf: Tensor, buffers: dict[Any, Any], capture: Capture | None, observer: observing.Observer | None) -> None:
     """A leaf's last gradient has arrived: hooks on it see the sum, then it is captured or added to `grad`."""
     if observer is not None:
         scope = observer.begin(leaf)
@@ -390,7 +366,9 @@ def _finish_leaf(leaf: Tensor, buffers: dict[Any, Any], capture: Capture | None,
         if observer is None:
             accumulate(leaf, buffers.pop(leaf, None))
         else:
-            observer.accumulate(leaf, buffers.pop(leaf, None))
+            token = observer.begin_run(leaf)
+            accumulate(leaf, buffers.pop(leaf, None))
+            observer.end_run(token)
     if observer is not None:
         observer.end(scope)
 

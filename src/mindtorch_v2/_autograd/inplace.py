@@ -13,6 +13,7 @@ from typing import Any
 from .._dispatch import keys
 from .._tensor import Tensor
 from .node import OUTPUT, Node, edge_of, forward_name, next_sequence, node_and_index
+from .observing import run_observed
 from .saved_errors import released_error
 
 __all__ = ["CopySlices", "check_inplace", "rebase_history", "refresh_view"]
@@ -143,7 +144,7 @@ class CopySlices(Node):
         # laid out as the base is, so that the view's strides fit
         whole = grad.new_empty_strided(g.base_shape, g.base_strides).copy_(grad)
         piece = whole.as_strided(g.shape, g.strides, g.offset)
-        inner = self._inner._run(piece.clone(), (edges[0], *edges[1:]) if self._reads_self else edges[1:])
+        inner = run_observed(self._inner, piece.clone(), (edges[0], *edges[1:]) if self._reads_self else edges[1:])
         of_self, others = (inner[0], inner[1:]) if self._reads_self else (None, inner)
         if edges[0] is None:
             return (None, *others)
