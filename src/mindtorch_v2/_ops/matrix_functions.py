@@ -208,14 +208,20 @@ def _matrix_norm_number(self: Tensor, ord: Any, dim: Any, keepdim: bool, dtype: 
         raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
     x = _converted(self, dtype)
     if magnitude == 2:
+        check_floating(x._array, "linalg.matrix_norm", low_precision=False)
         values = _singular_values(x, first, second)
-        return _kept(values.amax(-1) if ord > 0 else values.amin(-1), keepdim, first, second)
+        return _kept(_largest(values, -1, False) if ord > 0 else values.amin(-1), keepdim, first, second)
     if magnitude == float("inf"):
         first, second = second, first
     sums = _vector_norm(x, 1, [first], keepdim)
     if not keepdim and first < second:
         second -= 1
-    return sums.amax(second, keepdim) if ord > 0 else sums.amin(second, keepdim)  # type: ignore[no-any-return]
+    return _largest(sums, second, keepdim) if ord > 0 else sums.amin(second, keepdim)  # type: ignore[no-any-return]
+
+
+def _largest(x: Tensor, dim: int, keepdim: bool) -> Tensor:
+    """The maximum; zero of nothing, which is the norm of an empty matrix."""
+    return x.amax(dim, keepdim) if x.shape[dim] else x.sum(dim, keepdim)  # type: ignore[no-any-return]
 
 
 def _matrix_norm_name(self: Tensor, ord: str, dim: Any, keepdim: bool, dtype: Any) -> Tensor:  # noqa: A002
@@ -224,7 +230,9 @@ def _matrix_norm_name(self: Tensor, ord: str, dim: Any, keepdim: bool, dtype: An
         raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
     if ord == "fro":
         return _vector_norm(self, 2, [first, second], keepdim, dtype)
-    values = _singular_values(_converted(self, dtype), first, second)
+    x = _converted(self, dtype)
+    check_floating(x._array, "linalg.matrix_norm", low_precision=False)
+    values = _singular_values(x, first, second)
     return _kept(values.sum(-1), keepdim, first, second)
 
 

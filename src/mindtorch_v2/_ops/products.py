@@ -49,9 +49,10 @@ def _addr_kernel(self: Array, vec1: Array, vec2: Array, beta: Any, alpha: Any) -
     if d is _dtype.bool_:
         product = (vec1[:, None] & vec2) & bool(alpha)
         return product | self if beta else product
-    out = vec1.astype(d.np)[:, None] * vec2.astype(d.np)
+    column = vec1.astype(d.np)
     if alpha != 1:
-        out *= _addr_factor("alpha", alpha, d)
+        column *= _addr_factor("alpha", alpha, d)
+    out = column[:, None] * vec2.astype(d.np)
     if beta != 0:
         out += self.astype(d.np) * _addr_factor("beta", beta, d)
     return out
@@ -116,10 +117,10 @@ def _tensordot(self: Tensor, other: Tensor, dims_self: Any, dims_other: Any) -> 
         s1, s2 = self.shape[d1], other.shape[d2]
         contracted *= s1
         if s2 == 1 and s1 != 1:
-            t1 = t1.sum(d1, keepdim=True)
+            t1 = t1.sum(d1, keepdim=True, dtype=self.dtype)
             contracted //= s1
         elif s1 == 1 and s2 != 1:
-            t2 = t2.sum(d2, keepdim=True)
+            t2 = t2.sum(d2, keepdim=True, dtype=other.dtype)
         elif s1 != s2:
             raise RuntimeError(
                 f"contracted dimensions need to match, but first has size {s1} in dim {dims_self[i]} and second has size "

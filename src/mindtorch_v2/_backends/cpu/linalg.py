@@ -160,6 +160,9 @@ def lu_solve(lu: Array, pivots: Array, b: Array, *, left: bool, adjoint_: bool) 
     """Solve with a factored matrix: A X = B, X A = B, or with the adjoint of A."""
     if not left:
         return adjoint(lu_solve(lu, pivots, adjoint(b), left=True, adjoint_=not adjoint_))
+    kind = 0 if not adjoint_ else 2 if lu.dtype.kind == "c" else 1
+    if lu.ndim == b.ndim == 2 and b.size:
+        return routine("getrs", lu)(lu, pivots - 1, b, trans=kind)[0]  # type: ignore[no-any-return]
     batch = np.broadcast_shapes(lu.shape[:-2], b.shape[:-2])
     lu = np.broadcast_to(lu, batch + lu.shape[-2:])
     pivots = np.broadcast_to(pivots, batch + pivots.shape[-1:]) - 1
@@ -167,7 +170,6 @@ def lu_solve(lu: Array, pivots: Array, b: Array, *, left: bool, adjoint_: bool) 
     out = stacked(b)
     if out.size:
         getrs = routine("getrs", lu)
-        kind = 0 if not adjoint_ else 2 if lu.dtype.kind == "c" else 1
         for index, x in zip(np.ndindex(batch), _views(out), strict=True):
             x[...], _ = getrs(lu[index], pivots[index], b[index], trans=kind)
     return out

@@ -195,6 +195,11 @@ def addbmm(self: Array, batch1: Array, batch2: Array, beta: Any, alpha: Any) -> 
     if not (self.dtype == batch1.dtype == batch2.dtype):
         raise _addmm_error(self, batch1[0], batch2[0])
     b, n, m = batch1.shape
+    if b and batch1.dtype.char not in _BLAS and batch1.dtype in _HALF:
+        # torch: one product after the other, rounded each time
+        for x, y in zip(batch1, batch2, strict=True):
+            self, beta = addmm(self, x, y, beta, alpha), 1
+        return self
     # a sum of products is one product along both the batch and the inner dimension
     left = batch1.transpose(1, 0, 2).reshape(n, b * m)
     return _affine(self, left, batch2.reshape(b * m, batch2.shape[2]), beta, alpha, "addmm_impl_cpu_")
