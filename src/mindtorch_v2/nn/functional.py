@@ -74,6 +74,7 @@ from ._functional.normalizations import (
     normalize,
     rms_norm,
 )
+from ._functional.products import grouped_mm
 from ._functional.spatial import (
     adaptive_avg_pool2d,
     adaptive_avg_pool3d,

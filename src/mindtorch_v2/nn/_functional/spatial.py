@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
 import warnings
 from collections.abc import Callable, Sequence
@@ -49,9 +51,13 @@ def _named(function: Callable[..., Any], name: str, doc: str) -> Callable[..., A
 def _with_indices(pool: Callable[..., Any]) -> Callable[..., Any]:
     """The variant of a pooling function that always returns indices."""
 
-    def with_indices(input: Tensor, *args: Any, **kwargs: Any) -> Any:
-        kwargs["return_indices"] = True
-        return pool(input, *args, **kwargs)
+    signature = inspect.signature(pool)
+
+    @functools.wraps(pool)
+    def with_indices(*args: Any, **kwargs: Any) -> Any:
+        bound = signature.bind(*args, **kwargs)
+        bound.arguments["return_indices"] = True
+        return pool(*bound.args, **bound.kwargs)
 
     return _named(with_indices, pool.__name__ + "_with_indices", f"{pool.__name__} with the positions of the maxima.")
 
@@ -388,7 +394,7 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
     rows, columns = shapes[len(size)]
     if theta.dim() != 3 or tuple(theta.shape[-2:]) != (rows, columns):
         raise ValueError(
-            f"Expected a batch of {rows - 1 + 1}D affine matrices of shape Nx{rows}x{columns} for size {size}. Got {theta.shape}."
+            f"Expected a batch of {rows}D affine matrices of shape Nx{rows}x{columns} for size {size}. Got {theta.shape}."
         )
     if min(size) <= 0:
         raise ValueError(f"Expected non-zero, positive output size. Got {size}")

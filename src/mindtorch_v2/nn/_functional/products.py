@@ -1,0 +1,33 @@
+"""Products of groups of matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..._dtype import int32
+from ..._ops.lookup import aten
+from ..._tensor import Tensor
+
+
+def grouped_mm(
+    mat_a: Tensor, mat_b: Tensor, *, offs: Tensor | None = None, bias: Tensor | None = None, out_dtype: Any = None
+) -> Tensor:
+    """Products of matrices of which some share a dimension: `offs` holds where each group ends along it."""
+    if bias is not None:
+        raise RuntimeError("Bias not supported yet")
+    if out_dtype is not None and out_dtype is not mat_a.dtype:
+        raise RuntimeError("Grouped gemm output dtype must match `mat_a` dtype")
+    batched = mat_a.dim() == mat_b.dim() == 3
+    if batched != (offs is None):
+        raise RuntimeError("Have to provide offsets if there is a 2d matrix, or no offset if both matrices are 3d")
+    if offs is None:
+        return mat_a.bmm(mat_b)  # type: ignore[no-any-return]
+    if offs.dtype is not int32:
+        raise RuntimeError("Offsets have to be int32")
+    ends = offs._array.tolist()
+    spans = list(zip([0, *ends[:-1]], ends, strict=True))
+    if mat_a.dim() == 2 and mat_b.dim() == 2:
+        return aten.stack([mat_a[:, i:j].mm(mat_b[i:j]) for i, j in spans])  # type: ignore[no-any-return]
+    if mat_a.dim() == 2:
+        return aten.cat([mat_a[i:j].mm(mat_b[g]) for g, (i, j) in enumerate(spans)])  # type: ignore[no-any-return]
+    return aten.cat([mat_a[g].mm(mat_b[:, i:j]) for g, (i, j) in enumerate(spans)], 1)  # type: ignore[no-any-return]
