@@ -62,7 +62,7 @@ class iinfo:  # noqa: N801 - torch's spelling
         self.dtype = type.name
 
     def __repr__(self) -> str:
-        return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
+        return f"iinfo(min={self.min:g}, max={self.max:g}, dtype={self.dtype})"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, iinfo) and self.dtype == other.dtype

@@ -86,8 +86,6 @@ class Formatter:
             self._measure_floats(values)
         else:
             self.width = max([1, *(len(str(v)) for v in values.ravel().tolist())])
-        if _options.sci_mode is not None:
-            self.scientific = _options.sci_mode
 
     def _measure_floats(self, values: Array) -> None:
         shown = values[np.isfinite(values) & (values != 0)].ravel()
@@ -95,7 +93,7 @@ class Formatter:
             return
         self.whole = bool((shown == np.ceil(shown)).all())
         magnitudes = np.abs(shown.astype(np.float64))
-        largest, smallest = magnitudes.max(), magnitudes.min()
+        largest, smallest = float(magnitudes.max()), float(magnitudes.min())
         self.scientific = bool(largest / smallest > 1000 or largest > 1e8 or (not self.whole and smallest < 1e-4))
         if _options.sci_mode is not None:
             self.scientific = _options.sci_mode

@@ -27,6 +27,11 @@ _WIDE_UNSIGNED = (_dtype.uint16, _dtype.uint32, _dtype.uint64)
 
 
 def _promote(a: dtype, b: dtype) -> dtype:
+    if (a in _WIDE_UNSIGNED or b in _WIDE_UNSIGNED) and FLOAT not in (a.category, b.category):
+        raise RuntimeError(
+            "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote "
+            f"{a.scalar_name} and {b.scalar_name}"
+        )
     if a.category > b.category:
         a, b = b, a
     if a.category == b.category:
@@ -36,10 +41,6 @@ def _promote(a: dtype, b: dtype) -> dtype:
             return a if a.itemsize >= b.itemsize else b
         if a.category == COMPLEX:
             return _dtype.complex128
-        if a in _WIDE_UNSIGNED or b in _WIDE_UNSIGNED:
-            if a.is_signed == b.is_signed:
-                return a if a.itemsize >= b.itemsize else b
-            raise RuntimeError(f"Promotion for uint16, uint32, uint64 types is not supported, attempted to promote {a} and {b}")
         if a.is_signed == b.is_signed:
             return a if a.itemsize > b.itemsize else b
         unsigned, signed = (b, a) if a.is_signed else (a, b)
@@ -72,6 +73,8 @@ def _combine(higher: dtype | None, lower: dtype | None) -> dtype:
         return higher
     if lower.category == COMPLEX and higher.category == FLOAT:
         return promote_types(higher, _dtype.complex64)
+    if lower.category == COMPLEX:
+        return lower
     return promote_types(higher, lower)
 
 

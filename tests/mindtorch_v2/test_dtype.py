@@ -1,0 +1,115 @@
+"""Element types: facts, limits, promotion."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import pickle
+
+import pytest
+
+import mindtorch_v2 as torch
+
+NAMES = (
+    "bool uint8 int8 int16 int32 int64 uint16 uint32 uint64 float16 bfloat16 float32 float64 complex64 complex128".split()
+)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_dtypes_are_singletons_by_name(name):
+    d = getattr(torch, name)
+    assert repr(d) == f"torch.{name}"
+    assert pickle.loads(pickle.dumps(d)) is d
+    assert copy.deepcopy(d) is d
+
+
+def test_facts():
+    assert torch.float16.is_floating_point
+    assert not torch.int8.is_floating_point
+    assert torch.complex64.is_complex
+    assert torch.int8.is_signed
+    assert not torch.uint8.is_signed
+    assert not torch.bool.is_signed
+    assert torch.bfloat16.itemsize == 2
+    assert torch.float64.to_complex() is torch.complex128
+    assert torch.complex64.to_real() is torch.float32
+    with pytest.raises(RuntimeError, match="Unknown Complex ScalarType for Long"):
+        torch.int64.to_complex()
+    assert (torch.half, torch.float, torch.double, torch.long) == (torch.float16, torch.float32, torch.float64, torch.int64)
+
+
+def test_limits():
+    info = torch.finfo(torch.float32)
+    assert (info.bits, info.eps, info.dtype) == (32, 2.0**-23, "float32")
+    assert torch.finfo(torch.bfloat16).eps == 2.0**-7
+    assert torch.finfo(torch.complex64) == info
+    assert torch.finfo().dtype == "float32"
+    assert repr(torch.iinfo(torch.int8)) == "iinfo(min=-128, max=127, dtype=int8)"
+    assert torch.iinfo(torch.uint64).max == 2**64 - 1
+    for call, text in (
+        (lambda: torch.finfo(torch.int8), "requires a floating point input type"),
+        (lambda: torch.iinfo(torch.float32), "requires an integer input type"),
+        (lambda: torch.iinfo(torch.bool), "torch.bool is not supported"),
+    ):
+        with pytest.raises(TypeError, match=text):
+            call()
+
+
+def test_default_dtype_must_be_floating():
+    with pytest.raises(TypeError, match="only floating-point types"):
+        torch.set_default_dtype(torch.int64)
+    assert torch.get_default_dtype() is torch.float32
+
+
+def test_promotion():
+    assert torch.promote_types(torch.uint8, torch.int8) is torch.int16
+    assert torch.promote_types(torch.float16, torch.bfloat16) is torch.float32
+    assert torch.promote_types(torch.int64, torch.float16) is torch.float16
+    assert torch.result_type(torch.tensor([1]), 1.5) is torch.float32
+    assert torch.result_type(torch.tensor(1.0, dtype=torch.float64), torch.tensor([1.0])) is torch.float32
+    assert not torch.can_cast(torch.float32, torch.int32)
+    assert torch.can_cast(torch.float64, torch.float16)
+
+
+def _outcome(call):
+    """The result, or the error's text. There is no complex32 here: what it would be is complex64."""
+    try:
+        return str(call()).replace("complex32", "complex64")
+    except RuntimeError as error:
+        return str(error).splitlines()[0]
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("a", NAMES)
+def test_promotion_tables_are_those_of_torch(a):
+    import torch as theirs
+
+    for b in NAMES:
+        for function in ("promote_types", "can_cast"):
+            outcomes = [_outcome(lambda L=L: getattr(L, function)(getattr(L, a), getattr(L, b))) for L in (torch, theirs)]  # noqa: B023
+            assert outcomes[0] == outcomes[1], (function, a, b)
+        for shapes in itertools.product([(), (1,)], repeat=2):
+            outcomes = [
+                _outcome(lambda L=L: L.result_type(L.zeros(shapes[0], dtype=getattr(L, a)), L.zeros(shapes[1], dtype=getattr(L, b))))  # noqa: B023
+                for L in (torch, theirs)
+            ]
+            assert outcomes[0] == outcomes[1], ("result_type", a, b, shapes)
+    for number in (True, 1, 1.5, 1j):
+        for shape in ((), (1,)):
+            outcomes = [_outcome(lambda L=L: L.result_type(L.zeros(shape, dtype=getattr(L, a)), number)) for L in (torch, theirs)]  # noqa: B023
+            assert outcomes[0] == outcomes[1], (a, number, shape)
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("name", NAMES)
+def test_limits_are_those_of_torch(name):
+    import torch as theirs
+
+    for info in ("finfo", "iinfo"):
+        ours, expected = ([], [])
+        for library, found in ((torch, ours), (theirs, expected)):
+            try:
+                found.append(repr(getattr(library, info)(getattr(library, name))))
+            except TypeError as error:
+                found.append(str(error))
+        assert ours == expected
