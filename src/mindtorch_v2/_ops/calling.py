@@ -15,6 +15,13 @@ from .._dispatch.tls import state
 from .._tensor import Tensor
 from ..return_types import out_type
 
+# Element types as C++ spells them, for messages that torch words so.
+C_NAMES = {
+    "bool": "bool", "uint8": "unsigned char", "int8": "signed char", "int16": "short int", "int32": "int", "int64": "long int",
+    "uint16": "unsigned short", "uint32": "unsigned int", "uint64": "unsigned long", "float16": "c10::Half",
+    "bfloat16": "c10::BFloat16", "float32": "float", "float64": "double", "complex64": "c10::complex<float>",
+    "complex128": "c10::complex<double>",
+}  # fmt: skip
 __all__ = ["call_op", "call_with_out", "retry_call", "write_out"]
 
 
@@ -97,6 +104,8 @@ def call_with_out(op: Op, arguments: tuple[Any, ...], out: Any) -> Any:
             "arguments requires grad."
         )
     _check_out(op, [t for t in tensors if isinstance(t, Tensor)], outs)
+    if "dtype_of_out" in op.tags:
+        arguments = _with_dtype(op, arguments, outs[0])
     previous, state.grad_enabled = state.grad_enabled, False
     try:
         result = call_op(op, arguments)
@@ -108,10 +117,16 @@ def call_with_out(op: Op, arguments: tuple[Any, ...], out: Any) -> Any:
     for target, value in zip(outs, results, strict=True):
         if "exact_out" in op.tags and target.dtype is not value.dtype:
             raise RuntimeError(
-                f"Expected out tensor to have dtype {value.dtype.scalar_name.lower()}, but got {target.dtype.scalar_name.lower()} instead"
+                f"Expected out tensor to have dtype {C_NAMES[value.dtype.name]}, but got {C_NAMES[target.dtype.name]} instead"
             )
         write_out(target, value)
     return out if isinstance(out, Tensor) else out_type(type(result))(outs)
+
+
+def _with_dtype(op: Op, arguments: tuple[Any, ...], out: Tensor) -> tuple[Any, ...]:
+    """The arguments with `dtype` that of `out=`, where none is given (tag "dtype_of_out")."""
+    i = op.schema.argument_names.index("dtype")
+    return arguments if arguments[i] is not None else (*arguments[:i], out.dtype, *arguments[i + 1 :])
 
 
 def _check_out(op: Op, tensors: list[Tensor], outs: tuple[Tensor, ...]) -> None:

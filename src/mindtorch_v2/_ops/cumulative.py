@@ -26,12 +26,14 @@ def _cumsum_backward(grad: Tensor, dim: int) -> Tensor:
 cumsum = op(
     "cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
     cpu=lambda self, dim, dtype: kernels.accumulate(np.add, self, dim, dtype),
+    tags=("dtype_of_out",),
     grad={"self": lambda grad, self_dtype, dim: _cumsum_backward(grad.to(self_dtype), dim)},
     inplace=True,
 )
 cumprod = op(
     "cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
     cpu=lambda self, dim, dtype: kernels.accumulate(np.multiply, self, dim, dtype),
+    tags=("dtype_of_out",),
     grad={"self": lambda grad, self, dim, result: cumprod_backward(grad.to(self.dtype), self, dim, result)},
     inplace=True,
 )
@@ -92,6 +94,7 @@ def _running(name: str, ufunc: Any) -> Any:
         f"{name}(Tensor self, int dim) -> (Tensor values, Tensor indices)",
         cpu=lambda self, dim: kernels.running_extremum(ufunc, self, dim),
         nondifferentiable=("indices",),
+        tags=("exact_out",),
         grad={"self": lambda grad, self, indices, dim: cummaxmin_backward(grad, self, indices, dim)},
     )
 
@@ -122,5 +125,6 @@ _logcumsumexp = op("_logcumsumexp(Tensor self, int dim) -> Tensor", cpu=kernels.
 logcumsumexp = op(
     "logcumsumexp(Tensor self, int dim) -> Tensor",
     composite=lambda self, dim: _logcumsumexp(self, dim),
+    tags=("exact_out",),
     grad={"self": _logcumsumexp_backward},
 )

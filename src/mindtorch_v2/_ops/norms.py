@@ -98,6 +98,7 @@ def norm_backward(grad: Tensor, self: Tensor, norm: Tensor, p: float, dim: Any) 
 linalg_vector_norm = op(
     "linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
     cpu=_vector_norm,
+    tags=("exact_out",),
     variants="function",
     grad={"self": _vector_norm_backward},
 )
@@ -229,6 +230,7 @@ def _renorm_backward(grad: Tensor, self: Tensor, p: Any, dim: int, maxnorm: Any)
 renorm = op(
     "renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor",
     cpu=_renorm_kernel,
+    tags=("exact_out",),
     grad={"self": _renorm_backward},
     inplace=True,
 )

@@ -64,6 +64,7 @@ _sum_all = op(
 _sum_dims = op(
     "sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
     cpu=kernels.sum_dims,
+    tags=("dtype_of_out",),
     node="SumBackward1",
     grad={"self": lambda grad, self_shape, dim, keepdim: _expand_back(grad, self_shape, dim, keepdim)},
 )
@@ -212,7 +213,7 @@ def _truth_operators(name: str, ufunc: Any) -> None:
         kernel: Any = lambda self, dim, keepdim: _truth(ufunc, self, dim, keepdim)
         if not overload:
             kernel = lambda self: kernels.truth(ufunc, self, axes(None, self.ndim), False)
-        op(f"{name}{overload}(Tensor self{dims}) -> Tensor", cpu=kernel, tags=("nondifferentiable",))
+        op(f"{name}{overload}(Tensor self{dims}) -> Tensor", cpu=kernel, tags=("nondifferentiable", "exact_out"))
 
 
 def _truth(ufunc: Any, self: Array, dim: Any, keepdim: bool) -> Array:
@@ -313,6 +314,7 @@ def _selection(name: str, ufunc: Any) -> tuple[Any, Any]:
         cpu=lambda self, dim, keepdim: _max_dim(name, self, dim, keepdim),
         nondifferentiable=("indices",),
         grad=SELECTED,
+        tags=("exact_out",),
     )
     other = op(
         f"{name}.other(Tensor self, Tensor other) -> Tensor",
@@ -384,6 +386,7 @@ def _amax_operator(name: str, ufunc: Any) -> Any:
     return op(
         f"{name}(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
         cpu=lambda self, dim, keepdim: _amax(ufunc, name, self, dim, keepdim),
+        tags=("exact_out",),
         grad={"self": lambda grad, self, result, dim, keepdim: _shared_by_count(grad, self, result, dim, keepdim)},
     )
 
@@ -414,6 +417,7 @@ def _aminmax_grad(grads: Any, self: Tensor, dim: Any, keepdim: bool, min: Tensor
 aminmax = op(
     "aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)",
     cpu=_aminmax,
+    tags=("exact_out",),
     grad={"self": _aminmax_grad},
 )
 
@@ -427,7 +431,9 @@ def _position_operator(name: str) -> Any:
             raise RuntimeError(f"{name}(): does not support {'bool' if self.dtype.kind == 'b' else 'complex'} input")
         return kernels.position(self, dim, keepdim, largest=name == "argmax")
 
-    return op(f"{name}(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", cpu=kernel, tags=("nondifferentiable",))
+    return op(
+        f"{name}(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", cpu=kernel, tags=("nondifferentiable", "exact_out")
+    )
 
 
 argmax = _position_operator("argmax")
@@ -485,6 +491,7 @@ prod_dim = op(
     "prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
     cpu=lambda self, dim, keepdim, dtype: kernels.prod(self, axes(dim, self.ndim), keepdim, dtype),
     node="ProdBackward1",
+    tags=("dtype_of_out",),
     grad={
         "self": lambda grad, self, result, dim, keepdim: _prod_dim_backward(
             grad.to(self.dtype), self.to(grad.dtype), result, dim, keepdim

@@ -75,10 +75,12 @@ def _kernel_dim(name: str, self: Array, dim: int, half_to_float: bool) -> int:
 
 softmax = op(
     "softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
+    tags=("exact_out",),
     composite=lambda self, dim, dtype: _softmax(self if dtype is None else self.to(dtype), dim, False),
 )
 log_softmax = op(
     "log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
+    tags=("exact_out",),
     composite=lambda self, dim, dtype: _log_softmax(self if dtype is None else self.to(dtype), dim, False),
 )
 special_softmax = op(

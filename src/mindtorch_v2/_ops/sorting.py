@@ -37,12 +37,14 @@ sort = op(
     f"sort(Tensor self, int dim=-1, bool descending=False) -> {VALUES}",
     cpu=_sort,
     nondifferentiable=("indices",),
+    tags=("exact_out", "disjoint_out"),
     grad=_SORT_GRAD,
 )
 sort_stable = op(
     f"sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> {VALUES}",
     cpu=_sort,
     nondifferentiable=("indices",),
+    tags=("exact_out", "disjoint_out"),
     node="SortBackward1",
     grad=_SORT_GRAD,
 )
@@ -54,7 +56,7 @@ argsort_stable = op(
     "argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor",
     composite=lambda self, stable, dim, descending: sort_stable(self, stable=stable, dim=dim, descending=descending)[1],
 )
-msort = op("msort(Tensor self) -> Tensor", composite=lambda self: sort(self, 0, False)[0])
+msort = op("msort(Tensor self) -> Tensor", composite=lambda self: sort(self, 0, False)[0], tags=("exact_out",))
 
 
 def _topk(self: Array, k: int, dim: int, largest: bool) -> tuple[Array, Array]:
@@ -72,6 +74,7 @@ topk = op(
     f"topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> {VALUES}",
     cpu=_topk,
     nondifferentiable=("indices",),
+    tags=("exact_out", "disjoint_out"),
     grad=_SORT_GRAD,
 )
 
@@ -101,6 +104,7 @@ kthvalue = op(
     f"kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> {VALUES}",
     cpu=_kthvalue,
     nondifferentiable=("indices",),
+    tags=("exact_out", "disjoint_out"),
     grad=SELECTED,
 )
 
@@ -136,6 +140,7 @@ def _median_operators(name: str, *, ignore_nan: bool) -> tuple[Any, Any]:
         f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> {VALUES}",
         cpu=lambda self, dim, keepdim: _median_dim(name, self, dim, keepdim, ignore_nan=ignore_nan),
         nondifferentiable=("indices",),
+        tags=("exact_out", "disjoint_out"),
         node=f"{title}Backward1",
         grad=SELECTED,
     )
@@ -163,5 +168,6 @@ mode = op(
     f"mode(Tensor self, int dim=-1, bool keepdim=False) -> {VALUES}",
     cpu=_mode,
     nondifferentiable=("indices",),
+    tags=("exact_out", "disjoint_out"),
     grad=SELECTED,
 )

@@ -171,7 +171,7 @@ def _check_sequence(sequence: Array, values: Array, sorter: Array | None) -> Non
 searchsorted = op(
     f"searchsorted.Tensor(Tensor sorted_sequence, Tensor self, {_SEARCH}",
     cpu=_searchsorted,
-    tags=("nondifferentiable",),
+    tags=("nondifferentiable", "exact_out"),
     variants="function",
 )
 searchsorted_scalar = op(
@@ -193,7 +193,7 @@ def _bucketize(self: Array, boundaries: Array, out_int32: bool, right: bool) -> 
 bucketize = op(
     "bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
     cpu=_bucketize,
-    tags=("nondifferentiable",),
+    tags=("nondifferentiable", "exact_out"),
     variants="function",
 )
 bucketize_scalar = op(
