@@ -11,6 +11,7 @@ import numpy as np
 from . import _dtype
 from ._creation import tensor
 from ._ops import index as index_ops
+from ._ops.lookup import aten
 from ._ops.selecting import select, slice_, unbind
 from ._ops.shape import alias, unsqueeze, view
 from ._tensor import Tensor, wrap
@@ -332,7 +333,7 @@ def iterate(self: Tensor) -> Iterator[Tensor]:
 
 def contains(self: Tensor, item: Any) -> bool:
     if isinstance(item, Tensor | int | float | complex | bool):
-        return bool((item == self).any().item())
+        return bool(aten.any(self == item).item())
     raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(item)}.")
 
 

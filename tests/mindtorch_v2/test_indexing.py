@@ -101,7 +101,14 @@ def test_basic_keys_are_views_and_others_copies():
 
 def test_backward_nodes_are_torchs():
     x = torch.ones(4, 4, requires_grad=True)
-    for key, node in ((0, "Select"), (slice(1, 3), "Slice"), (None, "Unsqueeze"), (..., "Alias"), ([0, 1], "Index"), (x > 0, "Index")):
+    for key, node in (
+        (0, "Select"),
+        (slice(1, 3), "Slice"),
+        (None, "Unsqueeze"),
+        (..., "Alias"),
+        ([0, 1], "Index"),
+        (x > 0, "Index"),
+    ):
         assert x[key].grad_fn.name() == node + "Backward0"
 
 
@@ -148,7 +155,10 @@ def test_a_list_of_lists_is_a_tuple_with_a_warning():
         ((0, 0, 0), "too many indices for tensor of dimension 2"),
         (1.5, r"only integers, slices \(`:`\), ellipsis"),
         ([9], "index 9 is out of bounds for dimension 0 with size 4"),
-        ([True, False], r"The shape of the mask \[2\] at index 0 does not match the shape of the indexed tensor \[4, 4\] at index 0"),
+        (
+            [True, False],
+            r"The shape of the mask \[2\] at index 0 does not match the shape of the indexed tensor \[4, 4\] at index 0",
+        ),
         (([0, 1], [0, 1, 2]), r"could not be broadcast together with shapes \[2\], \[3\]"),
     ],
 )
@@ -165,7 +175,7 @@ def test_more_that_is_refused():
         x[::-1]
     with pytest.raises(IndexError, match="tensors used as indices must be long, int, byte or bool tensors"):
         x[torch.tensor([1.0])]
-    with pytest.raises(TypeError, match="can't assign a list to a torch.FloatTensor"):
+    with pytest.raises(TypeError, match=r"can't assign a list to a torch\.FloatTensor"):
         x[0] = [1, 2, 3, 4]
     with pytest.raises(RuntimeError, match="Index put requires the source and destination dtypes match"):
         x[[0]] = torch.zeros(1, dtype=torch.int64)

@@ -10,6 +10,7 @@ from .declare import op
 from .lookup import aten
 from .selecting import narrow
 
+
 def _constant_pad_nd(self: Tensor, pad: Sequence[int], value: Any) -> Tensor:
     shape = self._array.shape
     if len(pad) % 2:

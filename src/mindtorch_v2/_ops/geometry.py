@@ -109,7 +109,9 @@ def _resize(self: Tensor, size: Sequence[int], memory_format: Any = None) -> Ten
 
 
 _resize_op = op(
-    "resize_(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)", composite=_resize, variants="method"
+    "resize_(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)",
+    composite=_resize,
+    variants="method",
 )
 
 
@@ -135,9 +137,7 @@ def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = 
         return self
     if isinstance(source, Tensor):
         if source.dtype is not self.dtype:
-            raise RuntimeError(
-                f"Could not set tensor of type {source.dtype} to a tensor of type {self.dtype}"
-            )
+            raise RuntimeError(f"Could not set tensor of type {source.dtype} to a tensor of type {self.dtype}")
         self._storage = source._storage
         self._array = source._array
         if size is not None:
@@ -169,4 +169,3 @@ def _without_names(name: str) -> Any:
 
 for _name in ("rename", "rename_", "align_to", "align_as", "refine_names"):
     public("method")(_without_names(_name))
-_ = views

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -88,12 +89,14 @@ def _combinations(self: Tensor, r: int, with_replacement: bool) -> Tensor:
     grids = _meshgrid_indexing([self] * r, indexing="ij")
     positions = _meshgrid_indexing([aten.arange(n, device=self.device)] * r, indexing="ij")
     mask = aten.full(size=(n,) * r, fill_value=True, dtype=bool_, device=self.device)
-    for before, after in zip(positions, positions[1:], strict=False):
+    for before, after in itertools.pairwise(positions):
         mask = mask.mul_(before <= after if with_replacement else before < after)
     return stack([aten.masked_select(g, mask) for g in grids], 1)  # type: ignore[no-any-return]
 
 
-combinations = op("combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor", composite=_combinations, variants="function")
+combinations = op(
+    "combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor", composite=_combinations, variants="function"
+)
 
 # --- one_hot --------------------------------------------------------------------------------------------------------
 
@@ -120,4 +123,3 @@ def _one_hot(self: Tensor, num_classes: int) -> Tensor:
 
 
 one_hot = op("one_hot(Tensor self, int num_classes=-1) -> Tensor", composite=_one_hot, variants="")
-_ = transpose

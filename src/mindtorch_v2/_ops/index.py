@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,9 +20,7 @@ Array = np.ndarray[Any, Any]
 
 # --- which elements are not zero ------------------------------------------------------------------------------------
 
-nonzero = op(
-    "nonzero(Tensor self) -> Tensor", cpu=kernels.nonzero, variants="", tags=("data_dependent", "nondifferentiable")
-)
+nonzero = op("nonzero(Tensor self) -> Tensor", cpu=kernels.nonzero, variants="", tags=("data_dependent", "nondifferentiable"))
 
 argwhere = op("argwhere(Tensor self) -> Tensor", composite=lambda self: nonzero(self))
 nonzero_static = op(
@@ -42,7 +40,7 @@ def _nonzero_numpy(self: Tensor) -> tuple[Tensor, ...]:
 nonzero_numpy = op("nonzero_numpy(Tensor self) -> Tensor[]", composite=_nonzero_numpy, variants="")
 
 
-def _nonzero_any(input: Tensor, *, out: Tensor | None = None, as_tuple: bool = False) -> Any:  # noqa: A002
+def _nonzero_any(input: Tensor, *, out: Tensor | None = None, as_tuple: bool = False) -> Any:
     """The positions of elements that are not zero: one per row, or one tensor for each dimension."""
     if as_tuple:
         return nonzero_numpy(input)
@@ -167,7 +165,7 @@ def _put_self_grad(grad: Tensor, indices: Sequence[Tensor | None], values_shape:
     return index_put(grad, list(indices), zeros(values_shape, grad), False)  # type: ignore[no-any-return]
 
 
-_PUT_GRADS = {
+_PUT_GRADS: dict[str, Callable[..., Any]] = {
     "self": lambda grad, indices, values_shape, accumulate: _put_self_grad(grad, indices, values_shape, accumulate),
     "values": lambda grad, indices: index(grad, list(indices)),
 }

@@ -148,9 +148,7 @@ def _broadcast_tensors(tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
     return tuple([t if t._array.shape == shape else expand(t, shape) for t in tensors])
 
 
-_broadcast_tensors_op = op(
-    "broadcast_tensors(Tensor[] tensors) -> Tensor[]", composite=_broadcast_tensors, variants="function"
-)
+_broadcast_tensors_op = op("broadcast_tensors(Tensor[] tensors) -> Tensor[]", composite=_broadcast_tensors, variants="function")
 
 
 def _several(tensors: tuple[Any, ...]) -> list[Tensor]:
@@ -201,7 +199,9 @@ def _atleast_3d(self: Tensor) -> Tensor:
 def _declare_atleast(name: str, one: Any) -> Any:
     single = op(f"{name}(Tensor self) -> Tensor", composite=one, variants="function")
     sequence = op(
-        f"{name}.Sequence(Tensor[] tensors) -> Tensor[]", composite=lambda tensors: tuple([one(t) for t in tensors]), variants="function"
+        f"{name}.Sequence(Tensor[] tensors) -> Tensor[]",
+        composite=lambda tensors: tuple([one(t) for t in tensors]),
+        variants="function",
     )
 
     def atleast(*tensors: Any) -> Any:
@@ -284,5 +284,7 @@ def _chunk_cat_composite(tensors: Sequence[Tensor], dim: int, num_chunks: int) -
     return cat(rows, d + 1)  # type: ignore[no-any-return]
 
 
-_chunk_cat = op("_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor", composite=_chunk_cat_composite, variants="function")
+_chunk_cat = op(
+    "_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor", composite=_chunk_cat_composite, variants="function"
+)
 _stack_op = op("_stack(Tensor[] tensors, int dim=0) -> Tensor", composite=_stack, variants="function")

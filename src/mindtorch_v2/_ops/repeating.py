@@ -196,7 +196,7 @@ interleave_int = op(
 
 
 @public("function method")
-def repeat_interleave(input: Tensor, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None) -> Tensor:  # noqa: A002
+def repeat_interleave(input: Tensor, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None) -> Tensor:
     """Every element (or part along `dim`) repeated, by a number or each by its own."""
     if repeats is None:
         return repeat_interleave_index(input, output_size=output_size)  # type: ignore[no-any-return]

@@ -8,6 +8,7 @@ from typing import Any
 from .._backends.cpu import scatter as kernels
 from .._checks import broadcast_shapes, wrap_dim
 from .._dispatch.schema import parse
+from .._memory_format import contiguous_format
 from .._tensor import Tensor
 from .declare import inplace_schema, op
 from .index import nonzero
@@ -81,7 +82,10 @@ take_along_dim = op("take_along_dim(Tensor self, Tensor indices, int? dim=None) 
 scatter_src = both(
     "scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
     kernels.scatter_src,
-    grad={"self": lambda grad, dim, index: scatter_value(grad, dim, index, 0), "src": lambda grad, dim, index: gather(grad, dim, index)},
+    grad={
+        "self": lambda grad, dim, index: scatter_value(grad, dim, index, 0),
+        "src": lambda grad, dim, index: gather(grad, dim, index),
+    },
 )
 scatter_value = both(
     "scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
@@ -212,7 +216,7 @@ index_fill = op(
 def _fill_tensor(self: Tensor, dim: int, index: Tensor, value: Tensor) -> Tensor:
     if value.dim():
         raise RuntimeError(
-            "index_fill_ only supports a 0-dimensional value tensor, but got tensor with " f"{value.dim()} dimension(s)."
+            f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.dim()} dimension(s)."
         )
     return index_fill_(self, dim, index, value.item())  # type: ignore[no-any-return]
 
@@ -312,16 +316,14 @@ masked_select = op(
 )
 
 
-def _masked_select_backward(grad: Tensor, input: Tensor, mask: Tensor) -> Tensor:  # noqa: A002
+def _masked_select_backward(grad: Tensor, input: Tensor, mask: Tensor) -> Tensor:
     shape = broadcast_shapes(input._array.shape, mask._array.shape)
-    whole = aten.zeros_like(expand(input, shape), memory_format=_contiguous()) if shape != input._array.shape else aten.zeros_like(input)
+    whole = (
+        aten.zeros_like(expand(input, shape), memory_format=contiguous_format)
+        if shape != input._array.shape
+        else aten.zeros_like(input)
+    )
     return whole.masked_scatter_(mask, grad)  # type: ignore[no-any-return]
-
-
-def _contiguous() -> Any:
-    from .. import contiguous_format
-
-    return contiguous_format
 
 
 masked_select_backward = op(
@@ -360,10 +362,9 @@ def _masked_scatter(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     shape = broadcast_shapes(self._array.shape, mask._array.shape)
     if shape != self._array.shape:
         self = expand(self, shape)
-    return masked_scatter_(self.clone(memory_format=_contiguous()), mask, source)  # type: ignore[no-any-return]
+    return masked_scatter_(self.clone(memory_format=contiguous_format), mask, source)  # type: ignore[no-any-return]
 
 
 masked_scatter = op(
     "masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor", composite=_masked_scatter, grad=_MASKED_SCATTER_GRADS
 )
-_ = nonzero

@@ -108,9 +108,7 @@ def _split(self: Tensor, split_size: int, dim: int) -> tuple[Tensor, ...]:
         raise RuntimeError(f"split expects split_size be non-negative, but got split_size={split_size}")
     length = self._array.shape[wrap_dim(dim, self.dim())]
     if split_size == 0 and length:
-        raise RuntimeError(
-            f"split_size can only be 0 if dimension size is 0, but got dimension size of {length}"
-        )
+        raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {length}")
     parts, at = [], 0
     for n in _split_sizes(length, split_size):
         parts.append(narrow(self, dim, at, n))
@@ -156,7 +154,11 @@ chunk = op("chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]", c
 def _unbind(self: Tensor, dim: int) -> tuple[Tensor, ...]:
     ndim = self.dim()
     if not ndim:
-        raise dimension_error(dim, 0) if dim not in (0, -1) else IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+        raise (
+            dimension_error(dim, 0)
+            if dim not in (0, -1)
+            else IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+        )
     d = wrap_dim(dim, ndim)
     return tuple([select(self, d, i) for i in range(self._array.shape[d])])
 
@@ -274,7 +276,7 @@ tensor_split_tensor = op(
 
 
 @public("function method")
-def tensor_split(input: Tensor, indices_or_sections: Any = None, dim: int = 0, **aliases: Any) -> tuple[Tensor, ...]:  # noqa: A002
+def tensor_split(input: Tensor, indices_or_sections: Any = None, dim: int = 0, **aliases: Any) -> tuple[Tensor, ...]:
     """Parts of nearly equal size, or cut at the given positions."""
     for name in ("sections", "indices", "tensor_indices_or_sections"):
         if name in aliases:
@@ -298,7 +300,9 @@ def _check_even(name: str, self: Tensor, sections: int, dim: int) -> None:
 def _declare_axis_split(name: str, least: int, axis: Any) -> None:
     def check(self: Tensor) -> None:
         if self.dim() < least:
-            raise RuntimeError(f"torch.{name} requires a tensor with at least {least} dimension, but got a tensor with {self.dim()} dimensions!")
+            raise RuntimeError(
+                f"torch.{name} requires a tensor with at least {least} dimension, but got a tensor with {self.dim()} dimensions!"
+            )
 
     def by_sections(self: Tensor, sections: int) -> Any:
         check(self)

@@ -10,18 +10,17 @@ import numpy as np
 
 from .._backends.cpu import views
 from .._checks import wrap_dim, wrap_dims
-from .._dispatch import registry
+from .._memory_format import contiguous_format
 from .._tensor import Tensor, wrap, wrap_view
 from .declare import op, public
+from .lookup import aten
 
 Array = np.ndarray[Any, Any]
 
 
 def zeros(size: Sequence[int], like: Tensor) -> Tensor:
     """`aten::zeros` with another tensor's dtype and device, as many formulas need them."""
-    found = registry.find("aten::zeros")
-    assert found is not None and found.entry is not None
-    return found.entry(size=tuple(size), dtype=like.dtype, device=like.device)  # type: ignore[no-any-return]
+    return aten.zeros(size=tuple(size), dtype=like.dtype, device=like.device)  # type: ignore[no-any-return]
 
 
 # --- view and reshape -----------------------------------------------------------------------------------------------
@@ -60,7 +59,9 @@ def _view_method(self: Tensor, *size: Any, dtype: Any = None) -> Tensor:
         if not isinstance(only, int | np.integer | Tensor):
             size = tuple(only)
     elif not size:
-        raise TypeError("view() received an invalid combination of arguments - got (), but expected one of:\n * (torch.dtype dtype)\n * (tuple of ints size)\n")
+        raise TypeError(
+            "view() received an invalid combination of arguments - got (), but expected one of:\n * (torch.dtype dtype)\n * (tuple of ints size)\n"
+        )
     return view(self, size)  # type: ignore[no-any-return]
 
 
@@ -83,21 +84,19 @@ def _reshape(self: Tensor, shape: Sequence[int]) -> Tensor:
         itemsize = array.itemsize
         steps = tuple([s // itemsize for s in views.view(array, shape).strides])
         return _reshape_alias(self, shape, steps)  # type: ignore[no-any-return]
-    return _unsafe_view(self.clone(memory_format=_contiguous_format()), shape)  # type: ignore[no-any-return]
-
-
-def _contiguous_format() -> Any:
-    from .. import contiguous_format
-
-    return contiguous_format
+    return _unsafe_view(self.clone(memory_format=contiguous_format), shape)  # type: ignore[no-any-return]
 
 
 reshape = op("reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)", composite=_reshape)
 reshape_as = op(
-    "reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)", composite=lambda self, other: reshape(self, other._array.shape), variants="method"
+    "reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)",
+    composite=lambda self, other: reshape(self, other._array.shape),
+    variants="method",
 )
 view_as = op(
-    "view_as(Tensor(a) self, Tensor other) -> Tensor(a)", composite=lambda self, other: view(self, other._array.shape), variants="method"
+    "view_as(Tensor(a) self, Tensor other) -> Tensor(a)",
+    composite=lambda self, other: view(self, other._array.shape),
+    variants="method",
 )
 
 
@@ -167,9 +166,13 @@ expand = op(
     variants="method",
 )
 expand_as = op(
-    "expand_as(Tensor(a) self, Tensor other) -> Tensor(a)", composite=lambda self, other: expand(self, other._array.shape), variants="method"
+    "expand_as(Tensor(a) self, Tensor other) -> Tensor(a)",
+    composite=lambda self, other: expand(self, other._array.shape),
+    variants="method",
 )
-broadcast_to = op("broadcast_to(Tensor(a) self, SymInt[] size) -> Tensor(a)", composite=lambda self, size: expand(self, tuple(size)))
+broadcast_to = op(
+    "broadcast_to(Tensor(a) self, SymInt[] size) -> Tensor(a)", composite=lambda self, size: expand(self, tuple(size))
+)
 
 # --- the order of dimensions ----------------------------------------------------------------------------------------
 
@@ -233,11 +236,11 @@ def _adjoint_checked(self: Tensor) -> Tensor:
 
 
 adjoint = op("adjoint(Tensor(a) self) -> Tensor(a)", composite=_adjoint_checked)
-numpy_T = op("numpy_T(Tensor(a) self) -> Tensor(a)", composite=_numpy_t, variants="")
-matrix_H = op("matrix_H(Tensor(a) self) -> Tensor(a)", composite=_matrix_h, variants="")
-mT = op("mT(Tensor(a) self) -> Tensor(a)", composite=_m_t, variants="")
-mH = op("mH(Tensor(a) self) -> Tensor(a)", composite=_m_h, variants="")
-for _name, _entry in (("T", numpy_T), ("H", matrix_H), ("mT", mT), ("mH", mH)):
+numpy_t = op("numpy_T(Tensor(a) self) -> Tensor(a)", composite=_numpy_t, variants="")
+matrix_h = op("matrix_H(Tensor(a) self) -> Tensor(a)", composite=_matrix_h, variants="")
+m_t = op("mT(Tensor(a) self) -> Tensor(a)", composite=_m_t, variants="")
+m_h = op("mH(Tensor(a) self) -> Tensor(a)", composite=_m_h, variants="")
+for _name, _entry in (("T", numpy_t), ("H", matrix_h), ("mT", m_t), ("mH", m_h)):
     setattr(Tensor, _name, property(_entry))
 
 
@@ -266,8 +269,13 @@ def _movedim_int(self: Tensor, source: int, destination: int) -> Tensor:
 for _name in ("movedim", "moveaxis"):
     op(f"{_name}.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)", composite=_movedim)
     op(f"{_name}.int(Tensor(a) self, int source, int destination) -> Tensor(a)", composite=_movedim_int)
-swapaxes = op("swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)", composite=lambda self, axis0, axis1: transpose(self, axis0, axis1))
-swapdims = op("swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", composite=lambda self, dim0, dim1: transpose(self, dim0, dim1))
+swapaxes = op(
+    "swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)",
+    composite=lambda self, axis0, axis1: transpose(self, axis0, axis1),
+)
+swapdims = op(
+    "swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", composite=lambda self, dim0, dim1: transpose(self, dim0, dim1)
+)
 
 # --- dimensions of extent one ---------------------------------------------------------------------------------------
 
@@ -289,7 +297,11 @@ def _unsqueeze_dims(grad: Tensor, dims: Sequence[int], shape: Sequence[int]) -> 
     return grad
 
 
-squeeze = op("squeeze(Tensor(a) self) -> Tensor(a)", cpu=views.squeeze, grad={"self": lambda grad, self_shape: _unsqueeze_to(grad, self_shape)})
+squeeze = op(
+    "squeeze(Tensor(a) self) -> Tensor(a)",
+    cpu=views.squeeze,
+    grad={"self": lambda grad, self_shape: _unsqueeze_to(grad, self_shape)},
+)
 squeeze_dim = op(
     "squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)",
     cpu=views.squeeze_dim,
@@ -305,7 +317,7 @@ squeeze_dims = op(
 
 
 @public("function method", name="squeeze")
-def _squeeze_any(input: Tensor, dim: Any = None, **aliases: Any) -> Tensor:  # noqa: A002
+def _squeeze_any(input: Tensor, dim: Any = None, **aliases: Any) -> Tensor:
     """The tensor without dimensions of extent one: all of them, one, or some."""
     if aliases:
         dim = aliases.pop("axis")

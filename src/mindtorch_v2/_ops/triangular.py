@@ -90,7 +90,9 @@ trace_backward = op("trace_backward(Tensor grad, SymInt[] sizes) -> Tensor", com
 def _block_diag(tensors: Sequence[Tensor]) -> Tensor:
     for i, t in enumerate(tensors):
         if t.dim() > 2:
-            raise RuntimeError(f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has {t.dim()} dimensions")
+            raise RuntimeError(
+                f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has {t.dim()} dimensions"
+            )
     if not tensors:
         return aten.empty(size=(1, 0))  # type: ignore[no-any-return]
     shapes = [_as_matrix(t._array.shape) for t in tensors]

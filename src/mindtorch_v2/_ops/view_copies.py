@@ -116,7 +116,9 @@ diagonal_scatter = op(
 )
 
 
-def _as_strided_scatter(self: Tensor, src: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None) -> Tensor:
+def _as_strided_scatter(
+    self: Tensor, src: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None
+) -> Tensor:
     """Positions count in the storage, so the clone must lie in memory as `self` does."""
     start = self.storage_offset()
     as_strided(self, size, stride, storage_offset)  # complains where the part does not fit the storage
@@ -139,9 +141,12 @@ as_strided_scatter = op(
     grad={
         # torch: the gradient of `self` is that of the replaced part, and zero elsewhere
         "self": lambda grad, size, stride, storage_offset: as_strided_scatter(
-            zeros(grad._array.shape, grad), as_strided(grad.contiguous(), size, stride, storage_offset), size, stride, storage_offset
+            zeros(grad._array.shape, grad),
+            as_strided(grad.contiguous(), size, stride, storage_offset),
+            size,
+            stride,
+            storage_offset,
         ),
         "src": lambda grad, size, stride, storage_offset: as_strided(grad.contiguous(), size, stride, storage_offset),
     },
 )
-_ = aten

@@ -173,7 +173,7 @@ def scatter_with(self: Array, dim: int, index: Array, src: Array | Any, reduce: 
     if is_array:
         _check_src_dtype("scatter", self, src)
     s = Scatter("scatter", self, dim, index, src if is_array else None)
-    values = s.src if is_array else self.dtype.type(src)
+    values: Any = s.src if is_array else self.dtype.type(src)
     (np.add if reduce == "add" else np.multiply).at(s.flat, s.at, values)
     s.close()
 
@@ -256,7 +256,13 @@ def index_select(self: Array, dim: int, index: Array) -> Array:
 def _check_rows(name: str, self: Array, dim: int, index: Array, source: Array) -> int:
     d = wrap_dim(dim, self.ndim)
     if index.ndim > 1:
-        raise IndexError(f"{name}_(): Index is supposed to be a vector, but got dim: {index.ndim} with type: {_scalar_name(index)} and size: {list(index.shape)}") if name == "index_add" else IndexError(f"{name}_(): Expected vector for index")
+        raise (
+            IndexError(
+                f"{name}_(): Index is supposed to be a vector, but got dim: {index.ndim} with type: {_scalar_name(index)} and size: {list(index.shape)}"
+            )
+            if name == "index_add"
+            else IndexError(f"{name}_(): Expected vector for index")
+        )
     if index.dtype != np.int64 and index.dtype != np.int32:
         raise RuntimeError(f"{name}_(): Expected dtype int32/int64 for index but got: {_scalar_name(index)}")
     if self.dtype != source.dtype:
@@ -318,16 +324,22 @@ def index_copy(self: Array, dim: int, index: Array, source: Array) -> None:
     if index.dtype != np.int64:
         raise RuntimeError("index_copy_(): Expected a long tensor for index, but got " + _scalar_name(index))
     if self.dtype != source.dtype:
-        raise RuntimeError(f"index_copy_(): self and source expected to have the same dtype, but got (self) {_scalar_name(self)} and (source) {_scalar_name(source)}")
+        raise RuntimeError(
+            f"index_copy_(): self and source expected to have the same dtype, but got (self) {_scalar_name(self)} and (source) {_scalar_name(source)}"
+        )
     if source.ndim == 0 and index.size != 1:
         raise IndexError(f"index_copy_(): When source is scalar, index should have one element (got {index.size})")
     if source.ndim and self.ndim and source.ndim != self.ndim:
-        raise IndexError(f"index_copy_(): When source and destination are not scalars, their dimensionality must match. Source dimensionality ({source.ndim}), destination dimensionality ({self.ndim})")
+        raise IndexError(
+            f"index_copy_(): When source and destination are not scalars, their dimensionality must match. Source dimensionality ({source.ndim}), destination dimensionality ({self.ndim})"
+        )
     if source.ndim and source.shape[d] != index.size:
         raise IndexError(f"index_copy_(): Number of indices ({index.size}) should be equal to source.size(dim) ({source.shape[d]})")
     mine, theirs = self.shape[:d] + self.shape[d + 1 :], source.shape[:d] + source.shape[d + 1 :]
     if mine != theirs:
-        raise RuntimeError(f"index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: {list(mine)} at dimension {d} and source slice shape: {list(theirs)} at dimension 0.")
+        raise RuntimeError(
+            f"index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: {list(mine)} at dimension {d} and source slice shape: {list(theirs)} at dimension 0."
+        )
     n = self.shape[d] if self.ndim else 1
     at = index.reshape(-1)
     if at.size and (at.min() < 0 or at.max() >= n):
@@ -380,7 +392,9 @@ def take(self: Array, index: Array) -> Array:
     try:
         return np.asarray(self.reshape(-1).take(index)) if index.size else np.empty(index.shape, self.dtype)
     except IndexError:
-        raise IndexError(f"out of range: tried to access index {_beyond(index, self.size)} on a tensor of {self.size} elements.") from None
+        raise IndexError(
+            f"out of range: tried to access index {_beyond(index, self.size)} on a tensor of {self.size} elements."
+        ) from None
 
 
 def _beyond(index: Array, n: int) -> int:

@@ -95,9 +95,7 @@ def view_dtype(self: Array, dtype: _dtype.dtype) -> Array:
 def _check_view_dtype(self: Array, old: int, new: int, dtype: _dtype.dtype) -> None:
     mine = _dtype.from_numpy_dtype(self.dtype).scalar_name
     if not self.ndim:
-        raise RuntimeError(
-            f"self.dim() cannot be 0 to view {mine} as {dtype.scalar_name} (different element sizes)"
-        )
+        raise RuntimeError(f"self.dim() cannot be 0 to view {mine} as {dtype.scalar_name} (different element sizes)")
     if self.shape[-1] != 1 and self.strides[-1] != old and self.size:
         raise RuntimeError(
             f"self.stride(-1) must be 1 to view {mine} as {dtype.scalar_name} (different element sizes), "
@@ -250,8 +248,8 @@ def select(self: Array, dim: int, index: int) -> Array:
         if dim < 0:
             dim = wrap_dim(dim, ndim)
         if ndim > 1:
-            return self[index] if not dim else self[(*WHOLE[dim], index)]  # type: ignore[no-any-return]
-        return self[index, ...] if not dim else self[(*WHOLE[dim], index, ...)]  # type: ignore[no-any-return]
+            return self[index] if not dim else self[WHOLE[dim] + (index,)]  # type: ignore[no-any-return, index]
+        return self[index, ...] if not dim else self[WHOLE[dim] + (index, ...)]  # type: ignore[no-any-return, index]
     except IndexError:
         raise _select_error(self, dim, index) from None
 
