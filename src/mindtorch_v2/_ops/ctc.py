@@ -70,9 +70,7 @@ _ctc_loss = op(
     cpu=kernels.ctc_loss,
     grad={
         "log_probs": lambda grad, log_probs, targets, input_lengths, target_lengths, result0, result1, blank, zero_infinity: (
-            _ctc_loss_backward(
-                grad, log_probs, targets, input_lengths, target_lengths, result0, result1, blank, zero_infinity
-            )
+            _ctc_loss_backward(grad, log_probs, targets, input_lengths, target_lengths, result0, result1, blank, zero_infinity)
         )
     },
     node="CtcLossBackward0",

@@ -64,7 +64,7 @@ alpha_dropout, alpha_dropout_ = _declare("alpha_dropout", alpha=True)
 feature_alpha_dropout, feature_alpha_dropout_ = _declare("feature_alpha_dropout", feature=True, alpha=True)
 
 
-def _native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:  # noqa: A002
+def _native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
     if not input.numel():
         return input, aten.empty_like(input)
     if train is False or p == 0:

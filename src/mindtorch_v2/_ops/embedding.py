@@ -88,10 +88,14 @@ def _embedding_bag(
         padding_idx = -1
     elif padding_idx < 0:
         if padding_idx < -weight.shape[0]:
-            raise RuntimeError(f"padding_idx must be within the number of embeddings, -{weight.shape[0]} through {weight.shape[0] - 1}, but got {padding_idx}")
+            raise RuntimeError(
+                f"padding_idx must be within the number of embeddings, -{weight.shape[0]} through {weight.shape[0] - 1}, but got {padding_idx}"
+            )
         padding_idx += weight.shape[0]
     elif padding_idx >= weight.shape[0]:
-        raise RuntimeError(f"padding_idx must be within the number of embeddings, -{weight.shape[0]} through {weight.shape[0] - 1}, but got {padding_idx}")
+        raise RuntimeError(
+            f"padding_idx must be within the number of embeddings, -{weight.shape[0]} through {weight.shape[0] - 1}, but got {padding_idx}"
+        )
     if sparse:
         raise NotImplementedError("embedding_bag: sparse gradients are not supported; call it with sparse=False")
     return _embedding_bag_op(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from .._backends.cpu import loss as kernels
 from .._dispatch.tls import state
 from .._tensor import Tensor
@@ -20,11 +19,11 @@ def reduce(loss: Tensor, reduction: int) -> Tensor:
     return loss.sum() if reduction == SUM else loss  # type: ignore[no-any-return]
 
 
-def _share(grad: Tensor, self: Tensor, reduction: int) -> Tensor:
+def share(grad: Tensor, self: Tensor, reduction: int) -> Tensor:
     return grad / self.numel() if reduction == MEAN else grad
 
 
-def _grad_of_grad_output(slope: Tensor, grad: Tensor, reduction: int) -> Tensor:
+def grad_of_grad_output(slope: Tensor, grad: Tensor, reduction: int) -> Tensor:
     """The derivative of a loss's backward with respect to its `grad_output`; `slope` is that backward for a gradient of 1."""
     product = slope * grad
     return product if reduction == NONE else product.sum()  # type: ignore[no-any-return]
@@ -45,11 +44,11 @@ mse_loss_backward = op(
     "mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
     cpu=kernels.mse_loss_backward,
     grad={
-        "grad_output": lambda grad, grad_output, self, target, reduction: _grad_of_grad_output(
+        "grad_output": lambda grad, grad_output, self, target, reduction: grad_of_grad_output(
             mse_loss_backward(aten.ones_like(grad_output), self, target, reduction), grad, reduction
         ),
-        "self": lambda grad, grad_output, self, reduction: _share(grad * grad_output * 2, self, reduction),
-        "target": lambda grad, grad_output, self, reduction: -_share(grad * grad_output * 2, self, reduction),
+        "self": lambda grad, grad_output, self, reduction: share(grad * grad_output * 2, self, reduction),
+        "target": lambda grad, grad_output, self, reduction: -share(grad * grad_output * 2, self, reduction),
     },
     variants="",
 )
@@ -62,11 +61,9 @@ def _l1_loss(self: Tensor, target: Tensor, reduction: int) -> Tensor:
 l1_loss = op("l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", composite=_l1_loss, variants="")
 
 
-def _smooth_l1_curvature(
-    grad: Tensor, grad_output: Tensor, self: Tensor, target: Tensor, reduction: int, beta: float
-) -> Tensor:
+def _smooth_l1_curvature(grad: Tensor, grad_output: Tensor, self: Tensor, target: Tensor, reduction: int, beta: float) -> Tensor:
     inside = (self - target).abs() < beta
-    return _share(grad * grad_output, self, reduction) * inside.to(grad.dtype) / (beta or 1)
+    return share(grad * grad_output, self, reduction) * inside.to(grad.dtype) / (beta or 1)
 
 
 smooth_l1_loss = op(
@@ -82,14 +79,14 @@ smooth_l1_loss_backward = op(
     "smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float beta) -> Tensor",
     cpu=kernels.smooth_l1_loss_backward,
     grad={
-        "grad_output": lambda grad, grad_output, self, target, reduction, beta: _grad_of_grad_output(
+        "grad_output": lambda grad, grad_output, self, target, reduction, beta: grad_of_grad_output(
             smooth_l1_loss_backward(aten.ones_like(grad_output), self, target, reduction, beta), grad, reduction
         ),
         "self": lambda grad, grad_output, self, target, reduction, beta: _smooth_l1_curvature(
             grad, grad_output, self, target, reduction, beta
         ),
-        "target": lambda grad, grad_output, self, target, reduction, beta: -_smooth_l1_curvature(
-            grad, grad_output, self, target, reduction, beta
+        "target": lambda grad, grad_output, self, target, reduction, beta: (
+            -_smooth_l1_curvature(grad, grad_output, self, target, reduction, beta)
         ),
     },
     variants="",
@@ -98,7 +95,7 @@ smooth_l1_loss_backward = op(
 
 def _huber_curvature(grad: Tensor, grad_output: Tensor, self: Tensor, target: Tensor, reduction: int, delta: float) -> Tensor:
     inside = (self - target).abs() < delta
-    return _share(grad * grad_output, self, reduction) * inside.to(grad.dtype)
+    return share(grad * grad_output, self, reduction) * inside.to(grad.dtype)
 
 
 huber_loss = op(
@@ -114,14 +111,14 @@ huber_loss_backward = op(
     "huber_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float delta) -> Tensor",
     cpu=kernels.huber_loss_backward,
     grad={
-        "grad_output": lambda grad, grad_output, self, target, reduction, delta: _grad_of_grad_output(
+        "grad_output": lambda grad, grad_output, self, target, reduction, delta: grad_of_grad_output(
             huber_loss_backward(aten.ones_like(grad_output), self, target, reduction, delta), grad, reduction
         ),
         "self": lambda grad, grad_output, self, target, reduction, delta: _huber_curvature(
             grad, grad_output, self, target, reduction, delta
         ),
-        "target": lambda grad, grad_output, self, target, reduction, delta: -_huber_curvature(
-            grad, grad_output, self, target, reduction, delta
+        "target": lambda grad, grad_output, self, target, reduction, delta: (
+            -_huber_curvature(grad, grad_output, self, target, reduction, delta)
         ),
     },
     variants="",
@@ -135,7 +132,7 @@ def _weighted(grad: Tensor, weight: Tensor | None) -> Tensor:
 
 
 def _bce_target_grad(grad: Tensor, self: Tensor, weight: Tensor | None, reduction: int) -> Tensor:
-    return _share(_weighted(self.logit().neg() * grad, weight), self, reduction)
+    return share(_weighted(self.logit().neg() * grad, weight), self, reduction)
 
 
 def _bce_curvature(grad: Tensor, self: Tensor, target: Tensor) -> Tensor:
@@ -156,13 +153,13 @@ binary_cross_entropy_backward = op(
     "binary_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor",
     cpu=kernels.binary_cross_entropy_backward,
     grad={
-        "grad_output": lambda grad, grad_output, self, target, weight, reduction: _grad_of_grad_output(
+        "grad_output": lambda grad, grad_output, self, target, weight, reduction: grad_of_grad_output(
             binary_cross_entropy_backward(aten.ones_like(grad_output), self, target, weight, reduction), grad, reduction
         ),
-        "self": lambda grad, grad_output, self, target, weight, reduction: _share(
+        "self": lambda grad, grad_output, self, target, weight, reduction: share(
             _weighted(_bce_curvature(grad * grad_output, self, target), weight), self, reduction
         ),
-        "target": lambda grad, grad_output, self, weight, reduction: _share(
+        "target": lambda grad, grad_output, self, weight, reduction: share(
             _weighted(-grad * grad_output / (self - self * self).clamp(min=1e-12), weight), self, reduction
         ),
     },
@@ -186,7 +183,7 @@ def _bce_with_logits_grad(
     else:
         t = pos_weight * target
         slope = (t + 1 - target) * self.sigmoid() - t
-    return _share(_weighted(slope * grad, weight), self, reduction)
+    return share(_weighted(slope * grad, weight), self, reduction)
 
 
 def _bce_with_logits_target_grad(
@@ -196,7 +193,7 @@ def _bce_with_logits_target_grad(
         slope = self.neg() * grad
     else:
         slope = ((1 - pos_weight) * aten.log_sigmoid(self) - self) * grad
-    return _share(_weighted(slope, weight), self, reduction)
+    return share(_weighted(slope, weight), self, reduction)
 
 
 binary_cross_entropy_with_logits = op(
@@ -268,9 +265,9 @@ nll_loss2d_backward = op(
 )
 nll_loss = op(
     "nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, int ignore_index=-100) -> Tensor",
-    composite=lambda self, target, weight, reduction, ignore_index: nll_loss_forward(
-        self, target, weight, reduction, ignore_index
-    )[0],
+    composite=lambda self, target, weight, reduction, ignore_index: nll_loss_forward(self, target, weight, reduction, ignore_index)[
+        0
+    ],
     variants="",
 )
 nll_loss2d = op(
@@ -409,11 +406,13 @@ def _kl_div(self: Tensor, target: Tensor, reduction: int, log_target: bool) -> T
 
 
 kl_div = op(
-    "kl_div(Tensor self, Tensor target, int reduction=1, *, bool log_target=False) -> Tensor", composite=_kl_div, variants="function"
+    "kl_div(Tensor self, Tensor target, int reduction=1, *, bool log_target=False) -> Tensor",
+    composite=_kl_div,
+    variants="function",
 )
 
 
-def _poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: int) -> Tensor:  # noqa: A002
+def _poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: int) -> Tensor:
     if log_input:
         loss = input.exp() - target * input
     else:
@@ -429,164 +428,3 @@ poisson_nll_loss = op(
     composite=_poisson_nll_loss,
     variants="function",
 )
-
-# --- margins --------------------------------------------------------------------------------------------------------
-
-
-def _clamped(x: Tensor) -> Tensor:
-    """x where it is positive; in place when no graph is being made, as ATen does."""
-    return x.clamp_min(0)  # type: ignore[no-any-return]
-
-
-def _hinge_embedding_loss(self: Tensor, target: Tensor, margin: float, reduction: int) -> Tensor:
-    zeros = aten.zeros_like(self)
-    beyond = _clamped(margin - self)
-    loss = aten.where(target != 1, beyond, zeros) + aten.where(target != -1, self, zeros)
-    return reduce(loss, reduction)
-
-
-hinge_embedding_loss = op(
-    "hinge_embedding_loss(Tensor self, Tensor target, float margin=1.0, int reduction=1) -> Tensor",
-    composite=_hinge_embedding_loss,
-    variants="function",
-)
-
-
-def _margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float, reduction: int) -> Tensor:
-    return reduce(_clamped((input1 - input2).neg() * target + margin), reduction)
-
-
-margin_ranking_loss = op(
-    "margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=1) -> Tensor",
-    composite=_margin_ranking_loss,
-    variants="function",
-)
-
-
-def _soft_margin_loss(self: Tensor, target: Tensor, reduction: int) -> Tensor:
-    return reduce((self.neg() * target).exp().log1p(), reduction)
-
-
-def _soft_margin_loss_backward(grad_output: Tensor, self: Tensor, target: Tensor, reduction: int) -> Tensor:
-    z = (target.neg() * self).exp()
-    return _share(target.neg() * z * grad_output / (z + 1), self, reduction)
-
-
-def _soft_margin_curvature(grad: Tensor, self: Tensor, target: Tensor, reduction: int) -> Tensor:
-    z = (self * target).exp()
-    s = z + 1
-    return _share(grad * target * target * z / (s * s), self, reduction)
-
-
-soft_margin_loss = op(
-    "soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
-    composite=_soft_margin_loss,
-    grad={"self": lambda grad, self, target, reduction: soft_margin_loss_backward(grad, self, target, reduction)},
-    variants="",
-)
-soft_margin_loss_backward = op(
-    "soft_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
-    composite=_soft_margin_loss_backward,
-    grad={
-        "grad_output": lambda grad, grad_output, self, target, reduction: _grad_of_grad_output(
-            soft_margin_loss_backward(aten.ones_like(grad_output), self, target, reduction), grad, reduction
-        ),
-        "self": lambda grad, grad_output, self, target, reduction: _soft_margin_curvature(
-            grad * grad_output, self, target, reduction
-        ),
-    },
-    variants="",
-)
-multi_margin_loss = op(
-    "multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, int reduction=1) -> Tensor",
-    cpu=kernels.multi_margin_loss,
-    grad={
-        "self": lambda grad, self, target, p, margin, weight, reduction: multi_margin_loss_backward(
-            grad, self, target, p, margin, weight, reduction
-        )
-    },
-    variants="",
-)
-multi_margin_loss_backward = op(
-    "multi_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, Scalar p, Scalar margin, Tensor? weight=None, "
-    "int reduction=1) -> Tensor",
-    cpu=kernels.multi_margin_loss_backward,
-    variants="",
-)
-multilabel_margin_loss = op(
-    "multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
-    composite=lambda self, target, reduction: multilabel_margin_loss_forward(self, target, reduction)[0],
-    variants="",
-)
-multilabel_margin_loss_forward = op(
-    "multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction) -> (Tensor output, Tensor is_target)",
-    cpu=kernels.multilabel_margin_loss_forward,
-    grad={
-        "self": lambda grad, self, target, reduction, is_target: multilabel_margin_loss_backward(
-            grad, self, target, reduction, is_target
-        )
-    },
-    node="MultilabelMarginLossBackward0",
-    nondifferentiable=("is_target",),
-    variants="",
-)
-multilabel_margin_loss_backward = op(
-    "multilabel_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, Tensor is_target) -> Tensor",
-    cpu=kernels.multilabel_margin_loss_backward,
-    variants="",
-)
-
-
-def _cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float, reduction: int) -> Tensor:
-    if target.dim() > 1 or input1.dim() - 1 != target.dim() or input2.dim() - 1 != target.dim():
-        raise _cosine_embedding_error(input1, input2, target)
-    eps = 1e-12
-    dot = (input1 * input2).sum(-1)
-    square1 = (input1 * input1).sum(-1) + eps
-    square2 = (input2 * input2).sum(-1) + eps
-    cos = dot / (square1 * square2).sqrt()
-    zeros = aten.zeros_like(cos)
-    loss = aten.where(target == 1, 1 - cos, zeros) + aten.where(target == -1, _clamped(cos - margin), zeros)
-    return reduce(loss, reduction)
-
-
-def _cosine_embedding_error(input1: Tensor, input2: Tensor, target: Tensor) -> RuntimeError:
-    sizes = f"input1:{list(input1.shape)} input2: {list(input2.shape)}"
-    if target.dim() == 1:
-        return RuntimeError(f"1D target tensor expects 2D input tensors, but found inputs with sizes {sizes}.")
-    if target.dim() == 0:
-        return RuntimeError(f"0D target tensor expects 1D input tensors, but found inputs with sizes {sizes}.")
-    return RuntimeError("0D or 1D target tensor expected, multi-target not supported")
-
-
-cosine_embedding_loss = op(
-    "cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=1) -> Tensor",
-    composite=_cosine_embedding_loss,
-    variants="function",
-)
-
-
-def _triplet_margin_loss(
-    anchor: Tensor, positive: Tensor, negative: Tensor, margin: float, p: float, eps: float, swap: bool, reduction: int
-) -> Tensor:
-    if not anchor.dim() == positive.dim() == negative.dim():
-        raise RuntimeError(
-            "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: "
-            f"anchor {anchor.dim()}D, positive {positive.dim()}D, and negative {negative.dim()}D inputs"
-        )
-    if margin <= 0:
-        raise RuntimeError(f"triplet_margin_loss: margin must be greater than 0, got {margin}")
-    near = aten.pairwise_distance(anchor, positive, p, eps)
-    far = aten.pairwise_distance(anchor, negative, p, eps)
-    if swap:
-        far = far.minimum(aten.pairwise_distance(positive, negative, p, eps))
-    return reduce((near + margin - far).clamp_min(0), reduction)
-
-
-triplet_margin_loss = op(
-    "triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, float p=2.0, float eps=1e-06, "
-    "bool swap=False, int reduction=1) -> Tensor",
-    composite=_triplet_margin_loss,
-    variants="function",
-)
-

@@ -23,7 +23,7 @@ def _normalized_gradient(g: Tensor, x_hat: Tensor, rstd: Tensor, dims: list[int]
 
 
 def _layer_norm(
-    input: Tensor,  # noqa: A002
+    input: Tensor,
     normalized_shape: Any,
     weight: Tensor | None,
     bias: Tensor | None,
@@ -91,13 +91,13 @@ native_layer_norm_backward = op(
 )
 
 
-def _rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None, eps: float | None) -> Tensor:  # noqa: A002
+def _rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None, eps: float | None) -> Tensor:
     kernels.check_normalized_shape(input, normalized_shape, weight, None, star="*")
     return _fused_rms_norm(input, normalized_shape, weight, eps)[0]  # type: ignore[no-any-return]
 
 
 def _rms_norm_composite(
-    input: Tensor,  # noqa: A002
+    input: Tensor,
     normalized_shape: Any,
     weight: Tensor | None,
     eps: float | None,
@@ -154,7 +154,7 @@ def _check_batch_norm(
 
 
 def _batch_norm_impl_index(
-    input: Tensor,  # noqa: A002
+    input: Tensor,
     weight: Tensor | None,
     bias: Tensor | None,
     running_mean: Tensor | None,
@@ -208,9 +208,9 @@ def _batch_norm_grads(
 batch_norm = op(
     "batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, "
     "float momentum, float eps, bool cudnn_enabled) -> Tensor",
-    composite=lambda input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled: (
-        batch_norm_impl_index(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled)[0]
-    ),
+    composite=lambda input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled: batch_norm_impl_index(
+        input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled
+    )[0],
     variants="function",
 )
 batch_norm_impl_index = op(
@@ -224,8 +224,12 @@ batch_norm_impl_index = op(
 def _batch_norm_grad_dict(stats: bool = True) -> dict[Any, Any]:
     if stats:
         return {
-            ("input", "weight", "bias"): lambda grad, input, weight, running_mean, running_var, training, eps, result1, result2, needs: (
-                _batch_norm_grads(grad, input, weight, running_mean, running_var, training, eps, result1, result2, needs)
+            (
+                "input",
+                "weight",
+                "bias",
+            ): lambda grad, input, weight, running_mean, running_var, training, eps, result1, result2, needs: _batch_norm_grads(
+                grad, input, weight, running_mean, running_var, training, eps, result1, result2, needs
             )
         }
     return {
@@ -272,7 +276,7 @@ native_batch_norm_backward = op(
 
 
 def _instance_norm(
-    input: Tensor,  # noqa: A002
+    input: Tensor,
     weight: Tensor | None,
     bias: Tensor | None,
     running_mean: Tensor | None,
@@ -319,7 +323,7 @@ instance_norm = op(
 
 
 def _group_norm(
-    input: Tensor,  # noqa: A002
+    input: Tensor,
     num_groups: int,
     weight: Tensor | None,
     bias: Tensor | None,
@@ -396,7 +400,7 @@ native_group_norm = op(
     "-> (Tensor, Tensor, Tensor)",
     cpu=kernels.native_group_norm,
     grad={
-        ("input", "weight", "bias"): lambda grads, input, result1, result2, weight, N, C, HxW, group, eps, needs: _group_norm_grads(  # noqa: N803
+        ("input", "weight", "bias"): lambda grads, input, result1, result2, weight, N, C, HxW, group, eps, needs: _group_norm_grads(
             grads, input, result1, result2, weight, (N, C, HxW, group), eps, needs
         )
     },

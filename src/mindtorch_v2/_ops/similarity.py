@@ -24,7 +24,9 @@ def _cosine_similarity(x1: Tensor, x2: Tensor, dim: int, eps: float) -> Tensor:
 
 
 cosine_similarity = op(
-    "cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor", composite=_cosine_similarity, variants="function"
+    "cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor",
+    composite=_cosine_similarity,
+    variants="function",
 )
 
 

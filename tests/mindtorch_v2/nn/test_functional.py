@@ -46,7 +46,7 @@ def test_embedding_errors() -> None:
         F.embedding(torch.tensor([3]), w)
     with pytest.raises(AssertionError, match="Padding_idx must be within num_embeddings"):
         F.embedding(torch.tensor([0]), w, padding_idx=3)
-    with pytest.raises(RuntimeError, match="to have one of the following scalar types: Long, Int; but got torch.FloatTensor"):
+    with pytest.raises(RuntimeError, match=r"to have one of the following scalar types: Long, Int; but got torch.FloatTensor"):
         F.embedding(torch.tensor([0.0]), w)
 
 
@@ -250,7 +250,8 @@ def test_public_names_and_signatures() -> None:
     names = {
         n
         for n in dir(theirs)
-        if not n.startswith("_") and (getattr(getattr(theirs, n), "__module__", None) or "") in ("torch.nn.functional", "torch._C._nn")
+        if not n.startswith("_")
+        and (getattr(getattr(theirs, n), "__module__", None) or "") in ("torch.nn.functional", "torch._C._nn")
     }
     missing = {n for n in names if not hasattr(F, n)}
     assert missing <= ABSENT

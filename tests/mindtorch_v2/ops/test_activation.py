@@ -57,7 +57,9 @@ def test_gradients_match_differences(name: str) -> None:
     assert torch.autograd.gradgradcheck(getattr(F, name), (x,))
 
 
-@pytest.mark.parametrize("name", ["relu", "relu6", "silu", "mish", "elu", "selu", "celu", "leaky_relu", "hardswish", "hardsigmoid", "hardtanh"])
+@pytest.mark.parametrize(
+    "name", ["relu", "relu6", "silu", "mish", "elu", "selu", "celu", "leaky_relu", "hardswish", "hardsigmoid", "hardtanh"]
+)
 def test_inplace_is_the_same_and_differentiates(name: str) -> None:
     function = getattr(F, name)
     x = torch.tensor([-2.0, -0.5, 0.5, 2.0], requires_grad=True)

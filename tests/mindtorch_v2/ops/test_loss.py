@@ -101,7 +101,9 @@ def test_every_target_ignored_is_nan() -> None:
 
 def test_an_ignored_class_may_be_a_class() -> None:
     x = torch.zeros(3, 4)
-    assert F.cross_entropy(x, torch.tensor([0, 1, 1]), ignore_index=1, reduction="none").tolist() == pytest.approx([math.log(4), 0, 0])
+    assert F.cross_entropy(x, torch.tensor([0, 1, 1]), ignore_index=1, reduction="none").tolist() == pytest.approx(
+        [math.log(4), 0, 0]
+    )
 
 
 def test_label_smoothing_equals_smoothed_probabilities() -> None:

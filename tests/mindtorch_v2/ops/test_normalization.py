@@ -128,12 +128,28 @@ def test_no_samples() -> None:
 
 
 ERRORS = [
-    (lambda: F.layer_norm(torch.ones(4, 6), (5,)), RuntimeError, r"Given normalized_shape=\[5\], expected input with shape \[\*, 5\]"),
+    (
+        lambda: F.layer_norm(torch.ones(4, 6), (5,)),
+        RuntimeError,
+        r"Given normalized_shape=\[5\], expected input with shape \[\*, 5\]",
+    ),
     (lambda: F.layer_norm(torch.ones(4, 6), ()), RuntimeError, "Expected normalized_shape to be at least 1-dimensional"),
-    (lambda: F.layer_norm(torch.ones(4, 6), (6,), torch.ones(5)), RuntimeError, "Expected weight to be of same shape as normalized_shape"),
-    (lambda: F.batch_norm(torch.ones(1, 6), None, None, training=True), ValueError, "Expected more than 1 value per channel when training"),
+    (
+        lambda: F.layer_norm(torch.ones(4, 6), (6,), torch.ones(5)),
+        RuntimeError,
+        "Expected weight to be of same shape as normalized_shape",
+    ),
+    (
+        lambda: F.batch_norm(torch.ones(1, 6), None, None, training=True),
+        ValueError,
+        "Expected more than 1 value per channel when training",
+    ),
     (lambda: F.batch_norm(torch.ones(4, 6), None, None), RuntimeError, "running_mean must be defined in evaluation mode"),
-    (lambda: F.batch_norm(torch.ones(4, 5), torch.ones(6), torch.ones(6)), RuntimeError, "running_mean should contain 5 elements not 6"),
+    (
+        lambda: F.batch_norm(torch.ones(4, 5), torch.ones(6), torch.ones(6)),
+        RuntimeError,
+        "running_mean should contain 5 elements not 6",
+    ),
     (lambda: F.group_norm(torch.ones(4, 6), 4), RuntimeError, "number of channels in input to be divisible by num_groups"),
     (lambda: F.instance_norm(torch.ones(1, 2, 1)), ValueError, "Expected more than 1 spatial element when training"),
     (lambda: F.layer_norm(torch.ones(2, 2, dtype=torch.int64), (2,)), NotImplementedError, '"LayerNormKernelImpl" not implemented'),

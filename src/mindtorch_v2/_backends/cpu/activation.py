@@ -98,7 +98,7 @@ def threshold(self: Array, threshold: Any, value: Any) -> Array:
 
 
 def threshold_backward(grad_output: Array, self: Array, threshold: Any) -> Array:
-    if not grad_output.shape == self.shape:
+    if grad_output.shape != self.shape:
         return np.where(self <= threshold, np.zeros((), grad_output.dtype), grad_output)
     mask = np.asarray(self <= threshold)
     return keep(np.logical_not(mask, out=mask), grad_output)

@@ -101,7 +101,7 @@ def flash_attention_backward(
     attn_mask: Array | None,
     scale: float | None,
 ) -> tuple[Array, Array, Array]:
-    b, h, n, d = query.shape
+    b, h, n, _ = query.shape
     m = key.shape[2]
     q, k, v, g = _flat(query), _flat(key, h), _flat(value, h), _flat(grad_out)
     mask = _flat_mask(attn_mask, (b, h, n, m))

@@ -78,9 +78,7 @@ def _emissions(log_probs: Array, labels: Array, exists: Array) -> Array:
     return np.where(exists[None], picked, -np.inf).astype(log_probs.dtype, copy=False)
 
 
-def ctc_loss(
-    log_probs: Array, targets: Array, input_lengths: Any, target_lengths: Any, blank: int
-) -> tuple[Array, Array]:
+def ctc_loss(log_probs: Array, targets: Array, input_lengths: Any, target_lengths: Any, blank: int) -> tuple[Array, Array]:
     """Negative log likelihoods, and the forward variables (batch, time, positions)."""
     input_lengths, target_lengths = [int(v) for v in input_lengths], [int(v) for v in target_lengths]
     _check(log_probs, targets, input_lengths, target_lengths, blank)

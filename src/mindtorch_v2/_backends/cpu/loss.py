@@ -161,9 +161,7 @@ def binary_cross_entropy(self: Array, target: Array, weight: Array | None, reduc
 
 
 @widened
-def binary_cross_entropy_backward(
-    grad_output: Array, self: Array, target: Array, weight: Array | None, reduction: int
-) -> Array:
+def binary_cross_entropy_backward(grad_output: Array, self: Array, target: Array, weight: Array | None, reduction: int) -> Array:
     out = (self - target) / np.maximum((1 - self) * self, 1e-12)
     out = out * _share(grad_output, self.size, reduction)
     return out if weight is None else out * weight  # type: ignore[no-any-return]
@@ -177,7 +175,7 @@ def check_nll(self: Array, target: Array, weight: Array | None) -> None:
         raise RuntimeError("input tensor should be 1D or 2D")
     if target.ndim > 1:
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
-    if self.ndim == 2 and self.shape[0] != (target.shape[0] if target.ndim else 1) or (self.ndim == 1 and target.ndim == 1):
+    if (self.ndim == 2 and self.shape[0] != (target.shape[0] if target.ndim else 1)) or (self.ndim == 1 and target.ndim == 1):
         raise RuntimeError(f"size mismatch (got input: {list(self.shape)}, target: {list(target.shape)})")
     check_class_weight(weight, self.shape[-1])
 
@@ -192,17 +190,13 @@ def check_class_weight(weight: Array | None, classes: int) -> None:
 
 def check_nll2d(self: Array, target: Array, weight: Array | None) -> None:
     if target.ndim != 3:
-        raise RuntimeError(
-            f"only batches of spatial targets supported (3D tensors) but got targets of dimension: {target.ndim}"
-        )
+        raise RuntimeError(f"only batches of spatial targets supported (3D tensors) but got targets of dimension: {target.ndim}")
     if self.ndim != 4:
         raise RuntimeError(f"only batches of spatial inputs supported (4D tensors), but got input of dimension: {self.ndim}")
     if weight is not None and weight.size != self.shape[1]:
         raise RuntimeError("weight tensor should be defined either for all or no classes")
     if (self.shape[0], *self.shape[2:]) != target.shape:
-        raise RuntimeError(
-            f"size mismatch (got input: {list(self.shape)} , target: {list(target.shape)}"
-        )
+        raise RuntimeError(f"size mismatch (got input: {list(self.shape)} , target: {list(target.shape)}")
 
 
 def _indices(target: Array, classes: int, ignore_index: int) -> tuple[Array, Array | None]:
@@ -230,17 +224,15 @@ def _class_weights(weight: Array | None, index: Array, kept: Array | None, dtype
     return w if kept is None else w * kept  # type: ignore[no-any-return]
 
 
-def nll_forward(
-    picked: Array, index: Array, kept: Array | None, weight: Array | None, reduction: int
-) -> tuple[Array, Array]:
+def nll_forward(picked: Array, index: Array, kept: Array | None, weight: Array | None, reduction: int) -> tuple[Array, Array]:
     """The losses of the log probabilities picked by the targets, reduced, and the sum of the weights."""
     dtype = picked.dtype
     w = _class_weights(weight, index, kept, dtype)
     if w is None and reduction:
         value = -np.add.reduce(picked, axis=None)
-        return (value / picked.size if reduction == MEAN and picked.size else value if reduction == SUM else value * np.nan), np.asarray(
-            picked.size, dtype
-        )
+        return (
+            value / picked.size if reduction == MEAN and picked.size else value if reduction == SUM else value * np.nan
+        ), np.asarray(picked.size, dtype)
     loss = np.negative(picked) if w is None else np.where(w == 0, np.zeros((), dtype), -picked * w)
     if reduction == NONE:
         return loss, np.zeros((), dtype)
@@ -325,9 +317,7 @@ def nll_loss2d_backward(
 
 def _margin_inputs(self: Array, target: Array, weight: Array | None) -> tuple[Array, Array]:
     if self.ndim > 2 or (self.ndim == 2 and self.shape[1] == 0) or (self.ndim <= 1 and self.size == 0):
-        raise RuntimeError(
-            f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(self.shape)}"
-        )
+        raise RuntimeError(f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(self.shape)}")
     rows = self.reshape(1, -1) if self.ndim < 2 else self
     if target.ndim > 1 or target.size != rows.shape[0]:
         raise RuntimeError(
@@ -386,9 +376,9 @@ def multi_margin_loss_backward(
 def _multilabel_inputs(self: Array, target: Array) -> tuple[Array, Array, Array]:
     """Rows of scores, which classes are targets, and how often each row names each class before its first -1."""
     shape = list(self.shape)
-    if not (self.ndim <= 1 and self.size or self.ndim == 2 and self.shape[1]):
+    if not ((self.ndim <= 1 and self.size) or (self.ndim == 2 and self.shape[1])):
         raise RuntimeError(f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {shape}")
-    if self.ndim <= 1 and (target.ndim > 1 or target.size != self.size) or self.ndim == 2 and target.shape != self.shape:
+    if (self.ndim <= 1 and (target.ndim > 1 or target.size != self.size)) or (self.ndim == 2 and target.shape != self.shape):
         raise RuntimeError(f"inconsistent target size: {list(target.shape)} for input of size: {shape}")
     rows = self.reshape(-1, self.shape[-1] if self.ndim else 1)
     t = target.reshape(rows.shape)

@@ -62,7 +62,7 @@ def check_normalized_shape(x: Any, normalized_shape: Any, weight: Any, bias: Any
 
 
 def native_layer_norm(
-    input: Array,  # noqa: A002
+    input: Array,
     normalized_shape: Any,
     weight: Array | None,
     bias: Array | None,
@@ -90,7 +90,7 @@ def _layer_norm(x: Array, normalized: int, weight: Array | None, bias: Array | N
 @widened
 def native_layer_norm_backward(
     grad_out: Array,
-    input: Array,  # noqa: A002
+    input: Array,
     normalized_shape: Any,
     mean: Array,
     rstd: Array,
@@ -160,7 +160,7 @@ def _channel_dot(x: Array, y: Array) -> Array:
 
 
 def native_batch_norm(
-    input: Array,  # noqa: A002
+    input: Array,
     weight: Array | None,
     bias: Array | None,
     running_mean: Array | None,
@@ -223,7 +223,7 @@ def _update_running(
 
 def native_batch_norm_backward(
     grad_out: Array,
-    input: Array,  # noqa: A002
+    input: Array,
     weight: Array | None,
     running_mean: Array | None,
     running_var: Array | None,
@@ -276,12 +276,12 @@ def native_batch_norm_backward(
 
 
 def native_group_norm(
-    input: Array,  # noqa: A002
+    input: Array,
     weight: Array | None,
     bias: Array | None,
-    N: int,  # noqa: N803
-    C: int,  # noqa: N803
-    HxW: int,  # noqa: N803
+    N: int,
+    C: int,
+    HxW: int,
     group: int,
     eps: float,
 ) -> tuple[Array, Array, Array]:
@@ -307,13 +307,13 @@ def _group_norm(
 @widened
 def native_group_norm_backward(
     grad_out: Array,
-    input: Array,  # noqa: A002
+    input: Array,
     mean: Array,
     rstd: Array,
     weight: Array | None,
-    N: int,  # noqa: N803
-    C: int,  # noqa: N803
-    HxW: int,  # noqa: N803
+    N: int,
+    C: int,
+    HxW: int,
     group: int,
     output_mask: Any,
 ) -> tuple[Array | None, Array | None, Array | None]:

@@ -8,8 +8,6 @@ from typing import Any
 from ..._ops.lookup import aten
 from ..._tensor import Tensor
 
-# ruff: noqa: A002 - torch calls the first argument `input`
-
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """The positive part."""
@@ -67,9 +65,7 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     return function(input, negative_slope)  # type: ignore[no-any-return]
 
 
-def rrelu(
-    input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False
-) -> Tensor:
+def rrelu(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False) -> Tensor:
     """Leaky relu whose slopes are drawn while training."""
     function = aten.rrelu_ if inplace else aten.rrelu
     return function(input, lower, upper, training)  # type: ignore[no-any-return]

@@ -153,9 +153,7 @@ def multi_head_attention_forward(
         raise AssertionError(f"embed_dim {embed_dim} not divisible by num_heads {num_heads}")
     if use_separate_proj_weight:
         if tuple(key.shape[:2]) != tuple(value.shape[:2]):
-            raise AssertionError(
-                f"key's sequence and batch dims {key.shape[:2]} do not match value's {value.shape[:2]}"
-            )
+            raise AssertionError(f"key's sequence and batch dims {key.shape[:2]} do not match value's {value.shape[:2]}")
     elif key.shape != value.shape:
         raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
     q, k, v = _projected(
@@ -164,7 +162,9 @@ def multi_head_attention_forward(
     attn_mask = _shaped_mask(attn_mask, (length, source), batch * num_heads)
     if bias_k is not None and bias_v is not None:
         if static_k is not None or static_v is not None:
-            raise AssertionError("bias cannot be added to static key" if static_k is not None else "bias cannot be added to static value")
+            raise AssertionError(
+                "bias cannot be added to static key" if static_k is not None else "bias cannot be added to static value"
+            )
         k, v = aten.cat([k, bias_k.repeat(1, batch, 1)]), aten.cat([v, bias_v.repeat(1, batch, 1)])
         attn_mask, padding = _grown(attn_mask), _grown(padding)
     elif bias_k is not None or bias_v is not None:

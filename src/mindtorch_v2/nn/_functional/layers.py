@@ -9,8 +9,6 @@ from ..._autograd.grad_mode import no_grad
 from ..._ops.lookup import aten
 from ..._tensor import Tensor
 
-# ruff: noqa: A002 - torch calls the first argument `input`
-
 
 def _check_probability(p: float) -> None:
     if p < 0.0 or p > 1.0:

@@ -12,8 +12,6 @@ from ..._ops.lookup import aten
 from ..._tensor import Tensor
 from .. import _reduction
 
-# ruff: noqa: A002 - torch calls the first argument `input`
-
 
 def _number(size_average: bool | None, reduce: bool | None, reduction: str) -> int:
     if size_average is not None or reduce is not None:
@@ -111,9 +109,7 @@ def smooth_l1_loss(
     return aten.smooth_l1_loss(a, b, number, beta)  # type: ignore[no-any-return]
 
 
-def huber_loss(
-    input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None
-) -> Tensor:
+def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None) -> Tensor:
     """The squared error below `delta`, `delta` times the absolute error above."""
     _warn_sizes(input, target)
     a, b = _broadcast(input, target)
@@ -293,26 +289,33 @@ def gaussian_nll_loss(
     if isinstance(var, float):
         if var < 0:
             raise ValueError("var has negative entry/entries")
-        var = var * aten.ones_like(input)
-    elif (var < 0).any():
-        raise ValueError("var has negative entry/entries")
-    if var.shape != input.shape:
-        if input.shape[:-1] == var.shape:
-            var = var.unsqueeze(-1)
-        elif input.dim() != var.dim() or sum(v for n, v in zip(input.shape, var.shape, strict=True) if n != v) != 1:
-            # at most one dimension may differ, and there the variance has extent 1
-            raise ValueError("var is of incorrect size")
+        variance: Tensor = var * aten.ones_like(input)
+    else:
+        if (var < 0).any():
+            raise ValueError("var has negative entry/entries")
+        variance = _fitted(var, input)
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(reduction + " is not valid")
-    var = var.clone()
+    variance = variance.clone()
     with no_grad():
-        var.clamp_(min=eps)
-    loss = (var.log() + (input - target) ** 2 / var) * 0.5
+        variance.clamp_(min=eps)
+    loss = (variance.log() + (input - target) ** 2 / variance) * 0.5
     if full:
         loss = loss + 0.5 * math.log(2 * math.pi)
     if reduction == "mean":
         return loss.mean()  # type: ignore[no-any-return]
     return loss.sum() if reduction == "sum" else loss  # type: ignore[no-any-return]
+
+
+def _fitted(var: Tensor, input: Tensor) -> Tensor:
+    """Variances that broadcast with the input: its shape, one dimension short, or with one dimension of extent 1."""
+    if var.shape == input.shape:
+        return var
+    if input.shape[:-1] == var.shape:
+        return var.unsqueeze(-1)  # type: ignore[no-any-return]
+    if input.dim() == var.dim() and sum(v for n, v in zip(input.shape, var.shape, strict=True) if n != v) == 1:
+        return var
+    raise ValueError("var is of incorrect size")
 
 
 def hinge_embedding_loss(

@@ -7,8 +7,6 @@ from typing import Any
 from ..._ops.lookup import aten
 from ..._tensor import Size, Tensor
 
-# ruff: noqa: A002 - torch calls the first argument `input`
-
 
 def layer_norm(
     input: Tensor, normalized_shape: Any, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
@@ -78,7 +76,9 @@ def group_norm(
         raise RuntimeError(f"Expected num groups to be greater than 0, got {num_groups}")
     # torch: the check of batch_norm on the groups' sizes, whose text then shows a list
     if input.shape[0] * (input.shape[1] // num_groups) * Size(input.shape[2:]).numel() == 1:
-        raise ValueError(f"Expected more than 1 value per channel when training, got input size {[1, num_groups, *input.shape[2:]]}")
+        raise ValueError(
+            f"Expected more than 1 value per channel when training, got input size {[1, num_groups, *input.shape[2:]]}"
+        )
     return aten.group_norm(input, num_groups, weight, bias, eps, True)  # type: ignore[no-any-return]
 
 

@@ -12,8 +12,6 @@ from typing import Any
 from ..._ops.lookup import aten
 from ..._tensor import Tensor
 
-# ruff: noqa: A002 - torch calls the first argument `input`
-
 Sizes = int | Sequence[int]
 
 
@@ -185,9 +183,7 @@ max_unpool1d, max_unpool2d, max_unpool3d = map(_max_unpool, (1, 2, 3))
 def _lp_pool(dims: int) -> Callable[..., Tensor]:
     average, maximum = f"avg_pool{dims}d", (max_pool1d, max_pool2d, max_pool3d)[dims - 1]
 
-    def pool(
-        input: Tensor, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None, ceil_mode: bool = False
-    ) -> Tensor:
+    def pool(input: Tensor, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None, ceil_mode: bool = False) -> Tensor:
         if isinstance(norm_type, int | float) and math.isinf(norm_type):
             if norm_type > 0:
                 return maximum(input.abs(), kernel_size, stride, 0, 1, ceil_mode)  # type: ignore[no-any-return]
@@ -302,9 +298,7 @@ def interpolate(
     return _resampled(input, dims, mode, sizes, scales, align_corners, antialias)
 
 
-def _resampled(
-    input: Tensor, dims: int, mode: str, sizes: Any, scales: Any, align_corners: bool | None, antialias: bool
-) -> Tensor:
+def _resampled(input: Tensor, dims: int, mode: str, sizes: Any, scales: Any, align_corners: bool | None, antialias: bool) -> Tensor:
     if dims in (1, 2, 3) and mode in _NEAREST:
         return getattr(aten, _NEAREST[mode].format(dims))(input, sizes, scales)  # type: ignore[no-any-return]
     if dims in (1, 2, 3) and mode == "area":
@@ -326,25 +320,19 @@ def _resampled(
 
 def upsample(input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: Any = None) -> Tensor:
     """`interpolate` under its former name."""
-    warnings.warn(
-        "`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2
-    )
+    warnings.warn("`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2)
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
 def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
     """`interpolate` by the nearest element."""
-    warnings.warn(
-        "`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2
-    )
+    warnings.warn("`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2)
     return interpolate(input, size, scale_factor, mode="nearest")
 
 
 def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
     """`interpolate` between the nearest elements, with the corners aligned."""
-    warnings.warn(
-        "`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2
-    )
+    warnings.warn("`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2)
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
 
 
@@ -357,9 +345,7 @@ def grid_sample(
 ) -> Tensor:
     """The input read at the grid's positions, which run from -1 to 1."""
     if mode not in _MODES:
-        raise ValueError(
-            f"nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: '{mode}'"
-        )
+        raise ValueError(f"nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: '{mode}'")
     if padding_mode not in _PADDING_MODES:
         raise ValueError(
             "nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or 'reflection', but got: "

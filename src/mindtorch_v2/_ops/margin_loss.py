@@ -1,0 +1,167 @@
+"""Losses with margins: hinges, rankings, triplets."""
+
+from __future__ import annotations
+
+from .._backends.cpu import loss as kernels
+from .._tensor import Tensor
+from .declare import op
+from .lookup import aten
+from .loss import grad_of_grad_output, reduce, share
+
+
+def _clamped(x: Tensor) -> Tensor:
+    """x where it is positive; in place when no graph is being made, as ATen does."""
+    return x.clamp_min(0)  # type: ignore[no-any-return]
+
+
+def _hinge_embedding_loss(self: Tensor, target: Tensor, margin: float, reduction: int) -> Tensor:
+    zeros = aten.zeros_like(self)
+    beyond = _clamped(margin - self)
+    loss = aten.where(target != 1, beyond, zeros) + aten.where(target != -1, self, zeros)
+    return reduce(loss, reduction)
+
+
+hinge_embedding_loss = op(
+    "hinge_embedding_loss(Tensor self, Tensor target, float margin=1.0, int reduction=1) -> Tensor",
+    composite=_hinge_embedding_loss,
+    variants="function",
+)
+
+
+def _margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float, reduction: int) -> Tensor:
+    return reduce(_clamped((input1 - input2).neg() * target + margin), reduction)
+
+
+margin_ranking_loss = op(
+    "margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=1) -> Tensor",
+    composite=_margin_ranking_loss,
+    variants="function",
+)
+
+
+def _soft_margin_loss(self: Tensor, target: Tensor, reduction: int) -> Tensor:
+    return reduce((self.neg() * target).exp().log1p(), reduction)
+
+
+def _soft_margin_loss_backward(grad_output: Tensor, self: Tensor, target: Tensor, reduction: int) -> Tensor:
+    z = (target.neg() * self).exp()
+    return share(target.neg() * z * grad_output / (z + 1), self, reduction)
+
+
+def _soft_margin_curvature(grad: Tensor, self: Tensor, target: Tensor, reduction: int) -> Tensor:
+    z = (self * target).exp()
+    s = z + 1
+    return share(grad * target * target * z / (s * s), self, reduction)
+
+
+soft_margin_loss = op(
+    "soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
+    composite=_soft_margin_loss,
+    grad={"self": lambda grad, self, target, reduction: soft_margin_loss_backward(grad, self, target, reduction)},
+    variants="",
+)
+soft_margin_loss_backward = op(
+    "soft_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
+    composite=_soft_margin_loss_backward,
+    grad={
+        "grad_output": lambda grad, grad_output, self, target, reduction: grad_of_grad_output(
+            soft_margin_loss_backward(aten.ones_like(grad_output), self, target, reduction), grad, reduction
+        ),
+        "self": lambda grad, grad_output, self, target, reduction: _soft_margin_curvature(
+            grad * grad_output, self, target, reduction
+        ),
+    },
+    variants="",
+)
+multi_margin_loss = op(
+    "multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, int reduction=1) -> Tensor",
+    cpu=kernels.multi_margin_loss,
+    grad={
+        "self": lambda grad, self, target, p, margin, weight, reduction: multi_margin_loss_backward(
+            grad, self, target, p, margin, weight, reduction
+        )
+    },
+    variants="",
+)
+multi_margin_loss_backward = op(
+    "multi_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, Scalar p, Scalar margin, Tensor? weight=None, "
+    "int reduction=1) -> Tensor",
+    cpu=kernels.multi_margin_loss_backward,
+    variants="",
+)
+multilabel_margin_loss = op(
+    "multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
+    composite=lambda self, target, reduction: multilabel_margin_loss_forward(self, target, reduction)[0],
+    variants="",
+)
+multilabel_margin_loss_forward = op(
+    "multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction) -> (Tensor output, Tensor is_target)",
+    cpu=kernels.multilabel_margin_loss_forward,
+    grad={
+        "self": lambda grad, self, target, reduction, is_target: multilabel_margin_loss_backward(
+            grad, self, target, reduction, is_target
+        )
+    },
+    node="MultilabelMarginLossBackward0",
+    nondifferentiable=("is_target",),
+    variants="",
+)
+multilabel_margin_loss_backward = op(
+    "multilabel_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, Tensor is_target) -> Tensor",
+    cpu=kernels.multilabel_margin_loss_backward,
+    variants="",
+)
+
+
+def _cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float, reduction: int) -> Tensor:
+    if target.dim() > 1 or input1.dim() - 1 != target.dim() or input2.dim() - 1 != target.dim():
+        raise _cosine_embedding_error(input1, input2, target)
+    eps = 1e-12
+    dot = (input1 * input2).sum(-1)
+    square1 = (input1 * input1).sum(-1) + eps
+    square2 = (input2 * input2).sum(-1) + eps
+    cos = dot / (square1 * square2).sqrt()
+    zeros = aten.zeros_like(cos)
+    loss = aten.where(target == 1, 1 - cos, zeros) + aten.where(target == -1, _clamped(cos - margin), zeros)
+    return reduce(loss, reduction)
+
+
+def _cosine_embedding_error(input1: Tensor, input2: Tensor, target: Tensor) -> RuntimeError:
+    sizes = f"input1:{list(input1.shape)} input2: {list(input2.shape)}"
+    if target.dim() == 1:
+        return RuntimeError(f"1D target tensor expects 2D input tensors, but found inputs with sizes {sizes}.")
+    if target.dim() == 0:
+        return RuntimeError(f"0D target tensor expects 1D input tensors, but found inputs with sizes {sizes}.")
+    return RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+
+
+cosine_embedding_loss = op(
+    "cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=1) -> Tensor",
+    composite=_cosine_embedding_loss,
+    variants="function",
+)
+
+
+def _triplet_margin_loss(
+    anchor: Tensor, positive: Tensor, negative: Tensor, margin: float, p: float, eps: float, swap: bool, reduction: int
+) -> Tensor:
+    if not anchor.dim() == positive.dim() == negative.dim():
+        raise RuntimeError(
+            "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: "
+            f"anchor {anchor.dim()}D, positive {positive.dim()}D, and negative {negative.dim()}D inputs"
+        )
+    if margin <= 0:
+        raise RuntimeError(f"triplet_margin_loss: margin must be greater than 0, got {margin}")
+    near = aten.pairwise_distance(anchor, positive, p, eps)
+    far = aten.pairwise_distance(anchor, negative, p, eps)
+    if swap:
+        far = far.minimum(aten.pairwise_distance(positive, negative, p, eps))
+    return reduce((near + margin - far).clamp_min(0), reduction)
+
+
+triplet_margin_loss = op(
+    "triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, float p=2.0, float eps=1e-06, "
+    "bool swap=False, int reduction=1) -> Tensor",
+    composite=_triplet_margin_loss,
+    variants="function",
+)
