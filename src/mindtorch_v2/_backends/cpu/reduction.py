@@ -20,6 +20,7 @@ FLOAT: np.dtype[Any] = np.dtype(np.float32)
 LONG: np.dtype[Any] = np.dtype(np.int64)
 _LONG_SUM = 1 << 14  # elements from which sums are cut into runs
 _RUN = 512  # elements added up one after another, in several lanes: bounds the rounding error as pairwise summation does
+_ROWS = 64  # rows added up one after another
 _add: Any = np.add.reduce
 _multiply: Any = np.multiply.reduce
 _any: Any = np.logical_or.reduce
@@ -144,13 +145,13 @@ def add_along(x: Array, axis: int, keepdim: bool) -> Array:
     """
     axis %= x.ndim
     n = x.shape[axis]
-    if x.size < _LONG_SUM or n < _RUN:
+    if x.size < _LONG_SUM or n < 2 * _ROWS:
         total = _add(x, axis)
-    elif axis == x.ndim - 1 and x.flags.c_contiguous and n <= _RUN * _RUN:
+    elif axis == x.ndim - 1 and x.flags.c_contiguous and (n < 16 * _RUN or _divisor(n) < n):
         total = np.einsum("ij->i", x.reshape(-1, n if n < 2 * _RUN else _divisor(n)))
         total = total.reshape(*x.shape[:axis], -1)
         total = total.reshape(x.shape[:axis]) if total.size * n == x.size else _add(total, axis)
-    elif n >= 4 * _RUN and x.strides[axis] != x.itemsize and x.itemsize < 8:
+    elif n >= 2 * _ROWS and x.strides[axis] != x.itemsize and x.itemsize < 8:
         total = _add_in_runs(x, axis)
     else:
         total = _add(x, axis)
@@ -168,9 +169,9 @@ def _divisor(n: int) -> int:
 
 def _add_in_runs(x: Array, axis: int) -> Array:
     n = x.shape[axis]
-    runs = n // _RUN * _RUN
+    runs = n // _ROWS * _ROWS
     index = (slice(None),) * axis
-    head = x[(*index, slice(0, runs))].reshape(*x.shape[:axis], n // _RUN, _RUN, *x.shape[axis + 1 :])
+    head = x[(*index, slice(0, runs))].reshape(*x.shape[:axis], n // _ROWS, _ROWS, *x.shape[axis + 1 :])
     total = _add(_add(head, axis + 1), axis)
     if runs < n:
         total += _add(x[(*index, slice(runs, n))], axis)
