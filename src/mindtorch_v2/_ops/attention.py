@@ -164,6 +164,7 @@ flash_attention = op(
     "_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float dropout_p=0.0, bool is_causal=False, *, "
     "Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)",
     cpu=kernels.flash_attention,
+    shape=lambda query, value: ((*query.shape[:3], value.shape[3]), query.shape[:3]),
     grad={
         ("query", "key", "value"): lambda grad, query, key, value, output, logsumexp, dropout_p, is_causal, attn_mask, scale: (
             flash_attention_backward(
@@ -180,5 +181,6 @@ flash_attention_backward = op(
     "Tensor logsumexp, float dropout_p, bool is_causal, *, Tensor? attn_mask=None, float? scale=None) "
     "-> (Tensor grad_query, Tensor grad_key, Tensor grad_value)",
     cpu=kernels.flash_attention_backward,
+    shape=lambda query, key, value: (query.shape, key.shape, value.shape),
     variants="function",
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .._backends.cpu import loss as kernels
+from .._checks import broadcast_shapes
 from .._dispatch.tls import state
 from .._tensor import Tensor
 from .declare import op
@@ -17,6 +18,10 @@ def reduce(loss: Tensor, reduction: int) -> Tensor:
     if reduction == MEAN:
         return loss.mean()  # type: ignore[no-any-return]
     return loss.sum() if reduction == SUM else loss  # type: ignore[no-any-return]
+
+
+def _loss_shape(self: Tensor, target: Tensor, reduction: int) -> tuple[int, ...]:
+    return () if reduction else broadcast_shapes(self.shape, target.shape)
 
 
 def share(grad: Tensor, self: Tensor, reduction: int) -> Tensor:
@@ -34,6 +39,7 @@ def grad_of_grad_output(slope: Tensor, grad: Tensor, reduction: int) -> Tensor:
 mse_loss = op(
     "mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
     cpu=kernels.mse_loss,
+    shape=lambda self, target, reduction: _loss_shape(self, target, reduction),
     grad={
         "self": lambda grad, self, target, reduction: mse_loss_backward(grad, self, target, reduction),
         "target": lambda grad, self, target, reduction: mse_loss_backward(grad, target, self, reduction),
@@ -43,6 +49,7 @@ mse_loss = op(
 mse_loss_backward = op(
     "mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
     cpu=kernels.mse_loss_backward,
+    shape=lambda self, target: broadcast_shapes(self.shape, target.shape),
     grad={
         "grad_output": lambda grad, grad_output, self, target, reduction: grad_of_grad_output(
             mse_loss_backward(aten.ones_like(grad_output), self, target, reduction), grad, reduction
@@ -69,6 +76,7 @@ def _smooth_l1_curvature(grad: Tensor, grad_output: Tensor, self: Tensor, target
 smooth_l1_loss = op(
     "smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.0) -> Tensor",
     cpu=kernels.smooth_l1_loss,
+    shape=lambda self, target, reduction: _loss_shape(self, target, reduction),
     grad={
         "self": lambda grad, self, target, reduction, beta: smooth_l1_loss_backward(grad, self, target, reduction, beta),
         "target": lambda grad, self, target, reduction, beta: smooth_l1_loss_backward(grad, target, self, reduction, beta),
@@ -78,6 +86,7 @@ smooth_l1_loss = op(
 smooth_l1_loss_backward = op(
     "smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float beta) -> Tensor",
     cpu=kernels.smooth_l1_loss_backward,
+    shape=lambda self, target: broadcast_shapes(self.shape, target.shape),
     grad={
         "grad_output": lambda grad, grad_output, self, target, reduction, beta: grad_of_grad_output(
             smooth_l1_loss_backward(aten.ones_like(grad_output), self, target, reduction, beta), grad, reduction
@@ -101,6 +110,7 @@ def _huber_curvature(grad: Tensor, grad_output: Tensor, self: Tensor, target: Te
 huber_loss = op(
     "huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.0) -> Tensor",
     cpu=kernels.huber_loss,
+    shape=lambda self, target, reduction: _loss_shape(self, target, reduction),
     grad={
         "self": lambda grad, self, target, reduction, delta: huber_loss_backward(grad, self, target, reduction, delta),
         "target": lambda grad, self, target, reduction, delta: huber_loss_backward(grad, target, self, reduction, delta),
@@ -110,6 +120,7 @@ huber_loss = op(
 huber_loss_backward = op(
     "huber_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float delta) -> Tensor",
     cpu=kernels.huber_loss_backward,
+    shape=lambda self, target: broadcast_shapes(self.shape, target.shape),
     grad={
         "grad_output": lambda grad, grad_output, self, target, reduction, delta: grad_of_grad_output(
             huber_loss_backward(aten.ones_like(grad_output), self, target, reduction, delta), grad, reduction
@@ -143,6 +154,7 @@ def _bce_curvature(grad: Tensor, self: Tensor, target: Tensor) -> Tensor:
 binary_cross_entropy = op(
     "binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor",
     cpu=kernels.binary_cross_entropy,
+    shape=lambda self, target, reduction: _loss_shape(self, target, reduction),
     grad={
         "self": lambda grad, self, target, weight, reduction: binary_cross_entropy_backward(grad, self, target, weight, reduction),
         "target": lambda grad, self, weight, reduction: _bce_target_grad(grad, self, weight, reduction),
@@ -152,6 +164,7 @@ binary_cross_entropy = op(
 binary_cross_entropy_backward = op(
     "binary_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor",
     cpu=kernels.binary_cross_entropy_backward,
+    shape=lambda self, target: broadcast_shapes(self.shape, target.shape),
     grad={
         "grad_output": lambda grad, grad_output, self, target, weight, reduction: grad_of_grad_output(
             binary_cross_entropy_backward(aten.ones_like(grad_output), self, target, weight, reduction), grad, reduction
@@ -217,6 +230,7 @@ nll_loss_forward = op(
     "nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, int ignore_index) "
     "-> (Tensor output, Tensor total_weight)",
     cpu=kernels.nll_loss_forward,
+    shape=lambda target, reduction: (() if reduction else target.shape, ()),
     grad={
         "self": lambda grad, self, target, weight, reduction, ignore_index, total_weight: nll_loss_backward(
             grad, self, target, weight, reduction, ignore_index, total_weight
@@ -230,6 +244,7 @@ nll_loss_backward = op(
     "nll_loss_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, int ignore_index, "
     "Tensor total_weight) -> Tensor",
     cpu=kernels.nll_loss_backward,
+    shape=lambda self: self.shape,
     grad={
         "grad_output": lambda grad, target, weight, reduction, ignore_index: nll_loss(
             grad, target, weight, reduction, ignore_index
@@ -242,6 +257,7 @@ nll_loss2d_forward = op(
     "nll_loss2d_forward(Tensor self, Tensor target, Tensor? weight, int reduction, int ignore_index) "
     "-> (Tensor output, Tensor total_weight)",
     cpu=kernels.nll_loss2d_forward,
+    shape=lambda target, reduction: (() if reduction else target.shape, ()),
     grad={
         "self": lambda grad, self, target, weight, reduction, ignore_index, total_weight: nll_loss2d_backward(
             grad, self, target, weight, reduction, ignore_index, total_weight
@@ -255,6 +271,7 @@ nll_loss2d_backward = op(
     "nll_loss2d_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, int ignore_index, "
     "Tensor total_weight) -> Tensor",
     cpu=kernels.nll_loss2d_backward,
+    shape=lambda self: self.shape,
     grad={
         "grad_output": lambda grad, target, weight, reduction, ignore_index: nll_loss2d(
             grad, target, weight, reduction, ignore_index

@@ -33,6 +33,12 @@ def _layer_norm(
     return native_layer_norm(input, normalized_shape, weight, bias, eps)[0]  # type: ignore[no-any-return]
 
 
+def _layer_norm_shapes(x: Tensor, normalized_shape: Any) -> Any:
+    kernels.check_normalized_shape(x, normalized_shape, None, None)
+    moments = [*x.shape[: x.dim() - len(normalized_shape)], *[1] * len(normalized_shape)]
+    return x.shape, moments, moments
+
+
 def _layer_norm_grads(
     grad: Tensor,
     x: Tensor,
@@ -75,6 +81,7 @@ layer_norm = op(
 native_layer_norm = op(
     "native_layer_norm(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)",
     cpu=kernels.native_layer_norm,
+    shape=lambda input, normalized_shape: _layer_norm_shapes(input, normalized_shape),
     grad={
         ("input", "weight", "bias"): lambda grad, input, normalized_shape, result1, result2, weight, bias, eps, needs: (
             _layer_norm_grads(grad, input, normalized_shape, result1, result2, weight, bias, eps, needs)
@@ -87,6 +94,7 @@ native_layer_norm_backward = op(
     "native_layer_norm_backward(Tensor grad_out, Tensor input, int[] normalized_shape, Tensor mean, Tensor rstd, Tensor? weight, "
     "Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
     cpu=kernels.native_layer_norm_backward,
+    shape=lambda input, normalized_shape: (input.shape, normalized_shape, normalized_shape),
     variants="",
 )
 
@@ -170,6 +178,11 @@ def _batch_norm_impl_index(
     return (*made, reserve, 0)
 
 
+def _batch_norm_shapes(x: Tensor, training: bool) -> Any:
+    saved = [x.shape[1]] if training else [0]
+    return x.shape, saved, saved
+
+
 def _batch_norm_grads(
     grad: Tensor,
     x: Tensor,
@@ -243,6 +256,7 @@ native_batch_norm_op = op(
     "native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, "
     "float momentum, float eps) -> (Tensor, Tensor, Tensor)",
     cpu=kernels.native_batch_norm,
+    shape=lambda input, training: _batch_norm_shapes(input, training),
     grad=_batch_norm_grad_dict(),
     nondifferentiable=("result1", "result2"),
     variants="function",
@@ -251,6 +265,7 @@ native_batch_norm_legit = op(
     "_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) running_var, "
     "bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
     cpu=kernels.native_batch_norm,
+    shape=lambda input, training: _batch_norm_shapes(input, training),
     grad=_batch_norm_grad_dict(),
     node="NativeBatchNormLegitBackward0",
     nondifferentiable=("result1", "result2"),
@@ -271,6 +286,7 @@ native_batch_norm_backward = op(
     "native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, Tensor? running_var, "
     "Tensor? save_mean, Tensor? save_invstd, bool train, float eps, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
     cpu=kernels.native_batch_norm_backward,
+    shape=lambda input: (input.shape, [input.shape[1]], [input.shape[1]]),
     variants="",
 )
 
@@ -399,6 +415,7 @@ native_group_norm = op(
     "native_group_norm(Tensor input, Tensor? weight, Tensor? bias, int N, int C, int HxW, int group, float eps) "
     "-> (Tensor, Tensor, Tensor)",
     cpu=kernels.native_group_norm,
+    shape=lambda input, N, group: (input.shape, [N, group], [N, group]),
     grad={
         ("input", "weight", "bias"): lambda grads, input, result1, result2, weight, N, C, HxW, group, eps, needs: _group_norm_grads(
             grads, input, result1, result2, weight, (N, C, HxW, group), eps, needs
@@ -410,5 +427,6 @@ native_group_norm_backward = op(
     "native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, int N, int C, int HxW, "
     "int group, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
     cpu=kernels.native_group_norm_backward,
+    shape=lambda input, C: (input.shape, [C], [C]),
     variants="",
 )

@@ -336,7 +336,7 @@ def softshrink(self: Array, lambd: Any) -> Array:
 def _finite_limit(dtype: Any) -> float:
     import ml_dtypes
 
-    return float(ml_dtypes.finfo(dtype).max)
+    return float(ml_dtypes.finfo(dtype).max)  # type: ignore[no-untyped-call]
 
 
 @floating("softshrink_check")
