@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import _dtype
 from .._backends.cpu import binary as kernels
+from .._backends.meta.adapter import meta_result
 from .._dispatch.entry import NUMBERS
 from .._tensor import Tensor
 from .declare import Gradients, op
@@ -70,6 +71,7 @@ copysign_scalar = op(
 heaviside = op(
     "heaviside(Tensor self, Tensor values) -> Tensor",
     cpu=kernels.heaviside,
+    shape=lambda self, values: meta_result(self, values),
     inplace=True,
 )
 nextafter = op(

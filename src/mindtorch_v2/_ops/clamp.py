@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._backends.cpu import clamp as kernels
+from .._backends.meta.adapter import meta_result
 from .._tensor import Tensor
 from .declare import op
 from .ternary import zero_unless
@@ -35,6 +36,7 @@ def _clamp_backward_limits(grad: Tensor, self: Tensor, min: Any, max: Any, needs
 clamp_tensor = op(
     "clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
     cpu=kernels.clamp,
+    shape=lambda self, min, max: meta_result(self, min, max),
     grad={
         "self": lambda grad, self, min, max: clamp_backward(grad, self, min, max),
         ("min", "max"): lambda grad, self, min, max, needs: _clamp_backward_limits(grad, self, min, max, needs),
@@ -45,7 +47,7 @@ clamp_tensor = op(
 clamp = op(
     "clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
     cpu=kernels.clamp,
-    shape=lambda self: self.shape,
+    shape=lambda self, min, max: meta_result(self, min, max),
     grad={"self": lambda grad, self, min, max: clamp_backward(grad, self, min, max)},
     node="ClampBackward1",
     inplace=True,
@@ -53,6 +55,7 @@ clamp = op(
 clamp_min_tensor = op(
     "clamp_min.Tensor(Tensor self, Tensor min) -> Tensor",
     cpu=lambda self, min: kernels.clamp(self, min, None),
+    shape=lambda self, min: meta_result(self, min),
     grad={
         "self": lambda grad, self, min: zero_unless(self >= min, grad),
         "min": lambda grad, self, min: zero_unless(self < min, grad),
@@ -63,13 +66,14 @@ clamp_min_tensor = op(
 clamp_min = op(
     "clamp_min(Tensor self, Scalar min) -> Tensor",
     cpu=lambda self, min: kernels.clamp(self, min, None),
-    shape=lambda self: self.shape,
+    shape=lambda self, min: meta_result(self, min),
     grad={"self": lambda grad, self, min: zero_unless(self >= min, grad)},
     inplace=True,
 )
 clamp_max_tensor = op(
     "clamp_max.Tensor(Tensor self, Tensor max) -> Tensor",
     cpu=lambda self, max: kernels.clamp(self, None, max),
+    shape=lambda self, max: meta_result(self, max),
     grad={
         "self": lambda grad, self, max: zero_unless(self <= max, grad),
         "max": lambda grad, self, max: zero_unless(self > max, grad),
@@ -80,7 +84,7 @@ clamp_max_tensor = op(
 clamp_max = op(
     "clamp_max(Tensor self, Scalar max) -> Tensor",
     cpu=lambda self, max: kernels.clamp(self, None, max),
-    shape=lambda self: self.shape,
+    shape=lambda self, max: meta_result(self, max),
     grad={"self": lambda grad, self, max: zero_unless(self <= max, grad)},
     inplace=True,
 )

@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from .. import _checks, _dtype
 from .._backends.cpu import complex as kernels
+from .._backends.meta.adapter import meta_tensor
 from .._tensor import Tensor
 from .declare import op, public
 from .pointwise import zeros_like
@@ -45,7 +47,7 @@ def _imag(self: Tensor) -> Tensor:
 real = op("real(Tensor(a) self) -> Tensor(a)", composite=_real, variants="function")
 imag = op("imag(Tensor(a) self) -> Tensor(a)", composite=_imag, variants="function")
 _conj = op(
-    "_conj(Tensor self) -> Tensor", cpu=np.conjugate, grad={"self": lambda grad: grad.conj()}, node="ConjBackward0", variants=""
+    "_conj(Tensor self) -> Tensor", cpu=np.conjugate, shape=lambda self: self.shape, grad={"self": lambda grad: grad.conj()}, node="ConjBackward0", variants=""
 )
 
 
@@ -59,6 +61,7 @@ def conj(input: Tensor) -> Tensor:
 _conj_physical = op(
     "_conj_physical(Tensor self) -> Tensor",
     cpu=np.conjugate,
+    shape=lambda self: self.shape,
     grad={"self": lambda grad: grad.conj_physical()},
     variants="",
 )
@@ -90,6 +93,7 @@ def is_neg(input: Tensor) -> bool:
 angle = op(
     "angle(Tensor self) -> Tensor",
     cpu=kernels.angle,
+    shape=lambda self: meta_tensor(self._array.shape, self.dtype.to_real() if self.dtype.inexact else _dtype.get_default_dtype()),
     grad={"self": lambda grad, self: _angle_backward(grad, self)},
 )
 
@@ -105,6 +109,7 @@ def _angle_backward(grad: Tensor, self: Tensor) -> Tensor:
 complex = op(
     "complex(Tensor real, Tensor imag) -> Tensor",
     cpu=kernels.make_complex,
+    shape=lambda real, imag: meta_tensor(_checks.broadcast_shapes(real.shape, imag.shape), real.dtype.to_complex()),
     grad={"real": lambda grad: real(grad), "imag": lambda grad: imag(grad)},
     variants="function",
     tags=("exact_out",),
@@ -112,6 +117,7 @@ complex = op(
 polar = op(
     "polar(Tensor abs, Tensor angle) -> Tensor",
     cpu=kernels.polar,
+    shape=lambda abs, angle: meta_tensor(_checks.broadcast_shapes(abs.shape, angle.shape), abs.dtype.to_complex()),
     grad={("abs", "angle"): lambda grad, needs, result: _polar_backward(grad, result, needs)},
     variants="function",
     tags=("exact_out",),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._backends.cpu import copying as kernels
+from .._backends.meta.adapter import meta_tensor
 from .._dispatch import keys
 from .._memory_format import contiguous_format
 from .._tensor import Tensor, shallow_copy
@@ -14,6 +15,11 @@ from .pointwise import zeros_like
 clone = op(
     "clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor",
     cpu=kernels.clone,
+    shape=lambda self, memory_format: meta_tensor(
+        self._array.shape,
+        self.dtype,
+        tuple(s * self.dtype.itemsize for s in kernels.strides_of_copy(self._array, memory_format)),
+    ),
     grad={"self": lambda grad: grad},
 )
 copy_ = op(

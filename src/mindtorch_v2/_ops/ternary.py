@@ -8,6 +8,7 @@ import numpy as np
 
 from .. import _checks, _promotion
 from .._backends.cpu import ternary as kernels
+from .._backends.meta.adapter import meta_result, meta_tensor
 from .._dispatch import keys
 from .._dispatch.entry import NUMBERS
 from .._memory_format import contiguous_format
@@ -18,7 +19,9 @@ from .pointwise import conj, scaled
 _where_self = op(
     "where.self(Tensor condition, Tensor self, Tensor other) -> Tensor",
     cpu=kernels.where,
-    shape=lambda condition, self, other: np.broadcast_shapes(condition.shape, self.shape, other.shape),
+    shape=lambda condition, self, other: meta_tensor(
+        _checks.broadcast_shapes(condition.shape, self.shape, other.shape), _promotion.result_type_of((self, other))
+    ),
     grad={
         "self": lambda grad, condition: where(condition, grad, 0),
         "other": lambda grad, condition: where(condition, 0, grad),
@@ -140,6 +143,7 @@ _LERP_SCALAR_GRADIENTS: Gradients = {
 lerp_scalar = op(
     "lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor",
     cpu=kernels.lerp,
+    shape=lambda self, end: meta_result(self, end),
     grad=_LERP_SCALAR_GRADIENTS,
 )
 lerp_scalar_ = op(
@@ -155,6 +159,7 @@ _LERP_TENSOR_GRADIENTS: Gradients = {
 lerp_tensor = op(
     "lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor",
     cpu=kernels.lerp,
+    shape=lambda self, end, weight: meta_result(self, end, weight),
     grad=_LERP_TENSOR_GRADIENTS,
     node="LerpBackward1",
 )

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from .. import _dtype
 from .._backends.cpu import unary as kernels
+from .._backends.meta.adapter import meta_tensor
 from .._tensor import Tensor
 from .declare import op
 from .pointwise import conj, zeros_like
@@ -231,6 +233,7 @@ def _logit_double_backward(grad: Tensor, grad_output: Tensor, self: Tensor, eps:
 frexp = op(
     "frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)",
     cpu=kernels.frexp,
+    shape=lambda self: (meta_tensor(self._array.shape, self.dtype), meta_tensor(self._array.shape, _dtype.int32)),
     grad={"self": lambda grad, exponent: grad / exponent.exp2()},
     nondifferentiable=("exponent",),
 )

@@ -214,3 +214,22 @@ def test_ternary_in_place():
         torch.addcdiv(torch.tensor([1]), torch.tensor([1]), torch.tensor([1]))
     with pytest.raises(RuntimeError, match="doesn't match the broadcast shape"):
         torch.ones(2).addcmul_(torch.ones(3, 2), torch.ones(3, 2))
+
+
+def test_copies_of_expanded_tensors_are_row_major():
+    x = torch.zeros(2, 3).expand(4, 2, 3)
+    assert x.clone().stride() == (6, 3, 1)
+    assert x.double().stride() == (6, 3, 1)
+    assert x.clone().view(-1).shape == (24,)
+
+
+def test_meta_tensors_have_dtype_and_strides_without_memory():
+    x = torch.empty(100000, 1000000, device="meta")
+    assert torch.where(x > 0, x, 0).dtype is torch.float32
+    assert x.t().clone().stride() == (1, 1000000)
+    assert x.lerp(x, 0.5).shape == x.shape
+    assert torch.empty(2, dtype=torch.int64, device="meta").clamp(min=0.5).dtype is torch.float32
+    assert torch.complex(x, x).dtype is torch.complex64
+    assert torch.ones(2, 3).t().to("meta").stride() == (1, 3)
+    with pytest.raises(NotImplementedError, match="Cannot copy out of meta tensor; no data!"):
+        x.to("cpu")

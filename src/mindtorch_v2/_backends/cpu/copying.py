@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ... import _checks, _dtype, _promotion
+from ..._memory_format import empty_strides, preserve_format
 from .floating_errors import silent
 
 Array = np.ndarray[Any, Any]
@@ -30,12 +31,22 @@ def is_contiguous(self: Array, memory_format: Any = None) -> bool:
     return len(order) == self.ndim and self.transpose(order).flags.c_contiguous
 
 
+def preserved(self: Array, dtype: np.dtype[Any]) -> Array:
+    """A dense copy with the dimensions in the same order. NumPy would make expanded ones the innermost."""
+    if 0 not in self.strides:
+        return self.astype(dtype, order="K", copy=True)
+    strides = empty_strides(self.shape, preserve_format, [s // self.itemsize for s in self.strides])
+    out = np.ndarray(self.shape, dtype, None, 0, [s * dtype.itemsize for s in strides])
+    out[...] = self
+    return out
+
+
 def laid_out(self: Array, memory_format: Any, dtype: Any = None) -> Array:
     """A copy in a memory format, possibly of another dtype."""
     name = format_name(memory_format)
     d = self.dtype if dtype is None else dtype
     if name == "preserve_format":
-        return self.astype(d, order="K", copy=True)
+        return preserved(self, d)
     if name == "contiguous_format":
         return self.astype(d, order="C", copy=True)
     order = _CHANNELS_LAST[name]
@@ -48,22 +59,13 @@ def laid_out(self: Array, memory_format: Any, dtype: Any = None) -> Array:
 
 def strides_of_copy(self: Array, memory_format: Any) -> tuple[int, ...]:
     """The strides, in elements, that a copy would have."""
-    name = format_name(memory_format)
-    order: Any = _CHANNELS_LAST.get(name)
-    if order is None:
-        order = range(self.ndim)
-        if name == "preserve_format":
-            order = sorted(order, key=lambda i: -self.strides[i])
-    strides, step = [0] * self.ndim, 1
-    for i in reversed(order):
-        strides[i] = step
-        step *= max(self.shape[i], 1)
-    return tuple(strides)
+    wanted = preserve_format if memory_format is None else memory_format
+    return empty_strides(self.shape, wanted, [s // self.itemsize for s in self.strides])
 
 
 def clone(self: Array, memory_format: Any) -> Array:
     if memory_format is None:
-        return self.copy("K")
+        return self.copy("K") if 0 not in self.strides else preserved(self, self.dtype)
     return laid_out(self, memory_format)
 
 
@@ -84,7 +86,7 @@ def cast(self: Array, d: _dtype.dtype, memory_format: Any = None) -> Array:
         _warn_about_imaginary_part()
         self = self.real
     if memory_format is None:
-        return self.astype(d.np, order="K", copy=True)
+        return preserved(self, d.np)
     return laid_out(self, memory_format, d.np)
 
 

@@ -23,7 +23,7 @@ from ..._storage import MetaStorage, own
 from ..._tensor import Tensor
 from ..cpu.adapter import cpu_body
 
-__all__ = ["meta_body", "meta_tensor"]
+__all__ = ["meta_body", "meta_result", "meta_tensor"]
 
 _NORESERVE = 0x4000  # Linux's MAP_NORESERVE: address space without a claim on memory
 _RESERVED_BYTES = 1 << 42
@@ -56,6 +56,13 @@ def meta_tensor(shape: tuple[int, ...], dtype: _dtype.dtype, strides: tuple[int,
     t._keys = keys.META
     t._node = t._base = t._extra = None
     return t
+
+
+def meta_result(*operands: Any) -> Tensor:
+    """A meta tensor of the shape and dtype that tensors and numbers broadcast and promote to; None is left out."""
+    given = [x for x in operands if x is not None]
+    shapes = [x._array.shape for x in given if x.__class__ not in NUMBERS]
+    return meta_tensor(_checks.broadcast_shapes(*shapes), _promotion.result_type_of(given))
 
 
 def meta_body(op: Op, full: int) -> Body:
@@ -111,6 +118,8 @@ def _by_rule(op: Op) -> Any:
 
     def by_rule(*arguments: Any) -> Any:
         shape = rule(*[arguments[i] for i in positions])
+        if isinstance(shape, Tensor) or shape and isinstance(shape[0], Tensor):
+            return shape  # a rule that knows dtypes or strides too makes the meta tensors itself
         lead = arguments[first]
         d = (lead if isinstance(lead, Tensor) else lead[0]).dtype
         if len(op.schema.returns) > 1:
