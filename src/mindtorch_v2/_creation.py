@@ -293,7 +293,7 @@ def _collect(data: Any, shape: tuple[int, ...], dim: int, leaves: list[Any]) -> 
         leaves.append(data)
         return
     if n is None:
-        raise TypeError(f"not a sequence: {type(data).__name__}") if not _is_number(data) else TypeError(f"not a sequence")
+        raise TypeError(f"not a sequence: {type(data).__name__}") if not _is_number(data) else TypeError("not a sequence")
     if n != shape[dim]:
         raise ValueError(f"expected sequence of length {shape[dim]} at dim {dim} (got {n})")
     for x in data:

@@ -23,7 +23,7 @@ class device:  # noqa: N801 - torch's spelling
     index: int | None
     key: int
 
-    def __new__(cls, type: str | int | device | None = None, index: int | None = None) -> device:  # noqa: A002
+    def __new__(cls, type: str | int | device | None = None, index: int | None = None) -> device:
         if isinstance(type, device):
             return type
         if isinstance(type, bool) or type is None:
@@ -37,9 +37,7 @@ class device:  # noqa: N801 - torch's spelling
             raise RuntimeError(f"Invalid device string: '{type}'")
         name, number = match[1], match[2]
         if name not in KNOWN_TYPES:
-            raise RuntimeError(
-                f"Expected one of {', '.join(KNOWN_TYPES)} device type at start of device string: {name}"
-            )
+            raise RuntimeError(f"Expected one of {', '.join(KNOWN_TYPES)} device type at start of device string: {name}")
         if number is not None:
             if index is not None:
                 raise RuntimeError(f"type (string) must not include an index because index was passed explicitly: {type}")

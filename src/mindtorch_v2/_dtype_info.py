@@ -17,7 +17,7 @@ class finfo:  # noqa: N801 - torch's spelling
 
     __slots__ = ("bits", "dtype", "eps", "max", "min", "resolution", "smallest_normal", "tiny")
 
-    def __init__(self, type: _dtype.dtype | None = None) -> None:  # noqa: A002 - torch's name
+    def __init__(self, type: _dtype.dtype | None = None) -> None:
         d = _dtype.get_default_dtype() if type is None else type
         if not isinstance(d, _dtype.dtype):
             raise TypeError(f"finfo(): argument 'type' must be torch.dtype, not {d.__class__.__name__}")
@@ -49,7 +49,7 @@ class iinfo:  # noqa: N801 - torch's spelling
 
     __slots__ = ("bits", "dtype", "max", "min")
 
-    def __init__(self, type: _dtype.dtype) -> None:  # noqa: A002 - torch's name
+    def __init__(self, type: _dtype.dtype) -> None:
         if not isinstance(type, _dtype.dtype):
             raise TypeError(f"iinfo(): argument 'type' must be torch.dtype, not {type.__class__.__name__}")
         if type.inexact:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from . import _dtype
-from ._dispatch import keys
 from ._creation import numpy_dtype
+from ._dispatch import keys
 from ._tensor import Tensor, wrap
 
 __all__ = ["dlpack_device", "from_dlpack", "from_numpy", "frombuffer", "numpy_of", "to_capsule", "to_dlpack"]

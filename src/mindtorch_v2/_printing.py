@@ -216,7 +216,10 @@ def tensor_text(self: Tensor, contents: str | None = None) -> str:
 
 def _sparse_text(self: Tensor) -> str:
     indices, values = self._indices().detach(), self._values().detach()
-    parts = [f"{name}={tensor_text(t)}".replace("\n", "\n" + " " * (len("tensor(") + len(name) + 1)) for name, t in (("indices", indices), ("values", values))]
+    parts = [
+        f"{name}={tensor_text(t)}".replace("\n", "\n" + " " * (len("tensor(") + len(name) + 1))
+        for name, t in (("indices", indices), ("values", values))
+    ]
     text = "tensor(" + (",\n" + " " * len("tensor(")).join(parts)
     facts = [f"size={tuple(self.shape)}", f"nnz={self._nnz()}", "layout=torch.sparse_coo"]
     if self.requires_grad:

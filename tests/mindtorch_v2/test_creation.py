@@ -82,7 +82,14 @@ def test_requires_grad_makes_a_leaf():
 
 @pytest.mark.parametrize(
     ("arguments", "expected"),
-    [((3,), [0, 1, 2]), ((1, 3), [1, 2]), ((5, 0, -2), [5, 3, 1]), ((0, 1, 0.25), [0.0, 0.25, 0.5, 0.75]), ((3.0,), [0.0, 1.0, 2.0]), ((0,), [])],
+    [
+        ((3,), [0, 1, 2]),
+        ((1, 3), [1, 2]),
+        ((5, 0, -2), [5, 3, 1]),
+        ((0, 1, 0.25), [0.0, 0.25, 0.5, 0.75]),
+        ((3.0,), [0.0, 1.0, 2.0]),
+        ((0,), []),
+    ],
 )
 def test_arange(arguments, expected):
     t = torch.arange(*arguments)
@@ -237,5 +244,8 @@ def test_ranges_have_the_bits_of_torch():
         for _ in range(50):
             start, end = sorted(np.round(rng.uniform(0, 50, 2), 2).tolist())
             step, n = round(rng.uniform(0.3, 5), 3), int(rng.integers(0, 200))
-            for call in (lambda L: L.arange(start, end, step, dtype=getattr(L, name)), lambda L: L.linspace(start, end, n, dtype=getattr(L, name))):  # noqa: B023
+            for call in (
+                lambda L: L.arange(start, end, step, dtype=getattr(L, name)),
+                lambda L: L.linspace(start, end, n, dtype=getattr(L, name)),
+            ):
                 assert call(torch).double().tolist() == call(theirs).double().tolist()

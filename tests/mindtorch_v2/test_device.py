@@ -83,7 +83,12 @@ def test_meta_tensors_have_geometry_and_no_elements():
 def test_npu_is_absent_and_says_so():
     assert not torch.npu.is_available()
     assert torch.npu.device_count() == 0
-    for call in (lambda: torch.ones(2, device="npu"), lambda: torch.ones(2).npu(), lambda: torch.npu.synchronize(), lambda: torch.ones(2).to("npu:0")):
+    for call in (
+        lambda: torch.ones(2, device="npu"),
+        lambda: torch.ones(2).npu(),
+        lambda: torch.npu.synchronize(),
+        lambda: torch.ones(2).to("npu:0"),
+    ):
         with pytest.raises(RuntimeError, match="no Ascend NPU runtime"):
             call()
     with pytest.raises(AssertionError, match="not compiled with CUDA"):

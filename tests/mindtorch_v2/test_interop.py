@@ -106,7 +106,14 @@ def test_tolist():
 
 @pytest.mark.parametrize(
     ("value", "dtype", "expected"),
-    [(3, "uint8", 3), (1.5, "bfloat16", 1.5), (True, "bool", True), (1 + 2j, "complex64", 1 + 2j), (2.5, "float16", 2.5), (-4, "int64", -4)],
+    [
+        (3, "uint8", 3),
+        (1.5, "bfloat16", 1.5),
+        (True, "bool", True),
+        (1 + 2j, "complex64", 1 + 2j),
+        (2.5, "float16", 2.5),
+        (-4, "int64", -4),
+    ],
 )
 def test_item_is_a_python_number(value, dtype, expected):
     got = torch.tensor(value, dtype=getattr(torch, dtype)).item()

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from ..._random import Generator, default_generator
-
 from . import random_normal
 
 Array = np.ndarray[Any, Any]

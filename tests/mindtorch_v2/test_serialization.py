@@ -1,0 +1,178 @@
+"""Checkpoints: `save`, `load`, and what `weights_only` keeps out."""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import zipfile
+from collections import OrderedDict
+
+import pytest
+
+import mindtorch_v2 as torch
+
+
+def payload(library):
+    base = library.arange(12.0).reshape(3, 4)
+    return OrderedDict(
+        base=base,
+        row=base[1],
+        transposed=base.t(),
+        ints=library.tensor([1, 2]),
+        narrow=library.ones(2, dtype=library.bfloat16),
+        flags=library.tensor([True, False]),
+        numbers=library.tensor([1 + 2j]),
+        empty=library.zeros(0, 3),
+        scalar=library.tensor(3.5),
+        expanded=library.ones(1, 3).expand(2, 3),
+        leaf=library.ones(2, requires_grad=True),
+        size=base.shape,
+        dtype=library.float16,
+        device=library.device("cpu"),
+        plain=[1, 2.5, "x", None, True, (1, 2), {"k": b"x"}, 1 + 2j, {3}],
+    )
+
+
+def check(loaded, expected, library):
+    assert list(loaded) == list(expected)
+    for name, want in expected.items():
+        got = loaded[name]
+        if isinstance(want, library.Tensor):
+            assert (got.dtype, got.shape, got.stride(), got.requires_grad) == (
+                want.dtype,
+                want.shape,
+                want.stride(),
+                want.requires_grad,
+            )
+            assert got.tolist() == want.tolist()
+        else:
+            assert got == want
+    loaded["base"][1, 0] = 100
+    assert loaded["row"][0].item() == 100
+    assert loaded["transposed"][0, 1].item() == 100
+
+
+@pytest.mark.parametrize("options", [{}, {"weights_only": False}, {"mmap": True}, {"map_location": "cpu"}])
+def test_round_trip(tmp_path, options):
+    torch.save(payload(torch), tmp_path / "model.pt")
+    check(torch.load(tmp_path / "model.pt", **options), payload(torch), torch)
+
+
+def test_file_objects():
+    buffer = io.BytesIO()
+    torch.save({"x": torch.ones(2)}, buffer)
+    buffer.seek(0)
+    assert torch.load(buffer)["x"].tolist() == [1, 1]
+    with pytest.raises(ValueError, match="must be a file path"):
+        torch.load(buffer, mmap=True)
+
+
+def test_archive_has_torchs_layout(tmp_path):
+    path = tmp_path / "model.pt"
+    x = torch.arange(100.0)
+    torch.save([x, x[:3]], path)
+    with zipfile.ZipFile(path) as archive:
+        names = archive.namelist()
+        assert names[0] == "model/data.pkl"
+        assert "model/version" in names
+        assert [n for n in names if n.startswith("model/data/")] == ["model/data/0"]
+        assert archive.read("model/byteorder") in (b"little", b"big")
+        assert len(archive.read("model/data/0")) == 400
+
+
+def test_data_of_a_parameter_is_saved_once():
+    x = torch.ones(1000)
+    buffer = io.BytesIO()
+    torch.save([x, x.data], buffer)
+    assert len(buffer.getvalue()) < 8000
+
+
+def test_map_location():
+    buffer = io.BytesIO()
+    torch.save(torch.ones(2, 3), buffer)
+    for location in ("meta", torch.device("meta"), {"cpu": "meta"}, lambda storage, where: "meta"):
+        buffer.seek(0)
+        loaded = torch.load(buffer, map_location=location)
+        assert loaded.is_meta
+        assert loaded.shape == (2, 3)
+    buffer.seek(0)
+    with pytest.raises(RuntimeError, match="no Ascend NPU"):
+        torch.load(buffer, map_location="npu")
+    buffer.seek(0)
+    with pytest.raises(TypeError, match="map_location"):
+        torch.load(buffer, map_location=3.5)
+
+
+class Evil:
+    def __reduce__(self):
+        return (os.getenv, ("HOME",))
+
+
+class Custom:
+    def __init__(self):
+        self.value = 3
+
+
+def _archive(obj):
+    buffer = io.BytesIO()
+    torch.save(obj, buffer)
+    buffer.seek(0)
+    return buffer
+
+
+def test_only_data_is_loaded_by_default():
+    for obj in (Evil(), Custom()):
+        with pytest.raises(pickle.UnpicklingError, match="Weights only load failed"):
+            torch.load(_archive(obj))
+    assert torch.load(_archive(Custom()), weights_only=False).value == 3
+
+
+def test_layout_names_reach_nothing_else():
+    class Sneaky:
+        def __reduce__(self):
+            return (torch.serialization._TorchName("torch.serialization", "_get_layout"), ("load",))
+
+    with pytest.raises(KeyError):
+        torch.load(_archive(Sneaky()))
+
+
+def test_allowed_classes():
+    with torch.serialization.safe_globals([Custom]):
+        assert torch.load(_archive(Custom())).value == 3
+        assert torch.serialization.get_safe_globals() == [Custom]
+    assert torch.serialization.get_safe_globals() == []
+    with pytest.raises(pickle.UnpicklingError):
+        torch.load(_archive(Custom()))
+
+
+def test_other_files_are_refused(tmp_path):
+    (tmp_path / "old").write_bytes(pickle.dumps([1]))
+    with pytest.raises(pickle.UnpicklingError, match="not a checkpoint in torch's zip format"):
+        torch.load(tmp_path / "old")
+    with zipfile.ZipFile(tmp_path / "zip", "w") as archive:
+        archive.writestr("a", "b")
+    with pytest.raises(RuntimeError, match=r"failed locating file data.pkl"):
+        torch.load(tmp_path / "zip")
+
+
+def test_options_that_cannot_have_an_effect_are_refused():
+    for options in ({"_use_new_zipfile_serialization": False}, {"pickle_module": io}):
+        with pytest.raises(NotImplementedError):
+            torch.save(1, io.BytesIO(), **options)
+    with pytest.raises(RuntimeError, match="explicit pickle_module"):
+        torch.load(_archive(1), pickle_module=pickle, weights_only=True)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'nonsense'"):
+        torch.load(_archive(1), nonsense=1)
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("options", [{}, {"weights_only": False}, {"mmap": True}])
+def test_checkpoints_are_read_by_either_side(tmp_path, options):
+    import torch as theirs
+
+    path = tmp_path / "model.pt"
+    torch.save(payload(torch), path)
+    check(theirs.load(path, **options), payload(theirs), theirs)
+    theirs.save(payload(theirs), path)
+    check(torch.load(path, **options), payload(torch), torch)
