@@ -24,7 +24,7 @@ class finfo:  # noqa: N801 - torch's spelling
         if not d.inexact:
             raise TypeError("torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'")
         d = d.to_real()
-        info: Any = ml_dtypes.finfo(d.np) if d is _dtype.bfloat16 else np.finfo(d.np)
+        info: Any = ml_dtypes.finfo(d.np) if d is _dtype.bfloat16 else np.finfo(d.np)  # type: ignore[no-untyped-call]
         self.bits: int = d.itemsize * 8
         self.eps = float(info.eps)
         self.max = float(info.max)

@@ -132,4 +132,4 @@ def meta_storage(size_bytes: int) -> UntypedStorage:
     return own(meta_array((size_bytes,), _dtype.uint8), MetaStorage)
 
 
-UntypedStorage.__reduce_ex__ = lambda self, protocol: reduce_storage(self)  # type: ignore[assignment, method-assign]
+UntypedStorage.__reduce_ex__ = lambda self, protocol: reduce_storage(self)  # type: ignore

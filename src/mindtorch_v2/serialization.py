@@ -70,13 +70,16 @@ def _torch_module(module: str) -> str:
     return "torch" + module[len(_PACKAGE) :] if module == _PACKAGE or module.startswith(_PACKAGE + ".") else module
 
 
-_PUBLIC_MODULES = {Size: "torch", _device.device: "torch", Tensor: "torch", Generator: "torch._C"}
+_PUBLIC_MODULES: dict[Any, str] = {Size: "torch", _device.device: "torch", Tensor: "torch", Generator: "torch._C"}
 
 
 # --- saving ---------------------------------------------------------------------------------------------------------
 
 
-class _Pickler(pickle._Pickler):  # type: ignore[name-defined, misc]
+_PythonPickler: Any = pickle._Pickler  # type: ignore[attr-defined]
+
+
+class _Pickler(_PythonPickler):  # type: ignore[misc]
     """Writes tensors as references to storages, and names as torch's. In Python, because C's pickler checks names by import."""
 
     def __init__(self, file: BinaryIO, protocol: int) -> None:
@@ -116,7 +119,7 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined, misc]
             return f"torch.{obj.name}"
         return NotImplemented
 
-    def save_global(self, obj: Any, name: str | None = None) -> None:
+    def save_global(self, obj: Any, name: str | None = None) -> Any:
         if isinstance(obj, _dtype.dtype):
             module, name = "torch", obj.name
         elif isinstance(obj, _TorchName):
@@ -124,12 +127,12 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined, misc]
         elif isinstance(obj, _StorageType):
             module, name = ("torch.storage" if obj is _UNTYPED else "torch"), obj.name
         elif isinstance(obj, type | type(_torch_module)):
-            module = _PUBLIC_MODULES.get(obj) or _torch_module(obj.__module__)  # type: ignore[call-overload]
+            module = _PUBLIC_MODULES.get(obj) or _torch_module(obj.__module__)
             if module == obj.__module__:
-                return super().save_global(obj, name)  # type: ignore[no-any-return]
+                return super().save_global(obj, name)
             name = name or obj.__qualname__
         else:
-            return super().save_global(obj, name)  # type: ignore[no-any-return]
+            return super().save_global(obj, name)
         self.write(pickle.GLOBAL + f"{module}\n{name}\n".encode())
         self.memoize(obj)
         return None
@@ -158,7 +161,7 @@ def _reduced(t: Tensor) -> tuple[Any, ...]:
 
         plain = shallow_copy(t)
         return (_REBUILD_PARAMETER, (plain, needs_grad, OrderedDict()))
-    base = (
+    base: tuple[Any, ...] = (
         _StorageReference(t._storage, t.dtype), t.storage_offset(), tuple(t.shape), strides, needs_grad and t._node is None, OrderedDict(),
     )  # fmt: skip
     if type(t) is Tensor:
@@ -189,15 +192,15 @@ def save(
 
 
 def _write_archive(file: Any, name: str, pickled: bytes, storages: list[UntypedStorage], *, byteorder: bool) -> None:
-    out = _Counted(file)
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:  # type: ignore[arg-type]
+    out: Any = _Counted(file)
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
         _write_record(archive, out, f"{name}/data.pkl", pickled)
         _write_record(archive, out, f"{name}/.format_version", b"1")
         _write_record(archive, out, f"{name}/.storage_alignment", str(_ALIGNMENT).encode())
         if byteorder:
             _write_record(archive, out, f"{name}/byteorder", sys.byteorder.encode())
         for key, storage in enumerate(storages):
-            _write_record(archive, out, f"{name}/data/{key}", memoryview(storage.bytes()))
+            _write_record(archive, out, f"{name}/data/{key}", storage.bytes().data)
         _write_record(archive, out, f"{name}/version", b"3\n")
 
 
@@ -220,7 +223,7 @@ class _Counted:
             self.file.flush()
 
 
-def _write_record(archive: zipfile.ZipFile, out: _Counted, name: str, data: Any) -> None:
+def _write_record(archive: zipfile.ZipFile, out: Any, name: str, data: Any) -> None:
     """Add a file whose bytes start at a multiple of the alignment, by padding in its header as torch does."""
     info = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
     start = out.position + 30 + len(name.encode()) + 4  # the local header, the name, the padding's own header

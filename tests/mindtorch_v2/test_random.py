@@ -64,7 +64,7 @@ def test_state_holds_the_waiting_half_of_a_normal_pair():
 
 
 def test_bad_states_are_refused():
-    with pytest.raises(TypeError, match="must be a torch.ByteTensor"):
+    with pytest.raises(TypeError, match=r"must be a torch\.ByteTensor"):
         torch.set_rng_state(torch.zeros(5056))
     with pytest.raises(RuntimeError, match="size 5056"):
         torch.set_rng_state(torch.zeros(3, dtype=torch.uint8))

@@ -56,7 +56,7 @@ def test_contiguity():
 def test_facts():
     x = torch.ones(2)
     assert x.is_cpu
-    assert not (x.is_cuda or x.is_npu or x.is_meta or x.is_sparse or x.is_quantized or x.is_mps)
+    assert [x.is_cuda, x.is_npu, x.is_meta, x.is_sparse, x.is_quantized, x.is_mps] == [False] * 6
     assert x.layout is torch.strided
     assert x.is_floating_point()
     assert torch.is_floating_point(x)

@@ -10,7 +10,7 @@ import numpy as np
 from .. import _checks, _dtype
 from .._backends.cpu import fft as kernels
 from .._tensor import Tensor, wrap
-from .creation import factory
+from .factory import factory
 from .declare import op
 from .lookup import aten
 

@@ -11,10 +11,12 @@ from .._backends.cpu import random as kernels
 from .._backends.cpu import random_counts
 from .._checks import broadcast_shapes
 from .._creation import allocate, device_of, dtype_of
+from .._memory_format import contiguous_format
 from .._tensor import Tensor, wrap
 from . import creation
-from .creation import factory, like
+from .creation import like
 from .declare import op, public
+from .factory import factory, public_function
 
 _ZERO = {"self": lambda grad: creation.zeros_like(grad)}
 
@@ -127,7 +129,7 @@ def _randint(low: Any, high: Any, size: Any, generator: Any, dtype: Any, layout:
 
 _randint_low = factory("randint.low(int low, int high, int[] size, RANDOM) -> Tensor", _randint)
 _randint_high = factory("randint(int high, int[] size, RANDOM) -> Tensor", lambda high, *rest: _randint(0, high, *rest))
-_randint_from = creation.public_function(_randint_low.op)  # type: ignore[attr-defined]
+_randint_from = public_function(_randint_low.op)  # type: ignore[attr-defined]
 
 
 @public("function")
@@ -183,7 +185,7 @@ _randint_like_low = factory("randint_like.low_dtype(Tensor self, int low, int hi
 _randint_like_high = factory(
     "randint_like(Tensor self, int high, RANDOM_LIKE) -> Tensor", lambda self, high, *rest: _randint_like(self, 0, high, *rest)
 )
-_randint_like_from = creation.public_function(_randint_like_low.op)  # type: ignore[attr-defined]
+_randint_like_from = public_function(_randint_like_low.op)  # type: ignore[attr-defined]
 
 
 @public("function")
@@ -224,14 +226,12 @@ bernoulli_tensor_ = op(
 )
 bernoulli = op(
     "bernoulli(Tensor self, *, Generator? generator=None) -> Tensor",
-    composite=lambda self, generator: like(self, memory_format=creation.contiguous_format).bernoulli_(
-        self.detach(), generator=generator
-    ),
+    composite=lambda self, generator: like(self, memory_format=contiguous_format).bernoulli_(self.detach(), generator=generator),
     grad={"self": lambda grad: creation.zeros_like(grad)},
 )
 bernoulli_p = op(
     "bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor",
-    composite=lambda self, p, generator: like(self, memory_format=creation.contiguous_format).bernoulli_(p, generator=generator),
+    composite=lambda self, p, generator: like(self, memory_format=contiguous_format).bernoulli_(p, generator=generator),
 )
 
 
@@ -313,12 +313,12 @@ def _check_std(std: Tensor) -> None:
 def _normal_tensor_float(mean: Tensor, std: float, generator: Any) -> Tensor:
     if std < 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
-    return like(mean, memory_format=creation.contiguous_format).normal_(0, std, generator=generator).add_(mean)  # type: ignore[no-any-return]
+    return like(mean, memory_format=contiguous_format).normal_(0, std, generator=generator).add_(mean)  # type: ignore[no-any-return]
 
 
 def _normal_float_tensor(mean: float, std: Tensor, generator: Any) -> Tensor:
     _check_std(std)
-    noise = like(std, memory_format=creation.contiguous_format).normal_(0, 1, generator=generator)
+    noise = like(std, memory_format=contiguous_format).normal_(0, 1, generator=generator)
     return noise.mul_(std).add_(mean)  # type: ignore[no-any-return]
 
 
@@ -358,7 +358,7 @@ def _normal_floats(mean: Any, std: Any, size: Any, generator: Any, dtype: Any, l
 
 
 _normal_floats_op = factory("normal.float_float(float mean, float std, int[] size, RANDOM) -> Tensor", _normal_floats)
-_normal_of_size = creation.public_function(_normal_floats_op.op)  # type: ignore[attr-defined]
+_normal_of_size = public_function(_normal_floats_op.op)  # type: ignore[attr-defined]
 
 
 @public("function")

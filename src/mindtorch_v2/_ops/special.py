@@ -152,7 +152,7 @@ igammac = op(
 
 def _mvlgamma_terms(self: Tensor, p: int) -> Tensor:
     """`self` minus 0, 1/2, …, (p - 1)/2 along a new last dimension."""
-    from .creation import arange
+    from .ranges import arange
 
     d = self.dtype if self.dtype.inexact else _dtype.get_default_dtype()
     steps: Tensor = arange(-p / 2 + 0.5, 0.5, 0.5, dtype=d, device=self.device)

@@ -14,7 +14,7 @@ from .._creation import device_of, dtype_of
 from .._dispatch import keys
 from .._memory_format import strided
 from .._tensor import Tensor, wrap
-from .creation import factory
+from .factory import factory
 from .declare import public
 
 Array = np.ndarray[Any, Any]
