@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ._functions import namespace as _namespace
 
 globals().update(_namespace("fft_"))
-__all__ = sorted(_namespace("fft_"))  # noqa: PLE0605 - names follow the operators' declarations
+__all__ = sorted(_namespace("fft_"))
 
 if TYPE_CHECKING:
 

@@ -8,7 +8,7 @@ from ._functions import namespace as _namespace
 from ._ops.linalg_checks import LinAlgError
 
 globals().update(_namespace("linalg_"))
-__all__ = ["LinAlgError", *sorted(_namespace("linalg_"))]  # noqa: PLE0605 - names follow the operators' declarations
+__all__ = ["LinAlgError", *sorted(_namespace("linalg_"))]
 
 if TYPE_CHECKING:
 

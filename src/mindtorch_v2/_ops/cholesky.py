@@ -66,9 +66,7 @@ def _linalg_cholesky(self: Tensor, upper: bool) -> Tensor:
     return factor  # type: ignore[no-any-return]
 
 
-linalg_cholesky = op(
-    "linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor", composite=_linalg_cholesky, variants="function"
-)
+linalg_cholesky = op("linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor", composite=_linalg_cholesky, variants="function")
 
 
 def _cholesky(self: Array, upper: bool) -> Array:
@@ -107,7 +105,7 @@ cholesky_inverse = op(
 )
 
 
-def _solve_helper(self: Array, A: Array, upper: bool) -> Array:  # noqa: N803 - the schema's name
+def _solve_helper(self: Array, A: Array, upper: bool) -> Array:
     kernels.require_lapack(self, "cholesky_solve_cpu")
     return kernels.cholesky_solve(self, A, upper)
 
@@ -131,7 +129,9 @@ def check_pair(b: Tensor, a: Tensor, function: str) -> None:
     """Refuse a right-hand side that does not belong to the matrix, in the words of torch's older solvers."""
     if b.dtype is not a.dtype:
         names = scalar_name(b._array), scalar_name(a._array)
-        raise RuntimeError(f"Expected b and A to have the same dtype, but found b of type {names[0]} and A of type {names[1]} instead.")
+        raise RuntimeError(
+            f"Expected b and A to have the same dtype, but found b of type {names[0]} and A of type {names[1]} instead."
+        )
     m, n = a.shape[-2:]
     if m != n:
         raise RuntimeError(f"A must be batches of square matrices, but they are {m} by {n} matrices")

@@ -35,7 +35,7 @@ def _differences(values: Tensor) -> Tensor:
 # --- eigenvalues ------------------------------------------------------------------------------------------------------
 
 
-def _eigh_kernel(A: Array, UPLO: str, compute_v: bool) -> tuple[Array, Array]:  # noqa: N803
+def _eigh_kernel(A: Array, UPLO: str, compute_v: bool) -> tuple[Array, Array]:
     check_square(A, "linalg.eigh")
     if UPLO.upper() not in ("L", "U"):
         raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
@@ -78,12 +78,12 @@ _linalg_eigh = op(
 )
 linalg_eigh = op(
     'linalg_eigh(Tensor self, str UPLO="L") -> (Tensor eigenvalues, Tensor eigenvectors)',
-    composite=lambda self, UPLO: tuple(_linalg_eigh(self, UPLO, True)),  # noqa: N803
+    composite=lambda self, UPLO: tuple(_linalg_eigh(self, UPLO, True)),
     variants="function",
 )
 linalg_eigvalsh = op(
     'linalg_eigvalsh(Tensor self, str UPLO="L") -> Tensor',
-    composite=lambda self, UPLO: _linalg_eigh(self, UPLO, may_require_grad(self))[0],  # noqa: N803
+    composite=lambda self, UPLO: _linalg_eigh(self, UPLO, may_require_grad(self))[0],
     variants="function",
 )
 
@@ -143,7 +143,7 @@ linalg_eigvals = op(
 # --- singular values --------------------------------------------------------------------------------------------------
 
 
-def _svd_kernel(A: Array, full_matrices: bool, compute_uv: bool, driver: str | None) -> tuple[Array, Array, Array]:  # noqa: N803
+def _svd_kernel(A: Array, full_matrices: bool, compute_uv: bool, driver: str | None) -> tuple[Array, Array, Array]:
     check_matrix(A, "linalg.svd")
     check_floating(A, "linalg.svd")
     if driver is not None:
@@ -151,12 +151,14 @@ def _svd_kernel(A: Array, full_matrices: bool, compute_uv: bool, driver: str | N
     return kernels.svd(A, full_matrices, compute_uv)
 
 
-def _svd_grad(grads: Any, U: Tensor, S: Tensor, Vh: Tensor, compute_uv: bool) -> Tensor | None:  # noqa: N803
+def _svd_grad(grads: Any, U: Tensor, S: Tensor, Vh: Tensor, compute_uv: bool) -> Tensor | None:
     grad_u, grad_s, grad_vh = grads
     if grad_u is None and grad_s is None and grad_vh is None:
         return None
     if not compute_uv:
-        raise RuntimeError("svd_backward: Setting compute_uv to false in torch.svd doesn't compute singular matrices, and hence we cannot compute backward. Please use torch.svd(compute_uv=True)")
+        raise RuntimeError(
+            "svd_backward: Setting compute_uv to false in torch.svd doesn't compute singular matrices, and hence we cannot compute backward. Please use torch.svd(compute_uv=True)"
+        )
     k = S.shape[-1]
     m, n = U.shape[-2], Vh.shape[-1]
     u, vh = U.narrow(-1, 0, k), Vh.narrow(-2, 0, k)
@@ -207,20 +209,19 @@ def _svd_inner(gu: Tensor | None, gs: Tensor | None, gvh: Tensor | None, u: Tens
 
 
 _linalg_svd = op(
-    "_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None)"
-    " -> (Tensor U, Tensor S, Tensor Vh)",
+    "_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)",
     cpu=_svd_kernel,
     grad={"A": _svd_grad},
     variants="function",
 )
 linalg_svd = op(
     "linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)",
-    composite=lambda A, full_matrices, driver: tuple(_linalg_svd(A, full_matrices, True, driver=driver)),  # noqa: N803
+    composite=lambda A, full_matrices, driver: tuple(_linalg_svd(A, full_matrices, True, driver=driver)),
     variants="function",
 )
 linalg_svdvals = op(
     "linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor",
-    composite=lambda A, driver: _linalg_svd(A, False, may_require_grad(A), driver=driver)[1],  # noqa: N803
+    composite=lambda A, driver: _linalg_svd(A, False, may_require_grad(A), driver=driver)[1],
     variants="function",
 )
 
@@ -243,7 +244,7 @@ svd = op("svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, T
 # --- QR ---------------------------------------------------------------------------------------------------------------
 
 
-def _qr_kernel(A: Array, mode: str) -> tuple[Array, Array]:  # noqa: N803
+def _qr_kernel(A: Array, mode: str) -> tuple[Array, Array]:
     check_matrix(A, "linalg.qr")
     check_floating(A, "linalg.qr")
     if mode not in ("reduced", "complete", "r"):
@@ -251,7 +252,7 @@ def _qr_kernel(A: Array, mode: str) -> tuple[Array, Array]:  # noqa: N803
     return kernels.qr(A, mode)
 
 
-def _qr_grad(grads: Any, Q: Tensor, R: Tensor, mode: str) -> Tensor | None:  # noqa: N803
+def _qr_grad(grads: Any, Q: Tensor, R: Tensor, mode: str) -> Tensor | None:
     grad_q, grad_r = grads
     if grad_q is None and grad_r is None:
         return None
@@ -330,7 +331,7 @@ def _geqrf_kernel(self: Array) -> tuple[Array, Array]:
 geqrf = op("geqrf(Tensor self) -> (Tensor a, Tensor tau)", cpu=_geqrf_kernel)
 
 
-def _householder_kernel(input: Array, tau: Array) -> Array:  # noqa: A002 - the schema's name
+def _householder_kernel(input: Array, tau: Array) -> Array:
     name = "torch.linalg.householder_product"
     if input.ndim < 2:
         raise RuntimeError(f"{name}: input must have at least 2 dimensions.")
@@ -345,7 +346,9 @@ def _householder_kernel(input: Array, tau: Array) -> Array:  # noqa: A002 - the 
             f"equal to {input.ndim}"
         )
     if input.shape[:-2] != tau.shape[:-1]:
-        raise RuntimeError(f"{name}: Expected batch dimensions of tau to be equal to input.shape[:-2], but got {list(tau.shape[:-1])}")
+        raise RuntimeError(
+            f"{name}: Expected batch dimensions of tau to be equal to input.shape[:-2], but got {list(tau.shape[:-1])}"
+        )
     if input.dtype != tau.dtype:
         raise RuntimeError(f"{name}: tau dtype {scalar_name(tau)} does not match input dtype {scalar_name(input)}")
     return kernels.householder_product(input, tau)
@@ -363,7 +366,7 @@ def _reflect(v: Tensor, tau: Tensor, x: Tensor) -> Tensor:
     return x - tau * matmul(v, matmul(v.mH, x))
 
 
-def _householder_grad(grad: Tensor, input: Tensor, tau: Tensor, needs: Any = (True, True)) -> tuple[Any, Any]:  # noqa: A002
+def _householder_grad(grad: Tensor, input: Tensor, tau: Tensor, needs: Any = (True, True)) -> tuple[Any, Any]:
     """Walk along Q = H₁ … Hₖ E: at each reflector, the gradient from the left meets the product of those on its right."""
     k = tau.shape[-1]
     if not k:
@@ -394,9 +397,7 @@ linalg_householder_product = op(
     grad={("input", "tau"): _householder_grad},
     variants="function",
 )
-orgqr = op(
-    "orgqr(Tensor self, Tensor input2) -> Tensor", composite=lambda self, input2: linalg_householder_product(self, input2)
-)
+orgqr = op("orgqr(Tensor self, Tensor input2) -> Tensor", composite=lambda self, input2: linalg_householder_product(self, input2))
 
 
 def _ormqr_kernel(self: Array, input2: Array, input3: Array, left: bool, transpose: bool) -> Array:

@@ -36,6 +36,10 @@ def sumproduct_pair(left: Tensor, right: Tensor, sum_dims: tuple[int, ...], *, k
             left_only.append(d)
         else:
             right_only.append(d)
+    if left_only and right_only and right_only[-1] < left_only[0]:
+        # the other way round, the product is in the order of the output
+        left, right, left_shape, right_shape = right, left, right_shape, left_shape
+        left_only, right_only = right_only, left_only
     summed = sorted(sum_dims)
     batch_shape = [left_shape[d] for d in batch]
     rows = [left_shape[d] for d in left_only]
@@ -213,7 +217,9 @@ def _align(operand: Tensor, plan: _Operand, i: int, sizes: dict[Any, int]) -> Te
 
 def _contract(a: Tensor, b: Tensor, kept: int, counts: list[int]) -> Tensor:
     """Multiply two aligned operands and sum what no other operand has. `counts[d]`: operands that still extend along d."""
-    both, in_a, in_b = [], [], []
+    both: list[int] = []
+    in_a: list[int] = []
+    in_b: list[int] = []
     shape_a, shape_b = a._array.shape, b._array.shape
     for d in range(kept, len(shape_a)):
         if shape_a[d] != 1 and shape_b[d] != 1:

@@ -14,7 +14,7 @@ from .solve import _lu_with_info
 
 def _approximate_basis(a: Tensor, q: int, niter: int, m: Tensor | None) -> Tensor:
     """Orthonormal columns that span most of A's range, by power iterations on random vectors."""
-    if not 0 <= niter:
+    if not niter >= 0:
         raise ValueError(f"niter must be non-negative, got {niter}")
     start = aten.randn((a.shape[-1], q), dtype=a.dtype, device=a.device)
 
@@ -34,7 +34,7 @@ def _approximate_basis(a: Tensor, q: int, niter: int, m: Tensor | None) -> Tenso
 
 
 @public("function")
-def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:  # noqa: N803
+def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
     """The `q` largest singular values and vectors of A - M, approximately: U, S, V."""
     q = 6 if q is None else q
     niter = 2 if niter is None else niter
@@ -51,7 +51,7 @@ def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor |
 
 
 @public("function")
-def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int = 2) -> tuple[Tensor, Tensor, Tensor]:  # noqa: N803
+def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int = 2) -> tuple[Tensor, Tensor, Tensor]:
     """Principal components of the rows of A, approximately: U, S and the directions V."""
     m, n = A.shape[-2:]
     if q is None:
@@ -63,13 +63,13 @@ def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int
     if not A.dtype.is_floating_point:
         raise ValueError(f"input is expected to be floating point or complex, got {A.dtype}")
     if center:
-        A = A - A.mean(dim=(-2,), keepdim=True)  # noqa: N806
+        A = A - A.mean(dim=(-2,), keepdim=True)
     found: tuple[Tensor, Tensor, Tensor] = svd_lowrank(A, q, niter=niter, M=None)
     return found
 
 
 @public("function method")
-def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) -> Any:  # noqa: N803
+def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) -> Any:
     """The compact LU factors and pivots of A, and on request LAPACK's error codes."""
     factors = tuple(_lu_with_info(A, pivot=pivot, check_errors=not get_infos))
     results = factors if get_infos else factors[:2]

@@ -201,7 +201,7 @@ def _folds(tensor1: Tensor, tensor2: Tensor, first_larger: bool) -> bool:
     if larger.flags.c_contiguous or not larger.size:
         return True
     shape, strides = larger.shape, larger.strides
-    return all([strides[i] == strides[i + 1] * shape[i + 1] for i in range(len(shape) - 2)])
+    return all(strides[i] == strides[i + 1] * shape[i + 1] for i in range(len(shape) - 2))
 
 
 def _folded_matmul(tensor1: Tensor, tensor2: Tensor, first_larger: bool) -> Tensor:
@@ -270,7 +270,7 @@ linalg_matmul = op(
 )
 
 
-def _linear(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:  # noqa: A002 - torch's name
+def _linear(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     array = input._array
     if array.ndim == 2 and bias is not None:
         return addmm(bias, input, t(weight))  # type: ignore[no-any-return]

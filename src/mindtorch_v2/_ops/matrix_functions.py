@@ -116,7 +116,9 @@ op(
 )
 op(
     "linalg_pinv.rcond_tensor(Tensor self, Tensor rcond, bool hermitian=False) -> Tensor",
-    composite=lambda self, rcond, hermitian: linalg_pinv(self, atol=_scalar(0.0, self.dtype.to_real()), rtol=rcond, hermitian=hermitian),
+    composite=lambda self, rcond, hermitian: linalg_pinv(
+        self, atol=_scalar(0.0, self.dtype.to_real()), rtol=rcond, hermitian=hermitian
+    ),
     variants="function",
 )
 
@@ -133,7 +135,7 @@ pinverse = op(
 )
 
 
-def _matrix_rank(input: Tensor, atol: Any, rtol: Any, hermitian: bool) -> Tensor:  # noqa: A002
+def _matrix_rank(input: Tensor, atol: Any, rtol: Any, hermitian: bool) -> Tensor:
     check_matrix(input, "torch.linalg.matrix_rank", "input")
     absolute, relative = _tolerances(input, atol, rtol, "torch.linalg.matrix_rank")
     if not input.numel():
@@ -161,7 +163,7 @@ op(
 )
 op(
     "linalg_matrix_rank.tol_tensor(Tensor input, Tensor tol, bool hermitian=False) -> Tensor",
-    composite=lambda input, tol, hermitian: _matrix_rank(input, tol, 0.0, hermitian),  # noqa: A006
+    composite=lambda input, tol, hermitian: _matrix_rank(input, tol, 0.0, hermitian),
     variants="function",
 )
 
@@ -201,7 +203,7 @@ def _kept(x: Tensor, keepdim: bool, first: int, second: int) -> Tensor:
     return x
 
 
-def _matrix_norm_number(self: Tensor, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Tensor:  # noqa: A002
+def _matrix_norm_number(self: Tensor, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Tensor:
     first, second = _norm_dims(self, dim, dtype)
     magnitude = abs(ord)
     if magnitude not in (1, 2, float("inf")):
@@ -224,7 +226,7 @@ def _largest(x: Tensor, dim: int, keepdim: bool) -> Tensor:
     return x.amax(dim, keepdim) if x.shape[dim] else x.sum(dim, keepdim)  # type: ignore[no-any-return]
 
 
-def _matrix_norm_name(self: Tensor, ord: str, dim: Any, keepdim: bool, dtype: Any) -> Tensor:  # noqa: A002
+def _matrix_norm_name(self: Tensor, ord: str, dim: Any, keepdim: bool, dtype: Any) -> Tensor:
     first, second = _norm_dims(self, dim, dtype)
     if ord not in ("fro", "nuc"):
         raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
@@ -254,7 +256,7 @@ def matrix_norm(x: Tensor, order: Any, dim: Any = (-2, -1), keepdim: bool = Fals
     return by(x, order, dim, keepdim, dtype=dtype)  # type: ignore[no-any-return]
 
 
-def _linalg_norm(self: Tensor, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Tensor:  # noqa: A002
+def _linalg_norm(self: Tensor, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Tensor:
     if dim is not None and not isinstance(dim, int) and len(dim) not in (1, 2):
         raise RuntimeError(f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(dim)}")
     dims = None if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
@@ -267,7 +269,7 @@ def _linalg_norm(self: Tensor, ord: Any, dim: Any, keepdim: bool, dtype: Any) ->
     return _vector_norm(self, ord, (0,) if dims is None else dims, keepdim, dtype)
 
 
-def _linalg_norm_name(self: Tensor, ord: str, dim: Any, keepdim: bool, dtype: Any) -> Tensor:  # noqa: A002
+def _linalg_norm_name(self: Tensor, ord: str, dim: Any, keepdim: bool, dtype: Any) -> Tensor:
     dims = (0, 1) if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
     if dim is not None and len(dims) not in (1, 2):
         raise RuntimeError(f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(dims)}")
@@ -451,12 +453,12 @@ linalg_tensorsolve = op(
 )
 linalg_diagonal = op(
     "linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor(a)",
-    composite=lambda A, offset, dim1, dim2: A.diagonal(offset, dim1, dim2),  # noqa: N803
+    composite=lambda A, offset, dim1, dim2: A.diagonal(offset, dim1, dim2),
     variants="function",
 )
 
 
-def _linalg_vander(x: Tensor, N: int | None) -> Tensor:  # noqa: N803 - the schema's name
+def _linalg_vander(x: Tensor, N: int | None) -> Tensor:
     from .joining import cat
 
     x = x if x.ndim else x.unsqueeze(-1)
@@ -471,7 +473,7 @@ def _linalg_vander(x: Tensor, N: int | None) -> Tensor:  # noqa: N803 - the sche
 linalg_vander = op("linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor", composite=_linalg_vander, variants="function")
 
 
-def _vander(x: Tensor, N: int | None, increasing: bool) -> Tensor:  # noqa: N803
+def _vander(x: Tensor, N: int | None, increasing: bool) -> Tensor:
     if x.ndim != 1:
         raise RuntimeError("x must be a one-dimensional tensor.")
     n = x.shape[0] if N is None else N

@@ -92,8 +92,7 @@ def _inner(self: Tensor, other: Tensor) -> Tensor:
         return self * other
     if self.shape[-1] != other.shape[-1]:
         raise RuntimeError(
-            "inner() the last dimension must match on both input tensors but got shapes "
-            f"{list(self.shape)} and {list(other.shape)}"
+            f"inner() the last dimension must match on both input tensors but got shapes {list(self.shape)} and {list(other.shape)}"
         )
     return _tensordot_op(self, other, (-1,), (-1,))  # type: ignore[no-any-return]
 
@@ -146,7 +145,9 @@ _tensordot_op = op("tensordot(Tensor self, Tensor other, int[] dims_self, int[] 
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) -> Tensor:
     """Contract dimensions of two tensors: the last `dims` of one with the first of the other, or two lists of them."""
     if not isinstance(dims, tuple | list | Tensor | int):
-        raise RuntimeError(f"tensordot expects dims to be int or tuple[list[int], list[int]] or list[list[int]] containing two lists, but got dims={dims}")
+        raise RuntimeError(
+            f"tensordot expects dims to be int or tuple[list[int], list[int]] or list[list[int]] containing two lists, but got dims={dims}"
+        )
     if isinstance(dims, Tensor) and dims.numel() > 1:
         if len(dims.shape) != 2 or dims.shape[0] != 2:
             raise AssertionError(f"dims tensor must have size 2 in dim 0, got {dims.shape[0]}")
@@ -293,9 +294,7 @@ def _linalg_cross_kernel(self: Array, other: Array, dim: int) -> Array:
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
     d = _checks.wrap_dim(dim, self.ndim)
     if self.shape[d] != 3 or other.shape[d] != 3:
-        raise RuntimeError(
-            f"linalg.cross: inputs dimension {dim} must have length 3. Got {self.shape[d]} and {other.shape[d]}"
-        )
+        raise RuntimeError(f"linalg.cross: inputs dimension {dim} must have length 3. Got {self.shape[d]} and {other.shape[d]}")
     if self.dtype != other.dtype:
         raise RuntimeError(f"expected scalar type {kernels.scalar_name(self)} but found {kernels.scalar_name(other)}")
     _checks.broadcast_shapes(self.shape, other.shape)
@@ -395,9 +394,7 @@ def _bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | Non
                 f"bilinear(): {name} size does not match weight size: got {x.shape[-1]} but expected {weight.shape[d]}"
             )
     if bias is not None and bias.shape[0] != weight.shape[0]:
-        raise RuntimeError(
-            f"bilinear(): bias size does not match weight size: got {bias.shape[0]} but expected {weight.shape[0]}"
-        )
+        raise RuntimeError(f"bilinear(): bias size does not match weight size: got {bias.shape[0]} but expected {weight.shape[0]}")
     lead = tuple(input1.shape[:-1])
     rows = prod(lead)
     flat1, flat2 = input1.reshape((rows, input1.shape[-1])), input2.reshape((rows, input2.shape[-1]))

@@ -29,7 +29,7 @@ def _first_failure(info: Array, api_name: str) -> None:
 # --- triangular systems -----------------------------------------------------------------------------------------------
 
 
-def _solve_triangular_kernel(self: Array, B: Array, upper: bool, left: bool, unitriangular: bool) -> Array:  # noqa: N803
+def _solve_triangular_kernel(self: Array, B: Array, upper: bool, left: bool, unitriangular: bool) -> Array:
     check_square(self, "linalg.solve_triangular")
     check_matrix(B, "linalg.solve_triangular", "B")
     check_system(self, B, left, "linalg.solve_triangular")
@@ -60,7 +60,7 @@ linalg_solve_triangular = op(
 )
 
 
-def _triangular_solve_kernel(self: Array, A: Array, upper: bool, transpose: bool, unitriangular: bool) -> tuple[Array, Array]:  # noqa: N803
+def _triangular_solve_kernel(self: Array, A: Array, upper: bool, transpose: bool, unitriangular: bool) -> tuple[Array, Array]:
     for name, x in (("b", self), ("A", A)):
         if x.ndim < 2:
             raise RuntimeError(
@@ -69,13 +69,19 @@ def _triangular_solve_kernel(self: Array, A: Array, upper: bool, transpose: bool
     check_pair(wrap(self), wrap(A), "triangular_solve")
     kernels.require_lapack(self, "triangular_solve_cpu")
     batch = _checks.broadcast_shapes(self.shape[:-2], A.shape[:-2])
-    cloned = np.broadcast_to(A, batch + A.shape[-2:]).copy()
+    cloned = kernels.column_major(np.broadcast_to(A, batch + A.shape[-2:]))
     matrix = A.swapaxes(-1, -2) if transpose else A
     return kernels.solve_triangular(matrix, self, upper=upper != transpose, unit=unitriangular), cloned
 
 
 def _triangular_solve_grad(
-    grads: Any, A: Tensor, solution: Tensor, upper: bool, transpose: bool, unitriangular: bool, needs: Any  # noqa: N803
+    grads: Any,
+    A: Tensor,
+    solution: Tensor,
+    upper: bool,
+    transpose: bool,
+    unitriangular: bool,
+    needs: Any,
 ) -> tuple[Any, Any]:
     grad_x, grad_m = grads
     grad_b = grad_a = None
@@ -110,7 +116,7 @@ def _expect_matrix(a: Array | Tensor, function: str) -> None:
         raise RuntimeError(f"{function}: Expected tensor with 2 or more dimensions. Got size: {list(a.shape)} instead")
 
 
-def _lu_factor_ex(A: Array, pivot: bool, check_errors: bool) -> tuple[Array, Array, Array]:  # noqa: N803
+def _lu_factor_ex(A: Array, pivot: bool, check_errors: bool) -> tuple[Array, Array, Array]:
     _expect_matrix(A, "torch.lu_factor")
     kernels.require_lapack(A, "lu_cpu")
     _check_pivot(pivot)
@@ -163,7 +169,7 @@ def _joined(a: Tensor, b: Tensor, dim: int) -> Tensor:
     return cat([a, b], dim)  # type: ignore[no-any-return]
 
 
-def _lu_factor_grad(grad: Tensor, LU: Tensor, pivots: Tensor) -> Tensor | None:  # noqa: N803
+def _lu_factor_grad(grad: Tensor, LU: Tensor, pivots: Tensor) -> Tensor | None:
     p, lower, upper = lu_unpack(LU, pivots)
     k = lower.shape[-1]
     return _lu_grad(grad.narrow(-1, 0, k), grad.narrow(-2, 0, k), p, lower, upper)
@@ -178,7 +184,7 @@ linalg_lu_factor_ex = op(
 )
 
 
-def _lu_factor(A: Tensor, pivot: bool) -> tuple[Tensor, Tensor]:  # noqa: N803
+def _lu_factor(A: Tensor, pivot: bool) -> tuple[Tensor, Tensor]:
     factors, pivots, info = linalg_lu_factor_ex(A, pivot=pivot)
     check_errors(info, "torch.linalg.lu_factor", is_matrix=A.ndim == 2)
     return factors, pivots
@@ -195,7 +201,7 @@ _lu_with_info = op(
 )
 
 
-def _lu_unpack_kernel(LU_data: Array, LU_pivots: Array, unpack_data: bool, unpack_pivots: bool) -> tuple[Array, Array, Array]:  # noqa: N803
+def _lu_unpack_kernel(LU_data: Array, LU_pivots: Array, unpack_data: bool, unpack_pivots: bool) -> tuple[Array, Array, Array]:
     _expect_matrix(LU_data, "torch.lu_unpack")
     if unpack_pivots and LU_pivots.dtype != np.int32:
         raise RuntimeError(
@@ -208,7 +214,7 @@ def _lu_unpack_kernel(LU_data: Array, LU_pivots: Array, unpack_data: bool, unpac
     return p, lower, upper
 
 
-def _lu_unpack_grad(grads: Any, LU_data_shape: Any) -> Tensor | None:  # noqa: N803
+def _lu_unpack_grad(grads: Any, LU_data_shape: Any) -> Tensor | None:
     """The factors' gradients back in the compact storage."""
     _, grad_l, grad_u = grads
     m, n = LU_data_shape[-2:]
@@ -227,8 +233,7 @@ def _lu_unpack_grad(grads: Any, LU_data_shape: Any) -> Tensor | None:  # noqa: N
 
 
 lu_unpack = op(
-    "lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True)"
-    " -> (Tensor P, Tensor L, Tensor U)",
+    "lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) -> (Tensor P, Tensor L, Tensor U)",
     cpu=_lu_unpack_kernel,
     grad={"LU_data": _lu_unpack_grad},
     nondifferentiable=("P",),
@@ -236,7 +241,7 @@ lu_unpack = op(
 )
 
 
-def _linalg_lu_kernel(A: Array, pivot: bool) -> tuple[Array, Array, Array]:  # noqa: N803
+def _linalg_lu_kernel(A: Array, pivot: bool) -> tuple[Array, Array, Array]:
     _expect_matrix(A, "linalg.lu")
     kernels.require_lapack(A, "lu_cpu")
     _check_pivot(pivot)
@@ -247,13 +252,13 @@ def _linalg_lu_kernel(A: Array, pivot: bool) -> tuple[Array, Array, Array]:  # n
 linalg_lu = op(
     "linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)",
     cpu=_linalg_lu_kernel,
-    grad={"A": lambda grads, P, L, U: _lu_grad(grads[1], grads[2], P, L, U)},  # noqa: N803
+    grad={"A": lambda grads, P, L, U: _lu_grad(grads[1], grads[2], P, L, U)},
     nondifferentiable=("P",),
     variants="function",
 )
 
 
-def _lu_solve_kernel(LU: Array, pivots: Array, B: Array, left: bool, adjoint: bool) -> Array:  # noqa: N803
+def _lu_solve_kernel(LU: Array, pivots: Array, B: Array, left: bool, adjoint: bool) -> Array:
     if LU.dtype != B.dtype:
         names = scalar_name(LU), scalar_name(B)
         raise RuntimeError(
@@ -276,7 +281,7 @@ def _lu_solve_kernel(LU: Array, pivots: Array, B: Array, left: bool, adjoint: bo
     return kernels.lu_solve(LU, pivots, B, left=left, adjoint_=adjoint)
 
 
-def _lu_solve_factor_grad(grad: Tensor, LU: Tensor, pivots: Tensor, result: Tensor, left: bool, adjoint: bool) -> Tensor:  # noqa: N803
+def _lu_solve_factor_grad(grad: Tensor, LU: Tensor, pivots: Tensor, result: Tensor, left: bool, adjoint: bool) -> Tensor:
     """Gradient of the compact factors: that of L below the diagonal, that of U above."""
     if not left:
         return _lu_solve_factor_grad(grad.mH, LU, pivots, result.mH, True, not adjoint)
@@ -299,13 +304,13 @@ linalg_lu_solve = op(
     cpu=_lu_solve_kernel,
     grad={
         "LU": _lu_solve_factor_grad,
-        "B": lambda grad, LU, pivots, left, adjoint: linalg_lu_solve(LU, pivots, grad, left=left, adjoint=not adjoint),  # noqa: N803
+        "B": lambda grad, LU, pivots, left, adjoint: linalg_lu_solve(LU, pivots, grad, left=left, adjoint=not adjoint),
     },
     variants="function",
 )
 lu_solve = op(
     "lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor",
-    composite=lambda self, LU_data, LU_pivots: linalg_lu_solve(LU_data, LU_pivots, self),  # noqa: N803
+    composite=lambda self, LU_data, LU_pivots: linalg_lu_solve(LU_data, LU_pivots, self),
 )
 
 
@@ -317,7 +322,7 @@ def is_vector_rhs(a: Array | Tensor, b: Array | Tensor) -> bool:
     return b.ndim == 1 or (a.ndim - 1 == b.ndim and tuple(b.shape) == tuple(a.shape[:-1]))
 
 
-def _solve_ex_kernel(A: Array, B: Array, left: bool, check_errors: bool) -> tuple[Array, Array, Array, Array]:  # noqa: N803
+def _solve_ex_kernel(A: Array, B: Array, left: bool, check_errors: bool) -> tuple[Array, Array, Array, Array]:
     check_floating(A, "linalg.solve")
     if A.dtype != B.dtype:
         names = scalar_name(A), scalar_name(B)
@@ -329,7 +334,9 @@ def _solve_ex_kernel(A: Array, B: Array, left: bool, check_errors: bool) -> tupl
     b = B[..., None] if vector else B
     check_matrix(b, "linalg.solve", "B")
     if vector and not left:
-        raise RuntimeError("linalg.solve: Vector broadcasting of the left hand side is not supported for left=False. In this case linalg.solve is equivalent to B / A.squeeze(-1)")
+        raise RuntimeError(
+            "linalg.solve: Vector broadcasting of the left hand side is not supported for left=False. In this case linalg.solve is equivalent to B / A.squeeze(-1)"
+        )
     check_system(A, b, left, "linalg.solve")
     _checks.broadcast_shapes(b.shape[:-2], A.shape[:-2])
     factors, pivots, info = kernels.lu_factor(A)
@@ -340,7 +347,14 @@ def _solve_ex_kernel(A: Array, B: Array, left: bool, check_errors: bool) -> tupl
 
 
 def _solve_grad(
-    grad: Tensor, A: Tensor, B_shape: Any, LU: Tensor, pivots: Tensor, result: Tensor, left: bool, needs: Any  # noqa: N803
+    grad: Tensor,
+    A: Tensor,
+    B_shape: Any,
+    LU: Tensor,
+    pivots: Tensor,
+    result: Tensor,
+    left: bool,
+    needs: Any,
 ) -> tuple[Any, Any]:
     vector = len(B_shape) == 1 or (A.ndim - 1 == len(B_shape) and tuple(B_shape) == tuple(A.shape[:-1]))
     g = grad.unsqueeze(-1) if vector else grad
@@ -366,7 +380,7 @@ _linalg_solve_ex = op(
 )
 
 
-def _solve_ex(A: Tensor, B: Tensor, left: bool, check_errors: bool) -> tuple[Tensor, Tensor]:  # noqa: N803
+def _solve_ex(A: Tensor, B: Tensor, left: bool, check_errors: bool) -> tuple[Tensor, Tensor]:
     result, _, _, info = _linalg_solve_ex(A, B, left=left, check_errors=check_errors)
     return result, info
 
@@ -378,7 +392,7 @@ linalg_solve_ex = op(
 )
 
 
-def _solve(A: Tensor, B: Tensor, left: bool) -> Tensor:  # noqa: N803
+def _solve(A: Tensor, B: Tensor, left: bool) -> Tensor:
     result, info = linalg_solve_ex(A, B, left=left)
     check_errors(info, "torch.linalg.solve", is_matrix=A.ndim == 2)
     return result  # type: ignore[no-any-return]
@@ -387,7 +401,7 @@ def _solve(A: Tensor, B: Tensor, left: bool) -> Tensor:  # noqa: N803
 linalg_solve = op("linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor", composite=_solve, variants="function")
 
 
-def _inv_ex_kernel(A: Array, check_errors: bool) -> tuple[Array, Array]:  # noqa: N803
+def _inv_ex_kernel(A: Array, check_errors: bool) -> tuple[Array, Array]:
     check_square(A, "linalg.inv")
     check_floating(A, "linalg.inv", low_precision=False)
     factors, pivots, info = kernels.lu_factor(A)
@@ -406,7 +420,7 @@ linalg_inv_ex = op(
 )
 
 
-def _inv(A: Tensor) -> Tensor:  # noqa: N803
+def _inv(A: Tensor) -> Tensor:
     inverted, info = linalg_inv_ex(A)
     check_errors(info, "linalg.inv", is_matrix=A.ndim == 2)
     return inverted  # type: ignore[no-any-return]
@@ -419,7 +433,7 @@ inverse = op("inverse(Tensor self) -> Tensor", composite=lambda self: linalg_inv
 # --- determinants -----------------------------------------------------------------------------------------------------
 
 
-def _det_kernel(A: Array) -> tuple[Array, Array, Array]:  # noqa: N803
+def _det_kernel(A: Array) -> tuple[Array, Array, Array]:
     check_square(A, "linalg.det")
     check_floating(A, "linalg.det")
     factors, pivots, _ = kernels.lu_factor(A)
@@ -427,7 +441,7 @@ def _det_kernel(A: Array) -> tuple[Array, Array, Array]:  # noqa: N803
     return (diagonal.prod(-1) * kernels.swap_sign(pivots)).astype(A.dtype), factors, pivots
 
 
-def _det_grad(grad: Tensor, A: Tensor, LU: Tensor, pivots: Tensor, result: Tensor) -> Tensor:  # noqa: N803
+def _det_grad(grad: Tensor, A: Tensor, LU: Tensor, pivots: Tensor, result: Tensor) -> Tensor:
     """grad · det(A)* · A⁻ᴴ; det is smooth, so that a singular A may be moved by a little."""
     n = A.shape[-1]
     if not A.numel():
@@ -443,7 +457,7 @@ def _det_grad(grad: Tensor, A: Tensor, LU: Tensor, pivots: Tensor, result: Tenso
     return linalg_lu_solve(LU + shift.diag_embed(), pivots, scaled, left=True, adjoint=True)  # type: ignore[no-any-return]
 
 
-def _det_grad_differentiable(grad: Tensor, A: Tensor, det: Tensor) -> Tensor:  # noqa: N803
+def _det_grad_differentiable(grad: Tensor, A: Tensor, det: Tensor) -> Tensor:
     """The same for further derivatives: through a solve for regular matrices, through the SVD for singular ones."""
     n = A.shape[-1]
     singular = det._array == 0
@@ -476,11 +490,11 @@ _linalg_det = op(
     nondifferentiable=("LU", "pivots"),
     variants="function",
 )
-linalg_det = op("linalg_det(Tensor A) -> Tensor", composite=lambda A: _linalg_det(A)[0], variants="function")  # noqa: N803
+linalg_det = op("linalg_det(Tensor A) -> Tensor", composite=lambda A: _linalg_det(A)[0], variants="function")
 det = op("det(Tensor self) -> Tensor", composite=lambda self: linalg_det(self))
 
 
-def _slogdet_kernel(A: Array) -> tuple[Array, Array, Array, Array]:  # noqa: N803
+def _slogdet_kernel(A: Array) -> tuple[Array, Array, Array, Array]:
     check_square(A, "linalg.slogdet")
     check_floating(A, "linalg.slogdet", low_precision=False)
     factors, pivots, _ = kernels.lu_factor(A)
@@ -489,7 +503,7 @@ def _slogdet_kernel(A: Array) -> tuple[Array, Array, Array, Array]:  # noqa: N80
     return sign.astype(A.dtype), np.log(np.abs(diagonal)).sum(-1), factors, pivots
 
 
-def _slogdet_grad(grads: Any, A: Tensor, sign: Tensor, LU: Tensor, pivots: Tensor) -> Tensor | None:  # noqa: N803
+def _slogdet_grad(grads: Any, A: Tensor, sign: Tensor, LU: Tensor, pivots: Tensor) -> Tensor | None:
     """g A⁻ᴴ with g the gradient of log|det|, less for complex matrices the part that turns the sign."""
     grad_sign, grad_log = grads[:2]
     complex_ = A.dtype.is_complex
@@ -520,7 +534,7 @@ _linalg_slogdet = op(
 )
 linalg_slogdet = op(
     "linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)",
-    composite=lambda A: tuple(_linalg_slogdet(A)[:2]),  # noqa: N803
+    composite=lambda A: tuple(_linalg_slogdet(A)[:2]),
     variants="function",
 )
 slogdet = op("slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)", composite=lambda self: linalg_slogdet(self))
@@ -572,11 +586,13 @@ linalg_ldl_factor = op(
 )
 
 
-def _ldl_solve(LD: Array, pivots: Array, B: Array, hermitian: bool) -> Array:  # noqa: N803
+def _ldl_solve(LD: Array, pivots: Array, B: Array, hermitian: bool) -> Array:
     check_square(LD, "torch.linalg.ldl_solve")
     check_floating(LD, "torch.linalg.ldl_solve")
     if B.ndim < 2:
-        raise RuntimeError(f"torch.linalg.ldl_solve: Expected B to have at least 2 dimensions, but it has {B.ndim} dimensions instead")
+        raise RuntimeError(
+            f"torch.linalg.ldl_solve: Expected B to have at least 2 dimensions, but it has {B.ndim} dimensions instead"
+        )
     if LD.shape[-1] != B.shape[-2]:
         (m, n), (p, q) = LD.shape[-2:], B.shape[-2:]
         raise RuntimeError(

@@ -123,11 +123,9 @@ def _stft_centered(
 
 def _centered(x: Tensor, n_fft: int, pad_mode: str) -> Tensor:
     """Half a frame more on either side, so that frame t is centred on point t · hop."""
-    from ..nn.functional import pad
-
     extended = (1,) * (3 - x.ndim) + tuple(x.shape)
     half = n_fft // 2
-    padded = pad(x.view(extended), [half, half], pad_mode)
+    padded = aten.pad(x.view(extended), [half, half], pad_mode)
     return padded.view(padded.shape[-x.ndim :])  # type: ignore[no-any-return]
 
 
@@ -141,7 +139,7 @@ op(
 
 @public("function method")
 def stft(
-    input: Tensor, n_fft: int, hop_length: int | None = None, win_length: int | None = None, window: Tensor | None = None,  # noqa: A002
+    input: Tensor, n_fft: int, hop_length: int | None = None, win_length: int | None = None, window: Tensor | None = None,
     center: bool = True, pad_mode: str = "reflect", normalized: bool = False, onesided: bool | None = None,
     return_complex: bool | None = None, align_to_window: bool | None = None,
 ) -> Tensor:  # fmt: skip
@@ -149,7 +147,7 @@ def stft(
     if center:
         if align_to_window is not None:
             raise RuntimeError("stft align_to_window should only be set when center = false")
-        input = _centered(input, n_fft, pad_mode)  # noqa: A001
+        input = _centered(input, n_fft, pad_mode)
     return _stft_op(input, n_fft, hop_length, win_length, window, normalized, onesided, return_complex)  # type: ignore[no-any-return]
 
 
@@ -157,7 +155,16 @@ def stft(
 
 
 def _describe_istft(
-    self: Tensor, n_fft: Any, hop: Any, win: Any, window: Any, center: Any, normalized: Any, onesided: Any, length: Any, complex_: Any
+    self: Tensor,
+    n_fft: Any,
+    hop: Any,
+    win: Any,
+    window: Any,
+    center: Any,
+    normalized: Any,
+    onesided: Any,
+    length: Any,
+    complex_: Any,
 ) -> str:
     return (
         f"istft(CPU{self.dtype.scalar_name}Type{list(self.shape)}, n_fft={n_fft}, hop_length={hop}, win_length={win}, "

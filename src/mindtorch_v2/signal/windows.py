@@ -17,7 +17,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _options(name: str, M: int, dtype: Any, layout: Any, device: Any) -> dict[str, Any]:  # noqa: N803 - torch's name
+def _options(name: str, M: int, dtype: Any, layout: Any, device: Any) -> dict[str, Any]:
     """What the factories below get, after the checks that every window makes."""
     chosen = _dtype.get_default_dtype() if dtype is None else dtype
     if M < 0:
@@ -35,7 +35,7 @@ def _finished(made: Tensor, requires_grad: bool) -> Tensor:
     return made
 
 
-def _spaced(start: float, end: float, M: int, options: dict[str, Any]) -> Tensor:  # noqa: N803
+def _spaced(start: float, end: float, M: int, options: dict[str, Any]) -> Tensor:
     return aten.linspace(start, end, M, dtype=options["dtype"], device=options["device"])  # type: ignore[no-any-return]
 
 
@@ -44,7 +44,7 @@ def _empty(options: dict[str, Any], requires_grad: bool) -> Tensor:
 
 
 def exponential(
-    M: int, *, center: float | None = None, tau: float = 1.0, sym: bool = True, dtype: Any = None, layout: Any = strided,  # noqa: N803
+    M: int, *, center: float | None = None, tau: float = 1.0, sym: bool = True, dtype: Any = None, layout: Any = strided,
     device: Any = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """exp(-|n - center| / tau)."""
@@ -62,7 +62,13 @@ def exponential(
 
 
 def cosine(
-    M: int, *, sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None, requires_grad: bool = False  # noqa: N803
+    M: int,
+    *,
+    sym: bool = True,
+    dtype: Any = None,
+    layout: Any = strided,
+    device: Any = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """Half a period of a sine."""
     options = _options("cosine", M, dtype, layout, device)
@@ -75,7 +81,7 @@ def cosine(
 
 
 def gaussian(
-    M: int, *, std: float = 1.0, sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None,  # noqa: N803
+    M: int, *, std: float = 1.0, sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """exp(-(n - middle)² / (2 std²))."""
@@ -91,7 +97,7 @@ def gaussian(
 
 
 def kaiser(
-    M: int, *, beta: float = 12.0, sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None,  # noqa: N803
+    M: int, *, beta: float = 12.0, sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """A Bessel function of the distance from the middle."""
@@ -111,7 +117,7 @@ def kaiser(
 
 
 def general_cosine(
-    M: int, *, a: Iterable[float], sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None,  # noqa: N803
+    M: int, *, a: Iterable[float], sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """A series of cosines with these coefficients, of alternating signs."""
@@ -135,29 +141,49 @@ def general_cosine(
 
 
 def general_hamming(
-    M: int, *, alpha: float = 0.54, sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None,  # noqa: N803
+    M: int, *, alpha: float = 0.54, sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """alpha - (1 - alpha) cos."""
-    return general_cosine(M, a=[alpha, 1.0 - alpha], sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
+    return general_cosine(
+        M, a=[alpha, 1.0 - alpha], sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad
+    )
 
 
 def hamming(
-    M: int, *, sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None, requires_grad: bool = False  # noqa: N803
+    M: int,
+    *,
+    sym: bool = True,
+    dtype: Any = None,
+    layout: Any = strided,
+    device: Any = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """The Hamming window."""
     return general_hamming(M, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
 
 
 def hann(
-    M: int, *, sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None, requires_grad: bool = False  # noqa: N803
+    M: int,
+    *,
+    sym: bool = True,
+    dtype: Any = None,
+    layout: Any = strided,
+    device: Any = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """The Hann window."""
     return general_hamming(M, alpha=0.5, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
 
 
 def blackman(
-    M: int, *, sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None, requires_grad: bool = False  # noqa: N803
+    M: int,
+    *,
+    sym: bool = True,
+    dtype: Any = None,
+    layout: Any = strided,
+    device: Any = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """The Blackman window."""
     if dtype is None:
@@ -167,7 +193,13 @@ def blackman(
 
 
 def nuttall(
-    M: int, *, sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None, requires_grad: bool = False  # noqa: N803
+    M: int,
+    *,
+    sym: bool = True,
+    dtype: Any = None,
+    layout: Any = strided,
+    device: Any = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """The four-term window of Nuttall with the least side lobes."""
     a = [0.3635819, 0.4891775, 0.1365995, 0.0106411]
@@ -175,7 +207,13 @@ def nuttall(
 
 
 def bartlett(
-    M: int, *, sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None, requires_grad: bool = False  # noqa: N803
+    M: int,
+    *,
+    sym: bool = True,
+    dtype: Any = None,
+    layout: Any = strided,
+    device: Any = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """A triangle."""
     options = _options("bartlett", M, dtype, layout, device)

@@ -49,6 +49,13 @@ def stacked(a: Array, shape: tuple[int, ...] | None = None) -> Array:
     return np.empty((*shape[:-2], shape[-1], shape[-2]), a.dtype).swapaxes(-1, -2)
 
 
+def column_major(a: Array) -> Array:
+    """A copy of the matrices in column-major order."""
+    out = stacked(a)
+    out[...] = a
+    return out
+
+
 # --- Cholesky ---------------------------------------------------------------------------------------------------------
 
 
@@ -86,7 +93,7 @@ def cholesky_inverse(factor: Array, upper: bool) -> tuple[Array, int, int]:
     triangle = np.triu(factor) if upper else np.tril(factor)
     eye = np.eye(factor.shape[-1], dtype=factor.dtype)
     inverse = solve_triangular(triangle, np.broadcast_to(eye, factor.shape), upper=upper)
-    return (inverse @ adjoint(inverse) if upper else adjoint(inverse) @ inverse), 0, 0
+    return column_major(inverse @ adjoint(inverse) if upper else adjoint(inverse) @ inverse), 0, 0
 
 
 # --- triangular systems -----------------------------------------------------------------------------------------------
@@ -95,7 +102,8 @@ def cholesky_inverse(factor: Array, upper: bool) -> tuple[Array, int, int]:
 def solve_triangular(a: Array, b: Array, *, upper: bool, left: bool = True, unit: bool = False) -> Array:
     """Solve A X = B, or X A = B, for triangular A. Batches have been broadcast; a singular A gives infinities."""
     if not left:
-        return solve_triangular(a.swapaxes(-1, -2), b.swapaxes(-1, -2), upper=not upper, unit=unit).swapaxes(-1, -2)
+        solved = solve_triangular(a.swapaxes(-1, -2), b.swapaxes(-1, -2), upper=not upper, unit=unit)
+        return column_major(solved.swapaxes(-1, -2))
     trsm = getattr(scipy.linalg.blas, _PREFIX[a.dtype.char] + "trsm")
     if a.ndim == b.ndim == 2 and b.size:
         return trsm(1, a, b, lower=not upper, diag=unit)  # type: ignore[no-any-return]
@@ -153,7 +161,7 @@ def permutation(pivots: Array, rows: int) -> Array:
 def permutation_matrix(pivots: Array, rows: int, dtype: Any) -> Array:
     """P of A = P L U."""
     order = permutation(pivots, rows)
-    return np.eye(rows, dtype=dtype)[order].swapaxes(-1, -2)
+    return np.ascontiguousarray(np.eye(rows, dtype=dtype)[order].swapaxes(-1, -2))
 
 
 def lu_solve(lu: Array, pivots: Array, b: Array, *, left: bool, adjoint_: bool) -> Array:
@@ -253,15 +261,13 @@ def _ldl_solve_one(ld: Array, pivots: Array, b: Array, hermitian: bool) -> Array
 # --- eigenvalues and singular values ----------------------------------------------------------------------------------
 
 
-def eigh(a: Array, uplo: str, vectors: bool) -> tuple[Array, Array]:
+def eigh(a: Array, uplo: Any, vectors: bool) -> tuple[Array, Array]:
     """Ascending eigenvalues of symmetric or Hermitian matrices and, when wanted, eigenvectors as columns."""
     require_lapack(a, "linalg_eigh_cpu")
     if not vectors:
         return np.linalg.eigvalsh(a, uplo), np.empty((0,), a.dtype)
     values, columns = np.linalg.eigh(a, uplo)
-    out = stacked(a)
-    out[...] = columns
-    return values, out
+    return values, column_major(columns)
 
 
 def eig(a: Array) -> tuple[Array, Array]:
@@ -297,9 +303,7 @@ def svd(a: Array, full_matrices: bool, vectors: bool) -> tuple[Array, Array, Arr
         )
         return u, np.empty((*a.shape[:-2], k), real), vh
     u, s, vh = np.linalg.svd(a, full_matrices=full_matrices)
-    left = stacked(u)
-    left[...] = u
-    return left, s, vh
+    return column_major(u), s, column_major(vh)
 
 
 # --- QR and reflectors ------------------------------------------------------------------------------------------------
@@ -314,11 +318,9 @@ def qr(a: Array, mode: str) -> tuple[Array, Array]:
         q = np.broadcast_to(np.eye(m, k, dtype=a.dtype), (*a.shape[:-2], m, k)).copy()
         return (np.empty((0,), a.dtype) if mode == "r" else q), np.zeros((*a.shape[:-2], k, n), a.dtype)
     if mode == "r":
-        return np.empty((0,), a.dtype), np.linalg.qr(a, "r")
+        return np.empty((0,), a.dtype), column_major(np.asarray(np.linalg.qr(a, "r")))
     q, r = np.linalg.qr(a, mode)  # type: ignore[call-overload]
-    left, right = stacked(q), stacked(r)
-    left[...], right[...] = q, r
-    return left, right
+    return column_major(q), column_major(r)
 
 
 def geqrf(a: Array) -> tuple[Array, Array]:
