@@ -51,7 +51,7 @@ def _choice(
     enable_gqa: bool,
 ) -> int:
     """Whether the blocked kernel takes these arguments: no dropout, four dimensions, one batch, shared heads only if asked."""
-    q, k, v = query.shape, key.shape, value.shape
+    q, k, v = query._array.shape, key._array.shape, value._array.shape
     if dropout_p > 0 or not len(q) == len(k) == len(v) == 4 or not query.dtype.inexact or query.dtype.category == 3:
         return MATH
     if q[0] != k[0] or k[0] != v[0] or q[3] != k[3] or k[3] != v[3] or k[2] != v[2] or 0 in (*q, *k, *v):

@@ -298,10 +298,10 @@ nll_loss2d = op(
 
 def _nll_loss_nd(self: Tensor, target: Tensor, weight: Tensor | None, reduction: int, ignore_index: int) -> Tensor:
     """Any number of dimensions after the classes: as a matrix, as an image, or as an image of one row."""
-    ndim = self.dim()
+    ndim = self._array.ndim
     if ndim < 1:
         raise ValueError(f"Expected 1 or more dimensions (got {ndim})")
-    if ndim != 1 and target.dim() and self.shape[0] != target.shape[0]:
+    if ndim != 1 and target._array.ndim and self._array.shape[0] != target._array.shape[0]:
         raise ValueError(f"Expected input batch_size ({self.shape[0]}) to match target batch_size ({target.shape[0]}).")
     if ndim in (1, 2):
         return nll_loss(self, target, weight, reduction, ignore_index)  # type: ignore[no-any-return]
@@ -375,7 +375,7 @@ def _cross_entropy_loss(
     self: Tensor, target: Tensor, weight: Tensor | None, reduction: int, ignore_index: int, label_smoothing: float
 ) -> Tensor:
     kernels.check_reduction(reduction)
-    if self.shape == target.shape:
+    if self._array.shape == target._array.shape:
         if not target.dtype.inexact:
             raise RuntimeError("Expected floating point type for target with class probabilities, got " + target.dtype.scalar_name)
         if ignore_index >= 0:

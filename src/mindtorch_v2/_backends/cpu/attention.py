@@ -49,14 +49,15 @@ def _scores(q: Array, k: Array, mask: Array | None, causal: Array | None, scale:
     return s
 
 
-def _normalize(s: Array) -> tuple[Array, Array]:
+def _normalize(s: Array, *, masked: bool) -> tuple[Array, Array]:
     """Softmax in place along the last axis; the maxima and the sums. A row that sees nothing becomes zeros."""
     top = np.maximum.reduce(s, 2, keepdims=True)
-    top[np.isneginf(top)] = 0
+    if masked:
+        top[np.isneginf(top)] = 0
     s -= top
     np.exp(s, out=s)
     total = np.add.reduce(s, 2, keepdims=True)
-    s /= np.where(total == 0, np.ones((), s.dtype), total)
+    s /= np.where(total == 0, np.ones((), s.dtype), total) if masked else total
     return top, total
 
 
@@ -83,9 +84,10 @@ def flash_attention(
     out = np.empty((b * h, n, v.shape[2]), q.dtype)
     lse = np.empty((b * h, n), q.dtype)
     factor = _scale_of(query, scale)
+    masked = mask is not None
     for block in _blocks(b * h, n * m):
         s = _scores(q[block], k[block], None if mask is None else mask[block], causal, factor)
-        top, total = _normalize(s)
+        top, total = _normalize(s, masked=masked)
         np.matmul(s, v[block], out=out[block])
         lse[block] = (np.log(total) + top)[:, :, 0]
     return out.reshape(b, h, n, -1).astype(dtype, copy=False), lse.reshape(b, h, n)
@@ -110,7 +112,7 @@ def flash_attention_backward(
     factor = _scale_of(query, scale)
     for block in _blocks(b * h, n * m):
         p = _scores(q[block], k[block], None if mask is None else mask[block], causal, factor)
-        _normalize(p)
+        _normalize(p, masked=mask is not None)
         np.matmul(p.swapaxes(1, 2), g[block], out=to_v[block])
         s = np.matmul(g[block], v[block].swapaxes(1, 2))
         # Weights that sum to 1, and their own mean of `s`: where one weight is nearly 1 the difference then cancels, while

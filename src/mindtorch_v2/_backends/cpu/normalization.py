@@ -18,6 +18,8 @@ Array = np.ndarray[Any, Any]
 
 def _row_sums(x: Array) -> Array:
     """Sums along rows as a product with ones: BLAS takes 0.09 ms a million, `np.add.reduce` 0.22."""
+    if x.size < 4096:
+        return np.add.reduce(x, 1, keepdims=True)  # type: ignore[no-any-return]
     return (x @ np.ones(x.shape[1], x.dtype))[:, None]  # type: ignore[no-any-return]
 
 
@@ -43,6 +45,9 @@ def _rows(shape: tuple[int, ...], normalized: int) -> tuple[int, int]:
 def check_normalized_shape(x: Any, normalized_shape: Any, weight: Any, bias: Any, star: str = "*, ") -> None:
     """Complain about a shape that is not that of the input's last dimensions."""
     shape = list(normalized_shape)
+    own = tuple(shape)
+    if own and x.shape[-len(own) :] == own and (weight is None or weight.shape == own) and (bias is None or bias.shape == own):
+        return
     if not shape:
         raise RuntimeError(
             "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
@@ -69,12 +74,13 @@ def native_layer_norm(
     eps: float,
 ) -> tuple[Array, Array, Array]:
     check_normalized_shape(input, normalized_shape, weight, bias)
+    if input.dtype.char in "fd":
+        return _layer_norm(input, len(normalized_shape), weight, bias, eps)
     if input.dtype.kind in "biuc":
         raise unimplemented("LayerNormKernelImpl", input)
-    return _layer_norm(input, len(normalized_shape), weight, bias, eps)  # type: ignore[no-any-return]
+    return _wide_layer_norm(input, len(normalized_shape), weight, bias, eps)  # type: ignore[no-any-return]
 
 
-@widened
 def _layer_norm(x: Array, normalized: int, weight: Array | None, bias: Array | None, eps: float) -> tuple[Array, Array, Array]:
     m, n = _rows(x.shape, normalized)
     out, mean, rstd = _row_moments(x.reshape(m, n), eps)
@@ -83,8 +89,13 @@ def _layer_norm(x: Array, normalized: int, weight: Array | None, bias: Array | N
         out *= weight.reshape(-1)
     if bias is not None:
         out += bias.reshape(-1)
+    if x.ndim == 2 and normalized == 1:
+        return out, mean, rstd
     lead = (*x.shape[: x.ndim - normalized], *(1,) * normalized)
     return out.reshape(x.shape), mean.reshape(lead), rstd.reshape(lead)
+
+
+_wide_layer_norm = widened(_layer_norm)
 
 
 @widened
