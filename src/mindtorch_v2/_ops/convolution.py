@@ -153,7 +153,15 @@ _convolution_mode = op(
 
 
 def _forward(
-    input: Tensor, weight: Tensor, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: bool, output_padding: Any, groups: int
+    input: Tensor,
+    weight: Tensor,
+    bias: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    transposed: bool,
+    output_padding: Any,
+    groups: int,
 ) -> Tensor:
     return _convolution(  # type: ignore[no-any-return]
         input, weight, bias, stride, padding, dilation, transposed, output_padding, groups, False, False, True, True
@@ -179,7 +187,15 @@ convolution = op(
 
 
 def _select_kernel(
-    input: Tensor, weight: Tensor, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: bool, output_padding: Any, groups: int
+    input: Tensor,
+    weight: Tensor,
+    bias: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    transposed: bool,
+    output_padding: Any,
+    groups: int,
 ) -> Tensor:
     n = weight.dim() - 2
     stride, padding = expand_sizes(stride, n, "stride"), expand_sizes(padding, n, "padding")
@@ -289,7 +305,14 @@ slow_conv3d = op(
 
 
 def _dilated_gradients(
-    grad: Tensor, self: Tensor, weight: Tensor, bias_shape: Any, stride: Any, padding: Any, dilation: Any, needs: tuple[bool, bool, bool]
+    grad: Tensor,
+    self: Tensor,
+    weight: Tensor,
+    bias_shape: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    needs: tuple[bool, bool, bool],
 ) -> Any:
     return convolution_backward(grad, self, weight, bias_shape, stride, padding, dilation, False, (0,) * len(dilation), 1, needs)
 
@@ -304,9 +327,7 @@ def _transposed_kernel(
     return out
 
 
-def _transposed_shape(
-    self: Tensor, weight: Tensor, stride: Sizes, padding: Sizes, output_padding: Sizes, dilation: Sizes
-) -> Sizes:
+def _transposed_shape(self: Tensor, weight: Tensor, stride: Sizes, padding: Sizes, output_padding: Sizes, dilation: Sizes) -> Sizes:
     size = transposed_output_size(self._array.shape[2:], weight._array.shape[2:], stride, padding, dilation, output_padding)
     return (len(self._array), weight._array.shape[1], *size)
 
@@ -394,9 +415,7 @@ def _backward(
             )
             for g in range(groups)
         ]  # fmt: skip
-        found = tuple(
-            aten.cat([p[i] for p in parts], dim) if mask[i] else None for i, dim in enumerate((1, 0, 0))
-        )  # type: ignore[assignment]
+        found = tuple(aten.cat([p[i] for p in parts], dim) if mask[i] else None for i, dim in enumerate((1, 0, 0)))  # type: ignore[assignment]
     if n == 1:
         found = tuple(t.squeeze(2) if i < 2 and t is not None else t for i, t in enumerate(found))  # type: ignore[assignment]
     return found
@@ -431,7 +450,19 @@ def _double_backward(
     output_padding: Any, groups: int, needs: tuple[bool, bool, bool],
 ) -> Any:  # fmt: skip
     return _convolution_double_backward(
-        grads[0], grads[1], grads[2], grad_output, weight, input, stride, padding, dilation, transposed, output_padding, groups, needs
+        grads[0],
+        grads[1],
+        grads[2],
+        grad_output,
+        weight,
+        input,
+        stride,
+        padding,
+        dilation,
+        transposed,
+        output_padding,
+        groups,
+        needs,
     )
 
 

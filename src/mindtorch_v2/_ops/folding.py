@@ -46,7 +46,9 @@ def _im2col(self: Array, kernel_size: Any, dilation: Any, padding: Any, stride: 
     padding, stride = _pair(padding, "padding"), _pair(stride, "stride")
     _check_block(kernel, dilation, padding, stride)
     if self.ndim < 3:
-        raise IndexError(f"Dimension out of range (expected to be in range of [{-self.ndim}, {self.ndim - 1}], but got {self.ndim})")
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-self.ndim}, {self.ndim - 1}], but got {self.ndim})"
+        )
     if self.ndim not in (3, 4) or 0 in self.shape[-3:]:
         raise RuntimeError(
             "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, "

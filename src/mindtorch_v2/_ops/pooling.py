@@ -61,9 +61,7 @@ def _declare_max_pool(n: int) -> tuple[Any, Any]:
         grad={"grad_output": lambda grad, indices: pick_by_index(grad, indices, n), "self": lambda grad: _zeros(grad)},
         variants="",
     )
-    arguments = (
-        f"(Tensor self, {ints} kernel_size, {ints} stride=[], {ints} padding=0, {ints} dilation=1, bool ceil_mode=False)"
-    )
+    arguments = f"(Tensor self, {ints} kernel_size, {ints} stride=[], {ints} padding=0, {ints} dilation=1, bool ceil_mode=False)"
     with_indices = op(
         f"{name}_with_indices{arguments} -> (Tensor, Tensor)",
         cpu=kernel,
@@ -360,9 +358,7 @@ def _declare_fractional(n: int) -> Any:
     return op(
         f"{name}(Tensor self, {ints} kernel_size, {ints} output_size, Tensor random_samples) -> (Tensor, Tensor)",
         cpu=kernel,
-        grad={
-            "self": lambda grad, self, kernel_size, output_size, result1: spread(grad, self, kernel_size, output_size, result1)
-        },
+        grad={"self": lambda grad, self, kernel_size, output_size, result1: spread(grad, self, kernel_size, output_size, result1)},
         nondifferentiable=("result1",),
         variants="",
     )

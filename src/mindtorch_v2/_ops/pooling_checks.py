@@ -62,9 +62,7 @@ def _extent(size: int, kernel: int, stride: int, padding: int, dilation: int, *,
     return out
 
 
-def window(
-    name: str, shape: Sizes, kernel: Any, stride: Any, padding: Any, dilation: Any, *, ceil_mode: bool, n: int
-) -> Window:
+def window(name: str, shape: Sizes, kernel: Any, stride: Any, padding: Any, dilation: Any, *, ceil_mode: bool, n: int) -> Window:
     """The window's parameters for each dimension and the result's extents."""
     kernel = expand(kernel, n, name, "kernel_size")
     stride = kernel if not isinstance(stride, int) and not len(stride) else expand(stride, n, name, "stride", omitted="omitted, ")

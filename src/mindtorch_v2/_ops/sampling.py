@@ -24,7 +24,9 @@ def _check(input: Tensor, grid: Tensor, interpolation_mode: int) -> None:
             f"{list(x)} and grid with sizes {list(g)}"
         )
     if g[-1] != len(x) - 2:
-        raise RuntimeError(f"grid_sampler(): expected grid to have size {len(x) - 2} in last dimension, but got grid with sizes {list(g)}")
+        raise RuntimeError(
+            f"grid_sampler(): expected grid to have size {len(x) - 2} in last dimension, but got grid with sizes {list(g)}"
+        )
     for i in range(2, len(x)):
         if x[i] == 0:
             raise RuntimeError(

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._autograd.grad_mode import no_grad
+from .._ops.lookup import aten
 from .._tensor import Tensor
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "uniform_", "xavier_normal", "xavier_normal_", "xavier_uniform", "xavier_uniform_", "zeros_",
 ]  # fmt: skip
 
+_RARE = 1e-5  # the share of draws inside of a range below which rejecting takes too long
 _LINEAR = ("linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "sigmoid")
 
 
@@ -65,14 +67,18 @@ def trunc_normal_(
             "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be incorrect.",
             stacklevel=2,
         )
+    low, high = cdf((a - mean) / std), cdf((b - mean) / std)
     with no_grad():
-        low, high = cdf((a - mean) / std), cdf((b - mean) / std)
-        tensor.uniform_(2 * low - 1, 2 * high - 1, generator=generator)
-        tensor.erfinv_()
-        tensor.mul_(std * math.sqrt(2.0))
-        tensor.add_(mean)
-        tensor.clamp_(min=a, max=b)
-        return tensor
+        if high - low < _RARE:
+            # almost no draw would be accepted: by the inverse of the distribution function
+            tensor.uniform_(2 * low - 1, 2 * high - 1, generator=generator).erfinv_().mul_(std * math.sqrt(2.0)).add_(mean)
+            return tensor.clamp_(min=a, max=b)  # type: ignore[no-any-return]
+        tensor.normal_(mean, std, generator=generator)
+        while bool((outside := (tensor < a) | (tensor > b)).any()):
+            # all are drawn again, as in torch, and those outside replaced
+            again = aten.empty_like(tensor).normal_(mean, std, generator=generator)
+            tensor.copy_(aten.where(outside, again, tensor))
+    return tensor
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:
@@ -184,8 +190,6 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
         raise ValueError("Only tensors with 2 or more dimensions are supported")
     if tensor.numel() == 0:
         return tensor
-    from .._ops.lookup import aten
-
     rows = tensor.size(0)
     cols = tensor.numel() // rows
     with no_grad():
@@ -205,8 +209,6 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
     """Fill a matrix normally, with this share of each column set to zero (Martens, 2010)."""
     if tensor.ndimension() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
-    from .._ops.lookup import aten
-
     rows, cols = tensor.shape
     zeros = math.ceil(sparsity * rows)
     with no_grad():

@@ -39,6 +39,8 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         if data is None:
             data = _empty()
         if type(data) is Tensor or type(data) is Parameter:
+            if requires_grad and not data.dtype.inexact:
+                raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
             made = shallow_copy(data, cls)
             made.requires_grad = bool(requires_grad)
             return made

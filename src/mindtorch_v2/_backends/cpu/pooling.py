@@ -42,9 +42,7 @@ def _places(x: Array, out: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, 
     size = x.shape[-len(kernel) :]
     steps = [prod(size[i + 1 :]) for i in range(len(size))]
     for place in np.ndindex(*kernel):
-        pairs = [
-            _valid(n, o, k * d - p, s) for n, o, k, d, p, s in zip(size, out, place, dilation, padding, stride, strict=True)
-        ]
+        pairs = [_valid(n, o, k * d - p, s) for n, o, k, d, p, s in zip(size, out, place, dilation, padding, stride, strict=True)]
         flat = sum(k * d * t for k, d, t in zip(place, dilation, steps, strict=True))
         yield flat, (..., *(a for a, _ in pairs)), (..., *(b for _, b in pairs))
 
@@ -228,9 +226,7 @@ def fractional_max(x: Array, kernel: Sizes, out: Sizes, samples: Array) -> tuple
     n = len(kernel)
     planes = x.shape[:-n]
     order = (1, 0) if n == 2 else (0, 1, 2)  # torch: of two samples, the first is for the width
-    starts = [
-        _fractional_starts(samples[..., order[i]].reshape(planes), x.shape[i - n], out[i], kernel[i]) for i in range(n)
-    ]
+    starts = [_fractional_starts(samples[..., order[i]].reshape(planes), x.shape[i - n], out[i], kernel[i]) for i in range(n)]
     return _gathered_max(x, starts, [s + k for s, k in zip(starts, kernel, strict=True)], kernel)
 
 
@@ -297,6 +293,9 @@ def unpool(x: Array, indices: Array, out: Sizes) -> Array:
         raise RuntimeError(f"Found an invalid max index: {bad} (output volumes are of size {shape})")
     planes = prod(x.shape[:-n])
     result = np.zeros(planes * area, x.dtype)
-    flat = indices.reshape(planes, prod(indices.shape[-n:])) + np.arange(0, max(planes * area, 1), max(area, 1), dtype=np.int64)[:planes, None]
+    flat = (
+        indices.reshape(planes, prod(indices.shape[-n:]))
+        + np.arange(0, max(planes * area, 1), max(area, 1), dtype=np.int64)[:planes, None]
+    )
     result[flat.reshape(-1)] = x.reshape(-1)
     return result.reshape(*x.shape[:-n], *out)

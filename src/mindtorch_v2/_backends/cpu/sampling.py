@@ -124,7 +124,11 @@ def _cubic_taps(at: Array, size: int, padding: int, align: bool) -> list[_Tap]:
     for k, (distance, sign) in enumerate(((t + 1, 1), (t, 1), (1 - t, -1), (2 - t, -1))):
         d = distance
         if k in (1, 2):
-            weight, slope, curve = ((a + 2) * d - (a + 3)) * d * d + 1, (3 * (a + 2) * d - 2 * (a + 3)) * d, 6 * (a + 2) * d - 2 * (a + 3)
+            weight, slope, curve = (
+                ((a + 2) * d - (a + 3)) * d * d + 1,
+                (3 * (a + 2) * d - 2 * (a + 3)) * d,
+                6 * (a + 2) * d - 2 * (a + 3),
+            )
         else:
             weight, slope, curve = ((a * d - 5 * a) * d + 8 * a) * d - 4 * a, (3 * a * d - 10 * a) * d + 8 * a, 6 * a * d - 10 * a
         taps.append(_Tap(_bounded(base + k - 1, size, padding, align), weight, slope * sign * factor, curve * factor * factor))
@@ -242,4 +246,8 @@ def sample_double_backward(
             shared = _overlap(pixels, flat, grid)
             for j in range(n):
                 to_grid[..., n - 1 - j] += shared * sum(_weight(corner, i, j) * b for i, b in enumerate(directions))
-    return to_grad.reshape(shape).astype(dtype, copy=False), to_image.astype(dtype, copy=False), to_grid.astype(grid_dtype, copy=False)
+    return (
+        to_grad.reshape(shape).astype(dtype, copy=False),
+        to_image.astype(dtype, copy=False),
+        to_grid.astype(grid_dtype, copy=False),
+    )

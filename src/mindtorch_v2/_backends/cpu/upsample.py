@@ -119,7 +119,7 @@ def resample(x: Array, mode: str, out: tuple[int, ...], align: bool, factors: tu
     if mode in _FILTERS and x.shape[-len(out) :] == out:
         return x.copy()
     nearest = mode.startswith("nearest")
-    result = x if nearest or dtype.itemsize >= 4 and dtype.kind in "fc" else x.astype(np.float32)
+    result = x if nearest or (dtype.itemsize >= 4 and dtype.kind in "fc") else x.astype(np.float32)
     for axis in range(-1, -len(out) - 1, -1):
         size = x.shape[axis]
         if mode in _FILTERS:
@@ -151,9 +151,7 @@ def _multiply(x: Array, matrix: Array, axis: int) -> Array:
     return np.moveaxis(np.matmul(matrix, np.moveaxis(x, axis, -2)), -2, axis)
 
 
-def resample_backward(
-    grad: Array, mode: str, shape: tuple[int, ...], align: bool, factors: tuple[float | None, ...]
-) -> Array:
+def resample_backward(grad: Array, mode: str, shape: tuple[int, ...], align: bool, factors: tuple[float | None, ...]) -> Array:
     """The gradient of an input of this shape."""
     dtype = grad.dtype
     n = len(shape) - 2

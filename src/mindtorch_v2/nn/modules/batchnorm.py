@@ -80,9 +80,7 @@ class _NormBase(Module):
 
             known = self.num_batches_tracked
             state_dict[key] = known if known is not None and known.device.type != "meta" else aten.zeros((), dtype=int64)
-        super()._load_from_state_dict(
-            state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
-        )
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
 
 
 class _BatchNorm(_NormBase):

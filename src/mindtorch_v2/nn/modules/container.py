@@ -280,7 +280,7 @@ class ModuleDict(Module):
             return
         for i, item in enumerate(modules):
             if not isinstance(item, abc.Iterable):
-                raise TypeError(f"ModuleDict update sequence element #{i} should be Iterable; is {type(item).__name__}")
+                raise TypeError(f"ModuleDict update sequence element #{i} should be Iterable; is{type(item).__name__}")
             if len(item) != 2:  # type: ignore[arg-type]
                 raise ValueError(
                     f"ModuleDict update sequence element #{i} has length {len(item)}; 2 is required"  # type: ignore[arg-type]
@@ -364,7 +364,9 @@ class ParameterDict(Module):
 
     def _name(self, key: Any) -> str:
         if not isinstance(key, str):
-            raise TypeError(f"Index given to ParameterDict cannot be used as a key as it is not a string (type is '{type(key).__name__}')")
+            raise TypeError(
+                f"Index given to ParameterDict cannot be used as a key as it is not a string (type is '{type(key).__name__}')"
+            )
         return key
 
     def __getitem__(self, key: str) -> Any:
@@ -422,7 +424,7 @@ class ParameterDict(Module):
 
     def get(self, key: str, default: Any = None) -> Any:
         """The value of a key, or the default."""
-        return self[key] if key in self else default
+        return self[key] if key in self._keys else default
 
     def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
         """A dictionary with these keys and one value."""

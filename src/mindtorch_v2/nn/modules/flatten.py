@@ -34,7 +34,9 @@ class Unflatten(Module):
                 raise TypeError(f"unflattened_size must be a tuple of ints, but found type {type(unflattened_size).__name__}")
             for i, size in enumerate(unflattened_size):
                 if not isinstance(size, int):
-                    raise TypeError(f"unflattened_size must be tuple of ints, but found element of type {type(size).__name__} at pos {i}")
+                    raise TypeError(
+                        f"unflattened_size must be tuple of ints, but found element of type {type(size).__name__} at pos {i}"
+                    )
         elif not isinstance(dim, str):
             raise TypeError("invalid argument type for dim parameter")
         self.dim, self.unflattened_size = dim, unflattened_size

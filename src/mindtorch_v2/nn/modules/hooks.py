@@ -171,9 +171,7 @@ def _run_pre_hooks(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]
         result = hook(module, args, kwargs)
         if result is not None:
             if not (isinstance(result, tuple) and len(result) == 2):
-                raise RuntimeError(
-                    f"forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got {result}."
-                )
+                raise RuntimeError(f"forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got {result}.")
             args, kwargs = result
     return args, kwargs
 
@@ -267,8 +265,9 @@ class BackwardHook:
 
     def setup_input_hook(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         made, node, positions = _through_identity(args)
+        self.input_count = len(args)
         if node is not None:
-            self.input_positions, self.input_count = positions, len(args)
+            self.input_positions = positions
             node.register_hook(self._on_grad_input)
         return made
 
@@ -294,18 +293,14 @@ class BackwardHook:
             changed = changed if isinstance(changed, tuple) else (changed,)
             if len(changed) != len(outputs):
                 raise RuntimeError(
-                    "Backward pre hook returned an invalid number of grad_output, "
-                    f"got {len(changed)}, but expected {len(outputs)}"
+                    f"Backward pre hook returned an invalid number of grad_output, got {len(changed)}, but expected {len(outputs)}"
                 )
             outputs = changed
         self.grad_outputs = outputs
         if self.input_positions is None:
             # no input requires grad: the hook runs now, without gradients of inputs
-            self._run(self._no_inputs())
+            self._run((None,) * self.input_count)
         return tuple(outputs[i] for i in self.output_positions)
-
-    def _no_inputs(self) -> tuple[Any, ...]:
-        return (None,) * self.input_count if self.input_count else ()
 
     def _on_grad_input(self, grad_inputs: tuple[Any, ...], _grad_outputs: tuple[Any, ...]) -> tuple[Any, ...] | None:
         if self.grad_outputs is None:

@@ -44,9 +44,7 @@ class _InstanceNorm(_NormBase):
                 )
                 for key in stale:
                     state_dict.pop(key)
-        super()._load_from_state_dict(
-            state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
-        )
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
 
     def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)

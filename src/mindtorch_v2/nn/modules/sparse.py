@@ -15,12 +15,12 @@ from .module import Module
 __all__ = ["Embedding", "EmbeddingBag"]
 
 
-def _padding_index(padding_idx: int | None, count: int) -> int | None:
+def _padding_index(padding_idx: int | None, count: int, name: str) -> int | None:
     """An index counted from the front."""
     if padding_idx is None:
         return None
-    if padding_idx > 0 and padding_idx >= count or padding_idx < 0 and padding_idx < -count:
-        raise AssertionError("padding_idx must be within num_embeddings")
+    if (padding_idx > 0 and padding_idx >= count) or (padding_idx < 0 and padding_idx < -count):
+        raise AssertionError(f"{name} must be within num_embeddings")
     return padding_idx + count if padding_idx < 0 else padding_idx
 
 
@@ -59,7 +59,7 @@ class Embedding(_Table):
     ) -> None:  # fmt: skip
         super().__init__()
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
-        self.padding_idx = _padding_index(padding_idx, num_embeddings)
+        self.padding_idx = _padding_index(padding_idx, num_embeddings, "Padding_idx")
         self.max_norm, self.norm_type, self.scale_grad_by_freq = max_norm, norm_type, scale_grad_by_freq
         self._make_weight(_weight, _freeze, device, dtype)
         self.sparse = sparse
@@ -109,7 +109,7 @@ class EmbeddingBag(_Table):
         super().__init__()
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
         self.max_norm, self.norm_type, self.scale_grad_by_freq = max_norm, norm_type, scale_grad_by_freq
-        self.padding_idx = _padding_index(padding_idx, num_embeddings)
+        self.padding_idx = _padding_index(padding_idx, num_embeddings, "padding_idx")
         self._make_weight(_weight, False, device, dtype)
         self.mode, self.sparse, self.include_last_offset = mode, sparse, include_last_offset
 

@@ -19,9 +19,7 @@ def _as_list(parameters: Any, function: str) -> list[Tensor]:
     is_generator = not isinstance(parameters, list | tuple)
     listed = list(parameters)
     if is_generator and not listed:
-        warnings.warn(
-            f"`parameters` is an empty generator, no gradient clipping will occur in `{function}`.", stacklevel=3
-        )
+        warnings.warn(f"`parameters` is an empty generator, no gradient clipping will occur in `{function}`.", stacklevel=3)
     return listed
 
 
@@ -33,9 +31,7 @@ def _by_kind(tensors: Iterable[Tensor]) -> list[list[Tensor]]:
     return list(groups.values())
 
 
-def get_total_norm(
-    tensors: Any, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: bool | None = None
-) -> Tensor:
+def get_total_norm(tensors: Any, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: bool | None = None) -> Tensor:
     """The norm of all tensors as if they were one vector."""
     tensors = [tensors] if isinstance(tensors, Tensor) else list(tensors)
     norm_type = float(norm_type)
@@ -91,7 +87,9 @@ def clip_grad_norm(
 ) -> Tensor:
     """Deprecated name of `clip_grad_norm_`."""
     warnings.warn(
-        "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of `torch.nn.utils.clip_grad_norm_`.", FutureWarning, stacklevel=2
+        "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of `torch.nn.utils.clip_grad_norm_`.",
+        FutureWarning,
+        stacklevel=2,
     )
     return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
 
