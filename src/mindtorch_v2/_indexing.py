@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _dtype
+from . import _device, _dtype
 from ._creation import tensor
 from ._ops import index as index_ops
 from ._ops.lookup import aten
@@ -20,7 +20,12 @@ __all__: list[str] = []
 
 _select_table = select.op.table  # type: ignore[attr-defined]
 _slice_table = slice_.op.table  # type: ignore[attr-defined]
+_unsqueeze_table = unsqueeze.op.table  # type: ignore[attr-defined]
 _WHOLE = slice(None)
+_MASKS = frozenset({_dtype.bool_, _dtype.uint8})
+_INDICES = _MASKS | {_dtype.int32, _dtype.int64}
+_REAL = frozenset({bool, int, float})
+_CPU = _device.cpu
 
 
 def getitem(self: Tensor, key: Any) -> Tensor:
@@ -36,7 +41,7 @@ def getitem(self: Tensor, key: Any) -> Tensor:
     if kind is tuple:
         return _get_tuple(self, key)
     if key is None:
-        return unsqueeze(self, 0)  # type: ignore[no-any-return]
+        return _unsqueeze_table[self._keys](self, 0)  # type: ignore[no-any-return]
     if key is Ellipsis:
         return alias(self)  # type: ignore[no-any-return]
     if isinstance(key, np.integer):
@@ -89,7 +94,8 @@ def _apply(self: Tensor, key: tuple[Any, ...]) -> tuple[Tensor, list[Tensor | No
             result = unsqueeze(result, dim)
             dim += 1
         elif item is Ellipsis:
-            dim = max(dim, result._array.ndim - _dims_after(key, key_position(key)))
+            after = key[at + 1 :]
+            dim = max(dim, result._array.ndim - (1 if len(after) == 1 and after[0].__class__ is int else _dims_of(after)))
         else:
             result, dim, index = _apply_other(self, key, at, result, dim, item)
             if index is not None:
@@ -101,22 +107,14 @@ def _apply(self: Tensor, key: tuple[Any, ...]) -> tuple[Tensor, list[Tensor | No
     return result, indices
 
 
-def key_position(key: tuple[Any, ...]) -> int:
-    """Where the first Ellipsis stands; tensors in the key must not be compared with it."""
-    for i, item in enumerate(key):
-        if item is Ellipsis:
-            return i
-    raise ValueError("no Ellipsis in the key")
-
-
-def _dims_after(key: tuple[Any, ...], at: int) -> int:
-    """How many dimensions the items after the Ellipsis take up."""
+def _dims_of(items: tuple[Any, ...]) -> int:
+    """How many dimensions the items after an Ellipsis take up."""
     n = 0
-    for item in key[at + 1 :]:
+    for item in items:
         if item is None or item is True or item is False or item is Ellipsis:
             continue
         if isinstance(item, Tensor):
-            n += item.dim() if item.dtype.scalar_name in ("Bool", "Byte") else 1
+            n += item.dim() if item.dtype in _MASKS else 1
         elif isinstance(item, np.ndarray | list | tuple):
             array = np.asarray(item)
             n += array.ndim if array.dtype == bool else 1
@@ -138,16 +136,16 @@ def _apply_other(
     if not isinstance(item, Tensor):
         item = _index_tensor(item)
     if item.dim() == 0 and not item.dtype.inexact:
-        if item.dtype.scalar_name in ("Bool", "Byte"):
+        if item.dtype in _MASKS:
             return unsqueeze(result, dim), dim + 1, (wrap(np.zeros(int(bool(item.item())), np.int64)), 1)
         return _selected(self, key, at, result, dim, int(item.item())), dim, None
-    if item.dtype.scalar_name == "Byte":
+    if item.dtype is _dtype.uint8:
         warnings.warn(
             "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.", UserWarning, stacklevel=5
         )
-    if item.dtype.scalar_name not in ("Long", "Int", "Bool", "Byte"):
+    if item.dtype not in _INDICES:
         raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
-    extent = item.dim() if item.dtype.scalar_name in ("Bool", "Byte") else 1
+    extent = item.dim() if item.dtype in _MASKS else 1
     if dim + extent > result.dim():
         raise _too_many(self)
     return result, dim + extent, (item, extent)
@@ -211,7 +209,7 @@ def _specified(key: tuple[Any, ...]) -> int:
     for item in key:
         if item is None or item is Ellipsis or item is True or item is False:
             continue
-        n += item.dim() if isinstance(item, Tensor) and item.dtype.scalar_name in ("Bool", "Byte") else 1
+        n += item.dim() if isinstance(item, Tensor) and item.dtype in _MASKS else 1
     return n
 
 
@@ -262,7 +260,7 @@ def _copy_to(target: Tensor, value: Tensor) -> None:
     """Broadcast the value over the target."""
     shape, to = value._array.shape, target._array.shape
     if not shape and to and not value._keys & 8 and value.device.type == "cpu":
-        target.fill_(value)
+        aten.fill_(target, value)
         return
     if len(shape) > len(to):
         value = _without_leading_ones(value, to)
@@ -290,6 +288,8 @@ def _put(target: Tensor, indices: list[Tensor | None], value: Tensor) -> None:
 
 def _value_tensor(self: Tensor, value: Any) -> Tensor:
     """A number as a zero-dim tensor of the target's dtype."""
+    if value.__class__ in _REAL and self.dtype.inexact and self.device is _CPU:
+        return wrap(np.array(value, self.dtype.np), self.dtype)
     if isinstance(value, np.generic):
         value = value.item()
     if not isinstance(value, bool | int | float | complex):

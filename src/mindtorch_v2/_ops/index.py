@@ -9,7 +9,9 @@ import numpy as np
 
 from .._backends.cpu import index as kernels
 from .._backends.cpu import repeating
+from .._backends.cpu.adapter import make_writable
 from .._dispatch.keys import META
+from .._dtype import bool_, int32, int64, uint8
 from .._tensor import Tensor, wrap
 from .declare import op, public
 from .lookup import aten
@@ -60,6 +62,8 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     extents = (shape,) if isinstance(shape, int) else tuple(int(n) for n in shape)
     if any(n < 0 for n in extents):
         raise ValueError(f"'shape' cannot have negative values, but got {extents}")
+    if indices.dtype is not int64:
+        indices = indices.to(int64)
     found = []
     step = 1
     for n in reversed(extents):
@@ -75,10 +79,9 @@ def _expanded_masks(self: Tensor, indices: Sequence[Tensor | None]) -> list[Arra
         if t is None:
             found.append(None)
             continue
-        kind = t.dtype.scalar_name
-        if kind in ("Long", "Int"):
+        if t.dtype is int64 or t.dtype is int32:
             found.append(t._array)
-        elif kind in ("Bool", "Byte"):
+        elif t.dtype is bool_ or t.dtype is uint8:
             _check_mask(self, t, i, len(found))
             positions = nonzero(t)._array
             found += [positions[:, d] for d in range(t.dim())] if t.dim() else [np.zeros(len(positions), np.int64)]
@@ -89,8 +92,13 @@ def _expanded_masks(self: Tensor, indices: Sequence[Tensor | None]) -> list[Arra
     return found
 
 
+_SMALL = 65536
+
+
 def _check_mask(self: Tensor, mask: Tensor, position: int, start: int) -> None:
     shape = self._array.shape
+    if shape[start : start + mask._array.ndim] == mask._array.shape:
+        return
     for d, n in enumerate(mask._array.shape):
         if start + d >= len(shape) or shape[start + d] != n:
             raise IndexError(
@@ -100,6 +108,12 @@ def _check_mask(self: Tensor, mask: Tensor, position: int, start: int) -> None:
 
 
 def _index(self: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
+    if len(indices) == 1:
+        mask = indices[0]
+        if mask is not None and mask.dtype is bool_ and mask._array.ndim and self._array.size < _SMALL and not self._keys & META:
+            _check_mask(self, mask, 0, 0)
+            nonzero(mask)  # torch indexes by positions; NumPy reads a small array through the mask in a third of the time
+            return wrap(self._array[mask._array], self.dtype)
     result = wrap(kernels.index(self._array, _expanded_masks(self, indices)), self.dtype)
     return result.to(self.device) if self._keys & META else result  # type: ignore[no-any-return]
 
@@ -119,20 +133,19 @@ def _index_put_impl(self: Tensor, indices: Sequence[Tensor | None], values: Tens
             "Index put requires the source and destination dtypes match, got "
             f"{self.dtype.scalar_name} for the destination and {values.dtype.scalar_name} for the source."
         )
-    if not accumulate and values.numel() == 1:
+    if self._keys & META:
+        self._storage.version += 1
+        return self
+    if not accumulate and values._array.size == 1:
         mask = _only_mask(self, indices)
         if mask is not None:
             return self.masked_fill_(mask, values.item())  # type: ignore[no-any-return]
-    arrays = _expanded_masks(self, indices)
-    if not self._keys & META:
-        kernels.index_put(_writable(self), arrays, values._array, accumulate=accumulate)
+    kernels.index_put(_writable(self), _expanded_masks(self, indices), values._array, accumulate=accumulate)
     self._storage.version += 1
     return self
 
 
 def _writable(t: Tensor) -> Array:
-    from .._backends.cpu.adapter import make_writable
-
     if not t._array.flags.writeable:
         make_writable(t._array)
     return t._array
@@ -146,7 +159,7 @@ def _only_mask(self: Tensor, indices: Sequence[Tensor | None]) -> Tensor | None:
         if t is None:
             dims += 1
             continue
-        if mask is not None or t.dtype.scalar_name not in ("Bool", "Byte"):
+        if mask is not None or (t.dtype is not bool_ and t.dtype is not uint8):
             return None
         mask = t
         _check_mask(self, t, 0, dims)

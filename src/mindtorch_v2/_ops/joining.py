@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import _promotion
+from .._backends.cpu.floating_errors import SILENT
 from .._checks import broadcast_shapes as broadcast_shapes_of
 from .._checks import wrap_dim
 from .._tensor import Size, Tensor
@@ -102,6 +103,7 @@ def _cat_grads(grad: Tensor, shapes: list[tuple[int, ...]], dtypes: list[Any], d
     return parts
 
 
+SILENT.add(_cat)  # it moves elements and computes nothing
 cat = op(
     "cat(Tensor[] tensors, int dim=0) -> Tensor",
     cpu=_cat,
@@ -117,7 +119,7 @@ def _stack(tensors: Sequence[Tensor], dim: int) -> Tensor:
     if not tensors:
         raise RuntimeError("stack expects a non-empty TensorList")
     shape = tensors[0]._array.shape
-    d = wrap_dim(dim, len(shape) + 1)
+    d = dim if dim == 0 else wrap_dim(dim, len(shape) + 1)
     for i, t in enumerate(tensors):
         if t._array.shape != shape:
             raise RuntimeError(
@@ -125,7 +127,7 @@ def _stack(tensors: Sequence[Tensor], dim: int) -> Tensor:
             )
     if d == len(shape):
         return cat([t.unsqueeze(d) for t in tensors], d)  # type: ignore[no-any-return]
-    joined: Tensor = view(cat(list(tensors), d), (*shape[:d], len(tensors), *shape[d:]))
+    joined: Tensor = view(cat(tensors, d), (*shape[:d], len(tensors), *shape[d:]))
     joined._base = None  # nobody holds what it is a view of
     return joined
 

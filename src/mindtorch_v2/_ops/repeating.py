@@ -9,6 +9,8 @@ import numpy as np
 
 from .._backends.cpu import repeating as kernels
 from .._checks import wrap_dim
+from .._dispatch.keys import META
+from .._dtype import int64
 from .._memory_format import contiguous_format
 from .._tensor import Tensor
 from .declare import op, public
@@ -167,6 +169,8 @@ def _interleave_tensor(self: Tensor, repeats: Tensor, dim: int | None, output_si
             )
     else:
         raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
+    if self._keys & META and output_size is not None:
+        return aten.index_select(self, d, aten.empty(size=(output_size,), dtype=int64, device=self.device))  # type: ignore[no-any-return]
     return aten.index_select(self, d, repeat_interleave_index(repeats, output_size=output_size))  # type: ignore[no-any-return]
 
 

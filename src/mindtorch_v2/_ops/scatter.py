@@ -7,6 +7,7 @@ from typing import Any
 
 from .._backends.cpu import scatter as kernels
 from .._checks import broadcast_shapes, wrap_dim
+from .._dispatch.keys import META
 from .._dispatch.schema import parse
 from .._memory_format import contiguous_format
 from .._tensor import Tensor
@@ -218,7 +219,7 @@ def _fill_tensor(self: Tensor, dim: int, index: Tensor, value: Tensor) -> Tensor
         raise RuntimeError(
             f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.dim()} dimension(s)."
         )
-    return index_fill_(self, dim, index, value.item())  # type: ignore[no-any-return]
+    return index_fill_(self, dim, index, 0 if value._keys & META else value.item())  # type: ignore[no-any-return]
 
 
 _index_fill_tensor_ = op(

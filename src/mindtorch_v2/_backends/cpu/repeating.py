@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ..._checks import wrap_dim, wrap_dims
+from .floating_errors import SILENT
 
 Array = np.ndarray[Any, Any]
 
@@ -63,11 +65,14 @@ def triangle(self: Array, diagonal: int, *, lower: bool) -> Array:
     rows, columns = self.shape[-2:]
     if self.size > 333 * rows and self.size > 16384:
         return _triangle_by_rows(self, diagonal, lower=lower)
-    if lower:
-        keep = np.greater_equal.outer(np.arange(rows), np.arange(-diagonal, columns - diagonal))
-    else:
-        keep = np.less_equal.outer(np.arange(rows), np.arange(-diagonal, columns - diagonal))
-    return np.where(keep, self, np.zeros((), self.dtype))
+    return np.where(_triangle_mask(rows, columns, diagonal, lower), self, np.zeros((), self.dtype))
+
+
+@functools.lru_cache(32)
+def _triangle_mask(rows: int, columns: int, diagonal: int, lower: bool) -> Array:
+    compare = np.greater_equal if lower else np.less_equal
+    mask: Array = compare.outer(np.arange(rows), np.arange(-diagonal, columns - diagonal))
+    return mask
 
 
 def _triangle_by_rows(self: Array, diagonal: int, *, lower: bool) -> Array:
@@ -115,3 +120,6 @@ def nonzero_static(self: Array, size: int, fill_value: int) -> Array:
     found = np.array(np.nonzero(self), np.int64).T[:size] if self.ndim else out[:0]
     out[: len(found)] = found
     return out
+
+
+SILENT.update((repeat, flip, repeat_interleave, nonzero_static))  # they move elements and compute nothing

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from ..._checks import contiguous_strides, wrap_dim
-from .index import add_flat, add_rows
+from .floating_errors import SILENT
+from .index import add_flat, add_rows, nonzero
 
 Array = np.ndarray[Any, Any]
 
@@ -29,6 +30,8 @@ def on_copy(kernel: Callable[..., None]) -> Callable[..., Array]:
         return out
 
     functional.__signature__ = inspect.signature(kernel)  # type: ignore[attr-defined]
+    if kernel in SILENT:
+        SILENT.add(functional)
     return functional
 
 
@@ -109,7 +112,8 @@ class Scatter:
             self.at = np.empty(0, np.int64)
             self.src = None if src is None else np.empty(0, src.dtype)
             return
-        _check_scatter_shapes(name, self_, d, index, src)
+        if not index.shape == self_.shape or (src is not None and src.shape != index.shape):
+            _check_scatter_shapes(name, self_, d, index, src)
         shape = self_.shape or (1,)
         index = index.reshape(1) if not index.ndim else index
         _check_bounds(index, d, shape[d])
@@ -302,7 +306,7 @@ def index_add(self: Array, dim: int, index: Array, source: Array, alpha: Any) ->
     if at.min() < 0 or at.max() >= n:
         raise IndexError("index out of range in self")
     if alpha != 1:
-        source = source * np.asarray(alpha, source.dtype)
+        source = source * np.asarray(alpha).astype(source.dtype)
     if not self.ndim:
         self += source.reshape(-1).sum(dtype=self.dtype)
         return
@@ -455,3 +459,7 @@ def masked_scatter(self: Array, mask: Array, source: Array) -> None:
     if count > source.size:
         raise RuntimeError("masked_scatter_: expected number of elements in source >= number of ones in mask")
     self[mask] = source.reshape(-1)[:count]
+
+
+# they move elements and compute nothing
+SILENT.update((gather, scatter_src, index_select, index_copy, take, masked_select, masked_scatter, nonzero))
