@@ -108,8 +108,10 @@ def _compile(op: Op, full: int) -> Callable[..., Any]:
             body = _layers[key](op, full, body)
     parameters = ", ".join(op.schema.argument_names)
     suffix = "_" + op.schema.overload if op.schema.overload else ""
-    # without a module, NumPy's warnings about floating-point errors in this very frame are dropped by CPython
-    return compile_function(op.name + suffix, parameters, [*body.lines, "return result"], body.names, module=None)
+    # Without a module, NumPy's warnings about floating-point errors in this very frame are dropped by CPython. Composites keep
+    # it: the warnings they mean for users may be attributed to this frame.
+    module = None if op.pointwise is not None and op.composite is None else __name__
+    return compile_function(op.name + suffix, parameters, [*body.lines, "return result"], body.names, module=module)
 
 
 def _backend_body(op: Op, full: int) -> Body:

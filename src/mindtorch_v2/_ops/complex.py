@@ -73,6 +73,7 @@ conj_physical_ = op(
     pointwise="same",
     cpu=np.conjugate,
     grad={"self": lambda grad: grad.conj_physical()},
+    node="ConjPhysicalBackward1",
 )
 resolve_conj = op("resolve_conj(Tensor(a) self) -> Tensor(a)", composite=lambda self: self)
 resolve_neg = op("resolve_neg(Tensor(a) self) -> Tensor(a)", composite=lambda self: self)

@@ -38,10 +38,19 @@ polygamma = op(
     grad={"self": lambda grad, n, self: grad * polygamma(n + 1, self)},
     variants="function",
 )
+def _floating(self: Tensor) -> Tensor:
+    """The tensor, if floating results can be written to it."""
+    if not self.dtype.inexact:
+        found = _dtype.get_default_dtype().scalar_name
+        raise RuntimeError(f"result type {found} can't be cast to the desired output type {self.dtype.scalar_name}")
+    return self
+
+
 polygamma_ = op(
     "polygamma_(Tensor(a!) self, int n) -> Tensor(a!)",
-    composite=lambda self, n: self.copy_(polygamma(n, self)),
+    composite=lambda self, n: _floating(self).copy_(polygamma(n, self)),
     grad={"self": lambda grad, n, self: grad * polygamma(n + 1, self)},
+    node="PolygammaBackward1",
     variants="method",
 )
 
@@ -175,7 +184,7 @@ mvlgamma = op(
 )
 mvlgamma_ = op(
     "mvlgamma_(Tensor(a!) self, int p) -> Tensor(a!)",
-    composite=lambda self, p: self.copy_(_mvlgamma(self, p)),
+    composite=lambda self, p: _floating(self).copy_(_mvlgamma(self, p)),
     grad={"self": lambda grad, self, p: grad * _mvlgamma_terms(self, p).digamma_().sum(-1)},
 )
 

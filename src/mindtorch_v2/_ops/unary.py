@@ -20,7 +20,12 @@ abs = op(
     "abs(Tensor self) -> Tensor",
     pointwise="real",
     cpu=np.absolute,
-    inplace=True,
+    grad={"self": lambda grad, self: grad * self.sgn()},
+)
+abs_ = op(
+    "abs_(Tensor(a!) self) -> Tensor(a!)",
+    pointwise="same",
+    cpu=kernels.abs_,
     grad={"self": lambda grad, self: grad * self.sgn()},
 )
 sign = op(

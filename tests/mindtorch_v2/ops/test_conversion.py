@@ -233,3 +233,18 @@ def test_meta_tensors_have_dtype_and_strides_without_memory():
     assert torch.ones(2, 3).t().to("meta").stride() == (1, 3)
     with pytest.raises(NotImplementedError, match="Cannot copy out of meta tensor; no data!"):
         x.to("cpu")
+
+
+def test_discarding_the_imaginary_part_warns_once(monkeypatch):
+    from mindtorch_v2._backends.cpu import copying
+
+    monkeypatch.setattr(copying, "_warned", False)
+    with pytest.warns(UserWarning, match="discards the imaginary part"):
+        torch.tensor([1 + 1j]).to(torch.float32)
+    torch.tensor([1 + 1j]).to(torch.float32)
+
+
+def test_warnings_for_users_pass_through_generated_functions():
+    """Generated functions drop NumPy's warnings; those that operators mean for users must arrive."""
+    with pytest.warns(UserWarning, match=r"std\(\): degrees of freedom is <= 0"):
+        torch.ones(1).std()

@@ -72,7 +72,7 @@ def cpu_body(op: Op, full: int) -> Body:
     if op.pointwise is not None:
         body.lines = _pointwise(op, kernel, number=bool(full & keys.NUMBER))
     elif op.schema.is_inplace:
-        call = _quiet(kernel, f"kernel({_array_arguments(op, kernel)})")
+        call = _quiet(op, kernel, f"kernel({_array_arguments(op, kernel)})")
         body.lines = [*_writing("self._array", call, "raise"), "self._storage.version += 1", "result = self"]
         if op.schema.arguments[0].name != "self":
             raise TypeError(f"an in-place operator writes to `self`: {op.schema}")
@@ -109,9 +109,9 @@ def _array_arguments(op: Op, kernel: Any) -> str:
     return ", ".join(_array_expression(op, name) for name in parameter_names(kernel))
 
 
-def _quiet(kernel: Any, statement: str) -> list[str]:
+def _quiet(op: Op, kernel: Any, statement: str) -> list[str]:
     """A statement that calls the kernel, without NumPy's floating-point warnings (see `floating_errors`)."""
-    if isinstance(kernel, np.ufunc) or kernel in SILENT:
+    if (isinstance(kernel, np.ufunc) and op.pointwise is not None) or kernel in SILENT:
         return [statement]
     return ["errors = set_errors(IGNORED)", "try:", f"    {statement}", "finally:", "    reset_errors(errors)"]
 
@@ -120,8 +120,8 @@ def _plain(op: Op, kernel: Any) -> list[str]:
     call = f"kernel({_array_arguments(op, kernel)})"
     returns = op.schema.returns
     if len(returns) == 1 and returns[0].type == "Tensor":
-        return [*_quiet(kernel, f"a = {call}"), *_AS_ARRAY, "d = DTYPES[a.dtype]", *WRAP]
-    lines = _quiet(kernel, f"result = {call}")
+        return [*_quiet(op, kernel, f"a = {call}"), *_AS_ARRAY, "d = DTYPES[a.dtype]", *WRAP]
+    lines = _quiet(op, kernel, f"result = {call}")
     if len(returns) == 1 and returns[0].type == "Tensor[]":
         return [*lines, "result = tuple([wrap(a) for a in result])"]
     if all(r.type == "Tensor" for r in returns) and returns:
@@ -181,7 +181,7 @@ def _pointwise(op: Op, kernel: Any, *, number: bool) -> list[str]:
     if op.schema.is_inplace:
         return lines + _pointwise_inplace(op, kernel, operands, slots)
     call = _call(lines, op, kernel, operands, slots)
-    compute = _quiet(kernel, f"a = {call}")
+    compute = _quiet(op, kernel, f"a = {call}")
     lines += ["try:", *indent(compute)]
     if len(slots) > 1:
         lines += ["except ValueError:", f"    broadcast_shapes({', '.join(f'{s}.shape' for s in slots)})", "    raise"]
@@ -247,7 +247,7 @@ def _pointwise_inplace(op: Op, kernel: Any, operands: list[str], slots: list[str
         call = _call(lines, op, kernel, operands, slots, out=", out=t, casting='unsafe'")
         compute = [call]
     else:
-        compute = _quiet(kernel, "t[...] = " + _call(lines, op, kernel, operands, slots))
+        compute = _quiet(op, kernel, "t[...] = " + _call(lines, op, kernel, operands, slots))
     lines += [
         *_writing("t", compute, "raise inplace_shape_error(t, " + ", ".join(slots) + ") from None"),
         *_unsupported(op, kernel),

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.special
 
 from ... import _checks, _dtype
+from .unary import log1p
 
 Array = np.ndarray[Any, Any]
 HALVES = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
@@ -47,7 +48,15 @@ def logaddexp(self: Array, other: Array) -> Array:
         first = self.real >= other.real
         high, low = np.where(first, self, other), np.where(first, other, self)
         return high + np.log1p(np.exp(low - high))
-    return np.logaddexp(self, other)
+    if self.dtype != np.float32:
+        return np.logaddexp(self, other)
+    high = np.asarray(np.maximum(self, other))
+    below = np.asarray(np.subtract(self, other))
+    np.abs(below, out=below)
+    np.negative(below, out=below)
+    np.copyto(below, 0, where=np.equal(self, other))  # two equal infinities
+    np.exp(below, out=below)
+    return np.add(high, log1p(below), out=high)
 
 
 def logaddexp2(self: Array, other: Array) -> Array:

@@ -3,7 +3,8 @@
 `np.seterr` would silence the user's own NumPy too, and `np.errstate` costs 1.3 µs, more than a small operator. Cheaper ways:
 
 - A ufunc called straight from a generated function needs nothing. CPython drops a warning whose module is None before it
-  looks at any filter, and generated functions have `__name__ = None` in their globals (see `dispatcher._compile`).
+  looks at any filter, and generated functions of pointwise operators have `__name__ = None` in their globals (see
+  `dispatcher._compile`).
 - The same holds for kernels marked `@silent`, which get such globals of their own.
 - Other kernels written in Python have frames of their own. Around them the context variable behind `errstate` is set and reset
   directly, for 0.1 µs. It belongs to the current context, so other threads and tasks do not notice.

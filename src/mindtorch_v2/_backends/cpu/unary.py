@@ -36,6 +36,12 @@ def sgn(self: Array) -> Array:
     return np.where(length == 0, 0, self / np.where(length == 0, 1, length)).astype(self.dtype)
 
 
+def abs_(self: Array) -> Array:
+    if self.dtype.kind == "c":
+        raise RuntimeError("In-place abs is not supported for complex tensors.")
+    return np.absolute(self)
+
+
 @silent
 def rsqrt(self: Array) -> Array:
     out = np.asarray(np.sqrt(self))
