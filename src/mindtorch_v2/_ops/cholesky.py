@@ -11,7 +11,7 @@ from .._backends.cpu import linalg as kernels
 from .._backends.cpu.matmul import scalar_name
 from .._tensor import Tensor
 from .declare import op
-from .linalg_checks import check_errors, check_floating, check_square, factorisation_error
+from .linalg_checks import check_errors, check_floating, check_square, factorisation_error, raise_first_failure
 from .matmul import matmul
 
 Array = np.ndarray[Any, Any]
@@ -23,14 +23,8 @@ def _cholesky_ex(self: Array, upper: bool, check_errors: bool) -> tuple[Array, A
     kernels.require_lapack(self, "cholesky_cpu")
     factor, info = kernels.cholesky_ex(self, upper)
     if check_errors:
-        _raise_for(info, "linalg.cholesky_ex")
+        raise_first_failure(info, "linalg.cholesky_ex")
     return factor, info
-
-
-def _raise_for(info: Array, api_name: str) -> None:
-    if info.any():
-        element = int(np.flatnonzero(info.reshape(-1))[0])
-        raise factorisation_error(api_name, int(info.reshape(-1)[element]), element if info.ndim else None)
 
 
 def cholesky_grad(grad: Tensor, factor: Tensor, upper: bool) -> Tensor:
@@ -46,7 +40,7 @@ def cholesky_grad(grad: Tensor, factor: Tensor, upper: bool) -> Tensor:
 
 
 def _solve_triangular(a: Tensor, b: Tensor, *, upper: bool, left: bool) -> Tensor:
-    from .solve import linalg_solve_triangular
+    from .triangular_systems import linalg_solve_triangular
 
     return linalg_solve_triangular(a, b, upper=upper, left=left)  # type: ignore[no-any-return]
 
@@ -73,7 +67,7 @@ def _cholesky(self: Array, upper: bool) -> Array:
     check_square(self, "cholesky")
     kernels.require_lapack(self, "cholesky_cpu")
     factor, info = kernels.cholesky_ex(self, upper)
-    _raise_for(info, "cholesky")
+    raise_first_failure(info, "cholesky")
     return factor
 
 

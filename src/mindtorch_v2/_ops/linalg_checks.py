@@ -81,11 +81,17 @@ def factorisation_error(api_name: str, code: int, element: int | None) -> Runtim
     return LinAlgError(f"{where}The factorization met a zero pivot at {code}: the input matrix is singular.")
 
 
-def _check_errors(info: Array, api_name: str, is_matrix: bool) -> None:
+def raise_first_failure(info: Array, api_name: str) -> None:
+    """Raise for the first matrix that LAPACK gave a code for, if any."""
     if info.any():
         codes = info.reshape(-1)
         element = int(np.flatnonzero(codes)[0])
-        raise factorisation_error(api_name, int(codes[element]), None if is_matrix else element)
+        raise factorisation_error(api_name, int(codes[element]), element if info.ndim else None)
+
+
+def _check_errors(info: Array, api_name: str, is_matrix: bool) -> None:
+    if info.any():
+        raise_first_failure(info.reshape(()) if is_matrix else info.reshape(-1), api_name)
 
 
 check_errors = op(

@@ -8,8 +8,8 @@ from .._tensor import Tensor
 from .declare import public
 from .decomposition import linalg_qr, linalg_svd
 from .lookup import aten
+from .lu import _lu_with_info
 from .matmul import matmul
-from .solve import _lu_with_info
 
 
 def _approximate_basis(a: Tensor, q: int, niter: int, m: Tensor | None) -> Tensor:

@@ -1,0 +1,133 @@
+"""Determinants and their logarithms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import _dtype
+from .._backends.cpu import linalg as kernels
+from .._dispatch.tls import state
+from .._tensor import Tensor, wrap
+from .declare import op
+from .decomposition import linalg_svd
+from .joining import stack
+from .linalg_checks import check_floating, check_square
+from .lu import linalg_lu_solve
+from .matmul import conj, matmul
+from .solve import linalg_solve
+
+Array = np.ndarray[Any, Any]
+
+
+def _det_kernel(A: Array) -> tuple[Array, Array, Array]:
+    check_square(A, "linalg.det")
+    check_floating(A, "linalg.det")
+    factors, pivots, _ = kernels.lu_factor(A)
+    diagonal = np.diagonal(factors, axis1=-2, axis2=-1)
+    return (diagonal.prod(-1) * kernels.swap_sign(pivots)).astype(A.dtype), factors, pivots
+
+
+def _det_grad(grad: Tensor, A: Tensor, LU: Tensor, pivots: Tensor, result: Tensor) -> Tensor:
+    """grad · det(A)* · A⁻ᴴ; det is smooth, so that a singular A may be moved by a little."""
+    n = A.shape[-1]
+    if not A.numel():
+        return A.new_zeros(A.shape)  # type: ignore[no-any-return]
+    if n == 1:
+        return grad.unsqueeze(-1).unsqueeze(-1)  # type: ignore[no-any-return]
+    if state.grad_enabled:
+        return _det_grad_differentiable(grad, A, result)
+    scaled = (grad * conj(result)).unsqueeze(-1).expand((*result.shape, n)).diag_embed()
+    tiny = float(np.finfo(A.dtype.np).eps)
+    diagonal = LU.diagonal(0, -2, -1)
+    shift = (diagonal == 0).to(diagonal.dtype) * tiny
+    return linalg_lu_solve(LU + shift.diag_embed(), pivots, scaled, left=True, adjoint=True)  # type: ignore[no-any-return]
+
+
+def _det_grad_differentiable(grad: Tensor, A: Tensor, det: Tensor) -> Tensor:
+    """The same for further derivatives: through a solve for regular matrices, through the SVD for singular ones."""
+    n = A.shape[-1]
+    singular = det._array == 0
+    if not singular.any():
+        scaled = (grad * conj(det)).unsqueeze(-1).expand((*det.shape, n)).diag_embed()
+        return linalg_solve(A.mH, scaled)  # type: ignore[no-any-return]
+    u, s, vh = linalg_svd(A)
+    alpha = conj(linalg_det(u) * linalg_det(vh)) * grad
+    others = [s.index_select(-1, _all_but(i, n)).prod(-1) for i in range(n)]
+    gamma = stack(others, -1) * alpha.unsqueeze(-1)
+    return matmul(u * gamma.unsqueeze(-2).to(u.dtype), vh)  # type: ignore[no-any-return]
+
+
+def _all_but(i: int, n: int) -> Tensor:
+    return wrap(np.delete(np.arange(n), i))
+
+
+_linalg_det = op(
+    "_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)",
+    cpu=_det_kernel,
+    grad={"A": _det_grad},
+    nondifferentiable=("LU", "pivots"),
+    variants="function",
+)
+linalg_det = op("linalg_det(Tensor A) -> Tensor", composite=lambda A: _linalg_det(A)[0], variants="function")
+det = op("det(Tensor self) -> Tensor", composite=lambda self: linalg_det(self))
+
+
+def _slogdet_kernel(A: Array) -> tuple[Array, Array, Array, Array]:
+    check_square(A, "linalg.slogdet")
+    check_floating(A, "linalg.slogdet", low_precision=False)
+    factors, pivots, _ = kernels.lu_factor(A)
+    diagonal = np.diagonal(factors, axis1=-2, axis2=-1)
+    sign = np.sign(diagonal).prod(-1) * kernels.swap_sign(pivots)
+    return sign.astype(A.dtype), np.log(np.abs(diagonal)).sum(-1), factors, pivots
+
+
+def _slogdet_grad(grads: Any, A: Tensor, sign: Tensor, LU: Tensor, pivots: Tensor) -> Tensor | None:
+    """g A⁻ᴴ with g the gradient of log|det|, less for complex matrices the part that turns the sign."""
+    grad_sign, grad_log = grads[:2]
+    complex_ = A.dtype.is_complex
+    if grad_log is None and (grad_sign is None or not complex_):
+        return None
+    if complex_:
+        g = None if grad_log is None else grad_log.to(sign.dtype)
+        if grad_sign is not None:
+            turn = conj(grad_sign) * sign
+            turn = 1j * turn.imag if turn.dtype.is_complex else turn
+            g = -turn if g is None else g - turn
+        assert g is not None
+    else:
+        g = grad_log
+    n = A.shape[-1]
+    scaled = g.unsqueeze(-1).expand((*g.shape, n)).diag_embed()
+    if state.grad_enabled:
+        return linalg_solve(A.mH, scaled)  # type: ignore[no-any-return]
+    return linalg_lu_solve(LU, pivots, scaled, left=True, adjoint=True)  # type: ignore[no-any-return]
+
+
+_linalg_slogdet = op(
+    "_linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor pivots)",
+    cpu=_slogdet_kernel,
+    grad={"A": _slogdet_grad},
+    nondifferentiable=("LU", "pivots"),
+    variants="function",
+)
+linalg_slogdet = op(
+    "linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)",
+    composite=lambda A: tuple(_linalg_slogdet(A)[:2]),
+    variants="function",
+)
+slogdet = op("slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)", composite=lambda self: linalg_slogdet(self))
+
+
+def _logdet(self: Tensor) -> Tensor:
+    check_square(self, "logdet")
+    check_floating(self._array, "logdet", low_precision=False)
+    sign, logabsdet = linalg_slogdet(self)
+    if self.dtype.is_complex:
+        return sign.log() + logabsdet  # type: ignore[no-any-return]
+    nan = wrap(np.asarray(np.nan, _dtype.float32.np if self.dtype is _dtype.float32 else self.dtype.np))
+    return logabsdet.where(sign != -1, nan)  # type: ignore[no-any-return]
+
+
+logdet = op("logdet(Tensor self) -> Tensor", composite=_logdet)
