@@ -149,13 +149,20 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: b
             stacklevel=2,
         )
     array = array_from(data, None if dtype is None else dtype_of(dtype), copy=True)
-    t = wrap(array)
+    t = made_here(wrap(array))
     if device is None and isinstance(data, Tensor):
         device = data.device
     if device is not None or state.default_devices:
         t = moved(t, device_of(device))
     if requires_grad:
         require_grad(t)
+    return t
+
+
+def made_here(t: Tensor) -> Tensor:
+    """A tensor that no operator made, which must still know that it was made in inference mode."""
+    if state.inference:
+        t._keys |= keys.INFERENCE
     return t
 
 
@@ -355,11 +362,13 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
 
         t = from_numpy(data)
     else:
-        t = wrap(array_from(data, d, copy=True))
+        t = made_here(wrap(array_from(data, d, copy=True)))
     return moved(t, device_of(device))
 
 
-def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool = False) -> Tensor:
+def asarray(
+    obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool | None = None
+) -> Tensor:
     """An object with elements (tensor, array, buffer, DLPack capsule, scalar, sequence) as a tensor, shared where possible."""
     from . import _interop
 
@@ -385,8 +394,16 @@ def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | Non
             raise ValueError(f"can't alias tensor with dtype {t.dtype} on {t.device} as {d or t.dtype} on {where}")
         if copy or changes:
             t = t.to(dtype=d or t.dtype, device=where, copy=True)
-        if not requires_grad and t._keys & keys.AUTOGRAD:
-            t = t.detach()
+        if t._keys & keys.AUTOGRAD and not requires_grad:
+            if requires_grad is None:
+                warnings.warn(
+                    "torch.asarray: unspecified requires_grad now defaults to obj.requires_grad instead of False. Pass "
+                    "requires_grad=False explicitly to get the old behavior and silence this warning.",
+                    UserWarning,
+                    stacklevel=2,
+                )
+            else:
+                t = t.detach()
     if requires_grad and not t._keys & keys.AUTOGRAD:
         if t is obj:
             t = t.detach()

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from . import _dtype
-from ._creation import numpy_dtype
+from ._creation import made_here, numpy_dtype
 from ._dispatch import keys
 from ._tensor import Tensor, wrap
 
@@ -17,7 +17,7 @@ __all__ = ["dlpack_device", "from_dlpack", "from_numpy", "frombuffer", "numpy_of
 def from_numpy(ndarray: Any, /) -> Tensor:
     """A tensor over a NumPy array's memory: writes to one show in the other."""
     if ndarray.__class__ is np.ndarray and ndarray.flags.c_contiguous and ndarray.dtype in _dtype.FROM_NUMPY:
-        return wrap(ndarray)
+        return made_here(wrap(ndarray))
     if not isinstance(ndarray, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
     array = ndarray if type(ndarray) is np.ndarray else ndarray.view(np.ndarray)
@@ -31,7 +31,7 @@ def from_numpy(ndarray: Any, /) -> Tensor:
         raise ValueError(
             "given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the memory."
         )
-    return wrap(array, found)
+    return made_here(wrap(array, found))
 
 
 def numpy_of(self: Tensor, *, force: bool = False) -> np.ndarray[Any, Any]:

@@ -109,6 +109,7 @@ random_from = op(
 random_to = op(
     "random_.to(Tensor(a!) self, int to, *, Generator? generator=None) -> Tensor(a!)",
     cpu=lambda self, to, generator: _integers(self, 0, to, generator),
+    node="RandomBackward1",
     grad=_ZERO,
     variants="method",
 )
@@ -117,6 +118,7 @@ random = op(
     cpu=lambda self, generator: kernels.random_(
         self, 0, _largest(_dtype.FROM_NUMPY[self.dtype]) + 1, generator, wide=self.dtype.name in ("int64", "float64", "uint64")
     ),
+    node="RandomBackward2",
     grad=_ZERO,
     variants="method",
 )
@@ -215,12 +217,14 @@ def _coins(self: Any, p: float, generator: Any) -> None:
 bernoulli_float_ = op(
     "bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? generator=None) -> Tensor(a!)",
     cpu=lambda self, p, generator: _coins(self, p, generator),
+    node="BernoulliBackward2",
     grad=_ZERO,
     variants="method",
 )
 bernoulli_tensor_ = op(
     "bernoulli_.Tensor(Tensor(a!) self, Tensor p, *, Generator? generator=None) -> Tensor(a!)",
     cpu=lambda self, p, generator: kernels.bernoulli_tensor(self, p, generator),
+    node="BernoulliBackward1",
     grad={"self": lambda grad: creation.zeros_like(grad), "p": lambda p: creation.zeros_like(p)},
     variants="method",
 )
@@ -336,18 +340,21 @@ _NORMAL_GRAD = {
 normal_tensor_float = op(
     "normal.Tensor_float(Tensor mean, float std=1., *, Generator? generator=None) -> Tensor",
     composite=_normal_tensor_float,
+    node="NormalBackward1",
     grad={"mean": _NORMAL_GRAD["mean"]},
     variants="",
 )
 normal_float_tensor = op(
     "normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None) -> Tensor",
     composite=_normal_float_tensor,
+    node="NormalBackward2",
     grad={"std": _NORMAL_GRAD["std"]},
     variants="",
 )
 normal_tensor_tensor = op(
     "normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor",
     composite=_normal_tensor_tensor,
+    node="NormalBackward3",
     grad=_NORMAL_GRAD,
     variants="",
 )
@@ -406,10 +413,20 @@ def _multinomial(self: Tensor, num_samples: int, replacement: bool, generator: A
     return race.topk(num_samples, -1)[1]  # type: ignore[no-any-return]
 
 
-multinomial = op(
+_multinomial_op = op(
     "multinomial(Tensor self, int num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor",
     composite=lambda self, num_samples, replacement, generator: _multinomial(self.detach(), num_samples, replacement, generator),
 )
+
+
+@public("function method")
+def multinomial(
+    input: Tensor, num_samples: int, replacement: bool = False, *, generator: Any = None, out: Tensor | None = None
+) -> Tensor:
+    """Indices drawn by weights, `num_samples` from each row."""
+    if out is not None and out.dtype is not _dtype.int64:
+        raise RuntimeError(f"multinomial expects Long tensor out, got: {out.dtype.scalar_name}")
+    return _multinomial_op(input, num_samples, replacement, generator=generator, out=out)  # type: ignore[no-any-return]
 
 
 def _counts_of(self: Any, kernel: str, smallest: int) -> None:
@@ -438,6 +455,5 @@ poisson = op(
 binomial = op(
     "binomial(Tensor count, Tensor prob, Generator? generator=None) -> Tensor",
     cpu=lambda count, prob, generator: _binomial(count, prob, generator),
-    grad={"prob": lambda prob_shape, grad: grad.new_zeros(prob_shape)},
     variants="function",
 )

@@ -75,7 +75,8 @@ def _packed(op: Op) -> str:
 
 def _is_decomposed(op: Op) -> bool:
     """Composites without a derivative of their own are seen as what they are made of; factories are seen whole."""
-    return op.composite is not None and not op.formulas and bool(op.schema.tensor_arguments)
+    is_explicit = "factory" in op.tags  # torch: `zeros_like` and its siblings reach modes whole
+    return op.composite is not None and not op.formulas and bool(op.schema.tensor_arguments) and not is_explicit
 
 
 def _mode_layer(op: Op, full: int, body: Body) -> Body:
