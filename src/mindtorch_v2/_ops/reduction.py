@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Sequence
@@ -11,7 +12,9 @@ import numpy as np
 
 from .. import _checks, _dtype
 from .._backends.cpu import reduction as kernels
+from .._dispatch import registry
 from .._dispatch.entry import ALIASES, MISSING
+from .._dispatch.keys import NUMBER
 from .._dispatch.tls import state
 from .._tensor import Tensor
 from .calling import retry_call
@@ -83,10 +86,22 @@ def _mean(self: Tensor, dim: Any, keepdim: bool, dtype: _dtype.dtype | None) -> 
         raise RuntimeError(
             f"mean(): could not infer output dtype. {what} dtype must be either a floating point or complex dtype. Got: {where.scalar_name}"
         )
-    total: Tensor = _sum_dims.op.table[self._keys](self, dim, keepdim, dtype)  # type: ignore[attr-defined]
     shape = self._array.shape
-    n = self._array.size if dim is None else shape[dim] if dim.__class__ is int and shape else count(shape, dim)
-    return aten.div_(total, n)  # type: ignore[no-any-return]
+    if dim is None and not keepdim:
+        total: Tensor = _sum_all.op.table[self._keys](self, dtype)  # type: ignore[attr-defined]
+        n = self._array.size
+    else:
+        total = _sum_dims.op.table[self._keys](self, dim, keepdim, dtype)  # type: ignore[attr-defined]
+        n = shape[dim] if dim.__class__ is int and shape else count(shape, dim)
+    return _divide_in_place()[total._keys | NUMBER](total, n)  # type: ignore[no-any-return]
+
+
+@functools.cache
+def _divide_in_place() -> Any:
+    """The table of `aten::div_`, whose overload is known here: 0.5 µs less than having it resolved."""
+    found = registry.find("aten::div_", "Tensor")
+    assert found is not None
+    return found.table
 
 
 _mean_all = op(
@@ -170,7 +185,7 @@ def _sum_to_size(self: Tensor, size: Sequence[int]) -> Tensor:
         raise RuntimeError(f"size {{{list(target)}}} is not expandable to size {{{list(shape)}}}.")
     gone = [*range(lead), *(i for i in range(lead, len(shape)) if target[i - lead] == 1 and shape[i] != 1)]
     if gone:
-        self = _sum_dims(self, gone, True)
+        self = _sum_dims.op.table[self._keys](self, gone[0] if len(gone) == 1 else gone, True, None)  # type: ignore[attr-defined]
     return self.view(target) if lead > 0 else self
 
 
@@ -484,7 +499,7 @@ def _prod_safe_backward(grad: Tensor, self: Tensor, dim: int) -> Tensor:
 
 prod_all = op(
     "prod(Tensor self, *, ScalarType? dtype=None) -> Tensor",
-    cpu=lambda self, dtype: kernels.prod(self, axes(None, self.ndim), False, dtype),
+    cpu=kernels.prod_all,
     grad={"self": lambda grad, self, result: _prod_backward(grad.to(self.dtype), self.to(grad.dtype), result)},
 )
 prod_dim = op(

@@ -67,3 +67,9 @@ def test_nodes_are_torchs():
 def test_safe_softmax_gives_zeros_for_rows_masked_out():
     x = torch.tensor([[-INF, -INF], [0.0, 0.0]])
     assert torch._safe_softmax(x, 1).tolist() == [[0.0, 0.0], [0.5, 0.5]]
+
+
+def test_results_are_row_major():
+    x = torch.ones(2, 3).t()
+    assert x.softmax(0).stride() == (2, 1)
+    assert x.log_softmax(1).stride() == (2, 1)

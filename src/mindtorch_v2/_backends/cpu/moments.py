@@ -18,22 +18,20 @@ def var_mean(self: Array, gone: tuple[int, ...], correction: float, keepdim: boo
     """Variance and mean over some dimensions, in two passes: the second is about the mean of the first."""
     d = self.dtype
     x = self.astype(FLOAT) if d in HALVES else self
+    number = x.real.dtype.type
     n = math.prod([x.shape[a] for a in gone])
-    mean = np.asarray(add_up(x, gone, True))
-    mean = np.true_divide(mean, n, dtype=mean.dtype)
-    centred = np.asarray(np.subtract(x, mean))
+    mean = np.divide(add_up(x, gone, True), number(n))
+    centred = np.subtract(x, mean)
     if x.dtype.kind == "c":
-        squares = np.square(centred.real)
-        squares += np.square(centred.imag)
+        squares = np.square(centred.real) + np.square(centred.imag)
     else:
-        squares = np.multiply(centred, centred, centred)
-    total = np.asarray(add_up(squares, gone, keepdim))
-    var = np.true_divide(total, max(n - correction, 0), dtype=total.dtype)
+        squares = np.multiply(centred, centred, centred) if x.ndim else np.multiply(centred, centred)
+    var = np.divide(add_up(np.asarray(squares), gone, keepdim), number(max(n - correction, 0)))
     if not keepdim:
         mean = mean.reshape(np.shape(var))
     if x is not self:
         return np.asarray(var).astype(d), np.asarray(mean).astype(d)
-    return var, row_major(mean)
+    return var, mean if x.ndim < 3 else row_major(mean)
 
 
 def vector_norm(self: Array, ord: float, gone: tuple[int, ...], keepdim: bool) -> Array:

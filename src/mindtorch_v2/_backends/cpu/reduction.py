@@ -181,6 +181,12 @@ def _add_in_runs(x: Array, axis: int) -> Array:
 # --- products -------------------------------------------------------------------------------------------------------
 
 
+def prod_all(self: Array, dtype: _dtype.dtype | None) -> Array:
+    if self.dtype is FLOAT and dtype is None and self.size < _LONG_SUM:
+        return _multiply(self, None)  # type: ignore[no-any-return]
+    return prod(self, axes(None, self.ndim), False, dtype)
+
+
 def prod(self: Array, gone: tuple[int, ...], keepdim: bool, dtype: _dtype.dtype | None) -> Array:
     d = self.dtype
     if dtype is not None:

@@ -11,6 +11,8 @@ from .reduction import FLOAT, HALVES, add_along
 
 Array = np.ndarray[Any, Any]
 _maximum: Any = np.maximum.reduce
+_add: Any = np.add.reduce
+_SMALL = 4096  # elements below which the call costs more than the additions
 _BLOCK = 1 << 16  # elements handled at a time: two arrays of them stay in the second-level cache
 
 
@@ -27,8 +29,8 @@ def log_softmax(self: Array, dim: int) -> Array:
 
 
 def _rowwise(self: Array, dim: int, kernel: Any) -> Array:
-    if self.dtype is FLOAT and 0 < self.size <= _BLOCK and self.ndim:
-        return kernel(self, np.empty(self.shape, FLOAT), dim)  # type: ignore[no-any-return]
+    if self.dtype is FLOAT and 0 < self.size <= _BLOCK and self.ndim and self.flags.c_contiguous:
+        return kernel(self, None, dim)  # type: ignore[no-any-return]
     d = self.dtype
     x = _wide(self)
     if not x.ndim:
@@ -45,19 +47,22 @@ def _rowwise(self: Array, dim: int, kernel: Any) -> Array:
     return out.astype(d, copy=False)
 
 
-def _softmax_into(x: Array, out: Array, dim: int) -> Array:
-    np.subtract(x, _maximum(x, dim, None, None, True), out)
+def _softmax_into(x: Array, out: Array | None, dim: int) -> Array:
+    out = np.subtract(x, _maximum(x, dim, None, None, True), out)
     np.exp(out, out)
-    total = add_along(out, dim, True)
-    return np.multiply(out, np.reciprocal(total, total), out)  # type: ignore[no-any-return]
+    return np.divide(out, _totals(out, dim), out)
 
 
-def _log_softmax_into(x: Array, out: Array, dim: int) -> Array:
+def _log_softmax_into(x: Array, out: Array | None, dim: int) -> Array:
     # The shifted values are kept apart from the normaliser: x - (max + log sum) would lose the low bits of x - max.
     shifted = np.subtract(x, _maximum(x, dim, None, None, True))
-    np.exp(shifted, out)
-    total = add_along(out, dim, True)
-    return np.subtract(shifted, np.log(total, total), out)  # type: ignore[no-any-return]
+    out = np.exp(shifted, out)
+    total = _totals(out, dim)
+    return np.subtract(shifted, np.log(total, total), out)
+
+
+def _totals(x: Array, dim: int) -> Array:
+    return _add(x, dim, None, None, True) if x.size < _SMALL else add_along(x, dim, True)  # type: ignore[no-any-return]
 
 
 def softmax_backward(grad_output: Array, output: Array, dim: int, input_dtype: Any) -> Array:
