@@ -214,8 +214,3 @@ def test_meta_views_have_shapes_without_memory():
     assert x.t().stride() == (1, 10**5)
     assert x.view(-1).device.type == "meta"
     assert x.expand(2, -1, -1).shape == (2, 10**6, 10**5)
-
-
-def test_named_dimensions_are_refused():
-    with pytest.raises(NotImplementedError, match="named dimensions are not supported"):
-        counting(2).rename("a")

@@ -119,6 +119,8 @@ def call_with_out(op: Op, arguments: tuple[Any, ...], out: Any) -> Any:
             raise RuntimeError(
                 f"Expected out tensor to have dtype {C_NAMES[value.dtype.name]}, but got {C_NAMES[target.dtype.name]} instead"
             )
+        if "disjoint_out" in op.tags and target._array.shape != value._array.shape:
+            _check_resized(tensors, target)
         write_out(target, value)
     return out if isinstance(out, Tensor) else out_type(type(result))(outs)
 
@@ -127,6 +129,15 @@ def _with_dtype(op: Op, arguments: tuple[Any, ...], out: Tensor) -> tuple[Any, .
     """The arguments with `dtype` that of `out=`, where none is given (tag "dtype_of_out")."""
     i = op.schema.argument_names.index("dtype")
     return arguments if arguments[i] is not None else (*arguments[:i], out.dtype, *arguments[i + 1 :])
+
+
+def _check_resized(tensors: list[Any], target: Tensor) -> None:
+    """Refuse an `out=` that, once resized, may reach into an argument's part of their common storage."""
+    if any(isinstance(t, Tensor) and t._storage is target._storage for t in tensors):
+        raise RuntimeError(
+            "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
+            "location. Please clone() the tensor before performing the operation."
+        )
 
 
 def _check_out(op: Op, tensors: list[Tensor], outs: tuple[Tensor, ...]) -> None:

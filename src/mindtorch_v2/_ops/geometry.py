@@ -153,19 +153,3 @@ def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = 
 def _strided_over(self: Tensor, storage_offset: int, size: Any, stride: Any) -> Any:
     size = tuple(size)
     return shape._strided_array(self, size, contiguous_strides(size) if not stride else tuple(stride), storage_offset)
-
-
-# --- names of dimensions --------------------------------------------------------------------------------------------
-
-
-def _without_names(name: str) -> Any:
-    def refuse(self: Tensor, *arguments: Any, **options: Any) -> Tensor:
-        raise NotImplementedError(f"{name}: named dimensions are not supported; refer to dimensions by position")
-
-    refuse.__name__ = name
-    refuse.__doc__ = "Named dimensions are not supported."
-    return refuse
-
-
-for _name in ("rename", "rename_", "align_to", "align_as", "refine_names"):
-    public("method")(_without_names(_name))

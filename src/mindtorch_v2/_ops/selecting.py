@@ -44,14 +44,14 @@ select_backward = op(
     composite=_select_backward,
     grad={"grad_output": lambda grad, dim, index: select(grad, dim, index)},
     node="SelectBackwardBackward0",
-    variants="function",
+    variants="",
 )
 slice_backward = op(
     "slice_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt? start, SymInt? end, SymInt step) -> Tensor",
     composite=_slice_backward,
     grad={"grad_output": lambda grad, dim, start, end, step: slice_(grad, dim, start, end, step)},
     node="SliceBackwardBackward0",
-    variants="function",
+    variants="",
 )
 
 
@@ -197,7 +197,7 @@ diagonal_backward = op(
     composite=_diagonal_backward,
     grad={"grad_output": lambda grad, offset, dim1, dim2: diagonal(grad, offset, dim1, dim2)},
     node="DiagonalBackwardBackward0",
-    variants="function",
+    variants="",
 )
 unfold = op(
     "unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)",

@@ -36,15 +36,15 @@ _unsafe_view = op(
     composite=lambda self, size: _view_of_fresh(self, size),
     grad={"self": lambda grad, self_shape: reshape(grad, self_shape)},
     node="UnsafeViewBackward0",
-    variants="function",
+    variants="",
 )
 _reshape_alias = op(
     "_reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> Tensor(a)",
     cpu=lambda self, size: views.view(self, size),
     grad={"self": lambda grad, self_shape: reshape(grad, self_shape)},
-    variants="function",
+    variants="",
 )
-alias = op("alias(Tensor(a) self) -> Tensor(a)", cpu=lambda self: self[...], grad={"self": lambda grad: grad}, variants="function")
+alias = op("alias(Tensor(a) self) -> Tensor(a)", cpu=lambda self: self[...], grad={"self": lambda grad: grad}, variants="")
 
 
 @public("method", name="view")

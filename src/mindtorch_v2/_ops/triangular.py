@@ -4,29 +4,37 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from .._backends.cpu import repeating as kernels
 from .._checks import wrap_dim
 from .._tensor import Tensor
-from .declare import op, public
+from .declare import copy_into, op, public
 from .lookup import aten
 from .selecting import diagonal, slice_
 from .shape import view, zeros
 
-tril = op(
-    "tril(Tensor self, SymInt diagonal=0) -> Tensor",
-    cpu=lambda self, diagonal: kernels.triangle(self, diagonal, lower=True),
-    grad={"self": lambda grad, diagonal: tril(grad, diagonal)},
-    inplace=True,
-)
-triu = op(
-    "triu(Tensor self, SymInt diagonal=0) -> Tensor",
-    cpu=lambda self, diagonal: kernels.triangle(self, diagonal, lower=False),
-    grad={"self": lambda grad, diagonal: triu(grad, diagonal)},
-    inplace=True,
-)
+
+def _declare_triangle(name: str, *, lower: bool) -> Any:
+    grad = {"self": lambda grad, diagonal: entry(grad, diagonal)}
+    entry = op(
+        f"{name}(Tensor self, SymInt diagonal=0) -> Tensor",
+        cpu=lambda self, diagonal: kernels.triangle(self, diagonal, lower=lower),
+        grad=grad,
+    )
+    op(
+        f"{name}_(Tensor(a!) self, SymInt diagonal=0) -> Tensor(a!)",
+        cpu=lambda self, diagonal: copy_into(self, kernels.triangle(self, diagonal, lower=lower)),
+        grad=grad,
+        variants="method",
+    )
+    return entry
+
+
+tril = _declare_triangle("tril", lower=True)
+triu = _declare_triangle("triu", lower=False)
 
 # --- diagonals ------------------------------------------------------------------------------------------------------
 
