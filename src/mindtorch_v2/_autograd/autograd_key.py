@@ -357,6 +357,7 @@ def _fact_of(name: str, fact: str) -> str:
         "_dtype": f"{name}.dtype",
         "_device": f"{name}.device",
         "_strides": f"{name}.stride()",
+        "_geometry": f"({name}._array.shape, {name}.stride(), {name}.storage_offset())",
         "_byte_steps": f"{name}._array.strides",  # in bytes: costs 0.3 µs less than `stride()`
     }[fact]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import sys
+import weakref
 from typing import Any
 
 from .._dispatch import keys
@@ -67,22 +68,25 @@ def rebase_history(t: Tensor, node: Node, reads_self: bool = True) -> None:
     if base is None:
         if not t._keys & A:
             _tell_views(t, 0)
-        if t._extra is not None and t._extra.retains_grad:
-            from .leaf import move_retain_grad
-
-            move_retain_grad(t, node)
-        t._keys |= A
-        t._node = node
+        _set_node(t, node)
         t._require_extra().rebased = next_sequence()
         return
     if not base._keys & A:
         _tell_views(base, 1)
     copy = CopySlices(base, t, node, reads_self)
-    base._keys |= A
-    base._node = copy
+    _set_node(base, copy)
     base._require_extra().rebased = next_sequence()
+    _set_node(t, AsStridedBackward0(copy._geometry, copy, t.dtype))
+
+
+def _set_node(t: Tensor, node: Node) -> None:
+    """Give a tensor a new history; the gradient to keep is that of the new value."""
+    if t._extra is not None and t._extra.retains_grad:
+        from .leaf import move_retain_grad
+
+        move_retain_grad(t, node)
     t._keys |= A
-    t._node = AsStridedBackward0(base, t)
+    t._node = node
 
 
 _STORAGE_OF_ONE = 2  # reference counts of a storage with one tensor, as `getrefcount(t._storage)` gives it
@@ -129,6 +133,7 @@ class CopySlices(Node):
     def __init__(self, base: Tensor, view: Tensor, inner: Node, reads_self: bool) -> None:
         self._geometry = Geometry(base, view)
         self._inner = inner
+        inner._outer = weakref.ref(self)
         self._reads_self = reads_self
         self._edges = (edge_of(base), *(inner._edges[1:] if reads_self else inner._edges))
         self._seq = next_sequence()
@@ -165,20 +170,32 @@ class CopySlices(Node):
 class AsStridedBackward0(Node):
     """Backward of a view whose own history was replaced by its base's."""
 
-    def __init__(self, base: Tensor, view: Tensor) -> None:
-        self._geometry = Geometry(base, view)
-        self._edges = (edge_of(base),)
+    def __init__(self, geometry: Geometry, edge: Any, dtype: Any) -> None:
+        self._geometry = geometry
+        self._edges = (edge,)
         self._seq = next_sequence()
-        self._shape = view._array.shape
-        self._dtype = view.dtype
+        self._shape = geometry.shape
+        self._dtype = dtype
 
     def _run(self, grad: Any, edges: tuple[Any, ...]) -> tuple[Any, ...]:
         if grad is None:
             return (None,)
+        from .._ops.shape import _overlaps, as_strided_backward
+
         g = self._geometry
+        if _overlaps(g.shape, g.strides) or _overlaps(g.base_shape, g.base_strides):
+            return (as_strided_backward(grad, g.base_shape, g.base_strides, g.shape, g.strides, g.offset),)
         whole = grad.new_zeros(g.base_shape) if _row_by_row(g) else grad.new_empty_strided(g.base_shape, g.base_strides).zero_()
         whole.as_strided(g.shape, g.strides, g.offset).copy_(grad)
         return (whole,)
+
+
+def written_view(node: Node) -> Node | None:
+    """The history of the view that an operator wrote in place, where `node` is the operator's own node in a CopySlices."""
+    outer = None if node._outer is None else node._outer()
+    if outer is None:
+        return None
+    return AsStridedBackward0(outer._geometry, outer, outer._dtype)
 
 
 def _row_by_row(g: Geometry) -> bool:
@@ -193,4 +210,4 @@ def refresh_view(t: Tensor) -> None:
     if base is None or base._extra is None or edge is None:
         return
     if node_and_index(edge)[0]._seq < base._extra.rebased:
-        t._node = AsStridedBackward0(base, t)
+        _set_node(t, AsStridedBackward0(Geometry(base, t), edge_of(base), t.dtype))

@@ -152,7 +152,7 @@ def _keep_grad_from(t: Tensor, node: Node, index: int) -> None:
 def move_retain_grad(t: Tensor, node: Node) -> None:
     """After an in-place write, the gradient to keep is that of the new value."""
     if t._node is not None:
-        old, index = _node_and_index(t)
+        old, index = node_and_index(t._node)
         old._require_hooks().retain.pop(index, None)
     _keep_grad_from(t, node, 0)
 

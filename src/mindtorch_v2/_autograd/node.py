@@ -51,6 +51,7 @@ class Node:
     _metas: list[Meta]  # shape and dtype of each result, when there are several
     _released = False
     _hooks: NodeHooks | None = None
+    _outer: Any = None  # a weak reference to the CopySlices that this node is part of
     _views_forbid_inplace = False  # results that are views must not be written: a custom Function made them
     _metadata: dict[Any, Any] | None = None
 

@@ -67,6 +67,11 @@ def reattach(value: Any, node: Node, index: int) -> Any:
         return None
     if isinstance(value, list):
         return [attached(t, Output(node, i)) for i, t in enumerate(value)]
+    if node._outer is not None:
+        from .inplace import written_view
+
+        # the result was written into a view: its history is that of the view, through the base
+        node = written_view(node) or node
     return attached(value, Output(node, index) if node._multi else node)
 
 

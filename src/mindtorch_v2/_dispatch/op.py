@@ -15,7 +15,7 @@ from .schema import Schema, parse
 __all__ = ["Formula", "Op"]
 
 # Suffixes of a formula's parameter that keep a fact about a tensor argument instead of the tensor itself.
-FACTS = ("_shape", "_dtype", "_device", "_strides", "_byte_steps")
+FACTS = ("_shape", "_dtype", "_device", "_strides", "_byte_steps", "_geometry")
 
 
 class Formula:

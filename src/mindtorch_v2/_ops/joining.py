@@ -37,9 +37,17 @@ def _cat(tensors: list[Array], dim: int) -> Array:
                 dtype = _common_dtype(tensors)
                 tensors = [a if a.dtype == dtype else a.astype(dtype) for a in tensors]
                 break
-        return np.concatenate(tensors, dim)
+        joined = np.concatenate(tensors, dim)
+        return joined if joined.flags.c_contiguous else _row_by_row(joined)
     except (ValueError, TypeError, IndexError, AttributeError):
         return _cat_carefully(tensors, dim)
+
+
+def _row_by_row(joined: Array) -> Array:
+    """NumPy keeps an order of dimensions that all parts share; torch keeps only that of channels-last."""
+    if joined.ndim in (4, 5) and np.moveaxis(joined, 1, -1).flags.c_contiguous:
+        return joined
+    return np.ascontiguousarray(joined)
 
 
 def _common_dtype(tensors: list[Array]) -> Any:
@@ -78,7 +86,7 @@ def _cat_carefully(tensors: list[Array], dim: int) -> Array:
                     f"Sizes of tensors must match except in dimension {d}. Expected size {n} but got size {m} for tensor number {i} "
                     "in the list."
                 )
-    return np.concatenate(kept, d)
+    return _row_by_row(np.concatenate(kept, d))
 
 
 def _cat_shape(tensors: list[Tensor], dim: int) -> tuple[int, ...]:
