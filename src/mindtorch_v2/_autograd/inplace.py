@@ -25,9 +25,11 @@ A = keys.AUTOGRAD
 def check_inplace(t: Tensor) -> None:
     """Refuse to write where autograd could not follow."""
     base = t._base
+    # torch: so is a view made before its base joined the graph, until somebody reads the view's history
+    is_leaf = t._node is None or t._node is _STALE
     if base is not None:
         _check_view(t, base)
-    if t._node is None and t._keys & A:
+    if is_leaf and t._keys & A:
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
 
 

@@ -156,3 +156,51 @@ def test_requires_grad_of_a_view_of_data():
     view = data[0].requires_grad_()
     (view * 2).backward()
     assert view.grad.item() == 2
+
+
+def test_retained_gradient_follows_a_write_through_a_view():
+    x = leaf(1.0, 2.0)
+    y = x * 2
+    y.retain_grad()
+    y[0].mul_(5)
+    (y * y).sum().backward()
+    assert y.grad.tolist() == [20, 8]
+
+
+def test_retained_gradient_of_a_view_whose_base_is_written():
+    x = leaf(1.0, 2.0)
+    y = x * 2
+    view = y[:]
+    view.retain_grad()
+    y.mul_(5)
+    view.sum().backward()
+    assert view.grad.tolist() == [1, 1]
+
+
+def test_double_backward_through_a_saved_result_written_into_a_view():
+    x = leaf(0.0, 1.0)
+    y = x * 1
+    view = y[:1]
+    view.exp_()
+    (g,) = torch.autograd.grad((y * y).sum(), x, create_graph=True)  # 2 exp(2x), 2x
+    assert g.tolist() == [2, 2]
+    (g * g).sum().backward()  # 2 g g': g' = 4 exp(2x), 2
+    assert x.grad.tolist() == [16, 8]
+
+
+def test_strided_views_keep_their_geometry_only():
+    x = leaf(1.0, 2.0)
+    y = x * 1
+    view = y.as_strided((1,), (1,), 1)
+    y.mul_(3)  # what as_strided saved is not the memory
+    (view * 2).sum().backward()
+    assert x.grad.tolist() == [0, 6]
+
+
+def test_overlapping_view_of_a_written_base():
+    x = leaf(1.0, 2.0)
+    y = x * 1
+    view = y[:1].expand(3)
+    y.mul_(3)
+    view.sum().backward()
+    assert x.grad.tolist() == [9, 0]
