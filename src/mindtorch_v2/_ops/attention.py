@@ -60,7 +60,7 @@ def _choice(
         return MATH
     if attn_mask is None:
         return FLASH
-    if attn_mask._keys & keys.AUTOGRAD or attn_mask.dim() not in (2, 4) or is_causal:
+    if attn_mask._keys & keys.AUTOGRAD or attn_mask.dim() not in (2, 4):
         return MATH
     fits = attn_mask.shape[-2] in (1, q[2]) and attn_mask.shape[-1] in (1, k[2])
     if attn_mask.dim() == 4:
@@ -129,6 +129,11 @@ def _attention_math(
             raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
         ones = aten.ones([query.shape[-2], key.shape[-2]], dtype=_dtype.bool_, device=query.device)
         attn_mask = ones.tril()
+    origin = query.dtype
+    if origin.itemsize == 2:
+        # torch: 16-bit floats are multiplied in float32, and the result is rounded once
+        query, key, value = (t.to(_dtype.float32) for t in (query, key, value))
+        attn_mask = attn_mask if attn_mask is None or attn_mask.dtype is _dtype.bool_ else attn_mask.to(_dtype.float32)
     factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     root = math.sqrt(abs(factor))
     # torch: both factors are scaled before the product, which keeps half precision from overflowing
@@ -143,9 +148,9 @@ def _attention_math(
     if dropout_p > 0:
         if dropout_mask is not None:
             dropped = weights.masked_fill(dropout_mask.logical_not(), 0.0)
-            return dropped.matmul(value * (1 / (1 - dropout_p))), weights
+            return dropped.matmul(value * (1 / (1 - dropout_p))).to(origin), weights.to(origin)
         weights = aten.dropout(weights, dropout_p, True)
-    return weights.to(value.dtype).matmul(value).to(query.dtype), weights
+    return weights.to(value.dtype).matmul(value).to(origin), weights.to(origin)
 
 
 scaled_dot_product_attention = op(

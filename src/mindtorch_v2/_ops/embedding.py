@@ -39,13 +39,34 @@ def _embedding_backward(
     grad: Tensor, indices: Tensor, num_weights: int, padding_idx: int, scale_grad_by_freq: bool, sparse: bool
 ) -> Tensor:
     if sparse:
-        raise NotImplementedError("embedding: sparse gradients are not supported; call it with sparse=False")
+        return embedding_sparse_backward(grad, indices, num_weights, padding_idx, scale_grad_by_freq)  # type: ignore[no-any-return]
     return embedding_dense_backward(grad, indices, num_weights, padding_idx, scale_grad_by_freq)  # type: ignore[no-any-return]
 
 
 embedding_backward = op(
     "embedding_backward(Tensor grad, Tensor indices, int num_weights, int padding_idx, bool scale_grad_by_freq, bool sparse) -> Tensor",
     composite=_embedding_backward,
+    variants="",
+)
+
+
+def _embedding_sparse_backward(
+    grad: Tensor, indices: Tensor, num_weights: int, padding_idx: int, scale_grad_by_freq: bool
+) -> Tensor:
+    """The gradient as a sparse tensor of the rows that were used, with a row for each use."""
+    if scale_grad_by_freq:
+        raise RuntimeError("embedding_backward: scale_grad_by_freq not supported with sparse gradients")
+    rows, width = indices.reshape(-1), grad.shape[-1]
+    values = grad.reshape(-1, width)
+    if padding_idx != -1:
+        used = (rows != padding_idx).nonzero().view(-1)
+        rows, values = rows.index_select(0, used), values.index_select(0, used)
+    return aten.sparse_coo_tensor(rows.reshape(1, -1), values, [num_weights, width])  # type: ignore[no-any-return]
+
+
+embedding_sparse_backward = op(
+    "embedding_sparse_backward(Tensor grad, Tensor indices, int num_weights, int padding_idx, bool scale_grad_by_freq) -> Tensor",
+    composite=_embedding_sparse_backward,
     variants="",
 )
 
@@ -96,8 +117,6 @@ def _embedding_bag(
         raise RuntimeError(
             f"padding_idx must be within the number of embeddings, -{weight.shape[0]} through {weight.shape[0] - 1}, but got {padding_idx}"
         )
-    if sparse:
-        raise NotImplementedError("embedding_bag: sparse gradients are not supported; call it with sparse=False")
     return _embedding_bag_op(
         weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding_idx
     )
@@ -150,6 +169,8 @@ def _bag_backward(
     per_sample_weights: Tensor | None,
     padding_idx: int,
 ) -> Tensor:
+    if sparse:
+        raise NotImplementedError("embedding_bag: sparse gradients are not supported; call it with sparse=False")
     return _embedding_bag_dense_backward(  # type: ignore[no-any-return]
         grad, indices, offset2bag, bag_size, maximum_indices, num_weights, scale_grad_by_freq, mode, per_sample_weights, padding_idx
     )
