@@ -75,7 +75,9 @@ def take_over(grad: Tensor, leaf: Tensor) -> Tensor:
 
 
 def clone_for(leaf: Tensor, grad: Tensor) -> Tensor:
-    """A copy of a gradient in the layout of its leaf."""
+    """A copy of a gradient in the layout of its leaf; a sparse one as it is."""
+    if grad._keys & keys.SPARSE:
+        return grad
     like = leaf._array
     if dispatcher.active_keys() or grad.__class__ is not Tensor or grad._keys != keys.CPU:
         if like.flags.c_contiguous or is_dense(like):

@@ -155,6 +155,25 @@ _embedding_bag_op = op(
 )  # fmt: skip
 
 
+def _bag_sparse_backward(
+    grad: Tensor,
+    indices: Tensor,
+    offset2bag: Tensor,
+    bag_size: Tensor,
+    num_weights: int,
+    scale_grad_by_freq: bool,
+    mode: int,
+    per_sample_weights: Tensor | None,
+    padding_idx: int,
+) -> Tensor:
+    rows = grad.index_select(0, offset2bag)
+    if mode == kernels.MEAN_MODE:
+        rows = rows / bag_size.index_select(0, offset2bag).to(grad.dtype).unsqueeze(1)
+    if per_sample_weights is not None:
+        rows = rows * per_sample_weights.unsqueeze(1)
+    return embedding_backward(rows, indices, num_weights, padding_idx, scale_grad_by_freq, True)  # type: ignore[no-any-return]
+
+
 def _bag_backward(
     grad: Tensor,
     indices: Tensor,
@@ -170,7 +189,9 @@ def _bag_backward(
     padding_idx: int,
 ) -> Tensor:
     if sparse:
-        raise NotImplementedError("embedding_bag: sparse gradients are not supported; call it with sparse=False")
+        return _bag_sparse_backward(
+            grad, indices, offset2bag, bag_size, num_weights, scale_grad_by_freq, mode, per_sample_weights, padding_idx
+        )
     return _embedding_bag_dense_backward(  # type: ignore[no-any-return]
         grad, indices, offset2bag, bag_size, maximum_indices, num_weights, scale_grad_by_freq, mode, per_sample_weights, padding_idx
     )

@@ -73,6 +73,16 @@ def test_embedding_bag_weighs_samples() -> None:
         F.embedding_bag(index, w, per_sample_weights=p)
 
 
+def test_sparse_gradients_hold_the_rows_that_were_used() -> None:
+    w = _t(4, 3, grad=True)
+    F.embedding(torch.tensor([1, 2, 1]), w, padding_idx=2, sparse=True).sum().backward()
+    assert w.grad.is_sparse
+    np.testing.assert_array_equal(w.grad.to_dense()._array[:, 0], [0, 2, 0, 0])
+    w.grad = None
+    F.embedding_bag(torch.tensor([[1, 2], [1, 0]]), w, mode="mean", sparse=True).sum().backward()
+    np.testing.assert_array_equal(w.grad.to_dense()._array[:, 0], [0.5, 1, 0.5, 0])
+
+
 # --- dropout --------------------------------------------------------------------------------------------------------
 
 
