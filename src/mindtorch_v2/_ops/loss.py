@@ -183,20 +183,32 @@ binary_cross_entropy_backward = op(
 def _bce_with_logits(self: Tensor, target: Tensor, weight: Tensor | None, pos_weight: Tensor | None, reduction: int) -> Tensor:
     log_sigmoid = aten.log_sigmoid(self)
     if pos_weight is not None:
-        log_sigmoid = log_sigmoid * ((pos_weight - 1) * target + 1)
-    loss = (1 - target) * self - log_sigmoid
-    return reduce(_weighted(loss, weight), reduction)
+        log_sigmoid = log_sigmoid.mul_((pos_weight - 1).mul(target).add_(1))
+    loss = aten.empty_like(target).fill_(1).sub_(target).mul_(self).sub_(log_sigmoid)
+    return reduce(loss if weight is None else loss.mul_(weight), reduction)
 
 
 def _bce_with_logits_grad(
     grad: Tensor, self: Tensor, target: Tensor, weight: Tensor | None, pos_weight: Tensor | None, reduction: int
 ) -> Tensor:
+    """(sigmoid(x) - t) times weights and the gradient; in place unless a graph is being made."""
+    s = self.sigmoid()
+    if state.grad_enabled:
+        if pos_weight is None:
+            slope = s - target
+        else:
+            t = pos_weight * target
+            slope = (t + 1 - target) * s - t
+        return share(_weighted(slope * grad, weight), self, reduction)
     if pos_weight is None:
-        slope = self.sigmoid() - target if state.grad_enabled else self.sigmoid().sub_(target)
+        slope = s.sub_(target)
     else:
-        t = pos_weight * target
-        slope = (t + 1 - target) * self.sigmoid() - t
-    return share(_weighted(slope * grad, weight), self, reduction)
+        t = pos_weight.mul(target)
+        slope = t.add(1).sub_(target).mul_(s).sub_(t)
+    slope = slope.mul_(grad)
+    if weight is not None:
+        slope = slope.mul_(weight)
+    return slope.div_(self.numel()) if reduction == MEAN else slope  # type: ignore[no-any-return]
 
 
 def _bce_with_logits_target_grad(

@@ -9,14 +9,14 @@ from .lookup import aten
 from .loss import grad_of_grad_output, reduce, share
 
 
-def _clamped(x: Tensor) -> Tensor:
-    """x where it is positive; in place when no graph is being made, as ATen does."""
-    return x.clamp_min(0)  # type: ignore[no-any-return]
+def one_minus(x: Tensor, one: float = 1) -> Tensor:
+    """A number minus a tensor, by the operators that ATen's own code uses for it."""
+    return aten.empty_like(x).fill_(one).sub_(x)  # type: ignore[no-any-return]
 
 
 def _hinge_embedding_loss(self: Tensor, target: Tensor, margin: float, reduction: int) -> Tensor:
     zeros = aten.zeros_like(self)
-    beyond = _clamped(margin - self)
+    beyond = one_minus(self, margin).clamp_min_(0)
     loss = aten.where(target != 1, beyond, zeros) + aten.where(target != -1, self, zeros)
     return reduce(loss, reduction)
 
@@ -29,7 +29,7 @@ hinge_embedding_loss = op(
 
 
 def _margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float, reduction: int) -> Tensor:
-    return reduce(_clamped((input1 - input2).neg() * target + margin), reduction)
+    return reduce(((input1 - input2).neg() * target + margin).clamp_min_(0), reduction)
 
 
 margin_ranking_loss = op(
@@ -40,7 +40,7 @@ margin_ranking_loss = op(
 
 
 def _soft_margin_loss(self: Tensor, target: Tensor, reduction: int) -> Tensor:
-    return reduce((self.neg() * target).exp().log1p(), reduction)
+    return reduce(self.neg().mul_(target).exp_().log1p_(), reduction)
 
 
 def _soft_margin_loss_backward(grad_output: Tensor, self: Tensor, target: Tensor, reduction: int) -> Tensor:
@@ -122,7 +122,7 @@ def _cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margi
     square2 = (input2 * input2).sum(-1) + eps
     cos = dot / (square1 * square2).sqrt()
     zeros = aten.zeros_like(cos)
-    loss = aten.where(target == 1, 1 - cos, zeros) + aten.where(target == -1, _clamped(cos - margin), zeros)
+    loss = aten.where(target == 1, one_minus(cos), zeros) + aten.where(target == -1, (cos - margin).clamp_min_(0), zeros)
     return reduce(loss, reduction)
 
 

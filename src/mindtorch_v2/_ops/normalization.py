@@ -115,7 +115,7 @@ def _rms_norm_composite(
     x = input.to(wide)
     if eps is None:
         eps = _EPSILON[wide]
-    rstd = (x.pow(2).mean(dims, True) + eps).rsqrt()
+    rstd = x.pow(2).mean(dims, True).add_(eps).rsqrt()
     out = x * rstd
     if weight is not None:
         out = out * weight
