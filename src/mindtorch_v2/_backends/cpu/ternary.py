@@ -172,12 +172,7 @@ def _write(self: Array, value: Array) -> None:
     self[...] = value
 
 
-@silent
-def _accumulate(self: Array, change: Any) -> None:
-    try:
-        np.add(self, change, out=self)
-    except ValueError:
-        _write(self, self + change)
+_REAL = frozenset({bool, int, float})
 
 
 def _promoted_ternary(compute: Any, self: Array, tensor1: Array, tensor2: Array, value: Any) -> Array:
@@ -193,32 +188,44 @@ def _promoted_ternary(compute: Any, self: Array, tensor1: Array, tensor2: Array,
 @silent
 def addcmul_(self: Array, tensor1: Array, tensor2: Array, value: Any) -> None:
     """In place; operands of another dtype take the long way."""
-    if not self.dtype == tensor1.dtype == tensor2.dtype or self.dtype.kind != "f" or self.dtype.itemsize == 2:
+    d = self.dtype
+    if tensor1.dtype is not d or tensor2.dtype is not d or d.char not in "fd" or value.__class__ not in _REAL:
         _write(self, _promoted_ternary(addcmul, self, tensor1, tensor2, value))
         return
-    product = np.multiply(tensor1, tensor2)
+    change = np.multiply(tensor1, tensor2)
     if value != 1:
-        product *= value
-    _accumulate(self, product)
+        change *= np.asarray(value, d)
+    try:
+        np.add(self, change, out=self)
+    except ValueError:
+        _write(self, self + change)
 
 
 @silent
 def addcdiv_(self: Array, tensor1: Array, tensor2: Array, value: Any) -> None:
-    if not self.dtype == tensor1.dtype == tensor2.dtype or self.dtype.kind != "f" or self.dtype.itemsize == 2:
+    d = self.dtype
+    if tensor1.dtype is not d or tensor2.dtype is not d or d.char not in "fd" or value.__class__ not in _REAL:
         _write(self, _promoted_ternary(addcdiv, self, tensor1, tensor2, value))
         return
-    quotient = np.divide(tensor1, tensor2)
+    change = np.divide(tensor1, tensor2)
     if value != 1:
-        quotient *= value
-    _accumulate(self, quotient)
+        change *= np.asarray(value, d)
+    try:
+        np.add(self, change, out=self)
+    except ValueError:
+        _write(self, self + change)
 
 
 @silent
 def lerp_(self: Array, end: Array, weight: Any) -> None:
-    if self.dtype != end.dtype or self.dtype.char not in "fd" or weight.__class__ is not float or not abs(weight) < 0.5:
+    d = self.dtype
+    if end.dtype is not d or d.char not in "fd" or weight.__class__ is not float or not -0.5 < weight < 0.5:
         with quiet():
             _write(self, lerp(self, end, weight))
         return
-    step = np.subtract(end, self)
-    step *= weight
-    _accumulate(self, step)
+    change = np.subtract(end, self)
+    change *= np.asarray(weight, d)
+    try:
+        np.add(self, change, out=self)
+    except ValueError:
+        _write(self, self + change)
