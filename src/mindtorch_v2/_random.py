@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import secrets
 import struct
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,10 @@ _TAIL = struct.Struct("<dddi4xf?3x")  # normal x, y, rho, whether y waits; the s
 STATE_BYTES = _STATE.size + _TAIL.size
 _FULL = 1 << 32
 _BLOCK = 624
+_CHUNK = 24 * _BLOCK
+# as arrays, with which small operations take two thirds of the time that they take with scalars
+_MASK_24, _SCALE_24 = np.array((1 << 24) - 1, np.uint32), np.array(2.0**-24, np.float32)
+_MASK_53, _SCALE_53 = np.array((1 << 53) - 1, np.uint64), np.array(2.0**-53)
 _NOTHING_LEFT = np.zeros(_BLOCK, np.uint32)
 
 
@@ -75,7 +80,7 @@ class Generator:
             return self._block[at:end].copy()
         missing = end - _BLOCK
         blocks = -(-missing // _BLOCK)
-        fresh = self._numbers.integers(0, _FULL, blocks * _BLOCK, np.uint32)
+        fresh = self._whole_blocks(blocks)
         out = np.empty(n, np.uint32)
         out[: n - missing] = self._block[at:]
         out[n - missing :] = fresh[:missing]
@@ -84,26 +89,40 @@ class Generator:
         self._fresh = False
         return out
 
+    def _whole_blocks(self, n: int) -> np.ndarray[Any, Any]:
+        if n <= 4:  # a third of the time of `integers`, which is the faster one for many
+            return self._bits.random_raw(n * _BLOCK).astype(np.uint32)  # type: ignore[no-any-return, union-attr]
+        return self._numbers.integers(0, _FULL, n * _BLOCK, np.uint32)
+
     def long_words(self, n: int) -> np.ndarray[Any, Any]:
         """The next n numbers of 64 bits, each of two outputs, the high word first."""
         pairs = self.words(2 * n).reshape(n, 2)
         return pairs[:, ::-1].copy().view(np.uint64).reshape(n)
 
-    def uniform32(self, n: int) -> np.ndarray[Any, Any]:
-        """n float32 numbers of [0, 1) with 24 bits each."""
+    def uniform32(self, n: int, out: np.ndarray[Any, Any] | None = None) -> np.ndarray[Any, Any]:
+        """n float32 numbers of [0, 1) with 24 bits each, in a new array or in `out`."""
+        if n > _CHUNK:
+            return self._in_chunks(self.uniform32, np.empty(n, np.float32) if out is None else out)
         words = self.words(n)
-        words &= (1 << 24) - 1
-        out = words.view(np.int32).astype(np.float32)  # signed integers convert three times as fast
-        out *= np.float32(2.0**-24)
+        np.bitwise_and(words, _MASK_24, out=words)
+        values = words.view(np.int32).astype(np.float32)  # signed integers convert three times as fast
+        return np.multiply(values, _SCALE_24, out=values if out is None else out)
+
+    def _in_chunks(self, draw: Callable[..., Any], out: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Many numbers in pieces whose temporaries stay in the cache: half of the time."""
+        for start in range(0, len(out), _CHUNK):
+            piece = out[start : start + _CHUNK]
+            draw(len(piece), piece)
         return out
 
-    def uniform64(self, n: int) -> np.ndarray[Any, Any]:
-        """n float64 numbers of [0, 1) with 53 bits each."""
+    def uniform64(self, n: int, out: np.ndarray[Any, Any] | None = None) -> np.ndarray[Any, Any]:
+        """n float64 numbers of [0, 1) with 53 bits each, in a new array or in `out`."""
+        if n > _CHUNK:
+            return self._in_chunks(self.uniform64, np.empty(n) if out is None else out)
         words = self.long_words(n)
-        words &= np.uint64((1 << 53) - 1)
-        out = words.view(np.int64).astype(np.float64)
-        out *= 2.0**-53
-        return out
+        np.bitwise_and(words, _MASK_53, out=words)
+        values = words.view(np.int64).astype(np.float64)
+        return np.multiply(values, _SCALE_53, out=values if out is None else out)
 
     # --- state ------------------------------------------------------------------------------------------------------
 

@@ -217,6 +217,35 @@ def test_tensor_copies_and_as_tensor_shares():
         torch.asarray([1, 2], copy=False)
 
 
+def test_asarray_keeps_requiring_grad_with_a_warning():
+    x = torch.ones(2, requires_grad=True)
+    with pytest.warns(UserWarning, match="unspecified requires_grad"):
+        assert torch.asarray(x).requires_grad
+    assert not torch.asarray(x, requires_grad=False).requires_grad
+
+
+def test_tensors_made_in_inference_mode_know_it():
+    with torch.inference_mode():
+        made = [torch.zeros(2), torch.tensor([1.0]), torch.rand(2), torch.from_numpy(np.ones(2)), torch.arange(3), torch.empty(2)]
+    assert all(t.is_inference() for t in made)
+    assert not torch.zeros(2).is_inference()
+
+
+def test_modes_see_factories_whole_and_the_parts_of_item():
+    from mindtorch_v2.utils._python_dispatch import TorchDispatchMode
+
+    seen = []
+
+    class Watch(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    with Watch():
+        torch.ones_like(torch.zeros(())).item()
+    assert seen == ["aten.zeros.default", "aten.ones_like.default", "aten._local_scalar_dense.default"]
+
+
 def test_legacy_constructors():
     assert torch.Tensor(2, 3).shape == (2, 3)
     assert torch.Tensor([1, 2]).dtype is torch.float32

@@ -32,6 +32,14 @@ def test_stream_does_not_depend_on_how_it_is_cut():
     assert np.array_equal(np.concatenate([p.numpy() for p in parts]), whole.numpy())
 
 
+def test_long_draws_continue_the_stream():
+    torch.manual_seed(5)
+    whole = torch.rand(50001)
+    torch.manual_seed(5)
+    parts = torch.cat([torch.rand(20000), torch.rand(30001)])
+    assert torch.equal(whole, parts)
+
+
 def test_generators_are_independent():
     a, b = torch.Generator().manual_seed(3), torch.Generator().manual_seed(3)
     first = torch.rand(4, generator=a)
@@ -191,6 +199,27 @@ def test_in_place_draws_cut_the_graph():
     y.uniform_()
     y.sum().backward()
     assert x.grad.tolist() == [0.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("draw", "node"),
+    [
+        (lambda x: x.normal_(), "NormalBackward0"),
+        (lambda x: torch.normal(x, 1.0), "NormalBackward1"),
+        (lambda x: torch.normal(1.0, x), "NormalBackward2"),
+        (lambda x: torch.normal(x, x), "NormalBackward3"),
+        (lambda x: x.random_(1, 3), "RandomBackward0"),
+        (lambda x: x.random_(3), "RandomBackward1"),
+        (lambda x: x.random_(), "RandomBackward2"),
+        (lambda x: torch.bernoulli(x), "BernoulliBackward0"),
+        (lambda x: x.bernoulli_(x.detach()), "BernoulliBackward1"),
+        (lambda x: x.bernoulli_(0.3), "BernoulliBackward2"),
+        (lambda x: x.exponential_(), "ExponentialBackward0"),
+        (lambda x: torch.poisson(x), "PoissonBackward0"),
+    ],
+)
+def test_names_of_nodes(draw, node):
+    assert draw(torch.full((3,), 0.5, requires_grad=True) * 1).grad_fn.name() == node
 
 
 def test_meta_tensors_draw_nothing():

@@ -13,6 +13,7 @@ from . import random_normal
 Array = np.ndarray[Any, Any]
 
 _TWO_PI = 2 * math.pi
+_CHUNK = 14976  # 24 blocks of the twister: the temporaries stay in the cache
 
 
 def stream(generator: Generator | None) -> Generator:
@@ -64,6 +65,9 @@ def multiply_add(x: Array, factor: float, term: float) -> Array:
 
 def uniform_(self: Array, from_: float, to: float, generator: Generator | None) -> None:
     draw = stream(generator)
+    if from_ == 0.0 and to == 1.0 and self.dtype == np.float32 and self.flags.c_contiguous:
+        draw.uniform32(self.size, self.reshape(-1))
+        return
     if self.dtype.kind == "c":
         self = _parts(self)
     n = self.size
@@ -157,14 +161,26 @@ def _box_muller(blocks: Array, mean: float, std: float) -> None:
 def random_(self: Array, low: int, span: int, generator: Generator | None, *, wide: bool) -> None:
     """Integers low ≤ x < low + span; `wide` spans take 64 bits a number."""
     draw = stream(generator)
+    if not self.flags.c_contiguous:
+        values = np.empty(self.size, self.dtype)
+        random_(values, low, span, generator, wide=wide)
+        fill(self, values)
+        return
+    flat = self.reshape(-1)
+    for start in range(0, len(flat), _CHUNK):
+        piece = flat[start : start + _CHUNK]
+        piece[...] = _integers(len(piece), low, span, draw, wide=wide)
+
+
+def _integers(n: int, low: int, span: int, draw: Generator, *, wide: bool) -> Array:
     if wide:
-        words = draw.long_words(self.size)
+        words = draw.long_words(n)
         values = words.view(np.int64)
         if span < 1 << 64:
             words %= np.uint64(span)
             values += low
     else:
-        small = draw.words(self.size)
+        small = draw.words(n)
         if span & (span - 1) == 0:
             small &= np.uint32(span - 1)
         else:
@@ -175,11 +191,11 @@ def random_(self: Array, low: int, span: int, generator: Generator | None, *, wi
         values = small.view(np.int32) if span <= 1 << 31 else small  # signed integers convert faster
         if low:
             values = values + np.int64(low)
-    fill(self, values)
+    return values
 
 
 def bernoulli_scalar(self: Array, p: float, generator: Generator | None) -> None:
-    fill(self, stream(generator).uniform64(self.size) < p)
+    fill(self, np.less(stream(generator).uniform64(self.size), p))
 
 
 def bernoulli_tensor(self: Array, p: Array, generator: Generator | None) -> None:
