@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -24,6 +25,7 @@ _unsqueeze_table = unsqueeze.op.table  # type: ignore[attr-defined]
 _WHOLE = slice(None)
 _MASKS = frozenset({_dtype.bool_, _dtype.uint8})
 _INDICES = _MASKS | {_dtype.int32, _dtype.int64}
+_ARRAYS = (Tensor, np.ndarray)
 _REAL = frozenset({bool, int, float})
 _CPU = _device.cpu
 
@@ -131,8 +133,8 @@ def _apply_other(
         return unsqueeze(result, dim), dim + 1, (wrap(np.zeros(int(item), np.int64)), 1)
     if isinstance(item, np.bool_):
         return _apply_other(self, key, at, result, dim, bool(item))
-    if isinstance(item, int | np.integer):
-        return _selected(self, key, at, result, dim, int(item)), dim, None
+    if isinstance(item, int | np.integer) or (not isinstance(item, _ARRAYS) and hasattr(type(item), "__index__")):
+        return _selected(self, key, at, result, dim, operator.index(item)), dim, None
     if not isinstance(item, Tensor):
         item = _index_tensor(item)
     if item.dim() == 0 and not item.dtype.inexact:

@@ -25,7 +25,12 @@ class UntypedStorage:
         try:
             return self._bytes  # type: ignore[has-type, no-any-return]
         except AttributeError:
-            flat = self.array.ravel(order="K")
+            array = self.array
+            flat = array.ravel(order="K")
+            if flat.size and not np.may_share_memory(flat, array):
+                # every other element of a NumPy array, say: the memory is all that lies between the first and the last
+                reach = sum((n - 1) * s for n, s in zip(array.shape, array.strides, strict=True)) // array.itemsize + 1
+                flat = np.lib.stride_tricks.as_strided(array, (reach,), (array.itemsize,))
             self._bytes = flat.view(np.uint8) if flat.size else np.empty(0, np.uint8)
             return self._bytes
 

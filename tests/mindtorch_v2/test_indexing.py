@@ -55,9 +55,19 @@ def as_tensors(key):
 
 
 def numpy_order(key) -> bool:
-    """torch selects with ints before it indexes with arrays; NumPy counts an int beside an array as an array."""
-    has_array = any(isinstance(k, np.ndarray | list) for k in key)
-    return not (has_array and any(isinstance(k, int) for k in key))
+    """Whether NumPy orders the result's dimensions as torch does.
+
+    torch selects with ints before it indexes with arrays, NumPy counts an int beside an array as an array; and an Ellipsis between
+    arrays that stands for no dimension separates them in NumPy alone.
+    """
+    arrays = [i for i, k in enumerate(key) if isinstance(k, np.ndarray | list)]
+    ellipsis = [i for i, k in enumerate(key) if k is Ellipsis]
+    between = ellipsis and arrays and arrays[0] < ellipsis[0] < arrays[-1]
+    return not between and not (arrays and any(isinstance(k, int) for k in key))
+
+
+def test_an_ellipsis_for_no_dimension_does_not_separate_arrays():
+    assert counting(1, 2, 2)[:, [0, 1, 1], ..., [0, 1, 0]].tolist() == [[0.0, 3.0, 2.0]]
 
 
 @settings(max_examples=300)
@@ -112,9 +122,14 @@ def test_backward_nodes_are_torchs():
         assert x[key].grad_fn.name() == node + "Backward0"
 
 
+class One:
+    def __index__(self) -> int:
+        return 1
+
+
 def test_numbers_that_are_not_int():
     x = counting(4, 4)
-    for one in (np.int64(1), torch.tensor(1), np.array(1), torch.tensor(1, dtype=torch.int16)):
+    for one in (One(), np.int64(1), torch.tensor(1), np.array(1), torch.tensor(1, dtype=torch.int16)):
         assert x[one].tolist() == [4.0, 5.0, 6.0, 7.0]
     assert x[torch.tensor(1) :].shape == (3, 4)
     assert x[range(2)].shape == (2, 4)

@@ -150,6 +150,15 @@ def test_as_strided_stays_inside_of_the_storage():
         x.as_strided((2,), (-1,))
 
 
+def test_as_strided_over_every_other_element_of_a_numpy_array():
+    array = np.arange(10.0)
+    x = torch.from_numpy(array[::2])
+    view = x.as_strided((3,), (3,))
+    assert view.tolist() == [0.0, 3.0, 6.0]
+    view.fill_(-1)
+    assert array[3] == -1
+
+
 def test_gradient_of_overlapping_strided_view_adds_up():
     x = torch.zeros(4, requires_grad=True)
     x.as_strided((3, 2), (1, 1)).sum().backward()

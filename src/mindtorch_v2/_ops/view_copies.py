@@ -122,7 +122,7 @@ def _as_strided_scatter(
     """Positions count in the storage, so the clone must lie in memory as `self` does."""
     start = self.storage_offset()
     as_strided(self, size, stride, storage_offset)  # complains where the part does not fit the storage
-    memory = self.new_empty((self._storage.nbytes() // self.dtype.itemsize,))
+    memory = self.new_empty((self._storage.bytes().nbytes // self.dtype.itemsize,))
     result = as_strided(memory, self._array.shape, self.stride(), start)
     result.copy_(self)
     target = as_strided(memory, size, stride, start if storage_offset is None else storage_offset)

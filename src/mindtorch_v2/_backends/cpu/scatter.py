@@ -112,7 +112,7 @@ class Scatter:
             self.at = np.empty(0, np.int64)
             self.src = None if src is None else np.empty(0, src.dtype)
             return
-        if not index.shape == self_.shape or (src is not None and src.shape != index.shape):
+        if index.shape != self_.shape or (src is not None and src.shape != index.shape):
             _check_scatter_shapes(name, self_, d, index, src)
         shape = self_.shape or (1,)
         index = index.reshape(1) if not index.ndim else index
