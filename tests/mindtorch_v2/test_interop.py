@@ -89,6 +89,9 @@ def test_dlpack_with_numpy_shares_memory():
     back = torch.from_dlpack(np.arange(3))
     assert back.tolist() == [0, 1, 2]
     assert t.__dlpack_device__() == (1, 0)
+    from mindtorch_v2.utils import dlpack
+
+    assert dlpack.from_dlpack(dlpack.to_dlpack(t)).data_ptr() == t.data_ptr()
     with pytest.raises(BufferError, match="require gradient"):
         torch.ones(2, requires_grad=True).__dlpack__()
     with pytest.raises(BufferError, match="no elements"):

@@ -104,6 +104,25 @@ def test_map_location():
         torch.load(buffer, map_location=3.5)
 
 
+def test_parameters_modules_and_optimizers(tmp_path):
+    model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2))
+    optimizer = torch.optim.Adam(model.parameters())
+    model(torch.ones(1, 3)).sum().backward()
+    optimizer.step()
+    torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "weight": model[0].weight}, tmp_path / "c.pt")
+    loaded = torch.load(tmp_path / "c.pt")
+    assert type(loaded["weight"]) is torch.nn.Parameter
+    assert loaded["weight"].data_ptr() == loaded["model"]["0.weight"].data_ptr()
+    other = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2))
+    other.load_state_dict(loaded["model"])
+    torch.optim.Adam(other.parameters()).load_state_dict(loaded["optimizer"])
+    assert torch.equal(other(torch.ones(1, 3)), model(torch.ones(1, 3)))
+    torch.save(model, tmp_path / "whole.pt")
+    with pytest.raises(pickle.UnpicklingError, match=r"torch\.nn\.modules"):
+        torch.load(tmp_path / "whole.pt")
+    assert torch.equal(torch.load(tmp_path / "whole.pt", weights_only=False)(torch.ones(1, 3)), model(torch.ones(1, 3)))
+
+
 class Evil:
     def __reduce__(self):
         return (os.getenv, ("HOME",))
@@ -176,3 +195,21 @@ def test_checkpoints_are_read_by_either_side(tmp_path, options):
     check(theirs.load(path, **options), payload(theirs), theirs)
     theirs.save(payload(theirs), path)
     check(torch.load(path, **options), payload(torch), torch)
+
+
+def _model(library):
+    library.manual_seed(0)
+    return library.nn.Sequential(library.nn.Linear(3, 4), library.nn.ReLU(), library.nn.Linear(4, 2))
+
+
+@pytest.mark.parity
+def test_modules_are_read_by_either_side(tmp_path):
+    import torch as theirs
+
+    path = tmp_path / "model.pt"
+    for source, target in ((torch, theirs), (theirs, torch)):
+        source.save(_model(source), path)
+        expected = _model(source)(source.ones(1, 3)).tolist()[0]
+        assert target.load(path, weights_only=False)(target.ones(1, 3)).tolist()[0] == pytest.approx(expected, rel=1e-5)
+        source.save(_model(source).state_dict(), path)
+        target.nn.Sequential(*_model(target)).load_state_dict(target.load(path))

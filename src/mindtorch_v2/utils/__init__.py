@@ -1,3 +1,3 @@
 """Helpers around tensors and modules."""
 
-from . import hooks
+from . import dlpack, hooks
