@@ -8,9 +8,11 @@ import numpy as np
 
 from .. import _checks
 from .._backends.cpu import cumulative as kernels
+from .._backends.meta.adapter import meta_tensor
 from .._tensor import Tensor
 from .declare import op
 from .lookup import aten
+from .reduction import accumulated
 
 
 def _reversed_cumsum(x: Tensor, dim: int) -> Tensor:
@@ -27,6 +29,7 @@ cumsum = op(
     "cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
     cpu=lambda self, dim, dtype: kernels.accumulate(np.add, self, dim, dtype),
     tags=("dtype_of_out",),
+    shape=lambda self, dtype: meta_tensor(self._array.shape, accumulated(self.dtype, dtype)),
     grad={"self": lambda grad, self_dtype, dim: _cumsum_backward(grad.to(self_dtype), dim)},
     inplace=True,
 )
@@ -34,6 +37,7 @@ cumprod = op(
     "cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
     cpu=lambda self, dim, dtype: kernels.accumulate(np.multiply, self, dim, dtype),
     tags=("dtype_of_out",),
+    shape=lambda self, dtype: meta_tensor(self._array.shape, accumulated(self.dtype, dtype)),
     grad={"self": lambda grad, self, dim, result: cumprod_backward(grad.to(self.dtype), self, dim, result)},
     inplace=True,
 )

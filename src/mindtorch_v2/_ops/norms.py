@@ -12,7 +12,7 @@ from .._backends.cpu import moments as kernels
 from .._tensor import Tensor
 from .declare import op, public
 from .lookup import aten
-from .reduction import axes, restore_dims
+from .reduction import axes, reduced_meta, restore_dims
 
 Array = np.ndarray[Any, Any]
 
@@ -98,6 +98,7 @@ def norm_backward(grad: Tensor, self: Tensor, norm: Tensor, p: float, dim: Any) 
 linalg_vector_norm = op(
     "linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
     cpu=_vector_norm,
+    shape=lambda self, dim, keepdim, dtype: reduced_meta(self, dim, keepdim, (dtype or self.dtype).to_real()),
     tags=("exact_out",),
     variants="function",
     grad={"self": _vector_norm_backward},

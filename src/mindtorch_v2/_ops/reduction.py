@@ -12,6 +12,7 @@ import numpy as np
 
 from .. import _checks, _dtype
 from .._backends.cpu import reduction as kernels
+from .._backends.meta.adapter import meta_tensor
 from .._dispatch import registry
 from .._dispatch.entry import ALIASES, MISSING
 from .._dispatch.keys import NUMBER
@@ -27,6 +28,21 @@ reduced_shape = kernels.reduced_shape
 
 
 # --- what many reductions share -------------------------------------------------------------------------------------
+
+
+def reduced_meta(self: Tensor, dim: Any, keepdim: bool, d: _dtype.dtype) -> Tensor:
+    """The shape rule of a reduction whose result has this dtype."""
+    return meta_tensor(reduced_shape(self, dim, keepdim), d)
+
+
+def accumulated(d: _dtype.dtype, dtype: _dtype.dtype | None) -> _dtype.dtype:
+    """The dtype of sums and products: integers add up in int64."""
+    return dtype or (d if d.inexact else _dtype.int64)
+
+
+def selected_meta(self: Tensor, dim: int, keepdim: bool) -> tuple[Tensor, Tensor]:
+    """The shape rule of elements picked along a dimension, with their indices."""
+    return reduced_meta(self, dim, keepdim, self.dtype), reduced_meta(self, dim, keepdim, _dtype.int64)
 
 
 def restore_dims(t: Tensor, dim: Any, keepdim: bool, ndim: int) -> Tensor:
@@ -62,11 +78,13 @@ def count(shape: Sequence[int], dim: Any) -> int:
 _sum_all = op(
     "sum(Tensor self, *, ScalarType? dtype=None) -> Tensor",
     cpu=kernels.sum_all,
+    shape=lambda self, dtype: meta_tensor((), accumulated(self.dtype, dtype)),
     grad={"self": lambda grad, self_shape: grad.expand(self_shape)},
 )
 _sum_dims = op(
     "sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
     cpu=kernels.sum_dims,
+    shape=lambda self, dim, keepdim, dtype: reduced_meta(self, dim, keepdim, accumulated(self.dtype, dtype)),
     tags=("dtype_of_out",),
     node="SumBackward1",
     grad={"self": lambda grad, self_shape, dim, keepdim: _expand_back(grad, self_shape, dim, keepdim)},
@@ -224,24 +242,41 @@ nanmean = op("nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, Scal
 
 
 def _truth_operators(name: str, ufunc: Any) -> None:
-    for overload, dims in (("", ""), (".dim", ", int dim, bool keepdim=False"), (".dims", ", int[]? dim=None, bool keepdim=False")):
-        kernel: Any = lambda self, dim, keepdim: _truth(ufunc, self, dim, keepdim)
-        if not overload:
-            kernel = lambda self: kernels.truth(ufunc, self, axes(None, self.ndim), False)
-        op(f"{name}{overload}(Tensor self{dims}) -> Tensor", cpu=kernel, tags=("nondifferentiable", "exact_out"))
+    tags = ("nondifferentiable", "exact_out")
+    op(
+        f"{name}(Tensor self) -> Tensor",
+        cpu=lambda self: kernels.truth(ufunc, self, axes(None, self.ndim), False),
+        shape=lambda self: meta_tensor((), _truth_dtype(self)),
+        tags=tags,
+    )
+    for overload, dim in (("dim", "int dim"), ("dims", "int[]? dim=None")):
+        op(
+            f"{name}.{overload}(Tensor self, {dim}, bool keepdim=False) -> Tensor",
+            cpu=lambda self, dim, keepdim: kernels.truth(ufunc, self, _truth_axes(dim, self.ndim), keepdim),
+            shape=_truth_meta,
+            tags=tags,
+        )
 
 
-def _truth(ufunc: Any, self: Array, dim: Any, keepdim: bool) -> Array:
-    if dim is not None and dim.__class__ is not int and not len(dim):
-        gone: tuple[int, ...] = ()  # torch: an empty list of dimensions reduces none here
-    else:
-        gone = axes(dim, self.ndim)
-    return kernels.truth(ufunc, self, gone, keepdim)
+def _truth_axes(dim: Any, ndim: int) -> tuple[int, ...]:
+    # torch: an empty list of dimensions reduces none here
+    return () if dim is not None and dim.__class__ is not int and not len(dim) else axes(dim, ndim)
+
+
+def _truth_dtype(self: Tensor) -> _dtype.dtype:
+    return self.dtype if self.dtype is _dtype.uint8 else _dtype.bool_
+
+
+def _truth_meta(self: Tensor, dim: Any, keepdim: bool) -> Tensor:
+    gone = _truth_axes(dim, self._array.ndim)
+    return reduced_meta(self, gone, keepdim, _truth_dtype(self)) if gone else meta_tensor(self._array.shape, _truth_dtype(self))
 
 
 _truth_operators("any", np.logical_or)
 _truth_operators("all", np.logical_and)
 
+_is_all_true = op("_is_all_true(Tensor self) -> Tensor", composite=lambda self: aten.all(self))
+_is_any_true = op("_is_any_true(Tensor self) -> Tensor", composite=lambda self: aten.any(self))
 count_nonzero_dims = op(
     "count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor",
     cpu=lambda self, dim: _count_nonzero(self, dim),
@@ -321,12 +356,14 @@ def _selection(name: str, ufunc: Any) -> tuple[Any, Any]:
     whole = op(
         f"{name}(Tensor self) -> Tensor",
         cpu=lambda self: _max_all(ufunc, name, self),
+        shape=lambda self: (),
         node=f"{title}Backward1",
         grad={"self": evenly_distributed_formula},
     )
     by_dim = op(
         f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
         cpu=lambda self, dim, keepdim: _max_dim(name, self, dim, keepdim),
+        shape=selected_meta,
         nondifferentiable=("indices",),
         grad=SELECTED,
         tags=("exact_out",),
@@ -401,6 +438,7 @@ def _amax_operator(name: str, ufunc: Any) -> Any:
     return op(
         f"{name}(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
         cpu=lambda self, dim, keepdim: _amax(ufunc, name, self, dim, keepdim),
+        shape=reduced_shape,
         tags=("exact_out",),
         grad={"self": lambda grad, self, result, dim, keepdim: _shared_by_count(grad, self, result, dim, keepdim)},
     )
@@ -447,7 +485,10 @@ def _position_operator(name: str) -> Any:
         return kernels.position(self, dim, keepdim, largest=name == "argmax")
 
     return op(
-        f"{name}(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", cpu=kernel, tags=("nondifferentiable", "exact_out")
+        f"{name}(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
+        cpu=kernel,
+        shape=lambda self, dim, keepdim: reduced_meta(self, dim, keepdim, _dtype.int64),
+        tags=("nondifferentiable", "exact_out"),
     )
 
 
@@ -500,12 +541,14 @@ def _prod_safe_backward(grad: Tensor, self: Tensor, dim: int) -> Tensor:
 prod_all = op(
     "prod(Tensor self, *, ScalarType? dtype=None) -> Tensor",
     cpu=kernels.prod_all,
+    shape=lambda self, dtype: meta_tensor((), accumulated(self.dtype, dtype)),
     grad={"self": lambda grad, self, result: _prod_backward(grad.to(self.dtype), self.to(grad.dtype), result)},
 )
 prod_dim = op(
     "prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
     cpu=lambda self, dim, keepdim, dtype: kernels.prod(self, axes(dim, self.ndim), keepdim, dtype),
     node="ProdBackward1",
+    shape=lambda self, dim, keepdim, dtype: reduced_meta(self, dim, keepdim, accumulated(self.dtype, dtype)),
     tags=("dtype_of_out",),
     grad={
         "self": lambda grad, self, result, dim, keepdim: _prod_dim_backward(

@@ -9,6 +9,7 @@ import numpy as np
 from .. import _checks, _dtype
 from .._backends.cpu import softmax as kernels
 from .._backends.cpu.reduction import BFLOAT
+from .._backends.meta.adapter import meta_tensor
 from .._tensor import Tensor
 from .declare import op
 from .lookup import aten
@@ -33,6 +34,8 @@ def _softmax_output_grad(grad: Tensor, grad_output: Tensor, dim: int, output: Te
 _softmax_backward_data = op(
     "_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
     cpu=kernels.softmax_backward,
+    shape=lambda grad_output, input_dtype: meta_tensor(grad_output._array.shape, input_dtype),
+    variants="function",
     grad={
         "grad_output": lambda grad, output, dim, input_dtype: _softmax_backward_data(
             grad.to(output.dtype), output, dim, input_dtype
@@ -43,6 +46,8 @@ _softmax_backward_data = op(
 _log_softmax_backward_data = op(
     "_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
     cpu=kernels.log_softmax_backward,
+    shape=lambda grad_output, input_dtype: meta_tensor(grad_output._array.shape, input_dtype),
+    variants="function",
     grad={
         "grad_output": lambda grad, output, dim: grad.to(output.dtype) - _sum(grad.to(output.dtype) * output.exp(), dim),
         "output": lambda grad, grad_output, dim, output: -(output.exp() * _sum(grad_output, dim) * grad.to(output.dtype)),
@@ -54,6 +59,8 @@ _softmax = op(
         self, _kernel_dim("softmax_lastdim_kernel_impl", self, dim, half_to_float)
     ),
     grad={"self": lambda grad, result, dim, self_dtype: _softmax_backward_data(grad, result, dim, self_dtype)},
+    shape=lambda self: self.shape,
+    variants="function",
 )
 _log_softmax = op(
     "_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
@@ -61,6 +68,8 @@ _log_softmax = op(
         self, _kernel_dim("log_softmax_lastdim_kernel_impl", self, dim, half_to_float)
     ),
     grad={"self": lambda grad, result, dim, self_dtype: _log_softmax_backward_data(grad, result, dim, self_dtype)},
+    shape=lambda self: self.shape,
+    variants="function",
 )
 
 

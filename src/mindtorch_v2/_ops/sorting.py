@@ -10,6 +10,7 @@ import numpy as np
 from .. import _checks, _dtype
 from .._backends.cpu import sorting as kernels
 from .._backends.cpu.reduction import BFLOAT
+from .._backends.meta.adapter import meta_tensor
 from .declare import op
 from .reduction import SELECTED, check_nonempty, evenly_distributed_formula, value_selecting_reduction_backward
 
@@ -36,6 +37,7 @@ _SORT_GRAD = {
 sort = op(
     f"sort(Tensor self, int dim=-1, bool descending=False) -> {VALUES}",
     cpu=_sort,
+    shape=lambda self, dim: (meta_tensor(self._array.shape, self.dtype), meta_tensor(self._array.shape, _dtype.int64)),
     nondifferentiable=("indices",),
     tags=("exact_out", "disjoint_out"),
     grad=_SORT_GRAD,
@@ -43,6 +45,7 @@ sort = op(
 sort_stable = op(
     f"sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> {VALUES}",
     cpu=_sort,
+    shape=lambda self, dim: (meta_tensor(self._array.shape, self.dtype), meta_tensor(self._array.shape, _dtype.int64)),
     nondifferentiable=("indices",),
     tags=("exact_out", "disjoint_out"),
     node="SortBackward1",

@@ -13,7 +13,7 @@ from .._backends.cpu import moments as kernels
 from .._tensor import Tensor
 from .declare import op
 from .lookup import aten
-from .reduction import axes, count, restore_dims
+from .reduction import axes, count, reduced_meta, restore_dims
 
 Array = np.ndarray[Any, Any]
 
@@ -91,11 +91,13 @@ WHOLE = "(Tensor self, bool unbiased=True)"
 var = op(
     f"var.correction{CORRECTION} -> Tensor",
     cpu=lambda self, dim, correction, keepdim: _moments("var", self, dim, correction, keepdim)[0],
+    shape=lambda self, dim, keepdim: reduced_meta(self, dim, keepdim, self.dtype.to_real()),
     grad={"self": _var_backward},
 )
 std = op(
     f"std.correction{CORRECTION} -> Tensor",
     cpu=lambda self, dim, correction, keepdim: np.sqrt(_moments("std", self, dim, correction, keepdim)[0]),
+    shape=lambda self, dim, keepdim: reduced_meta(self, dim, keepdim, self.dtype.to_real()),
     grad={"self": _std_backward},
 )
 var_mean = op(

@@ -255,3 +255,23 @@ class TestNan:
         same(torch.tensor([[0.0, 0.0], [1000.0, 1000.0]]).logsumexp(1), [math.log(2), 1000 + math.log(2)])
         same(torch.tensor([-INF, -INF]).logsumexp(0), -INF)
         same(torch.tensor([1, 1]).logsumexp(0), 1 + math.log(2), torch.float32)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int32, torch.uint8, torch.bool, torch.complex64])
+@pytest.mark.parametrize("name", ["sum", "prod", "any", "all", "var", "amax", "argmax", "cumsum", "norm", "max", "softmax"])
+def test_meta_results_have_the_cpu_geometry(dtype, name):
+    arguments = {"dim": 1} if name in ("cumsum", "softmax") else {"dim": 1, "keepdim": True}
+    x = torch.ones(2, 3, dtype=dtype)
+    try:
+        want = getattr(x, name)(**arguments)
+    except (RuntimeError, NotImplementedError):
+        pytest.skip("refused on the CPU")
+    got = getattr(x.to("meta"), name)(**arguments)
+    for g, w in zip(*((r,) if isinstance(r, torch.Tensor) else r for r in (got, want)), strict=True):
+        assert (g.shape, g.dtype, g.stride(), g.device.type) == (w.shape, w.dtype, w.stride(), "meta")
+
+
+def test_meta_reductions_do_not_compute():
+    x = torch.empty(1 << 20, 1 << 18, device="meta")  # one tebibyte
+    assert x.sum(1).shape == (1 << 20,)
+    assert x.softmax(1).mean().shape == ()
