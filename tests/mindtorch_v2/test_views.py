@@ -70,6 +70,8 @@ def test_strides_and_offsets_count_elements():
     assert x.t().stride() == (1, 5)
     assert x.unsqueeze(0).stride() == (20, 5, 1)
     assert x.t().unsqueeze(-1).stride() == (1, 5, 1)
+    assert x.t().unsqueeze(0)[:, :2].stride() == (5, 1, 5)
+    assert x.t().unsqueeze(0).untyped_storage() is x.untyped_storage()
     assert counting(3).expand(2, 3).stride() == (0, 1)
     assert counting(3).expand(1, 3).stride() == (3, 1)
 

@@ -366,7 +366,9 @@ def _as_strided(self: Tensor, size: Sequence[int], stride: Sequence[int], storag
     return wrap_view(_strided_array(self, size, stride, storage_offset), self)
 
 
-def _as_strided_grad(grad: Tensor, self_geometry: Any, size: Sequence[int], stride: Sequence[int], storage_offset: int | None) -> Tensor:
+def _as_strided_grad(
+    grad: Tensor, self_geometry: Any, size: Sequence[int], stride: Sequence[int], storage_offset: int | None
+) -> Tensor:
     base_shape, base_strides, base_offset = self_geometry
     offset = 0 if storage_offset is None else storage_offset - base_offset
     return as_strided_backward(grad, base_shape, base_strides, size, stride, offset)

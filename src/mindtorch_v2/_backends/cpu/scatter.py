@@ -40,9 +40,14 @@ def check_index_dtype(name: str, index: Array, dtypes: str = "int32/int64") -> N
         raise RuntimeError(f"{name}(): Expected dtype {dtypes} for index")
 
 
+def _is_outside(index: Array, n: int) -> bool:
+    """Whether a position is negative or too large. Read as unsigned a negative one is huge: one pass instead of two."""
+    unsigned = index.view(np.uint64 if index.dtype == np.int64 else np.uint32)
+    return bool(index.size and np.maximum.reduce(unsigned, None) >= n)
+
+
 def _check_bounds(index: Array, dim: int, n: int) -> None:
-    # read as unsigned, a negative index is a huge one: one pass instead of two
-    if index.size and np.maximum.reduce(index.view(np.uint64 if index.dtype == np.int64 else np.uint32), None) >= n:
+    if _is_outside(index, n):
         bad = index[(index < 0) | (index >= n)].flat[0]
         raise RuntimeError(f"index {int(bad)} is out of bounds for dimension {dim} with size {n}")
 
@@ -250,7 +255,7 @@ def index_select(self: Array, dim: int, index: Array) -> Array:
     if not self.ndim and index.size != 1:
         raise RuntimeError(f"index_select(): Index to scalar can have only 1 value, got {index.size} value(s)")
     n = self.shape[d] if self.ndim else 1
-    if index.size and np.maximum.reduce(index.view(np.uint64 if index.dtype == np.int64 else np.uint32), None) >= n:
+    if _is_outside(index, n):
         raise IndexError("index out of range in self")
     if not self.ndim:
         return self.copy()
@@ -303,7 +308,7 @@ def index_add(self: Array, dim: int, index: Array, source: Array, alpha: Any) ->
     if not at.size:
         return
     n = self.shape[d] if self.ndim else 1
-    if at.min() < 0 or at.max() >= n:
+    if _is_outside(at, n):
         raise IndexError("index out of range in self")
     if alpha != 1:
         source = source * np.asarray(alpha).astype(source.dtype)
@@ -346,7 +351,7 @@ def index_copy(self: Array, dim: int, index: Array, source: Array) -> None:
         )
     n = self.shape[d] if self.ndim else 1
     at = index.reshape(-1)
-    if at.size and (at.min() < 0 or at.max() >= n):
+    if _is_outside(at, n):
         bad = at[(at < 0) | (at >= n)][0]
         raise IndexError(f"index_copy_(): index {int(bad)} is out of bounds for dimension {d} with size {n}")
     target = _rows(self.reshape(1) if not self.ndim else self, d)
@@ -375,7 +380,7 @@ def index_reduce(self: Array, dim: int, index: Array, source: Array, reduce: str
     d = _check_rows("index_reduce", self, dim, index, source)
     n = self.shape[d] if self.ndim else 1
     at = index.reshape(-1)
-    if at.size and (at.min() < 0 or at.max() >= n):
+    if _is_outside(at, n):
         raise IndexError("index out of range in self")
     source = source.reshape(1) if not source.ndim else source
     positions = np.broadcast_to(at.reshape((-1,) + (1,) * (source.ndim - 1 - d)), source.shape)

@@ -231,9 +231,10 @@ def unsqueeze(self: Array, dim: int) -> Array:
         raise dimension_error(dim, ndim + 1)
     if dim < 0:
         dim += ndim + 1
-    if self.flags.c_contiguous:
-        return self.reshape(self.shape[:dim] + (1,) + self.shape[dim:])
-    return self[(*WHOLE[dim], None)]
+    if dim == ndim and not self.flags.c_contiguous:
+        return self[..., None]
+    # reshape gives a new dimension the stride that torch does, a None in an index gives it zero
+    return self.reshape(self.shape[:dim] + (1,) + self.shape[dim:])
 
 
 # --- parts ----------------------------------------------------------------------------------------------------------
