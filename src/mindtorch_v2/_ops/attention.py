@@ -11,7 +11,8 @@ from .._tensor import Tensor
 from .declare import op
 from .lookup import aten
 
-FLASH, MATH = 1, 0
+ERROR, MATH, FLASH = -1, 0, 1
+allowed = {MATH, FLASH}  # `torch.nn.attention.sdpa_kernel` narrows it
 _C_NAMES = {
     "Float": "float", "Double": "double", "Half": "c10::Half", "BFloat16": "c10::BFloat16", "Long": "long int", "Int": "int",
     "Bool": "bool", "Byte": "unsigned char", "Char": "signed char", "Short": "short int",
@@ -50,22 +51,28 @@ def _choice(
     scale: float | None,
     enable_gqa: bool,
 ) -> int:
+    """Which of the allowed ways takes these arguments."""
+    fits = FLASH in allowed and _blocks_fit(query, key, value, attn_mask, dropout_p, enable_gqa)
+    return FLASH if fits else MATH if MATH in allowed else ERROR
+
+
+def _blocks_fit(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None, dropout_p: float, enable_gqa: bool) -> bool:
     """Whether the blocked kernel takes these arguments: no dropout, four dimensions, one batch, shared heads only if asked."""
     q, k, v = query._array.shape, key._array.shape, value._array.shape
     if dropout_p > 0 or not len(q) == len(k) == len(v) == 4 or not query.dtype.inexact or query.dtype.category == 3:
-        return MATH
+        return False
     if q[0] != k[0] or k[0] != v[0] or q[3] != k[3] or k[3] != v[3] or k[2] != v[2] or 0 in (*q, *k, *v):
-        return MATH
+        return False
     if k[1] != v[1] or (q[1] != k[1] and not enable_gqa) or q[1] % k[1]:
-        return MATH
+        return False
     if attn_mask is None:
-        return FLASH
+        return True
     if attn_mask._keys & keys.AUTOGRAD or attn_mask.dim() not in (2, 4):
-        return MATH
+        return False
     fits = attn_mask.shape[-2] in (1, q[2]) and attn_mask.shape[-1] in (1, k[2])
     if attn_mask.dim() == 4:
         fits = fits and attn_mask.shape[0] in (1, q[0]) and attn_mask.shape[1] in (1, q[1])
-    return FLASH if fits else MATH
+    return fits
 
 
 _fused_sdp_choice = op(
@@ -96,6 +103,13 @@ def _attention(
 ) -> Tensor:
     _check(query, key, value, attn_mask)
     choice = _choice(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
+    if choice == ERROR:
+        if FLASH in allowed:
+            raise RuntimeError("No available kernel.  Aborting execution.")
+        raise RuntimeError(
+            "No viable backend for scaled_dot_product_attention was found. This is likely due to turning off both the math kernel "
+            "and the fused kernels."
+        )
     mask = _additive(attn_mask, query)
     if choice == FLASH:
         return flash_attention(query, key, value, dropout_p, is_causal, attn_mask=mask, scale=scale)[0]  # type: ignore[no-any-return]

@@ -170,6 +170,20 @@ def test_attention_is_recorded_as_one_node() -> None:
     assert F.scaled_dot_product_attention(q, q, q).grad_fn.name() == "ScaledDotProductFlashAttentionForCpuBackward0"
 
 
+def test_ways_of_attention_can_be_chosen() -> None:
+    from mindtorch_v2.nn.attention import SDPBackend, sdpa_kernel
+
+    q = _t(1, 2, 3, 4, grad=True)
+    blocks = F.scaled_dot_product_attention(q, q, q)
+    with sdpa_kernel(SDPBackend.MATH):
+        operators = F.scaled_dot_product_attention(q, q, q)
+    assert operators.grad_fn.name() == "UnsafeViewBackward0"
+    np.testing.assert_allclose(operators.detach()._array, blocks.detach()._array)
+    with sdpa_kernel([SDPBackend.FLASH_ATTENTION]), pytest.raises(RuntimeError, match="No available kernel"):
+        F.scaled_dot_product_attention(q[0], q[0], q[0])
+    assert F.scaled_dot_product_attention(q, q, q).grad_fn.name() == blocks.grad_fn.name()
+
+
 def test_multi_head_attention_agrees_with_itself() -> None:
     length, batch, width, heads = 4, 2, 6, 3
     x = _t(length, batch, width)

@@ -82,6 +82,19 @@ def test_batch_norm_gradients(training: bool, shape: tuple[int, ...]) -> None:
     _gradients_hold(lambda a, w, b: F.batch_norm(a, mean, var, w, b, training, 0.0), _t(*shape), _t(3), _t(3))
 
 
+def test_channels_last_stay_last() -> None:
+    x = _t(2, 3, 4, 5, grad=False)
+    last = torch.from_numpy(np.ascontiguousarray(np.moveaxis(x._array, 1, -1))).permute(0, 3, 1, 2).requires_grad_()
+    x.requires_grad_()
+    w = _t(3, grad=False)
+    y, z = (F.batch_norm(t, None, None, w, w, True) for t in (x, last))
+    assert z.stride() == last.stride()
+    np.testing.assert_allclose(z.detach()._array, y.detach()._array)
+    weights = _t(2, 3, 4, 5, grad=False)
+    (a,), (b,) = torch.autograd.grad((y * weights).sum(), x), torch.autograd.grad((z * weights).sum(), last)
+    np.testing.assert_allclose(b._array, a._array, atol=1e-12)
+
+
 def test_batch_norm_of_half_precision_has_statistics_of_its_parameters() -> None:
     x = torch.tensor(RNG.standard_normal((8, 3)), dtype=torch.bfloat16)
     w = torch.ones(3)

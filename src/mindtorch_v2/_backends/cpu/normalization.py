@@ -156,6 +156,20 @@ def _channels(x: Array) -> Array:
     return x.reshape(x.shape[0], x.shape[1], math.prod(x.shape[2:]))
 
 
+def _has_channels_last(x: Array) -> bool:
+    return x.ndim > 2 and not x.flags.c_contiguous and np.moveaxis(x, 1, -1).flags.c_contiguous
+
+
+def _rows_of_channels(x: Array) -> Array:
+    """(everything else, channel): a view when channels are last in memory."""
+    return np.moveaxis(x, 1, -1).reshape(-1, x.shape[1])
+
+
+def _image_of(rows: Array, shape: tuple[int, ...]) -> Array:
+    """Rows of channels as an array of this shape, with its channels last in memory."""
+    return np.moveaxis(rows.reshape(shape[0], *shape[2:], shape[1]), -1, 1)
+
+
 def _channel_sum(x: Array) -> Array:
     """Sums over all but the channels."""
     if x.shape[2] == 1:
@@ -188,6 +202,9 @@ def native_batch_norm(
     if not input.size:
         stats = np.zeros(input.shape[1] if input.ndim > 1 else 0, dtype)
         return np.empty_like(input), stats, stats.copy()
+    if _has_channels_last(input):
+        made = native_batch_norm(_rows_of_channels(input), weight, bias, running_mean, running_var, training, momentum, eps)
+        return _image_of(made[0], input.shape), made[1], made[2]
     wide = input.astype(np.float32) if dtype.itemsize == 2 else input
     x = _channels(wide)
     stats_dtype = _stats_dtype(dtype, weight, running_mean)
@@ -247,6 +264,11 @@ def native_batch_norm_backward(
     if not input.size:
         channels = np.zeros(input.shape[1] if input.ndim > 1 else 0, input.dtype)
         return np.zeros_like(input), channels, channels.copy()
+    if _has_channels_last(input):
+        rows = (_rows_of_channels(grad_out), _rows_of_channels(input))
+        stats = (running_mean, running_var, save_mean, save_invstd)
+        to_rows, *rest = native_batch_norm_backward(*rows, weight, *stats, train, eps, output_mask)
+        return None if to_rows is None else _image_of(to_rows, input.shape), rest[0], rest[1]
     compute = np.dtype(np.float32) if input.dtype.itemsize == 2 else input.dtype
     g, x = (_channels(a.astype(compute, copy=False)) for a in (grad_out, input))
     if train:
