@@ -104,7 +104,10 @@ def _fill_dtype(value: Any) -> _dtype.dtype:
 
 
 def _scalar_tensor(s: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
-    return allocate((), dtype_of(dtype), device_of(device)).fill_(s)  # type: ignore[no-any-return]
+    t = allocate((), dtype_of(dtype), device_of(device))
+    if t._keys == keys.CPU:
+        t._array[...] = s.item() if isinstance(s, Tensor) else s
+    return t
 
 
 def _without_arithmetic(kernel: Callable[..., Any]) -> Callable[..., Any]:

@@ -41,13 +41,26 @@ SILENT.add(_item_of)
 item = op("item(Tensor self) -> Scalar", composite=_item, cpu=_item_of, tags=("shortcut",), variants="method")
 
 
-@public("method", name="__bool__")
-def _bool(self: Tensor) -> bool:
-    n = self._array.size
-    if n != 1:
-        what = "no values" if n == 0 else "more than one value"
-        raise RuntimeError(f"Boolean value of Tensor with {what} is ambiguous")
+def _ambiguous(n: int) -> RuntimeError:
+    what = "no values" if n == 0 else "more than one value"
+    return RuntimeError(f"Boolean value of Tensor with {what} is ambiguous")
+
+
+def _is_nonzero(self: Tensor) -> bool:
+    if self._array.size != 1:
+        raise _ambiguous(self._array.size)
     return bool(item(self))
+
+
+def _is_nonzero_array(self: Any) -> bool:
+    if self.size != 1:
+        raise _ambiguous(self.size)
+    return bool(self.item())
+
+
+SILENT.add(_is_nonzero_array)
+is_nonzero = op("is_nonzero(Tensor self) -> bool", composite=_is_nonzero, cpu=_is_nonzero_array, tags=("shortcut",))
+public("method", name="__bool__")(is_nonzero)
 
 
 def _single(self: Tensor, real_type: str) -> Any:

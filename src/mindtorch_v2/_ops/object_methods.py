@@ -78,12 +78,6 @@ def is_same_size(input: Tensor, other: Tensor) -> bool:
 
 
 @public("function method")
-def is_nonzero(input: Tensor) -> bool:
-    """The truth of a tensor of one element."""
-    return bool(input)
-
-
-@public("function method")
 def get_device(input: Tensor) -> int:
     """The number of the accelerator that holds the tensor; -1 on the CPU."""
     if input._keys & keys.META or input._keys & keys.CPU:

@@ -11,6 +11,7 @@ from .._backends.cpu import random as kernels
 from .._backends.cpu import random_counts
 from .._checks import broadcast_shapes
 from .._creation import allocate, device_of, dtype_of
+from .._dispatch import keys
 from .._memory_format import contiguous_format
 from .._tensor import Tensor, wrap
 from . import creation
@@ -314,22 +315,29 @@ def _check_std(std: Tensor) -> None:
         raise RuntimeError("normal expects all elements of std >= 0.0")
 
 
+def _noise(t: Tensor, std: float, generator: Any) -> Tensor:
+    """Fill new memory; torch does it below the operators, so that no `aten::normal_` shows in `aten::normal`."""
+    if t._keys == keys.CPU:
+        _normal(t._array, 0, std, generator)
+    return t
+
+
 def _normal_tensor_float(mean: Tensor, std: float, generator: Any) -> Tensor:
     if std < 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
-    return like(mean, memory_format=contiguous_format).normal_(0, std, generator=generator).add_(mean)  # type: ignore[no-any-return]
+    return _noise(like(mean, memory_format=contiguous_format), std, generator).add_(mean)  # type: ignore[no-any-return]
 
 
 def _normal_float_tensor(mean: float, std: Tensor, generator: Any) -> Tensor:
     _check_std(std)
-    noise = like(std, memory_format=contiguous_format).normal_(0, 1, generator=generator)
+    noise = _noise(like(std, memory_format=contiguous_format), 1, generator)
     return noise.mul_(std).add_(mean)  # type: ignore[no-any-return]
 
 
 def _normal_tensor_tensor(mean: Tensor, std: Tensor, generator: Any) -> Tensor:
     _check_std(std)
     shape = broadcast_shapes(mean._array.shape, std._array.shape)
-    noise = allocate(shape, mean.dtype, mean.device).normal_(0, 1, generator=generator)
+    noise = _noise(allocate(shape, mean.dtype, mean.device), 1, generator)
     return noise.mul_(std).add_(mean)  # type: ignore[no-any-return]
 
 
