@@ -286,7 +286,8 @@ class _Plan:
         for name in saved_tensors:
             lines += self._load_lines(name)
         lines += self._slot_lines()
-        for i, formula in enumerate(self.op.formulas):
+        # torch computes gradients in the alphabetical order of the arguments' names, which profiles show
+        for i, formula in sorted(enumerate(self.op.formulas), key=lambda numbered: numbered[1].targets):
             lines += self._formula_lines(i, formula)
         parts = ["*" + f"g_{a.name}" if a.is_tensor_list else f"g_{a.name}" for a in self.inputs]
         lines.append(f"return ({', '.join(parts)},)")

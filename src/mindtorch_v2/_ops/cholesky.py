@@ -114,9 +114,11 @@ def _cholesky_solve(self: Tensor, input2: Tensor, upper: bool) -> Tensor:
         if x.ndim < 2:
             raise RuntimeError(f"{name} should have at least 2 dimensions, but has {x.ndim} dimensions instead")
     check_pair(self, input2, "cholesky_solve")
-    batch = _checks.broadcast_shapes(self.shape[:-2], input2.shape[:-2])
-    b = self.expand((*batch, *self.shape[-2:]))
-    return _cholesky_solve_helper(b, input2.expand((*batch, *input2.shape[-2:])), upper)  # type: ignore[no-any-return]
+    if self.shape[:-2] != input2.shape[:-2]:
+        batch = _checks.broadcast_shapes(self.shape[:-2], input2.shape[:-2])
+        self = self.expand((*batch, *self.shape[-2:]))
+        input2 = input2.expand((*batch, *input2.shape[-2:]))
+    return _cholesky_solve_helper(self, input2, upper)  # type: ignore[no-any-return]
 
 
 def check_pair(b: Tensor, a: Tensor, function: str) -> None:

@@ -9,10 +9,11 @@ import numpy as np
 from .._backends.cpu import linalg as kernels
 from .._backends.cpu.matmul import scalar_name
 from .._dispatch.tls import state
-from .._tensor import Tensor, wrap
+from .._tensor import Tensor
 from .declare import op
 from .joining import cat
 from .linalg_checks import check_floating, check_matrix, check_square
+from .lookup import aten
 from .matmul import conj, matmul
 from .solve import linalg_solve
 from .triangular_systems import linalg_solve_triangular
@@ -25,13 +26,16 @@ def may_require_grad(x: Tensor) -> bool:
     return state.grad_enabled and x.requires_grad
 
 
-def _identity(like: Tensor) -> Tensor:
-    return wrap(np.eye(like.shape[-1], dtype=like.dtype.np))
+def _converted(x: Tensor, like: Tensor) -> Tensor:
+    """Real values in the dtype of complex vectors; without an operator for real ones."""
+    return x if x.dtype is like.dtype else x.to(like.dtype)
 
 
 def _differences(values: Tensor) -> Tensor:
     """values[j] - values[i] in row i, column j; ones on the diagonal, where it will divide."""
-    return values.unsqueeze(-2) - values.unsqueeze(-1) + _identity(values)
+    gaps = values.unsqueeze(-2) - values.unsqueeze(-1)
+    gaps.diagonal(0, -2, -1).fill_(1)
+    return gaps
 
 
 # --- eigenvalues ------------------------------------------------------------------------------------------------------
@@ -50,16 +54,16 @@ def _eigh_grad(grads: Any, eigenvalues: Tensor, eigenvectors: Tensor) -> Tensor 
     if grad_l is None and grad_v is None:
         return None
     if grad_v is None:
-        return matmul(v * grad_l.unsqueeze(-2).to(v.dtype), v.mH)  # type: ignore[no-any-return]
+        v_h = v.mH
+        return matmul(v * _converted(grad_l.unsqueeze(-2), v), v_h)  # type: ignore[no-any-return]
     inner = matmul(v.mH, grad_v)
     if v.dtype.is_complex:
         _check_phase(inner, "linalg_eigh_backward", "eigenvectors")
-    inner = inner / _differences(eigenvalues).to(v.dtype)
-    off_diagonal = inner - inner.diagonal(0, -2, -1).diag_embed()
+    inner = (inner - inner.mH) * 0.5 / _converted(_differences(eigenvalues), v)
     if grad_l is not None:
-        off_diagonal = off_diagonal + grad_l.to(v.dtype).diag_embed()
-    grad_a = matmul(v, matmul(off_diagonal, v.mH))
-    return 0.5 * (grad_a + grad_a.mH)  # type: ignore[no-any-return]
+        inner = inner + _converted(grad_l, v).diag_embed()
+    v_h = v.mH
+    return matmul(v, matmul(inner, v_h))  # type: ignore[no-any-return]
 
 
 def _check_phase(inner: Tensor, function: str, what: str) -> None:
@@ -153,7 +157,7 @@ def _svd_kernel(A: Array, full_matrices: bool, compute_uv: bool, driver: str | N
     return kernels.svd(A, full_matrices, compute_uv)
 
 
-def _svd_grad(grads: Any, U: Tensor, S: Tensor, Vh: Tensor, compute_uv: bool) -> Tensor | None:
+def _svd_grad(grads: Any, U: Tensor, S: Tensor, Vh: Tensor, full_matrices: bool, compute_uv: bool) -> Tensor | None:
     grad_u, grad_s, grad_vh = grads
     if grad_u is None and grad_s is None and grad_vh is None:
         return None
@@ -163,14 +167,14 @@ def _svd_grad(grads: Any, U: Tensor, S: Tensor, Vh: Tensor, compute_uv: bool) ->
         )
     k = S.shape[-1]
     m, n = U.shape[-2], Vh.shape[-1]
-    u, vh = U.narrow(-1, 0, k), Vh.narrow(-2, 0, k)
+    u, vh = (U.narrow(-1, 0, k), Vh.narrow(-2, 0, k)) if full_matrices else (U, Vh)
     if grad_u is None and grad_vh is None:
-        s = grad_s.to(u.dtype)
+        s = _converted(grad_s, u)
         return matmul(u, s.unsqueeze(-1) * vh) if m >= n else matmul(u * s.unsqueeze(-2), vh)  # type: ignore[no-any-return]
-    gu = None if grad_u is None else grad_u.narrow(-1, 0, k)
-    gvh = None if grad_vh is None else grad_vh.narrow(-2, 0, k)
+    gu = grad_u if grad_u is None or not full_matrices else grad_u.narrow(-1, 0, k)
+    gvh = grad_vh if grad_vh is None or not full_matrices else grad_vh.narrow(-2, 0, k)
     inner = _svd_inner(gu, grad_s, gvh, u, S, vh)
-    s = S.to(u.dtype)
+    s = _converted(S, u)
     if m > k and gu is not None:
         scaled = gu / s.unsqueeze(-2)
         return matmul(matmul(u, inner) + scaled - matmul(u, matmul(u.mH, scaled)), vh)  # type: ignore[no-any-return]
@@ -186,7 +190,7 @@ def _skew(x: Tensor) -> Tensor:
 
 def _svd_inner(gu: Tensor | None, gs: Tensor | None, gvh: Tensor | None, u: Tensor, values: Tensor, vh: Tensor) -> Tensor:
     """The gradient in the basis of the singular vectors."""
-    s = values.to(u.dtype)
+    s = _converted(values, u)
     uhgu = None if gu is None else _skew(matmul(u.mH, gu))
     vhgv = None if gvh is None else _skew(matmul(vh, gvh.mH))
     if u.dtype.is_complex:
@@ -194,17 +198,17 @@ def _svd_inner(gu: Tensor | None, gs: Tensor | None, gvh: Tensor | None, u: Tens
         assert total is not None
         _check_phase(total, "svd_backward", "singular vectors")
     squares = values * values
-    gaps = _differences(squares).to(u.dtype)
-    inner: Tensor | None = None
-    if uhgu is not None:
-        inner = uhgu * s.unsqueeze(-2)
-    if vhgv is not None:
-        right = s.unsqueeze(-1) * vhgv
-        inner = right if inner is None else inner + right
-    assert inner is not None
-    inner = inner / gaps
+    gaps = _converted(_differences(squares), u)
+    if uhgu is not None and vhgv is not None:
+        inner = (uhgu * s.unsqueeze(-2) + s.unsqueeze(-1) * vhgv) / gaps
+    elif uhgu is not None:
+        columns = s.unsqueeze(-2)
+        inner = uhgu / gaps * columns
+    else:
+        assert vhgv is not None
+        inner = s.unsqueeze(-1) * (vhgv / gaps)
     if gs is not None:
-        inner = inner + gs.to(u.dtype).diag_embed()
+        inner = inner + _converted(gs, u).diag_embed()
     if u.dtype.is_complex and uhgu is not None and vhgv is not None:
         inner = inner + (uhgu.diagonal(0, -2, -1) / (2 * s)).diag_embed()
     return inner
@@ -286,9 +290,8 @@ def _tall_qr_grad(grad_q: Tensor | None, grad_r: Tensor | None, q: Tensor, r: Te
 def _hermitian_from_upper(x: Tensor) -> Tensor:
     """The matrix and its adjoint added up, with the diagonal's real part counted once."""
     both = x + x.mH
-    diagonal = both.diagonal(0, -2, -1)
-    real = diagonal.real.to(both.dtype) if both.dtype.is_complex else diagonal
-    return both - (0.5 * real).diag_embed()  # type: ignore[no-any-return]
+    aten.real(both.diagonal(0, -2, -1)).mul_(0.5)
+    return both
 
 
 def _wide_qr_grad(grad_q: Tensor | None, grad_r: Tensor | None, q: Tensor, r: Tensor) -> Tensor:

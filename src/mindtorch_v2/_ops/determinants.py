@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from .. import _dtype
 from .._backends.cpu import linalg as kernels
 from .._dispatch.tls import state
 from .._tensor import Tensor, wrap
@@ -14,6 +13,7 @@ from .declare import op
 from .decomposition import linalg_svd
 from .joining import stack
 from .linalg_checks import check_floating, check_square
+from .lookup import aten
 from .lu import linalg_lu_solve
 from .matmul import conj, matmul
 from .solve import linalg_solve
@@ -126,8 +126,7 @@ def _logdet(self: Tensor) -> Tensor:
     sign, logabsdet = linalg_slogdet(self)
     if self.dtype.is_complex:
         return sign.log() + logabsdet  # type: ignore[no-any-return]
-    nan = wrap(np.asarray(np.nan, _dtype.float32.np if self.dtype is _dtype.float32 else self.dtype.np))
-    return logabsdet.where(sign != -1, nan)  # type: ignore[no-any-return]
+    return aten.where(sign == -1, float("nan"), logabsdet)  # type: ignore[no-any-return]
 
 
 logdet = op("logdet(Tensor self) -> Tensor", composite=_logdet)

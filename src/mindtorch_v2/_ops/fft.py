@@ -10,8 +10,8 @@ import numpy as np
 from .. import _checks, _dtype
 from .._backends.cpu import fft as kernels
 from .._tensor import Tensor, wrap
-from .factory import factory
 from .declare import op
+from .factory import factory
 from .lookup import aten
 
 Array = np.ndarray[Any, Any]
@@ -28,11 +28,11 @@ def _axes(dim: Any, ndim: int) -> tuple[int, ...]:
 
 def _r2c_grad(grad: Tensor, self_shape: Any, dim: Any, normalization: int, onesided: bool) -> Tensor:
     """The missing half of the spectrum is zero; the real part of the inverse transform is the gradient."""
-    if onesided:
+    if onesided and grad.shape[dim[-1]] != self_shape[dim[-1]]:
         last = dim[-1] % len(self_shape)
-        missing = self_shape[last] - grad.shape[last]
-        if missing > 0:
-            grad = aten.constant_pad_nd(grad, [0, 0] * (len(self_shape) - 1 - last) + [0, missing])
+        whole = grad.new_zeros((*grad.shape[:last], self_shape[last], *grad.shape[last + 1 :]))
+        aten.slice(whole, last, 0, grad.shape[last]).copy_(grad)
+        grad = whole
     return _fft_c2c(grad, dim, normalization, False).real  # type: ignore[no-any-return]
 
 

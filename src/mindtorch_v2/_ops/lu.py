@@ -44,17 +44,18 @@ def _lu_grad(grad_l: Tensor | None, grad_u: Tensor | None, p: Tensor, lower: Ten
     if grad_l is None and grad_u is None:
         return None
     m, n, k = lower.shape[-2], upper.shape[-1], lower.shape[-1]
-    l1, u1 = lower.narrow(-2, 0, k), upper.narrow(-1, 0, k)
+    l1 = lower if m == k else lower.narrow(-2, 0, k)
+    u1 = upper if n == k else upper.narrow(-1, 0, k)
     parts: list[Tensor] = []
     if grad_l is not None:
-        below = matmul(l1.mH, grad_l.narrow(-2, 0, k))
+        below = matmul(l1.mH, grad_l if m == k else grad_l.narrow(-2, 0, k))
         if n > k and grad_u is not None:
             below = below - matmul(grad_u.narrow(-1, k, n - k), upper.narrow(-1, k, n - k).mH)
         parts.append(below.tril(-1))
     elif n > k and grad_u is not None:
         parts.append(-matmul(grad_u.narrow(-1, k, n - k), upper.narrow(-1, k, n - k).mH).tril(-1))
     if grad_u is not None:
-        above = matmul(grad_u.narrow(-1, 0, k), u1.mH)
+        above = matmul(grad_u if n == k else grad_u.narrow(-1, 0, k), u1.mH)
         if m > k and grad_l is not None:
             above = above - matmul(lower.narrow(-2, k, m - k).mH, grad_l.narrow(-2, k, m - k))
         parts.append(above.triu())
@@ -148,17 +149,15 @@ lu_unpack = op(
 )
 
 
-def _linalg_lu_kernel(A: Array, pivot: bool) -> tuple[Array, Array, Array]:
+def _linalg_lu(A: Tensor, pivot: bool) -> tuple[Tensor, Tensor, Tensor]:
     _expect_matrix(A, "linalg.lu")
-    kernels.require_lapack(A, "lu_cpu")
-    _check_pivot(pivot)
-    factors, pivots, _ = kernels.lu_factor(A)
-    return kernels.permutation_matrix(pivots, A.shape[-2], A.dtype), *kernels.lu_parts(factors)
+    factors, pivots, _ = linalg_lu_factor_ex(A, pivot=pivot)
+    return tuple(lu_unpack(factors, pivots))  # type: ignore[return-value]
 
 
 linalg_lu = op(
     "linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)",
-    cpu=_linalg_lu_kernel,
+    composite=_linalg_lu,
     grad={"A": lambda grads, P, L, U: _lu_grad(grads[1], grads[2], P, L, U)},
     nondifferentiable=("P",),
     variants="function",

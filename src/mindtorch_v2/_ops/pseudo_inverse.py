@@ -13,13 +13,18 @@ from .._tensor import Tensor, wrap
 from .declare import op
 from .decomposition import linalg_eigh, linalg_eigvalsh, linalg_svdvals, svd
 from .linalg_checks import check_matrix
+from .lookup import aten
 from .matmul import matmul
 
 Array = np.ndarray[Any, Any]
 
 
-def _scalar(value: float, dtype: _dtype.dtype) -> Tensor:
-    return wrap(np.asarray(value, dtype.np))
+def _scalar(value: float, like: Tensor) -> Tensor:
+    """A number as a real tensor where `like` is, in its precision."""
+    dtype, device = like.dtype.to_real(), like.device
+    if value == 0:
+        return aten.zeros((), dtype=dtype, device=device)  # type: ignore[no-any-return]
+    return aten.full((), value, dtype=dtype, device=device)  # type: ignore[no-any-return]
 
 
 def _tolerances(x: Tensor, atol: Any, rtol: Any, function: str) -> tuple[Tensor, Tensor]:
@@ -31,12 +36,12 @@ def _tolerances(x: Tensor, atol: Any, rtol: Any, function: str) -> tuple[Tensor,
     for name, given in (("atol", atol), ("rtol", rtol)):
         if isinstance(given, Tensor) and given.dtype.is_complex:
             raise RuntimeError(f"{function}: {name} tensor of complex type is not supported.")
-    absolute = atol if isinstance(atol, Tensor) else _scalar(0.0 if atol is None else atol, dtype)
+    absolute = atol if isinstance(atol, Tensor) else _scalar(0.0 if atol is None else atol, x)
     if rtol is not None:
-        return absolute, rtol if isinstance(rtol, Tensor) else _scalar(rtol, dtype)
+        return absolute, rtol if isinstance(rtol, Tensor) else _scalar(rtol, x)
     if isinstance(atol, Tensor):
-        return absolute, _scalar(default, dtype).where(absolute <= 0, _scalar(0.0, dtype))
-    return absolute, _scalar(0.0 if atol else default, dtype)
+        return absolute, _scalar(default, x).where(absolute <= 0, _scalar(0.0, x))
+    return absolute, _scalar(0.0 if atol else default, x)
 
 
 def _check_pinv(x: Tensor) -> None:
@@ -56,16 +61,26 @@ def _pinv(self: Tensor, atol: Any, rtol: Any, hermitian: bool) -> Tensor:
         values, vectors = linalg_eigh(self)
         magnitude = values.abs()
         inverse = _cut_reciprocal(values, magnitude, magnitude.amax(-1, True), absolute, relative)
-        return matmul(vectors * inverse.to(self.dtype).unsqueeze(-2), vectors.mH)  # type: ignore[no-any-return]
-    u, s, v = svd(self)
-    inverse = _cut_reciprocal(s, s, s.narrow(-1, 0, 1), absolute, relative)
-    return matmul(v * inverse.to(self.dtype).unsqueeze(-2), u.mH)  # type: ignore[no-any-return]
+        left, right = vectors, vectors
+    else:
+        right, s, left = svd(self)
+        inverse = _cut_reciprocal(s, s, s.narrow(-1, 0, 1), absolute, relative)
+    scale, right = inverse.to(self.dtype), right.mH
+    return matmul(left * scale.unsqueeze(-2), right)  # type: ignore[no-any-return]
 
 
 def _cut_reciprocal(values: Tensor, magnitude: Tensor, largest: Tensor, absolute: Tensor, relative: Tensor) -> Tensor:
     """1 / value, and zero for those below the tolerance."""
-    tolerance = absolute.unsqueeze(-1).max(relative.unsqueeze(-1) * largest)
-    return values.reciprocal().where(magnitude > tolerance, _scalar(0.0, values.dtype))  # type: ignore[no-any-return]
+    tolerance = _larger(absolute, relative, largest)
+    zero = _scalar(0.0, values)
+    inverse = values.reciprocal()
+    return inverse.where(magnitude > tolerance, zero)  # type: ignore[no-any-return]
+
+
+def _larger(absolute: Tensor, relative: Tensor, largest: Tensor) -> Tensor:
+    """Below this, values count as zero."""
+    scaled = relative.unsqueeze(-1) * largest
+    return absolute.unsqueeze(-1).max(scaled)  # type: ignore[no-any-return]
 
 
 def _pinv_grad(grad: Tensor, self: Tensor, result: Tensor) -> Tensor:
@@ -74,20 +89,15 @@ def _pinv_grad(grad: Tensor, self: Tensor, result: Tensor) -> Tensor:
     if m <= n:
         k = matmul(grad_h, pinv)
         k_pinv_h = matmul(k, pinv_h)
-        return (  # type: ignore[no-any-return]
-            -matmul(pinv, k).mH
-            + k_pinv_h
-            - matmul(matmul(self, pinv), k_pinv_h)
-            + matmul(matmul(pinv_h, pinv), grad_h - matmul(k, self))
-        )
+        rest = grad_h - matmul(k, self)
+        outer = matmul(matmul(pinv_h, pinv), rest)
+        inner = matmul(matmul(self, pinv), k_pinv_h)
+        return -matmul(pinv, k).mH + k_pinv_h - inner + outer  # type: ignore[no-any-return]
     k = matmul(pinv, grad_h)
     pinv_h_k = matmul(pinv_h, k)
-    return (  # type: ignore[no-any-return]
-        -matmul(k, pinv).mH
-        + matmul(matmul(grad_h - matmul(self, k), pinv), pinv_h)
-        + pinv_h_k
-        - matmul(matmul(pinv_h_k, pinv), self)
-    )
+    inner = matmul(matmul(pinv_h_k, pinv), self)
+    outer = matmul(matmul(grad_h - matmul(self, k), pinv), pinv_h)
+    return -matmul(k, pinv).mH + outer + pinv_h_k - inner  # type: ignore[no-any-return]
 
 
 linalg_pinv = op(
@@ -110,9 +120,7 @@ op(
 )
 op(
     "linalg_pinv.rcond_tensor(Tensor self, Tensor rcond, bool hermitian=False) -> Tensor",
-    composite=lambda self, rcond, hermitian: linalg_pinv(
-        self, atol=_scalar(0.0, self.dtype.to_real()), rtol=rcond, hermitian=hermitian
-    ),
+    composite=lambda self, rcond, hermitian: linalg_pinv(self, atol=_scalar(0.0, self), rtol=rcond, hermitian=hermitian),
     variants="function",
 )
 
@@ -136,7 +144,7 @@ def _matrix_rank(input: Tensor, atol: Any, rtol: Any, hermitian: bool) -> Tensor
         return wrap(np.zeros(input.shape[:-2], np.int64))
     values = linalg_eigvalsh(input).abs() if hermitian else linalg_svdvals(input)
     largest = values.amax(-1, True) if hermitian else values.narrow(-1, 0, 1)
-    tolerance = absolute.unsqueeze(-1).max(relative.unsqueeze(-1) * largest)
+    tolerance = _larger(absolute, relative, largest)
     return (values > tolerance).sum(-1)  # type: ignore[no-any-return]
 
 

@@ -113,10 +113,15 @@ def _inv_ex_kernel(A: Array, check_errors: bool) -> tuple[Array, Array]:
     return kernels.lu_solve(factors, pivots, eye, left=True, adjoint_=False), info
 
 
+def _inv_grad(grad: Tensor, inverse: Tensor) -> Tensor:
+    inner = matmul(grad, inverse.mH)
+    return -matmul(inverse.mH, inner)  # type: ignore[no-any-return]
+
+
 linalg_inv_ex = op(
     "linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)",
     cpu=_inv_ex_kernel,
-    grad={"A": lambda grad, inverse: -matmul(inverse.mH, matmul(grad, inverse.mH))},
+    grad={"A": lambda grad, inverse: _inv_grad(grad, inverse)},
     nondifferentiable=("info",),
     variants="function",
 )

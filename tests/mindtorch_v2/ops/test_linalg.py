@@ -341,3 +341,12 @@ def test_out_receives_results():
 def test_removed_functions_name_their_successor(name):
     with pytest.raises(RuntimeError, match=r"is now removed.*torch\.linalg"):
         getattr(torch, name)(torch.eye(2))
+
+
+def test_parts_of_a_diagonal_are_written_in_place():
+    x = torch.ones(2, 2, dtype=torch.complex64)
+    x.diagonal().real.mul_(3)
+    assert array(x).tolist() == [[3, 1], [1, 3]]
+    wide = torch.zeros(1, 2).expand(2, 2)
+    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
+        wide.add_(1)

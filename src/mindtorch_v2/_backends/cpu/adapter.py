@@ -281,11 +281,24 @@ def make_writable(array: Any) -> None:
             "Please clone() the tensor before performing the operation."
         )
     try:
-        array.setflags(write=True)
+        _set_writable(array)
     except ValueError:
         raise RuntimeError(
             "unsupported operation: the tensor's memory is read-only; clone() it before writing in place"
         ) from None
+
+
+def _set_writable(array: Any) -> None:
+    """Set the flag, by way of read-only views in between; those keep theirs, which says that they were not asked for yet."""
+    base = array.base
+    if not isinstance(base, np.ndarray) or base.flags.writeable:
+        array.setflags(write=True)
+        return
+    _set_writable(base)
+    try:
+        array.setflags(write=True)
+    finally:
+        base.setflags(write=False)
 
 
 def _unsupported(op: Op, kernel: Any) -> list[str]:
