@@ -10,6 +10,7 @@ import numpy as np
 from .. import _checks, _dtype
 from .._backends.cpu import moments as kernels
 from .._tensor import Tensor
+from ..overrides import handle_torch_function, has_torch_function
 from .declare import op, public
 from .lookup import aten
 from .reduction import axes, reduced_meta, restore_dims
@@ -139,6 +140,8 @@ norm_dim = op(
 @public()
 def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Any = None, dtype: Any = None) -> Tensor:
     """The norm of a matrix or vector over some dimensions: p a number, "fro" or "nuc"."""
+    if input.__class__ is not Tensor and has_torch_function((input,)):
+        return handle_torch_function(norm, (input,), input, p=p, dim=dim, keepdim=keepdim, out=out, dtype=dtype)
     if p == "fro" and (dim is None or isinstance(dim, int) or len(dim) <= 2):
         p = 2
     if isinstance(p, str):

@@ -9,6 +9,7 @@ import numpy as np
 from .. import _checks, _dtype
 from .._backends.cpu import searching as kernels
 from .._tensor import Tensor
+from ..overrides import handle_torch_function, has_torch_function
 from .declare import op, public
 from .lookup import aten
 
@@ -77,6 +78,10 @@ def unique(
     dim: int | None = None,
 ) -> Any:
     """The distinct elements, or the distinct slices along a dimension, in ascending order."""
+    if input.__class__ is not Tensor and has_torch_function((input,)):
+        return handle_torch_function(
+            unique, (input,), input, sorted=sorted, return_inverse=return_inverse, return_counts=return_counts, dim=dim
+        )
     if dim is None:
         found = _unique2(input, sorted, return_inverse, return_counts)
     else:
@@ -92,6 +97,10 @@ def unique_consecutive(
     dim: int | None = None,
 ) -> Any:
     """The elements without immediate repetitions."""
+    if input.__class__ is not Tensor and has_torch_function((input,)):
+        return handle_torch_function(
+            unique_consecutive, (input,), input, return_inverse=return_inverse, return_counts=return_counts, dim=dim
+        )
     return _chosen(_unique_consecutive(input, return_inverse, return_counts, dim), return_inverse, return_counts)
 
 

@@ -183,3 +183,18 @@ class TestSearch:
             torch.searchsorted(torch.ones(2), torch.ones(2), side="left", right=True)
         with pytest.raises(RuntimeError, match=r"boundaries tensor must be 1 dimension, but got dim\(2\)"):
             torch.bucketize(torch.ones(2), torch.ones(2, 2))
+
+
+@pytest.mark.parametrize("name", ["unique", "unique_consecutive", "norm", "sum", "max"])
+def test_subclasses_override_the_public_function(name):
+    seen = []
+
+    class Recorded(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            seen.append(func)
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    result = getattr(torch, name)(torch.ones(2, 2).as_subclass(Recorded))
+    assert seen == [getattr(torch, name)]
+    assert type(result) is Recorded
