@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._dispatch import dispatcher, keys
-from .._dispatch.codegen import Body, indent
+from .._dispatch.codegen import Body
 from .._dispatch.op import Op
 from .._dispatch.tls import state
 from .._tensor import Tensor
@@ -32,7 +32,8 @@ def inference_layer(op: Op, full: int, body: Body) -> Body:
     if op.schema.is_view:
         base = next(a.name for a in op.schema.arguments if a.alias)
         return Body([*lines, f"if {base}._keys & {BIT}:", "    mark(result)"], names)
-    return Body([*lines, "if tls.inference:", *indent(["mark(result)"])], names)
+    single = [r.type for r in op.schema.returns] == ["Tensor"]
+    return Body([*lines, "if tls.inference:", f"    result._keys |= {BIT}" if single else "    mark(result)"], names)
 
 
 def _mark(result: Any) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 from ..return_types import named_results
 from . import keys, registry
 from .codegen import Body, compile_function
-from .op import Op
+from .op import Op, Table
 
 __all__ = ["activate", "active_keys", "deactivate", "invalidate", "register_backend", "register_layer", "resolve", "unregister_layer"]
 
@@ -162,3 +162,6 @@ def _no_backend(op: Op, full: int) -> Callable[..., Any]:
         )
 
     return raise_missing
+
+
+Table.resolve = staticmethod(resolve)

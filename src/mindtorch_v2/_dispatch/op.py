@@ -12,7 +12,7 @@ import numpy as np
 from . import keys
 from .schema import Schema, parse
 
-__all__ = ["Formula", "Op"]
+__all__ = ["Formula", "Op", "Table"]
 
 # Suffixes of a formula's parameter that keep a fact about a tensor argument instead of the tensor itself.
 FACTS = ("_shape", "_dtype", "_device", "_strides", "_byte_steps", "_geometry")
@@ -41,18 +41,17 @@ def parameter_names(function: Callable[..., Any]) -> tuple[str, ...]:
     return tuple(inspect.signature(function).parameters)
 
 
-class _Table(dict[int, Callable[..., Any]]):
+class Table(dict[int, Callable[..., Any]]):
     """Key set of the arguments → the function to call; filled on first use."""
 
     __slots__ = ("op",)
+    resolve: Callable[[Op, int], Callable[..., Any]]  # set by the dispatcher, which imports this module
 
     def __init__(self, op: Op) -> None:
         self.op = op
 
     def __missing__(self, argument_keys: int) -> Callable[..., Any]:
-        from .dispatcher import resolve
-
-        return resolve(self.op, argument_keys)
+        return self.resolve(self.op, argument_keys)
 
 
 class Op:
@@ -101,7 +100,7 @@ class Op:
             for target, function in (grad or {}).items()
         )
         self.node_name = node or _camel(self.schema.name.rstrip("_")) + "Backward0"
-        self.table = _Table(self)
+        self.table = Table(self)
         self.compiled: dict[int, Callable[..., Any]] = {}
         self.entry: Callable[..., Any] | None = None
 
