@@ -430,7 +430,8 @@ def _kl_div(self: Tensor, target: Tensor, reduction: int, log_target: bool) -> T
     if log_target:
         loss = target.exp() * (target - self)
     else:
-        loss = target.xlogy(target) - target * self
+        product = target * self
+        loss = target.xlogy(target) - product
     return reduce(loss, reduction)
 
 
@@ -443,7 +444,8 @@ kl_div = op(
 
 def _poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: int) -> Tensor:
     if log_input:
-        loss = input.exp() - target * input
+        product = target * input
+        loss = input.exp() - product
     else:
         loss = input - target * (input + eps).log()
     if full:

@@ -120,7 +120,7 @@ def _cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margi
     dot = (input1 * input2).sum(-1)
     square1 = (input1 * input1).sum(-1) + eps
     square2 = (input2 * input2).sum(-1) + eps
-    cos = dot / (square1 * square2).sqrt()
+    cos = dot / (square1 * square2).sqrt_()
     zeros = aten.zeros_like(cos)
     loss = aten.where(target == 1, one_minus(cos), zeros) + aten.where(target == -1, (cos - margin).clamp_min_(0), zeros)
     return reduce(loss, reduction)

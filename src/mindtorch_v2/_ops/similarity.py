@@ -18,8 +18,9 @@ def _cosine_similarity(x1: Tensor, x2: Tensor, dim: int, eps: float) -> Tensor:
     x1, x2 = aten.broadcast_tensors([x1, x2]) if x1.shape != x2.shape else (x1, x2)
     lengths = [aten.linalg_vector_norm(x, 2, [dim], True).clone() for x in (x1, x2)]
     with no_grad():
+        least = aten.scalar_tensor(eps, dtype=lengths[0].dtype, device=lengths[0].device)
         for length in lengths:
-            length.clamp_min_(eps)
+            length.clamp_min_(least)
     return ((x1 / lengths[0]) * (x2 / lengths[1])).sum(dim)  # type: ignore[no-any-return]
 
 
@@ -32,7 +33,7 @@ cosine_similarity = op(
 
 def _pairwise_distance(x1: Tensor, x2: Tensor, p: float, eps: float, keepdim: bool) -> Tensor:
     # torch: the innermost dimension of the result of broadcasting
-    return (x1 - x2 + eps).norm(p, max(x1.dim(), x2.dim()) - 1, keepdim)  # type: ignore[no-any-return]
+    return aten.norm(x1 - x2 + eps, p, [max(x1.dim(), x2.dim()) - 1], keepdim)  # type: ignore[no-any-return]
 
 
 pairwise_distance = op(
