@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from . import _ops
 from ._dispatch import registry
 from ._dispatch.codegen import compile_function
@@ -12,6 +14,7 @@ from ._dispatch.entry import NUMBERS
 from ._dispatch.keys import NUMBER
 from ._dispatch.op import Op
 from ._dispatch.resolver import make_resolver
+from ._interop import from_numpy
 from ._ops.calling import retry_call
 from ._ops.declare import exported
 from ._ops.operators import reflected
@@ -64,6 +67,10 @@ def _dunder(name: str, op: Op) -> Callable[..., Any]:
     rest = "".join(f", {a.default!r}" for a in op.schema.arguments[2:])
 
     def slow(self: Any, other: Any) -> Any:
+        if not isinstance(self, Tensor):
+            raise TypeError(f"descriptor '{name}' requires a 'Tensor' object but received a '{type(self).__name__}'")
+        if isinstance(other, np.ndarray) and op.name in ("eq", "ne"):  # torch: other operators leave arrays to NumPy
+            other = from_numpy(other)
         try:
             return retry_call(op, (self, other, *(a.default for a in op.schema.arguments[2:])))
         except TypeError:

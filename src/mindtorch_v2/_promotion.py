@@ -58,6 +58,9 @@ def result_type_of(operands: Any) -> dtype:
         if kind is bool or kind is int or kind is float or kind is complex:
             d = _dtype.of_scalar(x)
             number = d if number is None else promote_types(number, d)
+        elif isinstance(x, np.generic):
+            d = _dtype.of_scalar(x.item())
+            number = d if number is None else promote_types(number, d)
         elif x._array.ndim:
             with_dims = x.dtype if with_dims is None else promote_types(with_dims, x.dtype)
         else:

@@ -50,11 +50,12 @@ def _choose(
         bound = _fits(op, args, kwargs, tensor_type)
         if bound is not None:
             assert op.entry is not None
+            given_as = (tensor_type, np.generic)
             numbers = {public_name(a) for a in op.schema.arguments if a.type.startswith("Scalar")}
             positional = [public_name(a) for a in op.schema.arguments]
-            given_tensors = [n for n, v in zip(positional, args, strict=False) if n in numbers and isinstance(v, tensor_type)]
-            given_tensors += [n for n, v in bound.items() if n in numbers and isinstance(v, tensor_type)]
-            if given_tensors:  # a zero-dim tensor in place of a number; one with dimensions would mean another overload
+            given_tensors = [n for n, v in zip(positional, args, strict=False) if n in numbers and isinstance(v, given_as)]
+            given_tensors += [n for n, v in bound.items() if n in numbers and isinstance(v, given_as)]
+            if given_tensors:  # a zero-dim tensor or a NumPy number in place of a number; with dimensions it would mean another overload
                 args = tuple(v.item() if n in given_tensors else v for n, v in zip(positional, args, strict=False))
                 bound = {n: v.item() if n in given_tensors else v for n, v in bound.items()}
                 stable = False
@@ -105,10 +106,10 @@ def _spread(positional: list[Argument], args: tuple[Any, ...]) -> bool:
 def _accepts(op: Op, a: Argument, value: Any, tensor_type: type) -> bool:
     kind = a.type
     if value is None:
-        return kind.endswith("?") or a.default is None and a.has_default
+        return kind.endswith("?") or (a.default is None and a.has_default)
     kind = kind.rstrip("?")
     if kind == "Tensor":
-        return isinstance(value, tensor_type) or hasattr(type(value), "__torch_function__") or (a.name in op.numbers and _is_number(value))
+        return isinstance(value, tensor_type) or hasattr(type(value), "__torch_function__") or (_is_number(value) and (a.name in op.numbers or takes_number_first(op, a)))
     if kind.startswith("Tensor"):
         return isinstance(value, _CONTAINERS) and all(v is None or isinstance(v, tensor_type) for v in value)
     if kind == "Scalar":
@@ -132,6 +133,11 @@ def _accepts(op: Op, a: Argument, value: Any, tensor_type: type) -> bool:
     if kind == "Generator":
         return type(value).__name__ == "Generator"
     return True
+
+
+def takes_number_first(op: Op, a: Argument) -> bool:
+    """torch: these functions take a Python number for their first tensor too, as in `torch.sub(1, x)`."""
+    return a.name == "self" and op.name in ("add", "sub", "mul", "div", "true_divide", "floor_divide")
 
 
 def _is_number(value: Any) -> bool:

@@ -11,8 +11,9 @@ from .. import _promotion
 from .._dispatch import keys
 from .._dispatch.entry import NUMBERS, keys_of, public_name
 from .._dispatch.op import Op
+from .._dispatch.resolver import takes_number_first
 from .._dispatch.tls import state
-from .._tensor import Tensor
+from .._tensor import Tensor, wrap
 from ..return_types import out_type
 
 # Element types as C++ spells them, for messages that torch words so.
@@ -80,10 +81,19 @@ def retry_call(op: Op, arguments: tuple[Any, ...]) -> Any:
     for a, value in zip(op.schema.arguments, arguments, strict=True):
         if isinstance(value, np.generic) and a.name in op.numbers:
             value = value.item()
+        elif a.is_tensor and takes_number_first(op, a) and isinstance(value, bool | int | float | complex | np.generic):
+            value = _first_number(value.item() if isinstance(value, np.generic) else value, arguments)
         elif a.name in op.numbers and value.__class__ not in NUMBERS and isinstance(value, bool | int | float | complex):
             value = _plain_number(value)
         converted.append(value)
     return call_op(op, tuple(converted))
+
+
+def _first_number(value: Any, arguments: tuple[Any, ...]) -> Tensor:
+    """A number as a zero-dim tensor that gives way to the other operand."""
+    other = next((a for a in arguments if isinstance(a, Tensor)), value)
+    made = wrap(_promotion.operand_arrays(_promotion.result_type_of((value, other)), value)[0])
+    return made.to(other.device) if isinstance(other, Tensor) else made
 
 
 def _plain_number(value: Any) -> Any:

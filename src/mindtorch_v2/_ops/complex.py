@@ -47,7 +47,12 @@ def _imag(self: Tensor) -> Tensor:
 real = op("real(Tensor(a) self) -> Tensor(a)", composite=_real, variants="function")
 imag = op("imag(Tensor(a) self) -> Tensor(a)", composite=_imag, variants="function")
 _conj = op(
-    "_conj(Tensor self) -> Tensor", cpu=np.conjugate, shape=lambda self: self.shape, grad={"self": lambda grad: grad.conj()}, node="ConjBackward0", variants=""
+    "_conj(Tensor self) -> Tensor",
+    cpu=np.conjugate,
+    shape=lambda self: self.shape,
+    grad={"self": lambda grad: grad.conj()},
+    node="ConjBackward0",
+    variants="",
 )
 
 
@@ -133,7 +138,9 @@ def _polar_backward(grad: Tensor, result: Tensor, needs: tuple[bool, ...]) -> tu
     )
 
 
-view_as_real_copy = op("view_as_real_copy(Tensor self) -> Tensor", composite=lambda self: view_as_real(self).clone(), variants="function")
+view_as_real_copy = op(
+    "view_as_real_copy(Tensor self) -> Tensor", composite=lambda self: view_as_real(self).clone(), variants="function"
+)
 view_as_complex_copy = op(
     "view_as_complex_copy(Tensor self) -> Tensor", composite=lambda self: view_as_complex(self).clone(), variants="function"
 )

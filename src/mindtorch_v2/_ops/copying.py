@@ -121,6 +121,8 @@ def _fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool) -> Tensor:
 
 
 fill_diagonal_ = op(
-    "fill_diagonal_(Tensor(a!) self, Scalar fill_value, bool wrap=False) -> Tensor(a!)", composite=_fill_diagonal_, variants="method"
+    "fill_diagonal_(Tensor(a!) self, Scalar fill_value, bool wrap=False) -> Tensor(a!)",
+    composite=_fill_diagonal_,
+    variants="method",
 )
 detach_copy = op("detach_copy(Tensor self) -> Tensor", composite=lambda self: clone(detach(self)), variants="function")

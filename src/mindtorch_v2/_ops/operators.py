@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from .._dispatch.entry import NUMBERS
 from .._tensor import Tensor
 from . import bitwise, copying, matmul, pointwise, unary
@@ -17,6 +19,8 @@ def _or_not_implemented(method: Callable[..., Any]) -> Callable[..., Any]:
     """Give way to the other operand's own method when ours takes no such type."""
 
     def attempt(self: Any, other: Any) -> Any:
+        if isinstance(other, np.generic):
+            other = other.item()
         try:
             return method(self, other)
         except TypeError:

@@ -38,6 +38,8 @@ polygamma = op(
     grad={"self": lambda grad, n, self: grad * polygamma(n + 1, self)},
     variants="function",
 )
+
+
 def _floating(self: Tensor) -> Tensor:
     """The tensor, if floating results can be written to it."""
     if not self.dtype.inexact:

@@ -58,6 +58,10 @@ def where(condition: Any, input: Any = None, other: Any = None, *, out: Tensor |
     """Elements of `input` where the condition holds, of `other` elsewhere; with a condition only, the indices where it does."""
     if input is None and other is None:
         return _where_nonzero(condition)
+    if isinstance(input, np.generic):
+        input = input.item()
+    if isinstance(other, np.generic):
+        other = other.item()
     if other.__class__ in NUMBERS:
         return _where_numbers(condition, input, other) if input.__class__ in NUMBERS else _where_other(condition, input, other)
     if input.__class__ in NUMBERS:

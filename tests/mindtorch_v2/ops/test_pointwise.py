@@ -318,3 +318,25 @@ def test_promotion_against_torch():
                         shape_b, dtype=getattr(reference, b)
                     )
                     assert str(ours.dtype) == str(theirs.dtype), (a, b, shape_a, shape_b)
+
+
+def test_numpy_numbers_and_arrays_as_operands():
+    x = torch.tensor([1.0, 2.0])
+    assert array(np.float64(2) - x).tolist() == [1, 0]
+    assert array(np.float64(2) ** x).tolist() == [2, 4]
+    assert (np.float64(2) ** x).dtype is torch.float32
+    assert array(x.clamp(min=np.float32(1.5))).tolist() == [1.5, 2]
+    assert array(torch.where(x > 1, x, np.float32(0))).tolist() == [0, 2]
+    assert array(x == np.array([1.0, 3.0])).tolist() == [True, False]
+    assert (x * np.array([1.0, 2.0])).dtype is torch.float64
+
+
+def test_functions_take_a_number_first():
+    x = torch.tensor([1.0, 2.0])
+    assert array(torch.sub(5, x)).tolist() == [4, 3]
+    assert array(torch.add(1, x, alpha=2)).tolist() == [3, 5]
+    assert array(torch.div(2, x)).tolist() == [2, 1]
+    assert array(torch.mul(2, 3)) == 6
+    assert torch.mul(2, x.half()).dtype is torch.float16
+    with pytest.raises(TypeError):
+        torch.maximum(1, x)
