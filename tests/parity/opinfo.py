@@ -235,7 +235,7 @@ def our_function(op: Any) -> Any:
     if isinstance(function, functools.partial):
         return functools.partial(rebind(function.func), *function.args, **function.keywords)
     path = _public_path(function)
-    for candidate in [path, op.name, "Tensor." + op.name, "ops.aten." + op.name]:
+    for candidate in [path, op.name.removeprefix("torch."), "Tensor." + op.name, "ops.aten." + op.name]:
         if candidate is not None:
             with contextlib.suppress(Missing):
                 return _lookup(candidate)
