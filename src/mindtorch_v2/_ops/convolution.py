@@ -11,7 +11,7 @@ from .._backends.cpu.convolution import conv_forward, conv_grad_input, conv_grad
 from .._backends.meta.adapter import meta_tensor
 from .._dispatch import keys
 from .._tensor import Tensor, wrap
-from .convolution_checks import check_bias_dtype, check_forward, check_groups, check_unbatched, expand_sizes
+from .convolution_checks import check_bias_dtype, check_groups, check_shapes, check_unbatched, expand_sizes
 from .declare import op, public
 from .lookup import aten
 
@@ -126,7 +126,7 @@ conv3d, conv_transpose3d = _declare_convolutions(3)
 
 def _mode(input: Tensor, weight: Tensor, bias: Any, stride: Any, padding: str, dilation: Any, groups: int) -> Tensor:
     n = weight.dim() - 2
-    check_groups(input, weight, groups)
+    check_groups(input._array.shape, weight._array.shape, groups)
     if padding == "valid":
         return convolution(input, weight, bias, stride, (0,) * n, dilation, False, (0,) * n, groups)  # type: ignore[no-any-return]
     if padding != "same":
@@ -197,10 +197,11 @@ def _select_kernel(
     output_padding: Any,
     groups: int,
 ) -> Tensor:
-    n = weight.dim() - 2
-    stride, padding = expand_sizes(stride, n, "stride"), expand_sizes(padding, n, "padding")
-    dilation, output_padding = expand_sizes(dilation, n, "dilation"), expand_sizes(output_padding, n, "output_padding")
-    check_forward(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
+    n = weight._array.ndim - 2
+    stride, padding, dilation, output_padding = check_shapes(
+        input._array.shape, weight._array.shape, None if bias is None else bias._array.shape, _hashable(stride), _hashable(padding),
+        _hashable(dilation), transposed, _hashable(output_padding), groups,
+    )  # fmt: skip
     check_bias_dtype(input, weight, bias)
     if n == 1:
         input, weight = input.unsqueeze(2), weight.unsqueeze(2)
@@ -217,6 +218,10 @@ def _select_kernel(
         ]  # fmt: skip
         out = aten.cat(parts, 1)
     return out.squeeze(2) if n == 1 else out
+
+
+def _hashable(value: Any) -> Any:
+    return tuple(value) if value.__class__ is list else value
 
 
 def _group(x: Tensor, index: int, groups: int, dim: int) -> Tensor:
@@ -377,7 +382,8 @@ def _array_gradients(
         if transposed:
             backward = weight.conj() if weight.dtype.kind == "c" else weight
             grad_input = conv_forward(grad, backward, None, stride, padding, dilation)
-            grad_input = grad_input[(..., *(slice(n) for n in x.shape[2:]))]
+            reached: Any = [slice(n) for n in x.shape[2:]]
+            grad_input = grad_input[(..., *reached)]
         else:
             grad_input = conv_grad_input(grad, weight, x.shape[2:], stride, padding, dilation)
     if mask[1]:

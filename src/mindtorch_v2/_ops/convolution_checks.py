@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from .._tensor import Tensor
 
-__all__ = ["check_bias_dtype", "check_forward", "check_groups", "check_unbatched", "expand_sizes"]
+__all__ = ["check_bias_dtype", "check_groups", "check_shapes", "check_unbatched", "expand_sizes"]
 
 Sizes = tuple[int, ...]
 _WORDS = {"Half": "c10::Half", "BFloat16": "c10::BFloat16", "Float": "float", "Double": "double", "Long": "long long"}
@@ -45,9 +46,8 @@ def _word(x: Tensor) -> str:
     return _WORDS.get(x.dtype.scalar_name, x.dtype.scalar_name)
 
 
-def check_groups(x: Tensor, weight: Tensor, groups: int) -> None:
+def check_groups(size: Sizes, w: Sizes, groups: int) -> None:
     """Raise when the weight cannot be shared out among the groups, or has another number of dimensions than the input."""
-    w, size = weight._array.shape, x._array.shape
     if len(w) < 3:
         raise RuntimeError("weight should have at least three dimensions")
     if groups <= 0:
@@ -67,8 +67,21 @@ def check_groups(x: Tensor, weight: Tensor, groups: int) -> None:
         )
 
 
-def check_forward(
-    x: Tensor, weight: Tensor, bias: Tensor | None, stride: Sizes, padding: Sizes, dilation: Sizes, transposed: bool,
+@lru_cache(maxsize=256)
+def check_shapes(
+    size: Sizes, w: Sizes, bias: Sizes | None, stride: Any, padding: Any, dilation: Any, transposed: bool, output_padding: Any, groups: int
+) -> tuple[Sizes, Sizes, Sizes, Sizes]:
+    """Stride, padding, dilation and output padding for each dimension; raises what torch raises about shapes that do not fit."""
+    check_groups(size, w, groups)
+    n = len(w) - 2
+    stride, padding = expand_sizes(stride, n, "stride"), expand_sizes(padding, n, "padding")
+    dilation, output_padding = expand_sizes(dilation, n, "dilation"), expand_sizes(output_padding, n, "output_padding")
+    _check_forward(size, w, bias, stride, padding, dilation, transposed, output_padding, groups)
+    return stride, padding, dilation, output_padding
+
+
+def _check_forward(
+    size: Sizes, w: Sizes, bias: Sizes | None, stride: Sizes, padding: Sizes, dilation: Sizes, transposed: bool,
     output_padding: Sizes, groups: int,
 ) -> None:  # fmt: skip
     """Raise what torch raises about shapes that do not go together."""
@@ -80,9 +93,6 @@ def check_forward(
         raise RuntimeError("non-positive stride is not supported")
     if any(d <= 0 for d in dilation):
         raise RuntimeError("dilation should be greater than zero")
-    check_groups(x, weight, groups)
-    w = weight._array.shape
-    size = x._array.shape
     if transposed:
         _check_transposed(size, w, bias, groups)
         _check_output_padding(output_padding, stride, dilation)
@@ -90,16 +100,16 @@ def check_forward(
         _check_plain(size, w, bias, padding, dilation, groups)
 
 
-def _check_transposed(size: Sizes, w: Sizes, bias: Tensor | None, groups: int) -> None:
+def _check_transposed(size: Sizes, w: Sizes, bias: Sizes | None, groups: int) -> None:
     if size[1] != w[0]:
         raise RuntimeError(
             f"Given transposed=1, weight of size {list(w)}, expected input{list(size)} to have {w[0]} channels, "
             f"but got {size[1]} channels instead"
         )
-    if bias is not None and bias._array.shape != (w[1] * groups,):
+    if bias is not None and bias != (w[1] * groups,):
         raise RuntimeError(
             f"Given transposed=1, weight of size {list(w)}, expected bias to be 1-dimensional with {w[1] * groups} elements, "
-            f"but got bias of size {list(bias._array.shape)} instead"
+            f"but got bias of size {list(bias)} instead"
         )
 
 
@@ -116,16 +126,16 @@ def _check_output_padding(output_padding: Sizes, stride: Sizes, dilation: Sizes)
     raise RuntimeError(f"output padding must be smaller than either stride or dilation, but got {' '.join(told)}")
 
 
-def _check_plain(size: Sizes, w: Sizes, bias: Tensor | None, padding: Sizes, dilation: Sizes, groups: int) -> None:
+def _check_plain(size: Sizes, w: Sizes, bias: Sizes | None, padding: Sizes, dilation: Sizes, groups: int) -> None:
     if size[1] != w[1] * groups:
         raise RuntimeError(
             f"Given groups={groups}, weight of size {list(w)}, expected input{list(size)} to have {w[1] * groups} channels, "
             f"but got {size[1]} channels instead"
         )
-    if bias is not None and bias._array.shape != (w[0],):
+    if bias is not None and bias != (w[0],):
         raise RuntimeError(
             f"Given weight of size {list(w)}, expected bias to be 1-dimensional with {w[0]} elements, "
-            f"but got bias of size {list(bias._array.shape)} instead"
+            f"but got bias of size {list(bias)} instead"
         )
     padded = [n + 2 * p for n, p in zip(size[2:], padding, strict=True)]
     kernel = [d * (k - 1) + 1 for d, k in zip(dilation, w[2:], strict=True)]

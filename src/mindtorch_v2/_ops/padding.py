@@ -68,7 +68,7 @@ def _declare(kind: str, n: int, positions_of: Any, check: Any) -> Any:
     def kernel(self: Array, padding: Any) -> Array:
         pairs = _pairs(padding, n)
         check(self.shape, n, pairs)
-        return pad_by_position(self, positions(self.shape, pairs))
+        return pad_by_position(self, positions(self.shape, pairs), [left for left, _ in pairs])
 
     def backward(grad_output: Array, self: Array, padding: Any) -> Array:
         pairs = _pairs(padding, n)

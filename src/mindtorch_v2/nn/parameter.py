@@ -54,7 +54,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
                 f"instance of the same type, but return type {type(made).__name__} was found instead. To use the type as a "
                 "Parameter, please correct the detach() semantics defined by its __torch_dispatch__() implementation."
             )
-        made._is_param = True
+        made.__dict__["_is_param"] = True
         return made
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:

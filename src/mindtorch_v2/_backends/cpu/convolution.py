@@ -11,6 +11,7 @@ the matrix product alone takes 91 ms of it.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -49,17 +50,20 @@ def _pad(x: Array, padding: Sizes) -> Array:
     if not any(padding):
         return np.ascontiguousarray(x)
     padded = np.zeros(x.shape[:2] + tuple(n + 2 * p for n, p in zip(x.shape[2:], padding, strict=True)), x.dtype)
-    padded[(..., *(slice(p, p + n) for n, p in zip(x.shape[2:], padding, strict=True)))] = x
+    inside: Any = [slice(p, p + n) for n, p in zip(x.shape[2:], padding, strict=True)]
+    padded[(..., *inside)] = x
     return padded
 
 
 class _Geometry:
     """How columns of one convolution lie in the padded image, and the chunks they are gathered in."""
 
-    def __init__(self, padded: Sizes, channels: int, kernel: Sizes, stride: Sizes, dilation: Sizes, itemsize: int) -> None:
+    def __init__(
+        self, padded: Sizes, channels: int, kernel: Sizes, stride: Sizes, dilation: Sizes, itemsize: int, out: Sizes | None
+    ) -> None:
         self.padded, self.kernel, self.stride, self.dilation = padded, kernel, stride, dilation
         self.channels = channels
-        self.out = conv_output_size(padded, kernel, stride, (0,) * len(kernel), dilation)
+        self.out = conv_output_size(padded, kernel, stride, (0,) * len(kernel), dilation) if out is None else out
         self.steps = tuple(prod(padded[i + 1 :]) for i in range(len(padded)))  # elements from one position to the next
         self.wide = all(s == 1 for s in stride)
         self.depth = channels * prod(kernel)  # rows of the column matrix
@@ -121,6 +125,14 @@ class _Geometry:
         return memory.reshape(channels, samples * length)
 
 
+@lru_cache(maxsize=256)
+def _geometry(
+    padded: Sizes, channels: int, kernel: Sizes, stride: Sizes, dilation: Sizes, itemsize: int, out: Sizes | None = None
+) -> _Geometry:
+    """A geometry, kept: making one takes as long as a small convolution. `out`: fewer results than would fit."""
+    return _Geometry(padded, channels, kernel, stride, dilation, itemsize, out)
+
+
 def _is_pointwise(kernel: Sizes, stride: Sizes, padding: Sizes) -> bool:
     return prod(kernel) == 1 and all(s == 1 for s in stride) and not any(padding)
 
@@ -140,7 +152,7 @@ def conv_forward(x: Array, weight: Array, bias: Array | None, stride: Sizes, pad
 
 
 def _correlate(x: Array, weight: Array, stride: Sizes, dilation: Sizes) -> Array:
-    geometry = _Geometry(x.shape[2:], x.shape[1], weight.shape[2:], stride, dilation, x.itemsize)
+    geometry = _geometry(x.shape[2:], x.shape[1], weight.shape[2:], stride, dilation, x.itemsize)
     out = np.empty((len(x), len(weight), *geometry.out), x.dtype)
     if not out.size:
         return out
@@ -163,8 +175,8 @@ def conv_grad_weight(x: Array, grad: Array, kernel: Sizes, stride: Sizes, paddin
         total = np.matmul(grad.reshape(*grad.shape[:2], -1), flat).sum(0)
     else:
         x = _pad(x, padding)
-        geometry = _Geometry(x.shape[2:], x.shape[1], kernel, stride, dilation, x.itemsize)
-        geometry.out = grad.shape[2:]  # fewer than fit when a transposed convolution padded its output
+        # fewer results than fit when a transposed convolution padded its output
+        geometry = _geometry(x.shape[2:], x.shape[1], kernel, stride, dilation, x.itemsize, grad.shape[2:])
         total = np.zeros((grad.shape[1], geometry.depth), grad.dtype)
         for first, samples, row, rows in geometry.chunks(len(x) if grad.size else 0):
             part = geometry.spread(grad[first : first + samples, :, row : row + rows].swapaxes(0, 1))
@@ -205,8 +217,7 @@ def _scatter_columns(grad: Array, weight: Array, size: Sizes, stride: Sizes, pad
     channels = weight.shape[1]
     padded = tuple(n + 2 * p for n, p in zip(size, padding, strict=True))
     total = np.zeros((len(grad), channels, *padded), grad.dtype)
-    geometry = _Geometry(padded, channels, kernel, stride, dilation, grad.itemsize)
-    geometry.out = grad.shape[2:]
+    geometry = _geometry(padded, channels, kernel, stride, dilation, grad.itemsize, grad.shape[2:])
     matrix = np.ascontiguousarray(weight.reshape(len(weight), -1).T)
     for first, samples, row, rows in geometry.chunks(len(grad) if grad.size else 0):
         part = geometry.spread(grad[first : first + samples, :, row : row + rows].swapaxes(0, 1))
@@ -214,5 +225,5 @@ def _scatter_columns(grad: Array, weight: Array, size: Sizes, stride: Sizes, pad
         target = geometry.windows(total, first, samples, row, rows)
         for offset in np.ndindex(*kernel):
             target[(slice(None), *offset)] += columns[(slice(None), *offset)]
-    inside = tuple(slice(p, p + n) for n, p in zip(size, padding, strict=True))
+    inside: Any = [slice(p, p + n) for n, p in zip(size, padding, strict=True)]
     return np.ascontiguousarray(total[(..., *inside)])

@@ -75,7 +75,10 @@ def _gather(x: Array, corner: list[Array]) -> Array:
     size = x.shape[2:]
     flat, inside = _flat(corner, size)
     n = len(x)
-    found = np.take_along_axis(x.reshape(*x.shape[:2], prod(size)), flat.reshape(n, 1, -1), 2)
+    rows, pixels = flat.reshape(n, -1), x.reshape(*x.shape[:2], prod(size))
+    found = np.empty((*x.shape[:2], rows.shape[1]), x.dtype)
+    for i in range(n):  # a take a sample is several times as fast as indexing all of them at once
+        np.take(pixels[i], rows[i], 1, found[i], "clip")
     if not inside.all():
         found *= inside.reshape(n, 1, -1)
     return found

@@ -162,8 +162,11 @@ def resample_backward(grad: Array, mode: str, shape: tuple[int, ...], align: boo
             continue
         whole = out // size if size and out % size == 0 else 0
         if mode.startswith("nearest") and whole and factors[axis] in (None, float(whole)):
-            place = axis + result.ndim
-            result = result.reshape(*result.shape[:place], size, whole, *result.shape[place + 1 :]).sum(place + 1)
+            rest: Any = (slice(None),) * (-axis - 1)
+            total = result[(..., slice(0, None, whole), *rest)].copy()
+            for k in range(1, whole):
+                total += result[(..., slice(k, None, whole), *rest)]
+            result = total
         else:
             result = _multiply(result, _matrix(mode, size, out, align, factors[axis], _real(grad)).T, axis)
     return np.ascontiguousarray(result.astype(dtype, copy=result is grad))

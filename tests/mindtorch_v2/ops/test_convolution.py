@@ -1,0 +1,167 @@
+"""Convolutions against their definition, written as loops."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mindtorch_v2 as torch
+
+F = torch.nn.functional
+
+
+def correlate(x: Any, w: Any, stride: int, padding: int, dilation: int, groups: int) -> Any:
+    """The definition of a two-dimensional convolution."""
+    n, _, h, wd = x.shape
+    o, c, kh, kw = w.shape
+    x = np.pad(x, ((0, 0), (0, 0), (padding, padding), (padding, padding)))
+    oh = (h + 2 * padding - dilation * (kh - 1) - 1) // stride + 1
+    ow = (wd + 2 * padding - dilation * (kw - 1) - 1) // stride + 1
+    out = np.zeros((n, o, oh, ow), x.dtype)
+    for k, i, j in itertools.product(range(o), range(oh), range(ow)):
+        first = k // (o // groups) * c
+        rows = slice(i * stride, i * stride + dilation * (kh - 1) + 1, dilation)
+        cols = slice(j * stride, j * stride + dilation * (kw - 1) + 1, dilation)
+        out[:, k, i, j] = (x[:, first : first + c, rows, cols] * w[k]).sum((1, 2, 3))
+    return out
+
+
+CASES = [(1, 0, 1, 1), (2, 1, 1, 1), (1, 2, 2, 1), (3, 2, 2, 2), (1, 1, 1, 2)]
+
+
+@pytest.mark.parametrize(("stride", "padding", "dilation", "groups"), CASES)
+def test_conv2d_is_its_definition(stride: int, padding: int, dilation: int, groups: int) -> None:
+    rng = np.random.default_rng(0)
+    x, w, b = rng.normal(size=(2, 4, 9, 8)), rng.normal(size=(6, 4 // groups, 3, 2)), rng.normal(size=6)
+    got = F.conv2d(*map(torch.from_numpy, (x, w, b)), stride, padding, dilation, groups)
+    want = correlate(x, w, stride, padding, dilation, groups) + b.reshape(-1, 1, 1)
+    np.testing.assert_allclose(got.numpy(), want, atol=1e-12)
+
+
+@pytest.mark.parametrize(("stride", "padding", "dilation", "groups"), CASES)
+def test_gradients_of_conv2d(stride: int, padding: int, dilation: int, groups: int) -> None:
+    rng = np.random.default_rng(1)
+    x = torch.from_numpy(rng.normal(size=(2, 2, 5, 6))).requires_grad_()
+    w = torch.from_numpy(rng.normal(size=(2, 2 // groups, 2, 2))).requires_grad_()
+    b = torch.from_numpy(rng.normal(size=2)).requires_grad_()
+    assert torch.autograd.gradcheck(lambda *a: F.conv2d(*a, stride, padding, dilation, groups), (x, w, b))
+
+
+def test_second_gradients() -> None:
+    rng = np.random.default_rng(2)
+    x = torch.from_numpy(rng.normal(size=(1, 2, 4, 4))).requires_grad_()
+    w = torch.from_numpy(rng.normal(size=(2, 2, 2, 2))).requires_grad_()
+    assert torch.autograd.gradgradcheck(lambda x, w: F.conv2d(x, w, stride=2, padding=1), (x, w))
+    assert torch.autograd.gradgradcheck(lambda x, w: F.conv_transpose2d(x, w, stride=2, padding=1), (x, w))
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+def test_transposed_is_the_adjoint(dims: int) -> None:
+    rng = np.random.default_rng(3)
+    conv, transposed = getattr(F, f"conv{dims}d"), getattr(F, f"conv_transpose{dims}d")
+    x = torch.from_numpy(rng.normal(size=(2, 3, *[7] * dims)))
+    w = torch.from_numpy(rng.normal(size=(4, 3, *[3] * dims)))
+    y = conv(x, w, stride=2, padding=1)
+    g = torch.from_numpy(rng.normal(size=tuple(y.shape)))
+    assert float((y * g).sum()) == pytest.approx(float((x * transposed(g, w, stride=2, padding=1)).sum()))
+
+
+def test_output_padding_beyond_the_reach_of_the_kernel() -> None:
+    rng = np.random.default_rng(4)
+    x = torch.from_numpy(rng.normal(size=(1, 2, 3, 3))).requires_grad_()
+    w = torch.from_numpy(rng.normal(size=(2, 1, 2, 2))).requires_grad_()
+    f = lambda x, w: F.conv_transpose2d(x, w, stride=2, padding=1, output_padding=3, dilation=4)  # noqa: E731
+    assert f(x, w).shape == (1, 1, 10, 10)
+    assert torch.autograd.gradcheck(f, (x, w))
+
+
+def test_an_image_without_a_batch() -> None:
+    x, w = torch.ones(2, 5, 5), torch.ones(3, 2, 3, 3)
+    assert F.conv2d(x, w).shape == (3, 3, 3)
+    assert float(F.conv2d(x, w)[0, 0, 0]) == 18
+
+
+@pytest.mark.parametrize(("kernel", "dilation"), [(3, 1), (2, 1), (2, 3)])
+def test_same_padding_keeps_the_size(kernel: int, dilation: int) -> None:
+    x = torch.arange(12.0).view(1, 1, 12)
+    w = torch.zeros(1, 1, kernel)
+    w[0, 0, (kernel - 1) // 2 if dilation == 1 else 0] = 1
+    assert F.conv1d(x, w, padding="same", dilation=dilation).shape == x.shape
+    if dilation == 1:
+        assert F.conv1d(x, w, padding="same").tolist() == x.tolist()
+
+
+def test_chunks_of_columns_agree_with_one_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    from mindtorch_v2._backends.cpu import convolution as kernels
+
+    rng = np.random.default_rng(5)
+    x, w = rng.normal(size=(3, 4, 9, 7)), rng.normal(size=(5, 4, 3, 3))
+    whole = [kernels.conv_forward(x, w, None, (s, s), (1, 1), (1, 1)) for s in (1, 2)]
+    monkeypatch.setattr(kernels, "COLUMN_BYTES", 1)
+    kernels._geometry.cache_clear()
+    for s, want in zip((1, 2), whole, strict=True):
+        got = kernels.conv_forward(x, w, None, (s, s), (1, 1), (1, 1))
+        np.testing.assert_allclose(got, want, atol=1e-12)
+        grad = kernels.conv_grad_weight(x, want, (3, 3), (s, s), (1, 1), (1, 1))
+        back = kernels.conv_grad_input(want, w, (9, 7), (s, s), (1, 1), (1, 1))
+        assert (grad * w).sum() == pytest.approx((want * want).sum())
+        assert (back * x).sum() == pytest.approx((want * want).sum())
+    kernels._geometry.cache_clear()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_accumulates_in_single(dtype: Any) -> None:
+    x, w = torch.ones(1, 512, 3, 3, dtype=dtype), torch.ones(1, 512, 3, 3, dtype=dtype)
+    out = F.conv2d(x, w)
+    assert out.dtype is dtype
+    assert float(out.float()) == 4608  # adding ones in half precision would stop at 2048, in bfloat16 at 256
+
+
+def test_complex_gradients_are_conjugated() -> None:
+    rng = np.random.default_rng(6)
+    x = torch.from_numpy(rng.normal(size=(1, 1, 4)) + 1j * rng.normal(size=(1, 1, 4))).requires_grad_()
+    w = torch.from_numpy(rng.normal(size=(1, 1, 2)) + 1j * rng.normal(size=(1, 1, 2))).requires_grad_()
+    assert torch.autograd.gradcheck(F.conv1d, (x, w))
+    assert torch.autograd.gradcheck(F.conv_transpose1d, (x, w))
+
+
+def test_meta_tensors_have_the_shape() -> None:
+    x, w = torch.empty(2, 3, 8, 8, device="meta", requires_grad=True), torch.empty(4, 3, 3, 3, device="meta", requires_grad=True)
+    y = F.conv2d(x, w, stride=2)
+    assert y.shape == (2, 4, 3, 3)
+    assert y.device.type == "meta"
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: F.conv2d(torch.zeros(1, 2, 3, 3), torch.zeros(1, 3, 1, 1)), "expected input.* to have 3 channels, but got 2"),
+        (lambda: F.conv2d(torch.zeros(1, 2, 3, 3), torch.zeros(1, 2, 4, 4)), "Kernel size can't be greater than actual input size"),
+        (lambda: F.conv2d(torch.zeros(1, 2, 3, 3), torch.zeros(1, 2, 1, 1), stride=0), "non-positive stride"),
+        (lambda: F.conv2d(torch.zeros(3), torch.zeros(1, 2, 1, 1)), "Expected 3D .unbatched. or 4D .batched. input to conv2d"),
+        (lambda: F.conv2d(torch.zeros(1, 2, 3, 3), torch.zeros(1, 2, 1, 1).double()), "expected scalar type Float but found Double"),
+        (lambda: F.conv1d(torch.zeros(1, 2, 3), torch.zeros(1, 2, 1), stride=2, padding="same"), "not supported for strided"),
+        (lambda: F.conv_transpose1d(torch.zeros(1, 2, 3), torch.zeros(2, 2, 1), output_padding=1), "output padding must be smaller"),
+    ],
+)
+def test_errors(call: Any, text: str) -> None:
+    with pytest.raises(RuntimeError, match=text):
+        call()
+
+
+def test_padding_by_name_after_padding_by_number() -> None:
+    """The overload is chosen by the keyword's type, not by its name alone."""
+    x, w = torch.ones(1, 1, 4), torch.ones(1, 1, 3)
+    assert torch.ops.aten.conv1d(x, w, padding=1).shape == (1, 1, 4)
+    assert torch.ops.aten.conv1d(x, w, padding="valid").shape == (1, 1, 2)
+
+
+def test_node_names() -> None:
+    x, w = torch.ones(1, 1, 4, requires_grad=True), torch.ones(1, 1, 3)
+    y = F.conv1d(x, w)
+    assert y.grad_fn.name() == "ConvolutionBackward0"
+    (g,) = torch.autograd.grad(y.sum(), x, create_graph=True)
+    assert g.grad_fn is None or g.grad_fn.name() == "ConvolutionBackwardBackward0"
