@@ -69,7 +69,15 @@ def check_groups(size: Sizes, w: Sizes, groups: int) -> None:
 
 @lru_cache(maxsize=256)
 def check_shapes(
-    size: Sizes, w: Sizes, bias: Sizes | None, stride: Any, padding: Any, dilation: Any, transposed: bool, output_padding: Any, groups: int
+    size: Sizes,
+    w: Sizes,
+    bias: Sizes | None,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    transposed: bool,
+    output_padding: Any,
+    groups: int,
 ) -> tuple[Sizes, Sizes, Sizes, Sizes]:
     """Stride, padding, dilation and output padding for each dimension; raises what torch raises about shapes that do not fit."""
     check_groups(size, w, groups)

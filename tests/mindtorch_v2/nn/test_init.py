@@ -66,7 +66,7 @@ def test_truncated_normal_stays_inside() -> None:
     assert w.min() >= -0.5
     assert w.max() <= 1
     # the mean of a standard normal between the bounds
-    density = lambda x: math.exp(-x * x / 2) / math.sqrt(2 * math.pi)  # noqa: E731
+    density = lambda x: math.exp(-x * x / 2) / math.sqrt(2 * math.pi)
     share = (math.erf(1 / math.sqrt(2)) + math.erf(0.5 / math.sqrt(2))) / 2
     assert w.mean() == pytest.approx((density(-0.5) - density(1.0)) / share, abs=0.01)
 

@@ -55,7 +55,10 @@ class TestContainers:
 @pytest.mark.parametrize(
     ("made", "text"),
     [
-        (lambda: nn.Conv2d(2, 4, 3, padding=1, groups=2, bias=False), "Conv2d(2, 4, kernel_size=(3, 3), stride=(1, 1), padding=(1, 1), groups=2, bias=False)"),
+        (
+            lambda: nn.Conv2d(2, 4, 3, padding=1, groups=2, bias=False),
+            "Conv2d(2, 4, kernel_size=(3, 3), stride=(1, 1), padding=(1, 1), groups=2, bias=False)",
+        ),
         (lambda: nn.BatchNorm2d(3), "BatchNorm2d(3, eps=1e-05, momentum=0.1, affine=True, bias=True, track_running_stats=True)"),
         (lambda: nn.MaxPool2d(2), "MaxPool2d(kernel_size=2, stride=2, padding=0, dilation=1, ceil_mode=False)"),
         (lambda: nn.Embedding(3, 4, padding_idx=-1), "Embedding(3, 4, padding_idx=2)"),
@@ -122,7 +125,9 @@ def test_convolution_with_another_border() -> None:
     assert m(torch.tensor([[[1.0, 2.0, 3.0]]])).tolist() == [[[6, 6, 6]]]
 
 
-@pytest.mark.parametrize("made", [lambda: nn.Conv2d(3, 4, 1, groups=2), lambda: nn.GroupNorm(2, 3), lambda: nn.FractionalMaxPool2d(2)])
+@pytest.mark.parametrize(
+    "made", [lambda: nn.Conv2d(3, 4, 1, groups=2), lambda: nn.GroupNorm(2, 3), lambda: nn.FractionalMaxPool2d(2)]
+)
 def test_arguments_that_do_not_fit(made: Any) -> None:
     with pytest.raises(ValueError, match=r"divisible|requires"):
         made()

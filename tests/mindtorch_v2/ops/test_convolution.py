@@ -73,7 +73,7 @@ def test_output_padding_beyond_the_reach_of_the_kernel() -> None:
     rng = np.random.default_rng(4)
     x = torch.from_numpy(rng.normal(size=(1, 2, 3, 3))).requires_grad_()
     w = torch.from_numpy(rng.normal(size=(2, 1, 2, 2))).requires_grad_()
-    f = lambda x, w: F.conv_transpose2d(x, w, stride=2, padding=1, output_padding=3, dilation=4)  # noqa: E731
+    f = lambda x, w: F.conv_transpose2d(x, w, stride=2, padding=1, output_padding=3, dilation=4)
     assert f(x, w).shape == (1, 1, 10, 10)
     assert torch.autograd.gradcheck(f, (x, w))
 
@@ -142,9 +142,15 @@ def test_meta_tensors_have_the_shape() -> None:
         (lambda: F.conv2d(torch.zeros(1, 2, 3, 3), torch.zeros(1, 2, 4, 4)), "Kernel size can't be greater than actual input size"),
         (lambda: F.conv2d(torch.zeros(1, 2, 3, 3), torch.zeros(1, 2, 1, 1), stride=0), "non-positive stride"),
         (lambda: F.conv2d(torch.zeros(3), torch.zeros(1, 2, 1, 1)), "Expected 3D .unbatched. or 4D .batched. input to conv2d"),
-        (lambda: F.conv2d(torch.zeros(1, 2, 3, 3), torch.zeros(1, 2, 1, 1).double()), "expected scalar type Float but found Double"),
+        (
+            lambda: F.conv2d(torch.zeros(1, 2, 3, 3), torch.zeros(1, 2, 1, 1).double()),
+            "expected scalar type Float but found Double",
+        ),
         (lambda: F.conv1d(torch.zeros(1, 2, 3), torch.zeros(1, 2, 1), stride=2, padding="same"), "not supported for strided"),
-        (lambda: F.conv_transpose1d(torch.zeros(1, 2, 3), torch.zeros(2, 2, 1), output_padding=1), "output padding must be smaller"),
+        (
+            lambda: F.conv_transpose1d(torch.zeros(1, 2, 3), torch.zeros(2, 2, 1), output_padding=1),
+            "output padding must be smaller",
+        ),
     ],
 )
 def test_errors(call: Any, text: str) -> None:

@@ -86,7 +86,11 @@ def _small_max_pool(x: Array, out: Sizes, kernel: Sizes, stride: Sizes, dilation
     if any((o - 1) * s + (k - 1) * d >= m for o, s, k, d, m in zip(out, stride, kernel, dilation, size, strict=True)):
         return None
     steps = x.strides[-n:]
-    strides = (*x.strides[:-n], *(a * b for a, b in zip(steps, stride, strict=True)), *(a * b for a, b in zip(steps, dilation, strict=True)))
+    strides = (
+        *x.strides[:-n],
+        *(a * b for a, b in zip(steps, stride, strict=True)),
+        *(a * b for a, b in zip(steps, dilation, strict=True)),
+    )
     lead = x.shape[:-n]
     windows = np.ndarray((*lead, *out, *kernel), x.dtype, x, 0, strides).reshape(*lead, *out, prod(kernel))
     place = windows.argmax(-1)
