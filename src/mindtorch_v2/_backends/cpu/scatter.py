@@ -15,9 +15,10 @@ import numpy as np
 
 from ..._checks import contiguous_strides, wrap_dim
 from .floating_errors import SILENT
-from .index import add_flat, add_rows, nonzero
+from .index import BOOL, INT32, INT64, add_flat, add_rows, nonzero
 
 Array = np.ndarray[Any, Any]
+UINT32, UINT64 = np.dtype(np.uint32), np.dtype(np.uint64)
 
 
 def on_copy(kernel: Callable[..., None]) -> Callable[..., Array]:
@@ -36,13 +37,13 @@ def on_copy(kernel: Callable[..., None]) -> Callable[..., Array]:
 
 
 def check_index_dtype(name: str, index: Array, dtypes: str = "int32/int64") -> None:
-    if index.dtype != np.int64 and index.dtype != np.int32:
+    if index.dtype != INT64 and index.dtype != INT32:
         raise RuntimeError(f"{name}(): Expected dtype {dtypes} for index")
 
 
 def _is_outside(index: Array, n: int) -> bool:
     """Whether a position is negative or too large. Read as unsigned a negative one is huge: one pass instead of two."""
-    unsigned = index.view(np.uint64 if index.dtype == np.int64 else np.uint32)
+    unsigned = index.view(UINT64 if index.dtype == INT64 else UINT32)
     return bool(index.size and np.maximum.reduce(unsigned, None) >= n)
 
 
@@ -242,7 +243,7 @@ def _identity(reduce: str, dtype: np.dtype[Any]) -> Any:
 
 
 def _rows(self: Array, dim: int) -> Array:
-    return self if dim == 0 else np.moveaxis(self, dim, 0)
+    return self if dim == 0 else self.swapaxes(0, dim)
 
 
 def index_select(self: Array, dim: int, index: Array) -> Array:
@@ -250,7 +251,7 @@ def index_select(self: Array, dim: int, index: Array) -> Array:
     d = wrap_dim(dim, self.ndim)
     if index.ndim > 1:
         raise IndexError("index_select(): Index is supposed to be a vector")
-    if index.dtype != np.int64 and index.dtype != np.int32:
+    if index.dtype != INT64 and index.dtype != INT32:
         raise RuntimeError("index_select(): Expected dtype int32 or int64 for index")
     if not self.ndim and index.size != 1:
         raise RuntimeError(f"index_select(): Index to scalar can have only 1 value, got {index.size} value(s)")
@@ -272,7 +273,7 @@ def _check_rows(name: str, self: Array, dim: int, index: Array, source: Array) -
             if name == "index_add"
             else IndexError(f"{name}_(): Expected vector for index")
         )
-    if index.dtype != np.int64 and index.dtype != np.int32:
+    if index.dtype != INT64 and index.dtype != INT32:
         raise RuntimeError(f"{name}_(): Expected dtype int32/int64 for index but got: {_scalar_name(index)}")
     if self.dtype != source.dtype:
         raise RuntimeError(
@@ -330,7 +331,7 @@ def index_copy(self: Array, dim: int, index: Array, source: Array) -> None:
     d = wrap_dim(dim, self.ndim)
     if index.ndim > 1:
         raise IndexError(f"index_copy_(): Index should have dimension 1 or 0 (got {index.ndim})")
-    if index.dtype != np.int64:
+    if index.dtype != INT64:
         raise RuntimeError("index_copy_(): Expected a long tensor for index, but got " + _scalar_name(index))
     if self.dtype != source.dtype:
         raise RuntimeError(
@@ -361,7 +362,7 @@ def index_copy(self: Array, dim: int, index: Array, source: Array) -> None:
 def index_fill(self: Array, dim: int, index: Array, value: Any) -> None:
     """Write one value to the parts of `self` at these positions."""
     d = wrap_dim(dim, self.ndim)
-    if index.dtype != np.int64:
+    if index.dtype != INT64:
         raise IndexError("index_fill_(): Expected dtype int64 for index.")
     if index.ndim > 1:
         raise IndexError("Index has to be a vector/scalar")
@@ -394,7 +395,7 @@ def index_reduce(self: Array, dim: int, index: Array, source: Array, reduce: str
 
 def take(self: Array, index: Array) -> Array:
     """Elements by their position in the flattened tensor."""
-    if index.dtype != np.int64:
+    if index.dtype != INT64:
         raise RuntimeError("take(): Expected a long tensor for index, but got " + _scalar_name(index))
     if not self.size and index.size:
         raise IndexError("take(): tried to take from an empty tensor")
@@ -412,7 +413,7 @@ def _beyond(index: Array, n: int) -> int:
 
 def put(self: Array, index: Array, source: Array, accumulate: bool) -> None:
     """Write (or add) elements at positions in the flattened tensor."""
-    if index.dtype != np.int64:
+    if index.dtype != INT64:
         raise RuntimeError("put_(): Expected a long tensor for index, but got " + _scalar_name(index))
     if self.dtype != source.dtype:
         raise RuntimeError(
@@ -443,7 +444,7 @@ def put(self: Array, index: Array, source: Array, accumulate: bool) -> None:
 
 def masked_select(self: Array, mask: Array) -> Array:
     """The elements where the mask is true, both broadcast against each other."""
-    if mask.dtype != bool:
+    if mask.dtype != BOOL:
         raise RuntimeError("masked_select: expected BoolTensor for mask")
     if self.shape != mask.shape:
         self, mask = np.broadcast_arrays(self, mask)
@@ -456,7 +457,7 @@ def masked_scatter(self: Array, mask: Array, source: Array) -> None:
         raise RuntimeError(
             f"masked_scatter: expected self and source to have same dtypes but got {_scalar_name(self)} and {_scalar_name(source)}"
         )
-    if mask.dtype != bool:
+    if mask.dtype != BOOL:
         raise RuntimeError("masked_scatter_ only supports boolean masks, but got mask with dtype " + _scalar_name(mask))
     if mask.shape != self.shape:
         mask = np.broadcast_to(mask, self.shape)
