@@ -507,3 +507,57 @@ def test_a_step_calls_the_operators_that_torch_calls(name, options):
         return log
 
     assert names(torch, TorchDispatchMode) == names(reference, ReferenceMode)
+
+
+SCHEDULES = {
+    "StepLR": lambda L, o: L.StepLR(o, 3, 0.5),
+    "MultiStepLR": lambda L, o: L.MultiStepLR(o, [2, 2, 7]),
+    "ExponentialLR": lambda L, o: L.ExponentialLR(o, 0.9),
+    "LambdaLR": lambda L, o: L.LambdaLR(o, [lambda e: 0.95**e, lambda e: 1 / (1 + e)]),
+    "MultiplicativeLR": lambda L, o: L.MultiplicativeLR(o, lambda e: 0.95),
+    "ConstantLR": lambda L, o: L.ConstantLR(o, 0.25, 4),
+    "LinearLR": lambda L, o: L.LinearLR(o, 0.1, 0.9, 7),
+    "PolynomialLR": lambda L, o: L.PolynomialLR(o, 9, 2.0),
+    "CosineAnnealingLR": lambda L, o: L.CosineAnnealingLR(o, 5, 0.01),
+    "SequentialLR": lambda L, o: L.SequentialLR(
+        o, [L.LinearLR(o, 0.1, 1.0, 4), L.CosineAnnealingLR(o, 8), L.ExponentialLR(o, 0.5)], [4, 10]
+    ),
+}
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_schedules_as_torch(name):
+    import torch as reference
+
+    found = []
+    for library in (reference, torch):
+        groups = [{"params": [library.ones(1, requires_grad=True)]}, {"params": [library.ones(1, requires_grad=True)], "lr": 0.3}]
+        optimizer = library.optim.SGD(groups, lr=0.1)
+        schedule = SCHEDULES[name](library.optim.lr_scheduler, optimizer)
+        rates_seen = []
+        for _ in range(20):
+            rates_seen.append(list(schedule.get_last_lr()))
+            optimizer.step()
+            schedule.step()
+        found.append(rates_seen)
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-12)
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("options", [{}, {"mode": "max", "threshold_mode": "abs", "cooldown": 2, "patience": 2}], ids=str)
+def test_plateau_as_torch(options):
+    import torch as reference
+
+    metrics = np.random.default_rng(0).standard_normal(60).cumsum()
+    found = []
+    for library in (reference, torch):
+        optimizer = library.optim.SGD([library.ones(1, requires_grad=True)], lr=0.1)
+        schedule = library.optim.lr_scheduler.ReduceLROnPlateau(optimizer, **options)
+        rates_seen = []
+        for metric in metrics:
+            schedule.step(metric)
+            rates_seen.append(schedule.get_last_lr()[0])
+        found.append(rates_seen)
+    assert found[1] == found[0]
+    assert len(set(found[0])) > 1

@@ -288,3 +288,24 @@ def test_recursion_limit_is_not_touched():
     limit = sys.getrecursionlimit()
     Nested.apply(leaf(1.0), 60).sum().backward()
     assert sys.getrecursionlimit() == limit
+
+
+def test_a_training_step_leaves_no_garbage():
+    w = torch.ones(4, 4, requires_grad=True)
+    optimizer = torch.optim.Adam([w], lr=1e-3)
+
+    def step():
+        optimizer.zero_grad()
+        (torch.ones(4, 4) @ w.t()).tanh().sum().backward()
+        optimizer.step()
+
+    for _ in range(3):
+        step()
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(20):
+            step()
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
