@@ -290,7 +290,10 @@ def _tall_qr_grad(grad_q: Tensor | None, grad_r: Tensor | None, q: Tensor, r: Te
 def _hermitian_from_upper(x: Tensor) -> Tensor:
     """The matrix and its adjoint added up, with the diagonal's real part counted once."""
     both = x + x.mH
-    aten.real(both.diagonal(0, -2, -1)).mul_(0.5)
+    diagonal = both.diagonal(0, -2, -1)
+    if both.dtype.is_complex:
+        return both - (0.5 * diagonal.real).to(both.dtype).diag_embed()  # type: ignore[no-any-return]
+    aten.real(diagonal).mul_(0.5)
     return both
 
 
