@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import secrets
 import struct
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -34,7 +35,7 @@ class Generator:
     """A stream of pseudorandom numbers."""
 
     # The twister is always asked for whole blocks of its 624 outputs: `_block` is the current one, `_at` the next to give out.
-    __slots__ = ("__weakref__", "_at", "_bits", "_block", "_fresh", "_numbers", "_seed", "next_normal")
+    __slots__ = ("__weakref__", "_at", "_bits", "_block", "_fresh", "_lock", "_numbers", "_seed", "next_normal")
 
     def __init__(self, device: Any = "cpu") -> None:
         where = _device.device(device)
@@ -42,6 +43,7 @@ class Generator:
             from ._backends.backend import unavailable
 
             raise unavailable(where)
+        self._lock = threading.Lock()
         self._bits = np.random.MT19937()
         self._numbers = np.random.Generator(self._bits)
         self.manual_seed(DEFAULT_SEED)
@@ -73,7 +75,11 @@ class Generator:
     # --- drawing ----------------------------------------------------------------------------------------------------
 
     def words(self, n: int) -> np.ndarray[Any, Any]:
-        """The next n outputs of 32 bits."""
+        """The next n outputs of 32 bits. Threads may draw from one generator at the same time."""
+        with self._lock:
+            return self._next_words(n)
+
+    def _next_words(self, n: int) -> np.ndarray[Any, Any]:
         at = self._at
         self._at = end = at + n
         if end <= _BLOCK:

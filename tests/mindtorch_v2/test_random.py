@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import threading
 
 import numpy as np
 import pytest
@@ -38,6 +39,21 @@ def test_long_draws_continue_the_stream():
     torch.manual_seed(5)
     parts = torch.cat([torch.rand(20000), torch.rand(30001)])
     assert torch.equal(whole, parts)
+
+
+def test_threads_share_a_generator_without_sharing_numbers():
+    g = torch.Generator().manual_seed(0)
+    drawn: list[np.ndarray] = []
+    threads = [
+        threading.Thread(target=lambda: drawn.extend(torch.rand(100, dtype=torch.float64, generator=g).numpy() for _ in range(200)))
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    expected = torch.rand(80000, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).numpy()
+    assert np.array_equal(np.sort(np.concatenate(drawn)), np.sort(expected))
 
 
 def test_generators_are_independent():

@@ -128,7 +128,10 @@ def _full_array(size: Any, fill_value: Any, dtype: Any) -> Array:
     if fill_value.__class__ is float and (dtype is None or dtype.__class__ is _dtype.dtype):
         d = _dtype.get_default_dtype() if dtype is None else dtype
         if d.inexact and d.itemsize >= 4:
-            array = np.empty(checked_shape(size), d.np)
+            try:
+                array = np.empty(size, d.np)
+            except (TypeError, ValueError, MemoryError):
+                array = np.empty(checked_shape(size), d.np)
             array.fill(fill_value)
             return array
     return _full(size, fill_value, dtype, None, _device.cpu, None)._array
