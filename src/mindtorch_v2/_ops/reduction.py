@@ -1,4 +1,4 @@
-"""Sums, means, products, truth values and extrema over dimensions."""
+"""Sums, means, products, truth values and log-sum-exps over dimensions."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def _front(name: str, whole: Any, by_dim: Any) -> Any:
                 return retry_call(whole.op, (input, dtype))
             return function(input, dtype)
         if aliases:
-            dim, keepdim = _unalias(name, aliases, dim, keepdim)
+            dim, keepdim = unalias(name, aliases, dim, keepdim)
         if dim is MISSING:
             return whole(input, dtype=dtype, out=out)
         if dim.__class__ is not int or keepdim.__class__ is not bool:
@@ -177,7 +177,7 @@ def _plain_dims(name: str, dim: Any, keepdim: Any) -> Any:
         ) from None
 
 
-def _unalias(name: str, aliases: dict[str, Any], dim: Any, keepdim: Any) -> tuple[Any, Any]:
+def unalias(name: str, aliases: dict[str, Any], dim: Any, keepdim: Any) -> tuple[Any, Any]:
     for key, value in aliases.items():
         target = ALIASES.get(key)
         if target == "dim":
@@ -296,205 +296,6 @@ def _count_nonzero(self: Array, dim: Any) -> Array:
     return np.add.reduce(self != 0, gone, np.int64)  # type: ignore[no-any-return]
 
 
-# --- extrema --------------------------------------------------------------------------------------------------------
-
-
-def _refuse_complex(name: str, self: Array) -> None:
-    if self.dtype.kind == "c":
-        raise NotImplementedError(f"\"{name}\" not implemented for '{_dtype.FROM_NUMPY[self.dtype].scalar_name}'")
-
-
-def _max_all(ufunc: Any, name: str, self: Array) -> Array:
-    if self.dtype is kernels.FLOAT and self.size:
-        return ufunc.reduce(self, None)  # type: ignore[no-any-return]
-    check_nonempty(name, self, None)
-    _refuse_complex(f"{name}_all", self)
-    return kernels.extremum(ufunc, self, axes(None, self.ndim), False)
-
-
-def _max_dim(name: str, self: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
-    dim = _checks.wrap_dim(dim, self.ndim)
-    if self.dtype.kind == "c":
-        raise RuntimeError(f"{name}(): does not support complex input")
-    check_nonempty(name, self, dim)
-    return kernels.extremum_with_index(self, dim, keepdim, largest=name == "max")
-
-
-def evenly_distributed(grad: Tensor, self: Tensor, result: Tensor) -> Tensor:
-    """The gradient of a whole-tensor pick, shared by the elements that equal it."""
-    mask = self.isnan() if bool(result.isnan().item()) else self == result
-    zeros: Tensor = grad.new_zeros(self._array.shape)
-    return zeros.masked_fill_(mask, grad / mask.sum())
-
-
-def _value_selecting_backward(grad: Tensor, dim: int, indices: Tensor, sizes: Any, keepdim: bool) -> Tensor:
-    if not keepdim and len(sizes):
-        grad = grad.unsqueeze(dim)
-        indices = indices.unsqueeze(dim)
-    zeros: Tensor = grad.new_zeros(sizes) if grad._keys & 2 else _zeros(sizes, grad)
-    return zeros.scatter_(dim, indices, grad)
-
-
-def _zeros(sizes: Any, like: Tensor) -> Tensor:
-    return aten.zeros(tuple(sizes), dtype=like.dtype, device=like.device)  # type: ignore[no-any-return]
-
-
-value_selecting_reduction_backward = op(
-    "value_selecting_reduction_backward(Tensor grad, int dim, Tensor indices, SymInt[] sizes, bool keepdim) -> Tensor",
-    composite=_value_selecting_backward,
-    variants="",
-)
-SELECTED = {
-    "self": lambda grad, dim, indices, self_shape, keepdim: value_selecting_reduction_backward(
-        grad, dim, indices, self_shape, keepdim
-    ),
-}
-
-
-def _selection(name: str, ufunc: Any) -> tuple[Any, Any]:
-    title = name.capitalize()
-    whole = op(
-        f"{name}(Tensor self) -> Tensor",
-        cpu=lambda self: _max_all(ufunc, name, self),
-        shape=lambda self: (),
-        node=f"{title}Backward1",
-        grad={"self": evenly_distributed_formula},
-    )
-    by_dim = op(
-        f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
-        cpu=lambda self, dim, keepdim: _max_dim(name, self, dim, keepdim),
-        shape=selected_meta,
-        nondifferentiable=("indices",),
-        grad=SELECTED,
-        tags=("exact_out",),
-    )
-    other = op(
-        f"{name}.other(Tensor self, Tensor other) -> Tensor",
-        composite=lambda self, other: self.maximum(other) if name == "max" else self.minimum(other),
-    )
-    _selection_front(name, whole, by_dim, other)
-    return whole, by_dim
-
-
-def evenly_distributed_formula(grad: Tensor, self: Tensor, result: Tensor) -> Tensor:
-    return evenly_distributed(grad, self, result)
-
-
-def _selection_front(name: str, whole: Any, by_dim: Any, other_entry: Any) -> None:
-    table = whole.op.table
-
-    def front(
-        input: Any, dim: Any = MISSING, keepdim: bool = False, *, other: Any = MISSING, out: Any = None, **aliases: Any
-    ) -> Any:
-        if dim is MISSING and other is MISSING and out is None and not aliases:
-            try:
-                function = table[input._keys]
-            except AttributeError:
-                return retry_call(whole.op, (input,))
-            return function(input)
-        if aliases:
-            dim, keepdim = _unalias(name, aliases, dim, keepdim)
-        if other is MISSING and isinstance(dim, Tensor) and not (dim._array.ndim == 0 and dim.dtype.category == 1 and keepdim):
-            other = dim
-        if other is not MISSING:
-            return other_entry(input, other, out=out)
-        if dim is MISSING:
-            return whole(input, out=out)
-        if isinstance(dim, Tensor) or not hasattr(dim, "__index__") or isinstance(dim, bool):
-            raise TypeError(
-                f"{name}() received an invalid combination of arguments - got (Tensor, {type(dim).__name__}), but expected one of:\n"
-                f" * (Tensor input, *, Tensor out = None)\n * (Tensor input, Tensor other, *, Tensor out = None)\n"
-                f" * (Tensor input, int dim, bool keepdim = False, *, tuple of Tensors out = None)\n"
-                f" * (Tensor input, name dim, bool keepdim = False, *, tuple of Tensors out = None)\n"
-            )
-        return by_dim(input, dim, keepdim, out=out)
-
-    front.__name__ = front.__qualname__ = name
-    front.__module__ = "torch"
-    public(name=name)(front)
-
-
-max_all, max_dim = _selection("max", np.maximum)
-min_all, min_dim = _selection("min", np.minimum)
-
-
-def _shared_by_count(grad: Tensor, self: Tensor, result: Tensor, dim: Any, keepdim: bool) -> Tensor:
-    """The gradient of `amax`: shared equally by the elements that reach it."""
-    ndim = self._array.ndim
-    shape = reduced_shape(self, dim, True)
-    mask = self == result.reshape(shape)
-    grad = grad.reshape(shape)
-    return grad / mask.sum(list(axes(dim, ndim)), True) * mask
-
-
-def _amax(ufunc: Any, name: str, self: Array, dim: Any, keepdim: bool) -> Array:
-    gone = axes(dim, self.ndim)
-    check_nonempty(name, self, dim)
-    _refuse_complex(f"{name[1:]}_values_cpu", self)
-    return kernels.extremum(ufunc, self, gone, keepdim)
-
-
-def _amax_operator(name: str, ufunc: Any) -> Any:
-    return op(
-        f"{name}(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
-        cpu=lambda self, dim, keepdim: _amax(ufunc, name, self, dim, keepdim),
-        shape=reduced_shape,
-        tags=("exact_out",),
-        grad={"self": lambda grad, self, result, dim, keepdim: _shared_by_count(grad, self, result, dim, keepdim)},
-    )
-
-
-amax = _amax_operator("amax", np.maximum)
-amin = _amax_operator("amin", np.minimum)
-
-
-def _aminmax(self: Array, dim: int | None, keepdim: bool) -> tuple[Array, Array]:
-    gone = axes(dim, self.ndim)
-    if dim is None and not self.size:
-        raise RuntimeError("aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.")
-    if dim is not None and self.ndim and not self.shape[gone[0]]:
-        raise IndexError(f"aminmax: Expected reduction dim {gone[0]} to have non-zero size.")
-    _refuse_complex("aminmax_cpu", self)
-    return kernels.extremum(np.minimum, self, gone, keepdim), kernels.extremum(np.maximum, self, gone, keepdim)
-
-
-def _aminmax_grad(grads: Any, self: Tensor, dim: Any, keepdim: bool, min: Tensor, max: Tensor) -> Tensor | None:
-    total = None
-    for grad, result in zip(grads, (min, max), strict=True):
-        if grad is not None:
-            part = _shared_by_count(grad, self, result, dim, keepdim)
-            total = part if total is None else total + part
-    return total
-
-
-aminmax = op(
-    "aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)",
-    cpu=_aminmax,
-    tags=("exact_out",),
-    grad={"self": _aminmax_grad},
-)
-
-
-def _position_operator(name: str) -> Any:
-    def kernel(self: Array, dim: int | None, keepdim: bool) -> Array:
-        if dim is not None:
-            dim = _checks.wrap_dim(dim, self.ndim)
-        check_nonempty(name, self, dim)
-        if self.dtype.kind in "bc":
-            raise RuntimeError(f"{name}(): does not support {'bool' if self.dtype.kind == 'b' else 'complex'} input")
-        return kernels.position(self, dim, keepdim, largest=name == "argmax")
-
-    return op(
-        f"{name}(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
-        cpu=kernel,
-        shape=lambda self, dim, keepdim: reduced_meta(self, dim, keepdim, _dtype.int64),
-        tags=("nondifferentiable", "exact_out"),
-    )
-
-
-argmax = _position_operator("argmax")
-argmin = _position_operator("argmin")
-
 # --- prod -----------------------------------------------------------------------------------------------------------
 
 
@@ -567,7 +368,7 @@ def _logsumexp(self: Tensor, dim: Any, keepdim: bool) -> Tensor:
     if not self._array.size:
         return _sum_dims(self.exp(), gone, keepdim).log()  # type: ignore[no-any-return]
     real = self.real if self.dtype.is_complex else self
-    top: Tensor = amax(real, gone, True)
+    top: Tensor = aten.amax(real, gone, True)
     squeezed = top if keepdim else top.squeeze(tuple(gone)) if gone else top
     squeezed = squeezed.masked_fill_(squeezed.abs() == math.inf, 0)
     if keepdim:

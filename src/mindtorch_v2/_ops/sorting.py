@@ -12,7 +12,8 @@ from .._backends.cpu import sorting as kernels
 from .._backends.cpu.reduction import BFLOAT
 from .._backends.meta.adapter import meta_tensor
 from .declare import op
-from .reduction import SELECTED, check_nonempty, evenly_distributed_formula, value_selecting_reduction_backward
+from .extrema import SELECTED, evenly_distributed_formula, value_selecting_reduction_backward
+from .reduction import check_nonempty
 
 Array = np.ndarray[Any, Any]
 VALUES = "(Tensor values, Tensor indices)"
