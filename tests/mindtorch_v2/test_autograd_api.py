@@ -388,6 +388,21 @@ def test_saved_values_of_nodes():
         _ = y.grad_fn._saved_result
 
 
+def test_saved_numbers_and_lists():
+    x = leaf(1.0, 2.0)
+    assert (x * 2).grad_fn._saved_other.item() == 2
+    assert x.view(1, 2).sum(0).grad_fn._saved_dim == (0,)
+    assert x.sum().grad_fn._saved_self_sym_sizes == (2,)
+
+
+def test_a_leaf_that_stopped_requiring_grad_gets_none():
+    x = leaf(1.0)
+    y = x * 2
+    x.requires_grad_(False)
+    y.sum().backward()
+    assert x.grad is None
+
+
 def test_only_what_gradients_need_is_saved():
     x, constant = leaf(1.0), torch.ones(1, dtype=torch.float64)
     assert (x * constant).grad_fn._saved_self is None
@@ -431,6 +446,16 @@ def test_modes_decorate_functions_and_generators():
         values.append(value)
         assert torch.is_grad_enabled()
     assert values == [False, False]
+
+
+def test_modes_decorate_classes_with_a_warning():
+    class Made:
+        def __init__(self):
+            self.recording = torch.is_grad_enabled()
+
+    with pytest.warns(FutureWarning, match=r"Decorating classes is deprecated"):
+        decorated = torch.no_grad()(Made)
+    assert not decorated().recording
 
 
 def test_set_grad_enabled():

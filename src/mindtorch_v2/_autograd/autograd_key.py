@@ -391,7 +391,8 @@ def _node_class(plan: _Plan) -> type[Node]:
         clear = ["node._released = True", *(f"node.s_{n} = None" for n in kept)]
         attributes["_release"] = compile_function("release", "node", clear, {})
     attributes |= {f"s_{n}": None for n in kept} | {f"v_{n}": 0 for n in kept} | {f"f_{n}": None for n in facts}
-    attributes |= {saved.public_name(n): saved.saved_property(n) for n in plan.needed}
+    lists = {a.name for a in op.schema.arguments if a.type.startswith("int[")}
+    attributes |= {saved.public_name(n): saved.saved_property(n, is_list=n in lists) for n in plan.needed}
     return type(op.node_name, (saved.OperatorNode,), attributes)
 
 

@@ -375,6 +375,8 @@ def _finish_leaf(leaf: Tensor, buffers: dict[Any, Any], capture: Capture | None,
 
 def accumulate(leaf: Tensor, grad: Any) -> None:
     """Add a gradient to `leaf.grad`, taking its memory over when nobody else has it."""
+    if not leaf._keys & keys.AUTOGRAD:
+        return  # it stopped requiring grad after the graph was made
     extra = leaf._require_extra()
     node = None if extra.accumulator is None else extra.accumulator()
     if node is not None and node._hooks is not None and node._hooks.pre:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -46,7 +47,14 @@ class _ContextDecorator:
 
     def __call__(self, orig_func: F) -> F:
         if inspect.isclass(orig_func):
-            raise TypeError(f"{type(self).__name__} decorates functions; decorate the methods of the class instead")
+            warnings.warn(
+                "Decorating classes is deprecated and will be disabled in future versions. You should only decorate functions or "
+                "methods. To preserve the current behavior of class decoration, you can directly decorate the `__init__` method and "
+                "nothing else.",
+                FutureWarning,
+                stacklevel=2,
+            )
+            return self(_constructor(orig_func))  # type: ignore[return-value]
         if inspect.isgeneratorfunction(orig_func):
             return _wrap_generator(self.clone, orig_func)  # type: ignore[return-value]
         if inspect.iscoroutinefunction(orig_func):
@@ -64,6 +72,16 @@ class _ContextDecorator:
                 return orig_func(*args, **kwargs)
 
         return decorated  # type: ignore[return-value]
+
+
+def _constructor(cls: type) -> Callable[..., Any]:
+    """A function that makes instances, as the class itself does."""
+
+    @functools.wraps(cls, updated=())
+    def construct(*args: Any, **kwargs: Any) -> Any:
+        return cls(*args, **kwargs)
+
+    return construct
 
 
 def _wrap_generator(context: Callable[[], Any], function: Callable[..., Any]) -> Callable[..., Any]:

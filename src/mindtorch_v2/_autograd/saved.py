@@ -6,9 +6,12 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+
 from .._dispatch import keys
+from .._dispatch.entry import NUMBERS
 from .._dispatch.tls import state
-from .._tensor import Tensor, shallow_copy
+from .._tensor import Tensor, shallow_copy, wrap
 from .node import LEAF, Node, Output, edge_of, next_sequence
 from .saved_errors import inference_error, released_error, version_error
 
@@ -38,8 +41,10 @@ def public_name(name: str) -> str:
     return f"_saved_{name}"
 
 
-def saved_property(name: str) -> property:
-    """`node._saved_self` and the like."""
+def saved_property(name: str, *, is_list: bool) -> property:
+    """`node._saved_self` and the like. `is_list`: an argument that is a list of ints, which may be given as one."""
+    if is_list:
+        return property(lambda node: (value,) if isinstance(value := read_saved(node, name), int) else value)
     return property(lambda node: read_saved(node, name))
 
 
@@ -56,6 +61,8 @@ def read_saved(node: Any, name: str) -> Any:
         and value._storage.version != getattr(node, "v_" + name)
     ):
         raise version_error(node, value, getattr(node, "v_" + name))
+    if value.__class__ in NUMBERS:
+        return wrap(np.asarray(value))  # torch: a number that stands for a tensor is saved as one
     if name in node._results and value is not None:
         return reattach(value, node, node._results[name])
     return value
