@@ -140,7 +140,7 @@ class _Plan:
                 parts.append(f"{number}edge_of({a.name})")
             else:
                 n = a.name
-                fresh = f"(b := {n}._base) is None or (b := b._extra) is None or not b.rebased"
+                fresh = f"(base_ := {n}._base) is None or (base_ := base_._extra) is None or not base_.rebased"
                 edge = f"({n}._node or {n} if {fresh} else edge_of({n}))"
                 absent = f"{n} is None or " if a.type == "Tensor?" else f"{n}.__class__ in NUMBERS or " if n in self.numbers else ""
                 parts.append(f"None if {absent}not {n}._keys & {A} else {edge}")

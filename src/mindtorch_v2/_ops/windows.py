@@ -14,8 +14,8 @@ from .._creation import device_of, dtype_of
 from .._dispatch import keys
 from .._memory_format import strided
 from .._tensor import Tensor, wrap
-from .factory import factory
 from .declare import public
+from .factory import factory
 
 Array = np.ndarray[Any, Any]
 

@@ -350,3 +350,10 @@ def test_parts_of_a_diagonal_are_written_in_place():
     wide = torch.zeros(1, 2).expand(2, 2)
     with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
         wide.add_(1)
+
+
+def test_an_argument_may_be_called_b():
+    a, b = random(4, 3), random(4, 2)
+    a.requires_grad = b.requires_grad = True
+    (grad_b,) = torch.autograd.grad(torch.linalg.lstsq(a, b).solution.sum(), b)
+    same(grad_b, array(torch.linalg.pinv(a)).T @ np.ones((3, 2)))
