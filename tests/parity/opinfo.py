@@ -27,8 +27,10 @@ import mindtorch_v2 as mt
 
 RTOL, ATOL = 1e-5, 1e-5
 GRAD_RTOL, GRAD_ATOL = 1e-4, 1e-5
-# LAPACK and FFT libraries are accurate relative to the largest element of a result, not to each element
-NORMWISE = ("linalg_", "fft_", "cholesky", "lu", "matrix_exp", "ormqr", "pinverse", "qr", "svd", "stft", "istft", "inverse")
+# LAPACK and FFT libraries are accurate relative to the largest element of a result, not to each element; so are long sums of
+# products that cancel (of conv3d's samples, torch is 1.4e-4 from double precision and this package 8e-5)
+NORMWISE = ("nn_functional_conv", "nn_functional_grid_sample", "grid_sampler", "linalg_", "fft_", "cholesky", "lu", "matrix_exp", "ormqr",
+            "pinverse", "qr", "svd", "stft", "istft", "inverse")  # fmt: skip
 
 
 @dataclasses.dataclass

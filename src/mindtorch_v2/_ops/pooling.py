@@ -93,12 +93,16 @@ def _max_pool1d_arguments(kernel_size: Any, stride: Any, padding: Any, dilation:
     return kernel, step, check_one(padding, "max_pool1d", "padding"), check_one(dilation, "max_pool1d", "dilation")
 
 
-def _check_max_pool1d(self: Tensor, kernel: int, step: int, pad: int, gap: int) -> None:
-    if self.dim() not in (2, 3):
+def _check_max_pool1d_input(self: Tensor) -> None:
+    shape = self._array.shape
+    if len(shape) not in (2, 3) or 0 in shape[-2:]:
         raise RuntimeError(
-            "max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for input, "
-            f"but got:{list(self._array.shape)}"
+            f"max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for input, but got:{list(shape)}"
         )
+
+
+def _check_max_pool1d(self: Tensor, kernel: int, step: int, pad: int, gap: int) -> None:
+    _check_max_pool1d_input(self)
     for name, value in (("kernel_size", kernel), ("stride", step)):
         if value <= 0:
             raise RuntimeError(f"max_pool1d() {name} must be greater than zero, but got {value}")
@@ -117,6 +121,7 @@ def _max_pool1d_with_indices(
 ) -> tuple[Tensor, Tensor]:
     kernel, step, pad, gap = _max_pool1d_arguments(kernel_size, stride, padding, dilation)
     _check_dims_1d(self, "max_pool1d")
+    _check_max_pool1d_input(self)
     values, indices = max_pool2d_with_indices(self.unsqueeze(-2), (1, kernel), (1, step), (0, pad), (1, gap), ceil_mode)
     return values.squeeze(-2), indices.squeeze(-2)
 
