@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -64,6 +65,15 @@ def _extent(size: int, kernel: int, stride: int, padding: int, dilation: int, *,
 
 def window(name: str, shape: Sizes, kernel: Any, stride: Any, padding: Any, dilation: Any, *, ceil_mode: bool, n: int) -> Window:
     """The window's parameters for each dimension and the result's extents."""
+    return _window(name, shape, _hashable(kernel), _hashable(stride), _hashable(padding), _hashable(dilation), ceil_mode, n)
+
+
+def _hashable(value: Any) -> Any:
+    return tuple(value) if value.__class__ is list else value
+
+
+@lru_cache(maxsize=256)
+def _window(name: str, shape: Sizes, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, n: int) -> Window:
     kernel = expand(kernel, n, name, "kernel_size")
     stride = kernel if not isinstance(stride, int) and not len(stride) else expand(stride, n, name, "stride", omitted="omitted, ")
     padding = expand(padding, n, name, "padding")
