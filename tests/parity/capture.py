@@ -68,19 +68,25 @@ def capturing(kept: Samples, *, per_op: int, largest: int) -> Iterator[None]:
     """Keep up to `per_op` differing calls of each operator with at most `largest` elements."""
     seen: dict[str, set[Any]] = {}
 
-    def keep(op: Op, arguments: Sample) -> None:
+    def snapshot(op: Op, arguments: Sample) -> Any:
         name = label(op)
-        have = kept.setdefault(name, [])
-        if len(have) >= per_op or _size(arguments) > largest or any(type(a) is mt.Generator for a in arguments):
-            return
+        if len(kept.get(name, ())) >= per_op or _size(arguments) > largest or any(type(a) is mt.Generator for a in arguments):
+            return None
         signature = repr(_signature(arguments))
-        if signature not in seen.setdefault(name, set()):
-            seen[name].add(signature)
-            have.append(copied(arguments))
+        return None if signature in seen.get(name, ()) else (name, signature, copied(arguments))
+
+    def keep(taken: Any) -> None:
+        if taken is not None:
+            name, signature, arguments = taken
+            if signature not in seen.setdefault(name, set()):
+                seen[name].add(signature)
+                kept.setdefault(name, []).append(arguments)
 
     def layer(op: Op, full: int, body: Body) -> Body:
+        # copied before the call, which may write to its arguments, and kept after it, when it did not raise
         packed = "(" + "".join(f"{n}, " for n in op.schema.argument_names) + ")"
-        return Body([f"keep(op, {packed})", *body.lines], {**body.names, "keep": keep, "op": op})
+        lines = [f"taken = snapshot(op, {packed})", *body.lines, "keep(taken)"]
+        return Body(lines, {**body.names, "snapshot": snapshot, "keep": keep, "op": op})
 
     dispatcher.register_layer(keys.PROFILER, layer)
     dispatcher.activate(keys.PROFILER)
@@ -165,7 +171,7 @@ def write() -> None:
     arrays: dict[str, np.ndarray] = {}
     index: dict[str, list[Any]] = {}
     for op in registry.all_ops():
-        if not op.formulas or op.inplace_of is not None:
+        if not op.formulas or op.schema.is_inplace:
             continue
         for sample in kept.get(label(op), []):
             if not any(_is_differentiable(v) for v in sample):

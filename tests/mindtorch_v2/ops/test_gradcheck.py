@@ -21,7 +21,7 @@ NOT_BY_DIFFERENCES: dict[str, str] = {}
 
 
 def differentiable(op):
-    return op.formulas and op.inplace_of is None and op.schema.namespace == "aten"
+    return op.formulas and not op.schema.is_inplace and op.schema.namespace == "aten"
 
 
 def prepare(sample):
