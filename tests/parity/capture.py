@@ -166,7 +166,7 @@ def write() -> None:
 
     warnings.simplefilter("ignore")
     kept: Samples = {}
-    with capturing(kept, per_op=3, largest=60):
+    with capturing(kept, per_op=5, largest=400):
         run_database("float64")
     arrays: dict[str, np.ndarray] = {}
     index: dict[str, list[Any]] = {}
