@@ -24,7 +24,8 @@ def load_example(name: str, lib: ModuleType) -> Any:
             sys.modules["mindtorch_v2" + n[len(lib.__name__) :]] = m
     try:
         spec = importlib.util.spec_from_file_location(f"{name}_on_{lib.__name__}", EXAMPLES / f"{name}.py")
-        assert spec is not None and spec.loader is not None
+        assert spec is not None
+        assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
         return module

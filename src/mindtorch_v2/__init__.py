@@ -37,6 +37,7 @@ from ._dtype import (
 )
 from ._dtype import bool_ as bool  # noqa: A004 - torch's name
 from ._dtype_info import finfo, iinfo
+from ._functions import PREFIXES as _PREFIXES
 from ._functions import functions as _public_functions
 from ._interop import from_dlpack, from_numpy, frombuffer, to_dlpack
 from ._legacy import TENSOR_TYPES as _TENSOR_TYPES
@@ -72,7 +73,9 @@ __version__ = "2.13.0"  # of the API
 
 globals().update(_TENSOR_TYPES)
 
-globals().update({name: function for name, function in _public_functions.items() if name not in globals()})
+globals().update(
+    {name: function for name, function in _public_functions.items() if name not in globals() and not name.startswith(_PREFIXES)}
+)
 
 # these build on the functions above
 from . import fft, library, linalg, nn, npu, optim, overrides, random, signal, sparse, storage, utils  # noqa: E402

@@ -111,7 +111,7 @@ def set_default_dtype(d: dtype, /) -> None:
     if not isinstance(d, dtype):
         raise TypeError(f"invalid dtype object: expected a floating point dtype, not {type(d).__name__}")
     if not d.is_floating_point:
-        raise TypeError(f"only floating-point types are supported as the default type")
+        raise TypeError("only floating-point types are supported as the default type")
     _default = d
 
 

@@ -22,7 +22,85 @@ from ._tensor import Tensor
 
 __all__ = ["functions", "namespace"]
 
-PREFIXES = ("linalg_", "fft_", "special_")
+PREFIXES = ("linalg_", "fft_", "special_")  # operators that live in a module of that name instead of `torch`
+# torch has in-place functions for these only; the others are methods
+INPLACE_FUNCTIONS = frozenset(
+    [
+        "abs_",
+        "acos_",
+        "acosh_",
+        "addmv_",
+        "alpha_dropout_",
+        "arccos_",
+        "arccosh_",
+        "arcsin_",
+        "arcsinh_",
+        "arctan_",
+        "arctanh_",
+        "as_strided_",
+        "asin_",
+        "asinh_",
+        "atan_",
+        "atanh_",
+        "ceil_",
+        "celu_",
+        "clamp_",
+        "clamp_max_",
+        "clamp_min_",
+        "clip_",
+        "conj_physical_",
+        "cos_",
+        "cosh_",
+        "deg2rad_",
+        "detach_",
+        "dropout_",
+        "embedding_renorm_",
+        "erf_",
+        "erfc_",
+        "exp2_",
+        "exp_",
+        "expm1_",
+        "feature_alpha_dropout_",
+        "feature_dropout_",
+        "fill_",
+        "fix_",
+        "floor_",
+        "frac_",
+        "gcd_",
+        "i0_",
+        "index_put_",
+        "lcm_",
+        "ldexp_",
+        "log10_",
+        "log1p_",
+        "log2_",
+        "log_",
+        "logit_",
+        "nan_to_num_",
+        "neg_",
+        "negative_",
+        "rad2deg_",
+        "reciprocal_",
+        "relu_",
+        "resize_as_",
+        "round_",
+        "rrelu_",
+        "rsqrt_",
+        "selu_",
+        "sigmoid_",
+        "sin_",
+        "sinc_",
+        "sinh_",
+        "sqrt_",
+        "square_",
+        "tan_",
+        "tanh_",
+        "threshold_",
+        "trunc_",
+        "xlogy_",
+        "zero_",
+    ]
+)
 
 # Operators of the language → operator name and overload; the reflected ones swap their operands.
 BINARY = {
@@ -43,9 +121,15 @@ def _functions() -> dict[str, Callable[..., Any]]:
         function = ops[0].entry if len(ops) == 1 else make_resolver(name, ops, Tensor)
         assert function is not None
         tags = {t for op in ops for t in op.tags}
-        if "function" in tags and (not ops[0].schema.is_inplace or "function" in ops[0].tags):
+        if "function" in tags and (not ops[0].schema.is_inplace or name.startswith("_") or name in INPLACE_FUNCTIONS):
             found[name] = function
-        if "method" in tags and ops[0].schema.arguments and ops[0].schema.arguments[0].name == "self" and name not in Tensor.__dict__:
+        if (
+            "method" in tags
+            and not name.startswith(PREFIXES)
+            and ops[0].schema.arguments
+            and ops[0].schema.arguments[0].name == "self"
+            and name not in Tensor.__dict__
+        ):
             setattr(Tensor, name, function)
     for name, variants in exported.items():
         if "function" in variants:
@@ -98,7 +182,7 @@ def _attach_operators() -> None:
         dunder = f"__{name}__"
         setattr(Tensor, dunder, _dunder(dunder, op))
         inplace = registry.find("aten::" + base + "_", overload or "default")
-        if inplace is not None:
+        if inplace is not None and op.pointwise != "bool":
             setattr(Tensor, f"__i{name}__", _dunder(f"__i{name}__", inplace))
     Tensor.__radd__ = Tensor.__add__  # type: ignore[method-assign]
     Tensor.__rmul__ = Tensor.__mul__  # type: ignore[method-assign]

@@ -68,7 +68,9 @@ class OpOverloadPacket:
     def __getattr__(self, name: str) -> OpOverload:
         op = registry.find(self._qualified_op_name, name)
         if op is None:
-            raise AttributeError(f"The underlying op of '{self._qualified_op_name.replace('::', '.')}' has no overload name '{name}'")
+            raise AttributeError(
+                f"The underlying op of '{self._qualified_op_name.replace('::', '.')}' has no overload name '{name}'"
+            )
         overload = OpOverload(self, op)
         self.__dict__[name] = overload
         return overload

@@ -29,8 +29,7 @@ _WIDE_UNSIGNED = (_dtype.uint16, _dtype.uint32, _dtype.uint64)
 def _promote(a: dtype, b: dtype) -> dtype:
     if (a in _WIDE_UNSIGNED or b in _WIDE_UNSIGNED) and FLOAT not in (a.category, b.category):
         raise RuntimeError(
-            "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote "
-            f"{a.scalar_name} and {b.scalar_name}"
+            f"Promotion for uint16, uint32, uint64 types is not supported, attempted to promote {a.scalar_name} and {b.scalar_name}"
         )
     if a.category > b.category:
         a, b = b, a

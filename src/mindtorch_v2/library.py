@@ -92,13 +92,19 @@ class Library:
         self._defined.append(op)
         return op.name if not op.schema.overload else f"{op.name}.{op.schema.overload}"
 
-    def impl(self, op_name: Any, fn: Function, dispatch_key: str = "", *, with_keyset: bool = False, allow_override: bool = False) -> None:
+    def impl(
+        self, op_name: Any, fn: Function, dispatch_key: str = "", *, with_keyset: bool = False, allow_override: bool = False
+    ) -> None:
         """Register a kernel for a dispatch key."""
         if not callable(fn):
             raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
         if with_keyset:
             raise NotImplementedError("with_keyset=True is not supported: kernels here get no key set")
-        op = op_name.op if isinstance(op_name, _op_packet.OpOverload) else _find(op_name if "::" in op_name else f"{self.ns}::{op_name}")
+        op = (
+            op_name.op
+            if isinstance(op_name, _op_packet.OpOverload)
+            else _find(op_name if "::" in op_name else f"{self.ns}::{op_name}")
+        )
         key = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
         if not allow_override and key in _KEYS and _KEYS[key] in op.kernels:
             raise RuntimeError(f"{op.qualified_name} has a kernel for {key} already; pass allow_override=True to replace it")
@@ -125,7 +131,10 @@ def define(qualname: str, schema: str | None = None, *, lib: Library | None = No
     if not separator:
         raise ValueError(f"qualname must have the form namespace::name, not {qualname!r}")
     if schema is None:
-        return lambda function: (define(qualname, infer_schema(function, mutates_args=()), lib=lib), impl(qualname, "default", function))[1]
+        return lambda function: (
+            define(qualname, infer_schema(function, mutates_args=()), lib=lib),
+            impl(qualname, "default", function),
+        )[1]
     (lib or _fragment(namespace)).define(name + schema)
     return None
 
@@ -154,7 +163,9 @@ def register_kernel(op: Any, device_types: Any, func: Function | None = None, /,
     return impl(op, "default" if device_types is None else device_types, func, lib=lib)
 
 
-def register_fake(op: Any, func: Function | None = None, /, *, lib: Library | None = None, _stacklevel: int = 1, allow_override: bool = True) -> Any:
+def register_fake(
+    op: Any, func: Function | None = None, /, *, lib: Library | None = None, _stacklevel: int = 1, allow_override: bool = True
+) -> Any:
     """Register the shape rule: the function that runs for meta tensors."""
 
     def decorate(function: Function) -> Function:
@@ -197,12 +208,14 @@ def _autograd_kernel(op: Op, backward: Function, setup_context: Function | None)
         return tuple(outs + [None] * missing)
 
     members = {"forward": staticmethod(forward), "backward": staticmethod(run_backward)}
-    function = type(f"GeneratedBackwardFor_{op.schema.namespace}_{op.name}_{op.overload_name}", (AutogradFunction,), members)
+    function: Any = type(f"GeneratedBackwardFor_{op.schema.namespace}_{op.name}_{op.overload_name}", (AutogradFunction,), members)
     apply: Function = function.apply
     return apply
 
 
-def register_torch_dispatch(op: Any, torch_dispatch_class: Any, func: Function | None = None, /, *, lib: Library | None = None) -> Any:
+def register_torch_dispatch(
+    op: Any, torch_dispatch_class: Any, func: Function | None = None, /, *, lib: Library | None = None
+) -> Any:
     raise NotImplementedError(
         "register_torch_dispatch is not supported: override __torch_dispatch__ of the subclass or mode, and compare `func` there"
     )
@@ -332,7 +345,9 @@ def _schema_type(annotation: Any) -> str:
         return {"dtype": "ScalarType", "device": "Device"}[annotation.__name__]
     if annotation is int | float | bool or set(arguments) == {int, float, bool}:
         return "Scalar"
-    raise ValueError(f"type {annotation} is not supported; use Tensor, int, float, bool, str, their Optional and Sequence forms, dtype or device")
+    raise ValueError(
+        f"type {annotation} is not supported; use Tensor, int, float, bool, str, their Optional and Sequence forms, dtype or device"
+    )
 
 
 def infer_schema(prototype_function: Function, /, *, mutates_args: str | Iterable[str] = (), op_name: str | None = None) -> str:
@@ -349,7 +364,9 @@ def infer_schema(prototype_function: Function, /, *, mutates_args: str | Iterabl
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             raise ValueError(f"infer_schema(func): we do not support *args and **kwargs, found {name!r}")
         if name not in hints:
-            raise ValueError(f"infer_schema(func): Parameter {name} must have a type annotation. Got func with signature {signature}")
+            raise ValueError(
+                f"infer_schema(func): Parameter {name} must have a type annotation. Got func with signature {signature}"
+            )
         if parameter.kind is parameter.KEYWORD_ONLY and "*" not in parts:
             parts.append("*")
         kind = _schema_type(hints[name])
@@ -424,5 +441,3 @@ def _check_fake(call: _op_packet.OpOverload, args: tuple[Any, ...], kwargs: dict
 def _check_autograd(call: _op_packet.OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], gradcheck: Any) -> None:
     if any(isinstance(a, Tensor) and a.requires_grad for a in args):
         gradcheck(lambda *xs: call(*xs, **kwargs), args)
-
-

@@ -255,4 +255,3 @@ def foreign_override(arguments: Iterable[Any]) -> Callable[..., Any] | None:
             if not isinstance(x, Tensor) and hasattr(type(x), "__torch_function__"):
                 return functools.partial(_call_foreign, x)
     return None
-

@@ -50,7 +50,9 @@ def test_broadcast_shapes_and_tensors_agree(pair):
 def test_sizes_that_differ_are_named(n, m):
     if n == m:
         m += 1
-    with pytest.raises(RuntimeError, match=rf"size of tensor a \({n}\) must match the size of tensor b \({m}\) at non-singleton dimension 1"):
+    with pytest.raises(
+        RuntimeError, match=rf"size of tensor a \({n}\) must match the size of tensor b \({m}\) at non-singleton dimension 1"
+    ):
         torch.ones(1, n) + torch.ones(1, m)
 
 

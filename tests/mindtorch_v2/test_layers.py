@@ -64,5 +64,11 @@ def test_dispatch_knows_neither_profiler_nor_autograd():
 def test_nothing_imports_torch_or_mindspore():
     for path in ROOT.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
-            names = [a.name for a in node.names] if isinstance(node, ast.Import) else [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
+            names = (
+                [a.name for a in node.names]
+                if isinstance(node, ast.Import)
+                else [node.module or ""]
+                if isinstance(node, ast.ImportFrom) and not node.level
+                else []
+            )
             assert not any(n.partition(".")[0] in ("torch", "mindspore") for n in names), path

@@ -8,7 +8,6 @@ from typing import Any
 
 from known import KNOWN
 
-import mindtorch_v2 as mt
 from mindtorch_v2._dispatch import registry
 
 __all__ = ["write_page"]
@@ -73,4 +72,4 @@ def _operators() -> str:
             names[op.name].append(op.overload_name)
             total += 1
     listed = " ".join(f"`{n}`" for n in sorted(names))
-    return f"\n## Every operator\n\n{len(names)} names, {total} overloads in version {mt.__version__}.\n\n{listed}\n"
+    return f"\n## Every operator\n\n{len(names)} names, {total} overloads.\n\n{listed}\n"

@@ -118,7 +118,7 @@ def convert(x: Any, leaves: list[Any] | None = None) -> Any:
     """A torch object as ours; tensors that require grad are noted in `leaves` with their converted twin."""
     if isinstance(x, torch.Tensor):
         if x.layout is not torch.strided:
-            raise Unsupported(f"layout {x.layout}")
+            raise UnsupportedError(f"layout {x.layout}")
         if id(x) in _Shared.objects:
             made = _Shared.objects[id(x)]
             if x.requires_grad and leaves is not None:
@@ -209,14 +209,14 @@ def _public_path(function: Any) -> str | None:
         owner = functools.reduce(getattr, where.split(".")[1:], torch)
         if getattr(owner, name, None) is function:
             return ".".join([*where.split(".")[1:], name])
-    return None if not module.startswith("torch") else None
+    return None
 
 
-class Unsupported(Exception):
+class UnsupportedError(Exception):
     pass
 
 
-class Missing(Exception):
+class MissingError(Exception):
     pass
 
 
@@ -226,22 +226,24 @@ def _lookup(path: str) -> Any:
         try:
             found = getattr(found, part)
         except AttributeError:
-            raise Missing(path) from None
+            raise MissingError(path) from None
     return found
 
 
 def our_function(op: Any) -> Any:
     function = op.op
-    if isinstance(function, types.FunctionType) and ((function.__module__ or "").startswith("torch.testing") or function.__name__ == "<lambda>"):
+    if isinstance(function, types.FunctionType) and (
+        (function.__module__ or "").startswith("torch.testing") or function.__name__ == "<lambda>"
+    ):
         return rebind(function)
     if isinstance(function, functools.partial):
         return functools.partial(rebind(function.func), *function.args, **function.keywords)
     path = _public_path(function)
     for candidate in [path, op.name.removeprefix("torch."), "Tensor." + op.name, "ops.aten." + op.name]:
         if candidate is not None:
-            with contextlib.suppress(Missing):
+            with contextlib.suppress(MissingError):
                 return _lookup(candidate)
-    raise Missing(op.name)
+    raise MissingError(op.name)
 
 
 # --- comparing ------------------------------------------------------------------------------------------------------
@@ -267,7 +269,9 @@ def assert_same(ours: Any, theirs: Any, rtol: float, atol: float) -> None:
         if not isinstance(y, torch.Tensor):
             assert not isinstance(x, mt.Tensor), f"a tensor instead of {type(y).__name__}"
             if isinstance(y, float):
-                assert x == y or math.isclose(x, y, rel_tol=rtol, abs_tol=atol) or (math.isnan(x) and math.isnan(y)), f"{x} instead of {y}"
+                assert x == y or math.isclose(x, y, rel_tol=rtol, abs_tol=atol) or (math.isnan(x) and math.isnan(y)), (
+                    f"{x} instead of {y}"
+                )
             elif isinstance(y, torch.dtype | torch.Size | torch.device):
                 assert str(x) == str(y), f"{x} instead of {y}"
             else:
@@ -333,7 +337,7 @@ def run_one(op: Any, *, second: bool = True, errors: bool = True, limit: int = 0
     outcome = Outcome(op.formatted_name)
     try:
         ours = our_function(op)
-    except Missing:
+    except MissingError:
         outcome.missing = True
         return outcome
     samples = list(op.sample_inputs("cpu", torch.float32, requires_grad=op.supports_autograd))
@@ -350,7 +354,7 @@ def _run_sample(op: Any, ours: Any, sample: Any, outcome: Outcome, *, second: bo
     try:
         args = [convert(sample.input, pairs), *convert(tuple(sample.args), pairs)]
         kwargs = convert(sample.kwargs, pairs)
-    except Unsupported:
+    except UnsupportedError:
         return
     torch.manual_seed(0)
     try:
@@ -364,7 +368,7 @@ def _run_sample(op: Any, ours: Any, sample: Any, outcome: Outcome, *, second: bo
         mt.manual_seed(0)
         result = ours(*args, **kwargs)
         process = sample.output_process_fn_grad
-        result = rebind(process)(result) if process.__name__ != "<lambda>" or process.__closure__ or True else result
+        result = rebind(process)(result)
         if not _undefined(op):
             assert_same(result, theirs, RTOL, ATOL)
         else:
@@ -403,7 +407,16 @@ def _run_sample(op: Any, ours: Any, sample: Any, outcome: Outcome, *, second: bo
 
 def _undefined(op: Any) -> bool:
     """Operators whose values are whatever the memory held."""
-    return op.name in ("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided", "resize_", "resize_as_")
+    return op.name in (
+        "empty",
+        "empty_like",
+        "empty_strided",
+        "empty_permuted",
+        "new_empty",
+        "new_empty_strided",
+        "resize_",
+        "resize_as_",
+    )
 
 
 def _run_errors(op: Any, ours: Any, outcome: Outcome) -> None:
@@ -431,9 +444,13 @@ def _run_errors(op: Any, ours: Any, outcome: Outcome) -> None:
             if case.error_regex and not re.search(case.error_regex, str(error)):
                 outcome.message_failures.append(f"{describe(sample)}\n{error}\n does not match {case.error_regex}")
         except Exception as error:
-            outcome.error_failures.append(f"{describe(sample)}\n{type(error).__name__}: {error}\n instead of {case.error_type.__name__}: {case.error_regex}")
+            outcome.error_failures.append(
+                f"{describe(sample)}\n{type(error).__name__}: {error}\n instead of {case.error_type.__name__}: {case.error_regex}"
+            )
         else:
-            outcome.error_failures.append(f"{describe(sample)}\n no error instead of {case.error_type.__name__}: {case.error_regex}")
+            outcome.error_failures.append(
+                f"{describe(sample)}\n no error instead of {case.error_type.__name__}: {case.error_regex}"
+            )
 
 
 def describe(sample: Any) -> str:
@@ -477,7 +494,11 @@ def main() -> None:
     parser.add_argument("--write", metavar="FILE", help="write the page on compatibility")
     options = parser.parse_args()
     everything = names()
-    selected = [n for n in everything if not options.names or any(n == p or (p.endswith("*") and n.startswith(p[:-1])) for p in options.names)]
+    selected = [
+        n
+        for n in everything
+        if not options.names or any(n == p or (p.endswith("*") and n.startswith(p[:-1])) for p in options.names)
+    ]
     outcomes = run_all(selected, options.j)
     for o in outcomes:
         if not o.right:
@@ -494,7 +515,9 @@ def main() -> None:
     print(f"{right} of {len(outcomes)} operators wholly right; {sum(o.missing for o in outcomes)} not there")
     bad = sum(len(o.error_failures) for o in outcomes)
     texts = sum(len(o.message_failures) for o in outcomes)
-    print(f"errors: {sum(o.errors for o in outcomes)} cases, {bad} of another type, {texts} with another text; second gradients: {sum(bool(o.gradgrad_failures) for o in outcomes)} operators fail")
+    print(
+        f"errors: {sum(o.errors for o in outcomes)} cases, {bad} of another type, {texts} with another text; second gradients: {sum(bool(o.gradgrad_failures) for o in outcomes)} operators fail"
+    )
     if options.write:
         from compatibility import write_page
 

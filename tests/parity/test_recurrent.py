@@ -49,12 +49,19 @@ def compare(call, arrays):
 
 
 @pytest.mark.parametrize("kind", ["lstm", "gru", "rnn_tanh", "rnn_relu"])
-@pytest.mark.parametrize(("layers", "bidirectional", "biases", "batch_first"), [(1, False, True, False), (2, True, True, True), (2, False, False, False)])
+@pytest.mark.parametrize(
+    ("layers", "bidirectional", "biases", "batch_first"), [(1, False, True, False), (2, True, True, True), (2, False, False, False)]
+)
 def test_layers(kind, layers, bidirectional, biases, batch_first):
     rng = np.random.default_rng(0)
     weights = parameters(rng, kind, layers, bidirectional, 3, 4, biases)
     states = layers * (2 if bidirectional else 1)
-    arrays = [rng.standard_normal((2, 5, 3)), rng.standard_normal((states, 2 if batch_first else 5, 4)), rng.standard_normal((states, 2 if batch_first else 5, 4)), *weights]
+    arrays = [
+        rng.standard_normal((2, 5, 3)),
+        rng.standard_normal((states, 2 if batch_first else 5, 4)),
+        rng.standard_normal((states, 2 if batch_first else 5, 4)),
+        *weights,
+    ]
 
     def call(lib, leaves):
         x, h, c, *params = leaves
@@ -71,7 +78,12 @@ def test_packed_sequences(kind, bidirectional):
     weights = parameters(rng, kind, 2, bidirectional, 3, 4, True)
     sizes = np.array([3, 3, 2, 1])
     states = 2 * (2 if bidirectional else 1)
-    arrays = [rng.standard_normal((sizes.sum(), 3)), rng.standard_normal((states, 3, 4)), rng.standard_normal((states, 3, 4)), *weights]
+    arrays = [
+        rng.standard_normal((sizes.sum(), 3)),
+        rng.standard_normal((states, 3, 4)),
+        rng.standard_normal((states, 3, 4)),
+        *weights,
+    ]
 
     def call(lib, leaves):
         x, h, c, *params = leaves
@@ -91,7 +103,12 @@ def test_projected_lstm():
 @pytest.mark.parametrize("kind", ["lstm", "gru", "rnn_tanh", "rnn_relu"])
 def test_cells(kind):
     rng = np.random.default_rng(0)
-    arrays = [rng.standard_normal((2, 3)), rng.standard_normal((2, 4)), rng.standard_normal((2, 4)), *parameters(rng, kind, 1, False, 3, 4, True)]
+    arrays = [
+        rng.standard_normal((2, 3)),
+        rng.standard_normal((2, 4)),
+        rng.standard_normal((2, 4)),
+        *parameters(rng, kind, 1, False, 3, 4, True),
+    ]
 
     def call(lib, leaves):
         x, h, c, *params = leaves

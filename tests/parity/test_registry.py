@@ -89,7 +89,9 @@ def _compare(op, theirs, sample):
 def test_every_operator_exists_in_torch_with_the_same_overload():
     from samples import OURS, torch_overload
 
-    invented = sorted({f"{op.qualified_name}.{op.overload_name}" for op in our_operators() if torch_overload(op) is None} - set(OURS))
+    invented = sorted(
+        {f"{op.qualified_name}.{op.overload_name}" for op in our_operators() if torch_overload(op) is None} - set(OURS)
+    )
     assert not invented
 
 

@@ -47,7 +47,19 @@ CASES = {
     "linear 3d": linear(2, 3, 5),
     "linear 3d without bias": linear(2, 3, 5, bias=False),
     "linear 1d": linear(5),
-    **{f"matmul {a} {b}": matmul(a, b) for a, b in [((5,), (5,)), ((3, 5), (5,)), ((5,), (5, 4)), ((3, 5), (5, 4)), ((2, 3, 5), (2, 5, 4)), ((2, 3, 5), (5, 4)), ((3, 5), (2, 5, 4)), ((2, 2, 3, 5), (5, 4))]},
+    **{
+        f"matmul {a} {b}": matmul(a, b)
+        for a, b in [
+            ((5,), (5,)),
+            ((3, 5), (5,)),
+            ((5,), (5, 4)),
+            ((3, 5), (5, 4)),
+            ((2, 3, 5), (2, 5, 4)),
+            ((2, 3, 5), (5, 4)),
+            ((3, 5), (2, 5, 4)),
+            ((2, 2, 3, 5), (5, 4)),
+        ]
+    },
     "relu": on((3, 4), F("relu")),
     "leaky_relu": on((3, 4), F("leaky_relu")),
     "gelu": on((3, 4), F("gelu")),
@@ -58,7 +70,9 @@ CASES = {
     "log_softmax": on((3, 4), F("log_softmax", dim=-1)),
     "sigmoid": on((3, 4), lambda lib, x: x.sigmoid()),
     "cross_entropy": on((3, 4), lambda lib, x: lib.nn.functional.cross_entropy(x, lib.tensor([0, 1, 2]))),
-    "cross_entropy smoothed": on((3, 4), lambda lib, x: lib.nn.functional.cross_entropy(x, lib.tensor([0, 1, 2]), label_smoothing=0.1)),
+    "cross_entropy smoothed": on(
+        (3, 4), lambda lib, x: lib.nn.functional.cross_entropy(x, lib.tensor([0, 1, 2]), label_smoothing=0.1)
+    ),
     "nll_loss": on((3, 4), lambda lib, x: lib.nn.functional.nll_loss(x, lib.tensor([0, 1, 2]))),
     "mse_loss": on((3, 4), lambda lib, x: lib.nn.functional.mse_loss(x, x)),
     "l1_loss": on((3, 4), lambda lib, x: lib.nn.functional.l1_loss(x, x)),
@@ -73,7 +87,9 @@ CASES = {
     "max_pool2d": on((2, 3, 8, 8), F("max_pool2d", 2)),
     "avg_pool2d": on((2, 3, 8, 8), F("avg_pool2d", 2)),
     "adaptive_avg_pool2d": on((2, 3, 8, 8), F("adaptive_avg_pool2d", 2)),
-    "batch_norm training": on((4, 3, 2, 2), lambda lib, x: lib.nn.functional.batch_norm(x, lib.zeros(3), lib.ones(3), training=True)),
+    "batch_norm training": on(
+        (4, 3, 2, 2), lambda lib, x: lib.nn.functional.batch_norm(x, lib.zeros(3), lib.ones(3), training=True)
+    ),
     "batch_norm evaluation": on((4, 3, 2, 2), lambda lib, x: lib.nn.functional.batch_norm(x, lib.zeros(3), lib.ones(3))),
     "layer_norm": on((4, 3), F("layer_norm", (3,))),
     "group_norm": on((4, 6, 2), F("group_norm", 3)),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import warnings
 import weakref
 from collections.abc import Callable
@@ -164,8 +166,7 @@ def retains_grad(t: Tensor) -> bool:
 
 def _own_version(storage: UntypedStorage, version: int) -> UntypedStorage:
     """The same memory, with a count of writes of its own."""
-    alias = type(storage)()
-    alias.array = storage.array
+    alias = copy.copy(storage)
     alias.version = version
     return alias
 
@@ -181,6 +182,8 @@ def set_data(t: Tensor, new: Tensor) -> None:
     """Let a tensor have other elements, dtype and shape, without anybody noticing."""
     if not isinstance(new, Tensor):
         raise TypeError(f"Variable data has to be a tensor, but got {type(new).__name__}")
+    if t._keys & keys.AUTOGRAD and not new.dtype.inexact:
+        raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
     t._storage = _own_version(new._storage, t._storage.version)
     t._array, t.dtype, t.device = new._array, new.dtype, new.device
     t._keys = (t._keys & ~keys.BACKENDS) | (new._keys & keys.BACKENDS)

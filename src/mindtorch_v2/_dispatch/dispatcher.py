@@ -18,7 +18,16 @@ from . import keys, registry
 from .codegen import Body, compile_function
 from .op import Op, Table
 
-__all__ = ["activate", "active_keys", "deactivate", "invalidate", "register_backend", "register_layer", "resolve", "unregister_layer"]
+__all__ = [
+    "activate",
+    "active_keys",
+    "deactivate",
+    "invalidate",
+    "register_backend",
+    "register_layer",
+    "resolve",
+    "unregister_layer",
+]
 
 BackendBody = Callable[[Op, int], Body]
 Layer = Callable[[Op, int, Body], Body]

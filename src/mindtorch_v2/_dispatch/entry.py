@@ -42,7 +42,9 @@ def keys_of(tensors: Any) -> int:
     return keys
 
 
-def make_entry(op: Op, *, retry: Callable[..., Any], with_out: Callable[..., Any], device_key: Callable[..., int]) -> Callable[..., Any]:
+def make_entry(
+    op: Op, *, retry: Callable[..., Any], with_out: Callable[..., Any], device_key: Callable[..., int]
+) -> Callable[..., Any]:
     """The function that calls this operator.
 
     `retry(op, arguments)` sorts out arguments that are not tensors, `with_out(op, arguments, out)` writes to `out=`.
@@ -85,7 +87,10 @@ def _entry_source(op: Op, helpers: dict[str, Any]) -> Source:
         lines += ["if aliases:", f"    return renamed(entry, {{{given}}}, aliases)"]
         required = [public_name(a) for a in schema.arguments if not a.has_default and a.name in ("self", "dim", "other")]
         for name in required[1:]:
-            lines += [f"if {name} is MISSING:", f"    raise TypeError(\"{schema.name}() missing 1 required positional argument: '{name}'\")"]
+            lines += [
+                f"if {name} is MISSING:",
+                f"    raise TypeError(\"{schema.name}() missing 1 required positional argument: '{name}'\")",
+            ]
         names["renamed"] = _renamed
     if takes_out:
         lines += ["if out is not None:", f"    return with_out(op, {packed}, out)"]

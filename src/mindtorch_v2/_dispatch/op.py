@@ -35,7 +35,9 @@ class Formula:
 
 
 def parameter_names(function: Callable[..., Any]) -> tuple[str, ...]:
-    if isinstance(function, FunctionType) and not hasattr(function, "__wrapped__"):  # a tenth of the cost of `inspect.signature`, over a thousand times at import
+    if isinstance(function, FunctionType) and not hasattr(
+        function, "__wrapped__"
+    ):  # a tenth of the cost of `inspect.signature`, over a thousand times at import
         code = function.__code__
         return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     return tuple(inspect.signature(function).parameters)
@@ -58,8 +60,27 @@ class Op:
     """One overload of one operator."""
 
     __slots__ = (
-        "alpha", "array_kernels", "compiled", "composite", "dtype_rule", "entry", "flops", "formulas", "inplace_of", "kernels",
-        "nondifferentiable", "node_name", "npu", "numbers", "out_names", "packet", "pointwise", "schema", "shape", "table", "tags",
+        "alpha",
+        "array_kernels",
+        "compiled",
+        "composite",
+        "dtype_rule",
+        "entry",
+        "flops",
+        "formulas",
+        "inplace_of",
+        "kernels",
+        "node_name",
+        "nondifferentiable",
+        "npu",
+        "numbers",
+        "out_names",
+        "packet",
+        "pointwise",
+        "schema",
+        "shape",
+        "table",
+        "tags",
     )  # fmt: skip
 
     def __init__(

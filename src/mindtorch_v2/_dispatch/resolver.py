@@ -55,7 +55,9 @@ def _choose(
             positional = [public_name(a) for a in op.schema.arguments]
             given_tensors = [n for n, v in zip(positional, args, strict=False) if n in numbers and isinstance(v, given_as)]
             given_tensors += [n for n, v in bound.items() if n in numbers and isinstance(v, given_as)]
-            if given_tensors:  # a zero-dim tensor or a NumPy number in place of a number; with dimensions it would mean another overload
+            if (
+                given_tensors
+            ):  # a zero-dim tensor or a NumPy number in place of a number; with dimensions it would mean another overload
                 args = tuple(v.item() if n in given_tensors else v for n, v in zip(positional, args, strict=False))
                 bound = {n: v.item() if n in given_tensors else v for n, v in bound.items()}
                 stable = False
@@ -67,7 +69,9 @@ def _choose(
 
 def _reads_tensor(op: Op, args: tuple[Any, ...], tensor_type: type) -> bool:
     """Whether a tensor stands for a number, which depends on its dtype and shape."""
-    return any(isinstance(v, tensor_type) and not a.type.startswith("Tensor") for a, v in zip(op.schema.arguments, args, strict=False))
+    return any(
+        isinstance(v, tensor_type) and not a.type.startswith("Tensor") for a, v in zip(op.schema.arguments, args, strict=False)
+    )
 
 
 def _fits(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], tensor_type: type) -> dict[str, Any] | None:
@@ -99,7 +103,10 @@ def _fits(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], tensor_type: ty
 
 def _spread(positional: list[Argument], args: tuple[Any, ...]) -> bool:
     return (
-        bool(positional) and positional[-1].type == "int[]" and len(positional) <= 2 and all(type(v) is int for v in args[len(positional) - 1 :])
+        bool(positional)
+        and positional[-1].type == "int[]"
+        and len(positional) <= 2
+        and all(type(v) is int for v in args[len(positional) - 1 :])
     )
 
 
@@ -109,7 +116,11 @@ def _accepts(op: Op, a: Argument, value: Any, tensor_type: type) -> bool:
         return kind.endswith("?") or (a.default is None and a.has_default)
     kind = kind.rstrip("?")
     if kind == "Tensor":
-        return isinstance(value, tensor_type) or hasattr(type(value), "__torch_function__") or (_is_number(value) and (a.name in op.numbers or takes_number_first(op, a)))
+        return (
+            isinstance(value, tensor_type)
+            or hasattr(type(value), "__torch_function__")
+            or (_is_number(value) and (a.name in op.numbers or takes_number_first(op, a)))
+        )
     if kind.startswith("Tensor"):
         return isinstance(value, _CONTAINERS) and all(v is None or isinstance(v, tensor_type) for v in value)
     if kind == "Scalar":

@@ -164,7 +164,9 @@ def parse(text: str) -> Schema:
         m = _RETURN.match(part)
         if m is None:
             raise ValueError(f"return {part!r} of schema {text!r} cannot be read")
-        returns.append(Return(type=m["base"].replace("SymInt", "int") + m["suffix"], name=m["name"] or "", alias=_alias(m["alias"])))
+        returns.append(
+            Return(type=m["base"].replace("SymInt", "int") + m["suffix"], name=m["name"] or "", alias=_alias(m["alias"]))
+        )
     return Schema(
         namespace=match["ns"] or "aten",
         name=match["name"],

@@ -477,7 +477,7 @@ convolution_backward = op(
     "SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
     composite=_backward,
     grad={("grad_output", "input", "weight"): _double_backward},
-    variants="function",
+    variants="",
 )
 
 

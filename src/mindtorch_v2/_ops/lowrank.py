@@ -101,7 +101,7 @@ def _removed(name: str, successor: str) -> None:
 
     refuse.__name__ = refuse.__qualname__ = name
     refuse.__doc__ = f"Removed from torch; use {successor}."
-    public("function method")(refuse)
+    public("function" if name == "matrix_rank" else "function method")(refuse)
 
 
 for _name, _successor in _REMOVED.items():

@@ -161,44 +161,6 @@ def npu(self: Tensor, device: Any = None, non_blocking: bool = False) -> Tensor:
 # --- memory ---------------------------------------------------------------------------------------------------------
 
 
-def _data(self: Tensor) -> Tensor:
-    """The same elements outside of the graph, whose writes autograd does not see: the version is its own."""
-    t = shallow_copy(self)
-    storage = t._storage.__class__()
-    storage.array, storage.version = self._storage.array, 0
-    t._storage = storage
-    return t
-
-
-def _set_data(self: Tensor, value: Tensor) -> None:
-    """Take over another tensor's elements, and stay the same node of the graph."""
-    if not isinstance(value, Tensor):
-        raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
-    if self._keys & keys.AUTOGRAD and not value.dtype.inexact:
-        raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
-    if (
-        self._extra is not None
-        and self._extra.accumulator is not None
-        and value.dtype is not self.dtype
-        and self._extra.grad is not None
-    ):
-        self._extra.grad = None
-    self._array = value._array
-    self._storage = value._storage
-    self.dtype = value.dtype
-    self.device = value.device
-    self._keys = (self._keys & ~keys.BACKENDS) | (value._keys & keys.BACKENDS)
-
-
-_attach_property("data", _data, _set_data, "The elements without the graph; setting it swaps them.")
-
-
-@public("method")
-def set_data(self: Tensor, new_data: Tensor) -> None:
-    """`self.data = new_data`."""
-    _set_data(self, new_data)
-
-
 @public("method")
 def storage(self: Tensor) -> Any:
     """The memory as elements of this dtype."""

@@ -138,7 +138,9 @@ def _tensordot(self: Tensor, other: Tensor, dims_self: Any, dims_other: Any) -> 
     return mm(t1, t2).reshape(shape)  # type: ignore[no-any-return]
 
 
-_tensordot_op = op("tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor", composite=_tensordot)
+_tensordot_op = op(
+    "tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor", composite=_tensordot, variants=""
+)
 
 
 @public("function")

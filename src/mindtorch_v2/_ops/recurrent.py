@@ -137,8 +137,8 @@ def _weights(params: Sequence[Tensor], has_biases: bool, projected: bool) -> lis
     made = []
     for at in range(0, len(params), per):
         own = list(params[at : at + per])
-        biases = own[2:4] if has_biases else [None, None]
-        made.append(Weights(own[0], own[1], *biases, own[-1] if projected else None))
+        b_ih, b_hh = own[2:4] if has_biases else (None, None)
+        made.append(Weights(own[0], own[1], b_ih, b_hh, own[-1] if projected else None))
     return made
 
 

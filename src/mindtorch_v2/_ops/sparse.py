@@ -17,7 +17,7 @@ from .._device import cpu
 from .._dispatch import keys, registry
 from .._storage import UntypedStorage
 from .._tensor import Tensor, shallow_copy, wrap
-from . import conversion, copying, matmul, pointwise, reduction, shape, unary  # noqa: F401 - kernels are added to their operators
+from . import conversion, copying, matmul, pointwise, reduction, shape, unary
 from .declare import op, public
 
 __all__ = ["sparse_tensor"]
@@ -52,7 +52,9 @@ def sparse_tensor(indices: Tensor, values: Tensor, size: Sequence[int], *, coale
 def _storage(t: Tensor) -> SparseStorage:
     storage = t._storage
     if not isinstance(storage, SparseStorage):
-        raise RuntimeError(f"expected a tensor of sparse layout, but got a dense one of shape {list(t._array.shape)}; use to_sparse()")
+        raise RuntimeError(
+            f"expected a tensor of sparse layout, but got a dense one of shape {list(t._array.shape)}; use to_sparse()"
+        )
     return storage
 
 
@@ -82,7 +84,9 @@ def _check(indices: Tensor, values: Tensor, size: Sequence[int]) -> None:
         raise RuntimeError(f"indices must be sparse_dim x nnz, but got: {list(indices._array.shape)}")
     sparse_dim, count = indices._array.shape
     if values._array.ndim == 0 or values._array.shape[0] != count:
-        raise RuntimeError(f"indices and values must have same nnz, but got nnz from indices: {count}, nnz from values: {list(values._array.shape)[:1]}")
+        raise RuntimeError(
+            f"indices and values must have same nnz, but got nnz from indices: {count}, nnz from values: {list(values._array.shape)[:1]}"
+        )
     dense_dim = values._array.ndim - 1
     if sparse_dim + dense_dim != len(size):
         raise RuntimeError(f"number of dimensions must be sparse_dim ({sparse_dim}) + dense_dim ({dense_dim}), but got {len(size)}")
@@ -91,7 +95,9 @@ def _check(indices: Tensor, values: Tensor, size: Sequence[int]) -> None:
         if row.size and row.min() < 0:
             raise RuntimeError(f"found negative index {int(row.min())} for dim {d}")
         if row.size and row.max() >= size[d]:
-            raise RuntimeError(f"size is inconsistent with indices: for dim {d}, size is {size[d]} but found index {int(row.max())}")
+            raise RuntimeError(
+                f"size is inconsistent with indices: for dim {d}, size is {size[d]} but found index {int(row.max())}"
+            )
 
 
 with_dims = op(
@@ -133,7 +139,9 @@ def sparse_coo_tensor(
         made = sparse_tensor(wrap(np.empty((len(shape), 0), np.int64)), wrap(np.empty(0, kind.np)), shape, coalesced=True)
     else:
         indices, values = as_tensor(indices), as_tensor(values, dtype=dtype, device=device)
-        made = from_parts(indices, values, _inferred_size(indices, values) if size is None else list(size), is_coalesced=is_coalesced)
+        made = from_parts(
+            indices, values, _inferred_size(indices, values) if size is None else list(size), is_coalesced=is_coalesced
+        )
     return made.requires_grad_(requires_grad)
 
 
@@ -161,14 +169,15 @@ _to_sparse_dim = op(
 )
 
 
-def _refuse_layout(layout: Any) -> None:
+def _supported(layout: Any) -> Any:
     if layout is not None and str(layout) != "torch.sparse_coo":
         raise NotImplementedError(f"to_sparse: only torch.sparse_coo is supported, not {layout}")
+    return layout
 
 
 op(
     "to_sparse(Tensor self, *, Layout? layout=None, int[2]? blocksize=None, int? dense_dim=None) -> Tensor",
-    composite=lambda self, layout, blocksize, dense_dim: (_refuse_layout(layout), _to_sparse_op(self, dense_dim=dense_dim))[1],
+    composite=lambda self, layout, blocksize, dense_dim: _to_sparse_op(self, layout=_supported(layout), dense_dim=dense_dim),
     variants="method",
 )
 op(
@@ -244,7 +253,9 @@ _to_dense_op = op(
 )
 op(
     "to_dense(Tensor self, ScalarType? dtype=None, *, bool? masked_grad=None) -> Tensor",
-    composite=lambda self, dtype, masked_grad: _to_dense_op(self, dtype, masked_grad) if self._keys & keys.SPARSE else _to_dense(self, dtype),
+    composite=lambda self, dtype, masked_grad: (
+        _to_dense_op(self, dtype, masked_grad) if self._keys & keys.SPARSE else _to_dense(self, dtype)
+    ),
     variants="method",
 )
 
@@ -303,7 +314,9 @@ def _sparse_grad(grad: Tensor, mat1: Tensor, mat2: Tensor, alpha: Any) -> Tensor
     """The gradient of a sparse factor, at its own coordinates only."""
     rows, columns = mat1._indices()
     values = (grad[rows] * mat2.t()[columns]).sum(1)
-    return sparse_tensor(mat1._indices(), values if alpha == 1 else values * alpha, mat1._array.shape, coalesced=mat1.is_coalesced())
+    return sparse_tensor(
+        mat1._indices(), values if alpha == 1 else values * alpha, mat1._array.shape, coalesced=mat1.is_coalesced()
+    )
 
 
 def _mm(self: Tensor, mat2: Tensor) -> Tensor:
@@ -323,7 +336,9 @@ def spmm(input: Tensor, mat2: Tensor) -> Tensor:
     return input.mm(mat2)
 
 
-sparse_mm = op("_sparse_mm(Tensor sparse, Tensor dense) -> Tensor", composite=lambda sparse, dense: _mm(sparse, dense), variants="function")
+sparse_mm = op(
+    "_sparse_mm(Tensor sparse, Tensor dense) -> Tensor", composite=lambda sparse, dense: _mm(sparse, dense), variants="function"
+)
 
 # --- the few plain operators that sparse tensors have -----------------------------------------------------------------
 
@@ -348,7 +363,9 @@ _kernel("detach")(shallow_copy)
 _kernel("neg")(lambda self: _with_values(self, -self._values()))
 _kernel("clone")(lambda self, memory_format: _with_values(self, self._values().clone()))
 _kernel("_to_copy")(
-    lambda self, dtype, layout, device, pin_memory, non_blocking, memory_format: _with_values(self, self._values().to(dtype or self.dtype))
+    lambda self, dtype, layout, device, pin_memory, non_blocking, memory_format: _with_values(
+        self, self._values().to(dtype or self.dtype)
+    )
 )
 
 

@@ -32,7 +32,7 @@ unique_dim = op(
     f"unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> {THREE}",
     cpu=lambda self, dim: kernels.unique_dim(self, _dim_with_elements(self, dim)),
     tags=("data_dependent",),
-    variants="function",
+    variants="",
 )
 _unique_consecutive = op(
     f"unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> {THREE}",
@@ -47,7 +47,7 @@ unique_dim_consecutive = op(
         self, _dim_with_elements(self, dim), return_inverse, return_counts
     ),
     tags=("data_dependent",),
-    variants="function",
+    variants="",
 )
 
 

@@ -45,6 +45,8 @@ _weight_norm_interface = op(
 )
 _weight_norm = op(
     "_weight_norm(Tensor v, Tensor g, int dim=0) -> Tensor",
-    composite=lambda v, g, dim: _weight_norm_interface(v, g, dim)[0] if dim in (0, v.dim() - 1) else v * (g / norm_except_dim(v, 2, dim)),
+    composite=lambda v, g, dim: (
+        _weight_norm_interface(v, g, dim)[0] if dim in (0, v.dim() - 1) else v * (g / norm_except_dim(v, 2, dim))
+    ),
     variants="function",
 )

@@ -3,9 +3,9 @@
 import threading
 
 import pytest
+from benchmarks.recording import recording
 
 import mindtorch_v2 as torch
-from benchmarks.recording import recording
 from mindtorch_v2._dispatch import dispatcher, keys, registry
 from mindtorch_v2._dispatch.op import Op
 
@@ -92,7 +92,7 @@ def test_the_same_overload_cannot_be_registered_twice():
 
 
 def test_tensors_of_two_devices_are_refused_by_name():
-    with pytest.raises(RuntimeError, match="cpu.*meta|meta.*cpu"):
+    with pytest.raises(RuntimeError, match=r"cpu.*meta|meta.*cpu"):
         torch.ones(2) + torch.ones(2, device="meta")
 
 

@@ -28,7 +28,9 @@ def test_aliases_tell_views_from_writes():
 
 
 def test_lists_optionals_and_several_results():
-    schema = parse("max_pool(Tensor self, int[2] size, int[2] stride=[], bool ceil=False, Tensor? w=None) -> (Tensor values, Tensor indices)")
+    schema = parse(
+        "max_pool(Tensor self, int[2] size, int[2] stride=[], bool ceil=False, Tensor? w=None) -> (Tensor values, Tensor indices)"
+    )
     assert schema.argument("stride").default == ()
     assert schema.argument("size").type == "int[2]"
     assert schema.argument("w").type == "Tensor?"

@@ -211,7 +211,11 @@ def _two_operands(op: Op, first: str, second: str, *, number: bool) -> list[str]
     floating = []
     if op.pointwise == "float":
         # before the number takes the dtype: 300 is no uint8
-        floating = [f"if not d.inexact and {second}.__class__ is not complex:", "    d = default_dtype()", "    x_ = x_.astype(d.np)"]
+        floating = [
+            f"if not d.inexact and {second}.__class__ is not complex:",
+            "    d = default_dtype()",
+            "    x_ = x_.astype(d.np)",
+        ]
     return [
         f"d = {first}.dtype",
         f"x_ = {first}._array",
@@ -241,7 +245,7 @@ def _pointwise_inplace(op: Op, kernel: Any, operands: list[str], slots: list[str
     if op.pointwise != "bool":
         lines += [
             "if d is not self.dtype and not can_cast(d, self.dtype):",
-            "    raise RuntimeError(f\"result type {d.scalar_name} can't be cast to the desired output type {self.dtype.scalar_name}\")",
+            '    raise RuntimeError(f"result type {d.scalar_name} can\'t be cast to the desired output type {self.dtype.scalar_name}")',
         ]
     if isinstance(kernel, np.ufunc):
         call = _call(lines, op, kernel, operands, slots, out=", out=t, casting='unsafe'")
@@ -283,9 +287,7 @@ def make_writable(array: Any) -> None:
     try:
         _set_writable(array)
     except ValueError:
-        raise RuntimeError(
-            "unsupported operation: the tensor's memory is read-only; clone() it before writing in place"
-        ) from None
+        raise RuntimeError("unsupported operation: the tensor's memory is read-only; clone() it before writing in place") from None
 
 
 def _set_writable(array: Any) -> None:
@@ -324,9 +326,7 @@ def unsupported_dtype(name: str, d: _dtype.dtype) -> Exception:
 
 def inplace_shape_error(target: Any, *operands: Any) -> RuntimeError:
     shape = _checks.broadcast_shapes(*(x.shape for x in operands))
-    return RuntimeError(
-        f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(shape)}"
-    )
+    return RuntimeError(f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(shape)}")
 
 
 _NAMES["inplace_shape_error"] = inplace_shape_error

@@ -24,7 +24,9 @@ def view_as_real(self: Array) -> Array:
 def view_as_complex(self: Array) -> Array:
     """The same memory, pairs along the last dimension as complex numbers."""
     if self.dtype == np.float16:
-        raise RuntimeError("view_as_complex: complex numbers of half precision (complex32) have no NumPy type; use float32 or float64")
+        raise RuntimeError(
+            "view_as_complex: complex numbers of half precision (complex32) have no NumPy type; use float32 or float64"
+        )
     if self.dtype.kind != "f":
         raise RuntimeError(
             "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: "

@@ -87,7 +87,9 @@ def _inplace(*arguments: Any) -> Any:
 
 def _data_dependent(op: Op) -> Any:
     def refuse(*arguments: Any) -> Any:
-        raise NotImplementedError(f"{op.qualified_name}: the shape of its result depends on elements, which meta tensors do not have")
+        raise NotImplementedError(
+            f"{op.qualified_name}: the shape of its result depends on elements, which meta tensors do not have"
+        )
 
     return refuse
 
@@ -118,7 +120,7 @@ def _by_rule(op: Op) -> Any:
 
     def by_rule(*arguments: Any) -> Any:
         shape = rule(*[arguments[i] for i in positions])
-        if isinstance(shape, Tensor) or shape and isinstance(shape[0], Tensor):
+        if isinstance(shape, Tensor) or (shape and isinstance(shape[0], Tensor)):
             return shape  # a rule that knows dtypes or strides too makes the meta tensors itself
         lead = arguments[first]
         d = (lead if isinstance(lead, Tensor) else lead[0]).dtype
