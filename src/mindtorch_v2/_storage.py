@@ -43,6 +43,13 @@ class UntypedStorage:
 
     size = nbytes
 
+    def alias(self, version: int = 0) -> UntypedStorage:
+        """The same memory with a count of writes of its own, for a tensor that autograd is to treat as independent."""
+        new = type(self)()
+        new.array = self.array
+        new.version = version
+        return new
+
     def __len__(self) -> int:
         return self.nbytes()
 

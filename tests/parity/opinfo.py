@@ -202,7 +202,6 @@ def _call_seeded(function: Any, *args: Any, **kwargs: Any) -> Any:
 
 def _public_path(function: Any) -> str | None:
     name = getattr(function, "__name__", None)
-    module = getattr(function, "__module__", "") or ""
     if name is None:
         return None
     for where in ("torch", "torch.nn.functional", "torch.linalg", "torch.fft", "torch.special", "torch.Tensor"):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-
 import warnings
 import weakref
 from collections.abc import Callable
@@ -11,7 +9,6 @@ from typing import Any
 
 from .._dispatch import keys
 from .._dispatch.tls import state
-from .._storage import UntypedStorage
 from .._tensor import Tensor, shallow_copy
 from ..utils.hooks import RemovableHandle
 from .node import Node, edge_of, node_and_index
@@ -164,17 +161,10 @@ def retains_grad(t: Tensor) -> bool:
     return t._extra is not None and t._extra.retains_grad
 
 
-def _own_version(storage: UntypedStorage, version: int) -> UntypedStorage:
-    """The same memory, with a count of writes of its own."""
-    alias = copy.copy(storage)
-    alias.version = version
-    return alias
-
-
 def data(t: Tensor) -> Tensor:
     """The same elements outside of the graph; autograd does not notice writes to them."""
     new = shallow_copy(t)
-    new._storage = _own_version(t._storage, 0)
+    new._storage = t._storage.alias()
     return new
 
 
@@ -184,7 +174,7 @@ def set_data(t: Tensor, new: Tensor) -> None:
         raise TypeError(f"Variable data has to be a tensor, but got {type(new).__name__}")
     if t._keys & keys.AUTOGRAD and not new.dtype.inexact:
         raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
-    t._storage = _own_version(new._storage, t._storage.version)
+    t._storage = new._storage.alias(t._storage.version)
     t._array, t.dtype, t.device = new._array, new.dtype, new.device
     t._keys = (t._keys & ~keys.BACKENDS) | (new._keys & keys.BACKENDS)
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from .._backends.cpu import repeating, views
 from .._checks import dimension_error, wrap_dim
-from .._storage import own
 from .._tensor import Tensor
 from .declare import op, public
 from .shape import zeros
@@ -328,7 +327,7 @@ def _detached_parts(parts: Sequence[Tensor]) -> tuple[Tensor, ...]:
     """The parts over the same memory, each with a version count of its own: writing to one leaves the others valid."""
     for t in parts:
         t._base = None
-        t._storage = own(t._storage.array, type(t._storage))
+        t._storage = t._storage.alias()
     return tuple(parts)
 
 

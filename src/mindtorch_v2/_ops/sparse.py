@@ -34,6 +34,12 @@ class SparseStorage(UntypedStorage):
     values: Tensor
     coalesced: bool
 
+    def alias(self, version: int = 0) -> SparseStorage:
+        new = SparseStorage()
+        new.array, new.version = self.array, version
+        new.indices, new.values, new.coalesced = self.indices, self.values, self.coalesced
+        return new
+
 
 def sparse_tensor(indices: Tensor, values: Tensor, size: Sequence[int], *, coalesced: bool = False) -> Tensor:
     """A sparse tensor over these coordinates and values, unchecked."""
