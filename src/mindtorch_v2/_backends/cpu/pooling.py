@@ -55,6 +55,13 @@ def max_pool(x: Array, out: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes,
         found = _small_max_pool(x, out, kernel, stride, dilation)
         if found is not None:
             return found
+    if kernel == stride and _tiles(x, out, kernel, padding, dilation):
+        best, code = _tiled_max(x, out, kernel)
+        if x.dtype.kind in "iu" or not np.isnan(best).any():
+            size = x.shape[-len(out) :]
+            indices = _place_positions(size, kernel, dilation).take(code)
+            indices += _window_positions(size, stride, out)
+            return best, indices
     best = np.full((*x.shape[: -len(out)], *out), _lowest(x.dtype), x.dtype)
     places = list(_places(x, out, kernel, stride, padding, dilation))
     for _, windows, inside in places:
@@ -74,6 +81,54 @@ def max_pool(x: Array, out: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes,
         starts = (np.arange(o, dtype=np.int64) * s - p) * prod(size[axis + 1 :])
         indices += starts.reshape(-1, *(1,) * (len(out) - axis - 1))
     return best, indices
+
+
+def _tiles(x: Array, out: Sizes, kernel: Sizes, padding: Sizes, dilation: Sizes) -> bool:
+    """Whether the windows cover the image side by side, and nothing is left over."""
+    exact = all(o * k == n for o, k, n in zip(out, kernel, x.shape[-len(out) :], strict=True))
+    return exact and not any(padding) and all(d == 1 for d in dilation) and 1 < prod(kernel) < 256 and x.flags.c_contiguous
+
+
+def _tiled_max(x: Array, out: Sizes, kernel: Sizes) -> tuple[Array, Array]:
+    """The largest element of each tile, and its number in the tile.
+
+    One dimension after the other, the innermost last: its passes run over all the image at once instead of over short rows. With
+    2×2 tiles on 64×16×16×16, 0.5 ms; a pass for each place in the window took 1.7.
+    """
+    rest = prod(x.shape[-len(out) :])
+    best = x
+    code: Array | None = None
+    for n, k in zip(out, kernel, strict=True):
+        rest //= n * k
+        values = best.reshape(-1, k, rest)
+        numbers = None if code is None else (code * np.uint8(k)).reshape(-1, k, rest)
+        best, code = _first_largest(values, numbers)
+    assert code is not None
+    shape = (*x.shape[: -len(out)], *out)
+    return best.reshape(shape), code.reshape(shape)
+
+
+def _first_largest(values: Array, numbers: Array | None) -> tuple[Array, Array]:
+    """The largest along the middle axis, and its number: of equals the smallest number wins."""
+    best = values[:, 0]
+    code: Any = np.uint8(0) if numbers is None else numbers[:, 0]
+    for i in range(1, values.shape[1]):
+        value = values[:, i]
+        better = value > best
+        if numbers is None:
+            code = better.view(np.uint8) if i == 1 else np.where(better, np.uint8(i), code)
+        else:
+            number = numbers[:, i] + np.uint8(i)
+            equal = value == best
+            equal &= number < code
+            better |= equal
+            # the code or the number, chosen by arithmetic on bytes: a fifth of the time of `np.where`
+            number -= code
+            number *= better.view(np.uint8)
+            number += code
+            code = number
+        best = np.maximum(best, value)
+    return best, code if isinstance(code, np.ndarray) else np.zeros(best.shape, np.uint8) + code
 
 
 def _small_max_pool(x: Array, out: Sizes, kernel: Sizes, stride: Sizes, dilation: Sizes) -> tuple[Array, Array] | None:
