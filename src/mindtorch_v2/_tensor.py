@@ -13,7 +13,7 @@ import numpy as np
 from . import _device, _dtype
 from ._dispatch import keys
 from ._dispatch.tls import state
-from ._storage import UntypedStorage, own
+from ._storage import UntypedStorage
 
 if TYPE_CHECKING:
     from ._autograd.node import Node
@@ -332,7 +332,9 @@ def wrap(array: Any, dtype: _dtype.dtype | None = None) -> Tensor:
         array = np.asarray(array)
     t: Tensor = _new(Tensor)
     t._array = array
-    t._storage = own(array)
+    storage = t._storage = UntypedStorage()
+    storage.array = array
+    storage.version = 0
     t.dtype = _FROM_NUMPY[array.dtype] if dtype is None else dtype
     t.device = _CPU
     t._keys = keys.CPU

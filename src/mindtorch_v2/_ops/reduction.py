@@ -12,10 +12,13 @@ import numpy as np
 
 from .. import _checks, _dtype
 from .._backends.cpu import reduction as kernels
+from .._backends.cpu.floating_errors import silent
+from .._backends.cpu.reduction import truth
 from .._backends.meta.adapter import meta_tensor
 from .._dispatch import registry
 from .._dispatch.entry import ALIASES, MISSING
 from .._dispatch.keys import NUMBER
+from .._dispatch.resolver import make_resolver
 from .._dispatch.tls import state
 from .._tensor import Tensor
 from .calling import retry_call
@@ -139,7 +142,7 @@ _mean_dims = op(
 
 def _front(name: str, whole: Any, by_dim: Any) -> Any:
     """`torch.sum` and its like: without `dim` the whole tensor, told apart without a search through overloads."""
-    table = whole.op.table
+    table, by_dim_table = whole.op.table, by_dim.op.table
 
     def front(input: Any, dim: Any = MISSING, keepdim: bool = False, *, dtype: Any = None, out: Any = None, **aliases: Any) -> Any:
         if dim is MISSING and out is None and not aliases:
@@ -154,6 +157,8 @@ def _front(name: str, whole: Any, by_dim: Any) -> Any:
             return whole(input, dtype=dtype, out=out)
         if dim.__class__ is not int or keepdim.__class__ is not bool:
             dim = _plain_dims(name, dim, keepdim)
+        if out is None and input.__class__ is Tensor:
+            return by_dim_table[input._keys](input, dim, keepdim, dtype)
         return by_dim(input, dim, keepdim, dtype=dtype, out=out)
 
     front.__name__ = front.__qualname__ = name
@@ -243,19 +248,35 @@ nanmean = op("nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, Scal
 
 def _truth_operators(name: str, ufunc: Any) -> None:
     tags = ("nondifferentiable", "exact_out")
-    op(
+    whole = op(
         f"{name}(Tensor self) -> Tensor",
-        cpu=lambda self: kernels.truth(ufunc, self, axes(None, self.ndim), False),
+        cpu=silent(lambda self: truth(ufunc, self, None, False)),
         shape=lambda self: meta_tensor((), _truth_dtype(self)),
         tags=tags,
     )
     for overload, dim in (("dim", "int dim"), ("dims", "int[]? dim=None")):
         op(
             f"{name}.{overload}(Tensor self, {dim}, bool keepdim=False) -> Tensor",
-            cpu=lambda self, dim, keepdim: kernels.truth(ufunc, self, _truth_axes(dim, self.ndim), keepdim),
+            cpu=silent(lambda self, dim, keepdim: truth(ufunc, self, _truth_axes(dim, self.ndim), keepdim)),
             shape=_truth_meta,
             tags=tags,
         )
+    _truth_front(name, whole)
+
+
+def _truth_front(name: str, whole: Any) -> None:
+    """`torch.any` and `torch.all`: the whole tensor without a search through overloads, which takes 0.5 µs."""
+    table = whole.op.table
+    ops = tuple(registry.overloads(f"aten::{name}").values())
+    resolved = make_resolver(name, ops, Tensor)
+
+    def front(*args: Any, **kwargs: Any) -> Any:
+        if len(args) == 1 and not kwargs and args[0].__class__ is Tensor:
+            return table[args[0]._keys](args[0])
+        return resolved(*args, **kwargs)
+
+    functools.update_wrapper(front, resolved)
+    public(name=name)(front)
 
 
 def _truth_axes(dim: Any, ndim: int) -> tuple[int, ...]:
