@@ -57,6 +57,12 @@ def _signature(x: Any) -> Any:
     return x if isinstance(x, bool | str | type(None)) else type(x).__name__
 
 
+def _wants_grad(x: Any) -> bool:
+    if isinstance(x, mt.Tensor):
+        return x.requires_grad and x._array.size > 0
+    return isinstance(x, list | tuple) and any(_wants_grad(v) for v in x)
+
+
 def _size(x: Any) -> int:
     if isinstance(x, mt.Tensor):
         return x._array.size
@@ -64,13 +70,15 @@ def _size(x: Any) -> int:
 
 
 @contextlib.contextmanager
-def capturing(kept: Samples, *, per_op: int, largest: int) -> Iterator[None]:
-    """Keep up to `per_op` differing calls of each operator with at most `largest` elements."""
+def capturing(kept: Samples, *, per_op: int, largest: int, differentiable: bool = False) -> Iterator[None]:
+    """Keep up to `per_op` differing calls of each operator with at most `largest` elements; or only those with gradients to come."""
     seen: dict[str, set[Any]] = {}
 
     def snapshot(op: Op, arguments: Sample) -> Any:
         name = label(op)
         if len(kept.get(name, ())) >= per_op or _size(arguments) > largest or any(type(a) is mt.Generator for a in arguments):
+            return None
+        if differentiable and not any(_wants_grad(a) for a in arguments):
             return None
         signature = repr(_signature(arguments))
         return None if signature in seen.get(name, ()) else (name, signature, copied(arguments))
@@ -111,9 +119,7 @@ def run_database(dtype: str = "float32") -> None:
             continue
         for sample in samples[:25]:
             with contextlib.suppress(Exception):
-                pairs: list[Any] = []
-                args = [opinfo.convert(sample.input, pairs), *opinfo.convert(tuple(sample.args), pairs)]
-                kwargs = opinfo.convert(sample.kwargs, pairs)
+                args, kwargs, pairs = opinfo.convert_sample(sample)
                 result = ours(*args, **kwargs)
                 opinfo.gradients(result, [p[1] for p in pairs], mt, second=op.supports_gradgrad)
 
@@ -166,7 +172,7 @@ def write() -> None:
 
     warnings.simplefilter("ignore")
     kept: Samples = {}
-    with capturing(kept, per_op=5, largest=400):
+    with capturing(kept, per_op=5, largest=400, differentiable=True):
         run_database("float64")
     arrays: dict[str, np.ndarray] = {}
     index: dict[str, list[Any]] = {}
@@ -174,20 +180,12 @@ def write() -> None:
         if not op.formulas or op.schema.is_inplace:
             continue
         for sample in kept.get(label(op), []):
-            if not any(_is_differentiable(v) for v in sample):
-                continue
             with contextlib.suppress(TypeError):
                 index.setdefault(label(op), []).append([encode(v, arrays) for v in sample])
     arrays["index"] = np.frombuffer(json.dumps(index).encode(), np.uint8)
     DATA.parent.mkdir(exist_ok=True)
     np.savez_compressed(DATA, **arrays)
     print(f"{len(index)} operators, {DATA.stat().st_size} bytes")
-
-
-def _is_differentiable(x: Any) -> bool:
-    if isinstance(x, mt.Tensor):
-        return bool(x.__dict__.get("wants_grad")) and x._array.size > 0
-    return isinstance(x, list | tuple) and any(_is_differentiable(v) for v in x)
 
 
 if __name__ == "__main__":

@@ -165,6 +165,14 @@ def convert(x: Any, leaves: list[Any] | None = None) -> Any:
     return x
 
 
+def convert_sample(sample: Any) -> tuple[list[Any], dict[str, Any], list[Any]]:
+    """A sample's arguments as ours, and pairs of those that require grad: torch's tensor and its twin."""
+    pairs: list[Any] = []
+    _Shared.clear()
+    args = [convert(sample.input, pairs), *convert(tuple(sample.args), pairs)]
+    return args, convert(sample.kwargs, pairs), pairs
+
+
 def convert_expanded(array: np.ndarray) -> Any:
     index = tuple(slice(0, 1) if s == 0 else slice(None) for s in array.strides)
     return mt.from_numpy(array[index].copy()).expand(array.shape)
@@ -348,11 +356,8 @@ def run_one(op: Any, *, second: bool = True, errors: bool = True, limit: int = 0
 
 
 def _run_sample(op: Any, ours: Any, sample: Any, outcome: Outcome, *, second: bool) -> None:
-    pairs: list[Any] = []
-    _Shared.clear()
     try:
-        args = [convert(sample.input, pairs), *convert(tuple(sample.args), pairs)]
-        kwargs = convert(sample.kwargs, pairs)
+        args, kwargs, pairs = convert_sample(sample)
     except UnsupportedError:
         return
     torch.manual_seed(0)
@@ -391,11 +396,8 @@ def _run_sample(op: Any, ours: Any, sample: Any, outcome: Outcome, *, second: bo
             failures.append(f"{describe(sample)}\n{traceback.format_exc(limit=-4)}")
             return
         if order == 1 and second and op.supports_gradgrad:
-            pairs = []
-            _Shared.clear()
             try:
-                args = [convert(sample.input, pairs), *convert(tuple(sample.args), pairs)]
-                kwargs = convert(sample.kwargs, pairs)
+                args, kwargs, pairs = convert_sample(sample)
                 torch.manual_seed(0)
                 theirs = sample.output_process_fn_grad(op.op(sample.input, *sample.args, **sample.kwargs))
                 mt.manual_seed(0)
@@ -427,10 +429,8 @@ def _run_errors(op: Any, ours: Any, outcome: Outcome) -> None:
 
     for case in cases:
         sample = case.sample_input
-        _Shared.clear()
         try:
-            args = [convert(sample.input), *convert(tuple(sample.args))]
-            kwargs = convert(sample.kwargs)
+            args, kwargs, _ = convert_sample(sample)
         except Exception:
             continue
         with contextlib.suppress(Exception):
