@@ -7,8 +7,11 @@ from typing import Any
 from .._backends.cpu import activation as kernels
 from .._dtype import float64
 from .._tensor import Tensor
+from .clamp import clamp_min
 from .declare import op
 from .lookup import aten
+
+_clamp_min_table = clamp_min.op.table  # type: ignore[attr-defined]
 
 
 def _zeros_like(grad: Tensor) -> Tensor:
@@ -21,13 +24,13 @@ def _zeros_like(grad: Tensor) -> Tensor:
 def _relu(self: Tensor) -> Tensor:
     if self.dtype.category == 0:
         raise RuntimeError("Boolean inputs not supported for relu")
-    return self.clamp_min(0)  # type: ignore[no-any-return]
+    return _clamp_min_table[self._keys](self, 0)  # type: ignore[no-any-return]
 
 
 def _relu_(self: Tensor) -> Tensor:
     if self.dtype.category == 0:
         raise RuntimeError("Boolean inputs not supported for relu")
-    return self.clamp_min_(0)  # type: ignore[no-any-return]
+    return aten.clamp_min_(self, 0)  # type: ignore[no-any-return]
 
 
 relu = op("relu(Tensor self) -> Tensor", composite=_relu, grad={"self": lambda grad, result: threshold_backward(grad, result, 0)})

@@ -54,7 +54,7 @@ clamp = op(
 )
 clamp_min_tensor = op(
     "clamp_min.Tensor(Tensor self, Tensor min) -> Tensor",
-    cpu=lambda self, min: kernels.clamp(self, min, None),
+    cpu=kernels.clamp_min,
     shape=lambda self, min: meta_result(self, min),
     grad={
         "self": lambda grad, self, min: zero_unless(self >= min, grad),
@@ -65,14 +65,14 @@ clamp_min_tensor = op(
 )
 clamp_min = op(
     "clamp_min(Tensor self, Scalar min) -> Tensor",
-    cpu=lambda self, min: kernels.clamp(self, min, None),
+    cpu=kernels.clamp_min,
     shape=lambda self, min: meta_result(self, min),
     grad={"self": lambda grad, self, min: zero_unless(self >= min, grad)},
     inplace=True,
 )
 clamp_max_tensor = op(
     "clamp_max.Tensor(Tensor self, Tensor max) -> Tensor",
-    cpu=lambda self, max: kernels.clamp(self, None, max),
+    cpu=kernels.clamp_max,
     shape=lambda self, max: meta_result(self, max),
     grad={
         "self": lambda grad, self, max: zero_unless(self <= max, grad),
@@ -83,7 +83,7 @@ clamp_max_tensor = op(
 )
 clamp_max = op(
     "clamp_max(Tensor self, Scalar max) -> Tensor",
-    cpu=lambda self, max: kernels.clamp(self, None, max),
+    cpu=kernels.clamp_max,
     shape=lambda self, max: meta_result(self, max),
     grad={"self": lambda grad, self, max: zero_unless(self <= max, grad)},
     inplace=True,

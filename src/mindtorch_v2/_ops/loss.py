@@ -345,7 +345,7 @@ def _per_class(weight: Tensor, self: Tensor) -> Tensor:
 
 
 def _class_dim(self: Tensor) -> int:
-    return 0 if self.dim() == 1 else 1
+    return 0 if self._array.ndim == 1 else 1
 
 
 def _cross_entropy_of_probabilities(

@@ -8,7 +8,10 @@ import numpy as np
 
 from .. import _checks, _dtype
 from .._backends.cpu import softmax as kernels
-from .._backends.cpu.reduction import BFLOAT
+from .._backends.cpu.floating_errors import silent
+from .._backends.cpu.reduction import BFLOAT, FLOAT
+from .._backends.cpu.softmax import log_softmax as log_softmax_kernel
+from .._backends.cpu.softmax import softmax as softmax_kernel
 from .._backends.meta.adapter import meta_tensor
 from .._tensor import Tensor
 from .declare import op
@@ -53,27 +56,11 @@ _log_softmax_backward_data = op(
         "output": lambda grad, grad_output, dim, output: -(output.exp() * _sum(grad_output, dim) * grad.to(output.dtype)),
     },
 )
-_softmax = op(
-    "_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
-    cpu=lambda self, dim, half_to_float: kernels.softmax(
-        self, _kernel_dim("softmax_lastdim_kernel_impl", self, dim, half_to_float)
-    ),
-    grad={"self": lambda grad, result, dim, self_dtype: _softmax_backward_data(grad, result, dim, self_dtype)},
-    shape=lambda self: self.shape,
-    variants="function",
-)
-_log_softmax = op(
-    "_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
-    cpu=lambda self, dim, half_to_float: kernels.log_softmax(
-        self, _kernel_dim("log_softmax_lastdim_kernel_impl", self, dim, half_to_float)
-    ),
-    grad={"self": lambda grad, result, dim, self_dtype: _log_softmax_backward_data(grad, result, dim, self_dtype)},
-    shape=lambda self: self.shape,
-    variants="function",
-)
 
 
 def _kernel_dim(name: str, self: Array, dim: int, half_to_float: bool) -> int:
+    if self.dtype is FLOAT and not half_to_float and -(ndim := self.ndim) <= dim < ndim:
+        return dim if dim >= 0 else dim + ndim
     if half_to_float:
         raise RuntimeError(f"{name.split('_lastdim')[0]} with half to float conversion is not supported on CPU")
     dim = _checks.wrap_dim(dim, self.ndim)
@@ -82,15 +69,46 @@ def _kernel_dim(name: str, self: Array, dim: int, half_to_float: bool) -> int:
     return dim
 
 
+_softmax = op(
+    "_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
+    cpu=silent(
+        lambda self, dim, half_to_float: softmax_kernel(self, _kernel_dim("softmax_lastdim_kernel_impl", self, dim, half_to_float))
+    ),
+    grad={"self": lambda grad, result, dim, self_dtype: _softmax_backward_data(grad, result, dim, self_dtype)},
+    shape=lambda self: self.shape,
+    variants="function",
+)
+_log_softmax = op(
+    "_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
+    cpu=silent(
+        lambda self, dim, half_to_float: log_softmax_kernel(
+            self, _kernel_dim("log_softmax_lastdim_kernel_impl", self, dim, half_to_float)
+        )
+    ),
+    grad={"self": lambda grad, result, dim, self_dtype: _log_softmax_backward_data(grad, result, dim, self_dtype)},
+    shape=lambda self: self.shape,
+    variants="function",
+)
+
+
+_softmax_table, _log_softmax_table = _softmax.op.table, _log_softmax.op.table  # type: ignore[attr-defined]
+
+
+def _call(table: Any, self: Tensor, dim: int, dtype: Any) -> Tensor:
+    if dtype is not None:
+        self = self.to(dtype)
+    return table[self._keys](self, dim, False)  # type: ignore[no-any-return]
+
+
 softmax = op(
     "softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
     tags=("exact_out",),
-    composite=lambda self, dim, dtype: _softmax(self if dtype is None else self.to(dtype), dim, False),
+    composite=lambda self, dim, dtype: _call(_softmax_table, self, dim, dtype),
 )
 log_softmax = op(
     "log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
     tags=("exact_out",),
-    composite=lambda self, dim, dtype: _log_softmax(self if dtype is None else self.to(dtype), dim, False),
+    composite=lambda self, dim, dtype: _call(_log_softmax_table, self, dim, dtype),
 )
 special_softmax = op(
     "special_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",

@@ -65,3 +65,20 @@ def clamp(self: Array, min: Any, max: Any) -> Array:
         high = np.asarray(math.inf if max is None else max, d)
         return clip(self, low, high)  # type: ignore[no-any-return]
     return _clamp(self, min, max)
+
+
+_FLOAT = np.dtype(np.float32)
+_ZERO = np.zeros((), _FLOAT)
+
+
+@silent
+def clamp_min(self: Array, min: Any) -> Array:
+    """`maximum(self, min)`: of few elements and zero, which is relu, without making an array of the limit."""
+    if self.dtype is _FLOAT and self.size <= 2048 and min.__class__ in _LIMITS and min == 0:
+        return np.maximum(self, _ZERO)  # type: ignore[no-any-return]
+    return clamp(self, min, None)
+
+
+@silent
+def clamp_max(self: Array, max: Any) -> Array:
+    return clamp(self, None, max)

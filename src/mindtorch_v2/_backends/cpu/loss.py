@@ -10,6 +10,8 @@ import numpy as np
 from ..._dtype import FROM_NUMPY
 from ..._promotion import promote_types
 from .activation import unimplemented, widened
+from .floating_errors import silent
+from .reduction import FLOAT, LONG, ONES
 
 Array = np.ndarray[Any, Any]
 
@@ -243,7 +245,33 @@ def nll_forward(picked: Array, index: Array, kept: Array | None, weight: Array |
     return np.asarray(value, dtype), total
 
 
+@silent
+def _few_losses(self: Array, target: Array, reduction: int, ignore_index: int) -> tuple[Array, Array] | None:
+    """The mean or sum of a few unweighted float32 losses, 3 µs instead of 10; None for other cases and for errors."""
+    n = target.size
+    if (
+        self.dtype is not FLOAT
+        or self.ndim != 2
+        or target.dtype is not LONG
+        or target.shape != self.shape[:1]
+        or not 0 < n < len(ONES)
+    ):
+        return None
+    classes = self.shape[1]
+    if not reduction or 0 <= ignore_index < classes or target.item(target.argmin()) < 0 or target.item(target.argmax()) >= classes:
+        return None
+    at = np.arange(0, n * classes, classes)
+    at += target
+    # a quotient of Python floats rounds to the same float32, and takes a tenth of the time of one of NumPy's scalars
+    total = -ONES[n].dot(self.ravel().take(at)).item()
+    return np.array(total / n if reduction == MEAN else total, FLOAT), np.array(n, FLOAT)
+
+
 def nll_loss_forward(self: Array, target: Array, weight: Array | None, reduction: int, ignore_index: int) -> tuple[Array, Array]:
+    if weight is None:
+        made = _few_losses(self, target, reduction, ignore_index)
+        if made is not None:
+            return made
     check_nll(self, target, weight)
     if self.dtype.kind in "biuc":
         raise unimplemented("nll_loss_out_frame", self)

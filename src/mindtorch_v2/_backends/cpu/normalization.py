@@ -12,8 +12,12 @@ from typing import Any
 import numpy as np
 
 from .activation import unimplemented, widened
+from .floating_errors import silent
+from .reduction import FLOAT, SQUARES
 
 Array = np.ndarray[Any, Any]
+_ONE = np.ones((), FLOAT)
+_COUNTS = [np.array(n, FLOAT) for n in range(len(SQUARES))]
 
 
 def _row_sums(x: Array) -> Array:
@@ -66,6 +70,28 @@ def check_normalized_shape(x: Any, normalized_shape: Any, weight: Any, bias: Any
         )
 
 
+@silent
+def _few_rows(x: Array, weight: Array | None, bias: Array | None, eps: float) -> tuple[Array, Array, Array]:
+    """Layer normalisation of short rows in few elements: sums as products with ones, which spread them over the rows too.
+
+    12 µs become 7: what broadcasts takes 1.4 µs, what does not 0.4.
+    """
+    n = x.shape[1]
+    mean = x.dot(SQUARES[n])
+    np.divide(mean, _COUNTS[n], mean)
+    out = np.subtract(x, mean)
+    var = np.multiply(out, out).dot(SQUARES[n])
+    np.divide(var, _COUNTS[n], var)
+    np.add(var, np.array(eps, FLOAT), var)
+    rstd = np.divide(_ONE, np.sqrt(var, var), var)
+    np.multiply(out, rstd, out)
+    if weight is not None:
+        np.multiply(out, weight, out)
+    if bias is not None:
+        np.add(out, bias, out)
+    return out, mean[:, :1].copy(), rstd[:, :1].copy()
+
+
 def native_layer_norm(
     input: Array,
     normalized_shape: Any,
@@ -74,6 +100,8 @@ def native_layer_norm(
     eps: float,
 ) -> tuple[Array, Array, Array]:
     check_normalized_shape(input, normalized_shape, weight, bias)
+    if input.dtype is FLOAT and input.ndim == 2 and len(normalized_shape) == 1 and 0 < input.size <= 1024 and input.shape[1] <= 32:
+        return _few_rows(input, weight, bias, eps)
     if input.dtype.char in "fd":
         return _layer_norm(input, len(normalized_shape), weight, bias, eps)
     if input.dtype.kind in "biuc":

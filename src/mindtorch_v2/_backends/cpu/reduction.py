@@ -26,6 +26,7 @@ _RUN = 512  # elements added up one after another, in several lanes: bounds the 
 _ROWS = 64  # rows added up one after another
 _FEW = 256  # elements that are added up as a product with ones
 ONES = [np.ones(n, FLOAT) for n in range(_FEW + 1)]
+SQUARES = [np.ones((n, n), FLOAT) for n in range(33)]  # rows times one of these are their sums, at each place
 _add: Any = np.add.reduce
 _multiply: Any = np.multiply.reduce
 _any: Any = np.logical_or.reduce

@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 
 from ... import _checks
-from .reduction import FLOAT, HALVES, add_along
+from .floating_errors import silent
+from .reduction import FLOAT, HALVES, SQUARES, add_along
 
 Array = np.ndarray[Any, Any]
 _maximum: Any = np.maximum.reduce
 _add: Any = np.add.reduce
+_FEW = 1024  # elements that are worth a path of their own
 _SMALL = 4096  # elements below which the call costs more than the additions
 _BLOCK = 1 << 16  # elements handled at a time: two arrays of them stay in the second-level cache
 
@@ -20,14 +22,7 @@ def _wide(x: Array) -> Array:
     return x.astype(FLOAT) if x.dtype in HALVES else x
 
 
-def softmax(self: Array, dim: int) -> Array:
-    return _rowwise(self, dim, _softmax_into)
-
-
-def log_softmax(self: Array, dim: int) -> Array:
-    return _rowwise(self, dim, _log_softmax_into)
-
-
+@silent
 def _rowwise(self: Array, dim: int, kernel: Any) -> Array:
     if self.dtype is FLOAT and 0 < self.size <= _BLOCK and self.ndim and self.flags.c_contiguous:
         return kernel(self, None, dim)  # type: ignore[no-any-return]
@@ -47,12 +42,19 @@ def _rowwise(self: Array, dim: int, kernel: Any) -> Array:
     return out.astype(d, copy=False)
 
 
+@silent
+def _totals(x: Array, dim: int) -> Array:
+    return _add(x, dim, None, None, True) if x.size < _SMALL else add_along(x, dim, True)  # type: ignore[no-any-return]
+
+
+@silent
 def _softmax_into(x: Array, out: Array | None, dim: int) -> Array:
     out = np.subtract(x, _maximum(x, dim, None, None, True), out)
     np.exp(out, out)
     return np.divide(out, _totals(out, dim), out)
 
 
+@silent
 def _log_softmax_into(x: Array, out: Array | None, dim: int) -> Array:
     # The shifted values are kept apart from the normaliser: x - (max + log sum) would lose the low bits of x - max.
     shifted = np.subtract(x, _maximum(x, dim, None, None, True))
@@ -61,8 +63,38 @@ def _log_softmax_into(x: Array, out: Array | None, dim: int) -> Array:
     return np.subtract(shifted, np.log(total, total), out)
 
 
-def _totals(x: Array, dim: int) -> Array:
-    return _add(x, dim, None, None, True) if x.size < _SMALL else add_along(x, dim, True)  # type: ignore[no-any-return]
+@silent
+def _exponentials(self: Array, dim: int) -> tuple[Array, Array] | None:
+    """For few elements in short rows: their exponentials and, at each place, the sum of its row; None unless both are accurate.
+
+    Unshifted exponentials are as accurate as shifted ones as long as no sum nears the ends of the range. The product with a matrix
+    of ones adds up and spreads the sums at once: 0.7 µs, where a sum and a division that broadcasts it take 1.5 more.
+    """
+    if (
+        self.dtype is not FLOAT
+        or not 0 < self.size <= _FEW
+        or dim != self.ndim - 1
+        or self.shape[-1] > 32
+        or not self.flags.c_contiguous
+    ):
+        return None
+    raised = np.exp(self)
+    totals = raised.dot(SQUARES[self.shape[-1]])
+    if totals.item(totals.argmin()) > 1e-3 and totals.item(totals.argmax()) < 4e3:  # NaN is neither
+        return raised, totals
+    return None
+
+
+@silent
+def softmax(self: Array, dim: int) -> Array:
+    made = _exponentials(self, dim)
+    return _rowwise(self, dim, _softmax_into) if made is None else np.divide(made[0], made[1], made[0])
+
+
+@silent
+def log_softmax(self: Array, dim: int) -> Array:
+    made = _exponentials(self, dim)
+    return _rowwise(self, dim, _log_softmax_into) if made is None else np.subtract(self, np.log(made[1], made[1]), made[0])
 
 
 def softmax_backward(grad_output: Array, output: Array, dim: int, input_dtype: Any) -> Array:
