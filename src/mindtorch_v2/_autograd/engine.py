@@ -220,14 +220,14 @@ def _propagate(roots: Sequence[Any], grads: Sequence[Any], keep_graph: bool, cre
                     if out._array.shape != edge._shape or out.dtype is not edge._dtype:
                         out = fit(out, edge._shape, edge._dtype, node, at - 1)
                     held = buffers.pop(edge, None)
-                    buffers[edge] = out if held is None else _sum(held, out, create_graph)
+                    buffers[edge] = out if held is None else _sum(held, out, create_graph, outs)
             elif kind == LEAF:
                 target = edge
                 if out is not None:
                     if out._array.shape != edge._array.shape or out.dtype is not edge.dtype:
                         out = fit(out, edge._array.shape, edge.dtype, node, at - 1)
                     held = buffers.pop(edge, None)
-                    buffers[edge] = out if held is None else _sum(held, out, create_graph)
+                    buffers[edge] = out if held is None else _sum(held, out, create_graph, outs)
             else:
                 target = edge.node
                 if out is not None:
@@ -266,10 +266,11 @@ def _put(buffers: dict[Any, Any], edge: Any, grad: Any) -> None:
         buffers[edge] = grad if held is None else _sum(held, grad, state.grad_enabled)
 
 
-def _sum(held: Tensor, grad: Tensor, create_graph: bool) -> Tensor:
-    """Add to a buffered gradient, in place when nobody else can see it."""
-    # the caller's variable and the argument here
-    if not create_graph and held.dtype is grad.dtype and is_alone(held, 2):
+def _sum(held: Tensor, grad: Tensor, create_graph: bool, outs: Sequence[Any] = ()) -> Tensor:
+    """Add to a buffered gradient, in place when nobody else can see it but the gradients `outs` that the node has just made."""
+    # the caller's variable and the argument here; torch: a view is added out of place, because it shares its memory with its base
+    seen = 2 + sum([out is held for out in outs])
+    if not create_graph and held.dtype is grad.dtype and held._base is None and is_alone(held, seen, held._array):
         return held.add_(grad)  # type: ignore[no-any-return]
     return held + grad
 

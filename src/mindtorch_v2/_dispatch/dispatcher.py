@@ -112,6 +112,8 @@ def _compile(op: Op, full: int) -> Callable[..., Any]:
     named = named_results(op.schema)
     if named is not None:
         body = Body([*body.lines, "result = new_tuple(named, result)"], {**body.names, "named": named, "new_tuple": tuple.__new__})
+    if "calls_out" in op.tags and full & keys.PROFILER and keys.PROFILER in _layers:
+        body = _within_a_second_row(op, full, body)
     for key in keys.LAYER_ORDER:
         if full & key and key in _layers:
             body = _layers[key](op, full, body)
@@ -123,8 +125,18 @@ def _compile(op: Op, full: int) -> Callable[..., Any]:
     return compile_function(op.name + suffix, parameters, [*body.lines, "return result"], body.names, module=module)
 
 
+def _within_a_second_row(op: Op, full: int, body: Body) -> Body:
+    """The body as a recorded call of its own: torch's functional variant of such operators calls the variant with `out=`."""
+    shown = registry.find(op.qualified_name.rstrip("_"), op.overload_name) if op.schema.is_inplace else op
+    recorded = _layers[keys.PROFILER](shown or op, full, body)
+    inner = compile_function(op.name, ", ".join(op.schema.argument_names), [*recorded.lines, "return result"], recorded.names)
+    return call_body(op, inner, "out_variant")
+
+
 def _backend_body(op: Op, full: int) -> Body:
     backend = full & keys.BACKENDS or keys.CPU  # an empty list of tensors has no keys
+    if op.parts is not None and full & keys.PROFILER and backend == keys.CPU:
+        return call_body(op, op.parts, "parts")
     # a shortcut does a composite's work in one kernel; while somebody watches, the parts are called and seen
     observed = "shortcut" in op.tags and full & (keys.PROFILER | keys.DISPATCH_MODE)
     if op.composite is not None and (observed or (backend not in op.kernels and backend not in op.array_kernels)):

@@ -76,6 +76,7 @@ class Op:
         "numbers",
         "out_names",
         "packet",
+        "parts",
         "pointwise",
         "schema",
         "shape",
@@ -89,6 +90,7 @@ class Op:
         *,
         cpu: Callable[..., Any] | None = None,
         composite: Callable[..., Any] | None = None,
+        parts: Callable[..., Any] | None = None,
         pointwise: str | None = None,
         shape: Callable[..., Any] | None = None,
         grad: Mapping[Any, Callable[..., Any]] | None = None,
@@ -102,6 +104,7 @@ class Op:
     ) -> None:
         self.schema = parse(schema) if isinstance(schema, str) else schema
         self.composite = composite
+        self.parts = parts  # over tensors: the kernel as the operators that ATen's calls, run while a profiler records
         self.pointwise = pointwise
         self.shape = shape
         self.flops = flops

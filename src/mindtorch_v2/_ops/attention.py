@@ -1,4 +1,4 @@
-"""Scaled dot product attention: in blocks where it can be, as operators otherwise."""
+"""Scaled dot product attention: as operators, or in blocks where that is asked for and possible."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .declare import op
 from .lookup import aten
 
 ERROR, MATH, FLASH = -1, 0, 1
-allowed = {MATH, FLASH}  # `torch.nn.attention.sdpa_kernel` narrows it
+allowed = {MATH}  # `torch.nn.attention.sdpa_kernel` changes it; in blocks only on request, as profiles then show one operator
 _C_NAMES = {
     "Float": "float", "Double": "double", "Half": "c10::Half", "BFloat16": "c10::BFloat16", "Long": "long int", "Int": "int",
     "Bool": "bool", "Byte": "unsigned char", "Char": "signed char", "Short": "short int",
@@ -88,7 +88,7 @@ def _additive(mask: Tensor | None, query: Tensor) -> Tensor | None:
     if mask is None or mask.dtype is not _dtype.bool_:
         return mask
     low = aten.scalar_tensor(-math.inf, dtype=query.dtype, device=query.device)
-    return aten.where(mask, aten.scalar_tensor(0.0, dtype=query.dtype, device=query.device), low)  # type: ignore[no-any-return]
+    return aten.where(mask, 0.0, low)  # type: ignore[no-any-return]
 
 
 def _attention(
@@ -157,7 +157,7 @@ def _attention_math(
         key, value = _shared_heads(query, key, value)
     scores = q.matmul(key.transpose(-2, -1) * root)
     if mask is not None:
-        scores = scores.add_(mask) if mask.dtype is scores.dtype else scores + mask
+        scores = scores.add_(mask)
     weights = aten._safe_softmax(scores, -1)
     if dropout_p > 0:
         if dropout_mask is not None:

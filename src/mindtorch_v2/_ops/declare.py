@@ -14,6 +14,7 @@ from .._dispatch.entry import make_entry
 from .._dispatch.op import Op
 from .._dispatch.schema import Argument, Return, Schema, parse
 from .calling import call_with_out, retry_call
+from .second_rows import CALLS_OUT
 
 __all__ = ["exported", "inplace_schema", "op", "public", "register"]
 
@@ -26,6 +27,7 @@ def op(
     *,
     cpu: Callable[..., Any] | None = None,
     composite: Callable[..., Any] | None = None,
+    parts: Callable[..., Any] | None = None,
     pointwise: str | None = None,
     shape: Callable[..., Any] | None = None,
     grad: Gradients | None = None,
@@ -42,6 +44,7 @@ def op(
 
     cpu        kernel over NumPy arrays; takes the schema's arguments it names, returns arrays
     composite  function over tensors, of other operators; needs no kernel, and no formula unless it has one of its own
+    parts      function over tensors that does the kernel's work by the operators ATen's kernel calls; run while a profiler records
     pointwise  "same", "float", "bool" or "real": operands are promoted to one dtype and broadcast (see the CPU adapter)
     shape      the result's shape from the arguments' (tensor arguments arrive as tensors), for the meta device
     grad       argument name, or a tuple of them → formula; the formula's parameters say what is saved
@@ -50,6 +53,7 @@ def op(
     nondifferentiable  names of results that never require grad
     inplace    also declare the in-place variant `name_`
     variants   where users find it: "function" (torch.name), "method" (Tensor.name)
+    tags       among others "transparent": no row in profiles, because ATen's overload is no call of its own
     """
     parsed = parse(schema)
     if numbers is None:
@@ -58,6 +62,7 @@ def op(
         parsed,
         cpu=cpu,
         composite=composite,
+        parts=parts,
         pointwise=pointwise,
         shape=shape,
         grad=grad,
@@ -76,6 +81,8 @@ def op(
 
 def register(declared: Op) -> Entry:
     """Add an operator to the registry and make its entry point."""
+    if f"{declared.name}.{declared.schema.overload}".rstrip(".") in CALLS_OUT:
+        declared.tags += ("calls_out",)
     registry.add(declared)
     declared.entry = make_entry(declared, retry=retry_call, with_out=call_with_out, device_key=_device_key)
     return declared.entry

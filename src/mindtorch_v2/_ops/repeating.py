@@ -106,8 +106,6 @@ def _roll_one(self: Tensor, shift: int, dim: int) -> Tensor:
     d = wrap_dim(dim, self.dim())
     size = self._array.shape[d]
     start = -shift % size
-    if not start:
-        return self.clone(memory_format=contiguous_format)  # type: ignore[no-any-return]
     return cat([narrow(self, d, start, size - start), narrow(self, d, 0, start)], d)  # type: ignore[no-any-return]
 
 

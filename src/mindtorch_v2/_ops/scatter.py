@@ -15,6 +15,7 @@ from .declare import inplace_schema, op
 from .index import nonzero
 from .joining import cat
 from .lookup import aten
+from .parts import computed
 from .shape import expand, reshape, view, zeros
 
 Grads = Mapping[str | tuple[str, ...], Callable[..., Any]]
@@ -312,6 +313,7 @@ put = op(
 masked_select = op(
     "masked_select(Tensor self, Tensor mask) -> Tensor",
     cpu=kernels.masked_select,
+    parts=lambda self, mask: mask.sum() is not None and computed(kernels.masked_select, self, mask),
     grad={"self": lambda grad, self, mask: masked_select_backward(grad, self, mask)},
     tags=("data_dependent", "disjoint_out"),
 )

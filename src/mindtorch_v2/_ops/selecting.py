@@ -7,7 +7,7 @@ from typing import Any
 
 from .._backends.cpu import repeating, views
 from .._checks import dimension_error, wrap_dim
-from .._tensor import Tensor
+from .._tensor import Tensor, wrap_view
 from .declare import op, public
 from .shape import zeros
 
@@ -342,7 +342,9 @@ unsafe_split = op(
 )
 unsafe_split_with_sizes = op(
     "unsafe_split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]",
-    composite=lambda self, split_sizes, dim: _detached_parts(split_with_sizes(self, split_sizes, dim)),
+    composite=lambda self, split_sizes, dim: _detached_parts(
+        [wrap_view(a, self) for a in views.split_with_sizes(self._array, split_sizes, dim)]
+    ),
     grad={"self": lambda grads, split_sizes, dim, self_shape: _joined_grads(grads, split_sizes, dim, self_shape)},
 )
 

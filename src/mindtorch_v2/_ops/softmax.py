@@ -130,5 +130,5 @@ _safe_softmax = op(
 
 def _rows_of_zeros(self: Tensor, out: Tensor, dim: int) -> Tensor:
     """Zeros where a row is masked out wholly, instead of softmax's NaN."""
-    masked = (self == float("-inf")).all(dim, True)
-    return aten.where(masked, 0.0, out)  # type: ignore[no-any-return]
+    masked = aten.isneginf(self).all(dim, True)
+    return aten.where(masked, aten.scalar_tensor(0.0, dtype=out.dtype, device=out.device), out)  # type: ignore[no-any-return]

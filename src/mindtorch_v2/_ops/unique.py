@@ -131,6 +131,7 @@ isin_of_scalar = op(
         aten.scalar_tensor(element, device=test_elements.device), test_elements, assume_unique=assume_unique, invert=invert
     ),
     variants="function",
+    tags=("transparent",),
 )
 
 # --- positions ------------------------------------------------------------------------------------------------------

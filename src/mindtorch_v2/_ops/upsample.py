@@ -95,6 +95,7 @@ def _declare(name: str, n: int, mode: str, *, aligned: bool) -> Any:
         f"{name}.vec(Tensor input, SymInt[]? output_size, {align}float[]? scale_factors) -> Tensor",
         composite=functions["vec"],
         variants="",
+        tags=("transparent",),
     )
     space["spread"] = op(
         f"{name}_backward(Tensor grad_output, SymInt[{n}] output_size, SymInt[{n + 2}] input_size, {align}{tail}) -> Tensor",
