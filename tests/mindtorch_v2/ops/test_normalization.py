@@ -37,6 +37,29 @@ def test_layer_norm_far_from_zero_keeps_its_digits() -> None:
     np.testing.assert_allclose(F.layer_norm(torch.from_numpy(x), (64,), eps=0.0)._array, want, atol=2e-4)
 
 
+@pytest.mark.parametrize("shift", [0.0, 50.0])  # by products with whole blocks, and by centring first
+@pytest.mark.parametrize("affine", [True, False])
+def test_large_layer_norm_and_its_gradients(shift: float, affine: bool) -> None:
+    rng = np.random.default_rng(0)
+    x = (rng.standard_normal((700, 400)) + shift).astype(np.float32)
+    w, b, g = (rng.standard_normal(n).astype(np.float32) for n in (400, 400, (700, 400)))
+    tensors = [torch.from_numpy(a).requires_grad_() for a in (x, w, b)]
+    out = F.layer_norm(tensors[0], (400,), *(tensors[1:] if affine else ()))
+    out.backward(torch.from_numpy(g))
+    wide = x.astype(np.float64)
+    centred = wide - wide.mean(1, keepdims=True)
+    rstd = 1 / np.sqrt((centred**2).mean(1, keepdims=True) + 1e-5)
+    hat = centred * rstd
+    gw = g * w if affine else g
+    to_x = rstd * (gw - gw.mean(1, keepdims=True) - hat * (gw * hat).mean(1, keepdims=True))
+    near = {"rtol": 1e-4, "atol": 1e-4 if shift else 2e-5}
+    np.testing.assert_allclose(out.detach().numpy(), hat * w + b if affine else hat, **near)
+    np.testing.assert_allclose(tensors[0].grad.numpy(), to_x, **near)
+    if affine:
+        np.testing.assert_allclose(tensors[1].grad.numpy(), (g * hat).sum(0), rtol=1e-3, atol=2e-3)
+        np.testing.assert_allclose(tensors[2].grad.numpy(), g.sum(0, dtype=np.float64), rtol=1e-3, atol=2e-4)
+
+
 def test_layer_norm_saves_its_moments() -> None:
     x = _t(3, 4)
     out, mean, rstd = torch.native_layer_norm(x, [4], None, None, 1e-5)
