@@ -172,7 +172,7 @@ def write() -> None:
 
     warnings.simplefilter("ignore")
     kept: Samples = {}
-    with capturing(kept, per_op=5, largest=400, differentiable=True):
+    with capturing(kept, per_op=4, largest=1200, differentiable=True):
         run_database("float64")
     arrays: dict[str, np.ndarray] = {}
     index: dict[str, list[Any]] = {}

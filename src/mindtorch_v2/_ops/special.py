@@ -140,7 +140,7 @@ zeta_scalar = op(
     pointwise="float",
     numbers=("self",),
     cpu=lambda self, other: kernels.zeta(other.dtype.type(self), other),
-    grad={"other": lambda grad, self, other: grad * -self * zeta(self + 1.0, other)},
+    grad={"other": lambda grad, self, other: grad * -self * zeta_scalar(self + 1.0, other)},
     node="SpecialZetaBackward1",
 )
 igamma = op(

@@ -36,6 +36,7 @@ _weight_norm_interface_backward = op(
 _weight_norm_interface = op(
     "_weight_norm_interface(Tensor v, Tensor g, int dim=0) -> (Tensor, Tensor)",
     cpu=_forward,
+    nondifferentiable=("result1",),
     grad={
         ("v", "g"): lambda grads, v, g, result1, dim: (
             (None, None) if grads[0] is None else _weight_norm_interface_backward(grads[0], v, g, result1, dim)

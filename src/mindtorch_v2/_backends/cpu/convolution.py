@@ -125,12 +125,14 @@ class _Geometry:
         return memory.reshape(channels, samples * length)
 
 
-@lru_cache(maxsize=256)
+_kept_geometry = lru_cache(maxsize=256)(_Geometry)
+
+
 def _geometry(
     padded: Sizes, channels: int, kernel: Sizes, stride: Sizes, dilation: Sizes, itemsize: int, out: Sizes | None = None
 ) -> _Geometry:
     """A geometry, kept: making one takes as long as a small convolution. `out`: fewer results than would fit."""
-    return _Geometry(padded, channels, kernel, stride, dilation, itemsize, out)
+    return _kept_geometry(padded, channels, kernel, tuple(stride), tuple(dilation), itemsize, out)
 
 
 def _is_pointwise(kernel: Sizes, stride: Sizes, padding: Sizes) -> bool:
