@@ -1,0 +1,29 @@
+"""Hashes of tensors: to see whether elements changed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._checks import wrap_dims
+from .declare import op
+
+Array = np.ndarray[Any, Any]
+
+
+def _hash(self: Array, dim: Any, keepdim: bool, mode: int) -> Array:
+    """The exclusive or of the elements' bits, taken as float64 or int64."""
+    if mode != 0:
+        raise RuntimeError(f"hash_tensor: mode 0 (exclusive or of all elements) is the only one, not {mode}")
+    if self.dtype.kind == "c":
+        raise NotImplementedError("\"xor_sum\" not implemented for 'Complex'")
+    wide = np.int64 if self.dtype.kind in "biu" else np.float64
+    axes = tuple(range(self.ndim))
+    if dim not in ((), [], None):
+        axes = wrap_dims([dim] if isinstance(dim, int) else dim, self.ndim)[: self.ndim]  # a zero-dim tensor has nothing to reduce
+    bits = np.ascontiguousarray(self.astype(wide)).view(np.uint64).reshape(self.shape)
+    return np.bitwise_xor.reduce(bits, axis=axes, keepdims=keepdim)
+
+
+hash_tensor = op("hash_tensor(Tensor self, int[1] dim=[], *, bool keepdim=False, int mode=0) -> Tensor", cpu=_hash)
