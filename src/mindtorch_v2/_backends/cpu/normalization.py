@@ -204,16 +204,40 @@ def native_layer_norm_backward(
         shapes = (input.shape, tuple(normalized_shape), tuple(normalized_shape))
         return tuple(None if a is None else a.reshape(shape) for a, shape in zip(made, shapes, strict=True))  # type: ignore[return-value]
     centred = input.reshape(m, n) - mean.reshape(m, 1)
-    scale = rstd.reshape(m, 1)
+    along = g * centred
     to_input = to_weight = to_bias = None
+    # sums along columns as products with a vector: a quarter of the time of `np.add.reduce`
     if output_mask[1] and weight is not None:
-        to_weight = np.einsum("ij,ij->j", g, centred * scale).reshape(weight.shape)
+        to_weight = (rstd.reshape(m) @ along).reshape(weight.shape)
     if output_mask[2]:
-        to_bias = g.sum(0, dtype=g.dtype).reshape(tuple(normalized_shape))
+        to_bias = (np.ones(m, g.dtype) @ g).reshape(tuple(normalized_shape))
     if output_mask[0]:
-        w = None if weight is None else weight.reshape(-1)
-        to_input = _row_gradient(g, w, centred, scale).reshape(input.shape)
+        w = None if weight is None else weight.reshape(n)
+        to_input = _layer_gradient(g, w, centred, along, rstd.reshape(m, 1)).reshape(input.shape)
     return to_input, to_weight, to_bias
+
+
+def _layer_gradient(g: Array, weight: Array | None, centred: Array, along: Array, rstd: Array) -> Array:
+    """What `_row_gradient` gives; `along` is g * centred, and is overwritten too.
+
+    Weighted sums are products of matrices with the weight, so that no weighted copy is made.
+    """
+    n = max(g.shape[1], 1)
+    w = np.ones(g.shape[1], g.dtype) if weight is None else weight
+    scale = rstd / n
+    mean = (g @ w)[:, None]
+    mean *= scale
+    slope = (along @ w)[:, None]
+    scale *= rstd
+    scale *= rstd
+    slope *= scale
+    centred *= slope
+    out = np.multiply(g, rstd, out=along)
+    if weight is not None:
+        out *= weight
+    out -= centred
+    out -= mean
+    return out
 
 
 def _digits_survive(mean: Array, rstd: Array) -> bool:
