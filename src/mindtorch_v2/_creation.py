@@ -83,13 +83,18 @@ def device_of(given: Any) -> _device.device:
     return where
 
 
+def empty_array(shape: Any, d: _dtype.dtype) -> np.ndarray[Any, Any]:
+    """An array of this shape, which may be anything that torch takes for one."""
+    try:
+        return np.empty(shape, d.np)
+    except (ValueError, TypeError, MemoryError):
+        return np.empty(checked_shape(shape), d.np)
+
+
 def allocate(shape: Any, d: _dtype.dtype, where: _device.device = _CPU) -> Tensor:
     """A tensor of this shape whose elements are whatever the memory holds."""
     if where.key == keys.CPU:
-        try:
-            array = np.empty(shape, d.np)
-        except (ValueError, TypeError, MemoryError):
-            array = np.empty(checked_shape(shape), d.np)
+        array = empty_array(shape, d)
         t: Tensor = object.__new__(Tensor)
         t._array = array
         s = t._storage = UntypedStorage()

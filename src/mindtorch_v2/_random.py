@@ -35,7 +35,7 @@ class Generator:
     """A stream of pseudorandom numbers."""
 
     # The twister is always asked for whole blocks of its 624 outputs: `_block` is the current one, `_at` the next to give out.
-    __slots__ = ("__weakref__", "_at", "_bits", "_block", "_fresh", "_lock", "_numbers", "_seed", "next_normal")
+    __slots__ = ("__weakref__", "_ahead", "_at", "_bits", "_block", "_fresh", "_lock", "_numbers", "_seed", "next_normal")
 
     def __init__(self, device: Any = "cpu") -> None:
         where = _device.device(device)
@@ -44,6 +44,7 @@ class Generator:
 
             raise unavailable(where)
         self._lock = threading.Lock()
+        self._ahead: tuple[Any, int, Any] = (None, 0, None)  # a block, where in it these begin, and numbers made of its outputs
         self._bits = np.random.MT19937()
         self._numbers = np.random.Generator(self._bits)
         self.manual_seed(DEFAULT_SEED)
@@ -95,6 +96,26 @@ class Generator:
         self._fresh = False
         return out
 
+    def normals(self, n: int, make: Callable[[Any], Any]) -> np.ndarray[Any, Any]:
+        """The next n numbers that `make` gives of uniforms in groups of 16, for small multiples of 16.
+
+        They are made for a whole block at once and kept: `make` takes 100 µs for 16 numbers, and 150 for 624.
+        """
+        with self._lock:
+            at, block = self._at, self._block
+            end = at + n
+            if end > _BLOCK:
+                words = np.concatenate((block[at:], self._whole_blocks(1)))
+                self._block, self._at, self._fresh = words[_BLOCK - at :], end - _BLOCK, False
+                self._ahead = (self._block, at - _BLOCK, make(_singles(words[: len(words) // 16 * 16].copy())))
+                return self._ahead[2][:n].copy()  # type: ignore[no-any-return]
+            made_of, start, values = self._ahead
+            if made_of is not block or (at - start) % 16:
+                start, values = at, make(_singles(block[at : at + (_BLOCK - at) // 16 * 16].copy()))
+                self._ahead = (block, start, values)
+            self._at = end
+            return values[at - start : end - start].copy()  # type: ignore[no-any-return]
+
     def _whole_blocks(self, n: int) -> np.ndarray[Any, Any]:
         if n <= 4:  # a third of the time of `integers`, which is the faster one for many
             return self._bits.random_raw(n * _BLOCK).astype(np.uint32)  # type: ignore[no-any-return, union-attr]
@@ -109,10 +130,7 @@ class Generator:
         """n float32 numbers of [0, 1) with 24 bits each, in a new array or in `out`."""
         if n > _CHUNK:
             return self._in_chunks(self.uniform32, np.empty(n, np.float32) if out is None else out)
-        words = self.words(n)
-        np.bitwise_and(words, _MASK_24, out=words)
-        values = words.view(np.int32).astype(np.float32)  # signed integers convert three times as fast
-        return np.multiply(values, _SCALE_24, out=values if out is None else out)
+        return _singles(self.words(n), out)
 
     def _in_chunks(self, draw: Callable[..., Any], out: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """Many numbers in pieces whose temporaries stay in the cache: half of the time."""
@@ -179,6 +197,13 @@ class Generator:
 
     def __repr__(self) -> str:
         return f"<torch.Generator of seed {self._seed} on {self.device}>"
+
+
+def _singles(words: np.ndarray[Any, Any], out: np.ndarray[Any, Any] | None = None) -> np.ndarray[Any, Any]:
+    """Outputs as float32 numbers of [0, 1); overwrites the outputs."""
+    np.bitwise_and(words, _MASK_24, words)
+    values = words.view(np.int32).astype(np.float32)  # signed integers convert three times as fast
+    return np.multiply(values, _SCALE_24, values if out is None else out)
 
 
 def _restored(seed: int, raw: bytes) -> Generator:

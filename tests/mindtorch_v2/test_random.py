@@ -331,3 +331,34 @@ def test_states_are_interchangeable(drawn):
     assert torch.randn(9).tolist() == theirs.randn(9).tolist()
     theirs.set_rng_state(theirs.from_numpy(torch.get_rng_state().numpy()))
     assert torch.randn(50).tolist() == theirs.randn(50).tolist()
+
+
+def test_numbers_made_ahead_leave_the_stream_as_it_is():
+    """Small normal draws are made of a whole block of outputs at once; what follows them must not notice."""
+    ahead, plain = torch.Generator().manual_seed(3), torch.Generator().manual_seed(3)
+    for n in (64, 16, 48, 256, 64, 64, 240, 16, 128):
+        ahead_of_time = torch.randn(n, generator=ahead)
+        whole_block = plain.clone_state().words(n)  # outputs, of which the same numbers follow in one draw
+        plain.words(n)
+        again = torch.Generator().set_state(ahead.get_state())
+        assert torch.equal(ahead.get_state(), plain.get_state())
+        assert torch.equal(torch.rand(5, generator=again), torch.rand(5, generator=plain.clone_state()))
+        assert ahead_of_time.shape == (len(whole_block),)
+    assert torch.equal(torch.rand(700, generator=ahead), torch.rand(700, generator=plain))
+
+
+def test_small_normal_draws_are_parts_of_a_large_one():
+    parts, whole = torch.Generator().manual_seed(5), torch.Generator().manual_seed(5)
+    drawn = torch.cat([torch.randn(n, generator=parts) for n in (16, 64, 256, 32, 192, 128, 64, 256, 16)])
+    assert torch.equal(drawn, torch.randn(len(drawn), generator=whole))
+
+
+@pytest.mark.parametrize("n", [256, 257, 1000, 4096])
+def test_randperm_exchanges_one_element_a_step(n):
+    generator = torch.Generator().manual_seed(n)
+    words = generator.clone_state().words(n - 1).tolist()
+    expected = list(range(n))
+    for i, word in enumerate(words):
+        j = i + word % (n - i)
+        expected[i], expected[j] = expected[j], expected[i]
+    assert torch.randperm(n, generator=generator).tolist() == expected

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -11,7 +12,7 @@ from .. import _dtype
 from .._backends.cpu import random as kernels
 from .._backends.cpu import random_counts
 from .._checks import broadcast_shapes
-from .._creation import allocate, device_of, dtype_of
+from .._creation import allocate, device_of, dtype_of, empty_array
 from .._dispatch import keys
 from .._memory_format import contiguous_format
 from .._tensor import Tensor, wrap
@@ -65,8 +66,20 @@ def _randn(size: Any, generator: Any, dtype: Any, layout: Any, device: Any, pin_
     return allocate(size, dtype_of(dtype), device_of(device)).normal_(0, 1, generator=generator)  # type: ignore[no-any-return]
 
 
-rand = factory("rand(int[] size, RANDOM) -> Tensor", _rand)
-randn = factory("randn(int[] size, RANDOM) -> Tensor", _randn)
+def _rand_array(size: Any, generator: Any, dtype: Any) -> Any:
+    array = empty_array(size, dtype_of(dtype))
+    _uniform(array, 0.0, 1.0, generator)
+    return array
+
+
+def _randn_array(size: Any, generator: Any, dtype: Any) -> Any:
+    array = empty_array(size, dtype_of(dtype))
+    _normal(array, 0.0, 1.0, generator)
+    return array
+
+
+rand = factory("rand(int[] size, RANDOM) -> Tensor", _rand, shortcut=_rand_array)
+randn = factory("randn(int[] size, RANDOM) -> Tensor", _randn, shortcut=_randn_array)
 
 
 # --- integers -------------------------------------------------------------------------------------------------------
@@ -93,10 +106,12 @@ _C_NAMES = {
 }  # fmt: skip
 
 
+@functools.cache  # `iinfo` takes 1 µs
 def _smallest(d: _dtype.dtype) -> int:
     return 0 if d is _dtype.bool_ else int(np.iinfo(d.np).min)
 
 
+@functools.cache
 def _largest(d: _dtype.dtype) -> int:
     if d.is_floating_point:
         return {"float16": 1 << 11, "bfloat16": 1 << 8, "float32": 1 << 24, "float64": 1 << 53}[d.name]
@@ -132,8 +147,18 @@ def _randint(low: Any, high: Any, size: Any, generator: Any, dtype: Any, layout:
     return t.random_(int(low), int(high), generator=generator)  # type: ignore[no-any-return]
 
 
-_randint_low = factory("randint.low(int low, int high, int[] size, RANDOM) -> Tensor", _randint)
-_randint_high = factory("randint(int high, int[] size, RANDOM) -> Tensor", lambda high, *rest: _randint(0, high, *rest))
+def _randint_array(low: Any, high: Any, size: Any, generator: Any, dtype: Any) -> Any:
+    array = empty_array(size, _dtype.int64 if dtype is None else dtype_of(dtype))
+    _integers(array, int(low), int(high), generator)
+    return array
+
+
+_randint_low = factory("randint.low(int low, int high, int[] size, RANDOM) -> Tensor", _randint, shortcut=_randint_array)
+_randint_high = factory(
+    "randint(int high, int[] size, RANDOM) -> Tensor",
+    lambda high, *rest: _randint(0, high, *rest),
+    shortcut=lambda high, size, generator, dtype: _randint_array(0, high, size, generator, dtype),
+)
 _randint_from = public_function(_randint_low.op)  # type: ignore[attr-defined]
 
 
