@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy import special
 
 import mindtorch_v2 as torch
 import mindtorch_v2.nn.functional as F
@@ -179,3 +180,11 @@ def test_implicit_softmax_dimension_warns() -> None:
     with pytest.warns(UserWarning, match="Implicit dimension choice for softmax"):
         y = F.softmax(torch.zeros(2, 2))
     assert y.tolist() == [[0.5, 0.5], [0.5, 0.5]]
+
+
+def test_gelu_in_single_precision_over_its_whole_range() -> None:
+    x = np.concatenate([np.linspace(-12, 12, 5001), [0.0, 1e30, -1e30, np.inf]]).astype(np.float32)
+    wide = x[:-1].astype(np.float64)
+    got = F.gelu(torch.from_numpy(x)).numpy()
+    np.testing.assert_allclose(got[:-1], wide * special.ndtr(wide), rtol=1e-6, atol=1e-6)
+    assert got[-1] == np.inf

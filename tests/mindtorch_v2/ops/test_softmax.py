@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy import special
 
 import mindtorch_v2 as torch
 
@@ -73,3 +74,15 @@ def test_results_are_row_major():
     x = torch.ones(2, 3).t()
     assert x.softmax(0).stride() == (2, 1)
     assert x.log_softmax(1).stride() == (2, 1)
+
+
+@pytest.mark.parametrize("shift", [0.0, 200.0, -200.0])  # exponentials as they are, and after the maximum is taken off
+def test_many_long_rows(shift: float) -> None:
+    x = (np.random.default_rng(0).standard_normal((300, 1000)) * 3 + shift).astype(np.float32)
+    x[7] = -np.inf
+    wide = x.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        logs = wide - special.logsumexp(wide, 1, keepdims=True)
+    t = torch.from_numpy(x)
+    np.testing.assert_allclose(t.log_softmax(-1).numpy(), logs, rtol=2e-6, atol=2e-6)
+    np.testing.assert_allclose(t.softmax(-1).numpy(), np.exp(logs), rtol=2e-5, atol=1e-9)

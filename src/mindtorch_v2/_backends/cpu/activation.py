@@ -67,7 +67,7 @@ def sigmoid(x: Array) -> Array:
     out: Array = np.asarray(np.negative(x))
     np.exp(out, out=out)
     out += 1
-    return np.reciprocal(out, out=out)
+    return np.divide(1, out, out=out)  # half the time of np.reciprocal
 
 
 def log1p_of_exp(x: Array) -> Array:
@@ -75,7 +75,11 @@ def log1p_of_exp(x: Array) -> Array:
 
     NumPy's `log1p` takes 35 ms a million elements; the logarithm of the rounded sum, plus what rounding lost, takes 4 ms.
     """
-    e = np.exp(x, out=x)
+    return log1p_of_small(np.exp(x, out=x))
+
+
+def log1p_of_small(e: Array) -> Array:
+    """log(1 + e) for 0 <= e <= 1, overwriting e."""
     u = np.asarray(e + 1)
     lost = u - 1
     np.subtract(e, lost, out=e)
@@ -114,7 +118,7 @@ def _half_tail(x: Array, gauss: Array) -> Array:
     t = np.asarray(np.abs(x))
     t *= _TAIL * _SQRT_HALF
     t += 1
-    np.reciprocal(t, out=t)
+    np.divide(1, t, out=t)
     out = np.asarray(t * (0.5 * _TAIL_COEFFICIENTS[0]))
     for c in _TAIL_COEFFICIENTS[1:]:
         out += 0.5 * c
@@ -129,6 +133,38 @@ def _gauss(x: Array) -> Array:
     return np.exp(out, out=out)
 
 
+# p(t)^-32 is the probability that a normal variable exceeds t >= 0: a polynomial fitted for the least |t| times error, 1.5e-7
+_POWER_COEFFICIENTS = (
+    2.0322187069120312e-05,
+    -8.19305782297497e-05,
+    0.0014213186659712239,
+    0.010482659194181251,
+    0.025479540289440755,
+    1.021897168294633,
+)
+
+
+def _gelu_by_powers(x: Array) -> Array:
+    """x Φ(x) = max(x, 0) - |x| Φ(-|x|) in float32, with an error below 1e-6.
+
+    19 passes of 0.12 ms a million elements: 2.3 ms. Anything with an exponential takes 3 and more, SciPy's erf 12.
+    """
+    t = np.asarray(np.abs(x))
+    out = np.asarray(t * _POWER_COEFFICIENTS[0])
+    for c in _POWER_COEFFICIENTS[1:-1]:
+        out += c
+        out *= t
+    out += _POWER_COEFFICIENTS[-1]
+    for _ in range(5):
+        np.square(out, out=out)
+    np.divide(t, out, out=out)
+    np.clip(x, 0, np.inf, out=t)
+    np.subtract(t, out, out=out)
+    if np.isnan(np.maximum.reduce(out, None, initial=-1)):  # infinity met the infinite power
+        np.copyto(out, np.inf, where=x == np.inf)
+    return out
+
+
 @floating("GeluKernelImpl")
 def gelu(self: Array, approximate: str) -> Array:
     if _is_tanh(approximate):
@@ -139,11 +175,7 @@ def gelu(self: Array, approximate: str) -> Array:
         out *= 0.5
         return out
     if self.dtype == np.float32:
-        # x Φ(x) = max(x, 0) - |x| Φ(-|x|): SciPy's erf takes 60 times as long as torch's whole operator, this 5
-        tail = _half_tail(self, _gauss(self))
-        tail *= np.clip(self, -np.inf, 40)  # beyond, the tail is 0 and must not meet an infinity
-        out = np.clip(self, 0, np.inf)
-        return np.asarray(out - np.abs(tail, out=tail))
+        return _gelu_by_powers(self)
     out = special.erf(self * _SQRT_HALF)
     out += 1
     out *= self
@@ -186,9 +218,8 @@ def gelu_backward(grad_output: Array, self: Array, approximate: str) -> Array:
     if x.dtype == np.float32:
         # Φ(x) is the tail where x is negative, and 1 minus it elsewhere
         cdf = _half_tail(x, pdf)
-        positive = np.asarray(x > 0)
-        cdf *= np.asarray(1 - 2 * positive.astype(np.float32))
-        cdf += positive
+        cdf -= np.asarray(x > 0)
+        np.abs(cdf, out=cdf)
     else:
         cdf = np.asarray(special.erf(x * _SQRT_HALF))
         cdf += 1
@@ -202,9 +233,10 @@ def gelu_backward(grad_output: Array, self: Array, approximate: str) -> Array:
 
 @floating("silu_cpu")
 def silu(self: Array) -> Array:
-    out = sigmoid(self)
-    out *= self
-    return out
+    out = np.asarray(np.negative(self))
+    np.exp(out, out=out)
+    out += 1
+    return np.divide(self, out, out=out)
 
 
 @floating("silu_backward_cpu")
@@ -379,7 +411,7 @@ def hardswish(self: Array) -> Array:
     out = np.asarray(self + 3)
     np.clip(out, 0, 6, out=out)
     out *= self
-    out /= 6
+    out *= 1 / 6
     return out
 
 
@@ -397,9 +429,9 @@ def log_sigmoid_forward(self: Array) -> tuple[Array, Array]:
     """min(x, 0) - log(1 + exp(-|x|)), and exp(-|x|) for the derivative."""
     buffer = np.asarray(np.abs(self))
     np.negative(buffer, out=buffer)
-    out = log1p_of_exp(buffer.copy())
-    np.subtract(np.clip(self, -np.inf, 0), out, out=out)
-    return out, np.exp(buffer, out=buffer)
+    np.exp(buffer, out=buffer)
+    out = log1p_of_small(buffer.copy())
+    return np.subtract(np.clip(self, -np.inf, 0), out, out=out), buffer
 
 
 @floating("log_sigmoid_backward_cpu")

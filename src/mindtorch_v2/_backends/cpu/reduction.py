@@ -88,8 +88,9 @@ def whole_sum(x: Array) -> Array:
     flat = x.ravel(order="K")
     if x.dtype.kind != "f":
         return _add(flat)  # type: ignore[no-any-return]
-    rows = flat.size // _RUN * _RUN
-    total = _add(np.einsum("ij->i", flat[:rows].reshape(-1, _RUN)))
+    rows = flat.size & -1024
+    # by BLAS: 66 µs a million, `np.add.reduce` 190
+    total = _add(flat[:rows].reshape(-1, 1024).dot(np.ones(1024, x.dtype)))
     if rows < flat.size:
         total = total + _add(flat[rows:])
     return total  # type: ignore[no-any-return]
@@ -119,7 +120,7 @@ def _add_in_runs(x: Array, axis: int) -> Array:
 def add_along(x: Array, axis: int, keepdim: bool) -> Array:
     """The sum along one dimension of floating-point elements.
 
-    Few: as a product with ones, 0.5 µs where a reduction takes 1.2. Contiguous: by einsum, which runs twice as fast as NumPy's
+    Few: as a product with ones, 0.5 µs where a reduction takes 1.2. Contiguous: likewise, which runs twice as fast as NumPy's
     reduction, in runs that bound the rounding error. Strided and long: in runs too, because NumPy adds those up one after another.
     """
     ndim, shape = x.ndim, x.shape
@@ -134,7 +135,8 @@ def add_along(x: Array, axis: int, keepdim: bool) -> Array:
     elif n < 2 * _ROWS:
         total = _add(x, axis)
     elif axis == ndim - 1 and x.flags.c_contiguous and (n < 16 * _RUN or _divisor(n) < n):
-        total = np.einsum("ij->i", x.reshape(-1, n if n < 2 * _RUN else _divisor(n)))
+        run = n if n < 2 * _RUN + 1 else _divisor(n)
+        total = x.reshape(-1, run).dot(np.ones(run, x.dtype))
         total = total.reshape(*shape[:axis], -1)
         total = total.reshape(shape[:axis]) if total.size * n == x.size else _add(total, axis)
     elif x.strides[axis] != x.itemsize and x.itemsize < 8:

@@ -8,14 +8,18 @@ import numpy as np
 
 from ... import _checks
 from .floating_errors import silent
+from .rank_one import add_outer
 from .reduction import FLOAT, HALVES, SQUARES, add_along
 
 Array = np.ndarray[Any, Any]
 _maximum: Any = np.maximum.reduce
+_minimum: Any = np.minimum.reduce
 _add: Any = np.add.reduce
+_ONE = np.ones((), FLOAT)
 _FEW = 1024  # elements that are worth a path of their own
 _SMALL = 4096  # elements below which the call costs more than the additions
 _BLOCK = 1 << 16  # elements handled at a time: two arrays of them stay in the second-level cache
+_ROWS_BLOCK = 1 << 18  # the same for whole rows, where there is more to do for each block
 
 
 def _wide(x: Array) -> Array:
@@ -23,28 +27,39 @@ def _wide(x: Array) -> Array:
 
 
 @silent
-def _rowwise(self: Array, dim: int, kernel: Any) -> Array:
-    if self.dtype is FLOAT and 0 < self.size <= _BLOCK and self.ndim and self.flags.c_contiguous:
-        return kernel(self, None, dim)  # type: ignore[no-any-return]
-    d = self.dtype
-    x = _wide(self)
-    if not x.ndim:
-        return np.asarray(kernel(x.reshape(1), np.empty(1, x.dtype), 0)).reshape(()).astype(d, copy=False)
-    out = np.empty(x.shape, x.dtype)
-    if not x.size:
-        return out.astype(d, copy=False)
-    if x.size <= _BLOCK or dim == 0 or x.ndim == 1:
-        kernel(x, out, dim)
-    else:
-        step = max(1, _BLOCK // (x.size // x.shape[0]))
-        for i in range(0, x.shape[0], step):
-            kernel(x[i : i + step], out[i : i + step], dim)
-    return out.astype(d, copy=False)
+def _totals(x: Array, dim: int) -> Array:
+    return _add(x, dim, None, None, True) if x.size < _SMALL else add_along(x, dim, True)  # type: ignore[no-any-return]
 
 
 @silent
-def _totals(x: Array, dim: int) -> Array:
-    return _add(x, dim, None, None, True) if x.size < _SMALL else add_along(x, dim, True)  # type: ignore[no-any-return]
+def _softmax_rows(x: Array, out: Array) -> None:
+    """Row-major matrices. Most of the time is `exp`, which takes 1.3 to 1.5 times as long as in torch.
+
+    Exponentials need no shift while the maxima are near zero: the sums stay far from the ends of the range.
+    """
+    step = max(1, _ROWS_BLOCK // x.shape[1])
+    for i in range(0, x.shape[0], step):
+        rows, block = x[i : i + step], out[i : i + step]
+        top = _maximum(rows, 1, None, None, True)
+        if _minimum(top, None) > -4 and _maximum(top, None) < 60:  # NaN is neither
+            np.exp(rows, block)
+        else:
+            np.exp(np.subtract(rows, top, block), block)
+        totals = _totals(block, 1)
+        np.multiply(block, np.divide(_ONE, totals, totals), block)
+
+
+@silent
+def _log_softmax_rows(x: Array, out: Array) -> None:
+    """Row-major matrices. The shifted values are kept apart from the normaliser, as in `_log_softmax_into`."""
+    step = max(1, _ROWS_BLOCK // x.shape[1])
+    scratch = np.empty((min(step, x.shape[0]), x.shape[1]), x.dtype)
+    ones = np.ones(x.shape[1], x.dtype)
+    for i in range(0, x.shape[0], step):
+        rows, block = x[i : i + step], out[i : i + step]
+        np.subtract(rows, _maximum(rows, 1, None, None, True), block)
+        totals = _totals(np.exp(block, scratch[: len(block)]), 1)
+        add_outer(block, np.log(totals, totals)[:, 0], ones, -1.0)
 
 
 @silent
@@ -61,6 +76,31 @@ def _log_softmax_into(x: Array, out: Array | None, dim: int) -> Array:
     out = np.exp(shifted, out)
     total = _totals(out, dim)
     return np.subtract(shifted, np.log(total, total), out)
+
+
+_LARGE = {_softmax_into: _softmax_rows, _log_softmax_into: _log_softmax_rows}
+
+
+@silent
+def _rowwise(self: Array, dim: int, kernel: Any) -> Array:
+    if self.dtype is FLOAT and 0 < self.size <= _BLOCK and self.ndim and self.flags.c_contiguous:
+        return kernel(self, None, dim)  # type: ignore[no-any-return]
+    d = self.dtype
+    x = _wide(self)
+    if not x.ndim:
+        return np.asarray(kernel(x.reshape(1), np.empty(1, x.dtype), 0)).reshape(()).astype(d, copy=False)
+    out = np.empty(x.shape, x.dtype)
+    if not x.size:
+        return out.astype(d, copy=False)
+    if x.size > _BLOCK and dim == x.ndim - 1 and x.shape[-1] >= 64 and x.flags.c_contiguous:
+        _LARGE[kernel](x.reshape(-1, x.shape[-1]), out.reshape(-1, x.shape[-1]))
+    elif x.size <= _BLOCK or dim == 0 or x.ndim == 1:
+        kernel(x, out, dim)
+    else:
+        step = max(1, _BLOCK // (x.size // x.shape[0]))
+        for i in range(0, x.shape[0], step):
+            kernel(x[i : i + step], out[i : i + step], dim)
+    return out.astype(d, copy=False)
 
 
 @silent

@@ -45,7 +45,7 @@ def abs_(self: Array) -> Array:
 @silent
 def rsqrt(self: Array) -> Array:
     out = np.asarray(np.sqrt(self))
-    return np.reciprocal(out, out=out)
+    return np.divide(1, out, out=out)  # half the time of np.reciprocal
 
 
 @silent
