@@ -23,7 +23,7 @@ BOOKKEEPING = {
         "movedim flatten unflatten "
         # results of reductions reshaped in place, outputs sized, checks that raise later, transposes for LAPACK, comparisons of shapes
         "unsqueeze_ squeeze_ resize_as_ _assert_async mT mH transpose_ is_same_size can_cast new_ones"
-    ).split()  # noqa: SIM905 - a list of this length reads better as words
+    ).split()
 }
 
 Pairs = collections.Counter[tuple[str, str]]

@@ -89,7 +89,6 @@ BY_DIM = "(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False)"
 WHOLE = "(Tensor self, bool unbiased=True)"
 
 
-
 def _var(self: Array, dim: Any, correction: Any, keepdim: bool) -> Array:
     return _moments("var", self, dim, correction, keepdim)[0]
 

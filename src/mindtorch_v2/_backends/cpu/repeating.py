@@ -39,7 +39,9 @@ def flip(self: Array, dims: Sequence[int]) -> Array:
     for d in wrap_dims(dims, self.ndim):
         if self.ndim:
             reverse[d] = slice(None, None, -1)
-    return self[tuple(reverse)].copy()
+    out = np.empty_like(self)  # in the layout of `self`, as torch's
+    out[...] = self[tuple(reverse)]
+    return out
 
 
 def repeat_interleave(repeats: Array, output_size: int | None) -> Array:
