@@ -39,7 +39,7 @@ def flip(self: Array, dims: Sequence[int]) -> Array:
     for d in wrap_dims(dims, self.ndim):
         if self.ndim:
             reverse[d] = slice(None, None, -1)
-    out = np.empty_like(self)  # in the layout of `self`, as torch's
+    out = np.empty_like(self, order="C" if 0 in self.strides else "K")  # torch: in the layout of `self`, unless it is expanded
     out[...] = self[tuple(reverse)]
     return out
 
