@@ -20,19 +20,20 @@ __all__ = ["overhead", "recording"]
 def recording() -> Iterator[list[tuple[str, int, int]]]:
     """Record (name, start, end) of every operator called inside, children before their parents."""
     events: list[tuple[str, int, int]] = []
-    names = {"clock": time.perf_counter_ns, "append": events.append}
+    # names that no schema uses (`diff` has an argument called append)
+    names = {"clock_": time.perf_counter_ns, "append_": events.append}
 
     def layer(op: Op, full: int, body: Body) -> Body:
         if "transparent" in op.tags:
             return body
         lines = [
-            "began = clock()",
+            "began_ = clock_()",
             "try:",
             *indent(body.lines),
             "except BaseException:",
-            f"    append(({op.qualified_name!r}, began, clock()))",
+            f"    append_(({op.qualified_name!r}, began_, clock_()))",
             "    raise",
-            f"append(({op.qualified_name!r}, began, clock()))",
+            f"append_(({op.qualified_name!r}, began_, clock_()))",
         ]
         return Body(lines, {**body.names, **names})
 

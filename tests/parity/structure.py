@@ -15,14 +15,14 @@ __all__ = ["compare", "ours", "theirs"]
 # torch's bookkeeping: rows that its kernels and composites make for themselves, which need not be imitated.
 BOOKKEEPING = {
     "aten::" + name
-    for name in (
+    for name in (  # noqa: SIM905 - sixty names read better as words
         "empty empty_like empty_strided as_strided as_strided_ resolve_conj resolve_neg detach detach_ to _to_copy copy_ item "
         "_local_scalar_dense lift_fresh view reshape _reshape_alias expand expand_as transpose unsqueeze squeeze select narrow slice "
         "contiguous clone alias resize_ set_ result_type scalar_tensor zeros zero_ fill_ ones_like zeros_like new_empty new_zeros "
         "permute view_as is_nonzero _nnpack_available cudnn_is_acceptable _has_compatible_shallow_copy_type new_empty_strided t broadcast_tensors "
         "movedim flatten unflatten "
         # results of reductions reshaped in place, outputs sized, checks that raise later, transposes for LAPACK, comparisons of shapes
-        "unsqueeze_ squeeze_ resize_as_ _assert_async mT mH transpose_ is_same_size can_cast new_ones"
+        "unsqueeze_ squeeze_ resize_as_ _assert_async mT mH transpose_ is_same_size can_cast new_ones real view_as_real"
     ).split()
 }
 

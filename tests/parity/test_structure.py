@@ -1,6 +1,7 @@
 """Composites are made of the operators ATen makes them of, because profiles will show it."""
 
 import pytest
+import structure_cases
 
 pytestmark = [pytest.mark.parity, pytest.mark.filterwarnings("ignore")]
 
@@ -182,6 +183,12 @@ def math_attention(lib, x):
         with lib.nn.attention.sdpa_kernel(lib.nn.attention.SDPBackend.MATH):
             return lib.nn.functional.scaled_dot_product_attention(x, x, x, is_causal=True)
     return lib.nn.functional.scaled_dot_product_attention(x, x, x, is_causal=True)
+
+
+CASES |= {name: on(shape, function) for name, (shape, function) in structure_cases.FORWARD.items()}
+CASES |= {f"backward of {name}": training(shape, function) for name, (shape, function) in structure_cases.BACKWARD.items()}
+CASES |= {f"training {name}": structure_cases.module(name) for name in structure_cases.MODULES}
+CASES |= {f"step of {name}": structure_cases.optimizer(name) for name in structure_cases.OPTIMIZERS}
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -127,8 +127,8 @@ def _compile(op: Op, full: int) -> Callable[..., Any]:
 
 def _within_a_second_row(op: Op, full: int, body: Body) -> Body:
     """The body as a recorded call of its own: torch's functional variant of such operators calls the variant with `out=`."""
-    shown = registry.find(op.qualified_name.rstrip("_"), op.overload_name) if op.schema.is_inplace else op
-    recorded = _layers[keys.PROFILER](shown or op, full, body)
+    functional = registry.overloads(op.qualified_name.rstrip("_")) if op.schema.is_inplace else {}
+    recorded = _layers[keys.PROFILER](next(iter(functional.values()), op), full, body)
     inner = compile_function(op.name, ", ".join(op.schema.argument_names), [*recorded.lines, "return result"], recorded.names)
     return call_body(op, inner, "out_variant")
 

@@ -132,7 +132,7 @@ xlogy = op(
     cpu=kernels.xlogy,
     inplace=True,
     grad={
-        "self": lambda grad, self, other: grad * xlogy((self != 0).to(self.dtype), other),
+        "self": lambda grad, self, other: xlogy(grad, other).masked_fill(other.le(0).bitwise_and(self.eq(0)), 0.0),
         "other": lambda grad, self, other: grad * self / other,
     },
 )
@@ -142,7 +142,11 @@ xlogy_other_scalar = op(
     numbers=("other",),
     cpu=lambda self, other: kernels.xlogy(self, np.asarray(other, self.dtype)),
     inplace=True,
-    grad={"self": lambda grad, self, other: grad * xlogy_other_scalar((self != 0).to(self.dtype), other)},
+    grad={
+        "self": lambda grad, self, other: (
+            xlogy_other_scalar(grad, other) if other > 0 else xlogy_other_scalar(grad, other).masked_fill(self == 0, 0.0)
+        )
+    },
     node="XlogyBackward2",
 )
 xlogy_self_scalar = op(

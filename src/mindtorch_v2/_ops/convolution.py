@@ -14,6 +14,7 @@ from .._tensor import Tensor, wrap
 from .convolution_checks import check_bias_dtype, check_groups, check_shapes, check_unbatched, expand_sizes
 from .declare import op, public
 from .lookup import aten
+from .parts import computed
 
 Array = np.ndarray[Any, Any]
 Sizes = tuple[int, ...]
@@ -332,6 +333,30 @@ def _transposed_kernel(
     return out
 
 
+def _transposed_parts(
+    self: Tensor,
+    weight: Tensor,
+    kernel_size: Any,
+    bias: Tensor | None,
+    stride: Any,
+    padding: Any,
+    output_padding: Any,
+    dilation: Any,
+) -> Tensor:
+    """The kernel, with the bias added by an operator, as in torch."""
+    out: Tensor = computed(
+        _transposed_kernel,
+        self,
+        weight,
+        bias=None,
+        stride=stride,
+        padding=padding,
+        output_padding=output_padding,
+        dilation=dilation,
+    )
+    return out if bias is None else out.add_(bias.reshape((-1, *(1,) * (out.ndim - 2))))  # type: ignore[no-any-return]
+
+
 def _transposed_shape(self: Tensor, weight: Tensor, stride: Sizes, padding: Sizes, output_padding: Sizes, dilation: Sizes) -> Sizes:
     size = transposed_output_size(self._array.shape[2:], weight._array.shape[2:], stride, padding, dilation, output_padding)
     return (len(self._array), weight._array.shape[1], *size)
@@ -358,6 +383,7 @@ def _declare_slow(n: int) -> tuple[Any, Any]:
         f"slow_conv_transpose{n}d{head}SymInt[{n}] padding={zeros}, SymInt[{n}] output_padding={zeros}, "
         f"SymInt[{n}] dilation={ones}) -> Tensor",
         cpu=_transposed_kernel,
+        parts=_transposed_parts,
         shape=_transposed_shape,
         grad={_BOTH: _transposed_gradients},
         variants="",
@@ -424,6 +450,9 @@ def _backward(
         found = tuple(aten.cat([p[i] for p in parts], dim) if mask[i] else None for i, dim in enumerate((1, 0, 0)))  # type: ignore[assignment]
     if n == 1:
         found = tuple(t.squeeze(2) if i < 2 and t is not None else t for i, t in enumerate(found))  # type: ignore[assignment]
+        for t in found[:2]:
+            if t is not None:
+                t._base = None  # nobody holds what it is a view of
     return found
 
 
@@ -436,8 +465,24 @@ def _one_group_backward(
     if grad._keys & keys.META:
         shapes = (x._array.shape, weight._array.shape, (grad._array.shape[1],))
         return tuple(meta_tensor(s, grad.dtype) if m else None for s, m in zip(shapes, mask, strict=True))  # type: ignore[return-value]
+    if transposed and mask[2]:
+        found = _array_gradients(grad._array, x._array, weight._array, stride, padding, dilation, True, (*mask[:2], False))
+        return (*(None if a is None else wrap(a) for a in found[:2]), _bias_gradient(grad))  # type: ignore[return-value]
     found = _array_gradients(grad._array, x._array, weight._array, stride, padding, dilation, transposed, mask)
     return tuple(None if a is None else wrap(a) for a in found)  # type: ignore[return-value]
+
+
+def _bias_gradient(grad: Tensor) -> Tensor:
+    return grad.sum([0, *range(2, grad.ndim)])  # type: ignore[no-any-return]
+
+
+def _slow_conv2d_backward_parts(
+    grad_output: Tensor, self: Tensor, weight: Tensor, kernel_size: Any, stride: Any, padding: Any, output_mask: Any
+) -> tuple[Any, Any, Any]:
+    """The kernel, with the bias's gradient by an operator, as in torch."""
+    given = stride, padding, (1, 1), False, (*output_mask[:2], False)
+    grad_input, grad_weight, _ = computed(_array_gradients, grad_output, self, weight, *given)
+    return grad_input, grad_weight, _bias_gradient(grad_output) if output_mask[2] else None
 
 
 _slow_conv2d_backward = op(
@@ -446,6 +491,7 @@ _slow_conv2d_backward = op(
     cpu=lambda grad_output, self, weight, stride, padding, output_mask: _array_gradients(
         grad_output, self, weight, stride, padding, (1, 1), False, output_mask
     ),
+    parts=_slow_conv2d_backward_parts,
     variants="",
     tags=("nondifferentiable",),
 )

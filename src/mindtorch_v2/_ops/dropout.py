@@ -9,6 +9,7 @@ from .._dtype import bool_
 from .._tensor import Tensor
 from .declare import op
 from .lookup import aten
+from .pointwise import mul_number_
 
 # The value that an activation of SELU tends to for large negative inputs, with its sign changed.
 _ALPHA = 1.7580993408473766
@@ -40,8 +41,8 @@ def _drop(x: Tensor, p: float, train: bool, *, feature: bool = False, alpha: boo
     if not alpha:
         return multiply(x, noise.div_(1 - p))  # type: ignore[no-any-return]
     a = 1 / math.sqrt((_ALPHA * _ALPHA * p + 1) * (1 - p))
-    b = noise.add(-1).mul_(_ALPHA * a).add_(_ALPHA * a * p)
-    return multiply(x, noise.mul_(a)).add_(b)  # type: ignore[no-any-return]
+    b = mul_number_(noise.add(-1), _ALPHA * a).add_(_ALPHA * a * p)
+    return multiply(x, mul_number_(noise, a)).add_(b)  # type: ignore[no-any-return]
 
 
 def _declare(name: str, **how: Any) -> tuple[Any, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 from .._dispatch.entry import NUMBERS
 from .._tensor import Tensor
 from .declare import Entry, op, public
+from .pointwise import mul_number_
 
 UNARY = (
     "abs acos asin atan ceil cos cosh erf erfc exp expm1 floor frac lgamma log log10 log1p log2 neg reciprocal round rsqrt sigmoid "
@@ -96,6 +97,11 @@ def _finish(results: list[Tensor], suffix: str) -> Any:
     return None if suffix else tuple(results)
 
 
+def _number_method(name: str) -> Callable[..., Tensor]:
+    """The operator that takes a number. torch: `mul_` has an overload for numbers, which profiles show to call `mul`."""
+    return mul_number_ if name == "mul_" else _method(name)
+
+
 def _method(name: str) -> Callable[..., Tensor]:
     found: Callable[..., Tensor] = getattr(Tensor, name)
     return found
@@ -117,7 +123,7 @@ def _with_scalar(name: str) -> Callable[[str], Callable[..., Any]]:
     def compute(suffix: str) -> Callable[..., Any]:
         def run(self: TensorList, scalar: Any) -> Any:
             check_lengths(self)
-            method = _method(name + suffix)
+            method = _number_method(name + suffix)
             return _finish([method(t, scalar) for t in self], suffix)
 
         return run
@@ -131,7 +137,8 @@ def _with_list(name: str) -> Callable[[str], Callable[..., Any]]:
     def compute(suffix: str) -> Callable[..., Any]:
         def run(self: TensorList, other: Sequence[Any]) -> Any:
             check_lengths(self, other)
-            method = _method(name + suffix)
+            find = _method if other and isinstance(other[0], Tensor) else _number_method
+            method = find(name + suffix)
             return _finish([method(t, x) for t, x in zip(self, other, strict=True)], suffix)
 
         return run

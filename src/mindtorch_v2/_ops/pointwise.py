@@ -13,7 +13,7 @@ from .._backends.cpu import pointwise as kernels
 from .._dispatch import keys
 from .._dispatch.entry import NUMBERS
 from .._tensor import Tensor, wrap
-from .declare import op
+from .declare import copy_into, op
 
 
 def conj(x: Any) -> Any:
@@ -48,6 +48,20 @@ mul = op(
     cpu=np.multiply,
     inplace=True,
     grad={"self": lambda grad, other: grad * conj(other), "other": lambda grad, self: grad * conj(self)},
+)
+
+
+def _multiply_by_number(self: np.ndarray[Any, Any], other: Any) -> None:
+    """In place, by a number of the tensor's category or a lower one."""
+    copy_into(self, np.asarray(np.multiply(self, other)))
+
+
+mul_number_ = op(
+    "mul_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)",
+    cpu=_multiply_by_number,
+    grad={"self": lambda grad, other: grad * (other.conjugate() if isinstance(other, complex) else other)},
+    node="MulBackward1",
+    variants="",
 )
 div = op(
     "div.Tensor(Tensor self, Tensor other) -> Tensor",

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from .._backends.cpu import pooling as kernels
-from .._dispatch import keys
+from .._dispatch import dispatcher, keys
 from .._dispatch.tls import state
 from .._tensor import Tensor
 from .declare import op
 from .lookup import aten
+from .parts import computed
 from .pooling_checks import adaptive_size, check_adaptive, check_extents, check_one, expand, window
 
 Array = np.ndarray[Any, Any]
@@ -136,6 +137,9 @@ def _max_pool1d(self: Tensor, kernel_size: Any, stride: Any, padding: Any, dilat
     if self._keys & keys.AUTOGRAD and state.grad_enabled:
         return max_pool1d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode)[0]  # type: ignore[no-any-return]
     # torch: without a gradient to keep indices for, there is a kernel of its own under this name
+    if dispatcher.active_keys() & keys.PROFILER and self._keys & keys.CPU:
+        pool = max_pool2d_with_indices.op.array_kernels[keys.CPU]
+        return computed(pool, self.unsqueeze(-2), (1, kernel), (1, step), (0, pad), (1, gap), ceil_mode)[0].squeeze(-2)  # type: ignore[no-any-return]
     return max_pool2d_with_indices(self.unsqueeze(-2), (1, kernel), (1, step), (0, pad), (1, gap), ceil_mode)[0].squeeze(-2)  # type: ignore[no-any-return]
 
 

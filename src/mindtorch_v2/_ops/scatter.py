@@ -7,6 +7,7 @@ from typing import Any
 
 from .._backends.cpu import scatter as kernels
 from .._checks import broadcast_shapes, wrap_dim
+from .._dispatch import registry
 from .._dispatch.keys import META
 from .._dispatch.schema import parse
 from .._memory_format import contiguous_format
@@ -194,6 +195,21 @@ index_copy = both(
     kernels.index_copy,
     grad={"self": lambda grad, dim, index: index_fill(grad, dim, index, 0), "source": _source_grad},
 )
+
+
+def _index_add_parts(self: Tensor, dim: int, index: Tensor, source: Tensor, alpha: Any) -> Tensor:
+    """The kernel as torch's: of several dimensions, positions along one are positions of every element."""
+    if self.ndim < 2 or index.ndim > 1 or not source.numel() or alpha != 1 or source.shape[dim] != index.numel():
+        kernels.index_add(self._array, dim, index._array, source._array, alpha)
+        self._storage.version += 1
+        return self
+    shape = [1] * self.ndim
+    shape[dim] = -1
+    return self.scatter_add_(dim, index.view(shape).expand(source.shape), source)  # type: ignore[no-any-return]
+
+
+index_add.op.parts = lambda self, dim, index, source, alpha: _index_add_parts(self.clone(), dim, index, source, alpha)
+registry.overloads("aten::index_add_")["default"].parts = _index_add_parts
 
 # --- index_fill -----------------------------------------------------------------------------------------------------
 

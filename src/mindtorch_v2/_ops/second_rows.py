@@ -40,6 +40,7 @@ CALLS_OUT = frozenset(
         "logsumexp",
         "median.dim",
         "mse_loss_backward",
+        "mul_.Scalar",
         "mvlgamma",
         "nan_to_num",
         "nan_to_num_",

@@ -9,6 +9,7 @@ from .._dispatch.tls import state
 from .._tensor import Tensor
 from .declare import op
 from .lookup import aten
+from .parts import computed
 
 # --- exponential units ----------------------------------------------------------------------------------------------
 
@@ -242,9 +243,22 @@ glu = op(
     grad={"self": lambda grad, self, dim: glu_backward(grad, self, dim)},
     variants="",
 )
+
+
+def _glu_backward_parts(grad_output: Tensor, self: Tensor, dim: int) -> Tensor:
+    """The kernel as torch's, which calls `sigmoid` and `mul_` on halves of the result."""
+    half = self.shape[dim] // 2
+    first, gate = self.narrow(dim, 0, half), self.narrow(dim, half, half).sigmoid()
+    out: Tensor = aten.empty_like(self)
+    out.narrow(dim, half, half).copy_(computed(lambda g, a, s: g * a * s * (1 - s), grad_output, first, gate))
+    out.narrow(dim, 0, half).copy_(gate.mul_(grad_output))
+    return out
+
+
 glu_backward = op(
     "glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor",
     cpu=kernels.glu_backward,
+    parts=_glu_backward_parts,
     grad={
         "grad_output": lambda grad, self, dim: _glu_grad_of_grad_output(grad, self, dim),
         "self": lambda grad, grad_output, self, dim: _glu_grad_of_self(grad, grad_output, self, dim),

@@ -87,7 +87,7 @@ def _trace_backward(grad: Tensor, sizes: Sequence[int]) -> Tensor:
     rows, columns = sizes
     flat = zeros((rows * columns,), grad)
     on_diagonal = aten.arange(0, min(rows, columns) * (columns + 1), columns + 1, device=grad.device)
-    return view(flat.index_fill(0, on_diagonal, grad), (rows, columns))  # type: ignore[no-any-return]
+    return view(flat.index_fill_(0, on_diagonal, grad), (rows, columns))  # type: ignore[no-any-return]
 
 
 trace_backward = op("trace_backward(Tensor grad, SymInt[] sizes) -> Tensor", composite=_trace_backward, variants="")

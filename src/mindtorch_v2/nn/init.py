@@ -195,11 +195,11 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
     with no_grad():
         flat = tensor.new_empty((rows, cols)).normal_(0, 1, generator=generator)
         if rows < cols:
-            flat = flat.t()
+            flat.t_()
         q, r = aten.linalg_qr(flat)
-        q = q * r.diagonal().sign()  # makes the decomposition, and so the draw, unique
+        q.mul_(aten.diag(r, 0).sign())  # makes the decomposition, and so the draw, unique
         if rows < cols:
-            q = q.t()
+            q.t_()
         tensor.view_as(q).copy_(q)
         tensor.mul_(gain)
     return tensor

@@ -1,0 +1,379 @@
+"""More calls whose operators are compared with ATen's: frequent operators, their backward, recurrent layers, optimizers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["BACKWARD", "FORWARD", "MODULES", "OPTIMIZERS", "module", "optimizer"]
+
+Function = Callable[[Any, Any], Any]
+
+
+def F(name: str, *args: Any, **kwargs: Any) -> Function:
+    return lambda lib, x: getattr(lib.nn.functional, name)(x, *args, **kwargs)
+
+
+def method(name: str, *args: Any, **kwargs: Any) -> Function:
+    return lambda lib, x: getattr(x, name)(*args, **kwargs)
+
+
+MATRIX, IMAGE = (3, 4), (2, 4, 6, 6)
+
+# name → (shape, function)
+FORWARD: dict[str, tuple[tuple[int, ...], Function]] = {
+    "t": (MATRIX, method("t")),
+    "T": (MATRIX, lambda lib, x: x.T),
+    "mT": (MATRIX, lambda lib, x: x.mT),
+    "H": (MATRIX, lambda lib, x: x.H),
+    "clamp_min": (MATRIX, method("clamp_min", 0)),
+    "clamp min only": (MATRIX, method("clamp", min=0)),
+    "clamp max only": (MATRIX, method("clamp", max=0)),
+    "clamp by tensors": (MATRIX, lambda lib, x: lib.clamp(x, x - 1, x + 1)),
+    "clamp_": (MATRIX, lambda lib, x: x.clamp_(-1, 1)),
+    "masked_fill_": (MATRIX, lambda lib, x: x.masked_fill_(x > 0, 0.0)),
+    "masked_select": (MATRIX, lambda lib, x: x.masked_select(x > 0)),
+    "masked_scatter": (MATRIX, lambda lib, x: x.masked_scatter(x > 0, x)),
+    "nonzero": (MATRIX, method("nonzero")),
+    "dropout2d": (IMAGE, F("dropout2d", 0.5)),
+    "alpha_dropout": (MATRIX, F("alpha_dropout", 0.5, training=True)),
+    "pixel_shuffle": (IMAGE, F("pixel_shuffle", 2)),
+    "pixel_unshuffle": (IMAGE, F("pixel_unshuffle", 2)),
+    "instance_norm": (IMAGE, F("instance_norm")),
+    "normalize": (MATRIX, F("normalize")),
+    "cosine_similarity": (MATRIX, lambda lib, x: lib.nn.functional.cosine_similarity(x, x)),
+    "kl_div": (MATRIX, lambda lib, x: lib.nn.functional.kl_div(x, x.softmax(1), reduction="batchmean")),
+    "kl_div of logs": (MATRIX, lambda lib, x: lib.nn.functional.kl_div(x, x, log_target=True, reduction="sum")),
+    "huber_loss": (MATRIX, lambda lib, x: lib.nn.functional.huber_loss(x, x)),
+    "hinge_embedding_loss": (MATRIX, lambda lib, x: lib.nn.functional.hinge_embedding_loss(x, x.sign())),
+    "triplet_margin_loss": (MATRIX, lambda lib, x: lib.nn.functional.triplet_margin_loss(x, x, x)),
+    "margin_ranking_loss": (MATRIX, lambda lib, x: lib.nn.functional.margin_ranking_loss(x, x, x.sign())),
+    "cosine_embedding_loss": (MATRIX, lambda lib, x: lib.nn.functional.cosine_embedding_loss(x, x, lib.ones(3))),
+    "poisson_nll_loss": (MATRIX, lambda lib, x: lib.nn.functional.poisson_nll_loss(x, x.abs())),
+    "gaussian_nll_loss": (MATRIX, lambda lib, x: lib.nn.functional.gaussian_nll_loss(x, x, x.abs())),
+    "cross_entropy of probabilities": (MATRIX, lambda lib, x: lib.nn.functional.cross_entropy(x, x.softmax(1))),
+    "cross_entropy 2d": (IMAGE, lambda lib, x: lib.nn.functional.cross_entropy(x, lib.zeros(2, 6, 6, dtype=lib.long))),
+    "hardtanh": (MATRIX, F("hardtanh")),
+    "relu6": (MATRIX, F("relu6")),
+    "hardswish": (MATRIX, F("hardswish")),
+    "hardsigmoid": (MATRIX, F("hardsigmoid")),
+    "mish": (MATRIX, F("mish")),
+    "selu": (MATRIX, F("selu")),
+    "celu": (MATRIX, F("celu")),
+    "glu": (MATRIX, F("glu")),
+    "logsigmoid": (MATRIX, F("logsigmoid")),
+    "softsign": (MATRIX, F("softsign")),
+    "tanhshrink": (MATRIX, F("tanhshrink")),
+    "softmin": (MATRIX, F("softmin", dim=1)),
+    "gumbel_softmax": (MATRIX, F("gumbel_softmax", hard=True)),
+    "relu_": (MATRIX, lambda lib, x: lib.relu_(x)),
+    "leaky_relu_": (MATRIX, F("leaky_relu", inplace=True)),
+    "prelu": (MATRIX, lambda lib, x: lib.nn.functional.prelu(x, lib.tensor([0.25]))),
+    "max_pool1d": ((2, 3, 8), F("max_pool1d", 2)),
+    "avg_pool1d": ((2, 3, 8), F("avg_pool1d", 2)),
+    "adaptive_avg_pool2d to 1": (IMAGE, F("adaptive_avg_pool2d", 1)),
+    "adaptive_max_pool2d": (IMAGE, F("adaptive_max_pool2d", 2)),
+    "pad reflect": (IMAGE, F("pad", (1, 1, 1, 1), mode="reflect")),
+    "pad circular": (IMAGE, F("pad", (1, 1, 1, 1), mode="circular")),
+    "unfold": (IMAGE, F("unfold", 2)),
+    "grid_sample": ((2, 3, 4, 2), lambda lib, x: lib.nn.functional.grid_sample(lib.ones(2, 1, 5, 5), x, align_corners=False)),
+    "all": (MATRIX, lambda lib, x: (x > 0).all()),
+    "any": (MATRIX, lambda lib, x: (x > 0).any(1)),
+    "sum bools": (MATRIX, lambda lib, x: (x > 0).sum()),
+    "amax": (MATRIX, method("amax", 1)),
+    "aminmax": (MATRIX, method("aminmax")),
+    "max": (MATRIX, method("max")),
+    "maximum": (MATRIX, lambda lib, x: lib.maximum(x, x)),
+    "max of two": (MATRIX, lambda lib, x: lib.max(x, x)),
+    "min dim": (MATRIX, method("min", 1)),
+    "median": (MATRIX, method("median")),
+    "prod": (MATRIX, method("prod")),
+    "cumprod": (MATRIX, method("cumprod", 1)),
+    "logsumexp": (MATRIX, method("logsumexp", 1)),
+    "norm p=1": (MATRIX, method("norm", 1, dim=1)),
+    "linalg.norm": (MATRIX, lambda lib, x: lib.linalg.norm(x)),
+    "cdist": (MATRIX, lambda lib, x: lib.cdist(x, x)),
+    "argsort": (MATRIX, method("argsort")),
+    "var_mean": (MATRIX, lambda lib, x: lib.var_mean(x, 1)),
+    "searchsorted": (MATRIX, lambda lib, x: lib.searchsorted(lib.tensor([0.0, 1.0]), x)),
+    "diff": (MATRIX, lambda lib, x: lib.diff(x)),
+    "diag": (MATRIX, lambda lib, x: lib.diag(x)),
+    "diag of a vector": ((3,), lambda lib, x: lib.diag(x)),
+    "triu": ((3, 3), method("triu", 1)),
+    "trace": ((3, 3), method("trace")),
+    "outer": ((3,), lambda lib, x: lib.outer(x, x)),
+    "dot": ((3,), lambda lib, x: lib.dot(x, x)),
+    "addmm": ((3, 3), lambda lib, x: lib.addmm(x, x, x)),
+    "baddbmm": ((2, 3, 3), lambda lib, x: lib.baddbmm(x, x, x)),
+    "einsum batched": ((2, 3, 4), lambda lib, x: lib.einsum("bij,bkj->bik", x, x)),
+    "einsum of sums": (MATRIX, lambda lib, x: lib.einsum("ij->i", x)),
+    "tensordot": (MATRIX, lambda lib, x: lib.tensordot(x, x, dims=([1], [1]))),
+    "kron": (MATRIX, lambda lib, x: lib.kron(x, x)),
+    "bilinear": (MATRIX, lambda lib, x: lib.nn.functional.bilinear(x, x, lib.ones(2, 4, 4))),
+    "meshgrid": ((3,), lambda lib, x: lib.meshgrid(x, x, indexing="ij")),
+    "expand": ((3, 1), method("expand", 3, 4)),
+    "repeat_interleave": (MATRIX, method("repeat_interleave", 2, 0)),
+    "unbind": (MATRIX, method("unbind")),
+    "flatten": (IMAGE, method("flatten", 1)),
+    "unflatten": (MATRIX, method("unflatten", 1, (2, 2))),
+    "movedim": (IMAGE, method("movedim", 1, -1)),
+    "view_as": (MATRIX, lambda lib, x: x.view_as(x)),
+    "type_as": (MATRIX, lambda lib, x: x.type_as(x)),
+    "split sizes": (MATRIX, method("split", [1, 2])),
+    "tensor_split": (MATRIX, method("tensor_split", 2)),
+    "vstack": (MATRIX, lambda lib, x: lib.vstack([x, x])),
+    "hstack": (MATRIX, lambda lib, x: lib.hstack([x, x])),
+    "index_select": (MATRIX, lambda lib, x: x.index_select(0, lib.tensor([0, 2]))),
+    "index_add_": (MATRIX, lambda lib, x: x.index_add_(0, lib.tensor([0]), lib.ones(1, 4))),
+    "index_fill_": (MATRIX, lambda lib, x: x.index_fill_(0, lib.tensor([0]), 1)),
+    "index_copy_": (MATRIX, lambda lib, x: x.index_copy_(0, lib.tensor([0]), lib.ones(1, 4))),
+    "scatter_": (MATRIX, lambda lib, x: x.scatter_(1, lib.tensor([[0], [1]]), 1.0)),
+    "scatter_add_": (MATRIX, lambda lib, x: x.scatter_add_(1, lib.tensor([[0], [1]]), lib.ones(2, 1))),
+    "scatter": (MATRIX, lambda lib, x: x.scatter(1, lib.tensor([[0], [1]]), 1.0)),
+    "take_along_dim": (MATRIX, lambda lib, x: lib.take_along_dim(x, lib.tensor([[0], [1], [0]]), 1)),
+    "slice assignment": (MATRIX, lambda lib, x: x.__setitem__((slice(None), 0), 1.0)),
+    "tensor assignment": (MATRIX, lambda lib, x: x.__setitem__(0, lib.ones(4))),
+    "mask assignment": (MATRIX, lambda lib, x: x.__setitem__(x > 0, 0.0)),
+    "mixed index": (IMAGE, lambda lib, x: x[:, lib.tensor([0, 1]), 1]),
+    "none index": (MATRIX, lambda lib, x: x[:, None]),
+    "range index": (MATRIX, lambda lib, x: x[lib.arange(2), lib.tensor([0, 1])]),
+    "isnan": (MATRIX, method("isnan")),
+    "isfinite": (MATRIX, method("isfinite")),
+    "isinf": (MATRIX, method("isinf")),
+    "nan_to_num": (MATRIX, method("nan_to_num")),
+    "equal": (MATRIX, lambda lib, x: lib.equal(x, x)),
+    "comparisons": (MATRIX, lambda lib, x: ((x > 0) & (x < 1)) | ~(x >= 2)),
+    "in-place logic": (MATRIX, lambda lib, x: (x > 0).__iand__(x < 1).__ior__(x > 2)),
+    "floor division": (MATRIX, lambda lib, x: x // 2),
+    "remainder": (MATRIX, lambda lib, x: x % 2),
+    "powers": (MATRIX, lambda lib, x: 2**x),
+    "square": (MATRIX, method("square")),
+    "rsqrt": (MATRIX, method("rsqrt")),
+    "lerp": (MATRIX, lambda lib, x: lib.lerp(x, x, 0.5)),
+    "addcmul_": (MATRIX, lambda lib, x: x.addcmul_(x, x, value=0.5)),
+    "float": (MATRIX, lambda lib, x: x.double().float()),
+    "bool of": (MATRIX, lambda lib, x: bool((x > 0).any())),
+    "tolist": (MATRIX, lambda lib, x: x.tolist()),
+    "zeros_like": (MATRIX, lambda lib, x: lib.zeros_like(x)),
+    "full": (MATRIX, lambda lib, x: lib.full((2, 2), 3.0)),
+    "full_like": (MATRIX, lambda lib, x: lib.full_like(x, 3.0)),
+    "linspace": (MATRIX, lambda lib, x: lib.linspace(0, 1, 5)),
+    "tensor": (MATRIX, lambda lib, x: lib.tensor([1.0, 2.0])),
+    "randn": (MATRIX, lambda lib, x: lib.randn(3)),
+    "randn_like": (MATRIX, lambda lib, x: lib.randn_like(x)),
+    "bernoulli": (MATRIX, lambda lib, x: lib.bernoulli(x.sigmoid())),
+    "kaiming_uniform_": (MATRIX, lambda lib, x: lib.nn.init.kaiming_uniform_(x)),
+    "xavier_normal_": (MATRIX, lambda lib, x: lib.nn.init.xavier_normal_(x)),
+    "orthogonal_": (MATRIX, lambda lib, x: lib.nn.init.orthogonal_(x)),
+    "trunc_normal_": (MATRIX, lambda lib, x: [lib.manual_seed(0), lib.nn.init.trunc_normal_(x)]),
+    "solve_triangular": ((3, 3), lambda lib, x: lib.linalg.solve_triangular(x.triu() + 2 * lib.eye(3), x, upper=True)),
+    "eigh": ((3, 3), lambda lib, x: lib.linalg.eigh(x + x.T)),
+    "matrix_power": ((3, 3), lambda lib, x: lib.linalg.matrix_power(x, 3)),
+    "fft2": ((4, 4), lambda lib, x: lib.fft.fft2(x).abs()),
+    "complex": (MATRIX, lambda lib, x: lib.complex(x, x).conj() * 2),
+    "attention with a mask": ((2, 4, 3, 8), lambda lib, x: attention(lib, x, attn_mask=lib.ones(3, 3, dtype=lib.bool))),
+    "attention with dropout": ((2, 4, 3, 8), lambda lib, x: attention(lib, x, dropout_p=0.5)),
+}
+
+BACKWARD: dict[str, tuple[tuple[int, ...], Function]] = {
+    name: FORWARD[name]
+    for name in (
+        "t", "clamp_min", "clamp by tensors", "masked_select", "dropout2d", "alpha_dropout", "pixel_shuffle", "pixel_unshuffle",
+        "instance_norm", "normalize", "cosine_similarity", "kl_div", "huber_loss", "poisson_nll_loss", "hardtanh", "relu6", "hardswish",
+        "hardsigmoid", "mish", "selu", "celu", "glu", "logsigmoid", "softsign", "prelu", "max_pool1d", "avg_pool1d",
+        "adaptive_avg_pool2d to 1", "adaptive_max_pool2d", "pad reflect", "unfold", "grid_sample", "amax", "max",
+        "maximum", "median", "prod", "cumprod", "logsumexp", "norm p=1", "linalg.norm", "cdist", "diag", "triu", "outer", "dot",
+        "addmm", "baddbmm", "einsum batched", "einsum of sums", "tensordot", "kron", "expand",
+        "repeat_interleave", "flatten", "unflatten", "movedim", "vstack", "index_select", "take_along_dim", "mixed index", "none index",
+        "range index", "remainder", "powers", "square", "rsqrt", "lerp", "cross_entropy of probabilities", "cross_entropy 2d",
+        "triplet_margin_loss", "margin_ranking_loss", "solve_triangular", "attention with a mask",
+    )
+} | {
+    "cumsum": (MATRIX, method("cumsum", 1)),
+    "where": (MATRIX, lambda lib, x: lib.where(x > 0, x, x * 2)),
+    "masked_fill": (MATRIX, lambda lib, x: x.masked_fill(x.detach() > 0, 0.0)),
+    "split": (MATRIX, lambda lib, x: x.split(2)[0] * 2),
+    "chunk": (MATRIX, lambda lib, x: x.chunk(2, 1)[1] * 2),
+    "unbind": (MATRIX, lambda lib, x: x.unbind()[1] * 2),
+    "stack": (MATRIX, lambda lib, x: lib.stack([x, x])),
+    "std": (MATRIX, method("std")),
+    "std dim": (MATRIX, method("std", 1)),
+    "norm": (MATRIX, method("norm")),
+    "norm dim": (MATRIX, method("norm", dim=1)),
+    "bce": (MATRIX, lambda lib, x: lib.nn.functional.binary_cross_entropy(x.sigmoid(), x.detach().sigmoid())),
+    "bce with logits": (MATRIX, lambda lib, x: lib.nn.functional.binary_cross_entropy_with_logits(x, x.detach().sigmoid())),
+    "smooth_l1_loss": (MATRIX, lambda lib, x: lib.nn.functional.smooth_l1_loss(x, x.detach() + 1)),
+    "l1_loss": (MATRIX, lambda lib, x: lib.nn.functional.l1_loss(x, x.detach() + 1)),
+    "leaky_relu": (MATRIX, F("leaky_relu")),
+    "elu": (MATRIX, F("elu")),
+    "softplus": (MATRIX, F("softplus")),
+    "silu": (MATRIX, F("silu")),
+    "log_softmax": (MATRIX, F("log_softmax", dim=1)),
+    "permute": (IMAGE, method("permute", 0, 2, 3, 1)),
+    "transpose": (MATRIX, method("transpose", 0, 1)),
+    "view": (MATRIX, method("view", 4, 3)),
+    "reshape": (MATRIX, lambda lib, x: x.t().reshape(12)),
+    "contiguous": (MATRIX, lambda lib, x: x.t().contiguous()),
+    "clone": (MATRIX, method("clone")),
+    "to": (MATRIX, method("double")),
+    "sum dim": (MATRIX, method("sum", 1)),
+    "mean dim": (MATRIX, method("mean", 1)),
+    "abs": (MATRIX, method("abs")),
+    "sqrt": (MATRIX, lambda lib, x: x.abs().sqrt()),
+    "log": (MATRIX, lambda lib, x: x.abs().log()),
+    "sin": (MATRIX, lambda lib, x: x.sin() + x.cos()),
+    "sub": (MATRIX, lambda lib, x: x - x.detach() - (1 - x)),
+    "broadcast add": ((4,), lambda lib, x: x + lib.ones(3, 4)),
+    "broadcast mul": ((4,), lambda lib, x: x * lib.ones(3, 4)),
+    "divide": (MATRIX, lambda lib, x: x / 2),
+    "reciprocal": (MATRIX, lambda lib, x: 1 / x),
+    "pow tensor": (MATRIX, lambda lib, x: x.abs() ** x),
+    "in-place": (MATRIX, lambda lib, x: (x * 2).add_(1).mul_(x)),
+    "in-place activation": (MATRIX, lambda lib, x: lib.relu_(x * 2)),
+    "min dim": (MATRIX, lambda lib, x: x.min(1)[0]),
+    "topk": (MATRIX, lambda lib, x: x.topk(2)[0]),
+    "sort": (MATRIX, lambda lib, x: x.sort()[0]),
+    "scatter_add": (MATRIX, lambda lib, x: lib.zeros(3, 4).scatter_add(1, lib.tensor([[0, 1, 2, 3]] * 3), x)),
+    "index_put": (MATRIX, lambda lib, x: lib.zeros(5, 4).index_put((lib.tensor([0, 1, 2]),), x)),
+    "assignment": (MATRIX, lambda lib, x: assigned(lib, x)),
+    "index_add": (MATRIX, lambda lib, x: lib.zeros(5, 4).index_add(0, lib.tensor([0, 1, 2]), x)),
+    "interpolate nearest": ((1, 2, 4, 4), F("interpolate", scale_factor=2)),
+    "interpolate bilinear": ((1, 2, 4, 4), F("interpolate", scale_factor=2, mode="bilinear")),
+    "conv1d": ((2, 3, 8), lambda lib, x: lib.nn.functional.conv1d(x, x[:, :, :3], x[0, 0, :2])),
+    "conv_transpose2d": ((2, 3, 8, 8), lambda lib, x: lib.nn.functional.conv_transpose2d(x, x[:1, :, :3, :3].transpose(0, 1))),
+    "conv2d grouped": ((2, 4, 8, 8), lambda lib, x: lib.nn.functional.conv2d(x, lib.cat([x[:, :2, :3, :3]] * 2), groups=2)),
+    "group_norm": ((4, 6, 2), F("group_norm", 3)),
+    "rms_norm": ((4, 6), F("rms_norm", (6,))),
+    "matmul 3d": ((2, 3, 4), lambda lib, x: x @ lib.ones(4, 5)),
+    "linear 3d": ((2, 3, 4), lambda lib, x: lib.nn.functional.linear(x, lib.ones(5, 4, requires_grad=True), lib.ones(5, requires_grad=True))),
+    "flip": (MATRIX, method("flip", 0)),
+    "roll": (MATRIX, method("roll", 1, 0)),
+    "pad": (MATRIX, F("pad", (1, 1))),
+    "tril": ((3, 3), method("tril")),
+    "cholesky": ((3, 3), lambda lib, x: lib.linalg.cholesky(x @ x.T + 3 * lib.eye(3))),
+    "inverse": ((3, 3), lambda lib, x: lib.linalg.inv(x + 3 * lib.eye(3))),
+    "used twice": (MATRIX, lambda lib, x: x * 2 + x * 3 + x.exp()),
+    "diamond": (MATRIX, lambda lib, x: (lambda y: y.tanh() * y.sigmoid())(x * 2)),
+}  # fmt: skip
+
+
+def assigned(lib: Any, x: Any) -> Any:
+    out = lib.zeros(3, 4)
+    out[1:] = x[1:]
+    return out
+
+
+def attention(lib: Any, x: Any, **options: Any) -> Any:
+    if lib.__name__ == "torch":
+        with lib.nn.attention.sdpa_kernel(lib.nn.attention.SDPBackend.MATH):
+            return lib.nn.functional.scaled_dot_product_attention(x, x, x, **options)
+    return lib.nn.functional.scaled_dot_product_attention(x, x, x, **options)
+
+
+# name → (module, shape of the input)
+MODULES: dict[str, tuple[Callable[[Any], Any], tuple[int, ...]]] = {
+    "Linear": (lambda nn: nn.Linear(4, 3), (2, 4)),
+    "Conv2d": (lambda nn: nn.Conv2d(3, 4, 3, padding=1), (2, 3, 8, 8)),
+    "ConvTranspose2d": (lambda nn: nn.ConvTranspose2d(3, 4, 3), (2, 3, 8, 8)),
+    "BatchNorm1d": (lambda nn: nn.BatchNorm1d(4), (3, 4)),
+    "BatchNorm2d": (lambda nn: nn.BatchNorm2d(3), (2, 3, 4, 4)),
+    "LayerNorm": (lambda nn: nn.LayerNorm(4), (3, 4)),
+    "GroupNorm": (lambda nn: nn.GroupNorm(2, 4), (3, 4, 5)),
+    "LSTM": (lambda nn: nn.LSTM(4, 3), (5, 2, 4)),
+    "LSTM of two layers": (lambda nn: nn.LSTM(4, 3, 2, batch_first=True, bidirectional=True), (5, 2, 4)),
+    "GRU": (lambda nn: nn.GRU(4, 3), (5, 2, 4)),
+    "RNN": (lambda nn: nn.RNN(4, 3), (5, 2, 4)),
+    "LSTMCell": (lambda nn: nn.LSTMCell(4, 3), (2, 4)),
+    "GRUCell": (lambda nn: nn.GRUCell(4, 3), (2, 4)),
+    "weight norm": (lambda nn: nn.utils.weight_norm(nn.Linear(4, 3)), (2, 4)),
+    "parametrized weight norm": (lambda nn: nn.utils.parametrizations.weight_norm(nn.Linear(4, 3)), (2, 4)),
+    "spectral norm": (lambda nn: nn.utils.spectral_norm(nn.Linear(4, 3)), (2, 4)),
+    "MLP": (lambda nn: nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Dropout(0.1), nn.Linear(8, 3)), (2, 4)),
+    "TransformerEncoderLayer": (lambda nn: nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), (2, 3, 8)),
+    "TransformerDecoderLayer": (lambda nn: decoder(nn), (2, 3, 8)),
+    "MultiheadAttention": (lambda nn: attending(nn, nn.MultiheadAttention(8, 2)), (3, 2, 8)),
+    "MultiheadAttention without weights": (lambda nn: attending(nn, nn.MultiheadAttention(8, 2), need_weights=False), (3, 2, 8)),
+}
+
+
+class _Call:
+    """A module called with its input several times over."""
+
+    def __init__(self, module: Any, times: int, **options: Any) -> None:
+        self.module, self.times, self.options = module, times, options
+
+    def __call__(self, x: Any) -> Any:
+        return self.module(*[x] * self.times, **self.options)
+
+
+def decoder(nn: Any) -> Any:
+    return _Call(nn.TransformerDecoderLayer(8, 2, 16, batch_first=True), 2)
+
+
+def attending(nn: Any, module: Any, **options: Any) -> Any:
+    return _Call(module, 3, **options)
+
+
+def module(name: str) -> Callable[[Any], Callable[[], Any]]:
+    """Forward and backward of a module in training."""
+    build, shape = MODULES[name]
+
+    def make(lib: Any) -> Callable[[], Any]:
+        net, x = build(lib.nn), lib.randn(*shape)
+
+        def call() -> None:
+            out = net(x)
+            while isinstance(out, tuple):
+                out = out[0]
+            out.sum().backward()
+
+        return _with_math(lib, call)
+
+    return make
+
+
+def _with_math(lib: Any, call: Callable[[], Any]) -> Callable[[], Any]:
+    if lib.__name__ != "torch":
+        return call
+
+    def inside() -> Any:
+        with lib.nn.attention.sdpa_kernel(lib.nn.attention.SDPBackend.MATH):
+            return call()
+
+    return inside
+
+
+OPTIMIZERS: dict[str, Callable[[Any, Any], Any]] = {
+    "SGD": lambda lib, p: lib.optim.SGD(p, lr=0.1),
+    "SGD with momentum": lambda lib, p: lib.optim.SGD(p, lr=0.1, momentum=0.9, weight_decay=0.1),
+    "SGD Nesterov": lambda lib, p: lib.optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True),
+    "Adam": lambda lib, p: lib.optim.Adam(p),
+    "Adam amsgrad": lambda lib, p: lib.optim.Adam(p, amsgrad=True, weight_decay=0.1),
+    "AdamW": lambda lib, p: lib.optim.AdamW(p),
+    "AdamW foreach": lambda lib, p: lib.optim.AdamW(p, foreach=True),
+    "SGD foreach": lambda lib, p: lib.optim.SGD(p, lr=0.1, momentum=0.9, foreach=True),
+    "RMSprop": lambda lib, p: lib.optim.RMSprop(p),
+    "Adagrad": lambda lib, p: lib.optim.Adagrad(p),
+    "Adadelta": lambda lib, p: lib.optim.Adadelta(p),
+    "Adamax": lambda lib, p: lib.optim.Adamax(p),
+    "NAdam": lambda lib, p: lib.optim.NAdam(p),
+    "RAdam": lambda lib, p: lib.optim.RAdam(p),
+}
+
+
+def optimizer(name: str) -> Callable[[Any], Callable[[], Any]]:
+    """A step over a Linear, after clipping, and the gradients' end."""
+
+    def make(lib: Any) -> Callable[[], Any]:
+        net, x = lib.nn.Linear(4, 3), lib.randn(2, 4)
+        chosen = OPTIMIZERS[name](lib, net.parameters())
+
+        def step() -> None:
+            net(x).sum().backward()
+            lib.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+            chosen.step()
+            chosen.zero_grad()
+
+        return step
+
+    return make
