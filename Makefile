@@ -28,8 +28,11 @@ coverage:  ## PyTorch's operator database against ours; refreshes docs/compatibi
 bench:  ## timings side by side with torch
 	$(PYTHON) -m benchmarks
 
+samples:  ## catch the samples of the gradient tests anew from PyTorch's operator database
+	$(PYTHON) tests/parity/capture.py
+
 fix:  ## let ruff mend what it can
 	$(PYTHON) -m ruff check --fix .
 	$(PYTHON) -m ruff format .
 
-.PHONY: help install check lint types test parity coverage bench fix
+.PHONY: help install check lint types test parity coverage bench samples fix

@@ -1,9 +1,11 @@
-"""Print every figure: `python -m benchmarks [small] [large] [training] [recording]`."""
+"""Print every figure: `python -m benchmarks [small] [large] [training] [recording] [--write docs/performance.md]`."""
 
 from __future__ import annotations
 
+import argparse
 import os
-import sys
+import re
+from pathlib import Path
 
 # before NumPy starts its threads: one each for both sides
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -14,26 +16,45 @@ import torch
 import mindtorch_v2
 
 from . import operators, recording, training
-from .timing import print_table
+from .timing import Comparison, print_table
 
 GROUPS = {
     "small": ("Small operators", operators.small),
     "large": ("Large sizes", operators.large),
     "training": ("A training step", training.steps),
-    "recording": ("Recording an operator: the cost added to x + y, 8×8", recording.overhead),
+    "recording": ("Recording an operator: x + y, 8×8, and what recording adds to it", recording.overhead),
 }
+BEGIN, END = "<!-- figures -->", "<!-- end of figures -->"
+
+
+def as_markdown(title: str, rows: list[Comparison]) -> str:
+    lines = [f"### {title}", "", "| | ours µs | torch µs | ratio | aim |", "|---|--:|--:|--:|--:|"]
+    for row in rows:
+        ratio = f"**{row.ratio:.2f}**" if row.aim is not None and row.ratio > row.aim else f"{row.ratio:.2f}"
+        lines.append(f"| {row.name} | {row.ours_us:.2f} | {row.torch_us:.2f} | {ratio} | {'' if row.aim is None else row.aim} |")
+    return "\n".join(lines) + "\n"
 
 
 def main() -> None:
-    torch.set_num_threads(1)
-    chosen = sys.argv[1:] or list(GROUPS)
-    unknown = [name for name in chosen if name not in GROUPS]
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("groups", nargs="*", help=f"of {', '.join(GROUPS)}; default all")
+    parser.add_argument("--write", metavar="FILE", help="put the figures into this page, between its markers")
+    options = parser.parse_args()
+    unknown = [name for name in options.groups if name not in GROUPS]
     if unknown:
-        sys.exit(f"unknown: {', '.join(unknown)}; choose from {', '.join(GROUPS)}")
+        parser.error(f"unknown: {', '.join(unknown)}; choose from {', '.join(GROUPS)}")
+    torch.set_num_threads(1)
     print(f"mindtorch_v2 against torch {torch.__version__}, one thread each, best of several")
-    for name in chosen:
+    tables = []
+    for name in options.groups or GROUPS:
         title, measure = GROUPS[name]
-        print_table(title, measure(mindtorch_v2, torch))
+        rows = measure(mindtorch_v2, torch)
+        print_table(title, rows)
+        tables.append(as_markdown(title, rows))
+    if options.write:
+        page = Path(options.write)
+        figures = f"{BEGIN}\n\n" + "\n".join(tables) + f"\n{END}"
+        page.write_text(re.sub(f"{BEGIN}.*{END}", lambda _: figures, page.read_text(), flags=re.S))
 
 
 if __name__ == "__main__":

@@ -236,6 +236,7 @@ def test_mixed_keys_match_torch():
     import random
 
     import torch as reference
+
     rng = random.Random(0)
     items = [0, -1, slice(None), slice(1, None, 2), None, ..., [0, 1], True, np.array([0, 1]), np.array([[0], [1]])]
     for _ in range(500):
