@@ -22,6 +22,7 @@ __all__: list[str] = []
 _select_table = select.op.table  # type: ignore[attr-defined]
 _slice_table = slice_.op.table  # type: ignore[attr-defined]
 _unsqueeze_table = unsqueeze.op.table  # type: ignore[attr-defined]
+_index_table = index_ops.index.op.table  # type: ignore[attr-defined]
 _WHOLE = slice(None)
 _MASKS = frozenset({_dtype.bool_, _dtype.uint8})
 _INDICES = _MASKS | {_dtype.int32, _dtype.int64}
@@ -44,6 +45,8 @@ def getitem(self: Tensor, key: Any) -> Tensor:
         return _get_tuple(self, key)
     if key is None:
         return _unsqueeze_table[self._keys](self, 0)  # type: ignore[no-any-return]
+    if kind is Tensor and key.dtype is _dtype.int64 and key._array.ndim and self._array.ndim:
+        return _index_table[self._keys | key._keys](self, [key])  # type: ignore[no-any-return]
     if key is Ellipsis:
         return alias(self)  # type: ignore[no-any-return]
     if isinstance(key, np.integer):

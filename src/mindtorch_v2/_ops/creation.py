@@ -104,6 +104,8 @@ def _fill_dtype(value: Any) -> _dtype.dtype:
 
 
 def _scalar_tensor(s: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+    if device is _device.cpu and s.__class__ is float and dtype.__class__ is _dtype.dtype and dtype.itemsize >= 4 and dtype.inexact:
+        return wrap(np.array(s, dtype.np), dtype)
     t = allocate((), dtype_of(dtype), device_of(device))
     if t._keys == keys.CPU:
         t._array[...] = s.item() if isinstance(s, Tensor) else s

@@ -110,6 +110,11 @@ def _check_mask(self: Tensor, mask: Tensor, position: int, start: int) -> None:
 def _index(self: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
     if len(indices) == 1:
         mask = indices[0]
+        if mask is not None and mask.dtype is int64 and self._array.ndim and not self._keys & META:
+            try:
+                return wrap(self._array.take(mask._array, 0), self.dtype)
+            except IndexError as error:
+                raise kernels.index_error(self._array, [mask._array], error) from None
         if mask is not None and mask.dtype is bool_ and mask._array.ndim and self._array.size < _SMALL and not self._keys & META:
             _check_mask(self, mask, 0, 0)
             nonzero(mask)  # torch indexes by positions; NumPy reads a small array through the mask in a third of the time

@@ -248,10 +248,14 @@ def _without_unit_batch(tensor1: Tensor, tensor2: Tensor, batch1: Shape, batch2:
     return None
 
 
+# looked up here rather than called by name: 0.1 µs less each
+_mm_table, _addmm_table, _t_table = mm.op.table, addmm.op.table, t.op.table  # type: ignore[attr-defined]
+
+
 def _matmul(self: Tensor, other: Tensor) -> Tensor:
     n1, n2 = self._array.ndim, other._array.ndim
     if n1 == 2 and n2 == 2:
-        return mm(self, other)  # type: ignore[no-any-return]
+        return _mm_table[self._keys | other._keys](self, other)  # type: ignore[no-any-return]
     if n1 == 0 or n2 == 0:
         raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {n1}D and {n2}D")
     if n1 == 1 and n2 == 1:
@@ -274,7 +278,8 @@ linalg_matmul = op(
 def _linear(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     array = input._array
     if array.ndim == 2 and bias is not None:
-        return addmm(bias, input, t(weight))  # type: ignore[no-any-return]
+        weight = _t_table[weight._keys](weight)
+        return _addmm_table[bias._keys | input._keys | weight._keys](bias, input, weight, 1, 1)  # type: ignore[no-any-return]
     if array.ndim == 0 or weight._array.ndim == 0:
         raise RuntimeError(f"both arguments to linear need to be at least 1D, but they are {array.ndim}D and {weight.ndim}D")
     if bias is None:

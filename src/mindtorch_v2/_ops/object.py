@@ -9,6 +9,7 @@ import numpy as np
 from .._backends.cpu.floating_errors import SILENT
 from .._dispatch import keys
 from .._dispatch.entry import NUMBERS
+from .._dtype import bfloat16
 from .._tensor import Tensor
 from .declare import op, public
 
@@ -112,7 +113,7 @@ def tolist(self: Tensor) -> Any:
     if self._keys & keys.SPARSE:
         raise RuntimeError("Cannot turn a sparse tensor into lists. Use Tensor.to_dense() first.")
     array = self._array
-    return (array.astype(np.float32) if array.dtype.name == "bfloat16" else array).tolist()
+    return (array.astype(np.float32) if self.dtype is bfloat16 else array).tolist()
 
 
 is_set_to = op(

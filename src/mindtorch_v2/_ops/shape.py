@@ -78,9 +78,9 @@ def _view_of_fresh(self: Tensor, size: Sequence[int]) -> Tensor:
 
 def _reshape(self: Tensor, shape: Sequence[int]) -> Tensor:
     array = self._array
+    if array.flags.c_contiguous:
+        return view.op.table[self._keys](self, shape)  # type: ignore[no-any-return]
     if views.can_view(array, shape):
-        if array.flags.c_contiguous:
-            return view(self, shape)  # type: ignore[no-any-return]
         itemsize = array.itemsize
         steps = tuple([s // itemsize for s in views.view(array, shape).strides])
         return _reshape_alias(self, shape, steps)  # type: ignore[no-any-return]

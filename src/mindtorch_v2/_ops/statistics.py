@@ -90,10 +90,18 @@ WHOLE = "(Tensor self, bool unbiased=True)"
 
 
 def _var(self: Array, dim: Any, correction: Any, keepdim: bool) -> Array:
+    if dim is None and not keepdim:
+        found = kernels.few_var(self, 1 if correction is None else correction)
+        if found is not None:
+            return np.array(found, self.dtype)
     return _moments("var", self, dim, correction, keepdim)[0]
 
 
 def _std(self: Array, dim: Any, correction: Any, keepdim: bool) -> Array:
+    if dim is None and not keepdim:
+        found = kernels.few_var(self, 1 if correction is None else correction)
+        if found is not None:
+            return np.array(math.sqrt(found), self.dtype)
     return np.sqrt(_moments("std", self, dim, correction, keepdim)[0])
 
 

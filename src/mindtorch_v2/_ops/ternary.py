@@ -14,6 +14,7 @@ from .._dispatch.entry import NUMBERS
 from .._memory_format import contiguous_format
 from .._tensor import Tensor
 from .declare import Gradients, op, public
+from .lookup import aten
 from .pointwise import conj, scaled
 
 _where_self = op(
@@ -73,10 +74,11 @@ def where(condition: Any, input: Any = None, other: Any = None, *, out: Tensor |
 
 def _scalar_operand(x: Any, partner: Any, device: Any = None) -> Tensor:
     """A number as the zero-dim tensor that ATen makes of it: of the partner's dtype unless that is of a lower kind."""
-    from .creation import scalar_tensor
-
-    d = _promotion.result_type_of((x, partner))
-    made: Tensor = scalar_tensor(x, dtype=d, device=partner.device if device is None else device)
+    if device is None and partner.dtype.inexact and x.__class__ is not complex:
+        d, device = partner.dtype, partner.device
+    else:
+        d = _promotion.result_type_of((x, partner))
+    made: Tensor = aten.scalar_tensor(x, dtype=d, device=partner.device if device is None else device)
     return made
 
 
@@ -108,8 +110,10 @@ def _where_method(self: Tensor, condition: Tensor, other: Any) -> Tensor:
 def _masked_fill(self: Tensor, mask: Tensor, value: Any) -> Tensor:
     if self._array.shape != mask._array.shape:
         self = self.expand(_checks.broadcast_shapes(self._array.shape, mask._array.shape))
-    filled: Tensor = self.clone(memory_format=contiguous_format).masked_fill_(mask, value)
-    return filled
+    copied: Tensor = aten.clone(self, memory_format=contiguous_format)
+    if isinstance(value, Tensor):
+        return masked_fill_tensor_(copied, mask, value)  # type: ignore[no-any-return]
+    return masked_fill_scalar_(copied, mask, value)  # type: ignore[no-any-return]
 
 
 masked_fill_tensor = op(

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+from .floating_errors import quiet, silent
 from .select import keep, select
 
 Array = np.ndarray[Any, Any]
+_FLOAT: np.dtype[Any] = np.dtype(np.float32)
 
 _HALF = "eE"  # type characters of float16 and of ml_dtypes' bfloat16
 _SQRT_HALF = 0.7071067811865476
@@ -232,11 +234,20 @@ def gelu_backward(grad_output: Array, self: Array, approximate: str) -> Array:
 
 
 @floating("silu_cpu")
-def silu(self: Array) -> Array:
+def _silu(self: Array) -> Array:
     out = np.asarray(np.negative(self))
     np.exp(out, out=out)
     out += 1
     return np.divide(self, out, out=out)
+
+
+@silent
+def silu(self: Array) -> Array:
+    if self.dtype is _FLOAT and self.ndim and self.size <= 256:
+        out = special.expit(self)
+        return np.multiply(out, self, out)  # type: ignore[no-any-return]
+    with quiet():
+        return _silu(self)  # type: ignore[no-any-return]
 
 
 @floating("silu_backward_cpu")

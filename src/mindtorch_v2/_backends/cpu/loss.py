@@ -10,7 +10,7 @@ import numpy as np
 from ..._dtype import FROM_NUMPY
 from ..._promotion import promote_types
 from .activation import unimplemented, widened
-from .floating_errors import silent
+from .floating_errors import quiet, silent
 from .reduction import FLOAT, LONG, ONES
 
 Array = np.ndarray[Any, Any]
@@ -87,8 +87,14 @@ _smooth = _pairwise("smooth_l1_cpu", _smooth_l1)
 _hub = _pairwise("huber_cpu", _huber)
 
 
+@silent
 def mse_loss(self: Array, target: Array, reduction: int) -> Array:
-    return _mse(self, target, reduction)
+    if self.dtype is FLOAT and target.dtype is FLOAT and self.shape == target.shape and 0 < self.size < len(ONES) and reduction:
+        difference = np.subtract(self, target).ravel()
+        total = difference.dot(difference).item()
+        return np.array(total / self.size if reduction == MEAN else total, FLOAT)
+    with quiet():
+        return _mse(self, target, reduction)
 
 
 def smooth_l1_loss(self: Array, target: Array, reduction: int, beta: float) -> Array:

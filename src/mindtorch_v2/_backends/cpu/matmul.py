@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ... import _dtype
+from .floating_errors import silent
 
 Array = np.ndarray[Any, Any]
 
@@ -29,6 +30,43 @@ def c_name(a: Array) -> str:
     return _C_NAMES.get(name, name)
 
 
+def _mm_error(self: Array, mat2: Array) -> Exception:
+    for name, x in (("self", self), ("mat2", mat2)):
+        if x.ndim != 2:
+            return RuntimeError(f"{name} must be a matrix")
+    if self.shape[1] != mat2.shape[0]:
+        return _shapes_error(self, mat2)
+    return RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {c_name(self)} != {c_name(mat2)}")
+
+
+def _shapes_error(a: Array, b: Array) -> RuntimeError:
+    (m, k), (n, p) = a.shape, b.shape
+    return RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({m}x{k} and {n}x{p})")
+
+
+def _addmm_error(self: Array, mat1: Array, mat2: Array) -> Exception:
+    for name, x in (("mat1", mat1), ("mat2", mat2)):
+        if x.ndim != 2:
+            return RuntimeError(f"{name} must be a matrix, got {x.ndim}-D tensor")
+    if mat1.shape[1] != mat2.shape[0]:
+        return _shapes_error(mat1, mat2)
+    if self.dtype != mat2.dtype:
+        return RuntimeError(f"self and mat2 must have the same dtype, but got {scalar_name(self)} and {scalar_name(mat2)}")
+    return RuntimeError(f"mat1 and mat2 must have the same dtype, but got {scalar_name(mat1)} and {scalar_name(mat2)}")
+
+
+def check_batches(batch1: Array, batch2: Array) -> None:
+    for name, x in (("batch1", batch1), ("batch2", batch2)):
+        if x.ndim != 3:
+            raise RuntimeError(f"{name} must be a 3D tensor")
+    if batch2.shape[:2] != (batch1.shape[0], batch1.shape[2]):
+        raise RuntimeError(
+            f"Expected size for first two dimensions of batch2 tensor to be: [{batch1.shape[0]}, {batch1.shape[2]}] "
+            f"but got: [{batch2.shape[0]}, {batch2.shape[1]}]."
+        )
+
+
+@silent
 def product(a: Array, b: Array, kernel: str = "addmm_impl_cpu_") -> Array:
     """The product of two matrices or batches of them, of one dtype."""
     char = a.dtype.char
@@ -50,6 +88,7 @@ def _integer(number: Any, out: Array) -> Any:
     return int(number) if out.dtype.kind in "iu" else number
 
 
+@silent
 def _accumulate(out: Array, self: Array, beta: Any, alpha: Any) -> Array:
     """alpha * out + beta * self, in place of `out`."""
     if alpha != 1:
@@ -61,6 +100,7 @@ def _accumulate(out: Array, self: Array, beta: Any, alpha: Any) -> Array:
     return out
 
 
+@silent
 def _affine(self: Array, a: Array, b: Array, beta: Any, alpha: Any, kernel: str) -> Array:
     if a.dtype.char not in _BLAS and a.dtype in _HALF:
         out = np.matmul(a.astype(np.float32), b.astype(np.float32))
@@ -68,6 +108,7 @@ def _affine(self: Array, a: Array, b: Array, beta: Any, alpha: Any, kernel: str)
     return _accumulate(product(a, b, kernel), self, beta, alpha)
 
 
+@silent
 def mm(self: Array, mat2: Array) -> Array:
     d, shape1, shape2 = self.dtype, self.shape, mat2.shape
     # identity first: comparing dtypes takes longer than multiplying small matrices
@@ -76,36 +117,14 @@ def mm(self: Array, mat2: Array) -> Array:
     return self.dot(mat2) if d.char in _BLAS else product(self, mat2)
 
 
-def _mm_error(self: Array, mat2: Array) -> Exception:
-    for name, x in (("self", self), ("mat2", mat2)):
-        if x.ndim != 2:
-            return RuntimeError(f"{name} must be a matrix")
-    if self.shape[1] != mat2.shape[0]:
-        return _shapes_error(self, mat2)
-    return RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {c_name(self)} != {c_name(mat2)}")
-
-
-def _shapes_error(a: Array, b: Array) -> RuntimeError:
-    (m, k), (n, p) = a.shape, b.shape
-    return RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({m}x{k} and {n}x{p})")
-
-
+@silent
 def bmm(self: Array, mat2: Array) -> Array:
-    check_batches(self, mat2)
+    shape1, shape2 = self.shape, mat2.shape
+    if len(shape1) != 3 or len(shape2) != 3 or shape1[0] != shape2[0] or shape1[2] != shape2[1]:
+        check_batches(self, mat2)
     if self.dtype != mat2.dtype:
         raise RuntimeError(f"expected scalar type {scalar_name(self)} but found {scalar_name(mat2)}")
     return product(self, mat2, "bmm")
-
-
-def check_batches(batch1: Array, batch2: Array) -> None:
-    for name, x in (("batch1", batch1), ("batch2", batch2)):
-        if x.ndim != 3:
-            raise RuntimeError(f"{name} must be a 3D tensor")
-    if batch2.shape[:2] != (batch1.shape[0], batch1.shape[2]):
-        raise RuntimeError(
-            f"Expected size for first two dimensions of batch2 tensor to be: [{batch1.shape[0]}, {batch1.shape[2]}] "
-            f"but got: [{batch2.shape[0]}, {batch2.shape[1]}]."
-        )
 
 
 def expand_error(shape: tuple[int, ...], target: tuple[int, ...], scalar: str) -> RuntimeError | None:
@@ -132,6 +151,7 @@ def check_expands(self: Array, target: tuple[int, ...]) -> None:
             raise error
 
 
+@silent
 def addmm(self: Array, mat1: Array, mat2: Array, beta: Any, alpha: Any) -> Array:
     d, shape1, shape2 = self.dtype, mat1.shape, mat2.shape
     if (
@@ -148,17 +168,6 @@ def addmm(self: Array, mat1: Array, mat2: Array, beta: Any, alpha: Any) -> Array
         out += self
         return out
     return _affine(self, mat1, mat2, beta, alpha, "addmm_impl_cpu_")
-
-
-def _addmm_error(self: Array, mat1: Array, mat2: Array) -> Exception:
-    for name, x in (("mat1", mat1), ("mat2", mat2)):
-        if x.ndim != 2:
-            return RuntimeError(f"{name} must be a matrix, got {x.ndim}-D tensor")
-    if mat1.shape[1] != mat2.shape[0]:
-        return _shapes_error(mat1, mat2)
-    if self.dtype != mat2.dtype:
-        return RuntimeError(f"self and mat2 must have the same dtype, but got {scalar_name(self)} and {scalar_name(mat2)}")
-    return RuntimeError(f"mat1 and mat2 must have the same dtype, but got {scalar_name(mat1)} and {scalar_name(mat2)}")
 
 
 def _write(self: Array, value: Array) -> None:

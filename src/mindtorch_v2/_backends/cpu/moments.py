@@ -7,11 +7,23 @@ from typing import Any
 
 import numpy as np
 
-from .reduction import FLOAT, HALVES, add_up, row_major
+from .floating_errors import silent
+from .reduction import FLOAT, HALVES, ONES, add_up, row_major
 
 Array = np.ndarray[Any, Any]
 _maximum: Any = np.maximum.reduce
 _minimum: Any = np.minimum.reduce
+
+
+@silent
+def few_var(self: Array, correction: float) -> float | None:
+    """The variance of all of a few float32 elements, 3 µs instead of 20; None for other arrays."""
+    n = self.size
+    if self.dtype is not FLOAT or not correction < n < len(ONES):
+        return None
+    flat = self.ravel()
+    centred = np.subtract(flat, np.array(ONES[n].dot(flat).item() / n, FLOAT))
+    return centred.dot(centred).item() / (n - correction)  # type: ignore[no-any-return]
 
 
 def var_mean(self: Array, gone: tuple[int, ...], correction: float, keepdim: bool) -> tuple[Array, Array]:

@@ -13,6 +13,7 @@ from . import random_normal
 Array = np.ndarray[Any, Any]
 
 _TWO_PI = 2 * math.pi
+_BITS_53 = np.array((1 << 53) - 1, np.uint64)
 _FEW = 256  # numbers that are taken of those made ahead
 _CHUNK = 14976  # 24 blocks of the twister: the temporaries stay in the cache
 
@@ -211,7 +212,10 @@ def _integers(n: int, low: int, span: int, draw: Generator, *, wide: bool) -> Ar
 
 def bernoulli_scalar(self: Array, p: float, generator: Generator | None) -> None:
     if self.flags.c_contiguous and self.ndim:
-        np.less(stream(generator).uniform64(self.size), p, out=self.reshape(-1), casting="unsafe")
+        # as integers: k / 2**53 is below p where k is below p * 2**53, rounded up
+        words = stream(generator).long_words(self.size)
+        np.bitwise_and(words, _BITS_53, words)
+        self.reshape(-1)[...] = np.less(words, np.array(math.ceil(p * 2.0**53), np.uint64))
         return
     fill(self, np.less(stream(generator).uniform64(self.size), p))
 

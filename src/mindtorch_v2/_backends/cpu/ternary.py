@@ -26,6 +26,7 @@ class _Operand:
 
 
 _LARGE = 2048
+_BOOL = np.dtype(np.bool_)
 _BITS: dict[int, np.dtype[Any]] = {1: np.dtype(np.int8), 2: np.dtype(np.int16), 4: np.dtype(np.int32), 8: np.dtype(np.int64)}
 
 
@@ -52,12 +53,12 @@ def select(condition: Array, x: Array, y: Array) -> Array:
 
 @silent
 def where(condition: Array, self: Array, other: Array) -> Array:
-    if condition.dtype != np.bool_:
+    if condition.dtype is not _BOOL and condition.dtype != _BOOL:
         if condition.dtype != np.uint8:
             name = _dtype.FROM_NUMPY[condition.dtype]
             raise RuntimeError(f"expected condition to be a boolean tensor, but got a tensor with dtype {name.scalar_name}")
         condition = condition.astype(np.bool_)
-    if self.dtype != other.dtype:
+    if self.dtype is not other.dtype and self.dtype != other.dtype:
         d = _promotion.result_type_of((_Operand(self), _Operand(other))).np
         self, other = self.astype(d), other.astype(d)
     try:
@@ -69,7 +70,7 @@ def where(condition: Array, self: Array, other: Array) -> Array:
 
 @silent
 def masked_fill_(self: Array, mask: Array, value: Any) -> None:
-    if mask.dtype != np.bool_:
+    if mask.dtype is not _BOOL and mask.dtype != _BOOL:
         raise RuntimeError(
             f"masked_fill_ only supports boolean masks, but got mask with dtype {_dtype.FROM_NUMPY[mask.dtype].name}"
         )
