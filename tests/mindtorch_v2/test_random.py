@@ -362,3 +362,11 @@ def test_randperm_exchanges_one_element_a_step(n):
         j = i + word % (n - i)
         expected[i], expected[j] = expected[j], expected[i]
     assert torch.randperm(n, generator=generator).tolist() == expected
+
+
+def test_bernoulli_compares_the_uniforms_of_double_precision() -> None:
+    for p in (0.0, 0.3, 0.5, 1.0):
+        torch.manual_seed(5)
+        uniforms = torch.rand(20_001, dtype=torch.float64)
+        torch.manual_seed(5)
+        assert torch.equal(torch.empty(20_001).bernoulli_(p), (uniforms < p).float())

@@ -107,6 +107,8 @@ def _mean(self: Tensor, dim: Any, keepdim: bool, dtype: _dtype.dtype | None) -> 
         raise RuntimeError(
             f"mean(): could not infer output dtype. {what} dtype must be either a floating point or complex dtype. Got: {where.scalar_name}"
         )
+    if d.itemsize == 2:  # torch: added up and divided in float32, where neither sum nor count overflows
+        return _mean(self.to(_dtype.float32), dim, keepdim, _dtype.float32).to(d)
     shape = self._array.shape
     if dim is None and not keepdim:
         total: Tensor = _sum_all.op.table[self._keys](self, dtype)  # type: ignore[attr-defined]

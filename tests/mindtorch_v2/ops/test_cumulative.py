@@ -117,3 +117,10 @@ class TestDistances:
         assert torch.cdist(torch.ones(2, 1, 4, 3), torch.zeros(5, 6, 3)).shape == (2, 5, 4, 6)
         with pytest.raises(RuntimeError, match=r"same number of columns\. X1: 3 X2: 2"):
             torch.cdist(torch.ones(2, 3), torch.ones(2, 2))
+
+
+def test_running_sums_of_many_numbers() -> None:
+    x = np.random.default_rng(0).standard_normal((64, 1000)).astype(np.float32)
+    x[3, 5], x[7, 9] = np.inf, np.nan
+    want = np.cumsum(x, 1, dtype=np.float64)
+    np.testing.assert_allclose(torch.from_numpy(x).cumsum(1).numpy(), want, rtol=1e-6, atol=1e-5)

@@ -243,3 +243,11 @@ def test_distances() -> None:
     assert F.cosine_similarity(a, b).item() == 0
     with pytest.raises(ValueError, match="margin must be greater than 0, got 0"):
         F.triplet_margin_loss(a, b, c, margin=0)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_totals_of_many_elements_agree_with_the_elements(reduction: str) -> None:
+    x, y = (torch.from_numpy(np.random.default_rng(i).standard_normal((150, 133)).astype(np.float32) * 2) for i in range(2))
+    for loss in (F.mse_loss, F.huber_loss, F.smooth_l1_loss, F.l1_loss):
+        each = loss(x, y, reduction="none").numpy().astype(np.float64)
+        np.testing.assert_allclose(loss(x, y, reduction=reduction).item(), getattr(each, reduction)(), rtol=1e-6)

@@ -285,3 +285,11 @@ def test_meta_reductions_do_not_compute():
     x = torch.empty(1 << 20, 1 << 18, device="meta")  # one tebibyte
     assert x.sum(1).shape == (1 << 20,)
     assert x.softmax(1).mean().shape == ()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_mean_of_many_half_precision_numbers(dtype: torch.dtype) -> None:
+    x = torch.full((300, 300), 3.0, dtype=dtype)  # their sum, and their number, are beyond float16
+    assert x.mean().item() == 3.0
+    assert x.mean().dtype is dtype
+    assert x.mean((0, 1), keepdim=True).tolist() == [[3.0]]

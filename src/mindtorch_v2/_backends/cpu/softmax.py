@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -146,15 +147,26 @@ def log_softmax(self: Array, dim: int) -> Array:
     return _rowwise(self, dim, _log_softmax_into) if made is None else np.subtract(self, np.log(made[1], made[1]), made[0])
 
 
+def _blocks_of_rows(x: Array, dim: int) -> Iterator[Any]:
+    """Indices of the pieces of an array that are handled at a time: leading rows of many long ones, otherwise everything."""
+    if x.size <= _ROWS_BLOCK or dim != x.ndim - 1 or not dim:
+        yield ...
+        return
+    step = max(1, _ROWS_BLOCK // (x.size // x.shape[0]))
+    for i in range(0, x.shape[0], step):
+        yield slice(i, i + step)
+
+
 def softmax_backward(grad_output: Array, output: Array, dim: int, input_dtype: Any) -> Array:
     grad, y = _wide(grad_output), _wide(output)
     if not y.ndim:
         return np.zeros((), input_dtype.np)
     dim = _checks.wrap_dim(dim, y.ndim)
-    out = np.multiply(grad, y)
-    total = add_along(out, dim, True)
-    np.subtract(grad, total, out=out)
-    np.multiply(out, y, out=out)
+    out = np.empty(y.shape, y.dtype)
+    for at in _blocks_of_rows(out, dim):
+        part = np.multiply(grad[at], y[at], out=out[at])
+        np.subtract(grad[at], add_along(part, dim, True), out=part)
+        np.multiply(part, y[at], out=part)
     return out.astype(input_dtype.np, copy=False)
 
 
@@ -163,7 +175,9 @@ def log_softmax_backward(grad_output: Array, output: Array, dim: int, input_dtyp
     if not y.ndim:
         return np.zeros((), input_dtype.np)
     dim = _checks.wrap_dim(dim, y.ndim)
-    out = np.exp(y)
-    np.multiply(out, add_along(grad, dim, True), out=out)
-    np.subtract(grad, out, out=out)
+    out = np.empty(y.shape, y.dtype)
+    for at in _blocks_of_rows(out, dim):
+        part = np.exp(y[at], out=out[at])
+        np.multiply(part, add_along(grad[at], dim, True), out=part)
+        np.subtract(grad[at], part, out=part)
     return out.astype(input_dtype.np, copy=False)
