@@ -33,6 +33,18 @@ def test_stream_does_not_depend_on_how_it_is_cut():
     assert np.array_equal(np.concatenate([p.numpy() for p in parts]), whole.numpy())
 
 
+@pytest.mark.parametrize("before", [0, 1, 2, 623, 624])
+def test_many_long_words_are_pairs_of_words(before):
+    torch.manual_seed(5)
+    words = torch.default_generator.words(before + 10_000 + 100)
+    torch.manual_seed(5)
+    torch.default_generator.words(before)
+    long = torch.default_generator.long_words(5_000)
+    assert ((long >> 32) == words[before : before + 10_000 : 2]).all()
+    assert ((long & 0xFFFFFFFF) == words[before + 1 : before + 10_000 : 2]).all()
+    assert (torch.default_generator.words(100) == words[-100:]).all()
+
+
 def test_long_draws_continue_the_stream():
     torch.manual_seed(5)
     whole = torch.rand(50001)

@@ -154,3 +154,25 @@ def test_the_identity_grid_samples_the_image() -> None:
 def test_errors(call: Any, text: str) -> None:
     with pytest.raises(RuntimeError, match=text):
         call()
+
+
+@pytest.mark.parametrize("kernel", [(2, 2), (3, 2), (1, 3), (4, 1)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64])
+def test_max_of_tiles_is_the_first_largest_of_each(kernel, dtype):
+    height, width = kernel
+    x = torch.randint(0, 4, (40, 30, 3 * height, 4 * width)).to(dtype)
+    best, indices = torch.nn.functional.max_pool2d(x, kernel, return_indices=True)
+    tiles = x.numpy().reshape(40, 30, 3, height, 4, width).transpose(0, 1, 2, 4, 3, 5).reshape(40, 30, 3, 4, height * width)
+    place = tiles.argmax(-1)
+    row, column = np.arange(3)[:, None] * height + place // width, np.arange(4) * width + place % width
+    assert (best.numpy() == tiles.max(-1)).all()
+    assert (indices.numpy() == row * 4 * width + column).all()
+
+
+def test_max_of_tiles_takes_the_last_nan():
+    x = torch.zeros(1, 60, 16, 16)
+    x[0, 0, 0, 1] = x[0, 0, 1, 0] = float("nan")
+    best, indices = torch.nn.functional.max_pool2d(x, 2, return_indices=True)
+    assert best[0, 0, 0, 0].isnan()
+    assert indices[0, 0, 0, 0] == 16
+    assert best[0, 0, 0, 1] == 0

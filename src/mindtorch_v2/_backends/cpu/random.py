@@ -13,7 +13,6 @@ from . import random_normal
 Array = np.ndarray[Any, Any]
 
 _TWO_PI = 2 * math.pi
-_BITS_53 = np.array((1 << 53) - 1, np.uint64)
 _FEW = 256  # numbers that are taken of those made ahead
 _CHUNK = 14976  # 24 blocks of the twister: the temporaries stay in the cache
 
@@ -211,29 +210,7 @@ def _integers(n: int, low: int, span: int, draw: Generator, *, wide: bool) -> Ar
 
 
 def bernoulli_scalar(self: Array, p: float, generator: Generator | None) -> None:
-    if self.flags.c_contiguous and self.ndim:
-        if self.size > _CHUNK:
-            _bernoulli(self.reshape(-1), p, stream(generator))
-            return
-        # as integers: k / 2**53 is below p where k is below p * 2**53, rounded up
-        words = stream(generator).long_words(self.size)
-        np.bitwise_and(words, _BITS_53, words)
-        self.reshape(-1)[...] = np.less(words, np.array(math.ceil(p * 2.0**53), np.uint64))
-        return
-    fill(self, np.less(stream(generator).uniform64(self.size), p))
-
-
-def _bernoulli(out: Array, p: float, draw: Generator) -> None:
-    """Many at once: the high 21 bits decide, and the low 32 where those tie. Half of the time."""
-    high, low = divmod(math.ceil(p * 2.0**53), 1 << 32)
-    for start in range(0, out.size, _CHUNK):
-        piece = out[start : start + _CHUNK]
-        words = draw.words(2 * piece.size).reshape(-1, 2)
-        first = words[:, 0] & np.uint32(0x1FFFFF)
-        piece[...] = first < high
-        tied = np.flatnonzero(first == high)
-        if tied.size:
-            piece[tied] = words[tied, 1] < low
+    fill(self, stream(generator).bernoulli(self.size, p))
 
 
 def bernoulli_tensor(self: Array, p: Array, generator: Generator | None) -> None:

@@ -91,7 +91,7 @@ def _in_columns(self: Array, kernel: Any) -> Array:
 
 @silent
 def _rowwise(self: Array, dim: int, kernel: Any) -> Array:
-    if dim == self.ndim - 1 and _FEW < self.size and 0 < self.shape[dim] <= 32 and self.dtype is FLOAT and self.flags.c_contiguous:
+    if dim == self.ndim - 1 and self.size > _FEW and 0 < self.shape[dim] <= 32 and self.dtype is FLOAT and self.flags.c_contiguous:
         return _in_columns(self, kernel)
     if self.dtype is FLOAT and 0 < self.size <= _BLOCK and self.ndim and self.flags.c_contiguous:
         return kernel(self, None, dim)  # type: ignore[no-any-return]
