@@ -196,3 +196,15 @@ ERRORS = [
 def test_errors(call: object, kind: type[Exception], text: str) -> None:
     with pytest.raises(kind, match=text):
         call()
+
+
+@pytest.mark.parametrize("shift", [0.0, 50.0])  # by a factor and a term for each channel, and by centring first
+def test_group_norm_of_large_images(shift: float) -> None:
+    rng = np.random.default_rng(0)
+    x = (rng.standard_normal((4, 6, 60, 60)) + shift).astype(np.float32)
+    w, b = (rng.standard_normal(6).astype(np.float32) for _ in range(2))
+    wide = x.astype(np.float64).reshape(4, 2, -1)
+    hat = (wide - wide.mean(2, keepdims=True)) / np.sqrt(wide.var(2, keepdims=True) + 1e-5)
+    want = hat.reshape(x.shape) * w[:, None, None] + b[:, None, None]
+    got = F.group_norm(torch.from_numpy(x), 2, torch.from_numpy(w), torch.from_numpy(b)).numpy()
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4 if shift else 1e-5)
