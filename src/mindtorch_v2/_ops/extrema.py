@@ -201,6 +201,9 @@ def _aminmax(self: Array, dim: int | None, keepdim: bool) -> tuple[Array, Array]
     if dim is not None and self.ndim and not self.shape[gone[0]]:
         raise IndexError(f"aminmax: Expected reduction dim {gone[0]} to have non-zero size.")
     _refuse_complex("aminmax_cpu", self)
+    if dim is None and not keepdim and self.size <= 4096 and self.dtype.char in "fdl":
+        flat = self.ravel()
+        return flat[flat.argmin()], flat[flat.argmax()]
     return kernels.extremum(np.minimum, self, gone, keepdim), kernels.extremum(np.maximum, self, gone, keepdim)
 
 

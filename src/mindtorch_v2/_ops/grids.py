@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from .._dispatch import registry
 from .._dtype import bool_, int64
 from .._tensor import Tensor
 from .declare import op, public
@@ -119,7 +121,14 @@ def _one_hot(self: Tensor, num_classes: int) -> Tensor:
     elif high.item() >= num_classes:
         raise RuntimeError("Class values must be smaller than num_classes.")
     result = aten.zeros(size=(*shape, num_classes), dtype=int64, device=self.device)
-    return result.scatter_(-1, unsqueeze(self, -1), 1)  # type: ignore[no-any-return]
+    return _scatter_value()(result, -1, unsqueeze(self, -1), 1)  # type: ignore[no-any-return]
+
+
+@functools.cache
+def _scatter_value() -> Any:
+    found = registry.find("aten::scatter_", "value")
+    assert found is not None
+    return found.entry
 
 
 one_hot = op("one_hot(Tensor self, int num_classes=-1) -> Tensor", composite=_one_hot, variants="")

@@ -11,6 +11,7 @@ from .. import _promotion
 from .._backends.cpu.floating_errors import SILENT
 from .._checks import broadcast_shapes as broadcast_shapes_of
 from .._checks import wrap_dim
+from .._dispatch.entry import keys_of
 from .._tensor import Size, Tensor
 from .declare import op, public
 from .lookup import aten
@@ -135,7 +136,8 @@ def _stack(tensors: Sequence[Tensor], dim: int) -> Tensor:
             )
     if d == len(shape):
         return cat([t.unsqueeze(d) for t in tensors], d)  # type: ignore[no-any-return]
-    joined: Tensor = view(cat(tensors, d), (*shape[:d], len(tensors), *shape[d:]))
+    together = cat.op.table[keys_of(tensors)](tensors, d)  # type: ignore[attr-defined]
+    joined: Tensor = view.op.table[together._keys](together, (*shape[:d], len(tensors), *shape[d:]))  # type: ignore[attr-defined]
     joined._base = None  # nobody holds what it is a view of
     return joined
 

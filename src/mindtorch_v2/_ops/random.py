@@ -258,12 +258,14 @@ bernoulli_tensor_ = op(
 )
 bernoulli = op(
     "bernoulli(Tensor self, *, Generator? generator=None) -> Tensor",
-    composite=lambda self, generator: like(self, memory_format=contiguous_format).bernoulli_(self.detach(), generator=generator),
+    composite=lambda self, generator: bernoulli_tensor_(
+        like(self, memory_format=contiguous_format), self.detach(), generator=generator
+    ),
     grad={"self": lambda grad: creation.zeros_like(grad)},
 )
 bernoulli_p = op(
     "bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor",
-    composite=lambda self, p, generator: like(self, memory_format=contiguous_format).bernoulli_(p, generator=generator),
+    composite=lambda self, p, generator: bernoulli_float_(like(self, memory_format=contiguous_format), p, generator=generator),
 )
 
 

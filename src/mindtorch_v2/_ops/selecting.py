@@ -66,7 +66,7 @@ def _narrow(self: Tensor, dim: int, start: int, length: int) -> Tensor:
         start += size
     if start + length > size:
         raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")
-    return slice_(self, dim, start, start + length, 1)  # type: ignore[no-any-return]
+    return slice_.op.table[self._keys](self, dim, start, start + length, 1)  # type: ignore[attr-defined, no-any-return]
 
 
 def _narrow_tensor(self: Tensor, dim: int, start: Tensor, length: int) -> Tensor:
@@ -109,8 +109,9 @@ def _split(self: Tensor, split_size: int, dim: int) -> tuple[Tensor, ...]:
     if split_size == 0 and length:
         raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {length}")
     parts, at = [], 0
+    part = narrow.op.table[self._keys]  # type: ignore[attr-defined]
     for n in _split_sizes(length, split_size):
-        parts.append(narrow(self, dim, at, n))
+        parts.append(part(self, dim, at, n))
         at += n
     return tuple(parts)
 
@@ -144,7 +145,7 @@ def _chunk(self: Tensor, chunks: int, dim: int) -> tuple[Tensor, ...]:
     size = (length + chunks - 1) // chunks
     if size == 0 and length == 0:
         return split_with_sizes(self, [0] * chunks, dim)  # type: ignore[no-any-return]
-    return split(self, size, dim)  # type: ignore[no-any-return]
+    return split.op.table[self._keys](self, size, dim)  # type: ignore[attr-defined, no-any-return]
 
 
 chunk = op("chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]", composite=_chunk)
@@ -159,7 +160,8 @@ def _unbind(self: Tensor, dim: int) -> tuple[Tensor, ...]:
             else IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
         )
     d = wrap_dim(dim, ndim)
-    return tuple([select(self, d, i) for i in range(self._array.shape[d])])
+    part = select.op.table[self._keys]  # type: ignore[attr-defined]
+    return tuple([part(self, d, i) for i in range(self._array.shape[d])])
 
 
 def _unbind_grad(grads: list[Tensor | None], dim: int, shape: Sequence[int]) -> Tensor | None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import _dtype
 from .._backends.cpu import moments as kernels
+from .._backends.cpu.reduction import FLOAT
 from .._tensor import Tensor
 from .declare import op
 from .lookup import aten
@@ -89,11 +90,21 @@ BY_DIM = "(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False)"
 WHOLE = "(Tensor self, bool unbiased=True)"
 
 
+def _row_vars(self: Array, dim: Any, correction: Any, keepdim: bool) -> Array | None:
+    ndim = self.ndim
+    if self.dtype is not FLOAT or keepdim or ndim < 2 or dim.__class__ is not int or dim not in (-1, ndim - 1):
+        return None
+    return kernels.few_row_vars(self, 1 if correction is None else correction)
+
+
 def _var(self: Array, dim: Any, correction: Any, keepdim: bool) -> Array:
     if dim is None and not keepdim:
         found = kernels.few_var(self, 1 if correction is None else correction)
         if found is not None:
             return np.array(found, self.dtype)
+    rows = _row_vars(self, dim, correction, keepdim)
+    if rows is not None:
+        return rows
     return _moments("var", self, dim, correction, keepdim)[0]
 
 
@@ -102,6 +113,9 @@ def _std(self: Array, dim: Any, correction: Any, keepdim: bool) -> Array:
         found = kernels.few_var(self, 1 if correction is None else correction)
         if found is not None:
             return np.array(math.sqrt(found), self.dtype)
+    rows = _row_vars(self, dim, correction, keepdim)
+    if rows is not None:
+        return np.sqrt(rows)
     return np.sqrt(_moments("std", self, dim, correction, keepdim)[0])
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._backends.cpu import repeating as kernels
+from .._backends.cpu.floating_errors import silent
 from .._checks import wrap_dim
 from .._tensor import Tensor
 from .declare import copy_into, op, public
@@ -21,7 +22,7 @@ def _declare_triangle(name: str, *, lower: bool) -> Any:
     grad = {"self": lambda grad, diagonal: entry(grad, diagonal)}
     entry = op(
         f"{name}(Tensor self, SymInt diagonal=0) -> Tensor",
-        cpu=lambda self, diagonal: kernels.triangle(self, diagonal, lower=lower),
+        cpu=silent(lambda self, diagonal: kernels.triangle(self, diagonal, lower=lower)),
         grad=grad,
     )
     op(

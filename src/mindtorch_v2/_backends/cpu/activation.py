@@ -168,7 +168,7 @@ def _gelu_by_powers(x: Array) -> Array:
 
 
 @floating("GeluKernelImpl")
-def gelu(self: Array, approximate: str) -> Array:
+def _gelu(self: Array, approximate: str) -> Array:
     if _is_tanh(approximate):
         out = _tanh_inner(self)
         np.tanh(out, out=out)
@@ -183,6 +183,15 @@ def gelu(self: Array, approximate: str) -> Array:
     out *= self
     out *= 0.5
     return out  # type: ignore[no-any-return]
+
+
+@silent
+def gelu(self: Array, approximate: str) -> Array:
+    if self.dtype is _FLOAT and self.ndim and self.size <= 512 and approximate == "none":
+        out = special.ndtr(self)  # 20 ns an element, which the passes of the others cost too from 1000 on
+        return np.multiply(out, self, out)  # type: ignore[no-any-return]
+    with quiet():
+        return _gelu(self, approximate)  # type: ignore[no-any-return]
 
 
 def _is_tanh(approximate: str) -> bool:

@@ -99,7 +99,7 @@ def _array_expression(op: Op, name: str) -> str:
     if argument.type == "Tensor?":
         return f"(None if {name} is None else {name}._array)"
     if argument.is_tensor_list:
-        return f"[None if t is None else t._array for t in {name}]"
+        return f"[None if t is None else t._array for t in {name}]" if "?" in argument.type else f"[t._array for t in {name}]"
     return name
 
 

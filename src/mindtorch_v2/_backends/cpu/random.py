@@ -218,7 +218,7 @@ def bernoulli_tensor(self: Array, p: Array, generator: Generator | None) -> None
     uniforms = draw.uniform64(self.size) if p.dtype == np.float64 else draw.uniform32(self.size)
     if p.shape != self.shape:
         p = np.broadcast_to(p, self.shape)
-    if p.size and not (p.min() >= 0 and p.max() <= 1):
+    if p.size and not (p.item(p.argmin()) >= 0 and p.item(p.argmax()) <= 1):
         raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.")
     self[...] = in_order_of(self, uniforms) < p
 

@@ -67,7 +67,9 @@ def triangle(self: Array, diagonal: int, *, lower: bool) -> Array:
     rows, columns = self.shape[-2:]
     if self.size > 333 * rows and self.size > 16384:
         return _triangle_by_rows(self, diagonal, lower=lower)
-    return np.where(_triangle_mask(rows, columns, diagonal, lower), self, np.zeros((), self.dtype))
+    out = np.zeros(self.shape, self.dtype)
+    np.copyto(out, self, where=_triangle_mask(rows, columns, diagonal, lower))
+    return out
 
 
 @functools.lru_cache(32)

@@ -44,7 +44,9 @@ def check_index_dtype(name: str, index: Array, dtypes: str = "int32/int64") -> N
 def _is_outside(index: Array, n: int) -> bool:
     """Whether a position is negative or too large. Read as unsigned a negative one is huge: one pass instead of two."""
     unsigned = index.view(UINT64 if index.dtype == INT64 else UINT32)
-    return bool(index.size and np.maximum.reduce(unsigned, None) >= n)
+    if index.size <= 4096:  # by way of its position: 0.4 µs where a reduction takes 1.2
+        return bool(index.size) and unsigned.item(unsigned.argmax()) >= n
+    return bool(np.maximum.reduce(unsigned, None) >= n)
 
 
 def _check_bounds(index: Array, dim: int, n: int) -> None:
