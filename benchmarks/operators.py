@@ -221,19 +221,71 @@ def _embedding(lib: Any) -> Callable[[], object]:
     return both
 
 
+def _big_silu(lib: Any) -> Callable[[], object]:
+    x, _ = _pair(lib, 1_000_000)
+    return lambda: lib.nn.functional.silu(x)
+
+
+def _big_dropout(lib: Any) -> Callable[[], object]:
+    x, _ = _pair(lib, 1_000_000)
+    return lambda: lib.nn.functional.dropout(x, 0.1)
+
+
+def _gelu_backward(lib: Any) -> Callable[[], object]:
+    lib.manual_seed(0)
+    x = lib.randn(1_000_000, requires_grad=True)
+
+    def both() -> None:
+        y = lib.nn.functional.gelu(x)
+        y.backward(y.detach())
+        x.grad = None
+
+    return both
+
+
+def _layer_norm_backward(lib: Any) -> Callable[[], object]:
+    lib.manual_seed(0)
+    x, weight, bias = lib.randn(4096, 1024), lib.ones(1024), lib.zeros(1024)
+    leaves = [t.requires_grad_() for t in (x, weight, bias)]
+
+    def both() -> None:
+        y = lib.nn.functional.layer_norm(x, (1024,), weight, bias)
+        y.backward(y.detach())
+        for leaf in leaves:
+            leaf.grad = None
+
+    return both
+
+
+def _cross_entropy_backward(lib: Any) -> Callable[[], object]:
+    lib.manual_seed(0)
+    x, target = lib.randn(1024, 4096, requires_grad=True), lib.randint(0, 4096, (1024,))
+
+    def both() -> None:
+        lib.nn.functional.cross_entropy(x, target).backward()
+        x.grad = None
+
+    return both
+
+
 LARGE: list[tuple[str, Case, float]] = [
     ("matmul 1024²", _big_matmul, 1.3),
     ("pointwise chain of 5, 1M", _chain, 1.3),
     ("exp, 1M", _big_exp, 1.3),
     ("gelu, 1M", _big_gelu, 1.3),
+    ("gelu forward + backward, 1M", _gelu_backward, 1.3),
+    ("silu, 1M", _big_silu, 1.3),
+    ("dropout, 1M", _big_dropout, 1.3),
     ("sum, 1M", _big_sum, 1.3),
     ("conv2d 32×64×56×56, 3×3", _conv2d, 1.3),
     ("conv2d 8×64×56×56 forward + backward", _conv2d_backward, 1.3),
     ("max_pool2d 32×64×56×56", _max_pool, 1.3),
     ("softmax 256×32k", _big_softmax, 1.3),
     ("layer norm 4096×1024", _layer_norm, 1.3),
+    ("layer norm forward + backward", _layer_norm_backward, 1.3),
     ("batch norm 32×64×56×56", _batch_norm, 1.3),
     ("cross entropy 1024×4096", _cross_entropy, 1.3),
+    ("cross entropy forward + backward", _cross_entropy_backward, 1.3),
     ("embedding forward + backward", _embedding, 1.3),
 ]
 
