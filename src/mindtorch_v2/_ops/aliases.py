@@ -7,7 +7,7 @@ import dataclasses
 from .._dispatch import registry
 from .._dispatch.op import Op
 from . import binary, clamp, compare, pointwise, special, unary
-from .declare import register
+from .declare import register, with_overload
 
 ALIASES = {
     "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan",
@@ -19,12 +19,15 @@ ALIASES = {
     "special_sinc": "sinc", "special_log1p": "log1p", "special_xlogy": "xlogy", "special_gammainc": "igamma",
     "special_gammaincc": "igammac", "special_polygamma": "polygamma", "special_multigammaln": "mvlgamma",
 }  # fmt: skip
+SPECIAL_XLOGY = {"Tensor": "", "Scalar_Other": "other_scalar", "Scalar_Self": "self_scalar"}  # overloads ATen names otherwise
 NO_INPLACE = ("special_",)
 _ = (binary, clamp, compare, pointwise, special, unary)
 
 
 def _declare_alias(alias: str, op: Op) -> None:
     schema = op.schema
+    if alias == "special_xlogy":
+        schema = with_overload(schema, SPECIAL_XLOGY[schema.overload])
     text = str(schema).replace(schema.name, alias, 1)
     entry = op.entry
     assert entry is not None

@@ -120,8 +120,23 @@ def _device_key(device: Any) -> int:
     return key
 
 
+# In-place variants whose overloads ATen names otherwise than the functional ones.
+_INPLACE_OVERLOADS = {"floor_divide": "Tensor", "pow.Tensor_Tensor": "Tensor", "pow.Tensor_Scalar": "Scalar"}
+
+
+def with_overload(schema: Schema, overload: str) -> Schema:
+    """The schema under another overload name."""
+    text = str(schema)
+    return dataclasses.replace(
+        schema, overload=overload, text=f"{schema.name}{overload and '.'}{overload}{text[text.index('(') :]}"
+    )
+
+
 def inplace_schema(schema: Schema) -> Schema:
     """The schema of `name_` from that of `name`: the first argument is written and returned."""
+    renamed = _INPLACE_OVERLOADS.get(f"{schema.name}.{schema.overload}".rstrip("."))
+    if renamed is not None:
+        schema = with_overload(schema, renamed)
     first = dataclasses.replace(schema.arguments[0], alias="a!")
     arguments: tuple[Argument, ...] = (first, *schema.arguments[1:])
     text = str(schema).replace(schema.name, schema.name + "_", 1).replace("Tensor self", "Tensor(a!) self", 1)

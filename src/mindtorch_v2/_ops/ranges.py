@@ -168,7 +168,9 @@ def _range(start: Any, end: Any, step: Any, dtype: Any, layout: Any, device: Any
     )
 
 
-range_ = factory("range(Scalar start, Scalar end, Scalar step=1, OPTIONS) -> Tensor", _range)
+factory("range(Scalar start, Scalar end, OPTIONS) -> Tensor", lambda start, end, *options: _range(start, end, 1, *options))
+_range_step = factory("range.step(Scalar start, Scalar end, Scalar step=1, OPTIONS) -> Tensor", _range)
+range_ = public("function", name="range")(public_function(_range_step.op))  # type: ignore[attr-defined]
 
 
 def _eye(n: Any, m: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:

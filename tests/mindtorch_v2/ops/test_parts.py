@@ -80,3 +80,15 @@ def test_checks_hold_while_recording() -> None:
             torch.zeros(2).multinomial(1)
         with pytest.raises(RuntimeError, match="singular"):
             torch.linalg.inv(torch.zeros(2, 2))
+
+
+def test_overloads_are_named_as_in_aten() -> None:
+    assert torch.ops.aten.pow_.overloads() == ["Tensor", "Scalar"]
+    assert torch.ops.aten.floor_divide_.overloads() == ["Tensor"]
+    assert sorted(torch.ops.aten.special_xlogy.overloads()) == ["default", "other_scalar", "self_scalar"]
+
+
+def test_arguments_that_share_a_name_with_recording_are_no_trouble() -> None:
+    with names_called() as called:
+        assert torch.diff(torch.arange(3), append=torch.tensor([5])).tolist() == [1, 1, 3]
+    assert "diff" in called

@@ -277,7 +277,8 @@ def nll_forward(picked: Array, index: Array, kept: Array | None, weight: Array |
         ), np.asarray(picked.size, dtype)
     loss = np.negative(picked) if w is None else np.where(w == 0, np.zeros((), dtype), -picked * w)
     if reduction == NONE:
-        return loss, np.zeros((), dtype)
+        # torch: one sample without a batch counts its weight even so
+        return loss, np.zeros((), dtype) if picked.ndim else np.asarray(1 if w is None else w, dtype)
     total = np.asarray(picked.size if w is None else w.sum(dtype=dtype), dtype)
     value = np.asarray(loss).sum(dtype=dtype)
     if reduction == MEAN:
