@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from .._backends.cpu import activation as kernels
+from .._backends.cpu.clamp import few_positive
 from .._dtype import float64
 from .._tensor import Tensor
 from .clamp import clamp_min
 from .declare import op
 from .lookup import aten
+from .shortcuts import add_shortcut
 
 _clamp_min_table = clamp_min.op.table  # type: ignore[attr-defined]
 
@@ -34,6 +36,7 @@ def _relu_(self: Tensor) -> Tensor:
 
 
 relu = op("relu(Tensor self) -> Tensor", composite=_relu, grad={"self": lambda grad, result: threshold_backward(grad, result, 0)})
+add_shortcut(relu, few_positive)  # 1.6 µs become 1.2
 relu_ = op(
     "relu_(Tensor(a!) self) -> Tensor(a!)",
     composite=_relu_,

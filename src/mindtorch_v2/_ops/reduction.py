@@ -24,6 +24,7 @@ from .._tensor import Tensor
 from .calling import retry_call
 from .declare import op, public
 from .lookup import aten
+from .shortcuts import add_shortcut
 
 Array = np.ndarray[Any, Any]
 axes = kernels.axes
@@ -132,6 +133,7 @@ _mean_all = op(
     composite=lambda self, dtype: _mean(self, None, False, dtype),
     grad={"self": lambda grad, self_shape: grad.expand(self_shape) / math.prod(self_shape)},
 )
+add_shortcut(_mean_all, kernels.few_mean)  # 4.3 µs become 1.9
 _mean_dims = op(
     "mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
     composite=_mean,

@@ -16,6 +16,7 @@ from .._tensor import Tensor
 from .declare import Gradients, op, public
 from .lookup import aten
 from .pointwise import conj, scaled
+from .shortcuts import add_shortcut
 
 _where_self = op(
     "where.self(Tensor condition, Tensor self, Tensor other) -> Tensor",
@@ -130,6 +131,7 @@ masked_fill_scalar = op(
     composite=_masked_fill,
     grad={"self": lambda grad, mask: grad.masked_fill(mask, 0)},
 )
+add_shortcut(masked_fill_scalar, kernels.few_filled)  # 4.9 µs become 2.3
 masked_fill_tensor_ = op(
     "masked_fill_.Tensor(Tensor(a!) self, Tensor mask, Tensor value) -> Tensor(a!)",
     cpu=kernels.masked_fill_,

@@ -80,5 +80,13 @@ def clamp_min(self: Array, min: Any) -> Array:
 
 
 @silent
+def few_positive(self: Array) -> Array | None:
+    """`maximum(self, 0)` of a few float32 elements."""
+    if self.dtype is _FLOAT and self.ndim > 0 and self.size <= 2048:
+        return np.maximum(self, _ZERO)  # type: ignore[no-any-return]
+    return None
+
+
+@silent
 def clamp_max(self: Array, max: Any) -> Array:
     return clamp(self, None, max)

@@ -197,6 +197,15 @@ def sum_all(self: Array, dtype: _dtype.dtype | None) -> Array:
 
 
 @silent
+def few_mean(self: Array, dtype: _dtype.dtype | None) -> Array | None:
+    """The mean of a few float32 elements: a quotient of Python floats rounds to the same float32 as theirs does."""
+    n = self.size
+    if dtype is not None or self.dtype is not FLOAT or not 0 < n <= _FEW:
+        return None
+    return np.array(ONES[n].dot(self.ravel()).item() / n, FLOAT)
+
+
+@silent
 def sum_dims(self: Array, dim: Dims, keepdim: bool, dtype: _dtype.dtype | None) -> Array:
     d = self.dtype
     if d is FLOAT and dtype is None and dim.__class__ is int and -self.ndim <= dim < self.ndim:  # type: ignore[operator]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import ml_dtypes
@@ -26,6 +27,7 @@ class _Operand:
 
 
 _LARGE = 2048
+_REAL_NUMBERS = frozenset({int, float})
 _BOOL = np.dtype(np.bool_)
 _BITS: dict[int, np.dtype[Any]] = {1: np.dtype(np.int8), 2: np.dtype(np.int16), 4: np.dtype(np.int32), 8: np.dtype(np.int64)}
 
@@ -96,6 +98,22 @@ def masked_fill_(self: Array, mask: Array, value: Any) -> None:
     except ValueError:
         shape = _checks.broadcast_shapes(self.shape, mask.shape)
         raise RuntimeError(f"output with shape {list(self.shape)} doesn't match the broadcast shape {list(shape)}") from None
+
+
+_FLOAT = np.dtype(np.float32)
+_INFINITE = frozenset({math.inf, -math.inf})
+
+
+@silent
+def few_filled(self: Array, mask: Array, value: Any) -> Array | None:
+    """A copy with `value` where the mask holds, of a few float32 elements."""
+    if self.dtype is not _FLOAT or mask.dtype is not _BOOL or self.shape != mask.shape or self.size > _LARGE or not self.ndim:
+        return None
+    if value.__class__ not in _REAL_NUMBERS or not (-3e38 < value < 3e38 or value in _INFINITE):
+        return None
+    out = self.copy()
+    np.putmask(out, mask, np.array(value, _FLOAT))
+    return out
 
 
 def lerp(self: Array, end: Array, weight: Any) -> Array:

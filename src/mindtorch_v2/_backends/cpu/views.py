@@ -137,18 +137,21 @@ def expand(self: Array, size: Sequence[int]) -> Array:
     strides = list(self.strides)
     target = list(size)
     repeated = False
-    for i in range(len(target)):
+    if extra:
+        strides[:0] = [0] * extra
+        for i in range(extra):
+            if target[i] < 0:
+                raise _expand_error(size, shape, i)
+            repeated = repeated or target[i] > 1
+    for i, m in enumerate(shape, extra):
         n = target[i]
-        if i < extra:
-            if n < 0:
-                raise _expand_error(size, shape, i)
-            strides.insert(i, 0)
-            repeated = repeated or n > 1
-        elif n == -1:
-            target[i] = shape[i - extra]
-        elif n != shape[i - extra]:
-            if shape[i - extra] != 1 or n < 0:
-                raise _expand_error(size, shape, i)
+        if n == m:
+            continue
+        if n == -1:
+            target[i] = m
+        elif m != 1 or n < 0:
+            raise _expand_error(size, shape, i)
+        else:
             strides[i] = 0
             repeated = repeated or n > 1
     out = strided(self, tuple(target), tuple(strides))
