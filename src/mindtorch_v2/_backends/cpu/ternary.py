@@ -27,7 +27,7 @@ class _Operand:
 
 
 _LARGE = 2048
-_REAL_NUMBERS = frozenset({int, float})
+_REAL_NUMBERS: frozenset[Any] = frozenset({int, float})
 _BOOL = np.dtype(np.bool_)
 _BITS: dict[int, np.dtype[Any]] = {1: np.dtype(np.int8), 2: np.dtype(np.int16), 4: np.dtype(np.int32), 8: np.dtype(np.int64)}
 
@@ -101,7 +101,7 @@ def masked_fill_(self: Array, mask: Array, value: Any) -> None:
 
 
 _FLOAT = np.dtype(np.float32)
-_INFINITE = frozenset({math.inf, -math.inf})
+_INFINITE = (math.inf, -math.inf)
 
 
 @silent
