@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["BACKWARD", "FORWARD", "MODULES", "OPTIMIZERS", "module", "optimizer"]
+__all__ = ["BACKWARD", "FORWARD", "MODULES", "OPTIMIZERS", "RECURRENT", "module", "optimizer", "recurrent"]
 
 Function = Callable[[Any, Any], Any]
 
@@ -189,6 +189,7 @@ BACKWARD: dict[str, tuple[tuple[int, ...], Function]] = {
         "triplet_margin_loss", "margin_ranking_loss", "solve_triangular", "attention with a mask",
     )
 } | {
+    "weight norm": (MATRIX, lambda lib, x: lib._weight_norm(x, x[:, :1], 0)),
     "cumsum": (MATRIX, method("cumsum", 1)),
     "where": (MATRIX, lambda lib, x: lib.where(x > 0, x, x * 2)),
     "masked_fill": (MATRIX, lambda lib, x: x.masked_fill(x.detach() > 0, 0.0)),
@@ -342,6 +343,30 @@ def _with_math(lib: Any, call: Callable[[], Any]) -> Callable[[], Any]:
 
     return inside
 
+
+def recurrent(name: str, gates: int) -> Callable[[Any], Callable[[], Any]]:
+    """Forward and backward of a recurrent layer's or cell's operator."""
+
+    def make(lib: Any) -> Callable[[], Any]:
+        weights = [lib.randn(*s, requires_grad=True) for s in ((gates * 3, 4), (gates * 3, 3), (gates * 3,), (gates * 3,))]
+        cell = name.endswith("cell")
+        x, h = (lib.randn(2, 4), lib.zeros(2, 3)) if cell else (lib.randn(5, 2, 4), lib.zeros(1, 2, 3))
+        state = (h, h) if name.startswith("lstm") else h
+
+        def call() -> None:
+            out = (
+                getattr(lib, name)(x, state, *weights)
+                if cell
+                else getattr(lib, name)(x, state, weights, True, 1, 0.0, True, False, False)
+            )
+            (out[0] if isinstance(out, tuple) else out).sum().backward()
+
+        return call
+
+    return make
+
+
+RECURRENT = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1, "lstm_cell": 4, "gru_cell": 3}
 
 OPTIMIZERS: dict[str, Callable[[Any, Any], Any]] = {
     "SGD": lambda lib, p: lib.optim.SGD(p, lr=0.1),

@@ -188,6 +188,7 @@ def math_attention(lib, x):
 CASES |= {name: on(shape, function) for name, (shape, function) in structure_cases.FORWARD.items()}
 CASES |= {f"backward of {name}": training(shape, function) for name, (shape, function) in structure_cases.BACKWARD.items()}
 CASES |= {f"training {name}": structure_cases.module(name) for name in structure_cases.MODULES}
+CASES |= {name: structure_cases.recurrent(name, gates) for name, gates in structure_cases.RECURRENT.items()}
 CASES |= {f"step of {name}": structure_cases.optimizer(name) for name in structure_cases.OPTIMIZERS}
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .._dispatch.tls import state
 from .._tensor import Tensor
 from .declare import op
 from .norms import norm_except_dim
@@ -28,20 +29,31 @@ def _backward(grad_w: Tensor, v: Tensor, g: Tensor, norms: Tensor, dim: int) -> 
     return g / norms * (grad_w - v * (along / (norms * norms))), along / norms
 
 
+def _backward_kernel(grad_w: Array, saved_v: Array, saved_g: Array, saved_norms: Array, dim: int) -> tuple[Array, Array]:
+    along = (grad_w * saved_v).sum(_other_axes(saved_v, dim), keepdims=True) / saved_norms
+    return saved_g / saved_norms * (grad_w - saved_v * (along / saved_norms)), along
+
+
+def _gradients(grads: Any, v: Tensor, g: Tensor, norms: Tensor, dim: int) -> tuple[Any, Any]:
+    """By the kernel, or by operators when derivatives of the gradients may be asked for: of the norms too, which are taken anew."""
+    if grads[0] is None:
+        return None, None
+    if state.grad_enabled:
+        return _backward(grads[0], v, g, norm_except_dim(v, 2, dim), dim)
+    return _weight_norm_interface_backward(grads[0], v, g, norms, dim)  # type: ignore[no-any-return]
+
+
 _weight_norm_interface_backward = op(
     "_weight_norm_interface_backward(Tensor grad_w, Tensor saved_v, Tensor saved_g, Tensor saved_norms, int dim) -> (Tensor, Tensor)",
-    composite=lambda grad_w, saved_v, saved_g, saved_norms, dim: _backward(grad_w, saved_v, saved_g, saved_norms, dim),
+    cpu=_backward_kernel,
+    shape=lambda saved_v, saved_g: (saved_v.shape, saved_g.shape),
     variants="function",
 )
 _weight_norm_interface = op(
     "_weight_norm_interface(Tensor v, Tensor g, int dim=0) -> (Tensor, Tensor)",
     cpu=_forward,
     nondifferentiable=("result1",),
-    grad={
-        ("v", "g"): lambda grads, v, g, result1, dim: (
-            (None, None) if grads[0] is None else _weight_norm_interface_backward(grads[0], v, g, result1, dim)
-        )
-    },
+    grad={("v", "g"): lambda grads, v, g, result1, dim: _gradients(grads, v, g, result1, dim)},
     variants="function",
 )
 _weight_norm = op(

@@ -92,3 +92,10 @@ def test_arguments_that_share_a_name_with_recording_are_no_trouble() -> None:
     with names_called() as called:
         assert torch.diff(torch.arange(3), append=torch.tensor([5])).tolist() == [1, 1, 3]
     assert "diff" in called
+
+
+def test_weight_norm_can_be_differentiated_twice() -> None:
+    v = torch.randn(3, 4, dtype=torch.float64, requires_grad=True)
+    g = torch.randn(3, 1, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda v, g: torch._weight_norm(v, g, 0), (v, g))
+    assert torch.autograd.gradgradcheck(lambda v, g: torch._weight_norm(v, g, 0), (v, g))
