@@ -118,7 +118,9 @@ def _functions() -> dict[str, Callable[..., Any]]:
             by_name.setdefault(op.name, []).append(op)
     found: dict[str, Callable[..., Any]] = {}
     for name, ops in by_name.items():
-        function = ops[0].entry if len(ops) == 1 else make_resolver(name, ops, Tensor)
+        # overloads that only operators call need no choice by types, which costs `x.mul_(2.0)` 0.6 µs
+        offered = [op for op in ops if "function" in op.tags or "method" in op.tags] or ops
+        function = offered[0].entry if len(offered) == 1 else make_resolver(name, offered, Tensor)
         assert function is not None
         tags = {t for op in ops for t in op.tags}
         if "function" in tags and (not ops[0].schema.is_inplace or name.startswith("_") or name in INPLACE_FUNCTIONS):
