@@ -15,7 +15,7 @@ __all__ = ["compare", "ours", "theirs"]
 # torch's bookkeeping: rows that its kernels and composites make for themselves, which need not be imitated.
 BOOKKEEPING = {
     "aten::" + name
-    for name in (  # noqa: SIM905 - sixty names read better as words
+    for name in (
         "empty empty_like empty_strided as_strided as_strided_ resolve_conj resolve_neg detach detach_ to _to_copy copy_ item "
         "_local_scalar_dense lift_fresh view reshape _reshape_alias expand expand_as transpose unsqueeze squeeze select narrow slice "
         "contiguous clone alias resize_ set_ result_type scalar_tensor zeros zero_ fill_ ones_like zeros_like new_empty new_zeros "

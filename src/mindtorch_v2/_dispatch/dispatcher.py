@@ -135,8 +135,6 @@ def _within_a_second_row(op: Op, full: int, body: Body) -> Body:
 
 def _backend_body(op: Op, full: int) -> Body:
     backend = full & keys.BACKENDS or keys.CPU  # an empty list of tensors has no keys
-    if op.parts is not None and full & keys.PROFILER and backend == keys.CPU:
-        return call_body(op, op.parts, "parts")
     # a shortcut does a composite's work in one kernel; while somebody watches, the parts are called and seen
     observed = "shortcut" in op.tags and full & (keys.PROFILER | keys.DISPATCH_MODE)
     if op.composite is not None and (observed or (backend not in op.kernels and backend not in op.array_kernels)):

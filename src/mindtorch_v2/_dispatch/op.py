@@ -76,7 +76,6 @@ class Op:
         "numbers",
         "out_names",
         "packet",
-        "parts",
         "pointwise",
         "schema",
         "shape",
@@ -90,7 +89,7 @@ class Op:
         *,
         cpu: Callable[..., Any] | None = None,
         composite: Callable[..., Any] | None = None,
-        parts: Callable[..., Any] | None = None,
+        over_tensors: Callable[..., Any] | None = None,
         pointwise: str | None = None,
         shape: Callable[..., Any] | None = None,
         grad: Mapping[Any, Callable[..., Any]] | None = None,
@@ -104,7 +103,6 @@ class Op:
     ) -> None:
         self.schema = parse(schema) if isinstance(schema, str) else schema
         self.composite = composite
-        self.parts = parts  # over tensors: the kernel as the operators that ATen's calls, run while a profiler records
         self.pointwise = pointwise
         self.shape = shape
         self.flops = flops
@@ -116,6 +114,8 @@ class Op:
         self.alpha = "alpha" in self.schema.argument_names
         self.array_kernels: dict[int, Callable[..., Any]] = {}  # over arrays; an adapter is generated around them
         self.kernels: dict[int, Any] = {}  # over tensors, by key: functions, or a Body to inline
+        if over_tensors is not None:
+            self.kernels[keys.CPU] = over_tensors
         if cpu is not None:
             self.array_kernels[keys.CPU] = cpu
             self._check_kernel(cpu)

@@ -13,7 +13,6 @@ from .._tensor import Tensor
 from .declare import op
 from .linalg_checks import check_errors, check_floating, check_square, factorisation_error, raise_first_failure
 from .matmul import matmul
-from .parts import computed
 
 Array = np.ndarray[Any, Any]
 
@@ -26,11 +25,6 @@ def _cholesky_ex(self: Array, upper: bool, check_errors: bool) -> tuple[Array, A
     if check_errors:
         raise_first_failure(info, "linalg.cholesky_ex")
     return factor, info
-
-
-def _cholesky_ex_parts(self: Tensor, upper: bool, check_errors: bool) -> tuple[Tensor, Tensor]:
-    factor, info = computed(_cholesky_ex, self, upper, check_errors)
-    return factor.triu() if upper else factor.tril(), info
 
 
 def cholesky_grad(grad: Tensor, factor: Tensor, upper: bool) -> Tensor:
@@ -54,7 +48,6 @@ def _solve_triangular(a: Tensor, b: Tensor, *, upper: bool, left: bool) -> Tenso
 linalg_cholesky_ex = op(
     "linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)",
     cpu=_cholesky_ex,
-    parts=lambda self, upper, check_errors: _cholesky_ex_parts(self, upper, check_errors),
     grad={"self": lambda grad, L, upper: cholesky_grad(grad, L, upper)},
     nondifferentiable=("info",),
     variants="function",

@@ -11,10 +11,10 @@ from .._backends.cpu.convolution import conv_forward, conv_grad_input, conv_grad
 from .._backends.meta.adapter import meta_tensor
 from .._dispatch import keys
 from .._tensor import Tensor, wrap
+from .computing import computed
 from .convolution_checks import check_bias_dtype, check_groups, check_shapes, check_unbatched, expand_sizes
 from .declare import op, public
 from .lookup import aten
-from .parts import computed
 
 Array = np.ndarray[Any, Any]
 Sizes = tuple[int, ...]
@@ -333,7 +333,7 @@ def _transposed_kernel(
     return out
 
 
-def _transposed_parts(
+def _transposed(
     self: Tensor,
     weight: Tensor,
     kernel_size: Any,
@@ -382,8 +382,7 @@ def _declare_slow(n: int) -> tuple[Any, Any]:
     transposed = op(
         f"slow_conv_transpose{n}d{head}SymInt[{n}] padding={zeros}, SymInt[{n}] output_padding={zeros}, "
         f"SymInt[{n}] dilation={ones}) -> Tensor",
-        cpu=_transposed_kernel,
-        parts=_transposed_parts,
+        over_tensors=_transposed,
         shape=_transposed_shape,
         grad={_BOTH: _transposed_gradients},
         variants="",
@@ -476,7 +475,7 @@ def _bias_gradient(grad: Tensor) -> Tensor:
     return grad.sum([0, *range(2, grad.ndim)])  # type: ignore[no-any-return]
 
 
-def _slow_conv2d_backward_parts(
+def _conv2d_gradients(
     grad_output: Tensor, self: Tensor, weight: Tensor, kernel_size: Any, stride: Any, padding: Any, output_mask: Any
 ) -> tuple[Any, Any, Any]:
     """The kernel, with the bias's gradient by an operator, as in torch."""
@@ -488,10 +487,7 @@ def _slow_conv2d_backward_parts(
 _slow_conv2d_backward = op(
     "_slow_conv2d_backward.output_mask(Tensor grad_output, Tensor self, Tensor weight, SymInt[2] kernel_size, SymInt[2] stride, "
     "SymInt[2] padding, bool[3] output_mask) -> (Tensor grad_input, Tensor grad_weight, Tensor grad_bias)",
-    cpu=lambda grad_output, self, weight, stride, padding, output_mask: _array_gradients(
-        grad_output, self, weight, stride, padding, (1, 1), False, output_mask
-    ),
-    parts=_slow_conv2d_backward_parts,
+    over_tensors=_conv2d_gradients,
     variants="",
     tags=("nondifferentiable",),
 )

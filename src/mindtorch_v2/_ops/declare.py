@@ -27,7 +27,7 @@ def op(
     *,
     cpu: Callable[..., Any] | None = None,
     composite: Callable[..., Any] | None = None,
-    parts: Callable[..., Any] | None = None,
+    over_tensors: Callable[..., Any] | None = None,
     pointwise: str | None = None,
     shape: Callable[..., Any] | None = None,
     grad: Gradients | None = None,
@@ -44,7 +44,7 @@ def op(
 
     cpu        kernel over NumPy arrays; takes the schema's arguments it names, returns arrays
     composite  function over tensors, of other operators; needs no kernel, and no formula unless it has one of its own
-    parts      function over tensors that does the kernel's work by the operators ATen's kernel calls; run while a profiler records
+    over_tensors  CPU kernel over tensors, for one that calls other operators as ATen's does
     pointwise  "same", "float", "bool" or "real": operands are promoted to one dtype and broadcast (see the CPU adapter)
     shape      the result's shape from the arguments' (tensor arguments arrive as tensors), for the meta device
     grad       argument name, or a tuple of them → formula; the formula's parameters say what is saved
@@ -62,7 +62,7 @@ def op(
         parsed,
         cpu=cpu,
         composite=composite,
-        parts=parts,
+        over_tensors=over_tensors,
         pointwise=pointwise,
         shape=shape,
         grad=grad,

@@ -16,7 +16,6 @@ from .joining import cat
 from .linalg_checks import check_errors, check_floating, check_matrix, check_square
 from .lookup import aten
 from .matmul import conj, matmul
-from .parts import computed
 from .solve import linalg_solve
 from .triangular_systems import linalg_solve_triangular
 
@@ -41,13 +40,6 @@ def _differences(values: Tensor) -> Tensor:
 
 
 # --- eigenvalues ------------------------------------------------------------------------------------------------------
-
-
-def _checked_parts(A: Tensor, api_name: str, kernel: Any, *options: Any) -> Any:
-    """The kernel, then torch's look at LAPACK's codes (here the kernel has raised already)."""
-    results = computed(kernel, A, *options)
-    check_errors(aten.zeros(A.shape[:-2], dtype=_dtype.int32), api_name, is_matrix=A.ndim == 2)
-    return results
 
 
 def _eigh_kernel(A: Array, UPLO: str, compute_v: bool) -> tuple[Array, Array]:
@@ -88,7 +80,6 @@ def _check_phase(inner: Tensor, function: str, what: str) -> None:
 _linalg_eigh = op(
     '_linalg_eigh(Tensor A, str UPLO="L", bool compute_v=True) -> (Tensor eigenvalues, Tensor eigenvectors)',
     cpu=_eigh_kernel,
-    parts=lambda A, UPLO, compute_v: _checked_parts(A, "linalg.eigh", _eigh_kernel, UPLO, compute_v),
     grad={"A": _eigh_grad},
     variants="function",
 )
@@ -227,9 +218,6 @@ def _svd_inner(gu: Tensor | None, gs: Tensor | None, gvh: Tensor | None, u: Tens
 _linalg_svd = op(
     "_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)",
     cpu=_svd_kernel,
-    parts=lambda A, full_matrices, compute_uv, driver: _checked_parts(
-        A, "linalg.svd", _svd_kernel, full_matrices, compute_uv, driver
-    ),
     grad={"A": _svd_grad},
     variants="function",
 )
@@ -326,15 +314,9 @@ def _wide_qr_grad(grad_q: Tensor | None, grad_r: Tensor | None, q: Tensor, r: Te
     return cat([left, right], -1)  # type: ignore[no-any-return]
 
 
-def _qr_parts(A: Tensor, mode: str) -> tuple[Tensor, Tensor]:
-    q, r = computed(_qr_kernel, A, mode)
-    return q, r.triu()
-
-
 linalg_qr = op(
     'linalg_qr(Tensor A, str mode="reduced") -> (Tensor Q, Tensor R)',
     cpu=_qr_kernel,
-    parts=lambda A, mode: _qr_parts(A, mode),
     grad={"A": _qr_grad},
     variants="function",
 )

@@ -23,7 +23,8 @@ def _hash(self: Array, dim: Any, keepdim: bool, mode: int) -> Array:
     if dim not in ((), [], None):
         axes = wrap_dims([dim] if isinstance(dim, int) else dim, self.ndim)[: self.ndim]  # a zero-dim tensor has nothing to reduce
     bits = np.ascontiguousarray(self.astype(wide)).view(np.uint64).reshape(self.shape)
-    return np.bitwise_xor.reduce(bits, axis=axes, keepdims=keepdim)
+    reduce: Any = np.bitwise_xor.reduce
+    return reduce(bits, axis=axes, keepdims=keepdim)
 
 
 hash_tensor = op("hash_tensor(Tensor self, int[1] dim=[], *, bool keepdim=False, int mode=0) -> Tensor", cpu=_hash)

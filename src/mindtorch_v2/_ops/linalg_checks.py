@@ -89,11 +89,6 @@ def raise_first_failure(info: Array, api_name: str) -> None:
         raise factorisation_error(api_name, int(codes[element]), element if info.ndim else None)
 
 
-def _check_errors_parts(info: Tensor, api_name: str, is_matrix: bool) -> None:
-    if info.any().item():
-        _check_errors(info._array, api_name, is_matrix)
-
-
 def _check_errors(info: Array, api_name: str, is_matrix: bool) -> None:
     if info.any():
         raise_first_failure(info.reshape(()) if is_matrix else info.reshape(-1), api_name)
@@ -102,6 +97,5 @@ def _check_errors(info: Array, api_name: str, is_matrix: bool) -> None:
 check_errors = op(
     "_linalg_check_errors(Tensor info, str api_name, *, bool is_matrix) -> ()",
     cpu=_check_errors,
-    parts=_check_errors_parts,
     variants="function",
 )

@@ -6,9 +6,9 @@ from .._backends.cpu import loss as kernels
 from .._checks import broadcast_shapes
 from .._dispatch.tls import state
 from .._tensor import Tensor
+from .computing import computed
 from .declare import op
 from .lookup import aten
-from .parts import computed
 
 NONE, MEAN, SUM = kernels.NONE, kernels.MEAN, kernels.SUM
 
@@ -39,8 +39,7 @@ def grad_of_grad_output(slope: Tensor, grad: Tensor, reduction: int) -> Tensor:
 
 mse_loss = op(
     "mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
-    cpu=kernels.mse_loss,
-    parts=lambda self, target, reduction: reduce(computed(kernels.mse_loss, self, target, NONE), reduction),
+    over_tensors=lambda self, target, reduction: reduce(computed(kernels.mse_loss, self, target, NONE), reduction),
     shape=lambda self, target, reduction: _loss_shape(self, target, reduction),
     grad={
         "self": lambda grad, self, target, reduction: mse_loss_backward(grad, self, target, reduction),
@@ -77,8 +76,9 @@ def _smooth_l1_curvature(grad: Tensor, grad_output: Tensor, self: Tensor, target
 
 smooth_l1_loss = op(
     "smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.0) -> Tensor",
-    cpu=kernels.smooth_l1_loss,
-    parts=lambda self, target, reduction, beta: reduce(computed(kernels.smooth_l1_loss, self, target, NONE, beta), reduction),
+    over_tensors=lambda self, target, reduction, beta: reduce(
+        computed(kernels.smooth_l1_loss, self, target, NONE, beta), reduction
+    ),
     shape=lambda self, target, reduction: _loss_shape(self, target, reduction),
     grad={
         "self": lambda grad, self, target, reduction, beta: smooth_l1_loss_backward(grad, self, target, reduction, beta),
@@ -112,8 +112,7 @@ def _huber_curvature(grad: Tensor, grad_output: Tensor, self: Tensor, target: Te
 
 huber_loss = op(
     "huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.0) -> Tensor",
-    cpu=kernels.huber_loss,
-    parts=lambda self, target, reduction, delta: reduce(computed(kernels.huber_loss, self, target, NONE, delta), reduction),
+    over_tensors=lambda self, target, reduction, delta: reduce(computed(kernels.huber_loss, self, target, NONE, delta), reduction),
     shape=lambda self, target, reduction: _loss_shape(self, target, reduction),
     grad={
         "self": lambda grad, self, target, reduction, delta: huber_loss_backward(grad, self, target, reduction, delta),
@@ -155,15 +154,14 @@ def _bce_curvature(grad: Tensor, self: Tensor, target: Tensor) -> Tensor:
     return grad * (self * self - 2 * self * target + target) / (spread * spread)
 
 
-def _bce_backward_parts(grad_output: Tensor, self: Tensor, target: Tensor, weight: Tensor | None, reduction: int) -> Tensor:
+def _bce_backward(grad_output: Tensor, self: Tensor, target: Tensor, weight: Tensor | None, reduction: int) -> Tensor:
     slopes: Tensor = computed(kernels.binary_cross_entropy_backward, grad_output, self, target, weight, reduction and SUM)
     return slopes.div_(self.numel()) if reduction == MEAN else slopes  # type: ignore[no-any-return]
 
 
 binary_cross_entropy = op(
     "binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor",
-    cpu=kernels.binary_cross_entropy,
-    parts=lambda self, target, weight, reduction: reduce(
+    over_tensors=lambda self, target, weight, reduction: reduce(
         computed(kernels.binary_cross_entropy, self, target, weight, NONE), reduction
     ),
     shape=lambda self, target, reduction: _loss_shape(self, target, reduction),
@@ -175,8 +173,7 @@ binary_cross_entropy = op(
 )
 binary_cross_entropy_backward = op(
     "binary_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor",
-    cpu=kernels.binary_cross_entropy_backward,
-    parts=lambda grad_output, self, target, weight, reduction: _bce_backward_parts(grad_output, self, target, weight, reduction),
+    over_tensors=lambda grad_output, self, target, weight, reduction: _bce_backward(grad_output, self, target, weight, reduction),
     shape=lambda self, target: broadcast_shapes(self.shape, target.shape),
     grad={
         "grad_output": lambda grad, grad_output, self, target, weight, reduction: grad_of_grad_output(

@@ -14,7 +14,6 @@ from .declare import op
 from .joining import cat
 from .linalg_checks import check_errors, check_matrix, check_square, check_system, raise_first_failure
 from .matmul import matmul
-from .parts import computed
 from .triangular_systems import linalg_solve_triangular
 
 Array = np.ndarray[Any, Any]
@@ -206,19 +205,9 @@ def _lu_solve_factor_grad(grad: Tensor, LU: Tensor, pivots: Tensor, result: Tens
     return grad_l.tril(-1) + grad_u.triu()  # type: ignore[no-any-return]
 
 
-def _lu_solve_parts(LU: Tensor, pivots: Tensor, B: Tensor, left: bool, adjoint: bool) -> Tensor:
-    """The kernel after torch's checks of the pivots, which LAPACK would follow out of bounds."""
-    if not (pivots.gt(0).all().item() and pivots.le(LU.shape[-2]).all().item()):
-        raise RuntimeError(
-            "Pivots given to lu_solve must all be greater or equal to 1. Did you properly pass the result of lu_factor?"
-        )
-    return computed(_lu_solve_kernel, LU, pivots, B, left, adjoint)  # type: ignore[no-any-return]
-
-
 linalg_lu_solve = op(
     "linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor",
     cpu=_lu_solve_kernel,
-    parts=lambda LU, pivots, B, left, adjoint: _lu_solve_parts(LU, pivots, B, left, adjoint),
     grad={
         "LU": _lu_solve_factor_grad,
         "B": lambda grad, LU, pivots, left, adjoint: linalg_lu_solve(LU, pivots, grad, left=left, adjoint=not adjoint),

@@ -130,8 +130,7 @@ addbmm_ = op(
 )
 mv = op(
     "mv(Tensor self, Tensor vec) -> Tensor",
-    cpu=kernels.mv,
-    parts=lambda self, vec: self.new_empty(self.shape[:1]).addmv_(self, vec, beta=0),
+    over_tensors=lambda self, vec: self.new_empty(self.shape[:1]).addmv_(self, vec, beta=0),
     shape=lambda self: (self.shape[0],),
     grad={
         "self": lambda grad, vec: grad.ger(conj(vec)),

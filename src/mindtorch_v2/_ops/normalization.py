@@ -10,7 +10,6 @@ from .._dispatch.tls import state
 from .._tensor import Tensor
 from .declare import op
 from .lookup import aten
-from .parts import computed
 
 Grads = tuple[Tensor | None, Tensor | None, Tensor | None]
 
@@ -287,17 +286,9 @@ native_batch_norm_backward = op(
     "native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, Tensor? running_var, "
     "Tensor? save_mean, Tensor? save_invstd, bool train, float eps, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
     cpu=kernels.native_batch_norm_backward,
-    parts=lambda grad_out, input, *given: _batch_norm_backward_parts(grad_out, input, *given),
     shape=lambda input: (input.shape, [input.shape[1]], [input.shape[1]]),
     variants="",
 )
-
-
-def _batch_norm_backward_parts(grad_out: Tensor, input: Tensor, *given: Any) -> Any:
-    """The kernel; torch sums the gradient by an operator unless its memory and the input's run alike, row by row."""
-    if not (grad_out.is_contiguous() and input.is_contiguous()):
-        grad_out.sum([0, *range(2, input.ndim)])
-    return computed(kernels.native_batch_norm_backward, grad_out, input, *given)
 
 
 def _instance_norm(

@@ -10,9 +10,9 @@ from .._backends.cpu import pooling as kernels
 from .._dispatch import dispatcher, keys
 from .._dispatch.tls import state
 from .._tensor import Tensor
+from .computing import computed
 from .declare import op
 from .lookup import aten
-from .parts import computed
 from .pooling_checks import adaptive_size, check_adaptive, check_extents, check_one, expand, window
 
 Array = np.ndarray[Any, Any]

@@ -469,9 +469,6 @@ def _multinomial(self: Tensor, num_samples: int, replacement: bool, generator: A
 _multinomial_op = op(
     "multinomial(Tensor self, int num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor",
     composite=lambda self, num_samples, replacement, generator: _multinomial(self.detach(), num_samples, replacement, generator),
-    parts=lambda self, num_samples, replacement, generator: _multinomial(
-        self.detach(), num_samples, replacement, generator, _check_weights_by_operators
-    ),
 )
 
 

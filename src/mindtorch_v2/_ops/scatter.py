@@ -16,7 +16,6 @@ from .declare import inplace_schema, op
 from .index import nonzero
 from .joining import cat
 from .lookup import aten
-from .parts import computed
 from .shape import expand, reshape, view, zeros
 
 Grads = Mapping[str | tuple[str, ...], Callable[..., Any]]
@@ -197,20 +196,6 @@ index_copy = both(
 )
 
 
-def _index_add_parts(self: Tensor, dim: int, index: Tensor, source: Tensor, alpha: Any) -> Tensor:
-    """The kernel as torch's: of several dimensions, positions along one are positions of every element."""
-    if self.ndim < 2 or index.ndim > 1 or not source.numel() or alpha != 1 or source.shape[dim] != index.numel():
-        kernels.index_add(self._array, dim, index._array, source._array, alpha)
-        self._storage.version += 1
-        return self
-    shape = [1] * self.ndim
-    shape[dim] = -1
-    return self.scatter_add_(dim, index.view(shape).expand(source.shape), source)  # type: ignore[no-any-return]
-
-
-index_add.op.parts = lambda self, dim, index, source, alpha: _index_add_parts(self.clone(), dim, index, source, alpha)
-registry.overloads("aten::index_add_")["default"].parts = _index_add_parts
-
 # --- index_fill -----------------------------------------------------------------------------------------------------
 
 _FILL_GRAD = {"self": lambda grad, dim, index: index_fill(grad, dim, index, 0)}
@@ -329,7 +314,6 @@ put = op(
 masked_select = op(
     "masked_select(Tensor self, Tensor mask) -> Tensor",
     cpu=kernels.masked_select,
-    parts=lambda self, mask: mask.sum() is not None and computed(kernels.masked_select, self, mask),
     grad={"self": lambda grad, self, mask: masked_select_backward(grad, self, mask)},
     tags=("data_dependent", "disjoint_out"),
 )

@@ -7,9 +7,9 @@ from typing import Any
 from .._backends.cpu import activation as kernels
 from .._dispatch.tls import state
 from .._tensor import Tensor
+from .computing import computed
 from .declare import op
 from .lookup import aten
-from .parts import computed
 
 # --- exponential units ----------------------------------------------------------------------------------------------
 
@@ -245,7 +245,7 @@ glu = op(
 )
 
 
-def _glu_backward_parts(grad_output: Tensor, self: Tensor, dim: int) -> Tensor:
+def _glu_backward(grad_output: Tensor, self: Tensor, dim: int) -> Tensor:
     """The kernel as torch's, which calls `sigmoid` and `mul_` on halves of the result."""
     half = self.shape[dim] // 2
     first, gate = self.narrow(dim, 0, half), self.narrow(dim, half, half).sigmoid()
@@ -257,8 +257,7 @@ def _glu_backward_parts(grad_output: Tensor, self: Tensor, dim: int) -> Tensor:
 
 glu_backward = op(
     "glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor",
-    cpu=kernels.glu_backward,
-    parts=_glu_backward_parts,
+    over_tensors=_glu_backward,
     grad={
         "grad_output": lambda grad, self, dim: _glu_grad_of_grad_output(grad, self, dim),
         "self": lambda grad, grad_output, self, dim: _glu_grad_of_self(grad, grad_output, self, dim),

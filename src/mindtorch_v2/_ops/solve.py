@@ -49,22 +49,6 @@ def _solve_ex_kernel(A: Array, B: Array, left: bool, check_errors: bool) -> tupl
     return x[..., 0] if vector else x, factors, pivots, info
 
 
-def _solve_ex_parts(A: Tensor, B: Tensor, left: bool, check_errors: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The kernel as torch's: a factorisation, then a solution by its factors."""
-    vector = is_vector_rhs(A, B)
-    factors, pivots, info = linalg_lu_factor_ex(A)
-    if check_errors:
-        raise_first_failure(info._array, "torch.linalg.solve_ex")
-    x = linalg_lu_solve(factors, pivots, B.unsqueeze(-1) if vector else B, left=left)
-    return x.squeeze(-1) if vector else x, factors, pivots, info
-
-
-def _inv_ex_parts(A: Tensor, check_errors: bool) -> tuple[Tensor, Tensor]:
-    identity = aten.zeros_like(A)
-    identity.diagonal(0, -2, -1).fill_(1)
-    return tuple(linalg_solve_ex(A, identity, left=True, check_errors=check_errors))  # type: ignore[return-value]
-
-
 def _solve_grad(
     grad: Tensor,
     A: Tensor,
@@ -93,7 +77,6 @@ _linalg_solve_ex = op(
     "_linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False)"
     " -> (Tensor result, Tensor LU, Tensor pivots, Tensor info)",
     cpu=_solve_ex_kernel,
-    parts=_solve_ex_parts,
     grad={("A", "B"): _solve_grad},
     nondifferentiable=("LU", "pivots", "info"),
     variants="function",
@@ -139,7 +122,6 @@ def _inv_grad(grad: Tensor, inverse: Tensor) -> Tensor:
 linalg_inv_ex = op(
     "linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)",
     cpu=_inv_ex_kernel,
-    parts=_inv_ex_parts,
     grad={"A": lambda grad, inverse: _inv_grad(grad, inverse)},
     nondifferentiable=("info",),
     variants="function",

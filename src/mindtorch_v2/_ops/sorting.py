@@ -15,7 +15,6 @@ from .._tensor import Tensor
 from .declare import op
 from .extrema import SELECTED, evenly_distributed_formula, value_selecting_reduction_backward
 from .lookup import aten
-from .parts import computed
 from .reduction import check_nonempty
 
 Array = np.ndarray[Any, Any]
@@ -35,20 +34,12 @@ def _sort(self: Array, dim: int, descending: bool) -> tuple[Array, Array]:
     return kernels.sort(self, dim, bool(descending))
 
 
-def _sort_parts(self: Tensor, dim: int, descending: bool) -> Any:
-    """torch lays out positions to be sorted along, once for all rows."""
-    if self._array.size and self.ndim:
-        aten.arange(self._array.shape[_checks.wrap_dim(dim, self.ndim)])
-    return computed(_sort, self, dim, descending)
-
-
 _SORT_GRAD = {
     "self": lambda grad, dim, indices, self_shape: value_selecting_reduction_backward(grad, dim, indices, self_shape, True),
 }
 sort = op(
     f"sort(Tensor self, int dim=-1, bool descending=False) -> {VALUES}",
     cpu=_sort,
-    parts=_sort_parts,
     shape=lambda self, dim: (meta_tensor(self._array.shape, self.dtype), meta_tensor(self._array.shape, _dtype.int64)),
     nondifferentiable=("indices",),
     tags=("exact_out", "disjoint_out"),
@@ -57,7 +48,6 @@ sort = op(
 sort_stable = op(
     f"sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> {VALUES}",
     cpu=_sort,
-    parts=lambda self, stable, dim, descending: _sort_parts(self, dim, descending),
     shape=lambda self, dim: (meta_tensor(self._array.shape, self.dtype), meta_tensor(self._array.shape, _dtype.int64)),
     nondifferentiable=("indices",),
     tags=("exact_out", "disjoint_out"),

@@ -14,7 +14,6 @@ from .._backends.cpu.reduction import FLOAT
 from .._tensor import Tensor
 from .declare import op
 from .lookup import aten
-from .parts import computed
 from .reduction import axes, count, reduced_meta, restore_dims
 
 Array = np.ndarray[Any, Any]
@@ -119,30 +118,16 @@ def _std(self: Array, dim: Any, correction: Any, keepdim: bool) -> Array:
     return np.sqrt(_moments("std", self, dim, correction, keepdim)[0])
 
 
-def _with_mean(kernel: Any) -> Any:
-    """The kernel as profiles show it: torch's reduction of a whole tensor calls `mean` first."""
-
-    def parts(self: Tensor, dim: Any, correction: Any, keepdim: bool) -> Any:
-        gone = axes(dim, self.ndim)
-        if self.dtype.itemsize >= 4 and not self.dtype.is_complex and all(i in gone or n == 1 for i, n in enumerate(self.shape)):
-            self.mean()
-        return computed(kernel, self, dim, correction, keepdim)
-
-    return parts
-
-
 # The overloads with `correction` come first: torch's functions prefer them, so that `x.var(0)` is one operator.
 var = op(
     f"var.correction{CORRECTION} -> Tensor",
     cpu=_var,
-    parts=_with_mean(_var),
     shape=lambda self, dim, keepdim: reduced_meta(self, dim, keepdim, self.dtype.to_real()),
     grad={"self": _var_backward},
 )
 std = op(
     f"std.correction{CORRECTION} -> Tensor",
     cpu=_std,
-    parts=_with_mean(_std),
     shape=lambda self, dim, keepdim: reduced_meta(self, dim, keepdim, self.dtype.to_real()),
     grad={"self": _std_backward},
 )

@@ -101,7 +101,7 @@ def test_chunks_of_columns_agree_with_one_piece(monkeypatch: pytest.MonkeyPatch)
     x, w = rng.normal(size=(3, 4, 9, 7)), rng.normal(size=(5, 4, 3, 3))
     whole = [kernels.conv_forward(x, w, None, (s, s), (1, 1), (1, 1)) for s in (1, 2)]
     monkeypatch.setattr(kernels, "COLUMN_BYTES", 1)
-    kernels._geometry.cache_clear()
+    kernels._kept_geometry.cache_clear()
     for s, want in zip((1, 2), whole, strict=True):
         got = kernels.conv_forward(x, w, None, (s, s), (1, 1), (1, 1))
         np.testing.assert_allclose(got, want, atol=1e-12)
@@ -109,7 +109,7 @@ def test_chunks_of_columns_agree_with_one_piece(monkeypatch: pytest.MonkeyPatch)
         back = kernels.conv_grad_input(want, w, (9, 7), (s, s), (1, 1), (1, 1))
         assert (grad * w).sum() == pytest.approx((want * want).sum())
         assert (back * x).sum() == pytest.approx((want * want).sum())
-    kernels._geometry.cache_clear()
+    kernels._kept_geometry.cache_clear()
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])

@@ -1,4 +1,4 @@
-"""What kernels look like from inside while a profiler records: pieces for the `parts=` of declarations."""
+"""NumPy kernels called from kernels over tensors."""
 
 from __future__ import annotations
 
