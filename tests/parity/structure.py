@@ -26,6 +26,16 @@ BOOKKEEPING = {
     ).split()
 }
 
+# Kernels that are one piece here, while torch's call operators for parts of their work: what those show inside is left out.
+# Nothing is recorded here that did not run.
+ONE_KERNEL = {
+    "aten::" + name
+    for name in (
+        "sort masked_select std var multinomial native_batch_norm_backward index_add index_add_ linalg_cholesky_ex linalg_inv_ex "
+        "_linalg_solve_ex linalg_lu_solve _linalg_svd _linalg_eigh linalg_qr _linalg_check_errors"
+    ).split()
+}
+
 Pairs = collections.Counter[tuple[str, str]]
 
 
@@ -36,8 +46,10 @@ def _pairs(events: list[tuple[str, int, int]]) -> Pairs:
     for name, start, end in sorted(events, key=lambda e: (e[1], -e[2])):
         while stack and stack[-1][1] <= start:
             stack.pop()
-        if name not in BOOKKEEPING:
-            parent = next((n for n, _ in reversed(stack) if n not in BOOKKEEPING), "")
+        parent = next((n for n, _ in reversed(stack) if n not in BOOKKEEPING), "")
+        # torch: many functional and in-place variants call the one with `out=`, which shows as a second row of the functional name
+        out_variant = name == parent.rstrip("_") and parent
+        if name not in BOOKKEEPING and not out_variant and not any(n in ONE_KERNEL for n, _ in stack):
             found[parent, name] += 1
         stack.append((name, end))
     return found

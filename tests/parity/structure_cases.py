@@ -280,39 +280,8 @@ MODULES: dict[str, tuple[Callable[[Any], Any], tuple[int, ...]]] = {
     "BatchNorm2d": (lambda nn: nn.BatchNorm2d(3), (2, 3, 4, 4)),
     "LayerNorm": (lambda nn: nn.LayerNorm(4), (3, 4)),
     "GroupNorm": (lambda nn: nn.GroupNorm(2, 4), (3, 4, 5)),
-    "LSTM": (lambda nn: nn.LSTM(4, 3), (5, 2, 4)),
-    "LSTM of two layers": (lambda nn: nn.LSTM(4, 3, 2, batch_first=True, bidirectional=True), (5, 2, 4)),
-    "GRU": (lambda nn: nn.GRU(4, 3), (5, 2, 4)),
-    "RNN": (lambda nn: nn.RNN(4, 3), (5, 2, 4)),
-    "LSTMCell": (lambda nn: nn.LSTMCell(4, 3), (2, 4)),
-    "GRUCell": (lambda nn: nn.GRUCell(4, 3), (2, 4)),
-    "weight norm": (lambda nn: nn.utils.weight_norm(nn.Linear(4, 3)), (2, 4)),
-    "parametrized weight norm": (lambda nn: nn.utils.parametrizations.weight_norm(nn.Linear(4, 3)), (2, 4)),
-    "spectral norm": (lambda nn: nn.utils.spectral_norm(nn.Linear(4, 3)), (2, 4)),
     "MLP": (lambda nn: nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Dropout(0.1), nn.Linear(8, 3)), (2, 4)),
-    "TransformerEncoderLayer": (lambda nn: nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), (2, 3, 8)),
-    "TransformerDecoderLayer": (lambda nn: decoder(nn), (2, 3, 8)),
-    "MultiheadAttention": (lambda nn: attending(nn, nn.MultiheadAttention(8, 2)), (3, 2, 8)),
-    "MultiheadAttention without weights": (lambda nn: attending(nn, nn.MultiheadAttention(8, 2), need_weights=False), (3, 2, 8)),
 }
-
-
-class _Call:
-    """A module called with its input several times over."""
-
-    def __init__(self, module: Any, times: int, **options: Any) -> None:
-        self.module, self.times, self.options = module, times, options
-
-    def __call__(self, x: Any) -> Any:
-        return self.module(*[x] * self.times, **self.options)
-
-
-def decoder(nn: Any) -> Any:
-    return _Call(nn.TransformerDecoderLayer(8, 2, 16, batch_first=True), 2)
-
-
-def attending(nn: Any, module: Any, **options: Any) -> Any:
-    return _Call(module, 3, **options)
 
 
 def module(name: str) -> Callable[[Any], Callable[[], Any]]:
@@ -377,12 +346,6 @@ OPTIMIZERS: dict[str, Callable[[Any, Any], Any]] = {
     "AdamW": lambda lib, p: lib.optim.AdamW(p),
     "AdamW foreach": lambda lib, p: lib.optim.AdamW(p, foreach=True),
     "SGD foreach": lambda lib, p: lib.optim.SGD(p, lr=0.1, momentum=0.9, foreach=True),
-    "RMSprop": lambda lib, p: lib.optim.RMSprop(p),
-    "Adagrad": lambda lib, p: lib.optim.Adagrad(p),
-    "Adadelta": lambda lib, p: lib.optim.Adadelta(p),
-    "Adamax": lambda lib, p: lib.optim.Adamax(p),
-    "NAdam": lambda lib, p: lib.optim.NAdam(p),
-    "RAdam": lambda lib, p: lib.optim.RAdam(p),
 }
 
 

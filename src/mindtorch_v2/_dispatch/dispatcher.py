@@ -112,8 +112,6 @@ def _compile(op: Op, full: int) -> Callable[..., Any]:
     named = named_results(op.schema)
     if named is not None:
         body = Body([*body.lines, "result = new_tuple(named, result)"], {**body.names, "named": named, "new_tuple": tuple.__new__})
-    if "calls_out" in op.tags and full & keys.PROFILER and keys.PROFILER in _layers:
-        body = _within_a_second_row(op, full, body)
     for key in keys.LAYER_ORDER:
         if full & key and key in _layers:
             body = _layers[key](op, full, body)
@@ -123,14 +121,6 @@ def _compile(op: Op, full: int) -> Callable[..., Any]:
     # it: the warnings they mean for users may be attributed to this frame.
     module = None if op.pointwise is not None and op.composite is None else __name__
     return compile_function(op.name + suffix, parameters, [*body.lines, "return result"], body.names, module=module)
-
-
-def _within_a_second_row(op: Op, full: int, body: Body) -> Body:
-    """The body as a recorded call of its own: torch's functional variant of such operators calls the variant with `out=`."""
-    functional = registry.overloads(op.qualified_name.rstrip("_")) if op.schema.is_inplace else {}
-    recorded = _layers[keys.PROFILER](next(iter(functional.values()), op), full, body)
-    inner = compile_function(op.name, ", ".join(op.schema.argument_names), [*recorded.lines, "return result"], recorded.names)
-    return call_body(op, inner, "out_variant")
 
 
 def _backend_body(op: Op, full: int) -> Body:

@@ -14,7 +14,6 @@ from .._dispatch.entry import make_entry
 from .._dispatch.op import Op
 from .._dispatch.schema import Argument, Return, Schema, parse
 from .calling import call_with_out, retry_call
-from .second_rows import CALLS_OUT
 
 __all__ = ["exported", "inplace_schema", "op", "public", "register"]
 
@@ -81,8 +80,6 @@ def op(
 
 def register(declared: Op) -> Entry:
     """Add an operator to the registry and make its entry point."""
-    if f"{declared.name}.{declared.schema.overload}".rstrip(".") in CALLS_OUT:
-        declared.tags += ("calls_out",)
     registry.add(declared)
     declared.entry = make_entry(declared, retry=retry_call, with_out=call_with_out, device_key=_device_key)
     return declared.entry
