@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import warnings
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from .._dispatch import keys
 from .._dispatch.tls import state
 from .._tensor import Tensor, shallow_copy
-from ..utils.hooks import RemovableHandle
+from ..utils.hooks import RemovableHandle, add_hook
 from .node import Node, edge_of, node_and_index
 
 __all__ = ["is_inference", "register_hook", "register_post_accumulate_grad_hook", "retain_grad", "set_requires_grad"]
@@ -99,9 +99,7 @@ def register_hook(t: Tensor, hook: Callable[[Tensor], Any]) -> RemovableHandle:
     else:
         node, index = _node_and_index(t)
         hooks = node._require_hooks().tensor.setdefault(index, {})
-    handle = RemovableHandle(hooks)
-    hooks[handle.id] = hook
-    return handle
+    return add_hook(hooks, hook)
 
 
 def _node_and_index(t: Tensor) -> tuple[Node, int]:
@@ -118,9 +116,25 @@ def register_post_accumulate_grad_hook(t: Tensor, hook: Callable[[Tensor], None]
     extra = t._require_extra()
     if extra.post_accumulate_hooks is None:
         extra.post_accumulate_hooks = {}
-    handle = RemovableHandle(extra.post_accumulate_hooks)
-    extra.post_accumulate_hooks[handle.id] = hook
-    return handle
+    return add_hook(extra.post_accumulate_hooks, hook)
+
+
+def with_gradients(tensors: Iterable[Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
+    """The tensors that have a gradient, with it."""
+    for t in tensors:
+        grad = None if t._extra is None else t._extra.grad
+        if grad is not None:
+            yield t, grad
+
+
+def clear_gradients(tensors: Iterable[Tensor], *, set_to_none: bool) -> None:
+    """Drop the tensors' gradients, or keep them as zeros without history."""
+    for t, grad in with_gradients(tensors):
+        if set_to_none:
+            t.grad = None
+        else:
+            constant = grad.requires_grad_(False) if grad.grad_fn is None else grad.detach_()
+            constant.zero_()
 
 
 def retain_grad(t: Tensor) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from .._dispatch import keys
 from .._tensor import Tensor
-from ..utils.hooks import RemovableHandle
+from ..utils.hooks import RemovableHandle, add_hook
 
 __all__ = ["LEAF", "NODE", "OUTPUT", "AccumulateGrad", "Node", "NodeHooks", "Output", "edge_of", "next_sequence", "node_of"]
 
@@ -99,23 +99,17 @@ class Node:
 
     def register_hook(self, fn: Callable[[Any, Any], Any]) -> RemovableHandle:
         """Call `fn(grad_inputs, grad_outputs)` after this node ran; a result replaces the grad_inputs."""
-        return _add_hook(self._require_hooks().post, fn)
+        return add_hook(self._require_hooks().post, fn)
 
     def register_prehook(self, fn: Callable[[Any], Any]) -> RemovableHandle:
         """Call `fn(grad_outputs)` before this node runs; a result replaces them."""
-        return _add_hook(self._require_hooks().pre, fn)
+        return add_hook(self._require_hooks().pre, fn)
 
     def _meta_of(self, index: int) -> Meta:
         return self._metas[index] if self._multi else (self._shape, self._dtype)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} object at {id(self):#x}>"
-
-
-def _add_hook(hooks: dict[int, Callable[..., Any]], fn: Callable[..., Any]) -> RemovableHandle:
-    handle = RemovableHandle(hooks)
-    hooks[handle.id] = fn
-    return handle
 
 
 class Output:

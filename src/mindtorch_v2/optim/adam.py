@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .._autograd.leaf import with_gradients
 from .._dtype import float32, float64, get_default_dtype
 from .._functions import functions
 from .._tensor import Tensor
 from .adam_steps import adam
-from .optimizer import Optimizer, check_fused, check_number, use_grad_for_differentiable, with_gradients
+from .optimizer import Optimizer, check_fused, check_number, check_rate_size, use_grad_for_differentiable
 
 __all__ = ["Adam", "adam"]
 
@@ -58,17 +59,9 @@ class Adam(Optimizer):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
+        switches = ("amsgrad", "maximize", "capturable", "differentiable", "decoupled_weight_decay")
+        self._set_group_defaults(foreach=None, fused=None, **dict.fromkeys(switches, False))
         for group in self.param_groups:
-            for name, default in (
-                ("amsgrad", False),
-                ("maximize", False),
-                ("foreach", None),
-                ("capturable", False),
-                ("differentiable", False),
-                ("decoupled_weight_decay", False),
-                ("fused", None),
-            ):
-                group.setdefault(name, default)
             for p in group["params"]:
                 kept = self.state.get(p, {})
                 if kept and not isinstance(kept["step"], Tensor):
@@ -134,11 +127,9 @@ def _step_count(p: Tensor, group: dict[str, Any], value: float) -> Tensor:
 
 
 def _check_lr(lr: Any, *, foreach: bool | None, capturable: bool) -> None:
-    if isinstance(lr, Tensor):
-        if foreach and not capturable:
-            raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True")
-        if lr.numel() != 1:
-            raise ValueError("Tensor lr must be 1-element")
+    if isinstance(lr, Tensor) and foreach and not capturable:
+        raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True")
+    check_rate_size(lr)
     check_number("learning rate", lr)
 
 

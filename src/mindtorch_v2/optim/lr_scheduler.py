@@ -33,22 +33,24 @@ def _copied(value: Any) -> Any:
     return value.clone() if isinstance(value, Tensor) else value
 
 
+def _check_optimizer(given: Any) -> None:
+    if not isinstance(given, Optimizer):
+        raise TypeError(f"{type(given).__name__} is not an Optimizer")
+
+
 class LRScheduler:
     """Base: `get_lr` gives the rates of all groups for `last_epoch`; `step` puts them into the optimiser."""
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
-        if not isinstance(optimizer, Optimizer):
-            raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
-        self.optimizer = optimizer
-        if last_epoch == -1:
-            for group in optimizer.param_groups:
-                group.setdefault("initial_lr", _copied(group["lr"]))
-        else:
-            for i, group in enumerate(optimizer.param_groups):
-                if "initial_lr" not in group:
+        _check_optimizer(optimizer)
+        for i, group in enumerate(optimizer.param_groups):
+            if "initial_lr" not in group:
+                if last_epoch != -1:
                     raise KeyError(
                         f"param 'initial_lr' is not specified in param_groups[{i}] when resuming scheduler with last_epoch >= 0.\nThis typically happens when:\n1. You're trying to resume training from a checkpoint but haven't properly loaded the optimizer state\n2. You're using last_epoch >= 0 for a fresh training run (not recommended)"
                     )
+                group["initial_lr"] = _copied(group["lr"])
+        self.optimizer = optimizer
         self.base_lrs = [_copied(group["initial_lr"]) for group in optimizer.param_groups]
         self.last_epoch = last_epoch
         self._count_steps_of(optimizer)
@@ -252,9 +254,7 @@ class LinearLR(LRScheduler):
             raise ValueError("Starting multiplicative factor expected to be greater than 0 and less or equal to 1.")
         if end_factor > 1.0 or end_factor < 0:
             raise ValueError("Ending multiplicative factor expected to be between 0 and 1.")
-        self.start_factor = start_factor
-        self.end_factor = end_factor
-        self.total_iters = total_iters
+        self.start_factor, self.end_factor, self.total_iters = start_factor, end_factor, total_iters
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
@@ -332,10 +332,8 @@ class SequentialLR(LRScheduler):
                 "Sequential Schedulers expects number of schedulers provided to be one more than the number of milestone points, but got "
                 f"number of schedulers {len(schedulers)} and the number of milestones to be equal to {len(milestones)}"
             )
-        self._schedulers = schedulers
-        self._milestones = milestones
-        self.last_epoch = last_epoch + 1
-        self.optimizer = optimizer
+        self._schedulers, self._milestones = schedulers, milestones
+        self.optimizer, self.last_epoch = optimizer, last_epoch + 1
         for group in optimizer.param_groups:
             _set_lr(group, group["initial_lr"])
         for scheduler in schedulers:
@@ -387,8 +385,7 @@ class ReduceLROnPlateau(LRScheduler):
     ) -> None:
         if factor >= 1.0:
             raise ValueError("Factor should be < 1.0.")
-        if not isinstance(optimizer, Optimizer):
-            raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
+        _check_optimizer(optimizer)
         if mode not in ("min", "max"):
             raise ValueError("mode " + mode + " is unknown!")
         if threshold_mode not in ("rel", "abs"):
@@ -435,19 +432,20 @@ class ReduceLROnPlateau(LRScheduler):
                 "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated", UserWarning, stacklevel=2
             )
         self.last_epoch = epoch
-        if self.is_better(current, self.best):
-            self.best = current
-            self.num_bad_epochs = 0
-        else:
-            self.num_bad_epochs += 1
-        if self.in_cooldown:
-            self.cooldown_counter -= 1
-            self.num_bad_epochs = 0
-        if self.num_bad_epochs > self.patience:
+        if self._out_of_patience(current):
             self._reduce()
-            self.cooldown_counter = self.cooldown
-            self.num_bad_epochs = 0
+            self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
         self._last_lr = self._rates()
+
+    def _out_of_patience(self, current: float) -> bool:
+        """Count an epoch as bad unless the metric improved or a reduction is still cooling down; whether there were too many."""
+        improved, cooling = self.is_better(current, self.best), self.in_cooldown
+        if improved:
+            self.best = current
+        if cooling:
+            self.cooldown_counter -= 1
+        self.num_bad_epochs = 0 if improved or cooling else self.num_bad_epochs + 1
+        return self.num_bad_epochs > self.patience
 
     def _reduce(self) -> None:
         for group, least in zip(self.optimizer.param_groups, self.min_lrs, strict=True):

@@ -5,16 +5,17 @@ from __future__ import annotations
 import functools
 import warnings
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from copy import deepcopy
-from itertools import chain
+from itertools import chain, product
 from typing import Any, TypeVar
 
 from .. import _record
 from .._autograd.grad_mode import enable_grad
+from .._autograd.leaf import clear_gradients
 from .._dispatch.tls import state as tls
 from .._tensor import Tensor
-from ..utils.hooks import RemovableHandle
+from ..utils.hooks import RemovableHandle, add_hook
 from .state import cast_state, ids_of, pack_groups
 
 __all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook"]
@@ -36,22 +37,14 @@ class _RequiredParameter:
 required = _RequiredParameter()
 
 
-def _add(hooks: Hooks, hook: Callable[..., Any], *, prepend: bool = False) -> RemovableHandle:
-    handle = RemovableHandle(hooks)
-    hooks[handle.id] = hook
-    if prepend:
-        hooks.move_to_end(handle.id, last=False)
-    return handle
-
-
 def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call `hook(optimizer, args, kwargs)` before the steps of all optimisers."""
-    return _add(_global_pre_hooks, hook)
+    return add_hook(_global_pre_hooks, hook)
 
 
 def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call `hook(optimizer, args, kwargs)` after the steps of all optimisers."""
-    return _add(_global_post_hooks, hook)
+    return add_hook(_global_post_hooks, hook)
 
 
 def use_grad_for_differentiable(step: F) -> F:
@@ -116,19 +109,7 @@ class Optimizer:
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drop the gradients, or fill them with zeros."""
         with _record.scope(self._zero_grad_profile_name):
-            for group in self.param_groups:
-                for p in group["params"]:
-                    grad = None if p._extra is None else p._extra.grad
-                    if grad is None:
-                        continue
-                    if set_to_none:
-                        p.grad = None
-                        continue
-                    if grad.grad_fn is not None:
-                        grad.detach_()
-                    else:
-                        grad.requires_grad_(False)
-                    grad.zero_()
+            clear_gradients(chain.from_iterable(group["params"] for group in self.param_groups), set_to_none=set_to_none)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add parameters with options of their own."""
@@ -239,29 +220,34 @@ class Optimizer:
 
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(optimizer, args, kwargs)` before each step; it may return new (args, kwargs)."""
-        return _add(self._optimizer_step_pre_hooks, hook)
+        return add_hook(self._optimizer_step_pre_hooks, hook)
 
     def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(optimizer, args, kwargs)` after each step."""
-        return _add(self._optimizer_step_post_hooks, hook)
+        return add_hook(self._optimizer_step_post_hooks, hook)
 
     def register_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call `hook(optimizer)` before `state_dict`."""
-        return _add(self._optimizer_state_dict_pre_hooks, hook, prepend=prepend)  # type: ignore[attr-defined]
+        return add_hook(self._optimizer_state_dict_pre_hooks, hook, prepend=prepend)  # type: ignore[attr-defined]
 
     def register_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call `hook(optimizer, state_dict)` after `state_dict`; it may return another one."""
-        return _add(self._optimizer_state_dict_post_hooks, hook, prepend=prepend)  # type: ignore[attr-defined]
+        return add_hook(self._optimizer_state_dict_post_hooks, hook, prepend=prepend)  # type: ignore[attr-defined]
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call `hook(optimizer, state_dict)` before loading; it may return another one."""
-        return _add(self._optimizer_load_state_dict_pre_hooks, hook, prepend=prepend)  # type: ignore[attr-defined]
+        return add_hook(self._optimizer_load_state_dict_pre_hooks, hook, prepend=prepend)  # type: ignore[attr-defined]
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call `hook(optimizer)` after loading."""
-        return _add(self._optimizer_load_state_dict_post_hooks, hook, prepend=prepend)  # type: ignore[attr-defined]
+        return add_hook(self._optimizer_load_state_dict_post_hooks, hook, prepend=prepend)  # type: ignore[attr-defined]
 
     # --- for subclasses ---------------------------------------------------------------------------------------------
+
+    def _set_group_defaults(self, **defaults: Any) -> None:
+        """Give groups that were pickled before an option was there its default."""
+        for group, (name, value) in product(self.param_groups, defaults.items()):
+            group.setdefault(name, value)
 
     def _loss_of(self, closure: Callable[[], Any] | None) -> Any:
         if closure is None:
@@ -314,14 +300,6 @@ def _set_params(param_group: dict[str, Any], given: list[Any]) -> None:
         param_group["params"] = given
 
 
-def with_gradients(params: Iterable[Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
-    """The parameters that have a gradient, with it."""
-    for p in params:
-        grad = None if p._extra is None else p._extra.grad
-        if grad is not None:
-            yield p, grad
-
-
 def check_fused(optimizer: Optimizer, fused: bool | None, foreach: bool | None, differentiable: bool) -> None:
     """Refuse combinations of implementations."""
     if not fused:
@@ -336,6 +314,11 @@ def check_fused(optimizer: Optimizer, fused: bool | None, foreach: bool | None, 
                 raise RuntimeError(
                     "`fused=True` requires all the params to be floating point Tensors of supported devices: ['mps', 'cuda', 'xpu', 'hpu', 'cpu', 'mtia', 'privateuseone']."
                 )
+
+
+def check_rate_size(lr: Any) -> None:
+    if isinstance(lr, Tensor) and lr.numel() != 1:
+        raise ValueError("Tensor lr must be 1-element")
 
 
 def check_number(what: str, value: Any) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .._autograd.leaf import with_gradients
 from .._functions import functions
 from .._tensor import Tensor
-from .optimizer import Optimizer, check_fused, check_number, plain, use_grad_for_differentiable, with_gradients
+from .optimizer import Optimizer, check_fused, check_number, check_rate_size, plain, use_grad_for_differentiable
 
 __all__ = ["SGD", "sgd"]
 
@@ -29,14 +30,12 @@ class SGD(Optimizer):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        if isinstance(lr, Tensor) and lr.numel() != 1:
-            raise ValueError("Tensor lr must be 1-element")
-        if lr < 0.0:
-            raise ValueError(f"Invalid learning rate: {lr}")
-        if momentum < 0.0:
-            raise ValueError(f"Invalid momentum value: {momentum}")
-        if weight_decay < 0.0:
-            raise ValueError(f"Invalid weight_decay value: {weight_decay}")
+        check_rate_size(lr)
+        for what, value in (("learning rate", lr), ("momentum value", momentum), ("weight_decay value", weight_decay)):
+            if value < 0.0:  # torch: here, other than in Adam, NaN passes
+                raise ValueError(f"Invalid {what}: {value}")
+        if nesterov and (dampening != 0 or momentum <= 0):
+            raise ValueError("Nesterov momentum requires a momentum and zero dampening")
         defaults = {
             "lr": lr,
             "momentum": momentum,
@@ -48,19 +47,12 @@ class SGD(Optimizer):
             "differentiable": differentiable,
             "fused": fused,
         }
-        if nesterov and (momentum <= 0 or dampening != 0):
-            raise ValueError("Nesterov momentum requires a momentum and zero dampening")
         super().__init__(params, defaults)
         check_fused(self, fused, foreach, differentiable)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
-        for group in self.param_groups:
-            group.setdefault("nesterov", False)
-            group.setdefault("maximize", False)
-            group.setdefault("foreach", None)
-            group.setdefault("differentiable", False)
-            group.setdefault("fused", False)
+        self._set_group_defaults(nesterov=False, maximize=False, foreach=None, differentiable=False, fused=False)
 
     @use_grad_for_differentiable
     def step(self, closure: Callable[[], Any] | None = None) -> Any:

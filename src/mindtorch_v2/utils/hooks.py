@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import MutableMapping
+from collections.abc import Callable, MutableMapping, Sequence
 from typing import Any
 
 __all__ = ["RemovableHandle"]
@@ -32,3 +32,17 @@ class RemovableHandle:
 
     def __exit__(self, *exc: object) -> None:
         self.remove()
+
+
+def add_hook(
+    hooks: Any, hook: Callable[..., Any], *, prepend: bool = False, marks: Sequence[tuple[MutableMapping[int, bool], bool]] = ()
+) -> RemovableHandle:
+    """Put a hook last (or first) into its registry, and its id into each of the `marks` (registry, wanted) that is wanted."""
+    handle = RemovableHandle(hooks, extra_dict=[registry for registry, _ in marks])
+    hooks[handle.id] = hook
+    for registry, wanted in marks:
+        if wanted:
+            registry[handle.id] = True
+    if prepend:
+        hooks.move_to_end(handle.id, last=False)
+    return handle

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..._autograd.grad_mode import is_grad_enabled
 from ..._tensor import Tensor
-from ...utils.hooks import RemovableHandle
+from ...utils.hooks import RemovableHandle, add_hook
 
 if TYPE_CHECKING:
     from .module import Module
@@ -54,65 +54,54 @@ class GlobalHooks:
 GLOBAL = GlobalHooks()
 
 
-def _register(hooks: Any, hook: Hook, *extras: dict[int, bool]) -> RemovableHandle:
-    handle = RemovableHandle(hooks, extra_dict=list(extras))
-    hooks[handle.id] = hook
-    return handle
-
-
 def register_module_buffer_registration_hook(hook: Hook) -> RemovableHandle:
     """Run `hook(module, name, buffer)` whenever a module registers a buffer; it may return another one."""
-    return _register(GLOBAL.buffer_registration, hook)
+    return add_hook(GLOBAL.buffer_registration, hook)
 
 
 def register_module_module_registration_hook(hook: Hook) -> RemovableHandle:
     """Run `hook(module, name, submodule)` whenever a module registers a child; it may return another one."""
-    return _register(GLOBAL.module_registration, hook)
+    return add_hook(GLOBAL.module_registration, hook)
 
 
 def register_module_parameter_registration_hook(hook: Hook) -> RemovableHandle:
     """Run `hook(module, name, param)` whenever a module registers a parameter; it may return another one."""
-    return _register(GLOBAL.parameter_registration, hook)
+    return add_hook(GLOBAL.parameter_registration, hook)
 
 
 def register_module_forward_pre_hook(hook: Hook) -> RemovableHandle:
     """Run `hook(module, args)` before the forward of every module."""
-    return _register(GLOBAL.forward_pre, hook)
+    return add_hook(GLOBAL.forward_pre, hook)
 
 
 def register_module_forward_hook(hook: Hook, *, with_kwargs: bool = False, always_call: bool = False) -> RemovableHandle:
     """Run `hook(module, args, output)` after the forward of every module."""
-    handle = _register(GLOBAL.forward, hook, GLOBAL.forward_with_kwargs, GLOBAL.forward_always)
-    if with_kwargs:
-        GLOBAL.forward_with_kwargs[handle.id] = True
-    if always_call:
-        GLOBAL.forward_always[handle.id] = True
-    return handle
+    marks = [(GLOBAL.forward_with_kwargs, with_kwargs), (GLOBAL.forward_always, always_call)]
+    return add_hook(GLOBAL.forward, hook, marks=marks)
 
 
 def register_module_backward_hook(hook: Hook) -> RemovableHandle:
     """Run `hook(module, grad_input, grad_output)` in the backward of every module; deprecated for the full variant."""
-    if GLOBAL.full_backward is True:
-        raise RuntimeError(
-            "Cannot use both regular backward hooks and full backward hooks as a global Module hook. Please use only one of them."
-        )
-    GLOBAL.full_backward = False
-    return _register(GLOBAL.backward, hook)
+    return _add_backward(hook, full=False)
 
 
 def register_module_full_backward_pre_hook(hook: Hook) -> RemovableHandle:
     """Run `hook(module, grad_output)` before the backward of every module."""
-    return _register(GLOBAL.backward_pre, hook)
+    return add_hook(GLOBAL.backward_pre, hook)
 
 
 def register_module_full_backward_hook(hook: Hook) -> RemovableHandle:
     """Run `hook(module, grad_input, grad_output)` when a module's gradients with respect to its inputs are known."""
-    if GLOBAL.full_backward is False:
+    return _add_backward(hook, full=True)
+
+
+def _add_backward(hook: Hook, *, full: bool) -> RemovableHandle:
+    if GLOBAL.full_backward is (not full):
         raise RuntimeError(
             "Cannot use both regular backward hooks and full backward hooks as a global Module hook. Please use only one of them."
         )
-    GLOBAL.full_backward = True
-    return _register(GLOBAL.backward, hook)
+    GLOBAL.full_backward = full
+    return add_hook(GLOBAL.backward, hook)
 
 
 # --- one call -------------------------------------------------------------------------------------------------------

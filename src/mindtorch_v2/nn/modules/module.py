@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from ..._autograd.grad_mode import no_grad
+from ..._autograd.leaf import clear_gradients
 from ..._device import device as Device
 from ..._dtype import dtype as DType
 from ..._tensor import Tensor
-from ...utils.hooks import RemovableHandle
+from ...utils.hooks import RemovableHandle, add_hook
 from ..parameter import Buffer, Parameter, set_tensor_data
 from .hooks import (
     GLOBAL,
@@ -43,6 +44,14 @@ _global_forward, _global_forward_pre = GLOBAL.forward, GLOBAL.forward_pre
 _global_backward, _global_backward_pre = GLOBAL.backward, GLOBAL.backward_pre
 
 
+_MEMBERS = ("_parameters", "_buffers", "_modules")
+_HOOKS = (
+    "_forward_hooks", "_forward_hooks_with_kwargs", "_forward_hooks_always_called", "_forward_pre_hooks", "_forward_pre_hooks_with_kwargs",
+    "_backward_hooks", "_backward_pre_hooks", "_state_dict_hooks", "_state_dict_pre_hooks", "_load_state_dict_pre_hooks",
+    "_load_state_dict_post_hooks",
+)  # fmt: skip
+
+
 def typename(value: Any) -> str:
     """The name of a value's type as error messages give it."""
     if isinstance(value, Tensor) and type(value) is Tensor:
@@ -67,22 +76,10 @@ class Module(StateDict):
         # straight to the dictionary: the class's __setattr__ asks these very attributes
         self.__dict__.update(
             training=True,
-            _parameters={},
-            _buffers={},
             _non_persistent_buffers_set=set(),
-            _backward_pre_hooks=OrderedDict(),
-            _backward_hooks=OrderedDict(),
             _is_full_backward_hook=None,
-            _forward_hooks=OrderedDict(),
-            _forward_hooks_with_kwargs=OrderedDict(),
-            _forward_hooks_always_called=OrderedDict(),
-            _forward_pre_hooks=OrderedDict(),
-            _forward_pre_hooks_with_kwargs=OrderedDict(),
-            _state_dict_hooks=OrderedDict(),
-            _state_dict_pre_hooks=OrderedDict(),
-            _load_state_dict_pre_hooks=OrderedDict(),
-            _load_state_dict_post_hooks=OrderedDict(),
-            _modules={},
+            **{name: {} for name in _MEMBERS},
+            **{name: OrderedDict() for name in _HOOKS},
         )
         if self.call_super_init:
             super().__init__(*args, **kwargs)
@@ -116,14 +113,9 @@ class Module(StateDict):
         self._check_name(name, "buffer", self._buffers)
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(f"cannot assign '{typename(tensor)}' object to buffer '{name}' (torch Tensor or None required)")
-        for hook in GLOBAL.buffer_registration.values():
-            changed = hook(self, name, tensor)
-            tensor = tensor if changed is None else changed
-        self._buffers[name] = tensor
-        if persistent:
-            self._non_persistent_buffers_set.discard(name)
-        else:
-            self._non_persistent_buffers_set.add(name)
+        self._buffers[name] = _after_hooks(GLOBAL.buffer_registration, self, name, tensor)
+        mark = set.discard if persistent else set.add
+        mark(self._non_persistent_buffers_set, name)
 
     def _check_name(self, name: Any, kind: str, known: dict[str, Any]) -> None:
         if not isinstance(name, str):
@@ -150,9 +142,7 @@ class Module(StateDict):
                     f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created explicitly. To "
                     f"express '{name}' as a function of another Tensor, compute the value in the forward() method."
                 )
-            for hook in GLOBAL.parameter_registration.values():
-                changed = hook(self, name, param)
-                param = param if changed is None else changed
+            param = _after_hooks(GLOBAL.parameter_registration, self, name, param)
         self._parameters[name] = param
 
     def add_module(self, name: str, module: Module | None) -> None:
@@ -177,7 +167,7 @@ class Module(StateDict):
 
     def __getattr__(self, name: str) -> Any:
         own = self.__dict__
-        for kind in ("_parameters", "_buffers", "_modules"):
+        for kind in _MEMBERS:
             if kind in own and name in own[kind]:
                 return own[kind][name]
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
@@ -221,35 +211,27 @@ class Module(StateDict):
     def _set_buffer(self, name: str, value: Any, buffers: dict[str, Any] | None) -> None:
         if buffers is None:
             raise AttributeError("cannot assign buffer before Module.__init__() call")
-        persistent = name not in self._non_persistent_buffers_set
         if isinstance(value, Buffer):
             self._forget(name, "_buffers")
-            persistent = value.persistent
-            self.register_buffer(name, value, persistent)
+            self.register_buffer(name, value, value.persistent)
             return
-        for hook in GLOBAL.buffer_registration.values():
-            changed = hook(self, name, value)
-            value = value if changed is None else changed
-        buffers[name] = value
+        buffers[name] = _after_hooks(GLOBAL.buffer_registration, self, name, value)
 
     def _forget(self, name: str, keep: str) -> None:
         """Drop what an attribute name stood for before it is registered anew as something of the kind `keep`."""
         self.__dict__.pop(name, None)
-        for kind in ("_parameters", "_buffers", "_modules"):
+        for kind in _MEMBERS:
             if kind != keep and kind in self.__dict__:
                 self.__dict__[kind].pop(name, None)
         self._non_persistent_buffers_set.discard(name)
 
     def __delattr__(self, name: str) -> None:
-        if name in self._parameters:
-            del self._parameters[name]
-        elif name in self._buffers:
-            del self._buffers[name]
-            self._non_persistent_buffers_set.discard(name)
-        elif name in self._modules:
-            del self._modules[name]
-        else:
-            super().__delattr__(name)
+        for members in (self._parameters, self._buffers, self._modules):
+            if name in members:
+                del members[name]
+                self._non_persistent_buffers_set.discard(name)
+                return
+        super().__delattr__(name)
 
     def __dir__(self) -> list[str]:
         names = [*dir(type(self)), *self.__dict__, *self._parameters, *self._modules, *self._buffers]
@@ -258,20 +240,10 @@ class Module(StateDict):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        for name, kind in (
-            ("_forward_pre_hooks", OrderedDict),
-            ("_forward_pre_hooks_with_kwargs", OrderedDict),
-            ("_forward_hooks_with_kwargs", OrderedDict),
-            ("_forward_hooks_always_called", OrderedDict),
-            ("_state_dict_hooks", OrderedDict),
-            ("_state_dict_pre_hooks", OrderedDict),
-            ("_load_state_dict_pre_hooks", OrderedDict),
-            ("_load_state_dict_post_hooks", OrderedDict),
-            ("_non_persistent_buffers_set", set),
-            ("_backward_pre_hooks", OrderedDict),
-        ):
-            # pickles from before an attribute was there
-            self.__dict__.setdefault(name, kind())
+        # pickles may be from before an attribute was there
+        for name in _HOOKS:
+            self.__dict__.setdefault(name, OrderedDict())
+        self.__dict__.setdefault("_non_persistent_buffers_set", set())
         self.__dict__.setdefault("_is_full_backward_hook", None)
 
     # --- walking ----------------------------------------------------------------------------------------------------
@@ -280,62 +252,59 @@ class Module(StateDict):
         self, memo: set[Module] | None = None, prefix: str = "", remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Module]]:
         """This module and all below it, with their dotted names."""
-        memo = set() if memo is None else memo
-        if self in memo:
-            return
-        if remove_duplicate:
-            memo.add(self)
-        yield prefix, self
-        for name, module in self._modules.items():
-            if module is not None:
-                yield from module.named_modules(memo, prefix + ("." if prefix else "") + name, remove_duplicate)
+        seen = set() if memo is None else memo
+        if self not in seen:
+            seen.update([self] if remove_duplicate else [])
+            yield prefix, self
+            path = prefix + "." if prefix else ""
+            for name, child in self._modules.items():
+                if child is not None:
+                    yield from child.named_modules(seen, path + name, remove_duplicate)
 
     def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
-        for _, module in self.named_modules(remove_duplicate=remove_duplicate):
-            yield module
+        """This module and all below it."""
+        return (module for _, module in self.named_modules(remove_duplicate=remove_duplicate))
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
         """The modules directly in this one, each once."""
-        seen = set()
-        for name, module in self._modules.items():
-            if module is not None and module not in seen:
-                seen.add(module)
-                yield name, module
+        first_names: dict[Any, str] = {}
+        for name, child in self._modules.items():
+            if child is not None and first_names.setdefault(child, name) == name:
+                yield name, child
 
     def children(self) -> Iterator[Module]:
-        for _, module in self.named_children():
-            yield module
+        """The modules directly in this one, each once, without their names."""
+        return (child for _, child in self.named_children())
 
     def _named_members(
         self, get_members_fn: Callable[[Module], Any], prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Any]]:
-        seen = set()
-        modules = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, self)]
-        for path, module in modules:
-            for name, member in get_members_fn(module):
-                if member is None or member in seen:
-                    continue
-                if remove_duplicate:
-                    seen.add(member)
-                yield path + ("." if path else "") + name, member
+        owners = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, self)]
+        members = (
+            (f"{path}.{name}" if path else name, member)
+            for path, owner in owners
+            for name, member in get_members_fn(owner)
+            if member is not None
+        )
+        return _unique(members) if remove_duplicate else members
 
     def named_parameters(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
         """Parameters of this module, and with `recurse` of all below it, with their dotted names."""
-        yield from self._named_members(lambda m: m._parameters.items(), prefix, recurse, remove_duplicate)
+        return self._named_members(lambda m: m._parameters.items(), prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
-        for _, parameter in self.named_parameters(recurse=recurse):
-            yield parameter
+        """The parameters without their names."""
+        return (parameter for _, parameter in self.named_parameters(recurse=recurse))
 
     def named_buffers(self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True) -> Iterator[tuple[str, Tensor]]:
         """Buffers of this module, and with `recurse` of all below it, with their dotted names."""
-        yield from self._named_members(lambda m: m._buffers.items(), prefix, recurse, remove_duplicate)
+        return self._named_members(lambda m: m._buffers.items(), prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
-        for _, buffer in self.named_buffers(recurse=recurse):
-            yield buffer
+        """The buffers without their names."""
+        return (buffer for _, buffer in self.named_buffers(recurse=recurse))
 
     def get_submodule(self, target: str) -> Module:
         """The module at a dotted path below this one."""
@@ -364,60 +333,43 @@ class Module(StateDict):
 
     def get_parameter(self, target: str) -> Parameter:
         """The parameter at a dotted path."""
-        path, _, name = target.rpartition(".")
-        module = self.get_submodule(path)
-        if not hasattr(module, name):
-            raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
-        found = getattr(module, name)
+        _, name, found = self._at(target)
         if not isinstance(found, Parameter):
             raise AttributeError(f"`{name}` is not an nn.Parameter")
         return found
 
     def get_buffer(self, target: str) -> Tensor:
         """The buffer at a dotted path."""
-        path, _, name = target.rpartition(".")
-        module = self.get_submodule(path)
-        if not hasattr(module, name):
-            raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
-        if name not in module._buffers:
+        owner, name, found = self._at(target)
+        if name not in owner._buffers:
             raise AttributeError(f"`{name}` is not a buffer")
-        return getattr(module, name)  # type: ignore[no-any-return]
+        return found  # type: ignore[no-any-return]
+
+    def _at(self, target: str) -> tuple[Module, str, Any]:
+        """The owner, name and value of the attribute at a dotted path."""
+        path, _, name = target.rpartition(".")
+        owner = self.get_submodule(path)
+        if not hasattr(owner, name):
+            raise AttributeError(f"{owner._get_name()} has no attribute `{name}`")
+        return owner, name, getattr(owner, name)
 
     # --- hooks ------------------------------------------------------------------------------------------------------
 
     def register_forward_pre_hook(self, hook: Any, *, prepend: bool = False, with_kwargs: bool = False) -> RemovableHandle:
         """Run `hook(module, args)`, or `hook(module, args, kwargs)`, before forward; it may return other arguments."""
-        handle = RemovableHandle(self._forward_pre_hooks, extra_dict=self._forward_pre_hooks_with_kwargs)
-        self._forward_pre_hooks[handle.id] = hook
-        if with_kwargs:
-            self._forward_pre_hooks_with_kwargs[handle.id] = True
-        if prepend:
-            self._forward_pre_hooks.move_to_end(handle.id, last=False)
-        return handle
+        marks = [(self._forward_pre_hooks_with_kwargs, with_kwargs)]
+        return add_hook(self._forward_pre_hooks, hook, prepend=prepend, marks=marks)
 
     def register_forward_hook(
         self, hook: Any, *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
     ) -> RemovableHandle:
         """Run `hook(module, args, output)`, or with the keyword arguments before the output; it may return another output."""
-        handle = RemovableHandle(
-            self._forward_hooks, extra_dict=[self._forward_hooks_with_kwargs, self._forward_hooks_always_called]
-        )
-        self._forward_hooks[handle.id] = hook
-        if with_kwargs:
-            self._forward_hooks_with_kwargs[handle.id] = True
-        if always_call:
-            self._forward_hooks_always_called[handle.id] = True
-        if prepend:
-            self._forward_hooks.move_to_end(handle.id, last=False)
-        return handle
+        marks = [(self._forward_hooks_with_kwargs, with_kwargs), (self._forward_hooks_always_called, always_call)]
+        return add_hook(self._forward_hooks, hook, prepend=prepend, marks=marks)
 
     def register_full_backward_pre_hook(self, hook: Any, prepend: bool = False) -> RemovableHandle:
         """Run `hook(module, grad_output)` before the module's backward; it may return other gradients."""
-        handle = RemovableHandle(self._backward_pre_hooks)
-        self._backward_pre_hooks[handle.id] = hook
-        if prepend:
-            self._backward_pre_hooks.move_to_end(handle.id, last=False)
-        return handle
+        return add_hook(self._backward_pre_hooks, hook, prepend=prepend)
 
     def register_full_backward_hook(self, hook: Any, prepend: bool = False) -> RemovableHandle:
         """Run `hook(module, grad_input, grad_output)` when the gradients of the inputs are known; it may return others."""
@@ -433,36 +385,28 @@ class Module(StateDict):
                 "Cannot use both regular backward hooks and full backward hooks on a single Module. Please use only one of them."
             )
         self._is_full_backward_hook = full
-        handle = RemovableHandle(self._backward_hooks)
-        self._backward_hooks[handle.id] = hook
-        if prepend:
-            self._backward_hooks.move_to_end(handle.id, last=False)
-        return handle
+        return add_hook(self._backward_hooks, hook, prepend=prepend)
 
     # --- converting -------------------------------------------------------------------------------------------------
 
     def apply(self, fn: Callable[[Module], None]) -> Any:
         """Call `fn` with every module below this one, then with this one."""
-        for module in self.children():
-            module.apply(fn)
+        for child in self.children():
+            child.apply(fn)
         fn(self)
         return self
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Any:
         """Replace the elements of parameters, their gradients and buffers by what `fn` makes of them."""
         if recurse:
-            for module in self.children():
-                module._apply(fn)
-        for param in self._parameters.values():
-            if param is None:
-                continue
-            with no_grad():
-                set_tensor_data(param, fn(param))
-                if param.grad is not None:
-                    set_tensor_data(param.grad, fn(param.grad))
-        for name, buffer in self._buffers.items():
-            if buffer is not None:
-                self._buffers[name] = fn(buffer)
+            for child in self.children():
+                child._apply(fn)
+        with no_grad():
+            for param in self._parameters.values():
+                for target in () if param is None else (param, param.grad):
+                    if target is not None:
+                        set_tensor_data(target, fn(target))
+        self._buffers.update({name: fn(buffer) for name, buffer in self._buffers.items() if buffer is not None})
         return self
 
     def to(self, *args: Any, **kwargs: Any) -> Any:
@@ -519,11 +463,11 @@ class Module(StateDict):
 
     def train(self, mode: bool = True) -> Any:
         """Set training mode, which dropout, batch norm and the like ask for, in this module and all below it."""
-        if not isinstance(mode, bool):
+        if mode is not True and mode is not False:
             raise ValueError("training mode is expected to be boolean")
+        for child in self.children():
+            child.train(mode)
         self.training = mode
-        for module in self.children():
-            module.train(mode)
         return self
 
     def eval(self) -> Any:
@@ -545,18 +489,7 @@ class Module(StateDict):
                 "accumulate gradients. If you need gradients in your forward method, consider using autograd.grad instead.",
                 stacklevel=2,
             )
-        for p in self.parameters():
-            grad = p.grad
-            if grad is None:
-                continue
-            if set_to_none:
-                p.grad = None
-            elif grad.grad_fn is not None:
-                grad.detach_()
-                grad.zero_()
-            else:
-                grad.requires_grad_(False)
-                grad.zero_()
+        clear_gradients(self.parameters(), set_to_none=set_to_none)
 
     # --- printing ---------------------------------------------------------------------------------------------------
 
@@ -578,11 +511,25 @@ class Module(StateDict):
         return f"{self._get_name()}(\n  " + "\n  ".join(lines + children) + "\n)"
 
 
+def _after_hooks(hooks: Any, owner: Module, name: str, value: Any) -> Any:
+    """What the hooks on registrations make of a value that `owner` is about to register."""
+    for hook in hooks.values():
+        changed = hook(owner, name, value)
+        value = value if changed is None else changed
+    return value
+
+
 def _hooked_module(owner: Module, name: str, module: Any) -> Any:
-    for hook in GLOBAL.module_registration.values():
-        changed = hook(owner, name, module)
-        module = module if changed is None else changed
-    return module
+    return _after_hooks(GLOBAL.module_registration, owner, name, module)
+
+
+def _unique(members: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
+    """Each member once, under the name it came with first."""
+    seen = set()
+    for name, member in members:
+        if member not in seen:
+            seen.add(member)
+            yield name, member
 
 
 def _indented(text: str) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..._autograd.grad_mode import no_grad
 from ..._tensor import Tensor
-from ...utils.hooks import RemovableHandle
+from ...utils.hooks import RemovableHandle, add_hook
 from ..parameter import Parameter
 
 if TYPE_CHECKING:
@@ -24,9 +24,7 @@ class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpec
     __slots__ = ()
 
     def __repr__(self) -> str:
-        if not self.missing_keys and not self.unexpected_keys:
-            return "<All keys matched successfully>"
-        return super().__repr__()
+        return super().__repr__() if any(self) else "<All keys matched successfully>"
 
     __str__ = __repr__
 
@@ -49,7 +47,7 @@ class StateDict:
     def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Run `hook(module, state_dict, prefix, local_metadata)` after this module's state was saved."""
         hook._from_public_api = True  # type: ignore[attr-defined]
-        return _register(self._state_dict_hooks, hook)
+        return add_hook(self._state_dict_hooks, hook)
 
     def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """As the public one, and the dictionary is replaced by what the hook returns."""
@@ -58,14 +56,14 @@ class StateDict:
                 "Cannot register the same function as the state dict post hook that was previously registered via "
                 "register_state_dict_post_hook"
             )
-        return _register(self._state_dict_hooks, hook)
+        return add_hook(self._state_dict_hooks, hook)
 
     def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Run `hook(module, prefix, keep_vars)` before this module's state is saved."""
-        return _register(self._state_dict_pre_hooks, hook)
+        return add_hook(self._state_dict_pre_hooks, hook)
 
     def _register_load_state_dict_pre_hook(self, hook: Callable[..., Any], with_module: bool = False) -> RemovableHandle:
-        return _register(self._load_state_dict_pre_hooks, functools.partial(hook, self) if with_module else hook)
+        return add_hook(self._load_state_dict_pre_hooks, functools.partial(hook, self) if with_module else hook)
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Run `hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)` first."""
@@ -73,7 +71,7 @@ class StateDict:
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Run `hook(module, incompatible_keys)` after loading; it may change the lists of keys in place."""
-        return _register(self._load_state_dict_post_hooks, hook)
+        return add_hook(self._load_state_dict_post_hooks, hook)
 
     # --- saving -----------------------------------------------------------------------------------------------------
 
@@ -107,34 +105,39 @@ class StateDict:
 
     def state_dict(self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> Any:
         """Parameters and persistent buffers of this module and all below it, by their dotted names."""
-        for value, name in zip(args, ("destination", "prefix", "keep_vars"), strict=False):
-            # torch: still accepted by position
-            if name == "destination" and destination is None:
-                destination = value
-            elif name == "prefix" and prefix == "":
-                prefix = value
-            elif name == "keep_vars" and keep_vars is False:
-                keep_vars = value
+        # torch: still accepted by position, where the keyword has its default
+        by_position = dict(zip(("destination", "prefix", "keep_vars"), args, strict=False))
+        destination = by_position.get("destination") if destination is None else destination
+        prefix = prefix or by_position.get("prefix", "")
+        keep_vars = keep_vars or by_position.get("keep_vars", False)
         if destination is None:
             destination = OrderedDict()
             destination._metadata = OrderedDict()
-        local_metadata = {"version": self._version}
+        metadata = {"version": self._version}
+        self._save_tree(destination, prefix, keep_vars, metadata)
+        return self._after_saving(destination, prefix, metadata)
+
+    def _save_tree(self, destination: Any, prefix: str, keep_vars: bool, metadata: dict[str, Any]) -> None:
+        """Note the version, run the hooks, and save this module's own state and then its children's."""
         if hasattr(destination, "_metadata"):
-            destination._metadata[prefix[:-1]] = local_metadata
-        for hook in self._state_dict_pre_hooks.values():
-            hook(self, prefix, keep_vars)
+            destination._metadata[prefix[:-1]] = metadata
+        for announce in self._state_dict_pre_hooks.values():
+            announce(self, prefix, keep_vars)
         self._save_to_state_dict(destination, prefix, keep_vars)
-        for name, module in self._modules.items():
-            if module is not None:
-                module.state_dict(destination=destination, prefix=prefix + name + ".", keep_vars=keep_vars)
+        for name, child in self._modules.items():
+            if child is not None:
+                child.state_dict(destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
+
+    def _after_saving(self, saved: Any, prefix: str, metadata: dict[str, Any]) -> Any:
+        """Run the hooks on a saved state; only private ones may replace it."""
         for hook in self._state_dict_hooks.values():
-            result = hook(self, destination, prefix, local_metadata)
+            replacement = hook(self, saved, prefix, metadata)
+            if replacement is None:
+                continue
             if getattr(hook, "_from_public_api", False):
-                if result is not None:
-                    raise RuntimeError("state_dict post-hook must return None")
-            elif result is not None:
-                destination = result
-        return destination
+                raise RuntimeError("state_dict post-hook must return None")
+            saved = replacement
+        return saved
 
     # --- loading ----------------------------------------------------------------------------------------------------
 
@@ -245,12 +248,6 @@ class StateDict:
                 f'While copying the parameter named "{key}", whose dimensions in the model are {target.shape} and whose '
                 f"dimensions in the checkpoint are {value.shape}, an exception occurred : {error.args}."
             )
-
-
-def _register(hooks: Any, hook: Callable[..., Any]) -> RemovableHandle:
-    handle = RemovableHandle(hooks)
-    hooks[handle.id] = hook
-    return handle
 
 
 def _quoted(keys: list[str]) -> str:
