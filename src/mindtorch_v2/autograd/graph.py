@@ -83,8 +83,9 @@ class _MultiHandle(RemovableHandle):
         self.handles = handles
 
     def remove(self) -> None:
-        for handle in self.handles:
-            handle.remove()
+        """Take all of the hooks out."""
+        for each in self.handles:
+            each.remove()
 
 
 def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[..., None], *, mode: str = "all") -> RemovableHandle:

@@ -19,27 +19,19 @@ __all__ = [
 
 _RARE = 1e-5  # the share of draws inside of a range below which rejecting takes too long
 _LINEAR = ("linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "sigmoid")
+_GAINS = {**dict.fromkeys(_LINEAR, 1), "tanh": 5.0 / 3, "relu": math.sqrt(2.0), "selu": 3.0 / 4}
 
 
 def calculate_gain(nonlinearity: str, param: Any = None) -> float:
     """The factor by which weights before this nonlinearity are scaled to keep the variance."""
-    if nonlinearity in _LINEAR:
-        return 1
-    if nonlinearity == "tanh":
-        return 5.0 / 3
-    if nonlinearity == "relu":
-        return math.sqrt(2.0)
     if nonlinearity == "leaky_relu":
-        if param is None:
-            slope: Any = 0.01
-        elif isinstance(param, int | float) and not isinstance(param, bool):
-            slope = param
-        else:
+        slope = 0.01 if param is None else param
+        if not isinstance(slope, int | float) or isinstance(slope, bool):
             raise ValueError(f"negative_slope {param} not a valid number")
         return math.sqrt(2.0 / (1 + slope**2))
-    if nonlinearity == "selu":
-        return 3.0 / 4
-    raise ValueError(f"Unsupported nonlinearity {nonlinearity}")
+    if nonlinearity not in _GAINS:
+        raise ValueError(f"Unsupported nonlinearity {nonlinearity}")
+    return _GAINS[nonlinearity]
 
 
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
@@ -110,19 +102,18 @@ def eye_(tensor: Tensor) -> Tensor:
 
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     """Fill a convolution's weight so that it passes as many channels through as it can, in each group."""
-    dimensions = tensor.ndimension()
-    if dimensions not in (3, 4, 5):
+    if tensor.dim() not in (3, 4, 5):
         raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
-    sizes = tensor.size()
-    if sizes[0] % groups != 0:
+    rows, columns, *window = tensor.shape
+    per_group, rest = divmod(rows, groups)
+    if rest:
         raise ValueError("dim 0 must be divisible by groups")
-    out_channels = sizes[0] // groups
-    center = tuple(n // 2 for n in sizes[2:])
+    center = [n // 2 for n in window]
     with no_grad():
         tensor.zero_()
-        for g in range(groups):
-            for d in range(min(out_channels, sizes[1])):
-                tensor[(g * out_channels + d, d, *center)] = 1
+        for row in range(rows):
+            if (channel := row % per_group) < columns:
+                tensor[(row, channel, *center)] = 1
     return tensor
 
 

@@ -166,13 +166,10 @@ def embedding_bag(
             offsets = aten.zeros([input.shape[0]], dtype=input.dtype, device=input.device)
         input = input.reshape(-1)
         per_sample_weights = None if per_sample_weights is None else per_sample_weights.reshape(-1)
-    elif input.dim() == 1:
-        if offsets is None:
-            raise ValueError("offsets has to be a 1D Tensor but got None")
-        if offsets.dim() != 1:
-            raise ValueError("offsets has to be a 1D Tensor")
-    else:
+    elif input.dim() != 1:
         raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.dim()}")
+    elif offsets is None or offsets.dim() != 1:
+        raise ValueError("offsets has to be a 1D Tensor" + (" but got None" if offsets is None else ""))
     if mode not in _MODES:
         raise ValueError("mode has to be one of sum, mean or max")
     if mode == "max" and scale_grad_by_freq:

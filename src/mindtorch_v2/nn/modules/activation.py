@@ -72,6 +72,13 @@ class _Inplace(Module):
         return _inplace(self)
 
 
+class _InplaceUnsaid(_Inplace):
+    """torch: such an activation does not print its option."""
+
+    def extra_repr(self) -> str:
+        return ""
+
+
 class ReLU(_Inplace):
     """`max(x, 0)`."""
 
@@ -144,12 +151,8 @@ class Sigmoid(Module):
         return aten.sigmoid(input)  # type: ignore[no-any-return]
 
 
-class Hardsigmoid(Module):
+class Hardsigmoid(_InplaceUnsaid):
     """A sigmoid of straight lines."""
-
-    def __init__(self, inplace: bool = False) -> None:
-        super().__init__()
-        self.inplace = inplace
 
     def forward(self, input: Tensor) -> Tensor:
         return F.hardsigmoid(input, self.inplace)
@@ -176,12 +179,8 @@ class Mish(_Inplace):
         return F.mish(input, inplace=self.inplace)
 
 
-class Hardswish(Module):
+class Hardswish(_InplaceUnsaid):
     """`x * hardsigmoid(x)`."""
-
-    def __init__(self, inplace: bool = False) -> None:
-        super().__init__()
-        self.inplace = inplace
 
     def forward(self, input: Tensor) -> Tensor:
         return F.hardswish(input, self.inplace)
@@ -250,18 +249,22 @@ class GELU(Module):
         return f"approximate={self.approximate!r}"
 
 
-class Hardshrink(Module):
-    """`x` outside of [-lambd, lambd], else zero."""
+class _Shrink(Module):
+    """An activation that sends a neighbourhood of zero to zero."""
 
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
         self.lambd = lambd
 
+    def extra_repr(self) -> str:
+        return str(self.lambd)
+
+
+class Hardshrink(_Shrink):
+    """`x` outside of [-lambd, lambd], else zero."""
+
     def forward(self, input: Tensor) -> Tensor:
         return F.hardshrink(input, self.lambd)
-
-    def extra_repr(self) -> str:
-        return f"{self.lambd}"
 
 
 class LeakyReLU(Module):
@@ -299,18 +302,11 @@ class Softplus(Module):
         return f"beta={self.beta}, threshold={self.threshold}"
 
 
-class Softshrink(Module):
+class Softshrink(_Shrink):
     """`x` moved by lambd towards zero, which it does not cross."""
-
-    def __init__(self, lambd: float = 0.5) -> None:
-        super().__init__()
-        self.lambd = lambd
 
     def forward(self, input: Tensor) -> Tensor:
         return F.softshrink(input, self.lambd)
-
-    def extra_repr(self) -> str:
-        return str(self.lambd)
 
 
 class PReLU(Module):

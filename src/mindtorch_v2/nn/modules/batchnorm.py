@@ -14,6 +14,14 @@ from .module import Module
 __all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d"]
 
 
+def reset_affine(module: Any) -> None:
+    """Make the scale ones and the shift zeros, where a normalisation has them."""
+    if module.weight is not None:
+        init.ones_(module.weight)
+    if module.bias is not None:
+        init.zeros_(module.bias)
+
+
 class _NormBase(Module):
     """Affine parameters and running statistics of batch and instance normalisation."""
 
@@ -25,11 +33,8 @@ class _NormBase(Module):
         device: Any = None, dtype: Any = None, *, bias: bool = True,
     ) -> None:  # fmt: skip
         super().__init__()
-        self.num_features = num_features
-        self.eps = eps
-        self.momentum = momentum
-        self.affine = affine
-        self.track_running_stats = track_running_stats
+        self.num_features, self.eps, self.momentum = num_features, eps, momentum
+        self.affine, self.track_running_stats = affine, track_running_stats
         for name, wanted in (("weight", affine), ("bias", affine and bias)):
             made = Parameter(aten.empty((num_features,), device=device, dtype=dtype)) if wanted else None
             self.register_parameter(name, made)
@@ -47,17 +52,14 @@ class _NormBase(Module):
     def reset_running_stats(self) -> None:
         """Forget what was seen of the data."""
         if self.track_running_stats:
-            self.running_mean.zero_()
             self.running_var.fill_(1)
-            self.num_batches_tracked.zero_()
+            for buffer in (self.running_mean, self.num_batches_tracked):
+                buffer.zero_()
 
     def reset_parameters(self) -> None:
         """Start again as the identity."""
         self.reset_running_stats()
-        if self.affine:
-            init.ones_(self.weight)
-            if self.bias is not None:
-                init.zeros_(self.bias)
+        reset_affine(self)
 
     def _check_input_dim(self, input: Tensor) -> None:
         raise NotImplementedError

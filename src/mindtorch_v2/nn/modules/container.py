@@ -5,7 +5,6 @@ from __future__ import annotations
 import operator
 from collections import OrderedDict, abc
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain, islice
 from typing import Any
 
 from ..._tensor import Tensor
@@ -22,39 +21,8 @@ def _wrap_index(index: Any, size: int) -> int:
     return index % size
 
 
-class Sequential(Module):
-    """Modules that are called one after the other."""
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__()
-        if len(args) == 1 and isinstance(args[0], OrderedDict):
-            for name, module in args[0].items():
-                self.add_module(name, module)
-        else:
-            for i, module in enumerate(args):
-                self.add_module(str(i), module)
-
-    def _key(self, index: Any) -> str:
-        size = len(self)
-        index = operator.index(index)
-        if not -size <= index < size:
-            raise IndexError(f"index {index} is out of range")
-        return next(islice(self._modules, index % size, None))
-
-    def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, slice):
-            return self.__class__(OrderedDict(list(self._modules.items())[index]))
-        return self._modules[self._key(index)]
-
-    def __setitem__(self, index: int, module: Module) -> None:
-        setattr(self, self._key(index), module)
-
-    def __delitem__(self, index: Any) -> None:
-        keys = list(self._modules)[index] if isinstance(index, slice) else [self._key(index)]
-        for key in keys:
-            delattr(self, key)
-        # numbered names stay numbered without gaps
-        self._modules = OrderedDict((str(i), m) for i, m in enumerate(self._modules.values()))
+class _Numbered(Module):
+    """Modules in order, under names that are their positions unless they were given others."""
 
     def __len__(self) -> int:
         return len(self._modules)
@@ -64,6 +32,48 @@ class Sequential(Module):
 
     def __dir__(self) -> list[str]:
         return [name for name in super().__dir__() if not name.isdigit()]
+
+    def _key(self, index: Any) -> str:
+        return list(self._modules)[_wrap_index(index, len(self))]
+
+    def __setitem__(self, index: int, module: Module) -> None:
+        setattr(self, self._key(index), module)
+
+    def __delitem__(self, index: Any) -> None:
+        for key in list(self._modules)[index] if isinstance(index, slice) else [self._key(index)]:
+            delattr(self, key)
+        # numbered names stay numbered without gaps
+        self._modules = OrderedDict((str(i), m) for i, m in enumerate(self._modules.values()))
+
+    def append(self, module: Module) -> Any:
+        """Add a module at the end."""
+        self.add_module(str(len(self)), module)
+        return self
+
+    def pop(self, key: Any) -> Any:
+        """Take the module at an index out and return it."""
+        module = self[key]
+        del self[key]
+        return module
+
+    def __getitem__(self, index: Any) -> Any:
+        raise NotImplementedError
+
+
+class Sequential(_Numbered):
+    """Modules that are called one after the other."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__()
+        given = args[0] if len(args) == 1 else None
+        named = given if isinstance(given, OrderedDict) else {str(i): module for i, module in enumerate(args)}
+        for name, module in named.items():
+            self.add_module(name, module)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return self.__class__(OrderedDict(list(self._modules.items())[index]))
+        return self._modules[self._key(index)]
 
     def __add__(self, other: Any) -> Sequential:
         if not isinstance(other, Sequential):
@@ -78,35 +88,20 @@ class Sequential(Module):
         return self
 
     def __mul__(self, other: int) -> Sequential:
-        if not isinstance(other, int):
-            raise TypeError(f"unsupported operand type(s) for *: {type(self)} and {type(other)}")
-        if other <= 0:
-            raise ValueError(f"Non-positive multiplication factor {other} for {type(self)}")
-        return Sequential(*(module for _ in range(other) for module in self))
+        self._check_factor(other)
+        return Sequential(*(list(self) * other))
 
     __rmul__ = __mul__
 
     def __imul__(self, other: int) -> Sequential:
-        if not isinstance(other, int):
-            raise TypeError(f"unsupported operand type(s) for *: {type(self)} and {type(other)}")
-        if other <= 0:
-            raise ValueError(f"Non-positive multiplication factor {other} for {type(self)}")
-        modules = list(self)
-        for _ in range(other - 1):
-            for module in modules:
-                self.append(module)
-        return self
+        self._check_factor(other)
+        return self.extend(list(self) * (other - 1))
 
-    def pop(self, key: Any) -> Any:
-        """Take the module at an index out and return it."""
-        module = self[key]
-        del self[key]
-        return module
-
-    def append(self, module: Module) -> Sequential:
-        """Add a module at the end."""
-        self.add_module(str(len(self)), module)
-        return self
+    def _check_factor(self, factor: Any) -> None:
+        if not isinstance(factor, int):
+            raise TypeError(f"unsupported operand type(s) for *: {type(self)} and {type(factor)}")
+        if factor <= 0:
+            raise ValueError(f"Non-positive multiplication factor {factor} for {type(self)}")
 
     def insert(self, index: int, module: Module) -> Sequential:
         """Add a module before the one at this index."""
@@ -132,52 +127,26 @@ class Sequential(Module):
         return input
 
 
-class ModuleList(Module):
+class ModuleList(_Numbered):
     """A list of modules, registered under their indices."""
 
     def __init__(self, modules: Iterable[Module] | None = None) -> None:
         super().__init__()
-        if modules is not None:
-            self += modules
-
-    def _key(self, index: Any) -> str:
-        size = len(self)
-        index = operator.index(index)
-        if not -size <= index < size:
-            raise IndexError(f"index {index} is out of range")
-        return str(index % size)
+        self.extend(() if modules is None else modules)
 
     def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, slice):
-            return self.__class__(list(self._modules.values())[index])
-        return self._modules[self._key(index)]
+        if not isinstance(index, slice):
+            return self._modules[self._key(index)]
+        return type(self)([*self][index])
 
-    def __setitem__(self, index: int, module: Module) -> None:
-        setattr(self, self._key(index), module)
-
-    def __delitem__(self, index: Any) -> None:
-        keys = [str(i) for i in range(len(self))[index]] if isinstance(index, slice) else [self._key(index)]
-        for key in keys:
-            delattr(self, key)
-        self._modules = OrderedDict((str(i), m) for i, m in enumerate(self._modules.values()))
-
-    def __len__(self) -> int:
-        return len(self._modules)
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._modules.values())
+    def _key(self, index: Any) -> str:
+        return str(_wrap_index(index, len(self)))
 
     def __iadd__(self, modules: Iterable[Module]) -> ModuleList:
         return self.extend(modules)
 
     def __add__(self, other: Iterable[Module]) -> ModuleList:
-        combined = ModuleList()
-        for i, module in enumerate(chain(self, other)):
-            combined.add_module(str(i), module)
-        return combined
-
-    def __dir__(self) -> list[str]:
-        return [name for name in super().__dir__() if not name.isdigit()]
+        return ModuleList([*self, *other])
 
     def __repr__(self) -> str:
         """Equal neighbours are printed once, with their number."""
@@ -202,24 +171,12 @@ class ModuleList(Module):
             self._modules[str(i)] = self._modules[str(i - 1)]
         self._modules[str(index)] = module
 
-    def append(self, module: Module) -> ModuleList:
-        """Add a module at the end."""
-        self.add_module(str(len(self)), module)
-        return self
-
-    def pop(self, key: Any) -> Any:
-        """Take the module at an index out and return it."""
-        module = self[key]
-        del self[key]
-        return module
-
     def extend(self, modules: Iterable[Module]) -> ModuleList:
         """Add modules at the end."""
         if not isinstance(modules, abc.Iterable):
             raise TypeError(f"ModuleList.extend should be called with an iterable, but got {type(modules).__name__}")
-        offset = len(self)
-        for i, module in enumerate(modules):
-            self.add_module(str(offset + i), module)
+        for position, module in enumerate(modules, start=len(self)):
+            self.add_module(str(position), module)
         return self
 
 
@@ -231,17 +188,17 @@ class ModuleDict(Module):
         if modules is not None:
             self.update(modules)
 
+    def __len__(self) -> int:
+        return len(self._modules)
+
     def __getitem__(self, key: str) -> Any:
         return self._modules[key]
-
-    def __setitem__(self, key: str, module: Module) -> None:
-        self.add_module(key, module)
 
     def __delitem__(self, key: str) -> None:
         del self._modules[key]
 
-    def __len__(self) -> int:
-        return len(self._modules)
+    def __setitem__(self, key: str, module: Module) -> None:
+        self.add_module(key, module)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._modules)
@@ -278,14 +235,18 @@ class ModuleDict(Module):
             for key, module in modules.items():
                 self[key] = module
             return
-        for i, item in enumerate(modules):
-            if not isinstance(item, abc.Iterable):
-                raise TypeError(f"ModuleDict update sequence element #{i} should be Iterable; is{type(item).__name__}")
-            if len(item) != 2:  # type: ignore[arg-type]
-                raise ValueError(
-                    f"ModuleDict update sequence element #{i} has length {len(item)}; 2 is required"  # type: ignore[arg-type]
-                )
-            self[item[0]] = item[1]  # type: ignore[index]
+        for key, module in _pairs(modules, "ModuleDict", "is"):  # torch: without a space
+            self[key] = module
+
+
+def _pairs(items: Iterable[Any], owner: str, verb: str) -> Iterator[tuple[Any, Any]]:
+    """Keys and values of a sequence of pairs, each checked as it comes."""
+    for i, item in enumerate(items):
+        if not isinstance(item, abc.Iterable):
+            raise TypeError(f"{owner} update sequence element #{i} should be Iterable; {verb}{type(item).__name__}")
+        if len(item) != 2:  # type: ignore[arg-type]
+            raise ValueError(f"{owner} update sequence element #{i} has length {len(item)}; 2 is required")  # type: ignore[arg-type]
+        yield item[0], item[1]  # type: ignore[index]
 
 
 def _describe(value: Any, *, legacy: bool) -> str:
@@ -320,11 +281,11 @@ class ParameterList(Module):
             param = Parameter(param)
         setattr(self, str(_wrap_index(index, len(self))), param)
 
+    def __iter__(self) -> Iterator[Any]:
+        return map(self.__getitem__, range(self._size))
+
     def __len__(self) -> int:
         return self._size
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self[i] for i in range(len(self)))
 
     def __iadd__(self, parameters: Iterable[Any]) -> ParameterList:
         return self.extend(parameters)
@@ -359,8 +320,7 @@ class ParameterDict(Module):
     def __init__(self, parameters: Any = None) -> None:
         super().__init__()
         self._keys: dict[str, None] = {}
-        if parameters is not None:
-            self.update(parameters)
+        self.update(() if parameters is None else parameters)
 
     def _name(self, key: Any) -> str:
         if not isinstance(key, str):
@@ -383,17 +343,17 @@ class ParameterDict(Module):
         del self._keys[key]
         delattr(self, self._name(key))
 
-    def __len__(self) -> int:
-        return len(self._keys)
+    def __contains__(self, key: object) -> bool:
+        return key in self._keys
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._keys)
 
-    def __reversed__(self) -> Iterator[str]:
-        return reversed(list(self._keys))
+    def __len__(self) -> int:
+        return len(self._keys)
 
-    def __contains__(self, key: object) -> bool:
-        return key in self._keys
+    def __reversed__(self) -> Iterator[str]:
+        return reversed(self._keys)
 
     def copy(self) -> ParameterDict:
         """Another dictionary with the same parameters."""
@@ -401,8 +361,9 @@ class ParameterDict(Module):
 
     def setdefault(self, key: str, default: Any = None) -> Any:
         """The value of a key, which is set to the default when it is not there."""
-        if key not in self:
-            self[key] = default
+        if key in self:
+            return self[key]
+        self[key] = default
         return self[key]
 
     def clear(self) -> None:
@@ -446,20 +407,13 @@ class ParameterDict(Module):
                 "ParametersDict.update should be called with an iterable of key/value pairs, but got " + type(parameters).__name__
             )
         if isinstance(parameters, OrderedDict | ParameterDict):
-            for key, value in parameters.items():
-                self[key] = value
+            pairs = parameters.items()
         elif isinstance(parameters, Mapping):
-            for key, value in sorted(parameters.items()):  # torch: a plain mapping is taken in the order of its keys
-                self[key] = value
+            pairs = sorted(parameters.items())  # torch: a plain mapping is taken in the order of its keys
         else:
-            for i, item in enumerate(parameters):
-                if not isinstance(item, abc.Iterable):
-                    raise TypeError(f"ParameterDict update sequence element #{i} should be Iterable; is {type(item).__name__}")
-                if len(item) != 2:  # type: ignore[arg-type]
-                    raise ValueError(
-                        f"ParameterDict update sequence element #{i} has length {len(item)}; 2 is required"  # type: ignore[arg-type]
-                    )
-                self[item[0]] = item[1]  # type: ignore[index]
+            pairs = _pairs(parameters, "ParameterDict", "is ")
+        for key, value in pairs:
+            self[key] = value
 
     def extra_repr(self) -> str:
         return "\n".join(f"  ({k}): {_describe(p, legacy=True)}" for k, p in self.items())

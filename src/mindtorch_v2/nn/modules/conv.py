@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from ..._ops.lookup import aten
 from ..._tensor import Tensor
 from .. import functional as F
-from .. import init
 from ..parameter import Parameter
+from .linear import draw_weight_and_bias
 from .module import Module
 from .utils import ntuple
 
@@ -28,16 +27,10 @@ class _ConvNd(Module):
     ) -> None:  # fmt: skip
         super().__init__()
         _check_arguments(in_channels, out_channels, stride, padding, groups, padding_mode)
-        self.in_channels = in_channels
-        self.out_channels = out_channels
-        self.kernel_size = kernel_size
-        self.stride = stride
-        self.padding = padding
-        self.dilation = dilation
-        self.transposed = transposed
-        self.output_padding = output_padding
-        self.groups = groups
-        self.padding_mode = padding_mode
+        self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
+        self.kernel_size, self.stride, self.dilation = kernel_size, stride, dilation
+        self.padding, self.padding_mode = padding, padding_mode
+        self.transposed, self.output_padding = transposed, output_padding
         self._reversed_padding_repeated_twice = _border(padding, kernel_size, dilation)
         channels = (in_channels, out_channels // groups) if transposed else (out_channels, in_channels // groups)
         self.weight = Parameter(aten.empty((*channels, *kernel_size), device=device, dtype=dtype))
@@ -49,28 +42,23 @@ class _ConvNd(Module):
 
     def reset_parameters(self) -> None:
         """Draw new weights, uniform within 1 / sqrt(fan in)."""
-        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
-        if self.bias is not None:
-            fan_in, _ = init._calculate_fan_in_and_fan_out(self.weight)
-            if fan_in != 0:
-                bound = 1 / math.sqrt(fan_in)
-                init.uniform_(self.bias, -bound, bound)
+        # torch: other than `Linear`, a convolution without inputs leaves its bias as it is
+        draw_weight_and_bias(self.weight, None if 0 in self.weight.shape[1:] else self.bias)
 
     def extra_repr(self) -> str:
-        text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
-        if self.padding != (0,) * len(self.padding):
-            text += f", padding={self.padding}"
-        if self.dilation != (1,) * len(self.dilation):
-            text += f", dilation={self.dilation}"
-        if self.output_padding != (0,) * len(self.output_padding):
-            text += f", output_padding={self.output_padding}"
-        if self.groups != 1:
-            text += f", groups={self.groups}"
-        if self.bias is None:
-            text += ", bias=False"
-        if self.padding_mode != "zeros":
-            text += f", padding_mode={self.padding_mode}"
-        return text
+        zeros, ones = (0,) * len(self.kernel_size), (1,) * len(self.kernel_size)
+        shown = [f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"]
+        for name, value, usual in (
+            ("padding", self.padding, zeros),
+            ("dilation", self.dilation, ones),
+            ("output_padding", self.output_padding, zeros),
+            ("groups", self.groups, 1),
+            ("bias", self.bias is not None, True),
+            ("padding_mode", self.padding_mode, "zeros"),
+        ):
+            if value != usual:
+                shown.append(f"{name}={value}")
+        return ", ".join(shown)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
@@ -82,10 +70,9 @@ def _check_arguments(
 ) -> None:
     if groups <= 0:
         raise ValueError("groups must be a positive integer")
-    if in_channels % groups != 0:
-        raise ValueError("in_channels must be divisible by groups")
-    if out_channels % groups != 0:
-        raise ValueError("out_channels must be divisible by groups")
+    for name, channels in (("in_channels", in_channels), ("out_channels", out_channels)):
+        if channels % groups:
+            raise ValueError(f"{name} must be divisible by groups")
     if isinstance(padding, str):
         if padding not in ("same", "valid"):
             raise ValueError(f"Invalid padding string {padding!r}, should be one of {{'same', 'valid'}}")

@@ -25,6 +25,15 @@ class Identity(Module):
         return input
 
 
+def draw_weight_and_bias(weight: Tensor, bias: Tensor | None) -> None:
+    """Draw both uniformly within 1 / sqrt(fan in)."""
+    init.kaiming_uniform_(weight, a=math.sqrt(5))  # this slope makes the bound of He et al. just that
+    inputs = math.prod(weight.shape[1:])
+    if bias is not None:
+        reach = 1 / math.sqrt(inputs) if inputs else 0.0
+        init.uniform_(bias, -reach, reach)
+
+
 class Linear(Module):
     """`y = x @ weight.T + bias`."""
 
@@ -45,11 +54,7 @@ class Linear(Module):
 
     def reset_parameters(self) -> None:
         """Draw new weights, uniform within 1 / sqrt(in_features)."""
-        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
-        if self.bias is not None:
-            fan_in, _ = init._calculate_fan_in_and_fan_out(self.weight)
-            bound = 1 / math.sqrt(fan_in) if fan_in > 0 else 0
-            init.uniform_(self.bias, -bound, bound)
+        draw_weight_and_bias(self.weight, self.bias)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.linear(input, self.weight, self.bias)
@@ -84,9 +89,9 @@ class Bilinear(Module):
     def reset_parameters(self) -> None:
         """Draw new weights, uniform within 1 / sqrt(in1_features)."""
         bound = 1 / math.sqrt(self.weight.size(1))
-        init.uniform_(self.weight, -bound, bound)
-        if self.bias is not None:
-            init.uniform_(self.bias, -bound, bound)
+        for parameter in (self.weight, self.bias):
+            if parameter is not None:
+                init.uniform_(parameter, -bound, bound)
 
     def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
         return F.bilinear(input1, input2, self.weight, self.bias)

@@ -39,7 +39,7 @@ class _CircularPadNd(_PadNd):
 
     def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
-        return F.pad(input, self.padding, "circular")
+        return super().forward(input)
 
 
 class CircularPad1d(_CircularPadNd):
@@ -60,16 +60,13 @@ class CircularPad3d(_CircularPadNd):
     _n = 3
 
 
-class _ConstantPadNd(Module):
-    _n = 0
-
+class _ConstantPadNd(_PadNd):
     def __init__(self, padding: Any, value: float) -> None:
-        super().__init__()
-        self.padding = ntuple(padding, 2 * self._n)
+        super().__init__(padding)
         self.value = value
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.pad(input, self.padding, "constant", self.value)
+        return F.pad(input, self.padding, value=self.value)
 
     def extra_repr(self) -> str:
         return f"padding={self.padding}, value={self.value}"

@@ -226,13 +226,21 @@ class LPPool3d(_LPPoolNd):
         return F.lp_pool3d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
 
-class _AdaptiveMaxPoolNd(Module):
-    def __init__(self, output_size: Any, return_indices: bool = False) -> None:
+class _AdaptivePoolNd(Module):
+    """Pooling to a size."""
+
+    def __init__(self, output_size: Any) -> None:
         super().__init__()
-        self.output_size, self.return_indices = output_size, return_indices
+        self.output_size = output_size
 
     def extra_repr(self) -> str:
         return f"output_size={self.output_size}"
+
+
+class _AdaptiveMaxPoolNd(_AdaptivePoolNd):
+    def __init__(self, output_size: Any, return_indices: bool = False) -> None:
+        super().__init__(output_size)
+        self.return_indices = return_indices
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
@@ -256,30 +264,21 @@ class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
         return F.adaptive_max_pool3d(input, self.output_size, self.return_indices)
 
 
-class _AdaptiveAvgPoolNd(Module):
-    def __init__(self, output_size: Any) -> None:
-        super().__init__()
-        self.output_size = output_size
-
-    def extra_repr(self) -> str:
-        return f"output_size={self.output_size}"
-
-
-class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
+class AdaptiveAvgPool1d(_AdaptivePoolNd):
     """Means over so many windows that share a signal out."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.adaptive_avg_pool1d(input, self.output_size)
 
 
-class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
+class AdaptiveAvgPool2d(_AdaptivePoolNd):
     """Means over so many windows that share an image out."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.adaptive_avg_pool2d(input, self.output_size)
 
 
-class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
+class AdaptiveAvgPool3d(_AdaptivePoolNd):
     """Means over so many windows that share a volume out."""
 
     def forward(self, input: Tensor) -> Tensor:

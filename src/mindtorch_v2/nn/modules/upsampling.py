@@ -19,12 +19,12 @@ class Upsample(Module):
         recompute_scale_factor: bool | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
-        self.name = type(self).__name__
-        self.size = size
+        self.name, self.size = type(self).__name__, size
+        self.scale_factor: Any = None
         if isinstance(scale_factor, tuple):
-            self.scale_factor: Any = tuple(float(f) for f in scale_factor)
-        else:
-            self.scale_factor = float(scale_factor) if scale_factor else None
+            self.scale_factor = tuple(map(float, scale_factor))
+        elif scale_factor:
+            self.scale_factor = float(scale_factor)
         self.mode, self.align_corners, self.recompute_scale_factor = mode, align_corners, recompute_scale_factor
 
     def forward(self, input: Tensor) -> Tensor:
