@@ -16,7 +16,6 @@ AS_TORCH = """
 import runpy, sys
 import torch, torch.nn.functional
 torch.set_num_threads(1)
-torch.backends.mkldnn.enabled = False
 for name, module in list(sys.modules.items()):
     if name == "torch" or name.startswith("torch."):
         sys.modules["mindtorch_v2" + name[5:]] = module

@@ -20,7 +20,8 @@ This page is generated: `make coverage`.
 
 PyTorch's wheel carries sample and error inputs for its public operators (OpInfo). Each operator that takes float32 is called here by the same
 public name with the same inputs. It is *wholly right* when every sample has torch's values (rtol and atol 1e-5), dtypes, shapes and
-gradients (rtol 1e-4, atol 1e-5).
+gradients (rtol 1e-4, atol 1e-5). For factorisations, transforms and convolutions, whose errors are those of sums that cancel, atol is
+relative to the largest element of the result.
 
 """
 
@@ -31,7 +32,11 @@ DIFFERENCES = """
 |---|---|---|
 | conjugation and negation | lazy bits on a view | done at once, so `is_conj()` is always False |
 | `dropout` and `bernoulli_(p)` with a number on Intel processors | MKL's generator | the default generator, as PyTorch on other processors |
-| sparse, quantized and nested tensors | layouts of their own | not part of the runtime; refused where asked for |
+| sparse tensors | several layouts, most operators | coordinate form, with products and what they need; other operators refuse it by name |
+| quantized and nested tensors | layouts of their own | not part of the runtime; refused where asked for |
+| attention | a blocked kernel by default | its mathematical form, made of operators; the blocked kernel when `sdpa_kernel(FLASH_ATTENTION)` asks for it |
+| `complex32`, 8-bit floating types | dtypes | NumPy has none; refused |
+| operands of two layouts | the result follows the first | the result is contiguous |
 | `vmap`, `torch.func`, forward-mode derivatives, `is_grads_batched` | transforms | refused with a clear error |
 | resizing a storage | all tensors on it see the new memory | the tensor that was resized does |
 | kernels of one build (oneDNN, MKL, flash attention) | appear in profiles | the plain ATen operators appear |

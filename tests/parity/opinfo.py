@@ -15,6 +15,7 @@ import dataclasses
 import functools
 import math
 import multiprocessing
+import random
 import traceback
 import types
 import warnings
@@ -347,6 +348,10 @@ def run_one(op: Any, *, second: bool = True, errors: bool = True, limit: int = 0
     except MissingError:
         outcome.missing = True
         return outcome
+    # the same samples in every run, whatever ran before
+    random.seed(0)
+    np.random.seed(0)
+    torch.manual_seed(0)
     samples = list(op.sample_inputs("cpu", torch.float32, requires_grad=op.supports_autograd))
     for sample in samples[: limit or None]:
         _run_sample(op, ours, sample, outcome, second=second)

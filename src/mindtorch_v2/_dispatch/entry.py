@@ -42,6 +42,14 @@ def keys_of(tensors: Any) -> int:
     return keys
 
 
+def keys_of_all(tensors: Any) -> int:
+    """The keys of a list of tensors."""
+    keys = 0
+    for t in tensors:
+        keys |= t._keys
+    return keys
+
+
 def make_entry(
     op: Op, *, retry: Callable[..., Any], with_out: Callable[..., Any], device_key: Callable[..., int]
 ) -> Callable[..., Any]:
@@ -65,6 +73,7 @@ def _entry_source(op: Op, helpers: dict[str, Any]) -> Source:
         "table": op.table,
         "NUMBERS": NUMBERS,
         "keys_of": keys_of,
+        "keys_of_all": keys_of_all,
         "op": op,
         "MISSING": MISSING,
     }
@@ -146,7 +155,7 @@ def _key_expression(op: Op) -> str:
     for a in op.schema.tensor_arguments:
         n = public_name(a)
         if a.is_tensor_list:
-            parts.append(f"keys_of({n})")
+            parts.append(f"keys_of({n})" if "?" in a.type else f"keys_of_all({n})")
         elif a.name in op.numbers:
             parts.append(f"({NUMBER} if {n}.__class__ in NUMBERS else {n}._keys)")
         elif a.type == "Tensor?":

@@ -44,7 +44,7 @@ def argument_keys(op: Op, arguments: tuple[Any, ...]) -> int:
             if not isinstance(value, list | tuple):
                 raise _type_error(op, a, position, value, "tuple of Tensors")
             for i, t in enumerate(value):
-                if t is not None and not isinstance(t, Tensor):
+                if not isinstance(t, Tensor) and (t is not None or "?" not in a.type):
                     raise TypeError(
                         f"{op.name}(): argument '{public_name(a)}' (position {position + 1}) must be tuple of Tensors, "
                         f"but found element of type {type(t).__name__} at pos {i}"
