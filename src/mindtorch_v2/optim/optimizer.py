@@ -129,10 +129,11 @@ class Optimizer:
                 raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {_type_name(p)}")
             if not self.defaults.get("differentiable") and not (p.is_leaf or p.retains_grad):
                 raise ValueError("can't optimize a non-leaf Tensor")
-        for name, default in self.defaults.items():
-            if default is required and name not in param_group:
+        missing = {name: default for name, default in self.defaults.items() if name not in param_group}
+        for name, default in missing.items():
+            if default is required:
                 raise ValueError(f"parameter group didn't specify a value of required optimization parameter {name}")
-            param_group.setdefault(name, default)
+        param_group.update(missing)
         self._check_duplicates(param_group)
         self.param_groups.append(param_group)
 

@@ -86,6 +86,12 @@ class _NormBase(Module):
 
 
 class _BatchNorm(_NormBase):
+    _dims: tuple[int, ...] = ()
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.dim() not in self._dims:
+            raise ValueError(f"expected {' or '.join(f'{n}D' for n in self._dims)} input (got {input.dim()}D input)")
+
     def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
         momentum = 0.0 if self.momentum is None else self.momentum
@@ -104,22 +110,16 @@ class _BatchNorm(_NormBase):
 class BatchNorm1d(_BatchNorm):
     """Batch normalisation over (N, C) or (N, C, L)."""
 
-    def _check_input_dim(self, input: Tensor) -> None:
-        if input.dim() not in (2, 3):
-            raise ValueError(f"expected 2D or 3D input (got {input.dim()}D input)")
+    _dims = (2, 3)
 
 
 class BatchNorm2d(_BatchNorm):
     """Batch normalisation over (N, C, H, W)."""
 
-    def _check_input_dim(self, input: Tensor) -> None:
-        if input.dim() != 4:
-            raise ValueError(f"expected 4D input (got {input.dim()}D input)")
+    _dims = (4,)
 
 
 class BatchNorm3d(_BatchNorm):
     """Batch normalisation over (N, C, D, H, W)."""
 
-    def _check_input_dim(self, input: Tensor) -> None:
-        if input.dim() != 5:
-            raise ValueError(f"expected 5D input (got {input.dim()}D input)")
+    _dims = (5,)

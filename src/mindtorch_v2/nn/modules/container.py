@@ -167,9 +167,9 @@ class ModuleList(_Numbered):
 
     def insert(self, index: int, module: Module) -> None:
         """Add a module before the one at this index."""
-        for i in range(len(self._modules), index, -1):
-            self._modules[str(i)] = self._modules[str(i - 1)]
-        self._modules[str(index)] = module
+        # torch: the index is not checked, and one beyond the end becomes a name
+        moved = {str(i + 1): self._modules[str(i)] for i in range(index, len(self))}
+        self._modules.update({str(index): module, **moved})
 
     def extend(self, modules: Iterable[Module]) -> ModuleList:
         """Add modules at the end."""
@@ -185,8 +185,7 @@ class ModuleDict(Module):
 
     def __init__(self, modules: Any = None) -> None:
         super().__init__()
-        if modules is not None:
-            self.update(modules)
+        self.update(() if modules is None else modules)
 
     def __len__(self) -> int:
         return len(self._modules)

@@ -34,10 +34,7 @@ class _ConvNd(Module):
         self._reversed_padding_repeated_twice = _border(padding, kernel_size, dilation)
         channels = (in_channels, out_channels // groups) if transposed else (out_channels, in_channels // groups)
         self.weight = Parameter(aten.empty((*channels, *kernel_size), device=device, dtype=dtype))
-        if bias:
-            self.bias = Parameter(aten.empty((out_channels,), device=device, dtype=dtype))
-        else:
-            self.register_parameter("bias", None)
+        self.register_parameter("bias", Parameter(aten.empty((out_channels,), device=device, dtype=dtype)) if bias else None)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
