@@ -5,7 +5,7 @@ import pytest
 
 import mindtorch_v2 as mt
 
-pytestmark = pytest.mark.parity
+pytestmark = [pytest.mark.parity, pytest.mark.filterwarnings("ignore")]  # torch warns when its switches are set
 
 
 def parameters(rng, kind, layers, bidirectional, size, hidden, biases, projection=0):
