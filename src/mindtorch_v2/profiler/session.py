@@ -1,0 +1,137 @@
+"""A finished recording: columns of events and the tables they point into. Frozen; everything that reads a profile starts here.
+
+Rows are in order of start, an enclosing event before what it encloses. Times are nanoseconds of the Unix clock. Of each event
+only facts are kept: who is whose parent, self times and correlation follow from them (see `tree`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+__all__ = ["KINDS", "Frame", "Info", "Label", "MemoryLog", "Session", "TensorInput", "Track", "empty_session"]
+
+Column = np.ndarray[Any, np.dtype[Any]]
+
+KINDS = ("op", "scope", "python_function", "memory", "runtime", "kernel", "gc")
+
+# What torch calls the scope of a record function.
+FUNCTION, BACKWARD_FUNCTION, USER_SCOPE = 0, 1, 7
+
+
+class Label(NamedTuple):
+    """What an event is called. Events of one operator share a label."""
+
+    name: str
+    kind: str = "op"
+    scope: int = FUNCTION
+    overload: str = ""
+
+
+class Track(NamedTuple):
+    """Where events happen one after the other or inside each other: a thread, one asyncio task of it, or a device stream."""
+
+    tid: int  # unique in the recording; that of the system for a thread
+    thread_id: int  # of the system
+    name: str = ""
+    device_type: str = "CPU"
+    device_index: int = 0
+
+
+class TensorInput(NamedTuple):
+    """A tensor among the arguments of an operator."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]  # in elements
+    dtype: str  # "float32"
+
+
+class Frame(NamedTuple):
+    """A place in Python code."""
+
+    file: str
+    line: int
+    function: str
+
+
+class MemoryLog(NamedTuple):
+    """Storage made and freed, in order of time."""
+
+    time_ns: Column
+    track: Column
+    address: Column
+    size_bytes: Column  # negative for a free
+    total_bytes: Column  # live after it
+    event: Column  # row of the innermost event then open on that track, -1 for none
+
+
+@dataclass(frozen=True, kw_only=True)
+class Info:
+    """What is true of the whole recording."""
+
+    started_ns: int = 0
+    stopped_ns: int = 0
+    pid: int = 0
+    process_name: str = "python"
+    record_shapes: bool = False
+    with_stack: bool = False
+    profile_memory: bool = False
+    with_modules: bool = False
+    with_flops: bool = False
+    overload_names: bool = False
+    use_device: str | None = None
+    trace_id: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)  # values as JSON knows them
+    device_properties: tuple[Mapping[str, Any], ...] = ()
+    distributed: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Session:
+    """One recording. `None` for a column means that it was not asked for."""
+
+    label: Column  # int32, into labels
+    track: Column  # int32, into tracks
+    start_ns: Column  # int64
+    end_ns: Column  # int64
+    depth: Column  # int16: how many events of its track are around it
+    step: Column  # int32
+    sequence: Column  # int64: number of the autograd node that the event made or ran, -1 for none
+    inputs: Column | None = None  # int32, into input_table; -1 for an event that has none
+    stack: Column | None = None  # int32, into stack_table; -1 for none
+    memory: MemoryLog | None = None
+
+    labels: Sequence[Label] = ()
+    tracks: Sequence[Track] = ()
+    # For each distinct call: one entry an argument. A TensorInput, a list of them, or the value itself (None, a number, a
+    # string, a list of these); `arg(…)` of record_function is a single string.
+    input_table: Sequence[tuple[Any, ...]] = ()
+    frames: Sequence[Frame] = ()
+    stack_table: Sequence[tuple[int, ...]] = ()  # into frames, innermost first
+    info: Info = field(default_factory=Info)
+
+    def __len__(self) -> int:
+        return len(self.label)
+
+    def replace(self, **changes: Any) -> Session:
+        return dataclasses.replace(self, **changes)
+
+
+def empty_session(info: Info | None = None) -> Session:
+    def column(dtype: str) -> Column:
+        return np.empty(0, dtype)
+
+    return Session(
+        label=column("i4"),
+        track=column("i4"),
+        start_ns=column("i8"),
+        end_ns=column("i8"),
+        depth=column("i2"),
+        step=column("i4"),
+        sequence=column("i8"),
+        info=info or Info(),
+    )
