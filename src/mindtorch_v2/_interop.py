@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _dtype
+from . import _device, _dtype
 from ._creation import made_here, numpy_dtype
 from ._dispatch import keys
 from ._tensor import Tensor, wrap
@@ -72,6 +72,10 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, req
 
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
     """A tensor over the memory of an object that speaks DLPack."""
+    if device is not None and _device.device(device).type != "cpu":
+        raise BufferError(
+            f"from_dlpack: elements are shared where they are, in the host's memory, not on {device}; use .to(device)"
+        )
     if not hasattr(ext_tensor, "__dlpack__"):
         ext_tensor = _Capsule(ext_tensor)
     array = np.from_dlpack(ext_tensor) if copy is None else np.from_dlpack(ext_tensor, copy=copy)
@@ -95,6 +99,10 @@ def to_capsule(
     self: Tensor, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
 ) -> Any:
     """A DLPack capsule over this tensor's memory."""
+    if stream is not None:
+        if type(stream) is not int:
+            raise TypeError("stream must be ``int`` or ``none``")
+        raise AssertionError("stream should be None on cpu.")
     if self._keys & keys.AUTOGRAD:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
     if self._keys & keys.META:

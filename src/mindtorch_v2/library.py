@@ -54,7 +54,10 @@ def _find(qualname: Any) -> Op:
     return op
 
 
-def _set_kernel(op: Op, key: str, function: Function) -> None:
+def _set_kernel(op: Op, key: str, function: Function, lib: Library | None = None) -> None:
+    """Register a kernel; one registered through a Library goes with it."""
+    if lib is not None:
+        lib._replaced.append((op, op.composite, dict(op.kernels)))
     if key in ("CompositeImplicitAutograd", ""):
         op.composite = function
     elif key in ("CompositeExplicitAutograd", "BackendSelect", "default"):
@@ -66,6 +69,11 @@ def _set_kernel(op: Op, key: str, function: Function) -> None:
         known = ", ".join([*_KEYS, "CompositeImplicitAutograd", "CompositeExplicitAutograd"])
         raise RuntimeError(f"could not parse dispatch key: {key}; known are {known}")
     dispatcher.invalidate(op)
+
+
+def _refuse_tags(tags: Any) -> None:
+    if tags:
+        raise NotImplementedError(f"tags={tags!r}: operators have no torch.Tag here; leave them out")
 
 
 class Library:
@@ -80,11 +88,13 @@ class Library:
         self.kind = kind
         self.dispatch_key = dispatch_key
         self._defined: list[Op] = []
+        self._replaced: list[tuple[Op, Any, dict[int, Any]]] = []  # operators as they were before this library's kernels
 
     def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
         """Define an operator by its schema; returns its name."""
         if alias_analysis not in ("", "FROM_SCHEMA", "CONSERVATIVE"):
             raise RuntimeError(f"Invalid alias_analysis type {alias_analysis}")
+        _refuse_tags(tags)
         if self.kind == "IMPL":
             raise RuntimeError("a Library of kind IMPL cannot define operators; use DEF or FRAGMENT")
         op = Op(parse(f"{self.ns}::{schema}"), tags=())
@@ -108,10 +118,16 @@ class Library:
         key = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
         if not allow_override and key in _KEYS and _KEYS[key] in op.kernels:
             raise RuntimeError(f"{op.qualified_name} has a kernel for {key} already; pass allow_override=True to replace it")
-        _set_kernel(op, key, fn)
+        _set_kernel(op, key, fn, self)
 
     def _destroy(self) -> None:
-        """Take back the operators that this library defined."""
+        """Take back the operators that this library defined, and its kernels of others."""
+        for op, composite, kernels in reversed(self._replaced):
+            op.composite = composite
+            op.kernels.clear()
+            op.kernels.update(kernels)
+            dispatcher.invalidate(op)
+        self._replaced.clear()
         for op in self._defined:
             registry.remove(op)
             _op_packet.forget(op)
@@ -130,6 +146,7 @@ def define(qualname: str, schema: str | None = None, *, lib: Library | None = No
     namespace, separator, name = qualname.partition("::")
     if not separator:
         raise ValueError(f"qualname must have the form namespace::name, not {qualname!r}")
+    _refuse_tags(tags)
     if schema is None:
         return lambda function: (
             define(qualname, infer_schema(function, mutates_args=()), lib=lib),
@@ -146,7 +163,7 @@ def impl(qualname: Any, types: Any, func: Function | None = None, *, lib: Librar
     def decorate(function: Function) -> Function:
         op = _find(qualname)
         for name in names:
-            _set_kernel(op, name if name == "default" or name in _KEYS else _device_key_name(name), function)
+            _set_kernel(op, name if name == "default" or name in _KEYS else _device_key_name(name), function, lib)
         return function
 
     return decorate if func is None else decorate(func)
@@ -169,7 +186,10 @@ def register_fake(
     """Register the shape rule: the function that runs for meta tensors."""
 
     def decorate(function: Function) -> Function:
-        _set_kernel(_find(op), "Meta", function)
+        target = _find(op)
+        if not allow_override and keys.META in target.kernels:
+            raise RuntimeError(f"{target.qualified_name} has a shape rule already; pass allow_override=True to replace it")
+        _set_kernel(target, "Meta", function, lib)
         return function
 
     return decorate if func is None else decorate(func)
@@ -181,7 +201,7 @@ impl_abstract = register_fake
 def register_autograd(op: Any, backward: Function, /, *, setup_context: Function | None = None, lib: Library | None = None) -> None:
     """Register `backward(ctx, *grads)`, and `setup_context(ctx, inputs, output)` that saves what it needs."""
     target = _find(op)
-    _set_kernel(target, "Autograd", _autograd_kernel(target, backward, setup_context))
+    _set_kernel(target, "Autograd", _autograd_kernel(target, backward, setup_context), lib)
 
 
 def _autograd_kernel(op: Op, backward: Function, setup_context: Function | None) -> Function:
@@ -309,6 +329,8 @@ def custom_op(
 ) -> Any:
     """Make an operator `namespace::name` from a Python function; its schema comes from the annotations. Also a decorator."""
 
+    _refuse_tags(tags)
+
     def decorate(function: Function) -> CustomOpDef:
         namespace, separator, short = name.partition("::")
         if not separator:
@@ -397,13 +419,11 @@ def opcheck(
     atol: float | None = None, rtol: float | None = None,
 ) -> dict[str, str]:  # fmt: skip
     """Check an operator's registrations on sample arguments: its schema, its shape rule, and its derivative."""
-    from .autograd import gradcheck
-
     call = _op_packet.overload_of(_find(op)) if not isinstance(op, _op_packet.OpOverload) else op
     checks: dict[str, Callable[[], None]] = {
         "test_schema": lambda: _check_schema(call, args, kwargs or {}),
         "test_faketensor": lambda: _check_fake(call, args, kwargs or {}),
-        "test_autograd_registration": lambda: _check_autograd(call, args, kwargs or {}, gradcheck),
+        "test_autograd_registration": lambda: _check_autograd(call, args, kwargs or {}, atol, rtol),
     }
     chosen = list(checks) if test_utils is None else [test_utils] if isinstance(test_utils, str) else list(test_utils)
     results: dict[str, str] = {}
@@ -438,6 +458,11 @@ def _check_fake(call: _op_packet.OpOverload, args: tuple[Any, ...], kwargs: dict
             raise RuntimeError(f"{call}: the shape rule gives {f.dtype}{list(f.shape)}, the kernel {r.dtype}{list(r.shape)}")
 
 
-def _check_autograd(call: _op_packet.OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], gradcheck: Any) -> None:
+def _check_autograd(
+    call: _op_packet.OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], atol: float | None, rtol: float | None
+) -> None:
+    from .autograd import gradcheck
+
+    given: dict[str, Any] = {name: value for name, value in (("atol", atol), ("rtol", rtol)) if value is not None}
     if any(isinstance(a, Tensor) and a.requires_grad for a in args):
-        gradcheck(lambda *xs: call(*xs, **kwargs), args)
+        gradcheck(lambda *xs: call(*xs, **kwargs), args, **given)

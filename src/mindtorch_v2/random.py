@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from ._device import device
 from ._random import default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 
 __all__ = ["default_generator", "fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state"]
@@ -14,9 +15,9 @@ __all__ = ["default_generator", "fork_rng", "get_rng_state", "initial_seed", "ma
 @contextlib.contextmanager
 def fork_rng(devices: Iterable[Any] | None = None, enabled: bool = True, device_type: str = "cpu") -> Iterator[None]:
     """Inside, numbers are drawn as usual; afterwards the default generator continues as if nothing had been drawn."""
+    device(device_type)  # an unknown type is refused; no device but the CPU has a generator here
     if devices is not None and list(devices):
         from ._backends.backend import unavailable
-        from ._device import device
 
         raise unavailable(device("npu"))
     if not enabled:

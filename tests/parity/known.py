@@ -2,6 +2,7 @@
 
 SPARSE = "takes compressed sparse tensors; the runtime has sparse tensors in coordinate form only"
 NOISE = "a row of one element, whose gradient is zero: torch returns rounding noise (-2.7e-5, -1.1e-4)"
+CHUNKS = "linear_cross_entropy(options=…) asks for a computation in chunks, which there is not; it is refused"
 JITERATOR = "jiterator compiles CUDA kernels"
 
 KNOWN: dict[str, str] = {
@@ -9,6 +10,8 @@ KNOWN: dict[str, str] = {
     "chalf": "complex numbers of half precision have no NumPy type",
     "native_layer_norm": NOISE,
     "nn_functional_layer_norm": NOISE,
+    "nn_functional_linear_cross_entropy_chunked": CHUNKS,
+    "nn_functional_linear_cross_entropy_chunked_none": CHUNKS,
     "nn_functional_scaled_dot_product_attention": "computed by operators; torch's blocked kernel rounds otherwise (one element by 1.05e-5)",
     "jiterator_2inputs_2outputs": JITERATOR,
     "jiterator_4inputs_with_extra_args": JITERATOR,

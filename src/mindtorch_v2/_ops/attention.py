@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+from typing import Any
+
+import numpy as np
 
 from .. import _dtype
 from .._backends.cpu import attention as kernels
@@ -10,6 +13,8 @@ from .._dispatch import keys
 from .._tensor import Tensor
 from .declare import op
 from .lookup import aten
+
+Array = np.ndarray[Any, Any]
 
 ERROR, MATH, FLASH = -1, 0, 1
 allowed = {MATH}  # `torch.nn.attention.sdpa_kernel` changes it; in blocks only on request, as profiles then show one operator
@@ -179,10 +184,20 @@ attention_math = op(
     composite=_attention_math,
     variants="function",
 )
+
+
+def _flash_attention(
+    query: Array, key: Array, value: Array, dropout_p: float, is_causal: bool, attn_mask: Array | None, scale: float | None
+) -> tuple[Array, Array]:
+    if dropout_p > 0:
+        raise RuntimeError("scaled_dot_product_attention_flash_attention: Currently do not support dropout > 0")
+    return kernels.flash_attention(query, key, value, is_causal, attn_mask, scale)
+
+
 flash_attention = op(
     "_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float dropout_p=0.0, bool is_causal=False, *, "
     "Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)",
-    cpu=kernels.flash_attention,
+    cpu=_flash_attention,
     shape=lambda query, value: ((*query.shape[:3], value.shape[3]), query.shape[:3]),
     grad={
         ("query", "key", "value"): lambda grad, query, key, value, output, logsumexp, dropout_p, is_causal, attn_mask, scale: (

@@ -193,7 +193,7 @@ type_as = op("type_as(Tensor self, Tensor other) -> Tensor", composite=lambda se
 
 
 @public("method", name="type")
-def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs: Any) -> Any:
+def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     """The legacy type name (`torch.FloatTensor`), or the tensor converted to a dtype or type name."""
     if dtype is None:
         return type_name(self)

@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import _checks, _dtype
 from .._backends.cpu import fft as kernels
+from .._creation import device_of, moved
 from .._tensor import Tensor, wrap
 from .declare import op
 from .factory import factory
@@ -304,22 +305,22 @@ op("fft_fftshift(Tensor self, int[1]? dim=None) -> Tensor", composite=_fftshift,
 op("fft_ifftshift(Tensor self, int[1]? dim=None) -> Tensor", composite=_ifftshift, variants="function")
 
 
-def _frequencies(counts: Array, n: int, d: float, dtype: Any, name: str) -> Tensor:
+def _frequencies(counts: Array, n: int, d: float, dtype: Any, device: Any, name: str) -> Tensor:
     chosen = _dtype.get_default_dtype() if dtype is None else dtype
     if not chosen.inexact:
         raise RuntimeError(f"{name} requires a floating point or complex dtype")
     step = 1.0 / (n * d) if n * d else float("inf")
-    return wrap(counts.astype(chosen.np) * chosen.np.type(step))
+    return moved(wrap(counts.astype(chosen.np) * chosen.np.type(step)), device_of(device))
 
 
 def _fftfreq(n: int, d: float, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
     positive = (n + 1) // 2
     counts = np.concatenate([np.arange(positive), np.arange(-(n // 2), 0)])
-    return _frequencies(counts, n, d, dtype, "fftfreq")
+    return _frequencies(counts, n, d, dtype, device, "fftfreq")
 
 
 def _rfftfreq(n: int, d: float, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
-    return _frequencies(np.arange(n // 2 + 1), n, d, dtype, "rfftfreq")
+    return _frequencies(np.arange(n // 2 + 1), n, d, dtype, device, "rfftfreq")
 
 
 factory("fft_fftfreq(int n, float d=1.0, OPTIONS) -> Tensor", _fftfreq)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -116,8 +117,18 @@ def typename(obj: Any, /) -> str:
 
 @public("method")
 def dim_order(self: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]:
-    """The dimensions from the outermost in memory to the innermost."""
+    """The dimensions from the outermost in memory to the innermost.
+
+    `ambiguity_check` refuses tensors for which several orders are right; given memory formats, unless exactly one of them fits.
+    """
     strides = self.stride()
+    named = isinstance(ambiguity_check, list) and all(isinstance(f, memory_format) for f in ambiguity_check)
+    if not named and not isinstance(ambiguity_check, bool):
+        raise TypeError("The ambiguity_check argument must be a bool or a list of memory formats.")
+    if ambiguity_check is not False and (1 in self.shape or any(a == b for a, b in itertools.pairwise(strides))):
+        formats = ambiguity_check if isinstance(ambiguity_check, list) else []
+        if sum(self.is_contiguous(memory_format=f) for f in formats) != 1:
+            raise RuntimeError("The tensor does not have unique dim order, or cannot map to exact one of the given memory formats.")
     return tuple(sorted(range(len(strides)), key=lambda dim: -strides[dim]))
 
 
@@ -199,7 +210,7 @@ def as_subclass(self: Tensor, cls: type[Tensor]) -> Any:
 
 
 @staticmethod  # type: ignore[misc]
-def _make_subclass(cls: type[Tensor], data: Tensor, require_grad: bool = False, **options: Any) -> Any:
+def _make_subclass(cls: type[Tensor], data: Tensor, require_grad: bool = False) -> Any:
     """A leaf of a subclass over a tensor's elements."""
     t = shallow_copy(data, cls)
     if require_grad:

@@ -412,9 +412,17 @@ max_unpool2d = op(
     grad={"self": lambda grad, indices: pick_by_index(grad, indices, 2)},
     variants="",
 )
+
+
+def _unpool3d(self: Array, indices: Array, output_size: Any, stride: Any) -> Array:
+    if min(stride) <= 0:
+        raise RuntimeError(f"strides should be greater than zero, but got stride: {list(stride)}")
+    return _unpool(self, indices, output_size, 3)
+
+
 max_unpool3d = op(
     "max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, int[3] stride, int[3] padding) -> Tensor",
-    cpu=lambda self, indices, output_size: _unpool(self, indices, output_size, 3),
+    cpu=lambda self, indices, output_size, stride: _unpool3d(self, indices, output_size, stride),
     grad={"self": lambda grad, indices: pick_by_index(grad, indices, 3)},
     variants="",
 )

@@ -13,6 +13,7 @@ import numpy as np
 from scipy import sparse as scipy_sparse
 
 from .. import _dtype
+from .._creation import device_of
 from .._device import cpu
 from .._dispatch import keys, registry
 from .._storage import UntypedStorage
@@ -117,7 +118,6 @@ with_dims = op(
 
 
 def _from_parts(indices: Tensor, values: Tensor, size: Sequence[int], is_coalesced: bool | None) -> Tensor:
-    _check(indices, values, size)
     sparse_dim = indices._array.shape[0]
     return with_dims(sparse_dim, len(size) - sparse_dim, size, indices.long(), values, is_coalesced=is_coalesced)
 
@@ -136,18 +136,24 @@ def sparse_coo_tensor(
     indices: Any, values: Any = None, size: Any = None, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
     check_invariants: bool | None = None, is_coalesced: bool | None = None,
 ) -> Tensor:  # fmt: skip
-    """A sparse tensor from coordinates (one column each) and values; without a size, as large as the coordinates say."""
+    """A sparse tensor from coordinates (one column each) and values; without a size, as large as the coordinates say.
+
+    The parts are checked against each other unless `check_invariants` is False.
+    """
     from .._creation import as_tensor
 
+    if device is not None and device_of(device).type != "cpu":
+        raise NotImplementedError(f"sparse_coo_tensor: sparse tensors are on the CPU only, not on {device}")
     if values is None:  # sparse_coo_tensor(size)
         shape = list(indices)
         kind = dtype or _dtype.get_default_dtype()
         made = sparse_tensor(wrap(np.empty((len(shape), 0), np.int64)), wrap(np.empty(0, kind.np)), shape, coalesced=True)
     else:
         indices, values = as_tensor(indices), as_tensor(values, dtype=dtype, device=device)
-        made = from_parts(
-            indices, values, _inferred_size(indices, values) if size is None else list(size), is_coalesced=is_coalesced
-        )
+        shape = _inferred_size(indices, values) if size is None else list(size)
+        if check_invariants is not False:
+            _check(indices, values, shape)
+        made = from_parts(indices, values, shape, is_coalesced=is_coalesced)
     return made.requires_grad_(requires_grad)
 
 
@@ -175,7 +181,9 @@ _to_sparse_dim = op(
 )
 
 
-def _supported(layout: Any) -> Any:
+def _supported(layout: Any, blocksize: Any) -> Any:
+    if blocksize is not None:
+        raise RuntimeError("dense_to_sparse: conversion from Strided to Sparse with blocksize argument given is not supported")
     if layout is not None and str(layout) != "torch.sparse_coo":
         raise NotImplementedError(f"to_sparse: only torch.sparse_coo is supported, not {layout}")
     return layout
@@ -183,7 +191,9 @@ def _supported(layout: Any) -> Any:
 
 op(
     "to_sparse(Tensor self, *, Layout? layout=None, int[2]? blocksize=None, int? dense_dim=None) -> Tensor",
-    composite=lambda self, layout, blocksize, dense_dim: _to_sparse_op(self, layout=_supported(layout), dense_dim=dense_dim),
+    composite=lambda self, layout, blocksize, dense_dim: _to_sparse_op(
+        self, layout=_supported(layout, blocksize), dense_dim=dense_dim
+    ),
     variants="method",
 )
 op(

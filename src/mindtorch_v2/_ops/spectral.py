@@ -20,11 +20,11 @@ def _tensor_text(t: Tensor | None, *, braces: bool) -> str:
     return f"torch.{t.dtype.scalar_name}Tensor" + (f"{{{shape}}}" if braces else shape)
 
 
-def _describe_stft(self: Tensor, n_fft: Any, hop: Any, win: Any, window: Any, normalized: Any, onesided: Any, complex_: Any) -> str:
+def _describe_stft(self: Tensor, n_fft: Any, hop: Any, win: Any, window: Any, normalized: Any, onesided: Any, complex_: Any, align: Any) -> str:  # fmt: skip
     return (
         f"stft({_tensor_text(self, braces=False)}, n_fft={n_fft}, hop_length={hop}, win_length={win}, "
         f"window={_tensor_text(window, braces=True)}, normalized={int(normalized)}, "
-        f"onesided={_flag(onesided)}, return_complex={_flag(complex_)}, align_to_window=None) "
+        f"onesided={_flag(onesided)}, return_complex={_flag(complex_)}, align_to_window={_flag(align)}) "
     )
 
 
@@ -65,10 +65,14 @@ def _stft(
             "stft requires the return_complex parameter be given for real inputs, and will further require that "
             "return_complex=True in a future PyTorch release."
         )
-    _check_stft(self, n_fft, hop, win, window, _describe_stft(self, n_fft, hop, win, window, normalized, onesided, return_complex))
+    call = _describe_stft(self, n_fft, hop, win, window, normalized, onesided, return_complex, align_to_window)
+    _check_stft(self, n_fft, hop, win, window, call)
     if onesided and is_complex:
         raise RuntimeError("Cannot have onesided output if window or input is complex")
     x = self.unsqueeze(0) if self.ndim == 1 else self
+    if align_to_window and win < n_fft:
+        # frames start with the window, not with the zeros around it
+        x = aten.pad(x, [(n_fft - win) // 2] * 2)
     batch, length = x.shape
     frames = 1 + (length - n_fft) // hop
     steps = x.stride()
@@ -118,7 +122,7 @@ def _stft_centered(
     onesided: Any, return_complex: Any, align_to_window: Any,
 ) -> Tensor:  # fmt: skip
     x = _centered(self, n_fft, pad_mode) if center else self
-    return _stft_op(x, n_fft, hop_length, win_length, window, normalized, onesided, return_complex)  # type: ignore[no-any-return]
+    return _stft_op(x, n_fft, hop_length, win_length, window, normalized, onesided, return_complex, align_to_window)  # type: ignore[no-any-return]
 
 
 def _centered(x: Tensor, n_fft: int, pad_mode: str) -> Tensor:
@@ -148,7 +152,9 @@ def stft(
         if align_to_window is not None:
             raise RuntimeError("stft align_to_window should only be set when center = false")
         input = _centered(input, n_fft, pad_mode)
-    return _stft_op(input, n_fft, hop_length, win_length, window, normalized, onesided, return_complex)  # type: ignore[no-any-return]
+    return _stft_op(  # type: ignore[no-any-return]
+        input, n_fft, hop_length, win_length, window, normalized, onesided, return_complex, align_to_window
+    )
 
 
 # --- the inverse ------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import scipy.special
 
 from .. import _dtype
 from .._backends.cpu.matmul import c_name
-from .._creation import device_of, dtype_of
+from .._creation import device_of, dtype_of, refuse_pinned
 from .._dispatch import keys
 from .._memory_format import strided
 from .._tensor import Tensor, wrap
@@ -115,12 +115,15 @@ _declare("kaiser_window", ("beta",), lambda beta=12.0: _kaiser(beta))
 # --- the public functions: one signature for all overloads ------------------------------------------------------------
 
 
-def _call(name: str, arguments: tuple[Any, ...], dtype: Any, layout: Any, device: Any, requires_grad: bool, out: Any) -> Tensor:
+def _call(name: str, arguments: tuple[Any, ...], dtype: Any, layout: Any, device: Any, pin_memory: bool, requires_grad: bool,
+          out: Any) -> Tensor:  # fmt: skip
     from .calling import write_out
     from .lookup import aten
 
     if layout is not None and layout is not strided:
         raise RuntimeError(f"{name} is not implemented for sparse types, got: {layout}")
+    if pin_memory:
+        refuse_pinned()
     made: Tensor = getattr(aten, name)(*arguments, dtype=dtype, device=device)
     if out is not None:
         write_out(out, made)
@@ -134,7 +137,7 @@ def _call(name: str, arguments: tuple[Any, ...], dtype: Any, layout: Any, device
 def hann_window(window_length: int, periodic: bool = True, *, dtype: Any = None, layout: Any = None, device: Any = None,
                 pin_memory: bool = False, requires_grad: bool = False, out: Any = None) -> Tensor:  # fmt: skip
     """The Hann window: half of one minus a cosine."""
-    return _call("hann_window", (window_length, periodic), dtype, layout, device, requires_grad, out)
+    return _call("hann_window", (window_length, periodic), dtype, layout, device, pin_memory, requires_grad, out)
 
 
 @public("function")
@@ -142,25 +145,25 @@ def hamming_window(window_length: int, periodic: bool = True, alpha: float = 0.5
                    layout: Any = None, device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
                    out: Any = None) -> Tensor:  # fmt: skip
     """The Hamming window: alpha less beta times a cosine."""
-    return _call("hamming_window", (window_length, periodic, alpha, beta), dtype, layout, device, requires_grad, out)
+    return _call("hamming_window", (window_length, periodic, alpha, beta), dtype, layout, device, pin_memory, requires_grad, out)
 
 
 @public("function")
 def bartlett_window(window_length: int, periodic: bool = True, *, dtype: Any = None, layout: Any = None, device: Any = None,
                     pin_memory: bool = False, requires_grad: bool = False, out: Any = None) -> Tensor:  # fmt: skip
     """The Bartlett window: a triangle."""
-    return _call("bartlett_window", (window_length, periodic), dtype, layout, device, requires_grad, out)
+    return _call("bartlett_window", (window_length, periodic), dtype, layout, device, pin_memory, requires_grad, out)
 
 
 @public("function")
 def blackman_window(window_length: int, periodic: bool = True, *, dtype: Any = None, layout: Any = None, device: Any = None,
                     pin_memory: bool = False, requires_grad: bool = False, out: Any = None) -> Tensor:  # fmt: skip
     """The Blackman window: three terms of a cosine series."""
-    return _call("blackman_window", (window_length, periodic), dtype, layout, device, requires_grad, out)
+    return _call("blackman_window", (window_length, periodic), dtype, layout, device, pin_memory, requires_grad, out)
 
 
 @public("function")
 def kaiser_window(window_length: int, periodic: bool = True, beta: float = 12.0, *, dtype: Any = None, layout: Any = None,
                   device: Any = None, pin_memory: bool = False, requires_grad: bool = False, out: Any = None) -> Tensor:  # fmt: skip
     """The Kaiser window: a Bessel function of the distance from the middle."""
-    return _call("kaiser_window", (window_length, periodic, float(beta)), dtype, layout, device, requires_grad, out)
+    return _call("kaiser_window", (window_length, periodic, float(beta)), dtype, layout, device, pin_memory, requires_grad, out)

@@ -140,6 +140,8 @@ class FunctionMeta(type):
 
     def __init__(cls, name: str, bases: tuple[type, ...], attributes: dict[str, Any]) -> None:
         super().__init__(name, bases, attributes)
+        if attributes.get("generate_vmap_rule"):
+            raise NotImplementedError(f"{name}: generate_vmap_rule=True needs vmap, which is not available; leave it out")
         cls._backward_cls = type(
             name + "Backward", (BackwardCFunction,), {"_forward_cls": cls, "__module__": "torch.autograd.function"}
         )

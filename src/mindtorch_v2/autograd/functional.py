@@ -55,10 +55,7 @@ def jacobian(
     vectorize: bool = False,
     strategy: str = "reverse-mode",
 ) -> Any:
-    """The derivative of each element of `func(inputs)` by each element of the inputs.
-
-    `vectorize` is a request for speed, for results that are the same; rows are computed one by one.
-    """
+    """The derivative of each element of `func(inputs)` by each element of the inputs."""
     if strategy not in ("reverse-mode", "forward-mode"):
         raise AssertionError(
             'Expected strategy to be either "forward-mode" or "reverse-mode". Hint: If your function has more outputs than inputs, '
@@ -72,6 +69,8 @@ def jacobian(
         raise RuntimeError(
             "torch.autograd.functional.jacobian: `strict=True` and `vectorize=True` are not supported together. Please either set `strict=False` or `vectorize=False`."
         )
+    if vectorize:
+        raise NotImplementedError("vectorize=True needs vmap, which is not available; leave it out, rows are computed one by one")
     with enable_grad():
         single_in, xs = _tensors(inputs, "inputs", "jacobian")
         xs = _prepare(xs, create_graph)

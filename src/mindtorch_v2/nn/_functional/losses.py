@@ -204,10 +204,11 @@ def linear_cross_entropy(
     label_smoothing: float = 0.0,
     options: Any = None,
 ) -> Tensor:
-    """Cross entropy of the scores that a linear layer gives.
-
-    `options` chooses torch's chunked computation, which spares memory; the values are the same, and here it has no chunks.
-    """
+    """Cross entropy of the scores that a linear layer gives."""
+    if options is not None:
+        raise NotImplementedError(
+            "linear_cross_entropy(options=...): there is no computation in chunks here; leave options out, the values are the same"
+        )
     if not 1 <= input.dim() <= 2:
         raise RuntimeError(f"expected input with dimensionality 1 or 2, got {input.dim()}")
     if linear_weight.dim() < 2:
