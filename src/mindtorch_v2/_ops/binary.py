@@ -13,6 +13,7 @@ from .._backends.meta.adapter import meta_result
 from .._dispatch.entry import NUMBERS
 from .._tensor import Tensor
 from .declare import Gradients, op
+from .lookup import aten
 from .pointwise import conj, zeros_like
 from .ternary import where
 
@@ -56,7 +57,7 @@ copysign = op(
     inplace=True,
     grad={
         "self": lambda grad, self, result: grad * (result / self).masked_fill_(self == 0, 0),
-        "other": lambda grad: zeros_like(grad),
+        "other": lambda other_shape, other_dtype, other_device: aten.zeros(other_shape, dtype=other_dtype, device=other_device),
     },
 )
 copysign_scalar = op(
@@ -82,7 +83,7 @@ nextafter = op(
     inplace=True,
     grad={
         "self": lambda grad, self, other: where(self != other, grad, 0),
-        "other": lambda grad: zeros_like(grad),
+        "other": lambda other_shape, other_dtype, other_device: aten.zeros(other_shape, dtype=other_dtype, device=other_device),
     },
 )
 logaddexp = op(

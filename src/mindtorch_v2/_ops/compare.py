@@ -119,3 +119,8 @@ allclose = op(
     composite=lambda self, other, rtol, atol, equal_nan: bool(isclose(self, other, rtol, atol, equal_nan).all().item()),
 )
 equal = op("equal(Tensor self, Tensor other) -> bool", cpu=kernels.equal)
+
+
+def is_true(x: Tensor) -> bool:
+    """The truth of a tensor with one element, as ATen's composites ask for it."""
+    return equal(x, x.new_ones(()))  # type: ignore[no-any-return]

@@ -113,8 +113,8 @@ def _gradient_along(self: Tensor, spacing: Any, dim: int, edge_order: int) -> Te
         first: Tensor = (cut(1, 2) - cut(0, 1)) / spacing
         last: Tensor = (cut(n - 1, n) - cut(n - 2, n - 1)) / spacing
     else:
-        first = (cut(1, 2) * 4 - cut(0, 1) * 3 - cut(2, 3)) / (2 * spacing)
-        last = (cut(n - 1, n) * 3 - cut(n - 2, n - 1) * 4 + cut(n - 3, n - 2)) / (2 * spacing)
+        first = (cut(0, 1) * -1.5 + cut(1, 2) * 2.0 - cut(2, 3) * 0.5) / spacing
+        last = (cut(n - 1, n) * 1.5 - cut(n - 2, n - 1) * 2.0 + cut(n - 3, n - 2) * 0.5) / spacing
     return aten.cat([first, prepared / 2, last], dim)  # type: ignore[no-any-return]
 
 
@@ -122,24 +122,27 @@ def _gradient_uneven(self: Tensor, points: Tensor, dim: int, edge_order: int) ->
     """Second-order differences over points at any distances; one-sided ones of the given order at both ends."""
     n = self._array.shape[dim]
     shape = [1] * self._array.ndim
-    shape[dim] = n - 1
-    steps = (aten.slice(points, 0, 1, n) - aten.slice(points, 0, 0, n - 1)).reshape(shape)
+    shape[dim] = n - 2
+    steps = points.diff()
 
     def y(start: int, stop: int) -> Tensor:
         return aten.slice(self, dim, start, stop)  # type: ignore[no-any-return]
 
-    def h(start: int, stop: int) -> Tensor:
-        return aten.slice(steps, dim, start, stop)  # type: ignore[no-any-return]
+    def h(at: int) -> Tensor:
+        return steps.select(0, at)  # type: ignore[no-any-return]
 
-    a, b = h(0, n - 2), h(1, n - 1)
-    middle = y(0, n - 2) * (-b / (a * (a + b))) + y(1, n - 1) * ((b - a) / (a * b)) + y(2, n) * (a / (b * (a + b)))
+    a, b = aten.slice(steps, 0, 0, n - 2), aten.slice(steps, 0, 1, n - 1)
+    before = (-b / (a * (a + b))).reshape(shape)
+    here = ((b - a) / (a * b)).reshape(shape)
+    after = (a / (b * (a + b))).reshape(shape)
+    middle = y(0, n - 2) * before + y(1, n - 1) * here + y(2, n) * after
     if edge_order == 1:
-        first = (y(1, 2) - y(0, 1)) / h(0, 1)
-        last = (y(n - 1, n) - y(n - 2, n - 1)) / h(n - 2, n - 1)
+        first = (y(1, 2) - y(0, 1)) / h(0)
+        last = (y(n - 1, n) - y(n - 2, n - 1)) / h(n - 2)
     else:
-        a, b = h(0, 1), h(1, 2)
+        a, b = h(0), h(1)
         first = y(0, 1) * (-(2 * a + b) / (a * (a + b))) + y(1, 2) * ((a + b) / (a * b)) + y(2, 3) * (-a / (b * (a + b)))
-        a, b = h(n - 3, n - 2), h(n - 2, n - 1)
+        a, b = h(n - 3), h(n - 2)
         last = (
             y(n - 3, n - 2) * (b / (a * (a + b)))
             + y(n - 2, n - 1) * (-(a + b) / (a * b))
@@ -249,12 +252,12 @@ trapezoid_x = op("trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", com
 trapezoid_dx = op("trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor", composite=_trapezoid_dx, variants="function")
 trapz_x = op(
     "trapz.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor",
-    composite=lambda y, x, dim: trapezoid_x(y, x, dim=dim),
+    composite=_trapezoid_x,
     variants="function",
 )
 trapz_dx = op(
     "trapz.dx(Tensor y, *, float dx=1., int dim=-1) -> Tensor",
-    composite=lambda y, dx, dim: trapezoid_dx(y, dx=dx, dim=dim),
+    composite=_trapezoid_dx,
     variants="function",
 )
 cumulative_trapezoid_x = op(

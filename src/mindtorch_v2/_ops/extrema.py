@@ -10,6 +10,7 @@ from .. import _checks, _dtype
 from .._backends.cpu import reduction as kernels
 from .._backends.cpu.floating_errors import silent
 from .._dispatch.entry import MISSING
+from .._dispatch.tls import state
 from .._tensor import Tensor
 from .calling import retry_call
 from .declare import op, public
@@ -212,7 +213,7 @@ def _aminmax_grad(grads: Any, self: Tensor, dim: Any, keepdim: bool, min: Tensor
     for grad, result in zip(grads, (min, max), strict=True):
         if grad is not None:
             part = _shared_by_count(grad, self, result, dim, keepdim)
-            total = part if total is None else total + part
+            total = part if total is None else total + part if state.grad_enabled else total.add_(part)
     return total
 
 

@@ -29,6 +29,11 @@ def share(grad: Tensor, self: Tensor, reduction: int) -> Tensor:
     return grad / self.numel() if reduction == MEAN else grad
 
 
+def share_(grad: Tensor, self: Tensor, reduction: int) -> Tensor:
+    """`share` in place."""
+    return grad.div_(self.numel()) if reduction == MEAN else grad  # type: ignore[no-any-return]
+
+
 def grad_of_grad_output(slope: Tensor, grad: Tensor, reduction: int) -> Tensor:
     """The derivative of a loss's backward with respect to its `grad_output`; `slope` is that backward for a gradient of 1."""
     product = slope * grad
@@ -146,7 +151,10 @@ def _weighted(grad: Tensor, weight: Tensor | None) -> Tensor:
 
 
 def _bce_target_grad(grad: Tensor, self: Tensor, weight: Tensor | None, reduction: int) -> Tensor:
-    return share(_weighted(self.logit().neg() * grad, weight), self, reduction)
+    if state.grad_enabled:
+        return share(_weighted(-self.logit() * grad, weight), self, reduction)
+    slope = self.logit().neg_().mul_(grad)
+    return share_(slope if weight is None else slope.mul_(weight), self, reduction)
 
 
 def _bce_curvature(grad: Tensor, self: Tensor, target: Tensor) -> Tensor:
@@ -156,7 +164,7 @@ def _bce_curvature(grad: Tensor, self: Tensor, target: Tensor) -> Tensor:
 
 def _bce_backward(grad_output: Tensor, self: Tensor, target: Tensor, weight: Tensor | None, reduction: int) -> Tensor:
     slopes: Tensor = computed(kernels.binary_cross_entropy_backward, grad_output, self, target, weight, reduction and SUM)
-    return slopes.div_(self.numel()) if reduction == MEAN else slopes  # type: ignore[no-any-return]
+    return share_(slopes, self, reduction)
 
 
 binary_cross_entropy = op(
@@ -218,17 +226,21 @@ def _bce_with_logits_grad(
     slope = slope.mul_(grad)
     if weight is not None:
         slope = slope.mul_(weight)
-    return slope.div_(self.numel()) if reduction == MEAN else slope  # type: ignore[no-any-return]
+    return share_(slope, self, reduction)
 
 
 def _bce_with_logits_target_grad(
     grad: Tensor, self: Tensor, weight: Tensor | None, pos_weight: Tensor | None, reduction: int
 ) -> Tensor:
     if pos_weight is None:
-        slope = self.neg() * grad
+        slope = self.neg().mul(grad)
+    elif state.grad_enabled:
+        slope = (aten.log_sigmoid(-self) - pos_weight * aten.log_sigmoid(self)) * grad
     else:
-        slope = ((1 - pos_weight) * aten.log_sigmoid(self) - self) * grad
-    return share(_weighted(slope, weight), self, reduction)
+        slope = aten.log_sigmoid(-self).sub_(aten.log_sigmoid(self).mul_(pos_weight)).mul_(grad)
+    if state.grad_enabled:
+        return share(_weighted(slope, weight), self, reduction)
+    return share_(slope if weight is None else slope.mul_(weight), self, reduction)
 
 
 binary_cross_entropy_with_logits = op(
@@ -460,7 +472,7 @@ def _poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool, full: bool
         loss = input - target * (input + eps).log()
     if full:
         stirling = target * target.log() - target + 0.5 * (2 * 3.141592653589793 * target).log()
-        loss = loss + stirling.masked_fill(target <= 1, 0)
+        loss = loss.add_(stirling.masked_fill(target <= 1, 0))
     return reduce(loss, reduction)
 
 

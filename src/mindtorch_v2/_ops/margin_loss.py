@@ -6,7 +6,7 @@ from .._backends.cpu import loss as kernels
 from .._tensor import Tensor
 from .declare import op
 from .lookup import aten
-from .loss import grad_of_grad_output, reduce, share
+from .loss import MEAN, grad_of_grad_output, reduce, share
 
 
 def one_minus(x: Tensor, one: float = 1) -> Tensor:
@@ -45,7 +45,8 @@ def _soft_margin_loss(self: Tensor, target: Tensor, reduction: int) -> Tensor:
 
 def _soft_margin_loss_backward(grad_output: Tensor, self: Tensor, target: Tensor, reduction: int) -> Tensor:
     z = (target.neg() * self).exp()
-    return share(target.neg() * z * grad_output / (z + 1), self, reduction)
+    slope = (target * z).mul_(-1.0 / self.numel() if reduction == MEAN else -1.0)
+    return slope.div_(z.add_(1)).mul_(grad_output)  # type: ignore[no-any-return]
 
 
 def _soft_margin_curvature(grad: Tensor, self: Tensor, target: Tensor, reduction: int) -> Tensor:

@@ -11,6 +11,7 @@ from .. import _checks, _dtype
 from .._backends.cpu import moments as kernels
 from .._tensor import Tensor
 from ..overrides import handle_torch_function, has_torch_function
+from .computing import computed
 from .declare import op, public
 from .lookup import aten
 from .reduction import axes, reduced_meta, restore_dims
@@ -182,23 +183,22 @@ dist = op(
     "dist(Tensor self, Tensor other, Scalar p=2) -> Tensor",
     composite=lambda self, other, p: norm_scalar(self - other, p),
     grad={
-        ("self", "other"): lambda grad, self, other, p, result, needs: _dist_backward(grad, self - other, result, float(p), needs),
+        "self": lambda grad, self, other, p, result: norm_backward(grad, self - other, result, float(p), None),
+        "other": lambda grad, self, other, p, result: norm_backward(-grad, self - other, result, float(p), None),
     },
 )
 
 
-def _dist_backward(grad: Tensor, difference: Tensor, result: Tensor, p: float, needs: tuple[bool, ...]) -> tuple[Any, Any]:
-    g = norm_backward(grad, difference, result, p, None)
-    return g if needs[0] else None, -g if needs[1] else None
+def _renorm(self: Tensor, p: Any, dim: int, maxnorm: Any) -> Tensor:
+    dim = _check_renorm(self._array, p, dim, maxnorm)
+    others = [i for i in range(self.ndim) if i != dim]
+    norm = linalg_vector_norm(self, p, others, True, dtype=_dtype.float32 if self.dtype.itemsize == 2 else None)
+    factor = computed(_renorm_factor, norm, maxnorm)
+    return self.mul(factor.to(self.dtype) if self.dtype.itemsize == 2 else factor)  # type: ignore[no-any-return]
 
 
-def _renorm_kernel(self: Array, p: Any, dim: int, maxnorm: Any) -> Array:
-    dim = _check_renorm(self, p, dim, maxnorm)
-    others = tuple(i for i in range(self.ndim) if i != dim)
-    wide = self.astype(np.float32) if self.dtype.itemsize == 2 else self
-    norm = kernels.vector_norm(wide, p, others, True)
-    factor = np.where(norm > maxnorm, maxnorm / (norm + 1e-7), 1).astype(norm.dtype)
-    return np.ascontiguousarray((wide * factor).astype(self.dtype, copy=False))
+def _renorm_factor(norm: Array, maxnorm: Any) -> Array:
+    return np.where(norm > maxnorm, maxnorm / (norm + 1e-7), 1).astype(norm.dtype, copy=False)
 
 
 def _check_renorm(self: Any, p: Any, dim: int, maxnorm: Any) -> int:
@@ -220,21 +220,25 @@ def _renorm_backward(grad: Tensor, self: Tensor, p: Any, dim: int, maxnorm: Any)
     dim = _checks.wrap_dim(dim, ndim)
     others = [i for i in range(ndim) if i != dim]
     norm: Tensor = linalg_vector_norm(self, p, others, True)
-    scaled = norm + 1e-7
     real_grad = self.conj() * grad if self.dtype.is_complex else self * grad
     total = real_grad.sum(others, True)
     if total.dtype.is_complex:
         total = total.real
     through_norm = norm_backward(total, self, norm, float(p), others)
-    reduced = maxnorm / scaled
-    inner = reduced * (grad - through_norm / scaled)
+    inverse = (norm + 1e-7).reciprocal()
+    inner = inverse * maxnorm * (grad - inverse * through_norm)
     return aten.where(norm > maxnorm, inner.to(grad.dtype), grad)  # type: ignore[no-any-return]
 
 
 renorm = op(
     "renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor",
-    cpu=_renorm_kernel,
+    over_tensors=_renorm,
+    shape=lambda self: self.shape,
     tags=("exact_out",),
     grad={"self": _renorm_backward},
-    inplace=True,
+)
+renorm_ = op(
+    "renorm_(Tensor(a!) self, Scalar p, int dim, Scalar maxnorm) -> Tensor(a!)",
+    over_tensors=lambda self, p, dim, maxnorm: self.copy_(renorm(self, p, dim, maxnorm)),
+    grad={"self": _renorm_backward},
 )

@@ -14,6 +14,7 @@ from .._dispatch import keys
 from .._dispatch.entry import NUMBERS
 from .._tensor import Tensor, wrap
 from .declare import copy_into, op
+from .lookup import aten
 
 
 def conj(x: Any) -> Any:
@@ -26,6 +27,16 @@ def conj(x: Any) -> Any:
 def scaled(grad: Tensor, factor: Any) -> Tensor:
     """`grad * factor`, skipping a factor of one as ATen does."""
     return grad if factor == 1 else grad * factor
+
+
+def number_minus(number: Any, x: Tensor) -> Tensor:
+    """`number - x` in memory of its own, as ATen's formulas compute it."""
+    return aten.empty_like(x).fill_(number).sub_(x)  # type: ignore[no-any-return]
+
+
+def number_over(number: Any, x: Tensor) -> Tensor:
+    """`number / x` in memory of its own, as ATen's formulas compute it."""
+    return aten.empty_like(x).fill_(number).div_(x)  # type: ignore[no-any-return]
 
 
 add = op(

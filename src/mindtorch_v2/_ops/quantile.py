@@ -6,6 +6,7 @@ from typing import Any
 
 from .. import _checks, _dtype
 from .._tensor import Tensor
+from .compare import is_true
 from .declare import op
 from .lookup import aten
 
@@ -52,7 +53,7 @@ def _check(name: str, self: Tensor, q: Tensor, interpolation: str) -> None:
         raise RuntimeError(
             f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, but got {interpolation}"
         )
-    if not bool(((q >= 0).logical_and_(q <= 1)).all().item()):
+    if not is_true(((q >= 0).logical_and_(q <= 1)).all()):
         raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
 
 
@@ -77,7 +78,7 @@ def _ranks(x: Tensor, q: Tensor, *, ignore_nan: bool) -> Tensor:
     if ignore_nan:
         numbers = x.isnan().logical_not_().sum(-1, True)
         ranks = q * (numbers - 1)
-        return ranks.masked_fill(ranks < 0, 0)
+        return ranks.masked_fill_(ranks < 0, 0)
     ranks = q * (n - 1)
     nan = x.isnan().any(-1, True)
     ranks, nan = aten.broadcast_tensors([ranks, nan])

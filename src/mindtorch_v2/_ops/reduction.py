@@ -22,6 +22,7 @@ from .._dispatch.resolver import make_resolver
 from .._dispatch.tls import state
 from .._tensor import Tensor
 from .calling import retry_call
+from .computing import computed
 from .declare import op, public
 from .lookup import aten
 from .shortcuts import add_shortcut
@@ -238,10 +239,14 @@ def _nansum(self: Array, dim: Any, keepdim: bool, dtype: _dtype.dtype | None) ->
     return kernels.sum_dims(np.where(np.isnan(self), self.dtype.type(0), self), dim, keepdim, dtype)
 
 
+def _is_number(x: Tensor) -> Tensor:
+    return (x != x).logical_not_()  # type: ignore[no-any-return]
+
+
 def _nanmean(self: Tensor, dim: Any, keepdim: bool, dtype: Any) -> Tensor:
     if not self.dtype.inexact:
         raise RuntimeError(f"nanmean(): expected input to have floating point or complex dtype but got {self.dtype.scalar_name}")
-    n: Tensor = _sum_dims(self.detach().isnan().logical_not_(), dim, keepdim)
+    n: Tensor = _sum_dims(_is_number(self.detach()), dim, keepdim)
     return nansum(self, dim, keepdim, dtype=dtype).div(n)  # type: ignore[no-any-return]
 
 
@@ -304,21 +309,15 @@ _is_all_true = op("_is_all_true(Tensor self) -> Tensor", composite=lambda self: 
 _is_any_true = op("_is_any_true(Tensor self) -> Tensor", composite=lambda self: aten.any(self))
 count_nonzero_dims = op(
     "count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor",
-    cpu=lambda self, dim: _count_nonzero(self, dim),
+    over_tensors=lambda self, dim: (self != 0).sum(dim) if dim else computed(np.count_nonzero, self),
+    shape=lambda self, dim: reduced_meta(self, dim, False, _dtype.int64),
     tags=("nondifferentiable",),
 )
 count_nonzero = op(
     "count_nonzero(Tensor self, int? dim=None) -> Tensor",
-    cpu=lambda self, dim: _count_nonzero(self, dim),
+    composite=lambda self, dim: count_nonzero_dims(self, [] if dim is None else [dim]),
     tags=("nondifferentiable",),
 )
-
-
-def _count_nonzero(self: Array, dim: Any) -> Array:
-    gone = axes(dim, self.ndim)
-    if len(gone) == self.ndim:
-        return np.asarray(np.count_nonzero(self), np.int64)
-    return np.add.reduce(self != 0, gone, np.int64)  # type: ignore[no-any-return]
 
 
 # --- prod -----------------------------------------------------------------------------------------------------------

@@ -75,32 +75,31 @@ i1e = _unary("special_i1e", kernels.i1e, lambda grad, self, result: _i1e_backwar
 
 def _i1_backward(grad: Tensor, self: Tensor, result: Tensor) -> Tensor:
     # I1'(x) = I0(x) - I1(x) / x, with the limit 1/2 at zero
-    safe = _away_from_zero(self)
-    found: Tensor = grad * where(_is_small(self), 0.5, safe.i0() - result * safe.reciprocal())
+    large, safe = _away_from_zero(self)
+    found: Tensor = grad * where(large, safe.i0() - result * safe.reciprocal(), 0.5)
     return found
 
 
 def _i1e_backward(grad: Tensor, self: Tensor, result: Tensor) -> Tensor:
-    safe = _away_from_zero(self)
-    found: Tensor = grad * where(_is_small(self), 0.5, i0e(safe) - result * (safe.sgn() + safe.reciprocal()))
+    large, safe = _away_from_zero(self)
+    found: Tensor = grad * where(large, i0e(safe) - result * (safe.sgn() + safe.reciprocal()), 0.5)
     return found
 
 
-def _is_small(x: Tensor) -> Tensor:
+def _away_from_zero(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Where x is no smaller than rounding, and x with such small elements raised to it."""
     eps = 2.220446049250313e-16 if x.dtype.itemsize == 8 else 1.1920929e-07
-    return x.abs() <= eps
-
-
-def _away_from_zero(x: Tensor) -> Tensor:
-    found: Tensor = where(_is_small(x), 2.220446049250313e-16 if x.dtype.itemsize == 8 else 1.1920929e-07, x)
-    return found
+    large = x.abs() > eps
+    return large, where(large, x, eps)
 
 
 entr = _unary("special_entr", kernels.entr, lambda grad, self: grad * (-(1 + self.log())))
 erfcx = _unary("special_erfcx", kernels.erfcx, lambda grad, self, result: (2.0 * self * result - 2.0 / _SQRT_PI) * grad)
 ndtri = _unary("special_ndtri", kernels.ndtri, lambda grad, result: grad * math.sqrt(2 * math.pi) * (result.square() / 2.0).exp())
 log_ndtr = _unary(
-    "special_log_ndtr", kernels.log_ndtr, lambda grad, self: grad / erfcx(-self / math.sqrt(2)) * math.sqrt(2 / math.pi)
+    "special_log_ndtr",
+    kernels.log_ndtr,
+    lambda grad, self, result: grad / math.sqrt(2 * math.pi) * (result + self.pow(2) / 2).neg().exp(),
 )
 ndtr = op("special_ndtr(Tensor self) -> Tensor", composite=lambda self: ((self * math.sqrt(0.5)).erf() + 1) * 0.5)
 xlog1py = op(
@@ -109,7 +108,7 @@ xlog1py = op(
     numbers=(),
     cpu=kernels.xlog1py,
     grad={
-        "self": lambda grad, self, other: grad * xlog1py((self != 0).to(self.dtype), other),
+        "self": lambda grad, self, other: xlog1py(grad, other).masked_fill((self == 0).bitwise_and(other <= -1), 0),
         "other": lambda grad, self, other: grad * self / (other + 1),
     },
 )
@@ -118,7 +117,11 @@ xlog1py_other_scalar = op(
     pointwise="float",
     numbers=("other",),
     cpu=lambda self, other: kernels.xlog1py(self, np.asarray(other, self.dtype)),
-    grad={"self": lambda grad, self, other: grad * xlog1py_other_scalar((self != 0).to(self.dtype), other)},
+    grad={
+        "self": lambda grad, self, other: (
+            xlog1py_other_scalar(grad, other) if other > -1 else xlog1py_other_scalar(grad, other).masked_fill(self == 0, 0)
+        )
+    },
     node="SpecialXlog1PyBackward2",
 )
 xlog1py_scalar = op(

@@ -12,6 +12,7 @@ from .. import _dtype
 from .._backends.cpu import moments as kernels
 from .._backends.cpu.reduction import FLOAT
 from .._tensor import Tensor
+from .compare import is_true
 from .declare import op
 from .lookup import aten
 from .reduction import axes, count, reduced_meta, restore_dims
@@ -183,7 +184,7 @@ def _check_weights(name: str, w: Tensor, observations: int) -> None:
         raise RuntimeError(
             f"cov(): expected {name} to have the same numel as there are observations in the input but got {w._array.size} != {observations}"
         )
-    if observations and bool((w.min() < 0).item()):
+    if observations and not is_true(w.min() >= 0):
         raise RuntimeError(f"cov(): {name} cannot be negative")
 
 
@@ -203,12 +204,18 @@ def _cov(self: Tensor, correction: int, fweights: Tensor | None, aweights: Tenso
     if aweights is not None:
         w = aweights if w is None else w * aweights
     total: Tensor = aten.scalar_tensor(n, dtype=_dtype.int64, device=self.device) if w is None else w.sum()
+    if w is not None and not is_true(total != 0):
+        raise RuntimeError("cov(): weights sum to zero, can't be normalized")
     average = (rows if w is None else rows * w).sum(1) / total
-    if w is not None and aweights is not None and correction != 0:
-        scale = total - correction * (w * aweights).sum() / total
+    if w is None:
+        scale = aten.scalar_tensor(n - correction, dtype=_dtype.int64, device=self.device)
+    elif correction == 0:
+        scale = total
+    elif aweights is None:
+        scale = total - correction
     else:
-        scale = aten.scalar_tensor(n - correction, dtype=_dtype.int64, device=self.device) if w is None else total - correction
-    if bool((scale <= 0).item()):
+        scale = total - correction * (w * aweights).sum() / total
+    if is_true(scale <= 0):
         warnings.warn(
             "cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations.",
             UserWarning,

@@ -15,7 +15,7 @@ from .._memory_format import contiguous_format
 from .._tensor import Tensor
 from .declare import Gradients, op, public
 from .lookup import aten
-from .pointwise import conj, scaled
+from .pointwise import conj, number_minus, number_over, scaled
 from .shortcuts import add_shortcut
 
 _where_self = op(
@@ -162,7 +162,7 @@ lerp_scalar_ = op(
     grad=_LERP_SCALAR_GRADIENTS,
 )
 _LERP_TENSOR_GRADIENTS: Gradients = {
-    "self": lambda grad, weight: grad * conj(1 - weight),
+    "self": lambda grad, weight: grad * conj(number_minus(1, weight)),
     "end": lambda grad, weight: grad * conj(weight),
     "weight": lambda grad, self, end: grad * conj(end - self),
 }
@@ -181,8 +181,8 @@ lerp_tensor_ = op(
 )
 _ADDCMUL_GRADIENTS: Gradients = {
     "self": lambda grad: grad,
-    "tensor1": lambda grad, tensor2, value: grad * conj(scaled(tensor2, value)),
-    "tensor2": lambda grad, tensor1, value: grad * conj(scaled(tensor1, value)),
+    "tensor1": lambda grad, tensor2, value: grad * conj(tensor2 * value),
+    "tensor2": lambda grad, tensor1, value: grad * conj(tensor1 * value),
 }
 addcmul = op(
     "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
@@ -197,7 +197,7 @@ addcmul_ = op(
 )
 _ADDCDIV_GRADIENTS: Gradients = {
     "self": lambda grad: grad,
-    "tensor1": lambda grad, tensor2, value: grad * conj(value / tensor2),
+    "tensor1": lambda grad, tensor2, value: grad * conj(number_over(value, tensor2)),
     "tensor2": lambda grad, tensor1, tensor2, value: -grad * conj(value * tensor1 / (tensor2 * tensor2)),
 }
 addcdiv = op(

@@ -12,7 +12,7 @@ from .._backends.cpu import unary as kernels
 from .._backends.meta.adapter import meta_tensor
 from .._tensor import Tensor
 from .declare import op
-from .pointwise import conj, zeros_like
+from .pointwise import conj, number_minus, zeros_like
 from .ternary import where
 
 neg = op("neg(Tensor self) -> Tensor", pointwise="same", cpu=np.negative, inplace=True, grad={"self": lambda grad: -grad})
@@ -133,8 +133,16 @@ asin = _unary("asin", np.arcsin, lambda grad, self: grad * conj((-self * self + 
 acos = _unary("acos", np.arccos, lambda grad, self: grad * conj(-((-self * self + 1).rsqrt())))
 atan = _unary("atan", np.arctan, lambda grad, self: grad / conj(self * self + 1))
 asinh = _unary("asinh", np.arcsinh, lambda grad, self: grad * conj((self.pow(2) + 1).rsqrt()))
-acosh = _unary("acosh", np.arccosh, lambda grad, self: grad * conj((self - 1).rsqrt() * (self + 1).rsqrt()))
-atanh = _unary("atanh", np.arctanh, lambda grad, self: grad * conj(1 / (1 - self.pow(2))))
+acosh = _unary("acosh", np.arccosh, lambda grad, self: _acosh_backward(grad, self))
+
+
+def _acosh_backward(grad: Tensor, self: Tensor) -> Tensor:
+    if self.dtype.is_complex:
+        return grad * conj((self - 1).rsqrt() * (self + 1).rsqrt())
+    return grad * (self * self - 1).rsqrt()
+
+
+atanh = _unary("atanh", np.arctanh, lambda grad, self: grad / conj(number_minus(1, self.pow(2))))
 exp2 = _unary("exp2", kernels.exp2, lambda grad, result: grad * conj(result) * math.log(2))
 expm1 = _unary("expm1", np.expm1, lambda grad, result: grad * (conj(result) + 1))
 log2 = _unary("log2", np.log2, lambda grad, self: grad / (conj(self) * math.log(2)))

@@ -302,7 +302,7 @@ def gaussian_nll_loss(
         variance.clamp_(min=eps)
     loss = (variance.log() + (input - target) ** 2 / variance) * 0.5
     if full:
-        loss = loss + 0.5 * math.log(2 * math.pi)
+        loss += 0.5 * math.log(2 * math.pi)
     if reduction == "mean":
         return loss.mean()  # type: ignore[no-any-return]
     return loss.sum() if reduction == "sum" else loss  # type: ignore[no-any-return]
