@@ -9,7 +9,7 @@ import numpy as np
 
 from .session import USER_SCOPE, Frame, Info, Label, Session, Track
 
-__all__ = ["Event", "op", "python_function", "record", "scope"]
+__all__ = ["Event", "kernel", "op", "python_function", "record", "runtime", "scope"]
 
 
 class Event(NamedTuple):
@@ -24,6 +24,7 @@ class Event(NamedTuple):
     sequence: int = -1
     inputs: tuple[Any, ...] | None = None
     stack: tuple[Frame, ...] | None = None
+    correlation: int = -1  # the same for a call of a device's runtime and the kernel that it started
 
 
 def op(name: str, start_ns: int, end_ns: int, *children: Event, overload: str = "", **facts: Any) -> Event:
@@ -36,6 +37,14 @@ def scope(name: str, start_ns: int, end_ns: int, *children: Event, **facts: Any)
 
 def python_function(name: str, start_ns: int, end_ns: int, *children: Event, **facts: Any) -> Event:
     return Event(Label(name, "python_function"), start_ns, end_ns, children, **facts)
+
+
+def runtime(name: str, start_ns: int, end_ns: int, *, correlation: int, **facts: Any) -> Event:
+    return Event(Label(name, "runtime"), start_ns, end_ns, correlation=correlation, **facts)
+
+
+def kernel(name: str, start_ns: int, end_ns: int, *, stream: int, correlation: int, **facts: Any) -> Event:
+    return Event(Label(name, "kernel"), start_ns, end_ns, tid=stream, correlation=correlation, **facts)
 
 
 def record(events: Iterable[Event], *, info: Info | None = None, tracks: Sequence[Track] | None = None) -> Session:
@@ -63,6 +72,7 @@ def record(events: Iterable[Event], *, info: Info | None = None, tracks: Sequenc
         sequence=np.array([e.sequence for e in rows], "i8"),
         inputs=np.array(input_rows, "i4") if info.record_shapes else None,
         stack=np.array(stack_rows, "i4") if info.with_stack else None,
+        launch=_launches(rows),
         labels=tuple(labels),
         tracks=tuple(tracks),
         input_table=tuple(inputs),
@@ -76,6 +86,13 @@ def _flatten(event: Event, depth: int, flat: list[tuple[int, Event]]) -> None:
     flat.append((depth, event))
     for child in event.children:
         _flatten(child._replace(tid=event.tid, step=event.step), depth + 1, flat)
+
+
+def _launches(rows: Sequence[Event]) -> np.ndarray[Any, Any] | None:
+    calls = {e.correlation: i for i, e in enumerate(rows) if e.label.kind == "runtime"}
+    if not calls:
+        return None
+    return np.array([calls.get(e.correlation, -1) if e.label.kind == "kernel" else -1 for e in rows], "i4")
 
 
 class _Table:

@@ -103,6 +103,7 @@ class Session:
     sequence: Column  # int64: number of the autograd node that the event made or ran, -1 for none
     inputs: Column | None = None  # int32, into input_table; -1 for an event that has none
     stack: Column | None = None  # int32, into stack_table; -1 for none
+    launch: Column | None = None  # int32: for a kernel, row of the runtime's call that started it; -1 for other rows
     memory: MemoryLog | None = None
 
     labels: Sequence[Label] = ()
