@@ -173,6 +173,8 @@ class Tensor:
 
     def storage_offset(self) -> int:
         """The position of the first element in the storage, in elements."""
+        if not self._array.size:
+            return 0  # NumPy lays views of an empty array anywhere
         start = self._storage.array.__array_interface__["data"][0]
         return int(self._array.__array_interface__["data"][0] - start) // self.dtype.itemsize
 

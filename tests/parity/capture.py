@@ -124,6 +124,21 @@ def run_database(dtype: str = "float32") -> None:
                 opinfo.gradients(result, [p[1] for p in pairs], mt, second=op.supports_gradgrad)
 
 
+def for_registry() -> Samples:
+    """Up to four small calls of every operator that the database and the extra calls reach."""
+    import torch
+    from extra_calls import EXTRA
+
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    kept: Samples = {}
+    with capturing(kept, per_op=4, largest=3000):
+        run_database()
+        for call in EXTRA:
+            call()
+    return kept
+
+
 # --- samples on disk: for gradcheck without torch ---------------------------------------------------------------------
 
 

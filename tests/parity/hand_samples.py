@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 import mindtorch_v2 as torch
+from mindtorch_v2._dispatch import registry
 
 __all__ = ["HAND"]
 
@@ -30,9 +31,6 @@ _PROBABILITIES.__dict__["wants_grad"] = True
 # operator → its arguments; those left out have the schema's defaults
 HAND: dict[str, tuple[Any, ...]] = {
     "aten::_ctc_loss.default": (_PROBABILITIES, torch.tensor([[1, 2]]), [3], [2]),
-    "aten::_embedding_bag_dense_backward.default": (
-        r(2, 3), ints(0, 1, 1), ints(0, 0, 1), ints(2, 1), ints(0, 0), 4, False, 0, None,
-    ),
     "aten::_euclidean_dist.default": (r(3, 2), r(4, 2, low=2, high=3)),
     "aten::_scaled_dot_product_flash_attention_for_cpu.default": (r(1, 1, 3, 4), r(1, 1, 3, 4), r(1, 1, 3, 4)),
     "aten::_to_copy.default": (r(2, 3),),
@@ -50,12 +48,16 @@ HAND: dict[str, tuple[Any, ...]] = {
     "aten::clamp_max.default": (r(5), 0.5),
     "aten::clone.default": (r(2, 3),),
     "aten::col2im.default": (r(1, 4, 4), [3, 3], [2, 2], [1, 1], [0, 0], [1, 1]),
+    "aten::div.Scalar": (r(2, 3), 0.7),
     "aten::embedding_dense_backward.default": (r(3, 2), ints(0, 2, 2), 4, -1, False),
     "aten::fill.Tensor": (r(2, 3), r()),
     "aten::fmod.Scalar": (r(4), 0.9),
     "aten::igamma.default": (torch.tensor([1.5, 2.5], dtype=torch.float64), r(2)),
     "aten::igammac.default": (torch.tensor([1.5, 2.5], dtype=torch.float64), r(2)),
     "aten::im2col.default": (r(1, 1, 3, 3), [2, 2], [1, 1], [0, 0], [1, 1]),
+    "aten::masked_scatter_backward.default": (r(2, 3), torch.tensor([[True, False, True], [False, True, True]]), [2, 3]),
+    "aten::mul.Scalar": (r(2, 3), 0.7),
+    "aten::native_dropout_backward.default": (r(3), torch.tensor([True, False, True]), 2.0),
     "aten::norm.Scalar": (r(2, 3), 3),
     "aten::remainder.Scalar": (r(4), 0.9),
     "aten::select_backward.default": (r(3), [2, 3], 0, 1),
@@ -81,3 +83,21 @@ HAND: dict[str, tuple[Any, ...]] = {
     "aten::xlogy.Scalar_Other": (r(3), 0.5),
     "aten::xlogy.Scalar_Self": (0.5, r(3)),
 }  # fmt: skip
+
+
+def _for_lists(op: Any) -> tuple[Any, ...]:
+    """Arguments of a `_foreach_*` operator: lists of two matrices, and numbers."""
+    made = {
+        "Tensor[]": lambda: [r(2, 2), r(3, 3)],
+        "Tensor": lambda: r(),
+        "Scalar": lambda: 0.55,
+        "Scalar[]": lambda: [0.45, 0.6],
+    }
+    return tuple(a.default if a.type not in made else made[a.type]() for a in op.schema.arguments)
+
+
+HAND |= {
+    f"{op.qualified_name}.{op.overload_name}": _for_lists(op)
+    for op in registry.all_ops()
+    if op.name.startswith("_foreach_") and op.formulas and not op.schema.is_inplace
+}

@@ -34,6 +34,9 @@ SPARSE = frozenset(
     ).split()
 )
 
+# Drawn from a generator, or whatever the memory held: values are compared elsewhere.
+UNDEFINED = ("empty", "new_empty", "resize", "_fused_dropout", "native_dropout", "record_stream")
+
 _SHAPE = (3, 3)
 
 

@@ -26,7 +26,7 @@ SLOW = keys.SAVED_HOOKS | keys.INFERENCE  # saving a tensor takes more than stor
 
 def autograd_layer(op: Op, full: int, body: Body) -> Body:
     """Record a node when grad mode is on; the body below runs either way."""
-    if op.composite is not None and not op.formulas and keys.AUTOGRAD not in op.kernels:
+    if op.composite is not None and not op.formulas and keys.AUTOGRAD not in op.kernels and "no_derivative" not in op.tags:
         return body
     if keys.AUTOGRAD in op.kernels:
         call = dispatcher.call_body(op, op.kernels[keys.AUTOGRAD], "autograd_kernel")
@@ -57,7 +57,10 @@ def autograd_layer(op: Op, full: int, body: Body) -> Body:
     below = body.lines
     if op.composite is not None or full & keys.BACKENDS in op.kernels:
         # kernels written over tensors call operators themselves: those calls must not be recorded
-        below = ["tls.grad_enabled = False", "try:", *indent(body.lines), "finally:", "    tls.grad_enabled = True"]
+        below = _unrecorded(body.lines)
+    refusals = _refusal_lines(op, recording)
+    if refusals:
+        names["refuse"] = saved.refuse
     if op.schema.is_inplace:
         lines = [f"if {recording}:", *indent(plan.inplace_lines(below)), "else:", *indent(body.lines)]
     elif below is body.lines:
@@ -69,7 +72,23 @@ def autograd_layer(op: Op, full: int, body: Body) -> Body:
             "else:",
             *indent([*body.lines, *plan.unrecorded_lines(branch=False)]),
         ]
-    return Body(lines, names)
+    return Body([*refusals, *lines], names)
+
+
+def _unrecorded(lines: list[str]) -> list[str]:
+    return ["tls.grad_enabled = False", "try:", *indent(lines), "finally:", "    tls.grad_enabled = True"]
+
+
+def _refusal_lines(op: Op, recording: str) -> list[str]:
+    """Raise about an argument that requires grad and must not."""
+    if not op.fixed:
+        return []
+    return [
+        f"if {recording}:",
+        *indent(
+            [line for n in op.fixed for line in (f"if {n} is not None and {n}._keys & {A}:", f"    refuse({op.name!r}, {n!r})")]
+        ),
+    ]
 
 
 def _any_edge(edges: tuple[Any, ...]) -> bool:
@@ -93,16 +112,19 @@ def _without_formula(op: Op, body: Body) -> Body:
         return body
     if "nondifferentiable" in op.tags:
         return body
+    if op.composite is not None:
+        # the operators that it calls have derivatives; it has none
+        below = ["if tls.grad_enabled:", *indent(_unrecorded(body.lines)), "else:", *indent(body.lines)]
+        body = Body(below, body.names)
     names = {**body.names, "tls": state, "mark": saved.mark_not_implemented, "check_inplace": inplace.check_inplace}
     inputs = ", ".join(a.name for a in op.schema.tensor_arguments)
-    if op.schema.is_inplace:
-        lines = (
-            ["if tls.grad_enabled:", "    check_inplace(self)", *body.lines]
-            if op.schema.arguments[0].name == "self"
-            else body.lines
-        )
-    else:
-        lines = body.lines
+    if op.schema.is_inplace and op.schema.arguments[0].type == "Tensor":
+        # what is needed of the history comes before the call, which replaces it
+        names["mark"] = saved.mark_written
+        names["edges_of"] = saved.edges_of
+        lines = ["if tls.grad_enabled:", "    check_inplace(self)", f"    edges = edges_of(({inputs},))", *body.lines]
+        return Body([*lines, "if tls.grad_enabled:", f"    mark({op.name!r}, self, edges)"], names)
+    lines = body.lines
     return Body([*lines, "if tls.grad_enabled:", f"    mark({op.name!r}, result, ({inputs},))"], names)
 
 
@@ -119,6 +141,8 @@ class _Plan:
         self.inputs = [a for a in schema.arguments if a.name in targets]
         self.outputs = schema.output_names
         self.tensor_names = {a.name for a in schema.tensor_arguments}
+        # arguments that the call fills besides `self`: saved after it, as results are
+        self.written = {a.name for a in schema.arguments[1:] if a.alias.endswith("!")} if schema.is_inplace else set()
         self.needed: dict[str, list[Formula]] = {}
         for formula in op.formulas:
             for name in formula.parameters:
@@ -160,6 +184,7 @@ class _Plan:
         lines = []
         for name in self.needed:
             is_result = name in self.outputs or name == "result" or any(name == o + f for o in self.outputs for f in FACTS)
+            is_result = is_result or name in self.written
             if is_result != results:
                 continue
             save = self._save_one(name)
@@ -393,7 +418,10 @@ def _node_class(plan: _Plan) -> type[Node]:
     attributes |= {f"s_{n}": None for n in kept} | {f"v_{n}": 0 for n in kept} | {f"f_{n}": None for n in facts}
     lists = {a.name for a in op.schema.arguments if a.type.startswith("int[")}
     attributes |= {saved.public_name(n): saved.saved_property(n, is_list=n in lists) for n in plan.needed}
-    return type(op.node_name, (saved.OperatorNode,), attributes)
+    prefix, _, class_name = op.node_name.rpartition("::")
+    if prefix:
+        attributes["name"] = lambda node: op.node_name  # torch: nodes written by hand show their C++ namespace
+    return type(class_name, (saved.OperatorNode,), attributes)
 
 
 dispatcher.register_layer(keys.AUTOGRAD, autograd_layer)

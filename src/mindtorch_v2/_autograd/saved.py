@@ -205,23 +205,48 @@ class NotImplementedNode(Node):
         raise RuntimeError(f"derivative for aten::{self.op_name} is not implemented")
 
     def name(self) -> str:
-        return "NotImplemented"
+        return "torch::autograd::NotImplemented"
 
 
-def mark_not_implemented(op_name: str, result: Any, inputs: tuple[Any, ...]) -> None:
-    """Give the floating results of an operator without a derivative a node that says so."""
+def edges_of(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Where the gradients of tensor arguments, and of lists of them, would go."""
     edges: list[Any] = []
     for x in inputs:
         if isinstance(x, Tensor):
             edges.append(edge_of(x))
         elif isinstance(x, list | tuple):
             edges += [edge_of(t) for t in x if isinstance(t, Tensor)]
+    return tuple(edges)
+
+
+def _not_implemented(op_name: str, t: Tensor, edges: tuple[Any, ...]) -> NotImplementedNode:
+    node = NotImplementedNode()
+    node.op_name = op_name
+    node._edges = edges
+    node._seq = next_sequence()
+    node._shape, node._dtype = t._array.shape, t.dtype
+    return node
+
+
+def mark_not_implemented(op_name: str, result: Any, inputs: tuple[Any, ...]) -> None:
+    """Give the floating results of an operator without a derivative a node that says so."""
+    edges = edges_of(inputs)
     for t in result if isinstance(result, list | tuple) else (result,):
         if isinstance(t, Tensor) and t.dtype.inexact and not any(t is x for x in inputs):
-            node = NotImplementedNode()
-            node.op_name = op_name
-            node._edges = tuple(edges)
-            node._seq = next_sequence()
-            node._shape, node._dtype = t._array.shape, t.dtype
             t._keys |= keys.AUTOGRAD
-            t._node = node
+            t._node = _not_implemented(op_name, t, edges)
+
+
+def mark_written(op_name: str, written: Tensor, edges: tuple[Any, ...]) -> None:
+    """The same for a tensor that such an operator wrote to."""
+    from .inplace import rebase_history
+
+    if written.dtype.inexact and any(e is not None for e in edges):
+        rebase_history(written, _not_implemented(op_name, written, edges))
+
+
+def refuse(op_name: str, argument: str) -> None:
+    raise RuntimeError(
+        f"The function '{op_name}' is not differentiable with respect to argument '{argument}'. This input cannot have "
+        "requires_grad True."
+    )

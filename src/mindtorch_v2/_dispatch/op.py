@@ -66,6 +66,7 @@ class Op:
         "composite",
         "dtype_rule",
         "entry",
+        "fixed",
         "flops",
         "formulas",
         "inplace_of",
@@ -96,6 +97,7 @@ class Op:
         node: str | None = None,
         numbers: tuple[str, ...] = (),
         nondifferentiable: tuple[str, ...] = (),
+        fixed: tuple[str, ...] = (),
         flops: Callable[..., Any] | None = None,
         npu: str | None = None,
         tags: tuple[str, ...] = (),
@@ -111,6 +113,7 @@ class Op:
         self.inplace_of = inplace_of
         self.numbers = numbers  # tensor arguments that also take a Python number
         self.nondifferentiable = nondifferentiable  # results that never require grad
+        self.fixed = fixed  # tensor arguments that must not require grad
         self.alpha = "alpha" in self.schema.argument_names
         self.array_kernels: dict[int, Callable[..., Any]] = {}  # over arrays; an adapter is generated around them
         self.kernels: dict[int, Any] = {}  # over tensors, by key: functions, or a Body to inline

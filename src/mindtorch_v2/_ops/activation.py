@@ -215,6 +215,7 @@ rrelu_with_noise = op(
         )
     },
     variants="",
+    fixed=("noise",),
 )
 rrelu_with_noise_ = op(
     "rrelu_with_noise_(Tensor(a!) self, Tensor(b!) noise, Scalar lower=0.125, Scalar upper=0.3333333333333333, "
@@ -227,6 +228,7 @@ rrelu_with_noise_ = op(
     },
     node="RreluWithNoiseBackward1",
     variants="",
+    fixed=("noise",),
 )
 
 
@@ -249,6 +251,7 @@ rrelu_with_noise_backward = op(
         "self": lambda grad: _zeros_like(grad),
     },
     variants="",
+    fixed=("noise",),
 )
 
 # --- piecewise linear units -----------------------------------------------------------------------------------------
@@ -342,7 +345,6 @@ hardsigmoid_backward = op(
     "hardsigmoid_backward(Tensor grad_output, Tensor self) -> Tensor",
     pointwise="same",
     cpu=kernels.hardsigmoid_backward,
-    grad={"grad_output": lambda grad, self: hardsigmoid_backward(grad, self), "self": lambda grad: _zeros_like(grad)},
     variants="",
 )
 hardswish = op(

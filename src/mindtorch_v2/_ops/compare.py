@@ -11,6 +11,7 @@ from .. import _dtype
 from .._backends.cpu import compare as kernels
 from .._tensor import Tensor
 from .declare import op
+from .lookup import aten
 
 
 def _comparison(name: str, ufunc: Any) -> Any:
@@ -19,6 +20,11 @@ def _comparison(name: str, ufunc: Any) -> Any:
         pointwise="bool",
         cpu=ufunc,
         inplace=True,
+        inplace_grad={
+            "self": lambda grad: aten.zeros_like(grad),
+            "other": lambda grad, other_shape: aten.zeros(list(other_shape), dtype=grad.dtype, device=grad.device),
+        },
+        inplace_node=f"{name.capitalize()}Backward1",
         tags=("nondifferentiable",),
     )
 

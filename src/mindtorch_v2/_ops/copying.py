@@ -26,7 +26,7 @@ copy_ = op(
     "copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)",
     cpu=kernels.copy_,
     grad={"self": lambda grad: zeros_like(grad), "src": lambda grad: grad},
-    node="CopyBackwards",
+    node="torch::autograd::CopyBackwards",
     numbers=("src",),
     variants="method",
 )
@@ -125,4 +125,9 @@ fill_diagonal_ = op(
     composite=_fill_diagonal_,
     variants="method",
 )
-detach_copy = op("detach_copy(Tensor self) -> Tensor", composite=lambda self: clone(detach(self)), variants="function")
+detach_copy = op(
+    "detach_copy(Tensor self) -> Tensor",
+    composite=lambda self: clone(detach(self), memory_format=contiguous_format),
+    variants="function",
+    tags=("no_derivative",),
+)

@@ -15,7 +15,7 @@ from .._dispatch.op import Op
 from .._dispatch.schema import Argument, Return, Schema, parse
 from .calling import call_with_out, retry_call
 
-__all__ = ["exported", "inplace_schema", "op", "public", "register"]
+__all__ = ["MissingDerivative", "exported", "inplace_schema", "not_implemented", "op", "public", "register"]
 
 Entry = Callable[..., Any]
 Gradients = Mapping[Any, Callable[..., Any]]  # argument name, or tuple of names → formula
@@ -33,9 +33,12 @@ def op(
     node: str | None = None,
     numbers: tuple[str, ...] | None = None,
     nondifferentiable: tuple[str, ...] = (),
+    fixed: tuple[str, ...] = (),
     flops: Callable[..., Any] | None = None,
     npu: str | None = None,
     inplace: bool = False,
+    inplace_grad: Gradients | None = None,
+    inplace_node: str | None = None,
     variants: str = "function method",
     tags: tuple[str, ...] = (),
 ) -> Entry:
@@ -50,9 +53,11 @@ def op(
     node       the backward node's name, where it is not the default `NameBackward0`
     numbers    tensor arguments that take Python numbers too; by default, `other` of pointwise operators
     nondifferentiable  names of results that never require grad
-    inplace    also declare the in-place variant `name_`
+    fixed      names of tensor arguments that must not require grad
+    inplace    also declare the in-place variant `name_`; with a derivative and a node of its own where `inplace_grad` and `inplace_node` say so
     variants   where users find it: "function" (torch.name), "method" (Tensor.name)
-    tags       among others "transparent": no row in profiles, because ATen's overload is no call of its own
+    tags       among others "transparent": no row in profiles, because ATen's overload is no call of its own; "no_derivative": a
+               composite that torch cannot differentiate
     """
     parsed = parse(schema)
     if numbers is None:
@@ -68,13 +73,14 @@ def op(
         node=node,
         numbers=numbers,
         nondifferentiable=nondifferentiable,
+        fixed=fixed,
         flops=flops,
         npu=npu,
         tags=(*tags, *variants.split()),
     )
     entry = register(declared)
     if inplace:
-        _declare_inplace(declared, cpu, grad)
+        _declare_inplace(declared, cpu, inplace_grad or grad, inplace_node or declared.node_name)
     return entry
 
 
@@ -143,7 +149,7 @@ def inplace_schema(schema: Schema) -> Schema:
     )
 
 
-def _declare_inplace(functional: Op, cpu: Callable[..., Any] | None, grad: Gradients | None) -> None:
+def _declare_inplace(functional: Op, cpu: Callable[..., Any] | None, grad: Gradients | None, node: str) -> None:
     schema = inplace_schema(functional.schema)
     kernel = cpu
     if cpu is not None and functional.pointwise is None and not isinstance(cpu, np.ufunc):
@@ -154,13 +160,27 @@ def _declare_inplace(functional: Op, cpu: Callable[..., Any] | None, grad: Gradi
             cpu=kernel,
             pointwise=functional.pointwise,
             grad=grad,
-            node=functional.node_name,
+            node=node,
+            fixed=functional.fixed,
             numbers=functional.numbers,
             flops=functional.flops,
             tags=tuple(t for t in functional.tags if t != "function") if schema.name.startswith("__") else functional.tags,
             inplace_of=functional,
         )
     )
+
+
+class MissingDerivative:
+    """A formula for a derivative that torch declares and does not have; raises when backward comes to it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __call__(self, grad: Any) -> Any:
+        raise NotImplementedError(f"the derivative for '{self.name}' is not implemented.")
+
+
+not_implemented = MissingDerivative
 
 
 def _copying(kernel: Callable[..., Any]) -> Callable[..., Any]:

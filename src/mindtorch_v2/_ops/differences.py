@@ -9,6 +9,7 @@ from .. import _checks
 from .._tensor import Tensor
 from .declare import op
 from .lookup import aten
+from .pointwise import div_number, mul_number
 
 # --- diff -----------------------------------------------------------------------------------------------------------
 
@@ -214,7 +215,7 @@ def _trapezoid_x(y: Tensor, x: Tensor, dim: int) -> Tensor:
         return y.new_zeros(_without(y._array.shape, dim))
     _check_bool("trapezoid", x, y)
     steps = _points(y, x, dim, "trapezoid")
-    return (steps * _left_pairs(y, dim)).sum(dim) / 2.0
+    return div_number((steps * _left_pairs(y, dim)).sum(dim), 2.0)  # type: ignore[no-any-return]
 
 
 def _without(shape: Sequence[int], dim: int) -> list[int]:
@@ -230,22 +231,22 @@ def _trapezoid_dx(y: Tensor, dx: Any, dim: int) -> Tensor:
         return y.new_zeros(_without(y._array.shape, dim))
     if y.dtype.category == 0:
         raise RuntimeError("trapezoid: received a bool input for `y`, but bool is not supported")
-    ends = (y.select(dim, 0) + y.select(dim, -1)) * 0.5
-    return (y.sum(dim) - ends) * dx
+    ends = mul_number(y.select(dim, 0) + y.select(dim, -1), 0.5)
+    return mul_number(y.sum(dim) - ends, dx)  # type: ignore[no-any-return]
 
 
 def _cumulative_x(y: Tensor, x: Tensor, dim: int) -> Tensor:
     _checks.wrap_dim(dim, y._array.ndim)
     _check_bool("cumulative_trapezoid", x, y)
     steps = _points(y, x, dim, "cumulative_trapezoid")
-    return (steps * _left_pairs(y, dim)).cumsum(dim) / 2.0
+    return div_number((steps * _left_pairs(y, dim)).cumsum(dim), 2.0)  # type: ignore[no-any-return]
 
 
 def _cumulative_dx(y: Tensor, dx: Any, dim: int) -> Tensor:
     _checks.wrap_dim(dim, y._array.ndim)
     if y.dtype.category == 0:
         raise RuntimeError("cumulative_trapezoid: received a bool input for `y`, but bool is not supported")
-    return (dx / 2.0 * _left_pairs(y, dim)).cumsum(dim)
+    return mul_number(_left_pairs(y, dim), dx / 2.0).cumsum(dim)  # type: ignore[no-any-return]
 
 
 trapezoid_x = op("trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", composite=_trapezoid_x, variants="function")

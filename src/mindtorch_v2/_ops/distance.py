@@ -9,7 +9,7 @@ import numpy as np
 from .. import _checks
 from .._backends.cpu import distance as kernels
 from .._tensor import Tensor
-from .declare import op, public
+from .declare import not_implemented, op, public
 from .lookup import aten
 
 Array = np.ndarray[Any, Any]
@@ -39,6 +39,7 @@ _cdist_backward = op(
     "_cdist_backward(Tensor grad, Tensor x1, Tensor x2, float p, Tensor cdist) -> Tensor",
     cpu=kernels.cdist_backward,
     variants="function",
+    grad=dict.fromkeys(("grad", "x1", "x2", "cdist"), not_implemented("_cdist_backward")),
 )
 
 
@@ -117,6 +118,7 @@ _pdist_backward = op(
     "_pdist_backward(Tensor grad, Tensor self, float p, Tensor pdist) -> Tensor",
     cpu=kernels.pdist_backward,
     variants="function",
+    grad=dict.fromkeys(("grad", "self", "pdist"), not_implemented("_pdist_backward")),
 )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from .._backends.cpu import embedding as kernels
 from .._tensor import Tensor
-from .declare import op
+from .declare import not_implemented, op
 from .lookup import aten
 
 
@@ -89,6 +89,7 @@ embedding_renorm_ = op(
     "embedding_renorm_(Tensor(a!) self, Tensor indices, float max_norm, float norm_type) -> Tensor(a!)",
     cpu=kernels.embedding_renorm_,
     variants="function",
+    grad={"self": not_implemented("embedding_renorm")},
 )
 
 # --- bags -----------------------------------------------------------------------------------------------------------
@@ -203,40 +204,13 @@ _embedding_bag_backward = op(
     "int padding_idx=-1) -> Tensor",
     composite=_bag_backward,
     variants="",
+    grad=dict.fromkeys(("grad", "per_sample_weights"), not_implemented("_embedding_bag_backward")),
 )
-
-
-def _bag_double_backward(
-    grad: Tensor,
-    indices: Tensor,
-    offset2bag: Tensor,
-    bag_size: Tensor,
-    maximum_indices: Tensor,
-    mode: int,
-    per_sample_weights: Tensor | None,
-    padding_idx: int,
-) -> Tensor:
-    """What each bag's gradient contributed to the table, gathered back from a gradient of the table."""
-    if mode == kernels.MAX_MODE:
-        return grad.gather(0, maximum_indices) * (bag_size > 0).to(grad.dtype).unsqueeze(1)  # type: ignore[no-any-return]
-    rows = grad.index_select(0, indices)
-    if per_sample_weights is not None:
-        rows = rows * per_sample_weights.unsqueeze(1)
-    if padding_idx >= 0:
-        rows = rows * (indices != padding_idx).to(grad.dtype).unsqueeze(1)
-    out = aten.zeros([bag_size.shape[0], grad.shape[1]], dtype=grad.dtype, device=grad.device).index_add(0, offset2bag, rows)
-    return out / bag_size.clamp(min=1).to(grad.dtype).unsqueeze(1) if mode == kernels.MEAN_MODE else out
-
-
 _embedding_bag_dense_backward = op(
     "_embedding_bag_dense_backward(Tensor grad, Tensor indices, Tensor offset2bag, Tensor bag_size, Tensor maximum_indices, "
     "int num_weights, bool scale_grad_by_freq, int mode, Tensor? per_sample_weights, int padding_idx=-1) -> Tensor",
     cpu=kernels.embedding_bag_dense_backward,
-    grad={
-        "grad": lambda grad, indices, offset2bag, bag_size, maximum_indices, mode, per_sample_weights, padding_idx: (
-            _bag_double_backward(grad, indices, offset2bag, bag_size, maximum_indices, mode, per_sample_weights, padding_idx)
-        )
-    },
+    grad=dict.fromkeys(("grad", "per_sample_weights"), not_implemented("_embedding_bag_dense_backward")),
     variants="",
 )
 _embedding_bag_per_sample_weights_backward = op(

@@ -214,7 +214,6 @@ def _shuffle_channels(self: Array, groups: int) -> Array:
 native_channel_shuffle = op(
     "native_channel_shuffle(Tensor self, SymInt groups) -> Tensor",
     cpu=_shuffle_channels,
-    grad={"self": lambda grad, groups: native_channel_shuffle(grad, grad._array.shape[1] // groups)},
     variants="function",
 )
 channel_shuffle = op(

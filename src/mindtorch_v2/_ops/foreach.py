@@ -8,6 +8,7 @@ from typing import Any
 from .._dispatch.entry import NUMBERS
 from .._tensor import Tensor
 from .declare import Entry, op, public
+from .foreach_gradients import element_formulas, node_of
 from .pointwise import mul_number_
 
 UNARY = (
@@ -22,12 +23,18 @@ TensorList = Sequence[Tensor]
 _overloads: dict[str, dict[str, Entry]] = {}  # function name → overload → entry
 
 
-def _declare(name: str, arguments: str, compute: Callable[..., Any]) -> None:
-    """Declare `_foreach_name` and its in-place variant. `compute(inplace)` yields the function over lists."""
+def _declare(name: str, arguments: str, compute: Callable[..., Any], element: str = "", **names: str) -> None:
+    """Declare `_foreach_name` and its in-place variant. `compute(inplace)` yields the function over lists.
+
+    `element`, `names`: the plain operator whose derivative it has for each tensor, and what its arguments are called here.
+    """
     base, _, overload = name.partition(".")
     dot = f".{overload}" if overload else ""
     rest = f", {arguments}" if arguments else ""
-    plain = op(f"_foreach_{base}{dot}(Tensor[] self{rest}) -> Tensor[]", composite=compute(""), variants="function")
+    schema = f"_foreach_{base}{dot}(Tensor[] self{rest}) -> Tensor[]"
+    grad = element_formulas(schema, element, {"self": "self", **names}) if element else None
+    tags = () if element else ("no_derivative",)
+    plain = op(schema, composite=compute(""), grad=grad, node=node_of(name), variants="function", tags=tags)
     inplace = op(f"_foreach_{base}_{dot}(Tensor(a!)[] self{rest}) -> ()", composite=compute("_"), variants="function")
     if overload:
         _overloads.setdefault(f"_foreach_{base}", {})[overload] = plain
@@ -176,26 +183,42 @@ def _one_tensor(name: str) -> Callable[[str], Callable[..., Any]]:
 
 
 for _name in UNARY.split():
-    _declare(_name, "", _unary(_name))
+    _declare(_name, "", _unary(_name), _name)
 for _name, _alpha in BINARY.items():
     if _alpha:
-        _declare(f"{_name}.List", "Tensor[] other, *, Scalar alpha=1", _with_alpha(_name, one=False))
+        _declare(
+            f"{_name}.List",
+            "Tensor[] other, *, Scalar alpha=1",
+            _with_alpha(_name, one=False),
+            f"{_name}.Tensor",
+            other="other",
+            alpha="alpha",
+        )
         if _name == "add":
-            _declare("add.Tensor", "Tensor other, *, Scalar alpha=1", _with_alpha(_name, one=True))
+            _declare(
+                "add.Tensor",
+                "Tensor other, *, Scalar alpha=1",
+                _with_alpha(_name, one=True),
+                "add.Tensor",
+                other="other",
+                alpha="alpha",
+            )
     else:
-        _declare(f"{_name}.List", "Tensor[] other", _with_list(_name))
-        _declare(f"{_name}.Tensor", "Tensor other", _one_tensor(_name))
-    _declare(f"{_name}.Scalar", "Scalar scalar", _with_scalar(_name))
-    _declare(f"{_name}.ScalarList", "Scalar[] scalars", _with_list(_name))
+        _declare(f"{_name}.List", "Tensor[] other", _with_list(_name), f"{_name}.Tensor", other="other")
+        _declare(f"{_name}.Tensor", "Tensor other", _one_tensor(_name), f"{_name}.Tensor", other="other")
+    _declare(f"{_name}.Scalar", "Scalar scalar", _with_scalar(_name), f"{_name}.Tensor", other="scalar", alpha="1")
+    _declare(f"{_name}.ScalarList", "Scalar[] scalars", _with_list(_name), f"{_name}.Tensor", other="scalars", alpha="1")
 for _name, _target in LIMITS.items():
-    _declare(f"{_name}.List", "Tensor[] other", _with_list(_target))
-    _declare(f"{_name}.Scalar", "Scalar scalar", _with_scalar(_target))
-    _declare(f"{_name}.ScalarList", "Scalar[] scalars", _with_list(_target))
+    _limit, _one = ("max" if "max" in _name else "min", _name) if "clamp" in _name else ("other", _name)
+    _many = f"{_name}.Tensor" if "clamp" in _name else _name
+    _declare(f"{_name}.List", "Tensor[] other", _with_list(_target), _many, **{_limit: "other"})
+    _declare(f"{_name}.Scalar", "Scalar scalar", _with_scalar(_target), _one, **{_limit: "scalar"})
+    _declare(f"{_name}.ScalarList", "Scalar[] scalars", _with_list(_target), _one, **{_limit: "scalars"})
 
 
-_declare("pow.List", "Tensor[] exponent", _with_list("pow"))
-_declare("pow.Scalar", "Scalar exponent", _with_scalar("pow"))
-_declare("pow.ScalarList", "Scalar[] exponent", _with_list("pow"))
+_declare("pow.List", "Tensor[] exponent", _with_list("pow"), "pow.Tensor_Tensor", exponent="exponent")
+_declare("pow.Scalar", "Scalar exponent", _with_scalar("pow"), "pow.Tensor_Scalar", exponent="exponent")
+_declare("pow.ScalarList", "Scalar[] exponent", _with_list("pow"), "pow.Tensor_Scalar", exponent="exponent")
 
 
 def _pow_of_scalar(self: Any, exponent: TensorList) -> tuple[Tensor, ...]:
@@ -204,8 +227,13 @@ def _pow_of_scalar(self: Any, exponent: TensorList) -> tuple[Tensor, ...]:
     return tuple(pow_of_scalar(self, t) for t in exponent)
 
 
+_POW_OF_SCALAR = "_foreach_pow.ScalarAndTensor(Scalar self, Tensor[] exponent) -> Tensor[]"
 _pow_scalar = op(
-    "_foreach_pow.ScalarAndTensor(Scalar self, Tensor[] exponent) -> Tensor[]", composite=_pow_of_scalar, variants="function"
+    _POW_OF_SCALAR,
+    composite=_pow_of_scalar,
+    grad=element_formulas(_POW_OF_SCALAR, "pow.Scalar", {"self": "self", "exponent": "exponent"}),
+    node=node_of("pow.ScalarAndTensor"),
+    variants="function",
 )
 
 
@@ -232,10 +260,23 @@ def _ternary(name: str, *, keyword: str) -> Callable[..., Callable[[str], Callab
 for _name in ("addcmul", "addcdiv"):
     _make = _ternary(_name, keyword="value")
     _declare(f"{_name}.Tensor", "Tensor[] tensor1, Tensor[] tensor2, Tensor scalars", _make(lambda self, value: value.tolist()))
+    _pair = {"tensor1": "tensor1", "tensor2": "tensor2"}
     _declare(
-        f"{_name}.Scalar", "Tensor[] tensor1, Tensor[] tensor2, Scalar value=1", _make(lambda self, value: [value] * len(self))
+        f"{_name}.Scalar",
+        "Tensor[] tensor1, Tensor[] tensor2, Scalar value=1",
+        _make(lambda self, value: [value] * len(self)),
+        _name,
+        value="value",
+        **_pair,
     )
-    _declare(f"{_name}.ScalarList", "Tensor[] tensor1, Tensor[] tensor2, Scalar[] scalars", _make(lambda self, value: value))
+    _declare(
+        f"{_name}.ScalarList",
+        "Tensor[] tensor1, Tensor[] tensor2, Scalar[] scalars",
+        _make(lambda self, value: value),
+        _name,
+        value="scalars",
+        **_pair,
+    )
 
 
 def _lerp(values_of: Callable[[TensorList, Any], Sequence[Any]]) -> Callable[[str], Callable[..., Any]]:
@@ -251,9 +292,30 @@ def _lerp(values_of: Callable[[TensorList, Any], Sequence[Any]]) -> Callable[[st
     return compute
 
 
-_declare("lerp.List", "Tensor[] tensors1, Tensor[] weights", _lerp(lambda self, value: value))
-_declare("lerp.Scalar", "Tensor[] tensors1, Scalar weight", _lerp(lambda self, value: [value] * len(self)))
-_declare("lerp.ScalarList", "Tensor[] tensors1, Scalar[] weight", _lerp(lambda self, value: value))
+_declare(
+    "lerp.List",
+    "Tensor[] tensors1, Tensor[] weights",
+    _lerp(lambda self, value: value),
+    "lerp.Tensor",
+    end="tensors1",
+    weight="weights",
+)
+_declare(
+    "lerp.Scalar",
+    "Tensor[] tensors1, Scalar weight",
+    _lerp(lambda self, value: [value] * len(self)),
+    "lerp.Scalar",
+    end="tensors1",
+    weight="weight",
+)
+_declare(
+    "lerp.ScalarList",
+    "Tensor[] tensors1, Scalar[] weight",
+    _lerp(lambda self, value: value),
+    "lerp.Scalar",
+    end="tensors1",
+    weight="weight",
+)
 
 
 def _copy_(self: TensorList, src: TensorList, non_blocking: bool) -> None:
@@ -277,22 +339,39 @@ def _norm(self: TensorList, ord: Any, dtype: Any) -> tuple[Tensor, ...]:
 
 op("_foreach_copy_(Tensor(a!)[] self, Tensor[] src, bool non_blocking=False) -> ()", composite=_copy_, variants="function")
 op("_foreach_zero_(Tensor(a!)[] self) -> ()", composite=_zero_, variants="function")
-op("_foreach_norm.Scalar(Tensor[] self, Scalar ord=2, ScalarType? dtype=None) -> Tensor[]", composite=_norm, variants="function")
-op("_foreach_max(Tensor[] self) -> Tensor[]", composite=lambda self: tuple(t.max() for t in self), variants="function")
-op(
+
+
+def _list_op(schema: str, composite: Callable[..., Any], element: str = "", **names: str) -> None:
+    """Declare a foreach operator that has no in-place variant."""
+    grad = element_formulas(schema, element, {"self": "self", **names}) if element else None
+    name = schema.partition("(")[0].removeprefix("_foreach_")
+    tags = () if element else ("no_derivative",)
+    op(schema, composite=composite, grad=grad, node=node_of(name), variants="function", tags=tags)
+
+
+_list_op(
+    "_foreach_norm.Scalar(Tensor[] self, Scalar ord=2, ScalarType? dtype=None) -> Tensor[]",
+    _norm,
+    "linalg_vector_norm",
+    ord="ord",
+    dim="None",
+    keepdim="False",
+)
+_list_op("_foreach_max(Tensor[] self) -> Tensor[]", lambda self: tuple(t.max() for t in self), "max")
+_list_op(
     "_foreach_powsum.Scalar(Tensor[] self, Scalar ord=2, ScalarType? dtype=None) -> Tensor[]",
-    composite=lambda self, ord, dtype: tuple(t.abs().pow(ord).sum(dtype=dtype) for t in self),
-    variants="function",
+    lambda self, ord, dtype: tuple(t.abs().pow(ord).sum(dtype=dtype) for t in self),
 )
-op(
+_list_op(
     "_foreach_clone(Tensor[] self, *, MemoryFormat? memory_format=None) -> Tensor[]",
-    composite=lambda self, memory_format: tuple(t.clone(memory_format=memory_format) for t in self),
-    variants="function",
+    lambda self, memory_format: tuple(t.clone(memory_format=memory_format) for t in self),
+    "clone",
 )
-op(
+_list_op(
     "_foreach_mm(Tensor[] self, Tensor[] mat2) -> Tensor[]",
-    composite=lambda self, mat2: tuple(a.mm(b) for a, b in zip(self, mat2, strict=True)),
-    variants="function",
+    lambda self, mat2: tuple(a.mm(b) for a, b in zip(self, mat2, strict=True)),
+    "mm",
+    mat2="mat2",
 )
 
 _overloads["_foreach_pow"]["ScalarAndTensor"] = _pow_scalar

@@ -43,7 +43,7 @@ bincount = op(
 histc = op(
     "histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor",
     cpu=_histc,
-    tags=("exact_out",),
+    tags=("exact_out", "nondifferentiable"),
 )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from .._backends.cpu import linalg as kernels
 from .._backends.cpu.matmul import scalar_name
 from .._tensor import Tensor, wrap
-from .declare import op
+from .declare import not_implemented, op
 from .joining import cat
 from .matmul import conj, matmul
 
@@ -22,7 +22,7 @@ def _geqrf_kernel(self: Array) -> tuple[Array, Array]:
     return kernels.geqrf(self)
 
 
-geqrf = op("geqrf(Tensor self) -> (Tensor a, Tensor tau)", cpu=_geqrf_kernel)
+geqrf = op("geqrf(Tensor self) -> (Tensor a, Tensor tau)", cpu=_geqrf_kernel, grad={"self": not_implemented("geqrf")})
 
 
 def _householder_kernel(input: Array, tau: Array) -> Array:

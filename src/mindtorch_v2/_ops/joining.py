@@ -297,6 +297,9 @@ def _chunk_cat_composite(tensors: Sequence[Tensor], dim: int, num_chunks: int) -
 
 
 _chunk_cat = op(
-    "_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor", composite=_chunk_cat_composite, variants="function"
+    "_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor",
+    composite=_chunk_cat_composite,
+    variants="function",
+    tags=("no_derivative",),
 )
-_stack_op = op("_stack(Tensor[] tensors, int dim=0) -> Tensor", composite=_stack, variants="function")
+_stack_op = op("_stack(Tensor[] tensors, int dim=0) -> Tensor", composite=_stack, variants="function", tags=("no_derivative",))

@@ -9,6 +9,7 @@ from .._tensor import Tensor
 from .computing import computed
 from .declare import op
 from .lookup import aten
+from .pointwise import div_number
 
 NONE, MEAN, SUM = kernels.NONE, kernels.MEAN, kernels.SUM
 
@@ -158,8 +159,8 @@ def _bce_target_grad(grad: Tensor, self: Tensor, weight: Tensor | None, reductio
 
 
 def _bce_curvature(grad: Tensor, self: Tensor, target: Tensor) -> Tensor:
-    spread = (self - self * self).clamp(min=1e-12)
-    return grad * (self * self - 2 * self * target + target) / (spread * spread)
+    low, high = self + 1e-12, 1 - self + 1e-12
+    return grad * (self * self - 2 * self * target + target) / (low.pow(2) * high.pow(2))
 
 
 def _bce_backward(grad_output: Tensor, self: Tensor, target: Tensor, weight: Tensor | None, reduction: int) -> Tensor:
@@ -184,8 +185,8 @@ binary_cross_entropy_backward = op(
     over_tensors=lambda grad_output, self, target, weight, reduction: _bce_backward(grad_output, self, target, weight, reduction),
     shape=lambda self, target: broadcast_shapes(self.shape, target.shape),
     grad={
-        "grad_output": lambda grad, grad_output, self, target, weight, reduction: grad_of_grad_output(
-            binary_cross_entropy_backward(aten.ones_like(grad_output), self, target, weight, reduction), grad, reduction
+        "grad_output": lambda grad, self, target, weight, reduction: grad_of_grad_output(
+            share(_weighted((self - target) / ((self + 1e-12) * (1 - self + 1e-12)), weight), self, reduction), grad, reduction
         ),
         "self": lambda grad, grad_output, self, target, weight, reduction: share(
             _weighted(_bce_curvature(grad * grad_output, self, target), weight), self, reduction
@@ -273,6 +274,7 @@ nll_loss_forward = op(
     node="NllLossBackward0",
     nondifferentiable=("total_weight",),
     variants="",
+    fixed=("weight",),
 )
 nll_loss_backward = op(
     "nll_loss_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, int ignore_index, "
@@ -286,6 +288,7 @@ nll_loss_backward = op(
         "self": lambda grad: aten.zeros_like(grad),
     },
     variants="",
+    fixed=("weight", "total_weight"),
 )
 nll_loss2d_forward = op(
     "nll_loss2d_forward(Tensor self, Tensor target, Tensor? weight, int reduction, int ignore_index) "
@@ -300,6 +303,7 @@ nll_loss2d_forward = op(
     node="NllLoss2DBackward0",
     nondifferentiable=("total_weight",),
     variants="",
+    fixed=("weight",),
 )
 nll_loss2d_backward = op(
     "nll_loss2d_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, int ignore_index, "
@@ -313,6 +317,7 @@ nll_loss2d_backward = op(
         "self": lambda grad: aten.zeros_like(grad),
     },
     variants="",
+    fixed=("weight", "total_weight"),
 )
 nll_loss = op(
     "nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, int ignore_index=-100) -> Tensor",
@@ -380,7 +385,7 @@ def _cross_entropy_of_probabilities(
     if reduction == MEAN:
         if log_p.numel() == 0:
             return -product.sum().fill_(float("nan"))
-        return product.sum().neg() / (log_p.numel() // classes)  # type: ignore[no-any-return]
+        return div_number(product.sum().neg(), log_p.numel() // classes)  # type: ignore[no-any-return]
     if reduction == SUM:
         return -product.sum()
     return -product.sum(_class_dim(log_p))

@@ -60,6 +60,7 @@ soft_margin_loss = op(
     composite=_soft_margin_loss,
     grad={"self": lambda grad, self, target, reduction: soft_margin_loss_backward(grad, self, target, reduction)},
     variants="",
+    fixed=("target",),
 )
 soft_margin_loss_backward = op(
     "soft_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
@@ -73,6 +74,7 @@ soft_margin_loss_backward = op(
         ),
     },
     variants="",
+    fixed=("target",),
 )
 multi_margin_loss = op(
     "multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, int reduction=1) -> Tensor",

@@ -260,6 +260,7 @@ native_batch_norm_op = op(
     grad=_batch_norm_grad_dict(),
     nondifferentiable=("result1", "result2"),
     variants="function",
+    fixed=("running_mean", "running_var"),
 )
 native_batch_norm_legit = op(
     "_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) running_var, "
@@ -270,6 +271,7 @@ native_batch_norm_legit = op(
     node="NativeBatchNormLegitBackward0",
     nondifferentiable=("result1", "result2"),
     variants="function",
+    fixed=("running_mean", "running_var"),
 )
 native_batch_norm_legit_no_stats = op(
     "_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, float eps) "

@@ -153,7 +153,7 @@ def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, 
 
 frobenius_norm = op(
     "frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
-    composite=lambda self, dim, keepdim: linalg_vector_norm(self, 2, dim, keepdim),
+    composite=lambda self, dim, keepdim: norm_dim(self, 2, dim, keepdim),
     variants="function",
 )
 

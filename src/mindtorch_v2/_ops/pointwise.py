@@ -84,6 +84,25 @@ div = op(
         "other": lambda grad, self, other: -grad * conj((self / other) / other),
     },
 )
+# What ATen's own functions call when they multiply or divide by a number; users' numbers go to the overloads for tensors.
+mul_number = op(
+    "mul.Scalar(Tensor self, Scalar other) -> Tensor",
+    pointwise="same",
+    numbers=("other",),
+    cpu=lambda self, other: self * other,
+    grad={"self": lambda grad, other: grad * conj(other)},
+    node="MulBackward1",
+    variants="",
+)
+div_number = op(
+    "div.Scalar(Tensor self, Scalar other) -> Tensor",
+    pointwise="float",
+    numbers=("other",),
+    cpu=lambda self, other: self / other,
+    grad={"self": lambda grad, other: grad / conj(other)},
+    node="DivBackward1",
+    variants="",
+)
 div_mode = op(
     "div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
     pointwise="same",

@@ -369,6 +369,7 @@ def _declare_fractional(n: int) -> Any:
         cpu=kernel,
         grad={"self": lambda grad, self, kernel_size, output_size, result1: spread(grad, self, kernel_size, output_size, result1)},
         nondifferentiable=("result1",),
+        fixed=("random_samples",),
         variants="",
     )
 

@@ -105,6 +105,7 @@ linalg_pinv = op(
     composite=_pinv,
     grad={"self": _pinv_grad},
     variants="function",
+    fixed=("atol", "rtol"),
 )
 
 

@@ -266,6 +266,7 @@ bernoulli = op(
 bernoulli_p = op(
     "bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor",
     composite=lambda self, p, generator: bernoulli_float_(like(self, memory_format=contiguous_format), p, generator=generator),
+    tags=("no_derivative",),
 )
 
 

@@ -123,8 +123,8 @@ def _affine(theta: Tensor, size: Any, align_corners: bool) -> Tensor:
 def _affine_backward(grad: Tensor, size: Any, align_corners: bool) -> Tensor:
     base = _base_grid(grad, tuple(size), align_corners)
     n = len(size) - 2
-    flat = grad.reshape((size[0], -1, n)).transpose(1, 2)
-    return flat.bmm(_flatten_grid(base))  # type: ignore[no-any-return]
+    flat = grad.reshape((size[0], -1, n))
+    return _flatten_grid(base).transpose(1, 2).bmm(flat).transpose(1, 2)  # type: ignore[no-any-return]
 
 
 affine_grid_generator_backward = op(

@@ -344,10 +344,17 @@ def _masked_scatter_backward(grad_output: Tensor, mask: Tensor, sizes: Sequence[
     return view(chosen, tuple(sizes))  # type: ignore[no-any-return]
 
 
+def _masked_scatter_double_backward(grad: Tensor, mask: Tensor, shape: Sequence[int]) -> Tensor:
+    return masked_scatter_(aten.zeros(list(shape), dtype=grad.dtype, device=grad.device), mask, grad)  # type: ignore[no-any-return]
+
+
 masked_scatter_backward = op(
     "masked_scatter_backward(Tensor grad_output, Tensor mask, SymInt[] sizes) -> Tensor",
     composite=_masked_scatter_backward,
     variants="",
+    grad={
+        "grad_output": lambda grad, mask, grad_output_shape: _masked_scatter_double_backward(grad, mask, grad_output_shape),
+    },
 )
 _MASKED_SCATTER_GRADS: Grads = {
     "self": lambda grad, mask: grad.masked_fill(mask, 0),

@@ -132,6 +132,7 @@ log_sigmoid_backward = op(
         "self": lambda grad, grad_output, self: _log_sigmoid_double_backward(grad * grad_output, self),
     },
     variants="",
+    fixed=("buffer",),
 )
 
 # --- smooth units: gelu, silu, mish, glu ----------------------------------------------------------------------------

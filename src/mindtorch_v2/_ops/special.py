@@ -10,7 +10,8 @@ import numpy as np
 from .. import _dtype
 from .._backends.cpu import special as kernels
 from .._tensor import Tensor
-from .declare import op, public
+from .declare import not_implemented, op, public
+from .pointwise import mul_number
 from .ternary import where
 
 _SQRT_PI = math.sqrt(math.pi)
@@ -101,7 +102,7 @@ log_ndtr = _unary(
     kernels.log_ndtr,
     lambda grad, self, result: grad / math.sqrt(2 * math.pi) * (result + self.pow(2) / 2).neg().exp(),
 )
-ndtr = op("special_ndtr(Tensor self) -> Tensor", composite=lambda self: ((self * math.sqrt(0.5)).erf() + 1) * 0.5)
+ndtr = op("special_ndtr(Tensor self) -> Tensor", composite=lambda self: mul_number(mul_number(self, math.sqrt(0.5)).erf() + 1, 0.5))
 xlog1py = op(
     "special_xlog1py(Tensor self, Tensor other) -> Tensor",
     pointwise="float",
@@ -136,7 +137,7 @@ zeta = op(
     "special_zeta(Tensor self, Tensor other) -> Tensor",
     pointwise="float",
     cpu=kernels.zeta,
-    grad={"other": lambda grad, self, other: grad * -self * zeta(self + 1.0, other)},
+    grad={"self": not_implemented("zeta"), "other": lambda grad, self, other: grad * -self * zeta(self + 1.0, other)},
 )
 zeta_scalar = op(
     "special_zeta.self_scalar(Scalar self, Tensor other) -> Tensor",
@@ -151,7 +152,10 @@ igamma = op(
     pointwise="same",
     numbers=(),
     cpu=kernels.igamma,
-    grad={"other": lambda grad, self, other: grad * ((self - 1) * other.log() - other - self.lgamma()).exp()},
+    grad={
+        "self": not_implemented("igamma: input"),
+        "other": lambda grad, self, other: grad * ((self - 1) * other.log() - other - self.lgamma()).exp(),
+    },
     inplace=True,
 )
 igammac = op(
@@ -159,7 +163,10 @@ igammac = op(
     pointwise="same",
     numbers=(),
     cpu=kernels.igammac,
-    grad={"other": lambda grad, self, other: -grad * ((self - 1) * other.log() - other - self.lgamma()).exp()},
+    grad={
+        "self": not_implemented("igammac: input"),
+        "other": lambda grad, self, other: -grad * ((self - 1) * other.log() - other - self.lgamma()).exp(),
+    },
     inplace=True,
 )
 
@@ -213,9 +220,15 @@ for _name in (
     "shifted_chebyshev_polynomial_w", "hermite_polynomial_h", "hermite_polynomial_he", "laguerre_polynomial_l",
     "legendre_polynomial_p",
 ):  # fmt: skip
-    op(f"special_{_name}(Tensor x, Tensor n) -> Tensor", pointwise="float", numbers=("n",), cpu=kernels.polynomial(_name))
-    op(f"special_{_name}.x_scalar(Scalar x, Tensor n) -> Tensor", pointwise="float", numbers=("x",), cpu=kernels.polynomial(_name))
+    for _arguments, _number in (("(Tensor x, Tensor n)", "n"), (".x_scalar(Scalar x, Tensor n)", "x")):
+        op(
+            f"special_{_name}{_arguments} -> Tensor",
+            pointwise="float",
+            numbers=(_number,),
+            cpu=kernels.polynomial(_name),
+            tags=("nondifferentiable",),
+        )
 special_round = op(
     "special_round(Tensor self, *, int decimals=0) -> Tensor",
-    composite=lambda self, decimals: self.round(decimals=decimals) if decimals else self.round(),
+    composite=lambda self, decimals: self.round(decimals=decimals),
 )

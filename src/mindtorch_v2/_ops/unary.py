@@ -10,8 +10,10 @@ import numpy as np
 from .. import _dtype
 from .._backends.cpu import unary as kernels
 from .._backends.meta.adapter import meta_tensor
+from .._dispatch.tls import state
 from .._tensor import Tensor
-from .declare import op
+from .declare import not_implemented, op
+from .lookup import aten
 from .pointwise import conj, number_minus, zeros_like
 from .ternary import where
 
@@ -124,6 +126,14 @@ def _unary(name: str, kernel: Any, formula: Any, *, inplace: bool = True, **opti
     return op(f"{name}(Tensor self) -> Tensor", pointwise="float", cpu=kernel, grad={"self": formula}, inplace=inplace, **options)
 
 
+def _no_inplace(name: str) -> dict[str, Any]:
+    """torch: these functions have a derivative, and their in-place variants have none."""
+    return {
+        "inplace_grad": {"self": not_implemented(f"inplace version of {name}")},
+        "inplace_node": f"{name.capitalize()}Backward1",
+    }
+
+
 sin = _unary("sin", np.sin, lambda grad, self: grad * conj(self.cos()))
 cos = _unary("cos", np.cos, lambda grad, self: grad * conj(-self.sin()))
 tan = _unary("tan", np.tan, lambda grad, result: grad * conj(1 + result.pow(2)))
@@ -132,8 +142,8 @@ cosh = _unary("cosh", np.cosh, lambda grad, self: grad * conj(self.sinh()))
 asin = _unary("asin", np.arcsin, lambda grad, self: grad * conj((-self * self + 1).rsqrt()))
 acos = _unary("acos", np.arccos, lambda grad, self: grad * conj(-((-self * self + 1).rsqrt())))
 atan = _unary("atan", np.arctan, lambda grad, self: grad / conj(self * self + 1))
-asinh = _unary("asinh", np.arcsinh, lambda grad, self: grad * conj((self.pow(2) + 1).rsqrt()))
-acosh = _unary("acosh", np.arccosh, lambda grad, self: _acosh_backward(grad, self))
+asinh = _unary("asinh", np.arcsinh, lambda grad, self: grad * conj((self.pow(2) + 1).rsqrt()), **_no_inplace("asinh"))
+acosh = _unary("acosh", np.arccosh, lambda grad, self: _acosh_backward(grad, self), **_no_inplace("acosh"))
 
 
 def _acosh_backward(grad: Tensor, self: Tensor) -> Tensor:
@@ -142,7 +152,7 @@ def _acosh_backward(grad: Tensor, self: Tensor) -> Tensor:
     return grad * (self * self - 1).rsqrt()
 
 
-atanh = _unary("atanh", np.arctanh, lambda grad, self: grad / conj(number_minus(1, self.pow(2))))
+atanh = _unary("atanh", np.arctanh, lambda grad, self: grad / conj(number_minus(1, self.pow(2))), **_no_inplace("atanh"))
 exp2 = _unary("exp2", kernels.exp2, lambda grad, result: grad * conj(result) * math.log(2))
 expm1 = _unary("expm1", np.expm1, lambda grad, result: grad * (conj(result) + 1))
 log2 = _unary("log2", np.log2, lambda grad, self: grad / (conj(self) * math.log(2)))
@@ -222,25 +232,24 @@ logit = op(
     "logit(Tensor self, float? eps=None) -> Tensor",
     pointwise="float",
     cpu=kernels.logit,
-    grad={"self": lambda grad, self, eps: logit_backward(grad, self, eps)},
+    grad={"self": lambda grad, self, eps: _logit_grad(grad, self, eps)},
     inplace=True,
 )
 logit_backward = op(
     "logit_backward(Tensor grad_output, Tensor self, float? eps=None) -> Tensor",
     pointwise="same",
     cpu=kernels.logit_backward,
-    grad={
-        "grad_output": lambda grad, self, eps: logit_backward(grad, self, eps),
-        "self": lambda grad, grad_output, self, eps: _logit_double_backward(grad, grad_output, self, eps),
-    },
     variants="",
 )
 
 
-def _logit_double_backward(grad: Tensor, grad_output: Tensor, self: Tensor, eps: float | None) -> Tensor:
-    product = grad * grad_output * (2 * self - 1) / (self * (1 - self)).pow(2)
+def _logit_grad(grad: Tensor, self: Tensor, eps: float | None) -> Tensor:
+    """The kernel, or a formula that can be differentiated again when a graph is being made."""
+    if not state.grad_enabled:
+        return logit_backward(grad, self, eps)  # type: ignore[no-any-return]
     low, high = (0.0, 1.0) if eps is None else (eps, 1 - eps)
-    return where((self >= low).logical_and_(self <= high), product, 0.0)
+    outside = math.nan if eps is None else 0.0
+    return where(aten.logical_and(self >= low, self <= high), grad / (self * (1 - self)), outside)
 
 
 frexp = op(

@@ -10,7 +10,7 @@ from .. import _checks, _dtype
 from .._backends.cpu import searching as kernels
 from .._tensor import Tensor
 from ..overrides import handle_torch_function, has_torch_function
-from .declare import op, public
+from .declare import not_implemented, op, public
 from .lookup import aten
 
 Array = np.ndarray[Any, Any]
@@ -27,12 +27,16 @@ _unique2 = op(
     cpu=lambda self, return_inverse, return_counts: kernels.unique(self, return_inverse, return_counts),
     tags=("data_dependent",),
     variants="function",
+    grad={"self": not_implemented("_unique2")},
+    nondifferentiable=("result1", "result2"),
 )
 unique_dim = op(
     f"unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> {THREE}",
     cpu=lambda self, dim: kernels.unique_dim(self, _dim_with_elements(self, dim)),
     tags=("data_dependent",),
     variants="",
+    grad={"self": not_implemented("unique_dim")},
+    nondifferentiable=("result1", "result2"),
 )
 _unique_consecutive = op(
     f"unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> {THREE}",
@@ -40,6 +44,8 @@ _unique_consecutive = op(
         self, None if dim is None else _dim_with_elements(self, dim), return_inverse, return_counts
     ),
     tags=("data_dependent",),
+    grad={"self": not_implemented("unique_consecutive")},
+    nondifferentiable=("result1", "result2"),
 )
 unique_dim_consecutive = op(
     f"unique_dim_consecutive(Tensor self, int dim, bool return_inverse=False, bool return_counts=False) -> {THREE}",
@@ -48,6 +54,8 @@ unique_dim_consecutive = op(
     ),
     tags=("data_dependent",),
     variants="",
+    grad={"self": not_implemented("unique_dim_consecutive")},
+    nondifferentiable=("result1", "result2"),
 )
 
 

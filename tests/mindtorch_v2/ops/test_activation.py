@@ -55,7 +55,11 @@ def test_values(name: str, repeat: int) -> None:
 def test_gradients_match_differences(name: str) -> None:
     x = torch.tensor([-4.1, -2.2, -0.7, 0.3, 1.4, 2.9], dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(getattr(F, name), (x,))
-    assert torch.autograd.gradgradcheck(getattr(F, name), (x,))
+    if name == "hardsigmoid":  # torch: has no second derivative
+        with pytest.raises(RuntimeError, match="derivative for aten::hardsigmoid_backward is not implemented"):
+            torch.autograd.gradgradcheck(F.hardsigmoid, (x,))
+    else:
+        assert torch.autograd.gradgradcheck(getattr(F, name), (x,))
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from hand_samples import HAND
 
 import mindtorch_v2 as torch
 from mindtorch_v2._dispatch import registry
+from mindtorch_v2._ops.declare import MissingDerivative
 
 # Formulas that finite differences cannot confirm, with the reason.
 TRIANGLE = "reads one triangle of a symmetric matrix; torch spreads the gradient over both"
@@ -51,14 +52,19 @@ def samples():
 SAMPLES = samples()
 
 
+def targets(op):
+    """The arguments that have a derivative; torch declares some that it does not have."""
+    return {name for formula in op.formulas if not isinstance(formula.function, MissingDerivative) for name in formula.targets}
+
+
 def differentiable(op):
-    return op.formulas and not op.schema.is_inplace and op.schema.namespace == "aten"
+    return targets(op) and not op.schema.is_inplace and op.schema.namespace == "aten"
 
 
 def prepare(op, sample):
     """The arguments, and those of them to vary: what required grad, and has a formula."""
     varied = []
-    targets = {name for formula in op.formulas for name in formula.targets}
+    wanted_names = targets(op)
 
     def walk(x, wanted):
         if isinstance(x, torch.Tensor):
@@ -70,7 +76,7 @@ def prepare(op, sample):
             return x
         return [walk(v, wanted) for v in x] if isinstance(x, list | tuple) else x
 
-    return [walk(x, a.name in targets) for a, x in zip(op.schema.arguments, sample, strict=True)], varied
+    return [walk(x, a.name in wanted_names) for a, x in zip(op.schema.arguments, sample, strict=True)], varied
 
 
 def run(op, sample):

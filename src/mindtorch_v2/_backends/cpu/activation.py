@@ -423,7 +423,8 @@ def hardsigmoid(self: Array) -> Array:
 
 @floating("hardsigmoid_backward_cpu")
 def hardsigmoid_backward(grad_output: Array, self: Array) -> Array:
-    return keep(np.abs(self) < 3, grad_output * (1 / 6))
+    # torch: the factor is of single precision for every dtype
+    return keep(np.abs(self) < 3, grad_output * float(np.float32(1 / 6)))
 
 
 @floating("hardswish_cpu")
