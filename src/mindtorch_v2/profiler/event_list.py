@@ -1,0 +1,272 @@
+"""Events in a list, and what can be asked of them together."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import operator
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from . import grouping, table
+from .averages import FunctionEventAvg
+from .device_type import DeviceType
+from .events import FunctionEvent
+from .recorded import RecordedEvent, Recording
+from .session import BACKWARD_FUNCTION, Session
+
+__all__ = ["EventList"]
+
+_TIMES = ("cpu_time_total", "device_time_total", "self_cpu_time_total", "self_device_time_total")
+
+
+class EventList(list[Any]):
+    """A list of `FunctionEvent`s, or of the `FunctionEventAvg`s that sum them up.
+
+    What is asked of a whole recording comes straight from its columns; a list that was made or changed by hand is read
+    event by event, with the same result.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        use_device = kwargs.pop("use_device", None)
+        profile_memory = kwargs.pop("profile_memory", False)
+        with_flops = kwargs.pop("with_flops", False)
+        super().__init__(*args, **kwargs)
+        self._use_device = use_device
+        self._profile_memory = profile_memory
+        self._with_flops = with_flops
+        self._tree_built = False
+        self._recording: Recording | None = None
+
+    @classmethod
+    def of(cls, session: Session) -> EventList:
+        """The events of a session, in order of start."""
+        recording, info = Recording(session), session.info
+        events = cls(recording.events, use_device=info.use_device, profile_memory=info.profile_memory, with_flops=info.with_flops)
+        events._recording = recording
+        events._tree_built = True
+        return events
+
+    def _like(self, rows: Iterable[FunctionEventAvg]) -> EventList:
+        return EventList(rows, use_device=self._use_device, profile_memory=self._profile_memory, with_flops=self._with_flops)
+
+    def _whole_recording(self) -> Recording | None:
+        """The recording, if these are its events, all of them, in order, as they were recorded."""
+        recording = self._recording
+        if recording is None or len(self) != len(recording.events):
+            return None
+        same = all(map(operator.is_, self, recording.events)) and recording.is_unchanged()
+        return recording if same else None
+
+    def __str__(self) -> str:
+        return self.table()
+
+    @property
+    def self_cpu_time_total(self) -> float:
+        """What all events took, each without its children."""
+        return _on_whole_ns(self, sum(event.self_cpu_time_total for event in self))
+
+    def table(
+        self,
+        sort_by: str | None = None,
+        row_limit: int = 100,
+        max_src_column_width: int | None = 75,
+        max_name_column_width: int | None = 55,
+        max_shapes_column_width: int | None = 80,
+        header: str | None = None,
+        top_level_events_only: bool = False,
+        time_unit: str | None = None,
+    ) -> str:
+        """The list as a table.
+
+        Args:
+            sort_by: an attribute, largest value first (`cpu_time_total`, `self_cpu_time_total`, `cpu_time`, `count`,
+                `cpu_memory_usage`, …; `cuda`, `xpu`, `privateuse1` and `npu` stand for `device`). By default in order of the list.
+            row_limit: how many rows to show, -1 for all.
+            max_src_column_width: of the places in the source; None for no limit.
+            max_name_column_width: of the names; None for no limit.
+            max_shapes_column_width: of the shapes of inputs; None for no limit.
+            header: a line above the table.
+            top_level_events_only: leave out events inside others.
+            time_unit: `s`, `ms` or `us` for all times; by default what suits each.
+        """
+        return table.render(
+            self,
+            sort_by=sort_by,
+            row_limit=row_limit,
+            max_src_column_width=max_src_column_width,
+            max_name_column_width=max_name_column_width,
+            max_shapes_column_width=max_shapes_column_width,
+            header=header,
+            profile_memory=self._profile_memory,
+            with_flops=self._with_flops,
+            top_level_events_only=top_level_events_only,
+            time_unit=time_unit,
+        )
+
+    def key_averages(
+        self, group_by_input_shapes: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
+    ) -> EventList:
+        """Sums over the events of one name, in order of the first of each.
+
+        Args:
+            group_by_input_shapes: a row for each name and shapes of inputs.
+            group_by_stack_n: a row for each name and innermost `n` places in the source.
+            group_by_overload_name: a row for each overload of a name (`aten::add.Tensor`).
+        """
+        if not self._tree_built:
+            raise AssertionError("Expected tree to be built before calling key_averages")
+        recording = self._whole_recording()
+        if recording is not None:
+            rows = grouping.averages(
+                recording, shapes=group_by_input_shapes, stack_n=group_by_stack_n, overloads=group_by_overload_name
+            )
+        else:
+            rows = self._averages_one_by_one(_key(group_by_input_shapes, group_by_stack_n, group_by_overload_name))
+        for row in rows:
+            row.stack = row.stack[:group_by_stack_n]
+            if not group_by_input_shapes:
+                row.input_shapes = ""
+            if not group_by_overload_name:
+                row.overload_name = ""
+        return self._like(rows)
+
+    def _averages_one_by_one(self, key: Callable[[Any], tuple[str, ...]]) -> list[FunctionEventAvg]:
+        rows: dict[tuple[str, ...], FunctionEventAvg] = {}
+        for event in self:
+            rows.setdefault(key(event), FunctionEventAvg()).add(event)
+        for row in rows.values():
+            _put_on_whole_ns(self, row)
+        return list(rows.values())
+
+    def total_average(self) -> FunctionEventAvg:
+        """Sums over all events, of whatever name."""
+        total = FunctionEventAvg()
+        for event in self:
+            total += event
+            total.key = None  # any name may follow
+        _put_on_whole_ns(self, total)
+        total.key = "Total"
+        return total
+
+    def export_chrome_trace(self, path: str) -> None:
+        """Write the events as a trace for `chrome://tracing` or Perfetto: slices by thread, without what a session adds."""
+        device = self._use_device or "cuda"
+        arrows = itertools.count()
+        rows = []
+        for event in self:
+            if event.trace_name is None:
+                continue
+            thread = f" node_id:{event.node_id}, thread_id:{event.thread} " if event.is_remote else event.thread
+            place = {"ts": event.time_range.start, "tid": thread, "pid": "CPU functions"}
+            slice_ = {"name": event.trace_name, "ph": "X", "ts": place["ts"], "dur": event.time_range.elapsed_us()}
+            rows.append(slice_ | place | {"args": {}})
+            rows += [
+                {"name": event.trace_name, "ph": "s", **place, "id": next(arrows), "cat": f"cpu_to_{device}", "args": {}}
+                for _ in event.kernels
+            ]
+        Path(path).write_text(json.dumps(rows))
+
+    def supported_export_stacks_metrics(self) -> list[str]:
+        return ["self_cpu_time_total", "self_cuda_time_total", "self_xpu_time_total", "self_privateuse1_time_total"]
+
+    def export_stacks(self, path: str, metric: str) -> None:
+        """Write a line for each event that has a stack: frames from the outermost, separated by `;`, and the metric as a number."""
+        if metric not in self.supported_export_stacks_metrics():
+            raise ValueError(f"metric should be one of: {self.supported_export_stacks_metrics()}")
+        attribute, plain = table.attribute(metric), str.maketrans(" ;\t\n", "____")
+        lines = []
+        for event in self:
+            amount = int(getattr(event, attribute)) if event.stack else 0
+            if amount > 0:
+                lines.append(f"{';'.join(frame.translate(plain) for frame in reversed(event.stack))} {amount}\n")
+        Path(path).write_text("".join(lines))
+
+    def _build_tree(self) -> None:
+        """Find out which event is inside which, from their times."""
+        self._populate_cpu_children()
+        self._remove_dup_nodes()
+        self._set_backward_stacktraces()
+        self._tree_built = True
+
+    def _populate_cpu_children(self) -> None:
+        def place(event: FunctionEvent) -> Any:
+            return event.thread, event.node_id
+
+        events = [event for event in self if not event.is_async and event.device_type == DeviceType.CPU]
+        # torch: orders by thread alone, and takes neighbours of one node for a group
+        for _, group in itertools.groupby(sorted(events, key=lambda event: event.thread), key=place):
+            around: list[FunctionEvent] = []
+            for event in sorted(group, key=lambda event: (event.time_range.start, -event.time_range.end)):
+                while around and not _encloses(around[-1], event):
+                    around.pop()
+                if around:
+                    around[-1].append_cpu_child(event)
+                    if event.cpu_parent is not None:
+                        raise AssertionError(f"There is already a CPU parent event for {event.key}")
+                    event.set_cpu_parent(around[-1])
+                around.append(event)
+
+    def _remove_dup_nodes(self) -> None:
+        """Leave out events that are all there is in an event of the same name."""
+        while True:
+            repeats = set()
+            for i, event in enumerate(self):
+                parent = event.cpu_parent
+                if parent is not None and parent.name == event.name and len(parent.cpu_children) == 1:
+                    parent.cpu_children = event.cpu_children
+                    parent.kernels = event.kernels
+                    for child in event.cpu_children:
+                        child.cpu_parent = parent
+                    repeats.add(i)
+            if not repeats:
+                return
+            self[:] = [event for i, event in enumerate(self) if i not in repeats]
+
+    def _set_backward_stacktraces(self) -> None:
+        """Give what ran inside a node of a backward pass the stack of the forward call that made the node."""
+        nodes = [_backward_node(event) for event in self]
+        forward: dict[tuple[int, int], Any] = {}
+        for event, node in zip(self, nodes, strict=True):
+            if node is None and event.stack is not None:
+                forward.setdefault((event.sequence_nr, event.thread), event.stack)
+        for event, node in zip(self, nodes, strict=True):
+            if node is not None:
+                if node.fwd_thread is None:
+                    raise AssertionError("Expected fwd_thread to be set for backward parent")
+                event.stack = forward.get((node.sequence_nr, node.fwd_thread), [])
+
+
+def _encloses(outer: FunctionEvent, inner: FunctionEvent) -> bool:
+    return inner.time_range.start < outer.time_range.end and inner.time_range.end <= outer.time_range.end
+
+
+def _backward_node(event: FunctionEvent | None) -> FunctionEvent | None:
+    while event is not None and event.scope != BACKWARD_FUNCTION:
+        event = event.cpu_parent
+    return event
+
+
+def _key(shapes: bool, stack_n: int, overloads: bool) -> Callable[[Any], tuple[str, ...]]:
+    """What events of one row have in common."""
+
+    def key(event: Any) -> tuple[str, ...]:
+        facts = [event.key, event.node_id, event.device_type, event.is_legacy, event.is_user_annotation]
+        if overloads:
+            facts.append(event.overload_name)
+        if shapes:
+            facts.append(event.input_shapes)
+        return *map(str, facts), *(event.stack[:stack_n] if stack_n > 0 else ())
+
+    return key
+
+
+def _on_whole_ns(events: list[Any], time_us: float) -> float:
+    """A sum of times without what adding microseconds leaves below a nanosecond, if the events were recorded."""
+    return round(time_us, 3) if all(isinstance(event, RecordedEvent) for event in events) else time_us
+
+
+def _put_on_whole_ns(events: list[Any], row: FunctionEventAvg) -> None:
+    for name in _TIMES:
+        setattr(row, name, _on_whole_ns(events, getattr(row, name)))

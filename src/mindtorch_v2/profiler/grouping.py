@@ -1,0 +1,90 @@
+"""Rows of `key_averages()` straight from the columns of a recording."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any
+
+import numpy as np
+
+from . import inputs
+from .averages import FunctionEventAvg
+from .recorded import Recording
+
+__all__ = ["averages"]
+
+Column = np.ndarray[Any, np.dtype[Any]]
+
+
+def averages(recording: Recording, *, shapes: bool, stack_n: int, overloads: bool) -> list[FunctionEventAvg]:
+    """Sums over the events of each group, in order of the first of each."""
+    rows = recording.rows
+    if not len(rows):
+        return []
+    _, first, group = np.unique(_keys(recording, shapes, stack_n, overloads)[rows], return_index=True, return_inverse=True)
+    sums = {name: np.bincount(group, column[rows]) for name, column in _amounts(recording).items()}
+    counts = np.bincount(group)
+    result = []
+    for g in np.argsort(first).tolist():
+        row = FunctionEventAvg()
+        row.describe(recording.events[first.item(g)])
+        row.count = counts.item(g)
+        for name, column in sums.items():
+            # sums are exact: whole numbers below 2**53
+            amount = int(column.item(g))
+            setattr(row, name, amount / 1000 if "time" in name else amount)
+        result.append(row)
+    return result
+
+
+def _keys(recording: Recording, shapes: bool, stack_n: int, overloads: bool) -> Column:
+    """A number for each event, the same for events of one group."""
+    session = recording.session
+
+    def name(i: int) -> Hashable:
+        label = session.labels[i]
+        return recording.names[i], label.kind == "scope", overloads and session.info.overload_names and label.overload
+
+    keys = _numbers(session.label, len(session.labels), name)
+    keys = _both(keys, _numbers(session.track, len(session.tracks), lambda i: session.tracks[i].device_type))
+    if shapes and session.inputs is not None and session.info.record_shapes:
+        none = str(inputs.tensor_shapes(()))
+        table = session.input_table
+        keys = _both(keys, _numbers(session.inputs, len(table), lambda i: str(inputs.tensor_shapes(table[i])), none=none))
+    if stack_n > 0:
+        frames = session.stack_table
+        # torch: frames that read the same are the same, wherever their stack goes on
+        keys = _both(
+            keys,
+            _numbers(recording.stack, len(frames), lambda i: tuple(map(session.frames.__getitem__, frames[i][:stack_n])), none=()),
+        )
+    return keys
+
+
+def _numbers(column: Column, size: int, fact: Callable[[int], Hashable], *, none: Hashable = None) -> Column:
+    """A number for what the table entry of each event says; `none` is what no entry says."""
+    facts: Iterable[Hashable] = [*(fact(i) for i in range(size)), none]
+    numbers: dict[Hashable, int] = {}
+    return np.array([numbers.setdefault(f, len(numbers)) for f in facts], np.int64)[column]
+
+
+def _both(one: Column, other: Column) -> Column:
+    """A number for each pair of numbers."""
+    return np.asarray(one * (other.max(initial=0) + 1) + other)
+
+
+def _amounts(recording: Recording) -> dict[str, Column]:
+    """What each event adds to its row. Times in nanoseconds."""
+    cpu = recording.on_cpu
+    duration = np.where(cpu, recording.duration_ns, 0)
+    on_device = np.where(cpu, 0, recording.duration_ns) * bool(recording.session.info.use_device)
+    memory = np.where(cpu, recording.memory_bytes, 0)
+    return {
+        "cpu_time_total": duration,
+        "self_cpu_time_total": recording.without_children(duration),
+        "device_time_total": on_device,
+        "self_device_time_total": on_device,
+        "cpu_memory_usage": memory,
+        "self_cpu_memory_usage": recording.without_children(memory),
+        "flops": recording.flops,
+    }

@@ -1,0 +1,54 @@
+"""Which forward event belongs to which backward event."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .session import BACKWARD_FUNCTION, Session
+
+__all__ = ["EVALUATE", "backward", "first_forward", "flows"]
+
+Column = np.ndarray[Any, np.dtype[Any]]
+
+# The engine's event around each node starts with this.
+EVALUATE = "autograd::engine::evaluate_function: "
+
+
+def _of_labels(session: Session, facts: list[bool]) -> Column:
+    return np.array(facts, bool)[session.label]
+
+
+def backward(session: Session) -> Column:
+    """Whether each event is a node of a backward pass, or the engine's event around one."""
+    return _of_labels(session, [e.scope == BACKWARD_FUNCTION or e.name.startswith(EVALUATE) for e in session.labels])
+
+
+def first_forward(session: Session) -> Column:
+    """For each event of a backward pass, the row of the first event that made its node; -1 for none, and for other events."""
+    runs = backward(session)
+    made = np.flatnonzero(~runs & (session.sequence >= 0))
+    first = np.full(len(session), -1, np.int64)
+    numbers, where = np.unique(session.sequence[made], return_index=True)
+    if len(numbers):
+        rows = np.flatnonzero(runs & (session.sequence >= 0))
+        at = np.minimum(np.searchsorted(numbers, session.sequence[rows]), len(numbers) - 1)
+        found = numbers[at] == session.sequence[rows]
+        first[rows[found]] = made[where[at[found]]]
+    return first
+
+
+def flows(session: Session) -> tuple[Column, Column]:
+    """Pairs of rows, forward and backward: the innermost event that made a node, and the run of this node."""
+    node = _of_labels(session, [e.scope == BACKWARD_FUNCTION for e in session.labels])
+    runs = np.flatnonzero(node & (session.sequence >= 0))
+    made = np.flatnonzero(~backward(session) & (session.sequence >= 0))[::-1]
+    numbers, where = np.unique(session.sequence[made], return_index=True)
+    if not len(numbers):
+        return made, made
+    at = np.minimum(np.searchsorted(numbers, session.sequence[runs]), len(numbers) - 1)
+    found = numbers[at] == session.sequence[runs]
+    forward, back = made[where[at[found]]], runs[found]
+    order = np.argsort(forward, kind="stable")
+    return forward[order], back[order]
