@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import operator
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -13,19 +12,17 @@ from . import grouping, table
 from .averages import FunctionEventAvg
 from .device_type import DeviceType
 from .events import FunctionEvent
-from .recorded import RecordedEvent, Recording
+from .recorded import events_of, rows_of
 from .session import BACKWARD_FUNCTION, Session
 
 __all__ = ["EventList"]
-
-_TIMES = ("cpu_time_total", "device_time_total", "self_cpu_time_total", "self_device_time_total")
 
 
 class EventList(list[Any]):
     """A list of `FunctionEvent`s, or of the `FunctionEventAvg`s that sum them up.
 
-    What is asked of a whole recording comes straight from its columns; a list that was made or changed by hand is read
-    event by event, with the same result.
+    What is asked of recorded events comes straight from the columns of the recording. Events that were made or changed by
+    hand are read one by one, with the same result.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -37,27 +34,17 @@ class EventList(list[Any]):
         self._profile_memory = profile_memory
         self._with_flops = with_flops
         self._tree_built = False
-        self._recording: Recording | None = None
 
     @classmethod
     def of(cls, session: Session) -> EventList:
         """The events of a session, in order of start."""
-        recording, info = Recording(session), session.info
-        events = cls(recording.events, use_device=info.use_device, profile_memory=info.profile_memory, with_flops=info.with_flops)
-        events._recording = recording
+        made, info = events_of(session), session.info
+        events = cls(made, use_device=info.use_device, profile_memory=info.profile_memory, with_flops=info.with_flops)
         events._tree_built = True
         return events
 
     def _like(self, rows: Iterable[FunctionEventAvg]) -> EventList:
         return EventList(rows, use_device=self._use_device, profile_memory=self._profile_memory, with_flops=self._with_flops)
-
-    def _whole_recording(self) -> Recording | None:
-        """The recording, if these are its events, all of them, in order, as they were recorded."""
-        recording = self._recording
-        if recording is None or len(self) != len(recording.events):
-            return None
-        same = all(map(operator.is_, self, recording.events)) and recording.is_unchanged()
-        return recording if same else None
 
     def __str__(self) -> str:
         return self.table()
@@ -65,7 +52,9 @@ class EventList(list[Any]):
     @property
     def self_cpu_time_total(self) -> float:
         """What all events took, each without its children."""
-        return _on_whole_ns(self, sum(event.self_cpu_time_total for event in self))
+        if (recorded := rows_of(self)) is not None:
+            return grouping.self_cpu_us(*recorded)
+        return sum(event.self_cpu_time_total for event in self)
 
     def table(
         self,
@@ -117,10 +106,9 @@ class EventList(list[Any]):
         """
         if not self._tree_built:
             raise AssertionError("Expected tree to be built before calling key_averages")
-        recording = self._whole_recording()
-        if recording is not None:
+        if (recorded := rows_of(self)) is not None:
             rows = grouping.averages(
-                recording, shapes=group_by_input_shapes, stack_n=group_by_stack_n, overloads=group_by_overload_name
+                *recorded, shapes=group_by_input_shapes, stack_n=group_by_stack_n, overloads=group_by_overload_name
             )
         else:
             rows = self._averages_one_by_one(_key(group_by_input_shapes, group_by_stack_n, group_by_overload_name))
@@ -136,17 +124,17 @@ class EventList(list[Any]):
         rows: dict[tuple[str, ...], FunctionEventAvg] = {}
         for event in self:
             rows.setdefault(key(event), FunctionEventAvg()).add(event)
-        for row in rows.values():
-            _put_on_whole_ns(self, row)
         return list(rows.values())
 
     def total_average(self) -> FunctionEventAvg:
         """Sums over all events, of whatever name."""
-        total = FunctionEventAvg()
-        for event in self:
-            total += event
-            total.key = None  # any name may follow
-        _put_on_whole_ns(self, total)
+        if (recorded := rows_of(self)) is not None:
+            total = grouping.total(*recorded)
+        else:
+            total = FunctionEventAvg()
+            for event in self:
+                total += event
+                total.key = None  # any name may follow
         total.key = "Total"
         return total
 
@@ -260,13 +248,3 @@ def _key(shapes: bool, stack_n: int, overloads: bool) -> Callable[[Any], tuple[s
         return *map(str, facts), *(event.stack[:stack_n] if stack_n > 0 else ())
 
     return key
-
-
-def _on_whole_ns(events: list[Any], time_us: float) -> float:
-    """A sum of times without what adding microseconds leaves below a nanosecond, if the events were recorded."""
-    return round(time_us, 3) if all(isinstance(event, RecordedEvent) for event in events) else time_us
-
-
-def _put_on_whole_ns(events: list[Any], row: FunctionEventAvg) -> None:
-    for name in _TIMES:
-        setattr(row, name, _on_whole_ns(events, getattr(row, name)))

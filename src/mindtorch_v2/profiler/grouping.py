@@ -9,32 +9,46 @@ import numpy as np
 
 from . import inputs
 from .averages import FunctionEventAvg
-from .recorded import Recording
+from .recording import Recording
 
-__all__ = ["averages"]
+__all__ = ["averages", "self_cpu_us", "total"]
 
 Column = np.ndarray[Any, np.dtype[Any]]
 
 
-def averages(recording: Recording, *, shapes: bool, stack_n: int, overloads: bool) -> list[FunctionEventAvg]:
+def averages(
+    recording: Recording, rows: Column, *, shapes: bool = False, stack_n: int = 0, overloads: bool = False
+) -> list[FunctionEventAvg]:
     """Sums over the events of each group, in order of the first of each."""
-    rows = recording.rows
-    if not len(rows):
-        return []
     _, first, group = np.unique(_keys(recording, shapes, stack_n, overloads)[rows], return_index=True, return_inverse=True)
-    sums = {name: np.bincount(group, column[rows]) for name, column in _amounts(recording).items()}
-    counts = np.bincount(group)
-    result = []
-    for g in np.argsort(first).tolist():
-        row = FunctionEventAvg()
-        row.describe(recording.events[first.item(g)])
-        row.count = counts.item(g)
-        for name, column in sums.items():
-            # sums are exact: whole numbers below 2**53
-            amount = int(column.item(g))
-            setattr(row, name, amount / 1000 if "time" in name else amount)
-        result.append(row)
-    return result
+    averages = _sums(recording, rows, group)
+    for average, row in zip(averages, rows[first].tolist(), strict=True):
+        average.describe(recording.events[row])
+    return [averages[g] for g in np.argsort(first).tolist()]
+
+
+def total(recording: Recording, rows: Column) -> FunctionEventAvg:
+    """Sums over all of these events."""
+    (total,) = _sums(recording, rows, np.zeros(len(rows), np.int64))
+    total.describe(recording.events[rows.item(-1)])  # torch: described by the last event
+    return total
+
+
+def _sums(recording: Recording, rows: Column, group: Column) -> list[FunctionEventAvg]:
+    """A row for each number in `group`, without a name."""
+    averages = [FunctionEventAvg() for _ in range(group.max() + 1)]
+    columns = {name: np.bincount(group, column[rows]) for name, column in _amounts(recording).items()}
+    for name, sums in columns.items():
+        # whole numbers below 2**53, so that the sums are exact
+        for average, amount in zip(averages, sums.astype(np.int64).tolist(), strict=True):
+            setattr(average, name, amount / 1000 if "time" in name else amount)
+    return averages
+
+
+def self_cpu_us(recording: Recording, rows: Column) -> float:
+    """What these events took, each without its children."""
+    total: int = _amounts(recording)["self_cpu_time_total"][rows].sum().item()
+    return total / 1000
 
 
 def _keys(recording: Recording, shapes: bool, stack_n: int, overloads: bool) -> Column:
@@ -80,6 +94,7 @@ def _amounts(recording: Recording) -> dict[str, Column]:
     on_device = np.where(cpu, 0, recording.duration_ns) * bool(recording.session.info.use_device)
     memory = np.where(cpu, recording.memory_bytes, 0)
     return {
+        "count": np.ones(len(duration), np.int64),
         "cpu_time_total": duration,
         "self_cpu_time_total": recording.without_children(duration),
         "device_time_total": on_device,

@@ -1,0 +1,174 @@
+"""What follows from the columns of a session, for all events at once."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from . import links, tree
+from .flops import flops
+from .session import BACKWARD_FUNCTION, Frame, Label, Session, Track
+
+__all__ = ["Recording"]
+
+Column = np.ndarray[Any, np.dtype[Any]]
+
+_STEP = "ProfilerStep#"
+
+
+class Recording:
+    """A session and the trees of its events.
+
+    `rows` are the events to show and `parent` the row of the event around each, -1 for none. `events` are the objects that
+    stand for all rows, `opened` the rows of those that were written to or gave something changeable away.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.names = ["ProfilerStep*" if label.name.startswith(_STEP) else label.name for label in session.labels]
+        self.events: list[Any] = []
+        self.opened: set[int] = set()
+        self.parent, self.rows = self._without_repeats(_forests(session))
+
+    def _without_repeats(self, parent: Column) -> tuple[Column, Column]:
+        """Parents and rows without events that are all there is in an event of the same name, as torch leaves them out."""
+        if not len(parent):
+            return parent, np.empty(0, np.int64)
+        numbers = {name: i for i, name in enumerate(dict.fromkeys(self.names))}
+        name = np.array([numbers[name] for name in self.names], np.int32)[self.session.label]
+        inside = parent >= 0
+        alone = np.bincount(parent[inside], minlength=len(parent))[parent] == 1
+        repeat = inside & alone & (name == name[parent])
+        while (over := (parent >= 0) & repeat[parent]).any():
+            parent[over] = parent[parent[over]]
+        return parent, np.flatnonzero(~repeat)
+
+    def label(self, row: int) -> Label:
+        return self.session.labels[self.session.label.item(row)]
+
+    def track(self, row: int) -> Track:
+        return self.session.tracks[self.session.track.item(row)]
+
+    def inputs(self, row: int) -> tuple[Any, ...]:
+        column = self.session.inputs
+        number = -1 if column is None or not self.session.info.record_shapes else column.item(row)
+        return self.session.input_table[number] if number >= 0 else ()
+
+    def frames(self, stack: int) -> list[Frame]:
+        return [self.session.frames[i] for i in self.session.stack_table[stack]] if stack >= 0 else []
+
+    def children(self, row: int) -> list[int]:
+        order, starts = self._children
+        children: list[int] = order[starts[row] : starts[row + 1]].tolist()
+        return children
+
+    @functools.cached_property
+    def _children(self) -> tuple[Column, Column]:
+        """Rows in order of their parents, and where the children of each begin."""
+        rows = self.rows[self.parent[self.rows] >= 0]
+        order = rows[np.argsort(self.parent[rows], kind="stable")]
+        return order, np.searchsorted(self.parent[order], np.arange(len(self.session) + 1))
+
+    @functools.cached_property
+    def duration_ns(self) -> Column:
+        duration: Column = self.session.end_ns - self.session.start_ns
+        return duration
+
+    @functools.cached_property
+    def on_cpu(self) -> Column:
+        """Whether each event is on the CPU."""
+        return np.array([track.device_type == "CPU" for track in self.session.tracks], bool)[self.session.track]
+
+    def without_children(self, amount: Column) -> Column:
+        """Of each event, what its children do not account for."""
+        kept = np.zeros_like(amount)
+        kept[self.rows] = amount[self.rows]
+        return kept - tree.children_ns(kept, self.parent)
+
+    @functools.cached_property
+    def memory_bytes(self) -> Column:
+        """Bytes made and not freed while each event was open on its thread."""
+        total = np.zeros(len(self.session), np.int64)
+        log = self.session.memory
+        if log is not None:
+            inside = log.event >= 0
+            np.add.at(total, log.event[inside], log.size_bytes[inside])
+            around = tree.parents(self.session)
+            for rows in reversed(_levels(self.session)[1:]):
+                np.add.at(total, around[rows], total[rows])
+        return total
+
+    @functools.cached_property
+    def flops(self) -> Column:
+        session = self.session
+        counts = np.zeros(len(session), np.int64)
+        if session.inputs is not None and session.info.with_flops:
+            calls, which = np.unique(np.stack([session.label, session.inputs]), axis=1, return_inverse=True)
+            known = [flops(session.labels[e].name, session.input_table[i]) if i >= 0 else 0 for e, i in calls.T.tolist()]
+            counts = np.array(known, np.int64)[which.ravel()]
+        return counts
+
+    @functools.cached_property
+    def forward_track(self) -> Column:
+        """For events of a backward pass, the track on which the forward pass made their node; -1 for others."""
+        first = links.first_forward(self.session)
+        ours = links.backward(self.session) & (self.session.sequence >= 0)
+        return np.where(ours, self.session.track[np.where(first >= 0, first, np.arange(len(first)))], -1)
+
+    @functools.cached_property
+    def stack(self) -> Column:
+        """Into the session's table of stacks. Inside a backward pass: where the forward pass made the node."""
+        session = self.session
+        if session.stack is None:
+            return np.full(len(session), -1, np.int32)
+        node = self._node
+        made = np.flatnonzero((node < 0) & (session.sequence >= 0))
+        # one number for a node and a thread
+        key = session.sequence * len(session.tracks)
+        keys, where = np.unique(key[made] + session.track[made], return_index=True)
+        stack = session.stack.copy()
+        inside = np.flatnonzero(node >= 0)
+        stack[inside] = -1
+        if len(keys):
+            asked = key[node[inside]] + self.forward_track[node[inside]]
+            at = np.minimum(np.searchsorted(keys, asked), len(keys) - 1)
+            found = (keys[at] == asked) & (session.sequence[node[inside]] >= 0)
+            stack[inside[found]] = session.stack[made[where[at[found]]]]
+        return stack
+
+    @functools.cached_property
+    def _node(self) -> Column:
+        """The innermost node of a backward pass that each event is or is inside of; -1 for none."""
+        is_node = np.array([label.scope == BACKWARD_FUNCTION for label in self.session.labels], bool)[self.session.label]
+        node = np.where(is_node, np.arange(len(self.session)), -1)
+        for rows in _levels(self.session)[1:]:
+            inner = rows[(node[rows] < 0) & (self.parent[rows] >= 0)]
+            node[inner] = node[self.parent[inner]]
+        return node
+
+    @functools.cached_property
+    def arrows(self) -> dict[int, tuple[int, bool]]:
+        """Number of the arrow between forward and backward that a row begins (True) or ends."""
+        forward, back = links.flows(self.session)
+        ends = {row: (i, False) for i, row in enumerate(back.tolist(), 1)}
+        return ends | {row: (i, True) for i, row in enumerate(forward.tolist(), 1)}
+
+
+def _forests(session: Session) -> Column:
+    """Parents. Python functions are a forest of their own, so that recording them leaves the times of operators alone."""
+    parent = tree.parents(session, skip=("python_function",))
+    functions = np.array([label.kind == "python_function" for label in session.labels], bool)[session.label]
+    if functions.any():
+        others = tuple({label.kind for label in session.labels} - {"python_function"})
+        parent[functions] = tree.parents(session, skip=others)[functions]
+    on_device = np.array([track.device_type != "CPU" for track in session.tracks], bool)[session.track]
+    parent[on_device] = -1
+    return parent
+
+
+def _levels(session: Session) -> list[Column]:
+    """Rows by depth; everything around a row is in a list before its own."""
+    order = np.argsort(session.depth, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(session.depth[order])) + 1) if len(order) else []
