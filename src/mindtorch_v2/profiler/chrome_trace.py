@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from . import arguments, flows, number_text, tree
-from .arguments import json_text
+from . import input_text, links, number_text, tree
 from .atomic_file import replacing
+from .json_text import json_text
 from .number_text import Field
 from .session import KINDS, Column, Label, Session, Track
 
@@ -159,8 +159,8 @@ class _Rows:
         self.base_ns = base_ns
         self.frames = _Frames(session)
         self.runtime_label = _runtime_labels(session)
-        self.device_ids = None if session.launch is None else flows.device_ids(session)
-        self.forward_track = flows.forward_tracks(session)
+        self.device_ids = None if session.launch is None else links.device_ids(session)
+        self.forward_track = _forward_tracks(session)
         self.flow_lines = _FlowLines(session, base_ns)
         self.inputs = [_inputs_text(inputs) for inputs in session.input_table]
         self.stacks = _stack_texts(session)
@@ -277,15 +277,14 @@ def _module_id(label: Label) -> dict[str, int]:
     return {"Python module id": int(number)} if name.startswith("nn.Module: ") and number.isdecimal() else {}
 
 
-def _inputs_text(inputs: tuple[Any, ...]) -> str:
-    facts = {
-        "Concrete Inputs": arguments.concrete_inputs(inputs),
-        "Input type": arguments.input_types(inputs),
-        "Input Strides": arguments.input_strides(inputs),
-        "Input Dims": arguments.input_dims(inputs),
-        "input_shapes": arguments.input_shapes(inputs),
-    }
-    return "".join(f',"{key}":{json_text(values, compact=True)}' for key, values in facts.items())
+def _forward_tracks(session: Session) -> Column:
+    """Thread that made the node which a row ran, counted from 1 as torch does; 0 for rows that ran none."""
+    forward = links.first_forward(session)
+    return np.where(forward >= 0, session.track[forward] + 1, 0) if len(session) else forward
+
+
+def _inputs_text(values: tuple[Any, ...]) -> str:
+    return "".join(f',"{key}":{json_text(facts, compact=True)}' for key, facts in input_text.in_trace(values).items())
 
 
 def _stack_texts(session: Session) -> list[str]:
@@ -328,7 +327,7 @@ class _FlowLines:
         self.places = [f'"pid":{_pid(session, track)},"tid":{track.tid}' for track in session.tracks]
         self.shapes: list[str] = []
         row, number, shape = [], [], []
-        for name, (sources, targets) in (("fwdbwd", flows.forward_backward(session)), ("ac2g", flows.launches(session))):
+        for name, (sources, targets) in (("fwdbwd", links.flows(session)), ("ac2g", links.launches(session))):
             ids = np.arange(1, len(sources) + 1)
             for rows, kind in ((sources, '"ph":"s"'), (targets, '"ph":"f","bp":"e"')):
                 row.append(rows)

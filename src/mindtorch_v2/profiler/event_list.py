@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from . import grouping, table
+from . import grouping, stacks, table
 from .averages import FunctionEventAvg
 from .device_type import DeviceType
 from .events import FunctionEvent
@@ -157,19 +157,18 @@ class EventList(list[Any]):
         Path(path).write_text(json.dumps(rows))
 
     def supported_export_stacks_metrics(self) -> list[str]:
-        return ["self_cpu_time_total", "self_cuda_time_total", "self_xpu_time_total", "self_privateuse1_time_total"]
+        return list(stacks.METRICS)
 
     def export_stacks(self, path: str, metric: str) -> None:
         """Write a line for each event that has a stack: frames from the outermost, separated by `;`, and the metric as a number."""
-        if metric not in self.supported_export_stacks_metrics():
-            raise ValueError(f"metric should be one of: {self.supported_export_stacks_metrics()}")
-        attribute, plain = table.attribute(metric), str.maketrans(" ;\t\n", "____")
-        lines = []
-        for event in self:
-            amount = int(getattr(event, attribute)) if event.stack else 0
-            if amount > 0:
-                lines.append(f"{';'.join(frame.translate(plain) for frame in reversed(event.stack))} {amount}\n")
-        Path(path).write_text("".join(lines))
+        stacks.check_metric(metric)
+        recording = self._whole_recording()
+        if recording is not None:
+            stacks.export_stacks(recording.session, path, metric)
+            return
+        attribute = table.attribute(metric)
+        amounts = ((event.stack, int(getattr(event, attribute))) for event in self if event.stack)
+        stacks.write(path, (stacks.line(stack, amount) for stack, amount in amounts if amount > 0))
 
     def _build_tree(self) -> None:
         """Find out which event is inside which, from their times."""

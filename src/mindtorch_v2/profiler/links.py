@@ -1,4 +1,4 @@
-"""Which forward event belongs to which backward event."""
+"""Which event caused which: forward operators and backward nodes, launches and kernels."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from .session import BACKWARD_FUNCTION, Session
+from . import tree
+from .session import BACKWARD_FUNCTION, KINDS, Session
 
-__all__ = ["EVALUATE", "backward", "first_forward", "flows"]
+__all__ = ["EVALUATE", "backward", "device_ids", "first_forward", "flows", "launches"]
 
 Column = np.ndarray[Any, np.dtype[Any]]
 
@@ -52,3 +53,23 @@ def flows(session: Session) -> tuple[Column, Column]:
     forward, back = made[where[at[found]]], runs[found]
     order = np.argsort(forward, kind="stable")
     return forward[order], back[order]
+
+
+def launches(session: Session) -> tuple[Column, Column]:
+    """Rows of calls of a device's runtime and of the kernels that they started, in pairs."""
+    if session.launch is None:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    kernels = np.flatnonzero(session.launch >= 0)
+    return session.launch[kernels], kernels
+
+
+def device_ids(session: Session) -> tuple[Column, Column]:
+    """For each row the number of the operator that it belongs to, and the number that a launch and its kernel share."""
+    row = np.arange(len(session))
+    caused_by = row.copy()
+    callers, kernels = launches(session)
+    caused_by[kernels] = callers
+    operator = tree.parents(session, skip=tuple(kind for kind in KINDS if kind != "op"))
+    is_call = np.array([x.kind == "runtime" for x in session.labels], bool)[session.label][caused_by]
+    owner = np.where(is_call & (operator[caused_by] >= 0), operator[caused_by], row)
+    return owner + 1, caused_by + 1

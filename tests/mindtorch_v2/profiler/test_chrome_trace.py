@@ -286,10 +286,10 @@ class TestFlows:
         )
         flows = rows(session, cat="fwdbwd")
         assert [(e["ph"], e["id"], e["tid"], e["ts"]) for e in flows] == [
-            ("s", 2, 1, 0.010),
-            ("s", 1, 1, 0.110),
-            ("f", 1, 2, 0.201),
-            ("f", 2, 2, 0.221),
+            ("s", 1, 1, 0.010),
+            ("s", 2, 1, 0.110),
+            ("f", 2, 2, 0.201),
+            ("f", 1, 2, 0.221),
         ]
         assert all(e.get("bp") == "e" for e in flows if e["ph"] == "f")
 
