@@ -58,19 +58,21 @@ def _eigh_grad(grads: Any, eigenvalues: Tensor, eigenvectors: Tensor) -> Tensor 
         v_h = v.mH
         return matmul(v * _converted(grad_l.unsqueeze(-2), v), v_h)  # type: ignore[no-any-return]
     inner = matmul(v.mH, grad_v)
-    if v.dtype.is_complex:
-        _check_phase(inner, "linalg_eigh_backward", "eigenvectors")
-    inner = (inner - inner.mH) * 0.5 / _converted(_differences(eigenvalues), v)
+    _check_phase(inner, "linalg_eigh_backward", "eigenvectors")
+    inner = (inner - inner.mH).mul(0.5).div_(_converted(_differences(eigenvalues), v))
     if grad_l is not None:
-        inner = inner + _converted(grad_l, v).diag_embed()
+        inner.diagonal(0, -2, -1).copy_(grad_l)
     v_h = v.mH
     return matmul(v, matmul(inner, v_h))  # type: ignore[no-any-return]
 
 
 def _check_phase(inner: Tensor, function: str, what: str) -> None:
     """Refuse losses that depend on the arbitrary phase of complex vectors."""
-    imaginary = np.diagonal(inner._array, axis1=-2, axis2=-1).imag
-    if not np.allclose(imaginary, 0, rtol=1e-2, atol=1e-2):
+    diagonal = inner.diagonal(0, -2, -1)
+    if not inner.dtype.is_complex:
+        return
+    imaginary = diagonal.imag
+    if not aten.allclose(imaginary, aten.zeros_like(imaginary), rtol=1e-2, atol=1e-2):
         raise RuntimeError(
             f"{function}: The {what} in the complex case are specified up to multiplication by e^{{i phi}}. "
             "The specified loss function depends on this quantity, so it is ill-defined."
@@ -120,16 +122,15 @@ def _eig_grad(grads: Any, self_dtype: Any, eigenvalues: Tensor, eigenvectors: Te
     if grad_l is None and grad_v is None:
         return None
     if grad_v is None:
-        inner = grad_l.diag_embed()
+        v_h = v.mH
+        grad_a = linalg_solve(v_h, grad_l.unsqueeze(-1) * v_h)
     else:
         inner = matmul(v.mH, grad_v)
         _check_phase(inner, "linalg_eig_backward", "eigenvectors")
         norm = matmul(v.mH, v * inner.diagonal(0, -2, -1).real.unsqueeze(-2).to(v.dtype))
-        inner = (inner - norm) / conj(_differences(eigenvalues))
-        inner = inner - inner.diagonal(0, -2, -1).diag_embed()
-        if grad_l is not None:
-            inner = inner + grad_l.diag_embed()
-    grad_a = linalg_solve(v.mH, matmul(inner, v.mH))
+        inner = (inner - norm).div_(_differences(conj(eigenvalues)))
+        inner.diagonal(0, -2, -1).copy_(aten.zeros_like(eigenvalues) if grad_l is None else grad_l)
+        grad_a = linalg_solve(v.mH, matmul(inner, v.mH))
     return grad_a if self_dtype.is_complex else grad_a.real  # type: ignore[no-any-return]
 
 

@@ -14,19 +14,24 @@ from .decomposition import linalg_svd
 from .joining import stack
 from .linalg_checks import check_floating, check_square
 from .lookup import aten
-from .lu import linalg_lu_solve
+from .lu import linalg_lu_factor_ex, linalg_lu_solve
 from .matmul import conj, matmul
 from .solve import linalg_solve
 
 Array = np.ndarray[Any, Any]
 
 
-def _det_kernel(A: Array) -> tuple[Array, Array, Array]:
+def _det(A: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     check_square(A, "linalg.det")
-    check_floating(A, "linalg.det")
-    factors, pivots, _ = kernels.lu_factor(A)
-    diagonal = np.diagonal(factors, axis1=-2, axis2=-1)
-    return (diagonal.prod(-1) * kernels.swap_sign(pivots)).astype(A.dtype), factors, pivots
+    check_floating(A._array, "linalg.det")
+    factors, pivots, _ = linalg_lu_factor_ex(A)
+    return factors.diagonal(0, -2, -1).prod(-1).mul(_sign_of_swaps(pivots)), factors, pivots
+
+
+def _sign_of_swaps(pivots: Tensor) -> Tensor:
+    """1 for an even number of rows swapped, -1 for an odd one."""
+    swapped = aten.arange(1, pivots.shape[-1] + 1, device=pivots.device, dtype=pivots.dtype) != pivots
+    return swapped.sum(-1).fmod_(2).mul_(-2).add_(1)  # type: ignore[no-any-return]
 
 
 def _det_grad(grad: Tensor, A: Tensor, LU: Tensor, pivots: Tensor, result: Tensor) -> Tensor:
@@ -41,7 +46,7 @@ def _det_grad(grad: Tensor, A: Tensor, LU: Tensor, pivots: Tensor, result: Tenso
     scaled = (grad * conj(result)).unsqueeze(-1).expand((*result.shape, n)).diag_embed()
     tiny = float(np.finfo(A.dtype.np).eps)
     diagonal = LU.diagonal(0, -2, -1)
-    shift = (diagonal == 0).to(diagonal.dtype) * tiny
+    shift = aten.where(diagonal == 0, tiny, 0.0).to(diagonal.dtype)
     return linalg_lu_solve(LU + shift.diag_embed(), pivots, scaled, left=True, adjoint=True)  # type: ignore[no-any-return]
 
 
@@ -65,7 +70,8 @@ def _all_but(i: int, n: int) -> Tensor:
 
 _linalg_det = op(
     "_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)",
-    cpu=_det_kernel,
+    over_tensors=_det,
+    shape=lambda A: (A.shape[:-2], A.shape, A.shape[:-1]),
     grad={"A": _det_grad},
     nondifferentiable=("LU", "pivots"),
     variants="function",
@@ -74,13 +80,13 @@ linalg_det = op("linalg_det(Tensor A) -> Tensor", composite=lambda A: _linalg_de
 det = op("det(Tensor self) -> Tensor", composite=lambda self: linalg_det(self))
 
 
-def _slogdet_kernel(A: Array) -> tuple[Array, Array, Array, Array]:
+def _slogdet(A: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     check_square(A, "linalg.slogdet")
-    check_floating(A, "linalg.slogdet", low_precision=False)
-    factors, pivots, _ = kernels.lu_factor(A)
-    diagonal = np.diagonal(factors, axis1=-2, axis2=-1)
-    sign = np.sign(diagonal).prod(-1) * kernels.swap_sign(pivots)
-    return sign.astype(A.dtype), np.log(np.abs(diagonal)).sum(-1), factors, pivots
+    check_floating(A._array, "linalg.slogdet", low_precision=False)
+    factors, pivots, _ = linalg_lu_factor_ex(A)
+    diagonal = factors.diagonal(0, -2, -1)
+    sign = _sign_of_swaps(pivots)
+    return diagonal.sgn().prod(-1).mul(sign), diagonal.abs().log_().sum(-1), factors, pivots
 
 
 def _slogdet_grad(grads: Any, A: Tensor, sign: Tensor, LU: Tensor, pivots: Tensor) -> Tensor | None:
@@ -107,7 +113,8 @@ def _slogdet_grad(grads: Any, A: Tensor, sign: Tensor, LU: Tensor, pivots: Tenso
 
 _linalg_slogdet = op(
     "_linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor pivots)",
-    cpu=_slogdet_kernel,
+    over_tensors=_slogdet,
+    shape=lambda A: (A.shape[:-2], A.shape[:-2], A.shape, A.shape[:-1]),
     grad={"A": _slogdet_grad},
     nondifferentiable=("LU", "pivots"),
     variants="function",

@@ -6,13 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from .. import _checks
+from .. import _checks, _dtype
 from .._backends.cpu import linalg as kernels
 from .._backends.cpu.matmul import scalar_name
 from .._tensor import Tensor
+from .computing import computed
 from .declare import op
 from .joining import cat
 from .linalg_checks import check_errors, check_matrix, check_square, check_system, raise_first_failure
+from .lookup import aten
 from .matmul import matmul
 from .triangular_systems import linalg_solve_triangular
 
@@ -44,37 +46,52 @@ def _lu_grad(grad_l: Tensor | None, grad_u: Tensor | None, p: Tensor, lower: Ten
     if grad_l is None and grad_u is None:
         return None
     m, n, k = lower.shape[-2], upper.shape[-1], lower.shape[-1]
-    l1 = lower if m == k else lower.narrow(-2, 0, k)
-    u1 = upper if n == k else upper.narrow(-1, 0, k)
-    parts: list[Tensor] = []
-    if grad_l is not None:
-        below = matmul(l1.mH, grad_l if m == k else grad_l.narrow(-2, 0, k))
-        if n > k and grad_u is not None:
-            below = below - matmul(grad_u.narrow(-1, k, n - k), upper.narrow(-1, k, n - k).mH)
-        parts.append(below.tril(-1))
-    elif n > k and grad_u is not None:
-        parts.append(-matmul(grad_u.narrow(-1, k, n - k), upper.narrow(-1, k, n - k).mH).tril(-1))
-    if grad_u is not None:
-        above = matmul(grad_u if n == k else grad_u.narrow(-1, 0, k), u1.mH)
-        if m > k and grad_l is not None:
-            above = above - matmul(lower.narrow(-2, k, m - k).mH, grad_l.narrow(-2, k, m - k))
-        parts.append(above.triu())
-    elif m > k and grad_l is not None:
-        parts.append(-matmul(lower.narrow(-2, k, m - k).mH, grad_l.narrow(-2, k, m - k)).triu())
-    phi = parts[0] if len(parts) == 1 else parts[0] + parts[1]
-    square = linalg_solve_triangular(u1.mH, phi, upper=False, left=False)
-    out = linalg_solve_triangular(l1.mH, square, upper=True, unitriangular=True)
-    if n > k:
-        right = out.new_zeros((*out.shape[:-1], n - k))
-        if grad_u is not None:
-            right = linalg_solve_triangular(l1.mH, grad_u.narrow(-1, k, n - k), upper=True, unitriangular=True)
-        out = cat([out, right], -1)
-    elif m > k:
-        bottom = out.new_zeros((*out.shape[:-2], m - k, n))
-        if grad_l is not None:
-            bottom = linalg_solve_triangular(u1.mH, grad_l.narrow(-2, k, m - k), upper=False, left=False)
-        out = cat([out, bottom], -2)
+    if m == n:
+        phi = _sum(
+            None if grad_l is None else matmul(lower.mH, grad_l).tril(-1),
+            None if grad_u is None else matmul(grad_u, upper.mH).triu(),
+        )
+        phi = linalg_solve_triangular(upper.mH, phi, upper=False, left=False)
+        out = linalg_solve_triangular(lower.mH, phi, upper=True, unitriangular=True)
+    elif m < n:
+        out = linalg_solve_triangular(lower.mH, _wide(grad_l, grad_u, lower, upper, k, n), upper=True, unitriangular=True)
+    else:
+        out = linalg_solve_triangular(upper.mH, _tall(grad_l, grad_u, lower, upper, k, m), upper=False, left=False)
     return matmul(p, out)  # type: ignore[no-any-return]
+
+
+def _sum(a: Tensor | None, b: Tensor | None) -> Tensor:
+    found = b if a is None else a if b is None else a + b
+    assert found is not None
+    return found
+
+
+def _difference(a: Tensor | None, b: Tensor | None) -> Tensor:
+    found = a if b is None else -b if a is None else a - b
+    assert found is not None
+    return found
+
+
+def _wide(grad_l: Tensor | None, grad_u: Tensor | None, lower: Tensor, upper: Tensor, k: int, n: int) -> Tensor:
+    """L^H times the gradient of P^T A: [tril(L^H gL - gU U^H) U1^-H + triu(gU1), gU2], U1 the square part of U."""
+    phi = _difference(
+        None if grad_l is None else matmul(lower.mH, grad_l), None if grad_u is None else matmul(grad_u.triu(), upper.mH)
+    ).tril(-1)
+    left = linalg_solve_triangular(upper.narrow(-1, 0, k).mH, phi, upper=False, left=False)
+    if grad_u is None:
+        return cat([left, left.new_zeros((*left.shape[:-1], n - k))], -1)  # type: ignore[no-any-return]
+    return cat([left + grad_u.narrow(-1, 0, k).triu(), grad_u.narrow(-1, k, n - k)], -1)  # type: ignore[no-any-return]
+
+
+def _tall(grad_l: Tensor | None, grad_u: Tensor | None, lower: Tensor, upper: Tensor, k: int, m: int) -> Tensor:
+    """The gradient of P^T A times U^H: [L1^-H triu(gU U^H - L^H gL) + tril(gL1); gL2], L1 the square part of L."""
+    phi = _difference(
+        None if grad_u is None else matmul(grad_u, upper.mH), None if grad_l is None else matmul(lower.mH, grad_l.tril(-1))
+    ).triu()
+    top = linalg_solve_triangular(lower.narrow(-2, 0, k).mH, phi, upper=True, unitriangular=True)
+    if grad_l is None:
+        return cat([top, top.new_zeros((*top.shape[:-2], m - k, k))], -2)  # type: ignore[no-any-return]
+    return cat([top + grad_l.narrow(-2, 0, k).tril(-1), grad_l.narrow(-2, k, m - k)], -2)  # type: ignore[no-any-return]
 
 
 def _lu_factor_grad(grad: Tensor, LU: Tensor, pivots: Tensor) -> Tensor | None:
@@ -109,17 +126,32 @@ _lu_with_info = op(
 )
 
 
-def _lu_unpack_kernel(LU_data: Array, LU_pivots: Array, unpack_data: bool, unpack_pivots: bool) -> tuple[Array, Array, Array]:
+def _lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool, unpack_pivots: bool) -> tuple[Tensor, Tensor, Tensor]:
     _expect_matrix(LU_data, "torch.lu_unpack")
-    if unpack_pivots and LU_pivots.dtype != np.int32:
+    if unpack_pivots and LU_pivots.dtype is not _dtype.int32:
         raise RuntimeError(
             "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.\n"
             "Note: this function is intended to be used with the output produced by torch.linalg.lu_factor"
         )
-    empty = np.empty((0,), LU_data.dtype)
-    lower, upper = kernels.lu_parts(LU_data) if unpack_data else (empty, empty)
-    p = kernels.permutation_matrix(LU_pivots, LU_data.shape[-2], LU_data.dtype) if unpack_pivots else empty
+    lower, upper = _unpacked_factors(LU_data) if unpack_data else (LU_data.new_empty((0,)), LU_data.new_empty((0,)))
+    p = _permutation(LU_data, LU_pivots) if unpack_pivots else LU_data.new_empty((0,))
     return p, lower, upper
+
+
+def _unpacked_factors(compact: Tensor) -> tuple[Tensor, Tensor]:
+    m, n = compact.shape[-2:]
+    k = min(m, n)
+    lower = (compact if n == k else compact.narrow(-1, 0, k)).tril()
+    lower.diagonal(0, -2, -1).fill_(1)
+    return lower, (compact if m == k else compact.narrow(-2, 0, k)).triu()
+
+
+def _permutation(compact: Tensor, pivots: Tensor) -> Tensor:
+    m = compact.shape[-2]
+    order = aten.arange(m, device=pivots.device).expand((*pivots.shape[:-1], m))
+    order = computed(kernels.swapped, order, pivots)
+    p = compact.new_zeros((*pivots.shape[:-1], m, m))
+    return p.scatter_(-2, order.unsqueeze(-2), 1.0)  # type: ignore[no-any-return]
 
 
 def _lu_unpack_grad(grads: Any, LU_data_shape: Any) -> Tensor | None:
@@ -140,9 +172,17 @@ def _lu_unpack_grad(grads: Any, LU_data_shape: Any) -> Tensor | None:
     return total
 
 
+def _unpacked_shapes(shape: Any, unpack_data: bool, unpack_pivots: bool) -> tuple[Any, Any, Any]:
+    *batch, m, n = shape
+    k = min(m, n)
+    factors = ((*batch, m, k), (*batch, k, n)) if unpack_data else ((0,), (0,))
+    return ((*batch, m, m) if unpack_pivots else (0,), *factors)
+
+
 lu_unpack = op(
     "lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) -> (Tensor P, Tensor L, Tensor U)",
-    cpu=_lu_unpack_kernel,
+    over_tensors=_lu_unpack,
+    shape=lambda LU_data, LU_pivots, unpack_data, unpack_pivots: _unpacked_shapes(LU_data.shape, unpack_data, unpack_pivots),
     grad={"LU_data": _lu_unpack_grad},
     nondifferentiable=("P",),
     variants="function",
@@ -189,20 +229,16 @@ def _lu_solve_kernel(LU: Array, pivots: Array, B: Array, left: bool, adjoint: bo
 
 def _lu_solve_factor_grad(grad: Tensor, LU: Tensor, pivots: Tensor, result: Tensor, left: bool, adjoint: bool) -> Tensor:
     """Gradient of the compact factors: that of L below the diagonal, that of U above."""
-    if not left:
-        return _lu_solve_factor_grad(grad.mH, LU, pivots, result.mH, True, not adjoint)
-    p, lower, upper = lu_unpack(LU, pivots)
-    if adjoint:
-        z = linalg_solve_triangular(lower, matmul(p.mT, grad), upper=False, unitriangular=True)
-        w = matmul(p.mT, result)
-        grad_l = -matmul(w, z.mH)
-        grad_u = -matmul(matmul(lower.mH, w), linalg_solve_triangular(upper, z, upper=True).mH)
-    else:
-        y = linalg_solve_triangular(upper.mH, grad, upper=False)
-        grad_u = -matmul(y, result.mH)
-        z = linalg_solve_triangular(lower.mH, y, upper=True, unitriangular=True)
-        grad_l = -matmul(z, matmul(upper, result).mH)
-    return grad_l.tril(-1) + grad_u.triu()  # type: ignore[no-any-return]
+    p, lower, upper = lu_unpack(LU, pivots, True, left == adjoint)
+    if left != adjoint:
+        product = -(matmul(grad, result.mH) if left else matmul(grad.mH, result))
+        g = linalg_solve_triangular(upper.mH, product, upper=False)
+        grad_l = linalg_solve_triangular(lower.mH, matmul(g, upper.mH), upper=True, unitriangular=True)
+        return grad_l.tril(-1) + g.triu()  # type: ignore[no-any-return]
+    product = matmul(matmul(p.mT, result), grad.mH) if left else matmul(matmul(p.mT, result.mH), grad)
+    g = linalg_solve_triangular(lower.mH, -matmul(product, p), upper=True, left=False, unitriangular=True)
+    grad_u = linalg_solve_triangular(upper.mH, matmul(lower.mH, g), upper=False, left=False)
+    return g.tril(-1) + grad_u.triu()  # type: ignore[no-any-return]
 
 
 linalg_lu_solve = op(

@@ -62,9 +62,11 @@ def _matrix_exp_grad(grad: Tensor, self: Tensor) -> Tensor:
     """The upper right block of the exponential of [[Aᴴ, G], [0, Aᴴ]]."""
     n = self.shape[-1]
     a = self.mH
-    top = cat([a, grad], -1)
-    bottom = cat([a.new_zeros(a.shape), a], -1)
-    whole = linalg_matrix_exp(cat([top, bottom], -2))
+    blocks = a.new_zeros((*a.shape[:-2], 2 * n, 2 * n))
+    blocks.narrow(-2, 0, n).narrow(-1, 0, n).copy_(a)
+    blocks.narrow(-2, n, n).narrow(-1, n, n).copy_(a)
+    blocks.narrow(-2, 0, n).narrow(-1, n, n).copy_(grad)
+    whole = linalg_matrix_exp(blocks)
     return whole.narrow(-2, 0, n).narrow(-1, n, n)  # type: ignore[no-any-return]
 
 

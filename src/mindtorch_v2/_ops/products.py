@@ -130,9 +130,11 @@ def _tensordot(self: Tensor, other: Tensor, dims_self: Any, dims_other: Any) -> 
     shape = tuple(self.shape[d] for d in free1) + tuple(other.shape[d] for d in free2)
     rows, columns = prod(self.shape[d] for d in free1), prod(other.shape[d] for d in free2)
     t1 = t1.permute((*free1, *dims1))
-    if not free1 and not free2:
+    if rows == columns == 1:
         t2 = t2.permute((*dims2, *free2))
-        return dot(t1.flatten(), t2.flatten()).reshape(shape)  # type: ignore[no-any-return]
+        if t1.is_contiguous() and t2.is_contiguous():
+            return dot(t1.flatten(), t2.flatten()).reshape(shape)  # type: ignore[no-any-return]
+        return (t1.squeeze() * t2.squeeze()).sum().reshape(shape)  # type: ignore[no-any-return]
     t1 = t1.reshape((rows, contracted))
     t2 = t2.permute((*dims2, *free2)).reshape((contracted, columns))
     return mm(t1, t2).reshape(shape)  # type: ignore[no-any-return]
@@ -348,8 +350,9 @@ def _trilinear_sum(
             else:
                 extent = tensors[k].shape[d]
         extents.append(extent)
-    first = tuple(d for d in sorted(summed) if d in expands[2])
-    second = tuple(d for d in sorted(summed) if d not in expands[2])
+    # the unrolled dimension is summed by adding up its slices
+    first = tuple(d for d in sorted(summed - {unroll_dim}) if d in expands[2])
+    second = tuple(d for d in sorted(summed - {unroll_dim}) if d not in expands[2])
     output = i1.new_zeros([1 if d in summed else n for d, n in enumerate(extents)])
     step = [0 if unroll_dim in e else 1 for e in expands]
     if all(t.numel() for t in tensors):

@@ -124,13 +124,13 @@ def _scatter_reduce_grads(
     elif reduce == "mean":
         count = aten.ones_like(grad) if include_self else aten.zeros_like(grad)
         count = scatter_add(count, dim, index, aten.ones_like(src))
-        share = grad / count.masked_fill(count == 0, 1)
-        mine, theirs = share, gather(share, dim, index)
+        count = count.masked_fill_(count == 0, 1)
+        mine, theirs = grad / count, gather(grad, dim, index) / gather(count, dim, index)
     else:
-        is_mine = (self == result).to(grad.dtype)
-        is_theirs = (src == gather(result, dim, index)).to(grad.dtype)
-        share = grad / scatter_add(is_mine, dim, index, is_theirs)
-        mine, theirs = is_mine * share, is_theirs * gather(share, dim, index)
+        value = gather(result, dim, index)
+        reached = scatter_add((self == result).to(grad.dtype), dim, index, (src == value).to(grad.dtype))
+        share = grad / reached
+        mine, theirs = (self == result) * share, (src == value) * gather(share, dim, index)
     if not include_self:
         mine = scatter_value(mine, dim, index, 0)
     return mine, theirs
@@ -145,7 +145,7 @@ def _scatter_prod_grads(
     mine = grad * without_self / safe_self
     is_zero = src == 0
     zero_count = gather(scatter_add(aten.zeros_like(self), dim, index, is_zero.to(self.dtype)), dim, index)
-    only_zero = aten.logical_and(is_zero, zero_count == 1)
+    only_zero = is_zero.bitwise_and(zero_count == 1)
     others = scatter_reduce(self, dim, index, src.masked_fill(only_zero, 1), "prod", include_self=include_self)
     theirs = aten.where(
         only_zero, gather(grad * others, dim, index), gather(grad * result, dim, index) / src.masked_fill(is_zero, 1)
@@ -203,17 +203,6 @@ _FILL_TENSOR_GRAD = {
     **_FILL_GRAD,
     "value": lambda grad, dim, index: index_select(grad, dim, aten._unique(index, False)[0]).sum(),
 }
-index_fill_ = op(
-    "index_fill_.int_Scalar(Tensor(a!) self, int dim, Tensor index, Scalar value) -> Tensor(a!)",
-    cpu=kernels.index_fill,
-    grad=_FILL_GRAD,
-    variants="method",
-)
-index_fill = op(
-    "index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
-    composite=lambda self, dim, index, value: index_fill_(self.clone(), dim, index, value),
-    grad=_FILL_GRAD,
-)
 
 
 def _fill_tensor(self: Tensor, dim: int, index: Tensor, value: Tensor) -> Tensor:
@@ -237,6 +226,18 @@ op(
     grad=_FILL_TENSOR_GRAD,
     node="IndexFillBackward1",
 )
+# after the overloads with tensors: a number is also what a tensor of one element converts to
+index_fill_ = op(
+    "index_fill_.int_Scalar(Tensor(a!) self, int dim, Tensor index, Scalar value) -> Tensor(a!)",
+    cpu=kernels.index_fill,
+    grad=_FILL_GRAD,
+    variants="method",
+)
+index_fill = op(
+    "index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
+    composite=lambda self, dim, index, value: index_fill_(self.clone(), dim, index, value),
+    grad=_FILL_GRAD,
+)
 
 # --- index_reduce ---------------------------------------------------------------------------------------------------
 
@@ -249,8 +250,8 @@ def _index_reduce_grads(
     elif reduce == "mean":
         count = aten.ones_like(grad) if include_self else aten.zeros_like(grad)
         count = index_add(count, dim, index, aten.ones_like(source))
-        share = grad / count.masked_fill(count == 0, 1)
-        mine, theirs = share, index_select(share, dim, index)
+        count = count.masked_fill_(count == 0, 1)
+        mine, theirs = grad / count, index_select(grad, dim, index) / index_select(count, dim, index)
     else:
         is_mine = (self == result).to(grad.dtype)
         is_theirs = (source == index_select(result, dim, index)).to(grad.dtype)
@@ -269,7 +270,7 @@ def _index_prod_grads(
     mine = grad * without_self / safe_self
     is_zero = source == 0
     zero_count = index_select(index_add(aten.zeros_like(self), dim, index, is_zero.to(self.dtype)), dim, index)
-    only_zero = aten.logical_and(is_zero, zero_count == 1)
+    only_zero = is_zero.bitwise_and(zero_count == 1)
     others = index_reduce(self, dim, index, source.masked_fill(only_zero, 1), "prod", include_self=include_self)
     theirs = aten.where(
         only_zero,

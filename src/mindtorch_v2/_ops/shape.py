@@ -396,10 +396,11 @@ def as_strided_backward(
     start = max(-offset, 0)  # the base's first element, in a stretch of memory that holds both geometries
     size = max(_extent(base_shape, base_strides, start), _extent(shape, strides, start + offset))
     flat = grad.new_zeros((size,))
-    where = wrap(_positions(shape, strides, start + offset))
-    if grad.device != where.device:
-        where = where.to(grad.device)
-    flat = flat.index_add(0, where, reshape(grad, (-1,)))
+    if _overlaps(shape, strides):
+        where = reshape(as_strided(aten.arange(size, device=grad.device), shape, strides, start + offset), (-1,))
+        flat = flat.index_add_(0, where, reshape(grad, (-1,)))
+    else:
+        as_strided(flat, shape, strides, start + offset).copy_(grad)
     if _overlaps(base_shape, base_strides):
         at = _positions(base_shape, base_strides, start)
         counts = wrap(np.maximum(np.bincount(at, minlength=size), 1).astype(np.float64)).to(grad.dtype)

@@ -122,7 +122,7 @@ masked_fill_tensor = op(
     composite=_masked_fill,
     grad={
         "self": lambda grad, mask: grad.masked_fill(mask, 0),
-        "value": lambda grad, mask: zero_unless(mask, grad).sum(),
+        "value": lambda grad, mask: grad.masked_select(mask).sum(),
     },
     node="MaskedFillBackward1",
 )
@@ -137,7 +137,7 @@ masked_fill_tensor_ = op(
     cpu=kernels.masked_fill_,
     grad={
         "self": lambda grad, mask: grad.masked_fill(mask, 0),
-        "value": lambda grad, mask: zero_unless(mask, grad).sum(),
+        "value": lambda grad, mask: grad.masked_select(mask).sum(),
     },
     node="MaskedFillBackward1",
 )

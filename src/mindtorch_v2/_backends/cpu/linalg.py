@@ -147,21 +147,15 @@ def lu_factor(a: Array) -> tuple[Array, Array, Array]:
     return out, pivots, info
 
 
-def permutation(pivots: Array, rows: int) -> Array:
-    """Row swaps as an order of rows: row i of the permuted matrix is row `order[i]` of the original."""
-    order = np.broadcast_to(np.arange(rows), (*pivots.shape[:-1], rows)).copy()
+def swapped(order: Array, pivots: Array) -> Array:
+    """An order of rows after the row swaps of a factorisation."""
+    order = order.copy()
     for i in range(pivots.shape[-1]):
         j = pivots[..., i : i + 1] - 1
         own = order[..., i : i + 1].copy()
         order[..., i : i + 1] = np.take_along_axis(order, j, -1)
         np.put_along_axis(order, j, own, -1)
     return order
-
-
-def permutation_matrix(pivots: Array, rows: int, dtype: Any) -> Array:
-    """P of A = P L U."""
-    order = permutation(pivots, rows)
-    return np.ascontiguousarray(np.eye(rows, dtype=dtype)[order].swapaxes(-1, -2))
 
 
 def lu_solve(lu: Array, pivots: Array, b: Array, *, left: bool, adjoint_: bool) -> Array:
@@ -181,20 +175,6 @@ def lu_solve(lu: Array, pivots: Array, b: Array, *, left: bool, adjoint_: bool) 
         for index, x in zip(np.ndindex(batch), _views(out), strict=True):
             x[...], _ = getrs(lu[index], pivots[index], b[index], trans=kind)
     return out
-
-
-def lu_parts(lu: Array) -> tuple[Array, Array]:
-    """L and U out of their common storage."""
-    k = min(lu.shape[-2:])
-    lower = np.tril(lu[..., :, :k], -1)
-    np.einsum("...ii->...i", lower[..., :k, :])[...] = 1
-    return lower, np.triu(lu[..., :k, :])
-
-
-def swap_sign(pivots: Array) -> Array:
-    """The sign of the permutation that the row swaps amount to."""
-    moved = (pivots != np.arange(1, pivots.shape[-1] + 1)).sum(-1)
-    return np.where(moved % 2, -1, 1)
 
 
 # --- LDL --------------------------------------------------------------------------------------------------------------
