@@ -78,6 +78,7 @@ class Op:
         "out_names",
         "packet",
         "pointwise",
+        "refuses",
         "schema",
         "shape",
         "table",
@@ -98,6 +99,7 @@ class Op:
         numbers: tuple[str, ...] = (),
         nondifferentiable: tuple[str, ...] = (),
         fixed: tuple[str, ...] = (),
+        refuses: tuple[str, str] | None = None,
         flops: Callable[..., Any] | None = None,
         npu: str | None = None,
         tags: tuple[str, ...] = (),
@@ -114,6 +116,7 @@ class Op:
         self.numbers = numbers  # tensor arguments that also take a Python number
         self.nondifferentiable = nondifferentiable  # results that never require grad
         self.fixed = fixed  # tensor arguments that must not require grad
+        self.refuses = refuses  # name and kinds of dtype that a NumPy function used as kernel would take and torch does not
         self.alpha = "alpha" in self.schema.argument_names
         self.array_kernels: dict[int, Callable[..., Any]] = {}  # over arrays; an adapter is generated around them
         self.kernels: dict[int, Any] = {}  # over tensors, by key: functions, or a Body to inline

@@ -48,6 +48,7 @@ threshold = op(
     cpu=kernels.threshold,
     grad={"self": lambda grad, self, threshold: threshold_backward(grad, self, threshold)},
     variants="function",
+    refuses=("threshold_cpu", "bc"),
 )
 threshold_ = op(
     "threshold_(Tensor(a!) self, Scalar threshold, Scalar value) -> Tensor(a!)",

@@ -43,6 +43,7 @@ clamp_tensor = op(
     },
     node="ClampBackward0",
     inplace=True,
+    refuses=("clamp_cpu", "b"),
 )
 clamp = op(
     "clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",

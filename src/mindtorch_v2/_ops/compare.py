@@ -14,11 +14,12 @@ from .declare import op
 from .lookup import aten
 
 
-def _comparison(name: str, ufunc: Any) -> Any:
+def _comparison(name: str, ufunc: Any, *, ordered: bool = False) -> Any:
     return op(
         f"{name}.Tensor(Tensor self, Tensor other) -> Tensor",
         pointwise="bool",
         cpu=ufunc,
+        refuses=(f"{name}_cpu", "c") if ordered else None,
         inplace=True,
         inplace_grad={
             "self": lambda grad: aten.zeros_like(grad),
@@ -31,10 +32,10 @@ def _comparison(name: str, ufunc: Any) -> Any:
 
 eq = _comparison("eq", np.equal)
 ne = _comparison("ne", np.not_equal)
-lt = _comparison("lt", np.less)
-le = _comparison("le", np.less_equal)
-gt = _comparison("gt", np.greater)
-ge = _comparison("ge", np.greater_equal)
+lt = _comparison("lt", np.less, ordered=True)
+le = _comparison("le", np.less_equal, ordered=True)
+gt = _comparison("gt", np.greater, ordered=True)
+ge = _comparison("ge", np.greater_equal, ordered=True)
 
 
 def _logical(name: str, ufunc: Any) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from .._backends.cpu.layout import has_channels_last
+from .._memory_format import channels_last, channels_last_3d
 from .._tensor import Tensor
 from .declare import op
 from .lookup import aten
@@ -39,7 +41,10 @@ def _constant_pad_nd(self: Tensor, pad: Sequence[int], value: Any) -> Tensor:
             inner = narrow(inner, d, 0, inner._array.shape[d] + after)
     if all(before <= 0 and after <= 0 for _, before, after in by_dim):
         return inner.clone()  # type: ignore[no-any-return]
-    result = aten.empty(size=tuple(new_shape), dtype=self.dtype, device=self.device)
+    wanted = None
+    if has_channels_last(self._array):
+        wanted = channels_last if len(shape) == 4 else channels_last_3d
+    result = aten.empty(size=tuple(new_shape), dtype=self.dtype, device=self.device, memory_format=wanted)
     result.fill_(value)
     target = result
     for d, before, after in reversed(by_dim):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._backends.cpu.convolution import conv_forward, conv_grad_input, conv_grad_weight, conv_output_size, transposed_output_size
+from .._backends.cpu.layout import has_channels_last, in_channels_last
 from .._backends.meta.adapter import meta_tensor
 from .._dispatch import keys
 from .._tensor import Tensor, wrap
@@ -278,6 +279,7 @@ _slow_conv2d_forward = op(
     "_slow_conv2d_forward(Tensor self, Tensor weight, SymInt[2] kernel_size, Tensor? bias, SymInt[2] stride, "
     "SymInt[2] padding) -> Tensor",
     cpu=lambda self, weight, bias, stride, padding: conv_forward(self, weight, bias, stride, padding, (1, 1)),
+    format_of=("self", "weight"),
     shape=lambda self, weight, stride, padding: _forward_shape(self, weight, stride, padding),
     grad={_BOTH: _forward_gradients},
     node="SlowConv2DBackward0",
@@ -330,7 +332,7 @@ def _transposed_kernel(
     out = conv_grad_input(self, weight, size, stride, padding, dilation, conjugate=False)
     if bias is not None:
         out += bias.reshape(-1, *(1,) * len(size))
-    return out
+    return in_channels_last(out) if out.ndim == 4 and (has_channels_last(self) or has_channels_last(weight)) else out
 
 
 def _transposed(
@@ -422,6 +424,8 @@ def _array_gradients(
         axes = (0, *range(2, grad.ndim))
         half = grad.dtype.itemsize == 2
         grad_bias = grad.sum(axes, dtype=np.float32).astype(grad.dtype) if half else grad.sum(axes, dtype=grad.dtype)
+    if x.ndim == 4 and (has_channels_last(x) or has_channels_last(weight)):
+        grad_input, grad_weight = (None if a is None else in_channels_last(a) for a in (grad_input, grad_weight))
     return grad_input, grad_weight, grad_bias
 
 
@@ -489,7 +493,6 @@ _slow_conv2d_backward = op(
     "SymInt[2] padding, bool[3] output_mask) -> (Tensor grad_input, Tensor grad_weight, Tensor grad_bias)",
     over_tensors=_conv2d_gradients,
     variants="",
-    tags=("nondifferentiable",),
 )
 
 

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from .. import _device, _dtype, _promotion
+from .._backends.cpu.dtype_rules import with_rules
+from .._backends.cpu.layout import channels_last_like
 from .._dispatch import registry
 from .._dispatch.entry import make_entry
 from .._dispatch.op import Op
@@ -29,6 +31,9 @@ def op(
     over_tensors: Callable[..., Any] | None = None,
     pointwise: str | None = None,
     shape: Callable[..., Any] | None = None,
+    format_of: tuple[str, ...] = (),
+    refuses: tuple[str, str] | None = None,
+    same_dtype: tuple[str, ...] = (),
     grad: Gradients | None = None,
     node: str | None = None,
     numbers: tuple[str, ...] | None = None,
@@ -49,6 +54,9 @@ def op(
     over_tensors  CPU kernel over tensors, for one that calls other operators as ATen's does
     pointwise  "same", "float", "bool" or "real": operands are promoted to one dtype and broadcast (see the CPU adapter)
     shape      the result's shape from the arguments' (tensor arguments arrive as tensors), for the meta device
+    format_of  names of images: the result is in channels-last format when one of them is
+    refuses    torch's name of the kernel, and the kinds of dtype it does not take: letters of "bic" (bool, integers, complex)
+    same_dtype names of tensors that must be of one dtype
     grad       argument name, or a tuple of them → formula; the formula's parameters say what is saved
     node       the backward node's name, where it is not the default `NameBackward0`
     numbers    tensor arguments that take Python numbers too; by default, `other` of pointwise operators
@@ -60,6 +68,10 @@ def op(
                composite that torch cannot differentiate
     """
     parsed = parse(schema)
+    if format_of and cpu is not None:
+        cpu = channels_last_like(cpu, *format_of)
+    if cpu is not None and (refuses or same_dtype) and not isinstance(cpu, np.ufunc):
+        cpu, refuses = with_rules(cpu, refuses, same_dtype), None
     if numbers is None:
         numbers = tuple(a.name for a in parsed.arguments if a.is_tensor and a.name == "other") if pointwise else ()
     declared = Op(
@@ -74,6 +86,7 @@ def op(
         numbers=numbers,
         nondifferentiable=nondifferentiable,
         fixed=fixed,
+        refuses=refuses,
         flops=flops,
         npu=npu,
         tags=(*tags, *variants.split()),
@@ -162,6 +175,7 @@ def _declare_inplace(functional: Op, cpu: Callable[..., Any] | None, grad: Gradi
             grad=grad,
             node=node,
             fixed=functional.fixed,
+            refuses=functional.refuses,
             numbers=functional.numbers,
             flops=functional.flops,
             tags=tuple(t for t in functional.tags if t != "function") if schema.name.startswith("__") else functional.tags,

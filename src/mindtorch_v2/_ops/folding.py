@@ -133,12 +133,14 @@ im2col = op(
         )
     },
     variants="",
+    refuses=("im2col_out_cpu", "i"),
 )
 col2im = op(
     "col2im(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor",
     cpu=_col2im,
     grad={"self": lambda grad, kernel_size, dilation, padding, stride: im2col(grad, kernel_size, dilation, padding, stride)},
     variants="",
+    refuses=("col2im_out_cpu", "i"),
 )
 
 
@@ -189,12 +191,14 @@ def _pixel_unshuffle(self: Array, downscale_factor: int) -> Array:
 pixel_shuffle = op(
     "pixel_shuffle(Tensor self, int upscale_factor) -> Tensor",
     cpu=_pixel_shuffle,
+    format_of=("self",),
     grad={"self": lambda grad, upscale_factor: pixel_unshuffle(grad, upscale_factor)},
     variants="function",
 )
 pixel_unshuffle = op(
     "pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor",
     cpu=_pixel_unshuffle,
+    format_of=("self",),
     grad={"self": lambda grad, downscale_factor: pixel_shuffle(grad, downscale_factor)},
     variants="function",
 )
@@ -214,6 +218,7 @@ def _shuffle_channels(self: Array, groups: int) -> Array:
 native_channel_shuffle = op(
     "native_channel_shuffle(Tensor self, SymInt groups) -> Tensor",
     cpu=_shuffle_channels,
+    format_of=("self",),
     variants="function",
 )
 channel_shuffle = op(

@@ -275,6 +275,8 @@ nll_loss_forward = op(
     nondifferentiable=("total_weight",),
     variants="",
     fixed=("weight",),
+    refuses=("nll_loss_out_frame", "bic"),
+    same_dtype=("self", "weight"),
 )
 nll_loss_backward = op(
     "nll_loss_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, int ignore_index, "
@@ -304,6 +306,8 @@ nll_loss2d_forward = op(
     nondifferentiable=("total_weight",),
     variants="",
     fixed=("weight",),
+    refuses=("nll_loss2d_forward_out_frame", "bic"),
+    same_dtype=("self", "weight"),
 )
 nll_loss2d_backward = op(
     "nll_loss2d_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, int ignore_index, "

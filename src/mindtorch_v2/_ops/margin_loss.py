@@ -85,6 +85,7 @@ multi_margin_loss = op(
         )
     },
     variants="",
+    refuses=("multi_margin_loss_cpu_kernel", "bic"),
 )
 multi_margin_loss_backward = op(
     "multi_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, Scalar p, Scalar margin, Tensor? weight=None, "
@@ -108,6 +109,7 @@ multilabel_margin_loss_forward = op(
     node="MultilabelMarginLossBackward0",
     nondifferentiable=("is_target",),
     variants="",
+    refuses=("multilabel_margin_loss_forward_out_frame", "bic"),
 )
 multilabel_margin_loss_backward = op(
     "multilabel_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, Tensor is_target) -> Tensor",

@@ -80,6 +80,7 @@ def _declare(kind: str, n: int, positions_of: Any, check: Any) -> Any:
     spread = op(
         f"{name}_backward(Tensor grad_output, Tensor self, SymInt[{2 * n}] padding) -> Tensor",
         cpu=backward,
+        format_of=("self",),
         shape=lambda self: self.shape,
         grad={
             "grad_output": lambda grad, padding: pad_(grad, padding),
@@ -90,6 +91,8 @@ def _declare(kind: str, n: int, positions_of: Any, check: Any) -> Any:
     pad_ = op(
         f"{name}(Tensor self, SymInt[{2 * n}] padding) -> Tensor",
         cpu=kernel,
+        refuses=(name, "b"),
+        format_of=("self",),
         grad={"self": lambda grad, self, padding: spread(grad, self, padding)},
         variants="",
     )

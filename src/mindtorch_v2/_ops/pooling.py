@@ -58,6 +58,7 @@ def _declare_max_pool(n: int) -> tuple[Any, Any]:
         f"{name}_with_indices_backward(Tensor grad_output, Tensor self, {ints} kernel_size, {ints} stride, {ints} padding, "
         f"{ints} dilation, bool ceil_mode, Tensor indices) -> Tensor",
         cpu=backward,
+        format_of=("self",),
         shape=lambda self: self.shape,
         grad={"grad_output": lambda grad, indices: pick_by_index(grad, indices, n), "self": lambda grad: _zeros(grad)},
         variants="",
@@ -66,6 +67,7 @@ def _declare_max_pool(n: int) -> tuple[Any, Any]:
     with_indices = op(
         f"{name}_with_indices{arguments} -> (Tensor, Tensor)",
         cpu=kernel,
+        format_of=("self",),
         grad={
             "self": lambda grad, self, kernel_size, stride, padding, dilation, ceil_mode, result1: spread(
                 grad, self, kernel_size, stride, padding, dilation, ceil_mode, result1
@@ -181,6 +183,7 @@ def _declare_avg_pool(n: int) -> Any:
         f"{name}_backward(Tensor grad_output, Tensor self, {ints} kernel_size, {ints} stride, {ints} padding, bool ceil_mode, "
         "bool count_include_pad, int? divisor_override) -> Tensor",
         cpu=backward,
+        format_of=("self",) if n == 2 else (),
         shape=lambda self: self.shape,
         grad={
             "grad_output": lambda grad, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override: pool(
@@ -194,6 +197,7 @@ def _declare_avg_pool(n: int) -> Any:
         f"{name}(Tensor self, {ints} kernel_size, {ints} stride=[], {ints} padding=0, bool ceil_mode=False, "
         "bool count_include_pad=True, int? divisor_override=None) -> Tensor",
         cpu=kernel,
+        format_of=("self",) if n == 2 else (),
         grad={
             "self": lambda grad, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override: spread(
                 grad, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
@@ -249,6 +253,7 @@ def _declare_adaptive_avg_pool(n: int) -> tuple[Any, Any]:
     spread = op(
         f"_{name}_backward(Tensor grad_output, Tensor self) -> Tensor",
         cpu=lambda grad_output, self: kernels.adaptive_average_backward(grad_output, self.shape[-n:]),
+        format_of=("self",) if n == 2 else (),
         shape=lambda self: self.shape,
         grad={
             "grad_output": lambda grad, grad_output_shape: inner(grad, grad_output_shape[-n:]),
@@ -259,6 +264,8 @@ def _declare_adaptive_avg_pool(n: int) -> tuple[Any, Any]:
     inner = op(
         f"_{name}(Tensor self, SymInt[{n}] output_size) -> Tensor",
         cpu=kernel,
+        refuses=(name if n == 2 else f"{name}_cpu", "bic"),
+        format_of=("self",) if n == 2 else (),
         grad={"self": lambda grad, self: spread(grad, self)},
         variants="",
     )
@@ -283,10 +290,11 @@ adaptive_avg_pool1d = op(
 # --- adaptive and fractional maxima ---------------------------------------------------------------------------------
 
 
-def _spread_by_index(n: int, schema: str) -> Any:
+def _spread_by_index(n: int, schema: str, format_of: tuple[str, ...] = ()) -> Any:
     return op(
         schema,
         cpu=lambda grad_output, self, indices: kernels.scatter_by_index(grad_output, indices, self.shape, n, distinct=False),
+        format_of=format_of,
         shape=lambda self: self.shape,
         grad={"grad_output": lambda grad, indices: pick_by_index(grad, indices, n), "self": lambda grad: _zeros(grad)},
         variants="",
@@ -302,10 +310,14 @@ def _declare_adaptive_max_pool(n: int) -> Any:
         check_extents(self.shape[:-n], size)
         return kernels.adaptive_max(self, size)
 
-    spread = _spread_by_index(n, f"{name}_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor")
+    spread = _spread_by_index(
+        n, f"{name}_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor", ("self",) if n == 2 else ()
+    )
     return op(
         f"{name}(Tensor self, int[{n}] output_size) -> (Tensor, Tensor)",
         cpu=kernel,
+        refuses=(name if n == 2 else f"{name}_cpu", "bic"),
+        format_of=("self",) if n == 2 else (),
         grad={"self": lambda grad, self, result1: spread(grad, self, result1)},
         nondifferentiable=("result1",),
         variants="",
@@ -367,6 +379,8 @@ def _declare_fractional(n: int) -> Any:
     return op(
         f"{name}(Tensor self, {ints} kernel_size, {ints} output_size, Tensor random_samples) -> (Tensor, Tensor)",
         cpu=kernel,
+        refuses=(f"{name}_out_frame", "bic"),
+        same_dtype=("self", "random_samples"),
         grad={"self": lambda grad, self, kernel_size, output_size, result1: spread(grad, self, kernel_size, output_size, result1)},
         nondifferentiable=("result1",),
         fixed=("random_samples",),
@@ -412,6 +426,7 @@ max_unpool2d = op(
     cpu=lambda self, indices, output_size: _unpool(self, indices, output_size, 2),
     grad={"self": lambda grad, indices: pick_by_index(grad, indices, 2)},
     variants="",
+    refuses=("max_unpool2d", "bic"),
 )
 
 
@@ -426,4 +441,5 @@ max_unpool3d = op(
     cpu=lambda self, indices, output_size, stride: _unpool3d(self, indices, output_size, stride),
     grad={"self": lambda grad, indices: pick_by_index(grad, indices, 3)},
     variants="",
+    refuses=("max_unpool3d", "bic"),
 )

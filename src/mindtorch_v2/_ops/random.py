@@ -248,6 +248,7 @@ bernoulli_float_ = op(
     node="BernoulliBackward2",
     grad=_ZERO,
     variants="method",
+    refuses=("bernoulli_scalar_cpu_", "c"),
 )
 bernoulli_tensor_ = op(
     "bernoulli_.Tensor(Tensor(a!) self, Tensor p, *, Generator? generator=None) -> Tensor(a!)",
@@ -255,6 +256,7 @@ bernoulli_tensor_ = op(
     node="BernoulliBackward1",
     grad={"self": lambda grad: creation.zeros_like(grad), "p": lambda p: creation.zeros_like(p)},
     variants="method",
+    refuses=("bernoulli_tensor_cpu_self_", "c"),
 )
 bernoulli = op(
     "bernoulli(Tensor self, *, Generator? generator=None) -> Tensor",
@@ -320,12 +322,14 @@ geometric_ = op(
     cpu=lambda self, p, generator: _geometric(self, p, generator),
     grad=_ZERO,
     variants="method",
+    refuses=("geometric_cpu", "c"),
 )
 log_normal_ = op(
     "log_normal_(Tensor(a!) self, float mean=1., float std=2., *, Generator? generator=None) -> Tensor(a!)",
     cpu=lambda self, mean, std, generator: _log_normal(self, mean, std, generator),
     grad=_ZERO,
     variants="method",
+    refuses=("log_normal_cpu", "bic"),
 )
 cauchy_ = op(
     "cauchy_(Tensor(a!) self, float median=0., float sigma=1., *, Generator? generator=None) -> Tensor(a!)",

@@ -75,6 +75,8 @@ def _declare(n: int) -> Any:
         cpu=lambda input, grid, interpolation_mode, padding_mode, align_corners: sample(
             input, grid, interpolation_mode, padding_mode, align_corners
         ),
+        refuses=("grid_sampler_2d_cpu_kernel_impl" if n == 2 else "grid_sampler3d_cpu", "bic"),
+        same_dtype=("input", "grid"),
         shape=lambda input, grid: (*input._array.shape[:2], *grid._array.shape[1:-1]),
         grad={
             ("input", "grid"): lambda grad, input, grid, interpolation_mode, padding_mode, align_corners, needs: spread(

@@ -52,6 +52,7 @@ segment_reduce = op(
     cpu=_segment_reduce,
     variants="function",
     grad={"data": _backward},
+    refuses=("_segment_reduce_cpu", "bic"),
 )
 _segment_reduce_backward = op(
     "_segment_reduce_backward(Tensor grad, Tensor output, Tensor data, str reduce, *, Tensor? lengths=None, Tensor? offsets=None, "

@@ -36,6 +36,7 @@ polygamma = op(
     "polygamma(int n, Tensor self) -> Tensor",
     pointwise="float",
     cpu=kernels.polygamma,
+    refuses=("trigamma", "c"),
     grad={"self": lambda grad, n, self: grad * polygamma(n + 1, self)},
     variants="function",
 )
@@ -211,6 +212,7 @@ for _name in (
         f"special_{_name}(Tensor {_argument}) -> Tensor",
         pointwise="float",
         cpu=kernels.named(_name, _argument),
+        refuses=(f"{_name}_cpu", "c"),
         tags=("nondifferentiable",),
     )
 
@@ -226,6 +228,7 @@ for _name in (
             pointwise="float",
             numbers=(_number,),
             cpu=kernels.polynomial(_name),
+            refuses=(f"{_name}_cpu", "c"),
             tags=("nondifferentiable",),
         )
 special_round = op(

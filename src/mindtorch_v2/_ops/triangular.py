@@ -81,6 +81,7 @@ trace = op(
     "trace(Tensor self) -> Tensor",
     cpu=kernels.trace,
     grad={"self": lambda grad, self_shape: trace_backward(grad, self_shape)},
+    refuses=("trace", "b"),
 )
 
 

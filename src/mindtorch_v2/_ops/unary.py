@@ -22,12 +22,14 @@ abs = op(
     "abs(Tensor self) -> Tensor",
     pointwise="real",
     cpu=np.absolute,
+    refuses=("abs_cpu", "b"),
     grad={"self": lambda grad, self: grad * self.sgn()},
 )
 abs_ = op(
     "abs_(Tensor(a!) self) -> Tensor(a!)",
     pointwise="same",
     cpu=kernels.abs_,
+    refuses=("abs_cpu", "b"),
     grad={"self": lambda grad, self: grad * self.sgn()},
 )
 sign = op(

@@ -37,6 +37,7 @@ unique_dim = op(
     variants="",
     grad={"self": not_implemented("unique_dim")},
     nondifferentiable=("result1", "result2"),
+    refuses=("unique_dim", "c"),
 )
 _unique_consecutive = op(
     f"unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> {THREE}",
@@ -46,6 +47,7 @@ _unique_consecutive = op(
     tags=("data_dependent",),
     grad={"self": not_implemented("unique_consecutive")},
     nondifferentiable=("result1", "result2"),
+    refuses=("unique", "c"),
 )
 unique_dim_consecutive = op(
     f"unique_dim_consecutive(Tensor self, int dim, bool return_inverse=False, bool return_counts=False) -> {THREE}",
@@ -56,6 +58,7 @@ unique_dim_consecutive = op(
     variants="",
     grad={"self": not_implemented("unique_dim_consecutive")},
     nondifferentiable=("result1", "result2"),
+    refuses=("unique_dim", "c"),
 )
 
 

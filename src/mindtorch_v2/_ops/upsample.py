@@ -12,6 +12,8 @@ from .declare import op
 
 Array = np.ndarray[Any, Any]
 Sizes = tuple[int, ...]
+_KERNELS = {"nearest": "compute_indices_weights_nearest", "nearest_exact": "compute_indices_weights_nearest",
+            "linear": "compute_indices_weights_linear", "cubic": "compute_indices_weights_cubic"}  # fmt: skip
 _AXES = {1: "W", 2: "HW", 3: "DHW"}
 
 
@@ -100,6 +102,7 @@ def _declare(name: str, n: int, mode: str, *, aligned: bool) -> Any:
     space["spread"] = op(
         f"{name}_backward(Tensor grad_output, SymInt[{n}] output_size, SymInt[{n + 2}] input_size, {align}{tail}) -> Tensor",
         cpu=functions["cpu_backward"],
+        format_of=("grad_output",),
         shape=lambda input_size: tuple(input_size),
         grad={"grad_output": functions["grad_grad"]},
         variants="",
@@ -107,6 +110,8 @@ def _declare(name: str, n: int, mode: str, *, aligned: bool) -> Any:
     forward = op(
         f"{name}(Tensor self, SymInt[{n}] output_size, {align}{tail}) -> Tensor",
         cpu=functions["cpu"],
+        refuses=(_KERNELS.get(mode, name.lstrip("_")), "bic"),
+        format_of=("self",),
         shape=lambda self, output_size: (*self._array.shape[:2], *_sizes(output_size, n)),
         grad={"self": functions["grad"]},
         variants="",

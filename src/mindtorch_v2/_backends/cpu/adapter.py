@@ -17,7 +17,9 @@ from ..._dispatch.entry import NUMBERS
 from ..._dispatch.op import Op, parameter_names
 from ..._storage import UntypedStorage
 from ..._tensor import Tensor, wrap, wrap_view
+from .dtype_rules import CATEGORIES, refusal
 from .floating_errors import IGNORED, SILENT, state_variable
+from .foreign_errors import FOREIGN, translated
 
 __all__ = ["cpu_body"]
 
@@ -45,6 +47,9 @@ _NAMES: dict[str, Any] = {
     "set_errors": state_variable.set,
     "reset_errors": state_variable.reset,
     "IGNORED": IGNORED,
+    "FOREIGN": FOREIGN,
+    "translated": translated,
+    "refusal": refusal,
 }
 
 # Written out rather than called: 60 ns less an operator than `wrap(a)`.
@@ -113,7 +118,8 @@ def _quiet(op: Op, kernel: Any, statement: str) -> list[str]:
     """A statement that calls the kernel, without NumPy's floating-point warnings (see `floating_errors`)."""
     if (isinstance(kernel, np.ufunc) and op.pointwise is not None) or kernel in SILENT:
         return [statement]
-    return ["errors = set_errors(IGNORED)", "try:", f"    {statement}", "finally:", "    reset_errors(errors)"]
+    foreign = [] if op.pointwise is not None else ["except FOREIGN as e:", f"    raise translated({op.name!r}, e)"]
+    return ["errors = set_errors(IGNORED)", "try:", f"    {statement}", *foreign, "finally:", "    reset_errors(errors)"]
 
 
 def _plain(op: Op, kernel: Any) -> list[str]:
@@ -178,6 +184,10 @@ def _pointwise(op: Op, kernel: Any, *, number: bool) -> list[str]:
         ]
     if op.pointwise == "float":
         lines += ["if not d.inexact:", "    d = default_dtype()", *(f"    {s} = {s}.astype(d.np)" for s in slots)]
+    if op.refuses is not None:
+        name, kinds = op.refuses
+        test = " or ".join(f"d.category == {CATEGORIES[k]}" for k in kinds)
+        lines += [f"if {test}:", f"    raise refusal({name!r}, d)"]
     if op.schema.is_inplace:
         return lines + _pointwise_inplace(op, kernel, operands, slots)
     call = _call(lines, op, kernel, operands, slots)

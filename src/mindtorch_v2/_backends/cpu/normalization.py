@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._dtype import FROM_NUMPY
 from .activation import unimplemented, widened
 from .floating_errors import silent
 from .rank_one import add_outer
@@ -95,6 +96,16 @@ def _few_rows(x: Array, weight: Array | None, bias: Array | None, eps: float) ->
     return out, mean[:, :1].copy(), rstd[:, :1].copy()
 
 
+def check_parameters(x: Array, *parameters: Array | None) -> None:
+    """Parameters have the dtype of what they scale; those of half precision may be of single precision."""
+    for p in parameters:
+        if p is not None and p.dtype != x.dtype and not (x.dtype.itemsize == 2 and p.dtype == FLOAT and x.dtype.kind not in "iu"):
+            wanted, found = (FROM_NUMPY[a.dtype].scalar_name for a in (x, p))
+            raise RuntimeError(
+                f"mixed dtype (CPU): expected parameters of scalar type {wanted}, as of the input, but found {found}"
+            )
+
+
 def native_layer_norm(
     input: Array,
     normalized_shape: Any,
@@ -103,6 +114,7 @@ def native_layer_norm(
     eps: float,
 ) -> tuple[Array, Array, Array]:
     check_normalized_shape(input, normalized_shape, weight, bias)
+    check_parameters(input, weight, bias)
     if input.dtype is FLOAT and input.ndim == 2 and len(normalized_shape) == 1 and 0 < input.size <= 1024 and input.shape[1] <= 32:
         return _few_rows(input, weight, bias, eps)
     if input.dtype.char in "fd":
@@ -359,7 +371,10 @@ def native_batch_norm(
 
     torch: those writes do not count as modifications, so that two forward passes may precede a backward pass.
     """
+    check_parameters(input, weight, bias, running_mean, running_var)
     dtype = input.dtype
+    if dtype.kind in "biuc":
+        raise unimplemented("batch_norm", input)
     if not input.size:
         stats = np.zeros(input.shape[1] if input.ndim > 1 else 0, dtype)
         return np.empty_like(input), stats, stats.copy()
@@ -479,6 +494,7 @@ def native_group_norm(
     group: int,
     eps: float,
 ) -> tuple[Array, Array, Array]:
+    check_parameters(input, weight, bias)
     if input.dtype.kind in "biuc":
         raise unimplemented("GroupNormKernelImpl", input)
     return _group_norm(input, weight, bias, N, C, HxW, group, eps)  # type: ignore[no-any-return]

@@ -1,0 +1,56 @@
+"""Dtypes that a kernel does not take: declared with the operator, refused before the kernel runs, as torch refuses them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ... import _dtype
+from ..._dispatch.op import parameter_names
+
+__all__ = ["CATEGORIES", "refusal", "with_rules"]
+
+Array = np.ndarray[Any, Any]
+CATEGORIES = {"b": 0, "i": 1, "c": 3}  # letters of a declaration → category of a dtype
+
+
+def refusal(kernel: str, d: _dtype.dtype) -> NotImplementedError:
+    """torch's complaint, which names the kernel."""
+    return NotImplementedError(f"\"{kernel}\" not implemented for '{d.scalar_name}'")
+
+
+def with_rules(kernel: Callable[..., Any], refuses: tuple[str, str] | None, same_dtype: tuple[str, ...]) -> Callable[..., Any]:
+    """A kernel that first looks at the dtypes of its arrays.
+
+    `refuses`: torch's name of the kernel, and kinds of the first array that it does not take: "b" for bool, "i" for integers,
+    "c" for complex numbers. `same_dtype`: arrays that must have one dtype.
+    """
+    parameters = parameter_names(kernel)
+    name, kinds = refuses or ("", "")
+    # torch: images of bytes are taken where other integers are not
+    refused = {
+        d.np for d in _dtype.FROM_NUMPY.values() if any(d.category == CATEGORIES[k] for k in kinds) and d is not _dtype.uint8
+    }
+    positions = [parameters.index(p) for p in same_dtype]
+
+    @functools.wraps(kernel)
+    def run(*arguments: Any) -> Any:
+        first = next(a for a in arguments if isinstance(a, np.ndarray))
+        if positions:
+            _check_same([arguments[i] for i in positions])
+        if first.dtype in refused:
+            raise refusal(name, _dtype.FROM_NUMPY[first.dtype])
+        return kernel(*arguments)
+
+    return run
+
+
+def _check_same(arrays: list[Array | None]) -> None:
+    given = [a for a in arrays if a is not None]
+    for a in given[1:]:
+        if a.dtype != given[0].dtype:
+            wanted, found = (_dtype.FROM_NUMPY[x.dtype].scalar_name for x in (given[0], a))
+            raise RuntimeError(f"expected scalar type {wanted} but found {found}")
