@@ -162,9 +162,8 @@ class EventList(list[Any]):
     def export_stacks(self, path: str, metric: str) -> None:
         """Write a line for each event that has a stack: frames from the outermost, separated by `;`, and the metric as a number."""
         stacks.check_metric(metric)
-        recording = self._whole_recording()
-        if recording is not None:
-            stacks.export_stacks(recording.session, path, metric)
+        if (recorded := rows_of(self)) is not None:
+            stacks.write(path, stacks.lines(*recorded, metric))
             return
         attribute = table.attribute(metric)
         amounts = ((event.stack, int(getattr(event, attribute))) for event in self if event.stack)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from . import links
 from .atomic_file import replacing
-from .recorded import Recording
+from .recording import Recording
 from .session import Session
 
-__all__ = ["METRICS", "check_metric", "export_stacks", "line", "write"]
+__all__ = ["METRICS", "check_metric", "export_stacks", "line", "lines", "write"]
 
 Column = np.ndarray[Any, np.dtype[Any]]
 
@@ -28,12 +28,19 @@ def export_stacks(session: Session, path: str | os.PathLike[str], metric: str = 
     """Write a line for each event that has a stack and at least a microsecond of the metric."""
     check_metric(metric)
     recording = Recording(session)
-    self_us = _self_ns(recording, metric)[recording.rows] // 1000
+    write(path, lines(recording, recording.rows, metric))
+
+
+def lines(recording: Recording, rows: Column, metric: str) -> Iterator[str]:
+    """The lines of these events."""
     texts = [
-        _frames(f"{f.file}({f.line}): {f.function}" for f in recording.frames(number)) for number in range(len(session.stack_table))
+        _frames(f"{f.file}({f.line}): {f.function}" for f in recording.frames(number))
+        for number in range(len(recording.session.stack_table))
     ]
-    pairs = zip(recording.stack[recording.rows].tolist(), self_us.tolist())
-    write(path, (f"{texts[stack]} {us}\n" for stack, us in pairs if stack >= 0 and us > 0 and texts[stack]))
+    self_us = _self_ns(recording, metric)[rows] // 1000
+    for stack, us in zip(recording.stack[rows].tolist(), self_us.tolist()):
+        if stack >= 0 and us > 0 and texts[stack]:
+            yield f"{texts[stack]} {us}\n"
 
 
 def check_metric(metric: str) -> None:
@@ -46,9 +53,9 @@ def line(stack: Sequence[str], amount: int) -> str:
     return f"{_frames(stack)} {amount}\n"
 
 
-def write(path: str | os.PathLike[str], lines: Iterable[str]) -> None:
+def write(path: str | os.PathLike[str], texts: Iterable[str]) -> None:
     with replacing(path) as file:
-        file.writelines(text.encode("utf-8", "backslashreplace") for text in lines)
+        file.writelines(text.encode("utf-8", "backslashreplace") for text in texts)
 
 
 def _frames(stack: Iterable[str]) -> str:
