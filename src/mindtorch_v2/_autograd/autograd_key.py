@@ -232,7 +232,7 @@ class _Plan:
         return [f"s = node.s_{name} = {value}", f"node.v_{name} = s._storage.version"]
 
     def _start(self) -> list[str]:
-        lines = ["node = new_node(Node)", "node._seq = next_sequence()", "node._edges = edges"]
+        lines = ["node = new_node(Node)", "node._seq = seq_ = next_sequence()", "node._edges = edges"]
         if self.slow:
             lines.append("note_creation(node)")
         lines += [f"node.n_{a.name} = len({a.name})" for a in self.inputs if a.is_tensor_list]

@@ -161,95 +161,102 @@ def _propagate(roots: Sequence[Any], grads: Sequence[Any], keep_graph: bool, cre
     observer = observing.observer
     call = anomaly.checked_call if anomaly.state.enabled else None if observer is None else observing.run_observed
 
-    while True:
-        if leaves:
-            for leaf in leaves:
-                _finish_leaf(leaf, buffers, capture, observer)
-            leaves.clear()
-        if following is None:
-            if not ready:
-                return
-            node = heappop(ready)[1]
-        elif ready and -ready[0][0] > following._seq:
-            node = heappushpop(ready, (-following._seq, following))[1]
-        else:
-            node = following
-        following = None
+    try:
+        while True:
+            if leaves:
+                for leaf in leaves:
+                    _finish_leaf(leaf, buffers, capture, observer)
+                leaves.clear()
+            if following is None:
+                if not ready:
+                    return
+                node = heappop(ready)[1]
+            elif ready and -ready[0][0] > following._seq:
+                node = heappushpop(ready, (-following._seq, following))[1]
+            else:
+                node = following
+            following = None
 
-        if observer is not None:
-            scope = observer.begin(node)
-        edges = node._edges
-        grad = buffers.pop(node, None)
-        if grad is None and node._multi:
-            grad = [None] * len(node._metas)
-        hooks = node._hooks
-        if hooks is not None:
-            grad = _before(node, grad)
-        if capture is not None:
-            capture.store(node, grad)
-            if node not in capture.needed:
-                if observer is not None:
-                    observer.end(scope)
-                continue
-            edges = tuple([e if e is not None and capture.wants(e) else None for e in edges])
-        if hooks is not None and hooks.pre:
-            grad = _run_pre_hooks(node, grad)
-        outs = node._run(grad, edges) if call is None else call(node, grad, edges)
-        if hooks is not None and hooks.post:
-            outs = _run_post_hooks(node, outs, grad)
-        if len(outs) != len(edges):
-            raise RuntimeError(
-                f"Function {node.name()} returned an invalid number of gradients - expected {len(edges)}, but got {len(outs)}"
-            )
-        if not keep_graph:
-            node._release()
-        grad = None
+            edges = node._edges
+            grad = buffers.pop(node, None)
+            if observer is not None:
+                scope = observer.begin(node, grad)
+            if grad is None and node._multi:
+                grad = [None] * len(node._metas)
+            hooks = node._hooks
+            if hooks is not None:
+                grad = _before(node, grad)
+            if capture is not None:
+                capture.store(node, grad)
+                if node not in capture.needed:
+                    if observer is not None:
+                        observer.end(scope)
+                        scope = None
+                    continue
+                edges = tuple([e if e is not None and capture.wants(e) else None for e in edges])
+            if hooks is not None and hooks.pre:
+                grad = _run_pre_hooks(node, grad)
+            outs = node._run(grad, edges) if call is None else call(node, grad, edges)
+            if hooks is not None and hooks.post:
+                outs = _run_post_hooks(node, outs, grad)
+            if len(outs) != len(edges):
+                raise RuntimeError(
+                    f"Function {node.name()} returned an invalid number of gradients - expected {len(edges)}, but got {len(outs)}"
+                )
+            if not keep_graph:
+                node._release()
+            grad = None
 
-        # pass each gradient on, brought to the shape and dtype of what it is the gradient of
-        at = 0
-        for edge in node._edges:
-            if edge is None:
+            # pass each gradient on, brought to the shape and dtype of what it is the gradient of
+            at = 0
+            for edge in node._edges:
+                if edge is None:
+                    at += 1
+                    continue
+                out = outs[at]
                 at += 1
-                continue
-            out = outs[at]
-            at += 1
-            kind = edge._kind
-            if kind == NODE:
-                target = edge
-                if out is not None:
-                    if out._array.shape != edge._shape or out.dtype is not edge._dtype:
-                        out = fit(out, edge._shape, edge._dtype, node, at - 1)
-                    held = buffers.pop(edge, None)
-                    buffers[edge] = out if held is None else _sum(held, out, create_graph, outs)
-            elif kind == LEAF:
-                target = edge
-                if out is not None:
-                    if out._array.shape != edge._array.shape or out.dtype is not edge.dtype:
-                        out = fit(out, edge._array.shape, edge.dtype, node, at - 1)
-                    held = buffers.pop(edge, None)
-                    buffers[edge] = out if held is None else _sum(held, out, create_graph, outs)
-            else:
-                target = edge.node
-                if out is not None:
-                    shape, dtype = target._metas[edge.index]
-                    if out._array.shape != shape or out.dtype is not dtype:
-                        out = fit(out, shape, dtype, node, at - 1)
-                    _put(buffers, edge, out)
-            left = waiting[target] - 1
-            if left:
-                waiting[target] = left
-            elif kind == LEAF:
-                leaves.append(target)
-            elif following is None:
-                following = target
-            elif target._seq > following._seq:
-                heappush(ready, (-following._seq, following))
-                following = target
-            else:
-                heappush(ready, (-target._seq, target))
-        outs = out = held = None
-        if observer is not None:
+                kind = edge._kind
+                if kind == NODE:
+                    target = edge
+                    if out is not None:
+                        if out._array.shape != edge._shape or out.dtype is not edge._dtype:
+                            out = fit(out, edge._shape, edge._dtype, node, at - 1)
+                        held = buffers.pop(edge, None)
+                        buffers[edge] = out if held is None else _sum(held, out, create_graph, outs)
+                elif kind == LEAF:
+                    target = edge
+                    if out is not None:
+                        if out._array.shape != edge._array.shape or out.dtype is not edge.dtype:
+                            out = fit(out, edge._array.shape, edge.dtype, node, at - 1)
+                        held = buffers.pop(edge, None)
+                        buffers[edge] = out if held is None else _sum(held, out, create_graph, outs)
+                else:
+                    target = edge.node
+                    if out is not None:
+                        shape, dtype = target._metas[edge.index]
+                        if out._array.shape != shape or out.dtype is not dtype:
+                            out = fit(out, shape, dtype, node, at - 1)
+                        _put(buffers, edge, out)
+                left = waiting[target] - 1
+                if left:
+                    waiting[target] = left
+                elif kind == LEAF:
+                    leaves.append(target)
+                elif following is None:
+                    following = target
+                elif target._seq > following._seq:
+                    heappush(ready, (-following._seq, following))
+                    following = target
+                else:
+                    heappush(ready, (-target._seq, target))
+            outs = out = held = None
+            if observer is not None:
+                observer.end(scope)
+                scope = None
+    except BaseException:
+        if scope is not None and observer is not None:
             observer.end(scope)
+        raise
 
 
 def _put(buffers: dict[Any, Any], edge: Any, grad: Any) -> None:
@@ -355,23 +362,24 @@ def _same_count(changed: tuple[Any, ...], old: tuple[Any, ...], hook: Callable[.
 
 def _finish_leaf(leaf: Tensor, buffers: dict[Any, Any], capture: Capture | None, observer: observing.Observer | None) -> None:
     """A leaf's last gradient has arrived: hooks on it see the sum, then it is captured or added to `grad`."""
-    if observer is not None:
-        scope = observer.begin(leaf)
-    if leaf._extra is None:
-        leaf._require_extra()
-    elif leaf._extra.hooks:
-        buffers[leaf] = run_tensor_hooks(leaf._extra.hooks, buffers.get(leaf))
-    if capture is not None:
-        capture.store(leaf, buffers.get(leaf))
-    if capture is None or leaf in capture.needed:
-        if observer is None:
-            accumulate(leaf, buffers.pop(leaf, None))
-        else:
-            token = observer.begin_run(leaf)
-            accumulate(leaf, buffers.pop(leaf, None))
-            observer.end_run(token)
-    if observer is not None:
-        observer.end(scope)
+    scope = None if observer is None else observer.begin(leaf, buffers.get(leaf))
+    try:
+        if leaf._extra is None:
+            leaf._require_extra()
+        elif leaf._extra.hooks:
+            buffers[leaf] = run_tensor_hooks(leaf._extra.hooks, buffers.get(leaf))
+        if capture is not None:
+            capture.store(leaf, buffers.get(leaf))
+        if capture is None or leaf in capture.needed:
+            token = None if observer is None else observer.begin_run(leaf, buffers.get(leaf))
+            try:
+                accumulate(leaf, buffers.pop(leaf, None))
+            finally:
+                if observer is not None:
+                    observer.end_run(token)
+    finally:
+        if observer is not None:
+            observer.end(scope)
 
 
 def accumulate(leaf: Tensor, grad: Any) -> None:

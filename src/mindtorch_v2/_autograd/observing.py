@@ -10,16 +10,16 @@ __all__ = ["Observer", "observe"]
 class Observer(Protocol):
     """Sees backward as torch's profiler does: a scope around each node's whole evaluation, and its own computation in it.
 
-    A target is a Node, or the leaf tensor that a gradient is added to. Gradients are not shown: another reference to one
-    would keep the engine from taking its memory over.
+    A target is a Node, or the leaf tensor that a gradient is added to. An observer must not keep the gradient: another reference
+    to it would keep the engine from taking its memory over.
     """
 
-    def begin(self, target: Any) -> Any:
+    def begin(self, target: Any, grad: Any) -> Any:
         """Before the hooks, computation and passing on of a target; returns a token for `end`."""
 
     def end(self, token: Any) -> None: ...
 
-    def begin_run(self, target: Any) -> Any:
+    def begin_run(self, target: Any, grad: Any) -> Any:
         """Before a target's own computation."""
 
     def end_run(self, token: Any) -> None: ...
@@ -38,7 +38,7 @@ def run_observed(node: Any, grad: Any, edges: tuple[Any, ...]) -> tuple[Any, ...
     """A node's computation in a scope of its own, if somebody watches."""
     if observer is None:
         return node._run(grad, edges)  # type: ignore[no-any-return]
-    token = observer.begin_run(node)
+    token = observer.begin_run(node, grad)
     try:
         return node._run(grad, edges)  # type: ignore[no-any-return]
     finally:

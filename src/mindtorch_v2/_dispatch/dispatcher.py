@@ -23,6 +23,7 @@ __all__ = [
     "active_keys",
     "deactivate",
     "invalidate",
+    "precompile",
     "register_backend",
     "register_layer",
     "resolve",
@@ -105,6 +106,15 @@ def resolve(op: Op, argument_keys: int) -> Callable[..., Any]:
         op.table[argument_keys] = function
         _filled.append(op)
         return function
+
+
+def precompile(extra: int) -> None:
+    """Compile with these keys whatever was compiled without, so that activating them delays no call."""
+    with _lock:
+        for op in registry.all_ops():
+            for full in [f for f in op.compiled if not f & keys.PROFILER]:
+                if full | extra not in op.compiled:
+                    op.compiled[full | extra] = _compile(op, full | extra)
 
 
 def _compile(op: Op, full: int) -> Callable[..., Any]:

@@ -23,6 +23,9 @@ SAVED_HOOKS = 64
 DISPATCH_MODE = 128
 FUNCTION_MODE = 256
 PROFILER = 512
+RECORD_SHAPES = 16384  # what recorded operators note about themselves
+RECORD_STACKS = 32768
+RECORD_TASKS = 65536  # of asyncio
 
 # From the innermost (nearest the kernel) to the outermost.
 LAYER_ORDER = (INFERENCE, PYTHON, DISPATCH_MODE, AUTOGRAD, FUNCTION_MODE, SUBCLASS, PROFILER)
@@ -42,6 +45,9 @@ NAMES = {
     PROFILER: "Profiler",
     NUMBER: "Number",
     INFERENCE: "Inference",
+    RECORD_SHAPES: "RecordShapes",
+    RECORD_STACKS: "RecordStacks",
+    RECORD_TASKS: "RecordTasks",
 }
 
 

@@ -7,13 +7,13 @@ only facts are kept: who is whose parent, self times and correlation follow from
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["KINDS", "Frame", "Info", "Label", "MemoryLog", "Session", "TensorInput", "Track", "empty_session"]
+__all__ = ["KINDS", "Frame", "Info", "Label", "MemoryLog", "Session", "TensorInput", "Track", "empty_session", "join"]
 
 Column = np.ndarray[Any, np.dtype[Any]]
 
@@ -83,6 +83,9 @@ class Info:
     with_modules: bool = False
     with_flops: bool = False
     overload_names: bool = False
+    verbose: bool = False  # traces show the stack as `Call stack` too
+    external_ids: bool = True  # traces show `External id`
+    expose_metadata: bool = False  # events show what the trace tells of them
     use_device: str | None = None
     trace_id: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)  # values as JSON knows them
@@ -121,6 +124,11 @@ class Session:
     def replace(self, **changes: Any) -> Session:
         return dataclasses.replace(self, **changes)
 
+    def head(self, count: int) -> Session:
+        """The events that began first; with each, all that are around it."""
+        columns = ("label", "track", "start_ns", "end_ns", "depth", "step", "sequence", "inputs", "stack")
+        return self.replace(**{name: None if (c := getattr(self, name)) is None else c[:count] for name in columns})
+
 
 def empty_session(info: Info | None = None) -> Session:
     def column(dtype: str) -> Column:
@@ -136,3 +144,62 @@ def empty_session(info: Info | None = None) -> Session:
         sequence=column("i8"),
         info=info or Info(),
     )
+
+
+def join(sessions: Sequence[Session]) -> Session:
+    """One session of several recordings, made one after the other. Events of a thread stay on one track."""
+    labels, tracks, inputs, frames = _Union(), _Union(), _Union(), _Union()
+    stacks = _Union()
+    parts = []
+    for s in sessions:
+        stack_numbers = frames.numbers(s.frames)
+        part = {
+            "label": labels.numbers(s.labels)[s.label],
+            "track": tracks.numbers(s.tracks)[s.track],
+            "inputs": None if s.inputs is None else _point(inputs.numbers(s.input_table), s.inputs),
+            "stack": None
+            if s.stack is None
+            else _point(stacks.numbers([tuple(stack_numbers[list(t)].tolist()) for t in s.stack_table]), s.stack),
+        }
+        part |= {name: getattr(s, name) for name in ("start_ns", "end_ns", "depth", "step", "sequence")}
+        parts.append(part)
+    joined: dict[str, Any] = {
+        name: None if parts[0][name] is None else np.concatenate([p[name] for p in parts]) for name in parts[0]
+    }
+    first, last = sessions[0].info, sessions[-1].info
+    return Session(
+        **joined,
+        labels=tuple(labels),
+        tracks=tuple(tracks),
+        input_table=tuple(inputs),
+        frames=tuple(frames),
+        stack_table=tuple(stacks),
+        info=dataclasses.replace(last, started_ns=first.started_ns, metadata={**first.metadata, **last.metadata}),
+    )
+
+
+def _point(numbers: Column, column: Column) -> Column:
+    """A column that points into the joined table; -1 stays."""
+    return np.where(column < 0, -1, numbers[column] if len(numbers) else -1).astype(np.int32)
+
+
+class _Union:
+    """The distinct values of several tables."""
+
+    def __init__(self) -> None:
+        self._values: list[Any] = []
+        self._found: dict[str, int] = {}
+
+    def numbers(self, table: Sequence[Any]) -> Column:
+        """Where the values of a table are in the union."""
+        found = []
+        for value in table:
+            key = repr(value)  # arguments may be lists, and 1 is not True here
+            if key not in self._found:
+                self._found[key] = len(self._values)
+                self._values.append(value)
+            found.append(self._found[key])
+        return np.array(found, np.int32)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._values)

@@ -9,7 +9,7 @@ import numpy as np
 
 from .session import Session
 
-__all__ = ["children_ns", "depths", "parents", "self_ns"]
+__all__ = ["children_ns", "depths", "groups", "nested", "parents", "self_ns"]
 
 Column = np.ndarray[Any, np.dtype[Any]]
 
@@ -35,12 +35,55 @@ def _depths_one_by_one(start_ns: Column, end_ns: Column) -> Column:
     return depth
 
 
+def nested(start_ns: Column, end_ns: Column, yields: Column) -> tuple[Column, Column, Column]:
+    """Starts, ends and depths of one track's events, such that they nest.
+
+    They do, unless a scope was entered in one function and left in another, or closed from another thread. Where two events
+    straddle, one that `yields` (a Python function) is cut where the other begins or ends; otherwise the inner one ends with
+    what is around it.
+    """
+    depth = depths(start_ns, end_ns)
+    parent = _parents_of(depth)
+    inside = parent >= 0
+    if (depth >= 0).all() and (end_ns[inside] <= end_ns[parent[inside]]).all():
+        return start_ns, end_ns, depth
+    start, end = _cut(start_ns.tolist(), end_ns.tolist(), yields.tolist())
+    return start, end, _depths_one_by_one(start, end)
+
+
+def _cut(starts: list[int], ends: list[int], yields: list[bool]) -> tuple[Column, Column]:
+    open_rows: list[int] = []
+    for i, start in enumerate(starts):
+        while open_rows and ends[open_rows[-1]] <= start:
+            open_rows.pop()
+        # from the inside out: whatever ends before this event does, but began before it, straddles
+        for at in range(len(open_rows) - 1, -1, -1):
+            around = open_rows[at]
+            if ends[i] <= ends[around]:
+                continue
+            if yields[around] and not yields[i]:
+                ends[around] = start
+                del open_rows[at]
+            else:
+                ends[i] = ends[around]
+        open_rows.append(i)
+    return np.array(starts, np.int64), np.array(ends, np.int64)
+
+
+def _parents_of(depth: Column) -> Column:
+    """Row of the event around each on one track, -1 for none."""
+    parent = np.full(len(depth), -1, np.int64)
+    for above, here in itertools.pairwise(groups(depth)):
+        parent[here] = above[np.searchsorted(above, here) - 1]
+    return parent
+
+
 def parents(session: Session, *, skip: tuple[str, ...] = ()) -> Column:
     """Row of the event around each, -1 for none, passing over events of the kinds to skip."""
     parent = np.full(len(session), -1, np.int32)
-    for rows in _groups(session.track):
-        for above, here in itertools.pairwise(_groups(session.depth[rows])):
-            parent[rows[here]] = rows[above[np.searchsorted(above, here) - 1]]
+    for rows in groups(session.track):
+        found = _parents_of(session.depth[rows])
+        parent[rows] = np.where(found < 0, -1, rows[found])
     if skip:
         skipped = np.array([label.kind in skip for label in session.labels], bool)[session.label]
         while (over := (parent >= 0) & skipped[parent]).any():
@@ -48,7 +91,7 @@ def parents(session: Session, *, skip: tuple[str, ...] = ()) -> Column:
     return parent
 
 
-def _groups(values: Column) -> list[Column]:
+def groups(values: Column) -> list[Column]:
     """Positions of each distinct value, in order of the values; positions rise in each."""
     order = np.argsort(values, kind="stable")
     starts = np.flatnonzero(np.diff(values[order])) + 1

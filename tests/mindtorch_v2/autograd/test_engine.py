@@ -248,7 +248,7 @@ class Watcher:
     def __init__(self):
         self.log = []
 
-    def begin(self, target):
+    def begin(self, target, grad):
         name = "AccumulateGrad" if isinstance(target, torch.Tensor) else target.name()
         self.log.append(("begin", name))
         return name
@@ -256,7 +256,7 @@ class Watcher:
     def end(self, token):
         self.log.append(("end", token))
 
-    def begin_run(self, target):
+    def begin_run(self, target, grad):
         name = self.log[-1][1]
         self.log.append(("run", name))
         return name

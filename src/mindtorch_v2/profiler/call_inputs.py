@@ -1,0 +1,139 @@
+"""What operators were called with: each distinct combination of shapes, dtypes and numbers once, and a number in the record."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from .._checks import contiguous_strides, torch_strides
+from .._dispatch.op import Op
+from .._dtype import dtype
+from .._memory_format import layout, memory_format
+from .session import TensorInput
+
+__all__ = ["CallInputs", "gradient_inputs", "table", "text_inputs"]
+
+# The numbers that torch's traces show for dtypes, memory formats and layouts.
+ENUMERATED = {
+    "uint8": 0, "int8": 1, "int16": 2, "int32": 3, "int64": 4, "float16": 5, "float32": 6, "float64": 7, "complex64": 9,
+    "complex128": 10, "bool": 11, "bfloat16": 15, "uint16": 27, "uint32": 28, "uint64": 29,
+    "contiguous_format": 0, "preserve_format": 1, "channels_last": 2, "channels_last_3d": 3, "strided": 0, "sparse_coo": 1,
+}  # fmt: skip
+LIMIT = 1 << 20
+
+table: list[tuple[Any, ...]] = []  # what the numbers stand for
+_all: weakref.WeakSet[CallInputs] = weakref.WeakSet()
+
+
+def forget_if_many() -> None:
+    """Begin anew when programs with ever new shapes have filled the table; between recordings only."""
+    if len(table) > LIMIT:
+        table.clear()
+        _known.clear()
+        for inputs in list(_all):
+            inputs.clear()
+
+
+class CallInputs(dict[tuple[Any, ...], int]):
+    """The calls of one operator: its arguments, with shape, strides and dtype for a tensor, → their number in the table.
+
+    Looking a call up takes as long as keeping it would, and nothing is kept but what is new.
+    """
+
+    __slots__ = ("__weakref__", "_forms", "expression")
+    __hash__ = object.__hash__  # type: ignore[assignment]  # to be in a set of all
+
+    def __init__(self, op: Op, *, numbers: tuple[str, ...] = ()) -> None:
+        super().__init__()
+        self._forms: list[str] = []
+        parts = []
+        for a in op.schema.arguments:
+            form, expression = _argument(a, is_number=a.name in numbers)
+            self._forms.append(form)
+            parts.append(expression)
+        self.expression = f"({', '.join(parts)},)" if parts else "()"
+        _all.add(self)
+
+    def __missing__(self, call: tuple[Any, ...]) -> int:
+        number = self[call] = _number(_resolved(call, self._forms))
+        return number
+
+
+def _argument(a: Any, *, is_number: bool) -> tuple[str, str]:
+    """How an argument is kept, and the expression that says it: flat where it can be, to save making tuples."""
+    n = a.name
+    facts = f"{n}._array.shape, {n}._array.strides, {n}.dtype"
+    if a.is_tensor_list:
+        of_one = "None if t is None else (t._array.shape, t._array.strides, t.dtype)"
+        return "value", f"None if {n} is None else tuple([{of_one} for t in {n}])"
+    if a.is_tensor and is_number:
+        return "value", f"({n}, {n}.__class__) if {n}.__class__ in NUMBERS_ else ({facts})"
+    if a.type == "Tensor":
+        return "tensor", facts
+    if a.is_tensor:
+        return "value", f"None if {n} is None else ({facts})"
+    if a.type.startswith(("Scalar", "Any")) and "[" not in a.type:
+        # 1, 1.0 and True are equal, and yet different arguments
+        return "value", f"{n} if {n}.__class__ is int else ({n}, {n}.__class__)"
+    if "[" in a.type:
+        return "value", f"tuple({n}) if {n}.__class__ is list else {n}"
+    return "value", n
+
+
+def _resolved(call: tuple[Any, ...], forms: list[str]) -> tuple[Any, ...]:
+    values, at = [], 0
+    for form in forms:
+        if form == "tensor":
+            values.append(_tensor(*call[at : at + 3]))
+            at += 3
+        else:
+            values.append(_value(call[at]))
+            at += 1
+    return tuple(values)
+
+
+def _value(value: Any) -> Any:
+    """An argument as it is kept: tensors by their geometry, numbers and texts as they are, anything else by its text."""
+    if isinstance(value, tuple) and len(value) == 3 and isinstance(value[2], dtype):
+        return _tensor(*value)
+    if isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], type):
+        return value[0]
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, list | tuple):
+        return [_value(v) for v in value]
+    return ENUMERATED.get(value.name, str(value)) if isinstance(value, dtype | memory_format | layout) else str(value)
+
+
+def _tensor(shape: tuple[int, ...], strides: tuple[int, ...], kind: dtype) -> TensorInput:
+    if 0 in shape:
+        return TensorInput(shape, contiguous_strides(shape), kind.name)
+    steps = tuple([s // kind.itemsize for s in strides])
+    return TensorInput(shape, torch_strides(shape, steps) if 0 in steps else steps, kind.name)
+
+
+def _number(values: tuple[Any, ...]) -> int:
+    table.append(values)
+    return len(table) - 1
+
+
+class _Known(dict[Any, int]):
+    """As CallInputs, for what is not an operator."""
+
+    def __missing__(self, values: tuple[Any, ...]) -> int:
+        number = self[values] = _number(tuple([_value(v) for v in values]))
+        return number
+
+
+_known = _Known()
+
+
+def gradient_inputs(grad: Any) -> int:
+    """The number of what a backward node is called with."""
+    grads = grad if isinstance(grad, list) else [grad]
+    return _known[tuple([None if g is None else (g._array.shape, g._array.strides, g.dtype) for g in grads])]
+
+
+def text_inputs(args: str | None) -> int:
+    """The number of the `args` of a scope."""
+    return _known[() if args is None else (args,)]

@@ -1,0 +1,244 @@
+"""One recording: switches the recorder on and off, and turns what was logged into a `Session`."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from .. import _record
+from .._autograd import observing
+from .._dispatch import dispatcher, keys
+from . import call_inputs, columns, python_tracer, recorder, scopes, stack_walk, tasks, threads
+from .node_scopes import NodeScopes
+from .session import Info, Label, Session, empty_session
+
+__all__ = ["Capture", "Settings", "active", "claim", "release"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What to record."""
+
+    record_shapes: bool = False
+    with_stack: bool = False
+    profile_memory: bool = False
+    with_flops: bool = False
+    with_modules: bool = False
+    all_threads: bool = True
+    overload_names: bool = False
+    python_gc: bool = False
+    cpu: bool = True
+
+
+class Capture:
+    """A recording that runs between `start` and `stop`. There is one at a time in a process."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.started_at = ""  # where in the program, for the message to whoever starts another
+        self._log = recorder.logs[settings.record_shapes, settings.with_stack]
+        self._started = 0.0
+        self._epoch_ns = 0  # of the Unix clock when the recorder's reads 0
+        self._thread = 0
+        self._pid = 0
+        self._steps: list[tuple[float, int]] = []
+        self._collecting = False
+        self._warm = False
+
+    def prepare(self, *, warm: bool = False) -> None:
+        """Compile the recording variant of every operator that has run, so that events show no compilation.
+
+        With `warm`, operators record from now on to no effect: what they call only while recorded gets compiled too.
+        """
+        if not self.settings.cpu:
+            return
+        dispatcher.precompile(sum(self._keys()))
+        if warm:
+            self._warm = True
+            self._activate()
+
+    def cool_down(self) -> None:
+        """End what `prepare` began."""
+        if self._warm:
+            self._warm = False
+            self._deactivate()
+
+    def start(self, step: int = 0) -> None:
+        """Begin to record. Events of a call that is running already are not recorded."""
+        global active
+        with _lock:
+            if active is not None:
+                raise RuntimeError(
+                    f"a profiler is already recording (started at {active.started_at}); stop it before you start another"
+                )
+            active = self
+        self.started_at = _caller()
+        self._pid = os.getpid()
+        self._thread = threading.get_ident()
+        self._log.records.clear()
+        call_inputs.forget_if_many()
+        stack_walk.forget()
+        scopes.use(self._log)
+        threads.begin(recorder.clock)
+        self._started = recorder.clock()
+        self._epoch_ns = time.time_ns() - round(self._started * 1e9) if recorder.clock is time.perf_counter else 0
+        self._steps = [(self._started, step)]
+        if self.settings.cpu:
+            self.resume()
+
+    def resume(self) -> None:
+        """Collect again after `pause`."""
+        if self._collecting:
+            return
+        self._collecting = True
+        if self.settings.with_stack:
+            python_tracer.start(self._log)
+        if self.settings.python_gc:
+            gc.callbacks.append(_on_gc)
+        observing.observe(NodeScopes(self._log))
+        _record.install(scopes.begin, scopes.end)
+        self._activate()
+        self.cool_down()
+
+    def pause(self) -> None:
+        """Stop collecting, keeping what was collected. Scopes that are open go on."""
+        if not self._collecting:
+            return
+        self._collecting = False
+        self._deactivate()
+        _record.install(None, None)
+        observing.observe(None)
+        if self.settings.python_gc:
+            gc.callbacks.remove(_on_gc)
+        if self.settings.with_stack:
+            python_tracer.stop()
+
+    def _activate(self) -> None:
+        for key in self._keys():
+            dispatcher.activate(key)
+
+    def _deactivate(self) -> None:
+        for key in reversed(self._keys()):
+            dispatcher.deactivate(key)
+
+    def _keys(self) -> list[int]:
+        # what to note comes first: with the last key, recording begins
+        shapes = [keys.RECORD_SHAPES] if self.settings.record_shapes else []
+        stacks = [keys.RECORD_STACKS] if self.settings.with_stack else []
+        return [*shapes, *stacks, keys.PROFILER]
+
+    def mark_step(self, step: int) -> None:
+        """Events from here on belong to this step."""
+        self._steps.append((recorder.clock(), step))
+
+    @property
+    def is_running(self) -> bool:
+        return active is self and self._pid == os.getpid()
+
+    def stop(self, kinds: set[str] | None = None) -> Session:
+        """End the recording, and keep events of these kinds (None: of all). Scopes that were never left end here."""
+        global active
+        if not self.is_running:
+            return empty_session()
+        self.pause()
+        stopped = recorder.clock()
+        scopes.close_all(stopped)
+        known_tasks = dict(tasks.known)
+        tasks.forget()
+        known_threads = threads.end()
+        drained = columns.drain(self._log)
+        stacks = [stack_walk.resolve(frames) for frames in stack_walk.taken]
+        stack_walk.forget()
+        active = None
+        s = self.settings
+        info = Info(
+            started_ns=round(self._started * 1e9) + self._epoch_ns,
+            stopped_ns=round(stopped * 1e9) + self._epoch_ns,
+            pid=self._pid,
+            process_name=os.path.basename(sys.executable) or "python",
+            record_shapes=s.record_shapes,
+            with_stack=s.with_stack,
+            profile_memory=s.profile_memory,
+            with_modules=s.with_modules,
+            with_flops=s.with_flops,
+            overload_names=s.overload_names,
+        )
+        return columns.assemble(
+            drained,
+            columns.Context(
+                info=info,
+                epoch_ns=self._epoch_ns,
+                steps=self._steps,
+                labels=list(recorder.labels),
+                threads=known_threads,
+                tasks=known_tasks,
+                only_thread=None if s.all_threads else self._thread,
+                kinds=kinds,
+                inputs=call_inputs.table,
+                stacks=stacks,
+            ),
+        )
+
+
+active: Capture | None = None
+_owner: tuple[Any, str] | None = None  # the profiler that runs, recording or waiting, and where it was started
+_lock = threading.RLock()
+
+
+def claim(profiler: object) -> None:
+    """Make this the profiler of the process."""
+    global _owner
+    with _lock:
+        if _owner is not None or active is not None:
+            place = _owner[1] if _owner is not None else active.started_at if active is not None else ""
+            raise RuntimeError(f"a profiler is already running (started at {place}); stop it before you start another")
+        _owner = (profiler, _caller())
+
+
+def release(profiler: object) -> None:
+    global _owner
+    with _lock:
+        if _owner is not None and _owner[0] is profiler:
+            _owner = None
+
+
+def _caller() -> str:
+    """The line of the program that asked for the recording."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and stack_walk.is_internal(frame.f_code):
+        frame = frame.f_back
+    return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
+
+
+_gc_started: dict[int, float] = {}
+_GC = recorder.label_number(Label("Python GC", "gc"))
+
+
+def _on_gc(phase: str, info: dict[str, Any]) -> None:
+    thread = threading.get_ident()
+    if phase == "start":
+        _gc_started[thread] = recorder.clock()
+    elif active is not None and (start := _gc_started.pop(thread, None)) is not None:
+        active._log.write(_GC, start, recorder.clock(), tasks.track_number())
+
+
+def _forget_in_child() -> None:
+    """A forked process starts without the recording of its parent, which goes on there."""
+    global active, _lock, _owner
+    _lock = threading.RLock()
+    _owner = None
+    if active is not None:
+        active.pause()
+        tasks.forget()
+        threads.end()
+        scopes.use(active._log)
+        active._log.records.clear()
+        active = None
+
+
+os.register_at_fork(after_in_child=_forget_in_child)

@@ -1,0 +1,168 @@
+"""From the records of a log to the columns of a session."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import tree
+from .recorder import Log
+from .session import Frame, Info, Label, Session, Track, empty_session
+from .tasks import Task
+from .threads import Thread
+
+__all__ = ["Context", "Records", "assemble", "drain"]
+
+Column = np.ndarray[Any, np.dtype[Any]]
+PIECE = 1 << 16  # records converted at a time, so that the list shrinks while the columns grow
+
+
+class Records(NamedTuple):
+    """What was recorded, in the order in which events ended."""
+
+    label: Column
+    start: Column  # ns of the recorder's clock
+    end: Column
+    track: Column
+    sequence: Column
+    inputs: Column | None
+    stack: Column | None
+
+
+class Context(NamedTuple):
+    """What records refer to."""
+
+    info: Info
+    epoch_ns: int
+    steps: Sequence[tuple[float, int]]
+    labels: Sequence[Label]
+    threads: Sequence[Thread]
+    tasks: Mapping[int, Task]
+    only_thread: int | None
+    kinds: set[str] | None
+    inputs: Sequence[tuple[Any, ...]]
+    stacks: Sequence[tuple[Frame, ...]]
+
+
+def drain(log: Log) -> Records:
+    """Take the records out of a log. Threads may still be adding to its end."""
+    records, width = log.records, log.width
+    count = len(records) - len(records) % width
+    types = ["i4", "i8", "i8", "i8", "i8", *["i4"] * (width - 5)]
+    found = [np.empty(count // width, t) for t in types]
+    # from the end, which is cheap to cut off a list
+    while count:
+        first = max(0, count - PIECE * width)
+        piece = records[first:count]
+        records[first:count] = []
+        rows = slice(first // width, count // width)
+        for i, column in enumerate(found):
+            values = piece[i::width]
+            column[rows] = nanoseconds(values) if i in (1, 2) else values
+        count = first
+    label, start, end, track, sequence, *extras = found
+    return Records(
+        label, start, end, track, sequence, inputs=extras[0] if log.shapes else None, stack=extras[-1] if log.stacks else None
+    )
+
+
+def nanoseconds(seconds: Sequence[float]) -> Column:
+    return np.rint(np.array(seconds, np.float64) * 1e9).astype(np.int64)
+
+
+def assemble(records: Records, context: Context) -> Session:
+    """One session from the records of all threads."""
+    rows = _in_order(records, context)
+    if not len(rows):
+        return empty_session(context.info)
+    track, tracks = _tracks(records.track[rows], records.start[rows], context)
+    label, start, end = records.label[rows], records.start[rows], records.end[rows]
+    is_python = np.array([known.kind == "python_function" for known in context.labels], bool)[label]
+    depth = np.empty(len(rows), np.int16)
+    for of_track in tree.groups(track):
+        found = tree.nested(start[of_track], end[of_track], is_python[of_track])
+        start[of_track], end[of_track], depth[of_track] = found
+    step_starts, step_numbers = nanoseconds([s for s, _ in context.steps]), np.array([n for _, n in context.steps], np.int32)
+    session = Session(
+        label=label,
+        track=track,
+        start_ns=start + context.epoch_ns,
+        end_ns=end + context.epoch_ns,
+        depth=depth,
+        step=step_numbers[np.maximum(np.searchsorted(step_starts, start, side="right") - 1, 0)],
+        sequence=records.sequence[rows],
+        labels=tuple(context.labels),
+        tracks=tuple(tracks),
+        info=context.info,
+    )
+    session = session.replace(sequence=_sequences(session))
+    if records.inputs is not None:
+        numbers, table = _used(records.inputs[rows], context.inputs)
+        session = session.replace(inputs=numbers, input_table=table)
+    if records.stack is not None:
+        numbers, stacks = _used(records.stack[rows], context.stacks)
+        frames = {frame: i for i, frame in enumerate(dict.fromkeys(f for stack in stacks for f in stack))}
+        session = session.replace(
+            stack=numbers, frames=tuple(frames), stack_table=tuple(tuple(frames[f] for f in stack) for stack in stacks)
+        )
+    return session
+
+
+def _in_order(records: Records, context: Context) -> Column:
+    """Rows by start, enclosing events first; without what began before the recording, and what nobody asked for."""
+    # inner events end first: read backwards, an enclosing event precedes what it encloses even where times are equal
+    rows = np.arange(len(records.start))[::-1]
+    rows = rows[np.argsort(records.start[::-1], kind="stable")]
+    keep = records.start[rows] >= context.info.started_ns - context.epoch_ns
+    if context.kinds is not None:
+        keep &= np.array([label.kind in context.kinds for label in context.labels], bool)[records.label[rows]]
+    if context.only_thread is not None:
+        mine = [context.only_thread, *[n for n, task in context.tasks.items() if task.thread == context.only_thread]]
+        keep &= np.isin(records.track[rows], mine)
+    return rows[keep]
+
+
+def _tracks(numbers: Column, start: Column, context: Context) -> tuple[Column, list[Track]]:
+    """The track of each row: a task, or the thread that had this identifier then."""
+    column = np.empty(len(numbers), np.int32)
+    tracks: list[Track] = []
+    used = {thread.native_id for thread in context.threads}
+    native_ids = {thread.ident: thread.native_id for thread in context.threads}
+    for number in np.unique(numbers)[::-1].tolist():
+        rows = np.flatnonzero(numbers == number)
+        if number < 0:
+            task = context.tasks[number]
+            tid = max(used, default=0) + 1  # a number that no thread has
+            used.add(tid)
+            lives = [(0, Track(tid, native_ids.get(task.thread, task.thread), task.name))]
+        else:
+            lives = [(round(t.since * 1e9), Track(t.native_id, t.native_id, t.name)) for t in context.threads if t.ident == number]
+            lives = lives or [(0, Track(number, number, f"thread {number}"))]
+        life = np.maximum(np.searchsorted([since for since, _ in lives], start[rows], side="right") - 1, 0)
+        for i in np.unique(life).tolist():
+            column[rows[life == i]] = len(tracks)
+            tracks.append(lives[i][1])
+    return column, tracks
+
+
+def _sequences(session: Session) -> Column:
+    """Composite operators get the number of the first node that was made inside."""
+    parent = tree.parents(session)
+    none = np.iinfo(np.int64).max
+    found = np.where(session.sequence < 0, none, session.sequence)
+    is_op = np.array([label.kind == "op" for label in session.labels], bool)[session.label]
+    for depth in range(int(session.depth.max(initial=0)), 0, -1):
+        rows = np.flatnonzero((session.depth == depth) & (found != none))
+        around = parent[rows]
+        wanting = is_op[around] & (session.sequence[around] < 0)
+        np.minimum.at(found, around[wanting], found[rows[wanting]])
+    return np.where(found == none, -1, found)
+
+
+def _used(numbers: Column, table: Sequence[Any]) -> tuple[Column, tuple[Any, ...]]:
+    """The part of a table that is referred to, and the numbers in it."""
+    used, places = np.unique(numbers, return_inverse=True)
+    nothing = int(len(used) > 0 and used[0] < 0)  # -1 comes first, and stays
+    return (places - nothing).astype(np.int32), tuple(table[n] for n in used[nothing:].tolist())

@@ -1,0 +1,368 @@
+"""`profile`: records the steps that a schedule picks, and hands each finished recording on."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from ..autograd import profiler as prof
+from . import capture
+from .activity import ProfilerActivity, parse_activities, supported_activities
+from .event_list import EventList
+from .experimental_config import _ExperimentalConfig
+from .record_function import record_function, step_scope
+from .schedule import TRANSITIONS, ProfilerAction, record_always, schedule
+from .session import Session
+from .tensorboard import tensorboard_trace_handler
+
+__all__ = [
+    "ProfilerAction",
+    "profile",
+    "schedule",
+    "supported_activities",
+    "tensorboard_trace_handler",
+]
+
+PROFILER_STEP_NAME = "ProfilerStep"
+
+
+class _KinetoProfile:
+    """Recording without steps: `start`, `stop`, results and exports."""
+
+    def __init__(
+        self,
+        *,
+        activities: Iterable[ProfilerActivity | dict[ProfilerActivity, list[str]]] | None = None,
+        record_shapes: bool = False,
+        profile_memory: bool = False,
+        with_stack: bool = False,
+        with_flops: bool = False,
+        with_modules: bool = False,
+        experimental_config: _ExperimentalConfig | None = None,
+        execution_trace_observer: Any = None,
+        acc_events: bool = False,
+        custom_trace_id_callback: Callable[[], str] | None = None,
+        post_processing_timeout_s: float | None = None,
+    ) -> None:
+        self.activities, self.activity_filters = parse_activities(activities)
+        prof.refuse_unsupported(profile_memory=profile_memory, with_flops=with_flops, with_modules=with_modules)
+        self.record_shapes = record_shapes
+        self.with_flops = with_flops
+        self.profile_memory = profile_memory
+        self.with_stack = with_stack
+        self.with_modules = with_modules
+        self.experimental_config = (
+            None if experimental_config is None else prof.resolve_config(experimental_config, with_stack=with_stack)
+        )
+        self.execution_trace_observer = execution_trace_observer
+        self.acc_events = acc_events
+        self.custom_trace_id_callback = custom_trace_id_callback
+        self.post_processing_timeout_s = post_processing_timeout_s
+        self.profiler: prof.profile | None = None
+        self.has_cudagraphs = False
+        self.mem_tl: Any = None
+        self.use_device = "npu" if ProfilerActivity.NPU in self.activities else None
+        self.preset_metadata: dict[str, str] = {}
+        self._metadata: dict[str, Any] = {}
+        self._prepared: prof.profile | None = None
+
+    # --- recording --------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        self.prepare_trace()
+        self.start_trace()
+
+    def stop(self) -> None:
+        self.stop_trace()
+
+    def prepare_trace(self) -> None:
+        """Get ready to record. What was recorded before stays until the new recording begins."""
+        if self.acc_events and self.profiler is not None:
+            self._prepared = self.profiler
+        else:
+            self._prepared = prof.profile(
+                use_cpu=ProfilerActivity.CPU in self.activities,
+                use_device=self.use_device,
+                record_shapes=self.record_shapes,
+                with_flops=self.with_flops,
+                profile_memory=self.profile_memory,
+                with_stack=self.with_stack,
+                with_modules=self.with_modules,
+                use_kineto=True,
+                experimental_config=self.experimental_config,
+                acc_events=self.acc_events,
+                custom_trace_id_callback=self.custom_trace_id_callback,
+                post_processing_timeout_s=self.post_processing_timeout_s,
+                activity_filters=self.activity_filters,
+            )
+            self._prepared.metadata = self._metadata
+        self._prepared._prepare_trace(warm=self._is_warming_up())
+
+    def _is_warming_up(self) -> bool:
+        return False
+
+    def start_trace(self) -> None:
+        """Record from here on."""
+        if self._prepared is None:
+            raise AssertionError("Profiler must be initialized before starting trace; call prepare_trace() first")
+        for flag in ("profile_memory", "with_stack", "record_shapes", "with_modules", "with_flops"):
+            if getattr(self, flag):
+                self.add_metadata_json(flag, "1")
+        for key, value in self.preset_metadata.items():
+            self.add_metadata_json(key, value)
+        if self.execution_trace_observer:
+            self.execution_trace_observer.start()
+        self._prepared._start_trace(self._first_step())
+        self.profiler, self._prepared = self._prepared, None
+
+    def _first_step(self) -> int:
+        return 0
+
+    def stop_trace(self) -> None:
+        """End the recording; stopping twice is harmless."""
+        if self.execution_trace_observer:
+            self.execution_trace_observer.stop()
+        if self.profiler is None:
+            raise AssertionError("Profiler must be initialized before stopping trace")
+        self.profiler._stop_trace()
+
+    def _cancel_trace(self) -> None:
+        """Give up what was prepared and never recorded."""
+        if self._prepared is not None:
+            self._prepared._cancel_trace()
+            self._prepared = None
+
+    def toggle_collection_dynamic(self, enable: bool, activities: Iterable[ProfilerActivity]) -> None:
+        """Stop (`enable=False`) and resume collecting these activities inside a recording."""
+        if self.profiler is not None:
+            self.profiler.toggle_collection_dynamic(enable, activities)
+
+    # --- metadata ---------------------------------------------------------------------------------------------------
+
+    def add_metadata(self, key: str, value: str) -> None:
+        """Put a text into the trace file, under a key of the user's."""
+        if not isinstance(value, str):
+            raise AttributeError(f"add_metadata takes a str, got {type(value).__name__}; use add_metadata_json for other values")
+        self._metadata[key] = value
+
+    def add_metadata_json(self, key: str, value: str) -> None:
+        """Put a value, given as JSON, into the trace file. What is not JSON is kept as the text it is."""
+        try:
+            self._metadata[key] = json.loads(value)
+        except ValueError:
+            self._metadata[key] = value
+
+    def preset_metadata_json(self, key: str, value: str) -> None:
+        """As `add_metadata_json`, for every recording that begins after this."""
+        self.preset_metadata[key] = value
+
+    def _get_distributed_info(self) -> dict[str, Any] | None:
+        return None  # there is no torch.distributed here
+
+    # --- results ----------------------------------------------------------------------------------------------------
+
+    def _finished(self, purpose: str) -> prof.profile:
+        if self.profiler is None:
+            raise AssertionError(f"Profiler must be initialized before {purpose}")
+        return self.profiler
+
+    @property
+    def session(self) -> Session:
+        """The recording as columns, to save and to compute with."""
+        return self._finished("accessing the session").session
+
+    def events(self) -> EventList:
+        """Every event, ordered by start."""
+        return self._finished("accessing events").function_events
+
+    def key_averages(
+        self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
+    ) -> EventList:
+        """Events summed by name and, if asked, by input shapes, the innermost n frames and overload."""
+        finished = self._finished("getting key averages")
+        return finished.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
+
+    def export_chrome_trace(self, path: str, use_python_export: bool = False) -> None:
+        """Write the trace for Perfetto, TensorBoard and others; gzipped if the path ends with `.gz`."""
+        self._finished("exporting chrome trace").export_chrome_trace(path)
+
+    def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
+        """Write one line a stack for flame graphs; needs `with_stack=True`."""
+        self._finished("exporting stacks").export_stacks(path, metric)
+
+    def export_memory_timeline(self, path: str, device: str | None = None) -> None:
+        """Write the memory of each category over time; needs shapes, memory and stacks."""
+        missing = [f"{name}=True" for name in ("record_shapes", "profile_memory", "with_stack") if not getattr(self, name)]
+        if missing:
+            raise ValueError("record_shapes=True, profile_memory=True, with_stack=True required for memory profiling.")
+        raise NotImplementedError("the memory timeline is not supported yet")
+
+
+class profile(_KinetoProfile):  # noqa: N801 - torch's name
+    """Record what a program does: operators, scopes, backward, optimizers, on all threads.
+
+        with torch.profiler.profile() as prof:
+            train_step()
+        print(prof.key_averages().table(sort_by="self_cpu_time_total"))
+
+    With a `schedule`, call `prof.step()` after each step; `on_trace_ready(prof)` is called at the end of each cycle.
+    """
+
+    def __init__(
+        self,
+        *,
+        activities: Iterable[ProfilerActivity | dict[ProfilerActivity, list[str]]] | None = None,
+        schedule: Callable[[int], ProfilerAction] | None = None,
+        on_trace_ready: Callable[..., Any] | None = None,
+        record_shapes: bool = False,
+        profile_memory: bool = False,
+        with_stack: bool = False,
+        with_flops: bool = False,
+        with_modules: bool = False,
+        experimental_config: _ExperimentalConfig | None = None,
+        execution_trace_observer: Any = None,
+        acc_events: bool = False,
+        use_cuda: bool | None = None,
+        custom_trace_id_callback: Callable[[], str] | None = None,
+        post_processing_timeout_s: float | None = None,
+    ) -> None:
+        if use_cuda is not None:
+            warnings.warn("`use_cuda` is deprecated, use `activities` argument instead", FutureWarning, stacklevel=2)
+            wanted = set(parse_activities(activities)[0])
+            wanted = wanted | {ProfilerActivity.CUDA} if use_cuda else wanted - {ProfilerActivity.CUDA}
+            activities = list(wanted)
+        super().__init__(
+            activities=activities,
+            record_shapes=record_shapes,
+            profile_memory=profile_memory,
+            with_stack=with_stack,
+            with_flops=with_flops,
+            with_modules=with_modules,
+            experimental_config=experimental_config,
+            execution_trace_observer=execution_trace_observer,
+            acc_events=acc_events,
+            custom_trace_id_callback=custom_trace_id_callback,
+            post_processing_timeout_s=post_processing_timeout_s,
+        )
+        if schedule is not None and not callable(schedule):
+            raise TypeError(f"schedule must be a function of the step number, got {type(schedule).__name__}")
+        if on_trace_ready is not None and not callable(on_trace_ready):
+            raise TypeError(f"on_trace_ready must be a function of the profiler, got {type(on_trace_ready).__name__}")
+        self.schedule = schedule or record_always
+        self.record_steps = schedule is not None
+        self.on_trace_ready = on_trace_ready
+        self.step_num = 0
+        self.step_rec_fn: record_function | None = None
+        self.current_action = self._action_of(0)
+        self.action_map: dict[tuple[ProfilerAction, ProfilerAction | None], list[Callable[[], Any]]] = {
+            pair: [getattr(self, name) for name in names] for pair, names in TRANSITIONS.items()
+        }
+        self._running = False
+
+    def __enter__(self) -> profile:
+        self.start()
+        return self
+
+    def __exit__(self, exc_type: Any, exc_val: Any, exc_tb: Any) -> None:
+        try:
+            self.stop()
+        except Exception as error:
+            if exc_type is None:
+                raise
+            # the user's exception is on its way: nothing may come over it
+            warnings.warn(f"stopping the profiler failed: {type(error).__name__}: {error}", stacklevel=2)
+        finally:
+            if self.execution_trace_observer:
+                self.execution_trace_observer.cleanup()
+
+    def start(self) -> None:
+        """Begin with the current step."""
+        if self._running:
+            raise RuntimeError("this profiler is already running; stop it before you start it again")
+        capture.claim(self)
+        self._running = True
+        try:
+            self._transit_action(ProfilerAction.NONE, self.current_action)
+        except BaseException:
+            self._running = False
+            capture.release(self)
+            raise
+        self._open_step()
+
+    def stop(self) -> None:
+        """End, and hand over what was recorded. Stopping twice is harmless."""
+        if not self._running:
+            return
+        self._running = False
+        try:
+            self._close_step()
+            self._transit_action(self.current_action, None)
+        finally:
+            capture.release(self)
+
+    def step(self) -> None:
+        """Say that the next step begins."""
+        if not self._running:
+            raise RuntimeError(
+                "step() on a profiler that is not running; use it inside `with profile(...) as prof:` or between start() and stop()"
+            )
+        self._close_step()
+        action = self._action_of(self.step_num + 1)
+        previous, self.current_action = self.current_action, action
+        self.step_num += 1
+        if capture.active is not None:
+            capture.active.mark_step(self.step_num)
+        self._transit_action(previous, action)
+        self._open_step()
+
+    def _action_of(self, step: int) -> ProfilerAction:
+        action = self.schedule(step)
+        if action is ProfilerAction.DEVICE_STOPPED:
+            raise ValueError("ProfilerAction.DEVICE_STOPPED is the profiler's own; a schedule must not return it")
+        return action
+
+    def _first_step(self) -> int:
+        return self.step_num
+
+    def _is_warming_up(self) -> bool:
+        return self.current_action is ProfilerAction.WARMUP
+
+    def _open_step(self) -> None:
+        if self.record_steps:
+            self.step_rec_fn = step_scope(f"{PROFILER_STEP_NAME}#{self.step_num}")
+            self.step_rec_fn.__enter__()
+
+    def _close_step(self) -> None:
+        if self.step_rec_fn is not None:
+            self.step_rec_fn.__exit__(None, None, None)
+            self.step_rec_fn = None
+
+    def _transit_action(self, previous: ProfilerAction, current: ProfilerAction | None) -> None:
+        for action in self.action_map.get((previous, current), ()):
+            action()
+
+    def _trace_ready(self) -> None:
+        if self.on_trace_ready is not None:
+            self.on_trace_ready(self)
+
+    def _warn_warmup_without_record(self) -> None:
+        warnings.warn("Incorrect schedule: WARMUP followed by NONE", stacklevel=4)
+
+    def _warn_record_without_save(self) -> None:
+        following = "WARMUP" if self.current_action is ProfilerAction.WARMUP else "NONE"
+        warnings.warn(f"Incorrect schedule: RECORD followed by {following}", stacklevel=4)
+
+    def set_custom_trace_id_callback(self, callback: Callable[[], str] | None) -> None:
+        """Have the ids of later recordings made by this function."""
+        self.custom_trace_id_callback = callback
+        if self.profiler is not None:
+            self.profiler.custom_trace_id_callback = callback
+
+    def get_trace_id(self) -> str | None:
+        """The id of the recording; None before the first."""
+        return None if self.profiler is None else self.profiler.trace_id
+
+    def _stats(self) -> Any:
+        return None if self.profiler is None else self.profiler._stats

@@ -1,0 +1,190 @@
+"""Python functions as events: `sys.monitoring` where there is one (3.12), `sys.setprofile` before.
+
+Calls of the user's functions, and of this package's `nn` and `optim`, become `python_function` events; code of the dispatcher, the
+engine and the profiler does not. With `sys.monitoring` such code is switched off at its first call and costs nothing after.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import warnings
+from types import CodeType, FrameType
+from typing import Any
+
+from . import recorder, stack_walk, tasks, threads
+from .recorder import Log
+from .session import Label
+
+__all__ = ["start", "stop"]
+
+# By the address of the code, because hashing a code object hashes its constants. The codes are kept, so that an address means one.
+_labels: dict[int, int | None] = {}
+_codes: list[CodeType] = []
+
+
+def _label_of(code: CodeType) -> int | None:
+    """The label of calls of this code; None for code that is not shown."""
+    label = None
+    if not stack_walk.is_internal(code):
+        name = f"{_short_path(code.co_filename)}({code.co_firstlineno}): {code.co_name}"
+        label = recorder.label_number(Label(name, "python_function"))
+    _codes.append(code)
+    _labels[id(code)] = label
+    return label
+
+
+def _short_path(path: str) -> str:
+    """A file as the import system found it: below the longest entry of `sys.path`."""
+    roots = [root for entry in sys.path if path.startswith(root := os.path.join(os.path.abspath(entry), ""))]
+    return path[len(max(roots, key=len)) :] if roots else path
+
+
+_open: dict[int, list[tuple[int, float]]] = {}  # thread → label and start of the functions that run, outermost first
+_log: Log | None = None
+
+
+def start(log: Log) -> None:
+    """Record calls from here on. Functions that are running begin now."""
+    global _log
+    _log = log
+    _open.clear()
+    _enter_running_functions()
+    _install()
+
+
+def stop() -> None:
+    """Record no more calls. Functions that are still running end now."""
+    global _log
+    _uninstall()
+    end = recorder.clock()
+    for thread, calls in _open.items():
+        while calls and _log is not None:
+            label, began = calls.pop()
+            _log.write(label, began, end, thread)
+    _log = None
+    _open.clear()
+    _labels.clear()
+    _codes.clear()
+
+
+def _enter_running_functions() -> None:
+    frames: list[FrameType] = []
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        frames.append(frame)
+        frame = frame.f_back
+    for running in reversed(frames):
+        _on_call(running.f_code)
+
+
+def _on_call(code: CodeType) -> bool:
+    """Note a call; False if calls of this code are not shown."""
+    label = _labels.get(id(code), -1)
+    if label == -1:
+        label = _label_of(code)
+    if label is None:
+        return False
+    thread = threading.get_ident()
+    calls = _open.get(thread)
+    if calls is None:
+        calls = _open[thread] = []
+    calls.append((label, recorder.clock()))
+    return True
+
+
+def _on_return(code: CodeType) -> None:
+    label = _labels.get(id(code))
+    calls = _open.get(threading.get_ident())
+    # a function that ran before its thread was watched returns without having been called
+    if label is not None and calls and calls[-1][0] == label and _log is not None:
+        _log.write(label, calls.pop()[1], recorder.clock(), tasks.track_number())
+
+
+if sys.version_info >= (3, 12):
+    _monitoring = sys.monitoring
+    _EVENTS = _monitoring.events
+    _tool: int | None = None
+
+    def _on_start(code: CodeType, offset: int) -> Any:
+        return None if _on_call(code) else _monitoring.DISABLE
+
+    def _on_end(code: CodeType, offset: int, value: Any) -> Any:
+        return _on_return(code) if _labels.get(id(code), -1) is not None else _monitoring.DISABLE
+
+    def _on_unwind(code: CodeType, offset: int, error: Any) -> None:
+        _on_return(code)
+
+    def _install() -> None:
+        global _tool
+        free = [i for i in (_monitoring.PROFILER_ID, 3, 4) if _monitoring.get_tool(i) is None]
+        if not free:
+            _warn_taken("sys.monitoring")
+            return
+        _tool = free[0]
+        _monitoring.use_tool_id(_tool, "mindtorch_v2.profiler")
+        handlers = {
+            _EVENTS.PY_START: _on_start,
+            _EVENTS.PY_RESUME: _on_start,
+            _EVENTS.PY_RETURN: _on_end,
+            _EVENTS.PY_YIELD: _on_end,
+            _EVENTS.PY_UNWIND: _on_unwind,
+            _EVENTS.PY_THROW: _on_throw,
+        }
+        for event, handler in handlers.items():
+            _monitoring.register_callback(_tool, event, handler)
+        _monitoring.set_events(_tool, sum(handlers))
+
+    def _on_throw(code: CodeType, offset: int, error: Any) -> None:
+        _on_call(code)
+
+    def _uninstall() -> None:
+        global _tool
+        if _tool is not None:
+            _monitoring.set_events(_tool, 0)
+            _monitoring.free_tool_id(_tool)
+            _monitoring.restart_events()  # what was switched off for us is on again for the next
+            _tool = None
+
+else:
+
+    def _on_event(frame: FrameType, event: str, arg: Any) -> None:
+        # calls of the profiler's own and of built-in functions are most of what is reported: the way out comes early
+        if event == "call":
+            if _labels.get(id(frame.f_code), -1) is not None:
+                if _log is None:
+                    sys.setprofile(None)  # a thread of a recording that is over
+                else:
+                    _on_call(frame.f_code)
+        elif event == "return" and _labels.get(id(frame.f_code)) is not None:
+            _on_return(frame.f_code)
+
+    def _in_new_thread(frame: FrameType, event: str, arg: Any) -> None:
+        threads.on_start()
+        sys.setprofile(_on_event)
+        _on_event(frame, event, arg)
+
+    _before: Any = None
+
+    def _install() -> None:
+        global _before
+        if sys.getprofile() is not None:
+            _warn_taken("sys.setprofile")
+            return
+        _before = threading.getprofile()
+        threading.setprofile(_in_new_thread)
+        sys.setprofile(_on_event)
+
+    def _uninstall() -> None:
+        if sys.getprofile() is _on_event:
+            sys.setprofile(None)
+        if threading.getprofile() is _in_new_thread:
+            threading.setprofile(_before)
+
+
+def _warn_taken(mechanism: str) -> None:
+    warnings.warn(
+        f"with_stack=True: {mechanism} is used by another profiler, so Python functions are not recorded; stacks of operators are",
+        stacklevel=2,
+    )

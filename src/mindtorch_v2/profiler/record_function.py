@@ -1,0 +1,87 @@
+"""`record_function`: a named block in profiles."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from .. import _record
+from . import scopes
+
+__all__ = ["record_function"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class record_function:  # noqa: N801 - torch's name
+    """Show a block of code, or every call of a function, under a name of its own. Does nothing while no profiler runs.
+
+        with record_function("load batch"): …
+
+        @record_function("forward")
+        def forward(x): …
+
+    `args` is a text kept with the event's inputs.
+    """
+
+    _of_thread = False  # whether the scope is the thread's even inside a task
+
+    def __init__(self, name: str, args: str | None = None) -> None:
+        if not isinstance(name, str):
+            raise TypeError(f"record_function expects a name of type str, got {type(name).__name__}")
+        if args is not None and not isinstance(args, str):
+            raise TypeError(f"record_function expects args of type str, got {type(args).__name__}")
+        self.name = name
+        self.args = args
+        self.run_callbacks_on_exit = True
+        self.record: scopes.Scope | None = None
+
+    def __enter__(self) -> record_function:
+        self.record = None if _record.begin is None else scopes.begin(self.name, self.args, of_thread=self._of_thread)
+        return self
+
+    def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any) -> None:
+        if self.record is not None and self.run_callbacks_on_exit:
+            scopes.end(self.record)
+            self.record = None
+
+    def __call__(self, function: F) -> F:
+        """Decorate: each call is a scope of its own, so that recursion and threads nest as they should."""
+        name, args = self.name, self.args
+        if inspect.iscoroutinefunction(function):
+
+            @functools.wraps(function)
+            async def recorded_coroutine(*a: Any, **k: Any) -> Any:
+                with record_function(name, args):
+                    return await function(*a, **k)
+
+            return recorded_coroutine  # type: ignore[return-value]
+
+        @functools.wraps(function)
+        def recorded(*a: Any, **k: Any) -> Any:
+            with record_function(name, args):
+                return function(*a, **k)
+
+        return recorded  # type: ignore[return-value]
+
+    def _call_end_callbacks_on_future(self, fut: Any) -> Any:
+        """End the scope when a future is done instead of at the end of the block; returns a future with the same result."""
+        if not self.run_callbacks_on_exit:
+            raise RuntimeError("_call_end_callbacks_on_future can only be called once.")
+        self.run_callbacks_on_exit = False
+        scope = self.record
+
+        def finish(done: Any) -> Any:
+            if scope is not None:
+                scopes.end(scope)
+            return done.value()
+
+        return fut.then(finish)
+
+
+class step_scope(record_function):  # noqa: N801 - a record_function
+    """The scope of a step: `ProfilerStep#3`, around all that a thread does."""
+
+    _of_thread = True

@@ -1,0 +1,70 @@
+"""Named blocks that are open: `record_function`, steps, optimizers."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from typing import NamedTuple
+
+from . import call_inputs, recorder, stack_walk, tasks
+from .recorder import Log
+from .session import USER_SCOPE, Label
+
+__all__ = ["Scope", "begin", "close_all", "end", "use"]
+
+
+class Scope(NamedTuple):
+    """A block that has begun."""
+
+    log: Log
+    track: int
+    label: int
+    start: float
+    inputs: int
+    stack: int
+
+
+_log = recorder.logs[False, False]
+_open: dict[int, list[Scope]] = {}  # by track, outermost first
+
+
+def use(log: Log) -> None:
+    """Write to this log from now on."""
+    global _log
+    _log = log
+    _open.clear()
+
+
+def begin(name: str, args: str | None = None, *, of_thread: bool = False) -> Scope:
+    """Open a scope on the running thread, or on the track of the running task unless it is the thread's."""
+    log = _log
+    scope = Scope(
+        log,
+        threading.get_ident() if of_thread else tasks.own_track(),
+        recorder.label_number(Label(name, "scope", USER_SCOPE)),
+        recorder.clock(),
+        call_inputs.text_inputs(args) if log.shapes else -1,
+        stack_walk.stack_number(sys._getframe(1)) if log.stacks else -1,
+    )
+    _open.setdefault(scope.track, []).append(scope)
+    return scope
+
+
+def end(scope: Scope) -> None:
+    """Close a scope, and those inside that were never left. One that is closed already stays as it is."""
+    inside = _open.get(scope.track, [])
+    if not any(s is scope for s in inside):
+        return
+    now = recorder.clock()
+    while True:
+        inner = inside.pop()
+        inner.log.write(inner.label, inner.start, now, inner.track, -1, inner.inputs, inner.stack)
+        if inner is scope:
+            return
+
+
+def close_all(now: float) -> None:
+    """Close what was never left, at the end of the recording."""
+    for track in list(_open):
+        for scope in reversed(_open.pop(track)):
+            scope.log.write(scope.label, scope.start, now, scope.track, -1, scope.inputs, scope.stack)
