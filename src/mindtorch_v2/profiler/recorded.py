@@ -97,7 +97,11 @@ def _parent(recording: Recording, row: int) -> RecordedEvent | None:
 
 
 def _stack(recording: Recording, row: int) -> list[str]:
-    return [f"{frame.file}({frame.line}): {frame.function}" for frame in recording.frames(recording.stack.item(row))]
+    return _lines(recording, recording.stack.item(row))
+
+
+def _lines(recording: Recording, stack: int) -> list[str]:
+    return [f"{frame.file}({frame.line}): {frame.function}" for frame in recording.frames(stack)]
 
 
 def _recorded_stack(recording: Recording, row: int) -> list[str]:
@@ -221,6 +225,11 @@ class RecordedEvent(FunctionEvent):
         if session.info.with_stack and kind in ("op", "scope"):
             keys += STACK
         return keys
+
+    def recorded_stack(self) -> list[str]:
+        """Where it was called, also inside a backward pass, where `stack` says what the forward pass was at."""
+        column = self._recording.session.stack
+        return _lines(self._recording, -1 if column is None else column.item(self._row))
 
     def values(self) -> list[Any]:
         return [self[key] for key in self.keys()]

@@ -113,9 +113,8 @@ class Recording:
     @functools.cached_property
     def forward_track(self) -> Column:
         """For events of a backward pass, the track on which the forward pass made their node; -1 for others."""
-        first = links.first_forward(self.session)
-        ours = links.backward(self.session) & (self.session.sequence >= 0)
-        return np.where(ours, self.session.track[np.where(first >= 0, first, np.arange(len(first)))], -1)
+        forward = links.first_forward(self.session)
+        return np.where(forward >= 0, self.session.track[forward], -1) if len(forward) else forward
 
     @functools.cached_property
     def stack(self) -> Column:
@@ -123,19 +122,14 @@ class Recording:
         session = self.session
         if session.stack is None:
             return np.full(len(session), -1, np.int32)
-        node = self._node
-        made = np.flatnonzero((node < 0) & (session.sequence >= 0))
-        # one number for a node and a thread
-        key = session.sequence * len(session.tracks)
-        keys, where = np.unique(key[made] + session.track[made], return_index=True)
         stack = session.stack.copy()
-        inside = np.flatnonzero(node >= 0)
-        stack[inside] = -1
-        if len(keys):
-            asked = key[node[inside]] + self.forward_track[node[inside]]
-            at = np.minimum(np.searchsorted(keys, asked), len(keys) - 1)
-            found = (keys[at] == asked) & (session.sequence[node[inside]] >= 0)
-            stack[inside[found]] = session.stack[made[where[at[found]]]]
+        inside = np.flatnonzero(self._node >= 0)
+        node = self._node[inside]
+        forward = links.first_forward(session)[node]
+        # torch: a node that was made before the recording has the stack of the pass, and a leaf's has none
+        stack[inside] = np.where(
+            forward >= 0, session.stack[forward], np.where(session.sequence[node] >= 0, session.stack[inside], -1)
+        )
         return stack
 
     @functools.cached_property

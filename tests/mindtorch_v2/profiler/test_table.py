@@ -1,0 +1,172 @@
+"""The table of events. That its text is torch's, `tests/parity/test_profiler_util.py` checks."""
+
+import pytest
+
+from mindtorch_v2.profiler.by_hand import op, record, scope
+from mindtorch_v2.profiler.event_list import EventList
+from mindtorch_v2.profiler.events import FunctionEvent
+from mindtorch_v2.profiler.session import Frame, Info, TensorInput, empty_session
+
+LINEAR = op("aten::linear", 0, 10_000, op("aten::t", 1_000, 2_000), op("aten::addmm", 2_000, 9_000))
+TIMES = ["Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg"]
+
+
+def rows(*recorded, **info):
+    return EventList.of(record(recorded or [LINEAR], info=Info(**info))).key_averages(
+        group_by_input_shapes=True, group_by_stack_n=5
+    )
+
+
+def cells(line):
+    return [cell.strip() for cell in line.split("  ") if cell.strip()]
+
+
+def parts(text):
+    """Headings, rows and what stands below."""
+    lines = text.splitlines()
+    rules = [i for i, line in enumerate(lines) if line.startswith("---")]
+    return cells(lines[rules[0] + 1]), [cells(line) for line in lines[rules[1] + 1 : rules[2]]], lines[rules[2] + 1 :]
+
+
+def column(text, heading):
+    headings, shown, _ = parts(text)
+    return [row[headings.index(heading)] for row in shown]
+
+
+def test_headings_rows_and_totals():
+    headings, shown, below = parts(rows().table())
+    assert headings == ["Name", *TIMES, "# of Calls"]
+    assert shown == [
+        ["aten::linear", "20.00%", "2.000us", "100.00%", "10.000us", "10.000us", "1"],
+        ["aten::t", "10.00%", "1.000us", "10.00%", "1.000us", "1.000us", "1"],
+        ["aten::addmm", "70.00%", "7.000us", "70.00%", "7.000us", "7.000us", "1"],
+    ]
+    assert below == ["Self CPU time total: 10.000us", "Count: 3 events, Total: 10.000us"]
+
+
+def test_the_same_text_every_time():
+    averages = rows()
+    assert averages.table() == averages.table() == rows().table() == str(averages)
+
+
+def test_nothing_recorded_is_a_table_without_rows():
+    headings, shown, below = parts(EventList.of(empty_session()).key_averages().table())
+    assert (headings, shown) == (["Name", *TIMES, "# of Calls"], [])
+    assert below == ["Self CPU time total: 0.000us", "Count: 0 events, Total: 0.000us"]
+
+
+class TestOrder:
+    def test_largest_first(self):
+        assert column(rows().table(sort_by="self_cpu_time_total"), "Name") == ["aten::addmm", "aten::linear", "aten::t"]
+
+    def test_equals_stay_in_order(self):
+        assert column(rows().table(sort_by="count"), "Name") == ["aten::linear", "aten::t", "aten::addmm"]
+
+    @pytest.mark.parametrize("device", ["cuda", "xpu", "privateuse1", "npu", "device"])
+    def test_any_device_is_the_device(self, device):
+        assert rows().table(sort_by=f"self_{device}_time_total")
+
+    def test_a_key_that_is_no_device(self):
+        assert column(rows().table(sort_by="input_shapes"), "Name") == ["aten::linear", "aten::t", "aten::addmm"]
+
+    def test_unknown_key(self):
+        with pytest.raises(AttributeError, match="'FunctionEventAvg' object has no attribute 'speed'"):
+            rows().table(sort_by="speed")
+
+
+class TestSelection:
+    def test_row_limit(self):
+        assert column(rows().table(row_limit=2), "Name") == ["aten::linear", "aten::t"]
+        assert column(rows().table(row_limit=0), "Name") == []
+        assert len(column(rows().table(row_limit=-1), "Name")) == 3
+
+    def test_totals_are_of_all_rows(self):
+        assert parts(rows().table(row_limit=1))[2] == ["Self CPU time total: 10.000us", "Count: 3 events, Total: 10.000us"]
+
+    def test_top_level(self):
+        text = rows().table(top_level_events_only=True)
+        assert column(text, "Name") == ["aten::linear"]
+        assert text.splitlines()[1] == "This report only display top-level ops statistics"
+
+
+def test_header_stands_between_double_lines():
+    first, header, rule, *_ = rows().table(header="My model").splitlines()
+    assert (first, header) == ("=" * (len(rule) - 2), "My model")
+
+
+@pytest.mark.parametrize(("unit", "time"), [("s", "0.000s"), ("ms", "0.010ms"), ("us", "10.000us")])
+def test_time_unit(unit, time):
+    text = rows().table(time_unit=unit)
+    assert column(text, "CPU total")[0] == time
+    assert f"Self CPU time total: {time}" in text
+
+
+class TestWidths:
+    LONG = op("aten::" + "x" * 94, 0, 10)
+
+    def test_long_names_are_cut(self):
+        assert column(rows(self.LONG).table(), "Name") == ["aten::" + "x" * 46 + "..."]
+        assert column(rows(self.LONG).table(max_name_column_width=None), "Name") == ["aten::" + "x" * 94]
+
+    def test_shapes(self):
+        matrix = TensorInput((2, 3), (3, 1), "float32")
+        averages = rows(op("add", 0, 1, inputs=(matrix, matrix, 1)), record_shapes=True)
+        assert column(averages.table(), "Input Shapes") == ["[[2, 3], [2, 3], []]"]
+        assert column(averages.table(max_shapes_column_width=6), "Input Shapes") == ["[[2, 3"]
+
+    def test_stacks_take_a_line_each_and_keep_their_ends(self):
+        stack = (Frame("project/model.py", 45, "forward"), Frame("train.py", 7, "main"))
+        averages = rows(op("add", 0, 1, stack=stack), with_stack=True)
+        _, (first, second, blank), _ = parts(averages.table())
+        assert (first[-1], second, blank) == ("project/model.py(45): forward", ["train.py(7): main"], [])
+        _, (first, second, blank), _ = parts(averages.table(max_src_column_width=13))
+        assert (first[-1], second) == ("...): forward", ["...y(7): main"])
+
+
+def test_memory():
+    add = FunctionEvent(1, "add", 1, 0, 1, cpu_memory_usage=2048, device_memory_usage=3 << 20, use_device="npu")
+    text = EventList([add], use_device="npu", profile_memory=True).table()
+    headings, (row,), _ = parts(text)
+    assert headings[6:10] == ["CPU Mem", "Self CPU Mem", "NPU Mem", "Self NPU Mem"]
+    assert row[6:10] == ["2.00 KB", "2.00 KB", "3.00 MB", "3.00 MB"]
+
+
+class TestDevice:
+    def test_columns(self):
+        add = FunctionEvent(1, "add", 1, 0, 10, use_device="npu")
+        add.append_kernel("Add", 0, 5)
+        add.is_legacy = True
+        headings, (row,), below = parts(EventList([add]).table())
+        assert headings[6:10] == ["Self NPU", "Self NPU %", "NPU total", "NPU time avg"]
+        assert row[6:10] == ["5.000us", "100.00%", "5.000us", "5.000us"]
+        assert below[1:] == ["Self NPU time total: 5.000us", "Count: 1 events, Total: 15.000us"]
+
+    def test_time_of_no_device(self):
+        add = FunctionEvent(1, "add", 1, 0, 10, use_device="npu")
+        add.append_kernel("Add", 0, 5)
+        with pytest.raises(RuntimeError, match="use_device is None"):
+            EventList([FunctionEvent(2, "mul", 1, 0, 1), add]).table()
+
+
+def test_flops_in_a_unit_that_suits_the_smallest():
+    matrix = TensorInput((100, 100), (100, 1), "float32")
+    averages = rows(
+        op("aten::mm", 0, 1, inputs=(matrix, matrix)),
+        op("aten::add", 1, 2, inputs=(matrix, matrix)),
+        op("aten::exp", 2, 3, inputs=(matrix,)),
+        record_shapes=True,
+        with_flops=True,
+    )
+    assert column(averages.table(), "Total KFLOPs") == ["2000.000", "10.000", "--"]
+
+
+def test_overloads():
+    recorded = record([op("add", 0, 1, overload="Tensor")], info=Info(overload_names=True))
+    averages = EventList.of(recorded).key_averages(group_by_overload_name=True)
+    assert column(averages.table(), "Overload Name") == ["Tensor"]
+
+
+def test_events_themselves_have_a_table_too():
+    shown = EventList.of(record([scope("ProfilerStep#0", 0, 10_000, LINEAR)]))
+    assert column(shown.table(sort_by="cpu_time_total", row_limit=2), "Name") == ["ProfilerStep*", "aten::linear"]
+    assert shown[0].self_cpu_percent == "0.00%"
