@@ -158,7 +158,7 @@ class _Rows:
         self.session = session
         self.base_ns = base_ns
         self.frames = _Frames(session)
-        self.runtime_label = _runtime_labels(session)
+        self.runtime_label = links.runtime_labels(session)
         self.device_ids = None if session.launch is None else links.device_ids(session)
         self.forward_track = _forward_tracks(session)
         self.flow_lines = _FlowLines(session, base_ns)
@@ -300,19 +300,6 @@ def _python_ids(session: Session) -> tuple[Column | None, Column | None]:
     ids = np.cumsum(is_function[session.label], dtype=np.int32) * is_function[session.label]
     parent = tree.parents(session, skip=tuple(kind for kind in KINDS if kind != "python_function"))
     return ids, np.where(parent >= 0, ids[parent], 0)
-
-
-def _runtime_labels(session: Session) -> Column | None:
-    """For each operator that called the device's runtime, the label of the first such call; -1 for the others."""
-    is_runtime = np.array([label.kind == "runtime" for label in session.labels], bool)
-    if not is_runtime.any():
-        return None
-    calls = np.flatnonzero(is_runtime[session.label])[::-1]
-    operators = tree.parents(session, skip=tuple(kind for kind in KINDS if kind != "op"))[calls]
-    labels = np.full(len(session), -1, np.int64)
-    inside = operators >= 0
-    labels[operators[inside]] = session.label[calls[inside]]
-    return labels
 
 
 # Flows -------------------------------------------------------------------------------------------------------------------------

@@ -91,14 +91,13 @@ def _amounts(recording: Recording) -> dict[str, Column]:
     """What each event adds to its row. Times in nanoseconds."""
     cpu = recording.on_cpu
     duration = np.where(cpu, recording.duration_ns, 0)
-    on_device = np.where(cpu, 0, recording.duration_ns) * bool(recording.session.info.use_device)
     memory = np.where(cpu, recording.memory_bytes, 0)
     return {
         "count": np.ones(len(duration), np.int64),
         "cpu_time_total": duration,
         "self_cpu_time_total": recording.without_children(duration),
-        "device_time_total": on_device,
-        "self_device_time_total": on_device,
+        "device_time_total": recording.device_ns,
+        "self_device_time_total": recording.self_device_ns,
         "cpu_memory_usage": memory,
         "self_cpu_memory_usage": recording.without_children(memory),
         "flops": recording.flops,

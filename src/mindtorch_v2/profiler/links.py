@@ -9,7 +9,7 @@ import numpy as np
 from . import tree
 from .session import BACKWARD_FUNCTION, KINDS, Session
 
-__all__ = ["EVALUATE", "backward", "device_ids", "first_forward", "flows", "launches"]
+__all__ = ["EVALUATE", "backward", "device_ids", "first_forward", "flows", "launches", "runtime_labels"]
 
 Column = np.ndarray[Any, np.dtype[Any]]
 
@@ -73,3 +73,16 @@ def device_ids(session: Session) -> tuple[Column, Column]:
     is_call = np.array([x.kind == "runtime" for x in session.labels], bool)[session.label][caused_by]
     owner = np.where(is_call & (operator[caused_by] >= 0), operator[caused_by], row)
     return owner + 1, caused_by + 1
+
+
+def runtime_labels(session: Session) -> Column | None:
+    """For each operator that called the device's runtime, the label of the first such call; -1 for the others."""
+    is_runtime = np.array([label.kind == "runtime" for label in session.labels], bool)
+    if not is_runtime.any():
+        return None
+    calls = np.flatnonzero(is_runtime[session.label])[::-1]
+    operators = tree.parents(session, skip=tuple(kind for kind in KINDS if kind != "op"))[calls]
+    labels = np.full(len(session), -1, np.int64)
+    inside = operators >= 0
+    labels[operators[inside]] = session.label[calls[inside]]
+    return labels

@@ -11,7 +11,7 @@ import numpy as np
 
 from . import inputs
 from .device_type import DeviceType
-from .events import FunctionEvent, Interval
+from .events import FunctionEvent, Interval, Kernel
 from .recording import Recording
 from .session import Session
 
@@ -110,6 +110,15 @@ def _recorded_stack(recording: Recording, row: int) -> list[str]:
     return [f"{frame.file}:{frame.line}:{frame.function}" for frame in frames]
 
 
+def _operator_id(recording: Recording, row: int) -> int:
+    return int(recording.operator.item(row)) + 1
+
+
+def _kernels(recording: Recording, row: int) -> list[Kernel]:
+    rows = recording.kernels.get(row, [])
+    return [Kernel(recording.label(i).name, recording.track(i).device_index, recording.duration_ns.item(i) / 1000) for i in rows]
+
+
 def _device_resource(recording: Recording, row: int) -> int:
     track = recording.track(row)
     return track.thread_id if track.device_type == "CPU" else track.tid
@@ -127,7 +136,7 @@ class RecordedEvent(FunctionEvent):
     _recording: Recording
     _row: int
 
-    id = _fact(lambda recording, row: row + 1)
+    id = _fact(lambda recording, row: recording.device_id.item(row))
     node_id = -1
     name = _fact(lambda recording, row: recording.names[recording.session.label.item(row)])
     overload_name = _fact(lambda recording, row: recording.label(row).overload if recording.session.info.overload_names else "")
@@ -135,7 +144,7 @@ class RecordedEvent(FunctionEvent):
     time_range = _fact(_time_range)
     thread = _fact(lambda recording, row: recording.session.track.item(row) + 1)
     fwd_thread = _fact(lambda recording, row: recording.forward_track.item(row) + 1)
-    kernels = _fact(lambda recording, row: [])
+    kernels = _fact(_kernels)
     count = 1
     cpu_children = _fact(lambda recording, row: [recording.events[child] for child in recording.children(row)])
     cpu_parent = _fact(_parent)
@@ -165,8 +174,8 @@ class RecordedEvent(FunctionEvent):
     flow_id = _fact(lambda recording, row: recording.arrows.get(row, (0, False))[0])
     flow_type = _fact(lambda recording, row: _FORWARD_BACKWARD if row in recording.arrows else 0)
     flow_start = _fact(lambda recording, row: recording.arrows.get(row, (0, False))[1])
-    external_id = _fact(lambda recording, row: row + 1)
-    linked_correlation_id = 0
+    external_id = _fact(lambda recording, row: _operator_id(recording, row) or row + 1)
+    linked_correlation_id = _fact(_operator_id)
     event_metadata = None
     structured_input_shapes = _fact(lambda recording, row: inputs.shapes(recording.inputs(row)))
     structured_input_strides = _fact(lambda recording, row: inputs.strides(recording.inputs(row)))
@@ -251,7 +260,7 @@ ALWAYS: dict[str, Look] = {
 }
 CORRELATION: dict[str, Look] = {
     "correlation_id": lambda recording, row: row + 1,
-    "runtime_name": lambda recording, row: "dispatch_kernel",
+    "runtime_name": lambda recording, row: recording.runtime_name(row),
     "runtime_tid": lambda recording, row: recording.track(row).thread_id,
 }
 SHAPES: dict[str, Look] = {"input_shapes": lambda recording, row: inputs.shapes(recording.inputs(row))}

@@ -87,18 +87,73 @@ class Recording:
         kept[self.rows] = amount[self.rows]
         return kept - tree.children_ns(kept, self.parent)
 
+    def with_children(self, amount: Column, parent: Column) -> Column:
+        """Of each event, its own amount and those of all events inside."""
+        total = amount.copy()
+        for rows in reversed(_levels(self.session)[1:]):
+            inner = rows[parent[rows] >= 0]
+            np.add.at(total, parent[inner], total[inner])
+        return total
+
     @functools.cached_property
     def memory_bytes(self) -> Column:
         """Bytes made and not freed while each event was open on its thread."""
-        total = np.zeros(len(self.session), np.int64)
+        own = np.zeros(len(self.session), np.int64)
         log = self.session.memory
-        if log is not None:
-            inside = log.event >= 0
-            np.add.at(total, log.event[inside], log.size_bytes[inside])
-            around = tree.parents(self.session)
-            for rows in reversed(_levels(self.session)[1:]):
-                np.add.at(total, around[rows], total[rows])
-        return total
+        if log is None:
+            return own
+        inside = log.event >= 0
+        np.add.at(own, log.event[inside], log.size_bytes[inside])
+        return self.with_children(own, tree.parents(self.session))
+
+    @functools.cached_property
+    def operator(self) -> Column:
+        """For calls of a device's runtime and for kernels, the row of the operator that made or started them; -1 for others."""
+        row = np.arange(len(self.session))
+        if self.session.launch is None:
+            return np.full(len(row), -1)
+        owner = links.device_ids(self.session)[0] - 1
+        shown = np.isin(owner, self.rows)
+        return np.where(owner == row, -1, np.where(shown, owner, self.parent[owner]))
+
+    @functools.cached_property
+    def device_id(self) -> Column:
+        """The number of each event, the same for a call of a device's runtime and the kernel that it started."""
+        return np.arange(1, len(self.session) + 1) if self.session.launch is None else links.device_ids(self.session)[1]
+
+    @functools.cached_property
+    def kernels(self) -> dict[int, list[int]]:
+        """Rows of kernels by the row of the operator that started them."""
+        started: dict[int, list[int]] = {}
+        _, kernels = links.launches(self.session)
+        for kernel, operator in zip(kernels.tolist(), self.operator[kernels].tolist(), strict=True):
+            started.setdefault(operator, []).append(kernel)
+        return started
+
+    @functools.cached_property
+    def self_device_ns(self) -> Column:
+        """What the kernels took that each operator started, and what each kernel took; nothing without a device."""
+        if not self.session.info.use_device:
+            return np.zeros(len(self.session), np.int64)
+        own = np.where(self.on_cpu, 0, self.duration_ns)
+        _, kernels = links.launches(self.session)
+        kernels = kernels[self.operator[kernels] >= 0]
+        np.add.at(own, self.operator[kernels], self.duration_ns[kernels])
+        return own
+
+    @functools.cached_property
+    def device_ns(self) -> Column:
+        """As `self_device_ns`, with what the events inside started."""
+        return self.with_children(self.self_device_ns, self.parent)
+
+    @functools.cached_property
+    def runtime_label(self) -> Column | None:
+        """For operators that called a device's runtime, the label of the first such call; -1 for others."""
+        return links.runtime_labels(self.session)
+
+    def runtime_name(self, row: int) -> str:
+        number = -1 if self.runtime_label is None else self.runtime_label.item(row)
+        return self.session.labels[number].name if number >= 0 else "dispatch_kernel"
 
     @functools.cached_property
     def flops(self) -> Column:

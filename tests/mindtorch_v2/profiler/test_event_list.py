@@ -186,7 +186,7 @@ class TestTreeFromTimes:
         assert (first.cpu_children, second.cpu_parent) == ([], None)
 
     def test_another_thread_is_no_parent(self):
-        first, second = self.make(("a", 1, 0, 5), ("b", 2, 1, 2))
+        _, second = self.make(("a", 1, 0, 5), ("b", 2, 1, 2))
         assert second.cpu_parent is None
 
     def test_asynchronous_events_are_nobodys_parents(self):
@@ -228,7 +228,7 @@ class TestExports:
         assert (tmp_path / "stacks").read_text() == "a_b.py(9):_<module>;m.py(1):_f 3\n"
 
     def test_metrics_by_name(self, tmp_path):
-        with pytest.raises(ValueError, match="metric should be one of: .*self_cpu_time_total"):
+        with pytest.raises(ValueError, match=r"metric should be one of: .*self_cpu_time_total"):
             events(LINEAR).export_stacks(str(tmp_path / "stacks"), "cpu_time_total")
         assert "self_privateuse1_time_total" in events(LINEAR).supported_export_stacks_metrics()
 
@@ -242,7 +242,7 @@ class TestExports:
         add = FunctionEvent(1, "add", 1, 0, 5, trace_name="add")
         add.append_kernel("Add", 0, 3)
         EventList([add, FunctionEvent(2, "[memory]", 1, 0, 0)], use_device="npu").export_chrome_trace(str(tmp_path / "trace.json"))
-        slice_, arrow = json.loads((tmp_path / "trace.json").read_text())
+        _, arrow = json.loads((tmp_path / "trace.json").read_text())
         assert (arrow["ph"], arrow["ts"], arrow["id"], arrow["cat"]) == ("s", 0, 0, "cpu_to_npu")
 
 

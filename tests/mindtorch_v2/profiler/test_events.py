@@ -63,7 +63,7 @@ class TestMadeByHand:
             event().append_cpu_child("aten::add")
 
     def test_of_the_device_of_another_profile_there_is_no_time(self):
-        with pytest.raises(AssertionError, match="but got DeviceType.MPS"):
+        with pytest.raises(AssertionError, match=r"but got DeviceType\.MPS"):
             _ = event(device_type=DeviceType.MPS, use_device="mps").device_time_total
 
     @pytest.mark.parametrize("name", ["cuda_time", "cuda_time_total", "self_cuda_time_total", "self_cuda_memory_usage"])
@@ -310,7 +310,7 @@ class TestPythonFunctions:
     )
 
     def test_leave_the_times_of_operators_alone(self):
-        mine, function, add, length = events(self.RECORDED)
+        mine, _, add, _ = events(self.RECORDED)
         assert add.cpu_parent is mine
         assert mine.cpu_children == [add]
         assert (mine.self_cpu_time_total, add.self_cpu_time_total) == (0.09, 0.01)
