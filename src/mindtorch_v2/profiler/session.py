@@ -7,6 +7,7 @@ only facts are kept: who is whose parent, self times and correlation follow from
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -128,6 +129,19 @@ class Session:
         """The events that began first; with each, all that are around it."""
         columns = ("label", "track", "start_ns", "end_ns", "depth", "step", "sequence", "inputs", "stack")
         return self.replace(**{name: None if (c := getattr(self, name)) is None else c[:count] for name in columns})
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the session to a file that `Session.load` reads."""
+        from . import session_file
+
+        session_file.save(self, path)
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Session:
+        """The session that was saved to this file."""
+        from . import session_file
+
+        return session_file.load(path)
 
 
 def empty_session(info: Info | None = None) -> Session:
