@@ -283,7 +283,7 @@ def normalize(input: Tensor, ord: float, dim: int, *, eps: float = 1e-12, dtype:
     x = _converted(input, dtype)
     length = norm(x, ord, dim, keepdim=True, dtype=dtype, mask=mask)
     denominator = aten.maximum(length, length.new_full([], eps))
-    return _filled(x, mask, 0) / denominator
+    return aten.divide(_filled(x, mask, 0), denominator)  # type: ignore[no-any-return]
 
 
 def cumsum(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from .._backends.cpu import activation as kernels
 from .._backends.cpu.clamp import few_positive
-from .._dtype import float64
+from .._backends.cpu.random import uniform_
 from .._tensor import Tensor
 from .clamp import clamp_min
+from .computing import computed
 from .declare import op
 from .lookup import aten
 from .shortcuts import add_shortcut
@@ -175,15 +178,16 @@ def _rrelu_with_noise(self: Tensor, noise: Tensor, lower: Any, upper: Any, train
     """Slopes for negative inputs, drawn while training; `noise` receives the slope of every element."""
     if not training:
         return leaky_relu(self, (lower + upper) / 2)  # type: ignore[no-any-return]
-    return self * _draw_slopes(self, noise, lower, upper, generator)
+    return computed(np.multiply, self, _draw_slopes(self, noise, lower, upper, generator))  # type: ignore[no-any-return]
 
 
 def _draw_slopes(self: Tensor, noise: Tensor, lower: Any, upper: Any, generator: Any) -> Tensor:
     negative = self._array.ravel() <= 0
-    drawn = aten.empty([int(negative.sum())], dtype=float64).uniform_(lower, upper, generator=generator)
+    drawn = np.empty(int(negative.sum()))
+    uniform_(drawn, lower, upper, generator)
     slopes = negative.astype(noise._array.dtype)
     slopes[:] = 1
-    slopes[negative] = drawn._array
+    slopes[negative] = drawn
     noise._array[...] = slopes.reshape(self._array.shape)
     noise._storage.version += 1
     return noise

@@ -384,7 +384,9 @@ def _declare_slow(n: int) -> tuple[Any, Any]:
     transposed = op(
         f"slow_conv_transpose{n}d{head}SymInt[{n}] padding={zeros}, SymInt[{n}] output_padding={zeros}, "
         f"SymInt[{n}] dilation={ones}) -> Tensor",
-        over_tensors=_transposed,
+        # torch: a bias is added by an operator in two dimensions, in the kernel in three
+        cpu=_transposed_kernel if n == 3 else None,
+        over_tensors=_transposed if n == 2 else None,
         shape=_transposed_shape,
         grad={_BOTH: _transposed_gradients},
         variants="",
@@ -468,8 +470,8 @@ def _one_group_backward(
     if grad._keys & keys.META:
         shapes = (x._array.shape, weight._array.shape, (grad._array.shape[1],))
         return tuple(meta_tensor(s, grad.dtype) if m else None for s, m in zip(shapes, mask, strict=True))  # type: ignore[return-value]
-    if transposed and mask[2]:
-        found = _array_gradients(grad._array, x._array, weight._array, stride, padding, dilation, True, (*mask[:2], False))
+    if mask[2] and (transposed or all(d == 1 for d in dilation)):
+        found = _array_gradients(grad._array, x._array, weight._array, stride, padding, dilation, transposed, (*mask[:2], False))
         return (*(None if a is None else wrap(a) for a in found[:2]), _bias_gradient(grad))  # type: ignore[return-value]
     found = _array_gradients(grad._array, x._array, weight._array, stride, padding, dilation, transposed, mask)
     return tuple(None if a is None else wrap(a) for a in found)  # type: ignore[return-value]

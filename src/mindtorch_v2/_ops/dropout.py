@@ -100,7 +100,7 @@ native_dropout = op(
 )
 native_dropout_backward = op(
     "native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor",
-    composite=lambda grad_output, mask, scale: grad_output * (mask.type_as(grad_output) * scale),
+    composite=lambda grad_output, mask, scale: grad_output * (mask * scale),
     variants="",
-    grad={"grad_output": lambda grad, mask, scale: native_dropout_backward(grad, mask, scale)},
+    grad={"grad_output": lambda grad, mask, scale: grad * (mask.type_as(grad) * scale)},
 )

@@ -118,7 +118,8 @@ def _embedding_bag(
         raise RuntimeError(
             f"padding_idx must be within the number of embeddings, -{weight.shape[0]} through {weight.shape[0] - 1}, but got {padding_idx}"
         )
-    return _embedding_bag_op(
+    wanted = weight.requires_grad or (per_sample_weights is not None and per_sample_weights.requires_grad)
+    return (_embedding_bag_op if wanted else _embedding_bag_forward_only)(
         weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding_idx
     )
 
@@ -133,6 +134,14 @@ embedding_bag_padding_idx = op(
     "embedding_bag.padding_idx(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq, int mode, bool sparse, "
     "Tensor? per_sample_weights, bool include_last_offset, int? padding_idx) -> (Tensor, Tensor, Tensor, Tensor)",
     composite=_embedding_bag,
+    variants="function",
+)
+_embedding_bag_forward_only = op(
+    "_embedding_bag_forward_only(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, "
+    "bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False, int padding_idx=-1) "
+    "-> (Tensor, Tensor, Tensor, Tensor)",
+    cpu=kernels.embedding_bag,
+    tags=("nondifferentiable",),
     variants="function",
 )
 _embedding_bag_op = op(

@@ -89,13 +89,14 @@ def raise_first_failure(info: Array, api_name: str) -> None:
         raise factorisation_error(api_name, int(codes[element]), element if info.ndim else None)
 
 
-def _check_errors(info: Array, api_name: str, is_matrix: bool) -> None:
-    if info.any():
-        raise_first_failure(info.reshape(()) if is_matrix else info.reshape(-1), api_name)
+def _check_errors(info: Tensor, api_name: str, is_matrix: bool) -> None:
+    if info.any().item():
+        codes = info._array
+        raise_first_failure(codes.reshape(()) if is_matrix else codes.reshape(-1), api_name)
 
 
 check_errors = op(
     "_linalg_check_errors(Tensor info, str api_name, *, bool is_matrix) -> ()",
-    cpu=_check_errors,
+    over_tensors=_check_errors,
     variants="function",
 )

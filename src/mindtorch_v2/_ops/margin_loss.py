@@ -29,7 +29,7 @@ hinge_embedding_loss = op(
 
 
 def _margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float, reduction: int) -> Tensor:
-    return reduce(((input1 - input2).neg() * target + margin).clamp_min_(0), reduction)
+    return reduce((-target * (input1 - input2) + margin).clamp_min_(0), reduction)
 
 
 margin_ranking_loss = op(

@@ -13,6 +13,7 @@ from .._tensor import Tensor, wrap
 from .declare import op
 from .joining import cat
 from .linalg_checks import check_errors, check_floating, check_square
+from .lookup import aten
 from .matmul import matmul
 from .solve import linalg_inv, linalg_inv_ex, linalg_solve
 
@@ -23,7 +24,7 @@ def _matrix_power(self: Tensor, n: int) -> Tensor:
     check_square(self, "linalg.matrix_power")
     if n == 0:
         # torch: the identity hangs on the input, with a gradient of zero
-        eye = wrap(np.eye(self.shape[-1], dtype=self.dtype.np))
+        eye = aten.eye(self.shape[-1], dtype=self.dtype, device=self.device)
         return self.clone().copy_(eye.expand(self.shape))  # type: ignore[no-any-return]
     if n < 0:
         return _positive_power(linalg_inv(self), -n)

@@ -19,10 +19,10 @@ from .matmul import matmul
 Array = np.ndarray[Any, Any]
 
 
-def _scalar(value: float, like: Tensor) -> Tensor:
-    """A number as a real tensor where `like` is, in its precision."""
+def _scalar(value: float | None, like: Tensor) -> Tensor:
+    """A number, or zero for None, as a real tensor where `like` is, in its precision."""
     dtype, device = like.dtype.to_real(), like.device
-    if value == 0:
+    if value is None:
         return aten.zeros((), dtype=dtype, device=device)  # type: ignore[no-any-return]
     return aten.full((), value, dtype=dtype, device=device)  # type: ignore[no-any-return]
 
@@ -36,11 +36,15 @@ def _tolerances(x: Tensor, atol: Any, rtol: Any, function: str) -> tuple[Tensor,
     for name, given in (("atol", atol), ("rtol", rtol)):
         if isinstance(given, Tensor) and given.dtype.is_complex:
             raise RuntimeError(f"{function}: {name} tensor of complex type is not supported.")
-    absolute = atol if isinstance(atol, Tensor) else _scalar(0.0 if atol is None else atol, x)
+    absolute = (
+        atol
+        if isinstance(atol, Tensor)
+        else _scalar(0.0 if atol is None and rtol is not None and not isinstance(rtol, Tensor) else atol, x)
+    )
     if rtol is not None:
         return absolute, rtol if isinstance(rtol, Tensor) else _scalar(rtol, x)
     if isinstance(atol, Tensor):
-        return absolute, _scalar(default, x).where(absolute <= 0, _scalar(0.0, x))
+        return absolute, _scalar(default, x).where(absolute <= 0, _scalar(None, x))
     return absolute, _scalar(0.0 if atol else default, x)
 
 
@@ -72,7 +76,7 @@ def _pinv(self: Tensor, atol: Any, rtol: Any, hermitian: bool) -> Tensor:
 def _cut_reciprocal(values: Tensor, magnitude: Tensor, largest: Tensor, absolute: Tensor, relative: Tensor) -> Tensor:
     """1 / value, and zero for those below the tolerance."""
     tolerance = _larger(absolute, relative, largest)
-    zero = _scalar(0.0, values)
+    zero = _scalar(None, values)
     inverse = values.reciprocal()
     return inverse.where(magnitude > tolerance, zero)  # type: ignore[no-any-return]
 
@@ -114,14 +118,14 @@ op(
     composite=lambda self, atol, rtol, hermitian: _pinv_from_numbers(self, atol, rtol, hermitian),
     variants="function",
 )
-op(
+_pinv_of_rcond = op(
     "linalg_pinv(Tensor self, float rcond, bool hermitian=False) -> Tensor",
     composite=lambda self, rcond, hermitian: _pinv_from_numbers(self, 0.0, rcond, hermitian),
     variants="function",
 )
 op(
     "linalg_pinv.rcond_tensor(Tensor self, Tensor rcond, bool hermitian=False) -> Tensor",
-    composite=lambda self, rcond, hermitian: linalg_pinv(self, atol=_scalar(0.0, self), rtol=rcond, hermitian=hermitian),
+    composite=lambda self, rcond, hermitian: linalg_pinv(self, atol=_scalar(None, self), rtol=rcond, hermitian=hermitian),
     variants="function",
 )
 
@@ -134,7 +138,7 @@ def _pinv_from_numbers(self: Tensor, atol: Any, rtol: Any, hermitian: bool) -> T
 
 pinverse = op(
     "pinverse(Tensor self, float rcond=1e-15) -> Tensor",
-    composite=lambda self, rcond: _pinv_from_numbers(self, 0.0, rcond, False),
+    composite=lambda self, rcond: _pinv_of_rcond(self, rcond, False),
 )
 
 

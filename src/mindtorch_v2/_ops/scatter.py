@@ -299,7 +299,7 @@ _PUT_GRADS: Grads = {
     "self": lambda grad, index, source_shape, accumulate: (
         grad if accumulate else put(grad, index, zeros(source_shape, grad), False)
     ),
-    "source": lambda grad, index, source_shape: reshape(take(grad, index), source_shape),
+    "source": lambda grad, index, source: take(grad, index).reshape_as(source),
 }
 put_ = op(
     "put_(Tensor(a!) self, Tensor index, Tensor source, bool accumulate=False) -> Tensor(a!)",

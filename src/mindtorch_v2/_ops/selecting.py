@@ -75,8 +75,9 @@ def _narrow_tensor(self: Tensor, dim: int, start: Tensor, length: int) -> Tensor
     return narrow(self, dim, int(start.item()), length)  # type: ignore[no-any-return]
 
 
-narrow = op("narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)", composite=_narrow)
+# before the overload with numbers, which takes tensors of one element too
 narrow_tensor = op("narrow.Tensor(Tensor(a) self, int dim, Tensor start, SymInt length) -> Tensor(a)", composite=_narrow_tensor)
+narrow = op("narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)", composite=_narrow)
 
 # --- all parts of a dimension ---------------------------------------------------------------------------------------
 
