@@ -1,0 +1,77 @@
+"""A session behind torch's `kineto_results`."""
+
+import json
+
+from mindtorch_v2.profiler.by_hand import op, python_function, record, scope
+from mindtorch_v2.profiler.device_type import DeviceType
+from mindtorch_v2.profiler.kineto_results import EventType, KinetoResults, PyFrameState, RecordScope
+from mindtorch_v2.profiler.session import Frame, Info, TensorInput, empty_session
+
+MATRIX = TensorInput((2, 3), (3, 1), "float32")
+
+
+def results(*recorded, **info):
+    return KinetoResults(record(recorded, info=Info(**info)), dtype=lambda name: f"torch.{name}")
+
+
+def test_events_answer_by_methods():
+    stack = (Frame("m.py", 3, "f"),)
+    (add,) = results(
+        op("aten::add", 5_000, 8_000, inputs=(MATRIX, 2), stack=stack, sequence=4, tid=77),
+        record_shapes=True,
+        with_stack=True,
+        pid=9,
+    ).events()
+    assert (add.name(), add.start_ns(), add.end_ns(), add.duration_ns()) == ("aten::add", 5_000, 8_000, 3_000)
+    assert (add.start_thread_id(), add.end_thread_id(), add.fwd_thread_id(), add.device_resource_id()) == (1, 1, 0, 77)
+    assert (add.device_type(), add.device_index(), add.activity_type()) == (DeviceType.CPU, 9, "cpu_op")
+    assert (add.shapes(), add.dtypes(), add.concrete_inputs()) == ([[2, 3], []], ["float", "Scalar"], [None, 2])
+    assert (add.stack(), add.sequence_nr(), add.scope()) == (["m.py(3): f"], 4, 0)
+    assert (add.correlation_id(), add.linked_correlation_id(), add.is_async(), add.is_hidden_event()) == (1, 0, False, False)
+
+
+def test_all_events_are_there():
+    found = results(op("to", 0, 9, op("to", 1, 8)), scope("ProfilerStep#3", 10, 20)).events()
+    assert [e.name() for e in found] == ["to", "to", "ProfilerStep#3"]
+    assert [e.is_user_annotation() for e in found] == [False, False, True]
+
+
+def test_nothing_recorded():
+    nothing = KinetoResults(empty_session(Info(started_ns=7)))
+    assert (nothing.events(), nothing.experimental_event_tree(), nothing.trace_start_ns()) == ([], [], 7)
+
+
+class TestTree:
+    def test_everything_is_in_it(self):
+        call = python_function("m.py(3): f", 10, 90, op("aten::add", 20, 30), python_function("<built-in function len>", 40, 50))
+        (step,) = results(scope("step", 0, 100, call)).experimental_event_tree()
+        (function,) = step.children
+        add, length = function.children
+        assert (step.parent, function.parent, add.parent) == (None, step, function)
+        assert [e.tag for e in (step, function, add, length)] == [
+            *(EventType.TorchOp, EventType.PyCall, EventType.TorchOp, EventType.PyCCall)
+        ]
+        assert function.extra_fields.callsite == PyFrameState("m.py", 3, "f")
+        assert function.extra_fields.caller is None
+        assert length.extra_fields.caller == PyFrameState("m.py", 3, "f")
+        assert (add.start_time_ns, add.end_time_ns, add.duration_time_ns, add.start_tid) == (20, 30, 10, 1)
+
+    def test_fields_of_an_operator(self):
+        (cat,) = results(
+            op("aten::cat", 0, 1, inputs=([MATRIX, MATRIX], 1, "x"), sequence=3), record_shapes=True
+        ).experimental_event_tree()
+        tag, fields = cat.typed
+        assert (tag, fields.name, fields.scope, fields.sequence_number) == (EventType.TorchOp, "aten::cat", RecordScope.FUNCTION, 3)
+        (first, second), number, text = fields.inputs
+        assert (first.sizes, second.strides, first.dtype, first.dim) == ([2, 3], [3, 1], "torch.float32", 2)
+        assert (number, text) == (1, None)
+
+    def test_is_the_same_each_time(self):
+        kineto = results(op("aten::add", 0, 1))
+        assert kineto.experimental_event_tree()[0] is kineto.experimental_event_tree()[0]
+
+
+def test_saves_the_trace(tmp_path):
+    results(op("aten::add", 0, 1)).save(str(tmp_path / "trace.json"))
+    trace = json.loads((tmp_path / "trace.json").read_text())
+    assert any(e["name"] == "aten::add" for e in trace["traceEvents"])
