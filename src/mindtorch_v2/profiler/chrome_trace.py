@@ -205,7 +205,7 @@ class _Rows:
             Field("", start_ns - self.base_ns, thousandths=True),
             Field(',"dur":', session.end_ns[rows] - start_ns, thousandths=True),
             Field(',"args":{"Ev Idx":', number),
-            Field(',"External id":', own, is_op | (kind == SCOPE) | on_device),
+            Field(',"External id":', own, (is_op | (kind == SCOPE) | on_device) & session.info.external_ids),
             Field(',"correlation_id":', joined, is_op),
             Field(',"correlation":', joined, on_device),
             Field(',"step":', session.step[rows]),
@@ -289,7 +289,12 @@ def _inputs_text(values: tuple[Any, ...]) -> str:
 
 def _stack_texts(session: Session) -> list[str]:
     frames = [json_text(f"{frame.file}:{frame.line}:{frame.function}") for frame in session.frames]
-    return [f',"stack":[{",".join(frames[number] for number in stack)}]' for stack in session.stack_table]
+    texts = [f',"stack":[{",".join(frames[number] for number in stack)}]' for stack in session.stack_table]
+    if session.info.verbose:
+        calls = [f"{frame.file}({frame.line}): {frame.function};" for frame in session.frames]
+        in_torch = ("".join(calls[number] for number in stack) for stack in session.stack_table)
+        texts = [f'{text},"Call stack":{json_text(stack)}' for text, stack in zip(texts, in_torch)]
+    return texts
 
 
 def _python_ids(session: Session) -> tuple[Column | None, Column | None]:

@@ -127,7 +127,7 @@ class Session:
 
     def head(self, count: int) -> Session:
         """The events that began first; with each, all that are around it."""
-        columns = ("label", "track", "start_ns", "end_ns", "depth", "step", "sequence", "inputs", "stack")
+        columns = ("label", "track", "start_ns", "end_ns", "depth", "step", "sequence", "inputs", "stack", "launch")
         return self.replace(**{name: None if (c := getattr(self, name)) is None else c[:count] for name in columns})
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -164,7 +164,8 @@ def join(sessions: Sequence[Session]) -> Session:
     """One session of several recordings, made one after the other. Events of a thread stay on one track."""
     labels, tracks, inputs, frames = _Union(), _Union(), _Union(), _Union()
     stacks = _Union()
-    parts = []
+    on_device = any(s.launch is not None for s in sessions)
+    parts, before = [], 0
     for s in sessions:
         stack_numbers = frames.numbers(s.frames)
         part = {
@@ -174,9 +175,11 @@ def join(sessions: Sequence[Session]) -> Session:
             "stack": None
             if s.stack is None
             else _point(stacks.numbers([tuple(stack_numbers[list(t)].tolist()) for t in s.stack_table]), s.stack),
+            "launch": _shifted(s.launch, len(s), before) if on_device else None,
         }
         part |= {name: getattr(s, name) for name in ("start_ns", "end_ns", "depth", "step", "sequence")}
         parts.append(part)
+        before += len(s)
     joined: dict[str, Any] = {
         name: None if parts[0][name] is None else np.concatenate([p[name] for p in parts]) for name in parts[0]
     }
@@ -195,6 +198,11 @@ def join(sessions: Sequence[Session]) -> Session:
 def _point(numbers: Column, column: Column) -> Column:
     """A column that points into the joined table; -1 stays."""
     return np.where(column < 0, -1, numbers[column] if len(numbers) else -1).astype(np.int32)
+
+
+def _shifted(rows: Column | None, count: int, before: int) -> Column:
+    """A column of rows, with so many rows before them; -1 stays."""
+    return np.full(count, -1, np.int32) if rows is None else np.where(rows < 0, -1, rows + before).astype(np.int32)
 
 
 class _Union:

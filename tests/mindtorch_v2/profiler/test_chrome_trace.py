@@ -273,6 +273,15 @@ class TestArguments:
         assert inner["args"]["stack"] == ["/a b.py:3:inner", 'q"uote.py:45:<module>']
         assert outer["args"]["stack"] == ['q"uote.py:45:<module>']
 
+    def test_the_stack_as_torch_has_it_when_asked_for(self):
+        stack = (Frame("a.py", 3, "inner"), Frame("b.py", 45, "<module>"))
+        (row,) = slices(record([op("a", 1, 2, stack=stack)], info=Info(with_stack=True, verbose=True)))
+        assert row["args"]["Call stack"] == "a.py(3): inner;b.py(45): <module>;"
+
+    def test_no_external_ids_when_switched_off(self):
+        for row in slices(record([scope("s", 0, 9, op("a", 1, 2))], info=Info(external_ids=False))):
+            assert "External id" not in row["args"]
+
 
 class TestFlows:
     def test_from_a_forward_operator_to_its_backward_node(self):

@@ -122,7 +122,10 @@ def test_a_file_is_small(tmp_path):
     zeros = np.zeros(count, "i4")
     session = record([op("f", 0, 1)]).replace(
         **dict.fromkeys(("label", "track", "step"), zeros),
-        start_ns=start, end_ns=start + 400, depth=zeros.astype("i2"), sequence=zeros.astype("i8") - 1,
+        start_ns=start,
+        end_ns=start + 400,
+        depth=zeros.astype("i2"),
+        sequence=zeros.astype("i8") - 1,
     )
     session.save(tmp_path / "s.npz")
     assert os.path.getsize(tmp_path / "s.npz") / count < 12  # of 38 bytes at rest

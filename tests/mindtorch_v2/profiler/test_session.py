@@ -1,0 +1,26 @@
+"""Sessions cut and joined."""
+
+from mindtorch_v2.profiler.by_hand import kernel, op, record, runtime
+from mindtorch_v2.profiler.session import Track, join
+
+TRACKS = [Track(1, 1), Track(2, 2, "", "NPU")]
+
+
+def on_device(start_ns):
+    launch = op("aten::add", start_ns, start_ns + 50, runtime("aclnnAdd", start_ns + 10, start_ns + 20, correlation=7))
+    return record([launch, kernel("Add", start_ns + 60, start_ns + 90, stream=2, correlation=7)], tracks=TRACKS)
+
+
+def test_kernels_know_their_launch_in_a_joined_session():
+    joined = join([record([op("aten::mul", 0, 10)]), on_device(100), on_device(300)])
+    assert joined.launch.tolist() == [-1, -1, -1, 2, -1, -1, 5]
+    assert [joined.labels[n].name for n in joined.label[[2, 5]]] == ["aclnnAdd", "aclnnAdd"]
+
+
+def test_without_a_device_there_are_no_launches():
+    assert join([record([op("a", 0, 1)]), record([op("b", 2, 3)])]).launch is None
+
+
+def test_the_head_has_all_columns():
+    head = on_device(100).head(2)
+    assert len(head) == len(head.launch) == 2
