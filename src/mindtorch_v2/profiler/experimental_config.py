@@ -9,7 +9,7 @@ from dataclasses import dataclass
 __all__ = ["RecordScope", "_ExperimentalConfig"]
 
 
-class RecordScope(enum.IntEnum):
+class RecordScope(enum.Enum):
     """What kind of code a record function is about."""
 
     FUNCTION = 0

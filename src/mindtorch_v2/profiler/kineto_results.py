@@ -9,29 +9,15 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from . import chrome_trace, tree
+from .experimental_config import RecordScope
 from .recorded import RecordedEvent, events_of
 from .recording import Recording
 from .session import Session, TensorInput
 
-__all__ = ["EventType", "KinetoEvent", "KinetoResults", "ProfilerEvent", "RecordScope"]
+__all__ = ["EventType", "KinetoEvent", "KinetoResults", "ProfilerEvent"]
 
 # `file.py(45): inner`, how functions of Python are called in a recording
 _PLACE = re.compile(r"(?P<file>.*)\((?P<line>\d+)\): (?P<function>.*)")
-
-
-class RecordScope(enum.Enum):
-    """What asked for an event."""
-
-    FUNCTION = 0
-    BACKWARD_FUNCTION = 1
-    TORCHSCRIPT_FUNCTION = 2
-    KERNEL_FUNCTION_DTYPE = 3
-    CUSTOM_CLASS = 4
-    BUILD_FEATURE = 5
-    LITE_INTERPRETER = 6
-    USER_SCOPE = 7
-    STATIC_RUNTIME_OP = 8
-    STATIC_RUNTIME_MODEL = 9
 
 
 class EventType(enum.Enum):

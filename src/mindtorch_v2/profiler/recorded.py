@@ -184,6 +184,11 @@ class RecordedEvent(FunctionEvent):
     python_parent_id = -1
     python_module_id = -1
 
+    # A Python function inside an operator: its time and memory are the operator's.
+    _has_no_self = property(
+        lambda self: not self._recording.has_self.item(self._row) or self.device_type != DeviceType.CPU or self.is_async
+    )
+
     cpu_time_total = _whole_ns("cpu_time_total")
     self_cpu_time_total = _whole_ns("self_cpu_time_total")
     device_time_total = _whole_ns("device_time_total")

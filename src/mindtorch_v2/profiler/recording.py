@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,12 @@ _STEP = "ProfilerStep#"
 
 
 class Recording:
-    """A session and the trees of its events.
+    """A session and the tree of its events.
 
-    `rows` are the events to show and `parent` the row of the event around each, -1 for none. `events` are the objects that
-    stand for all rows, `opened` the rows of those that were written to or gave something changeable away.
+    `rows` are the events to show and `parent` the row of the event around each, -1 for none. An operator's time must not depend
+    on whether the Python functions inside it were recorded: these have no time of their own (`has_self` is False), and what they
+    call is the operator's child. `events` are the objects that stand for all rows, `opened` the rows of those that were written
+    to or gave something changeable away.
     """
 
     def __init__(self, session: Session) -> None:
@@ -30,20 +33,35 @@ class Recording:
         self.names = ["ProfilerStep*" if label.name.startswith(_STEP) else label.name for label in session.labels]
         self.events: list[Any] = []
         self.opened: set[int] = set()
-        self.parent, self.rows = self._without_repeats(_forests(session))
+        parent = tree.parents(session)
+        parent[~self.on_cpu] = -1
+        function = self._of_labels(lambda label: label.kind == "python_function")
+        self.has_self = ~(function & self._inside(self._of_labels(lambda label: label.kind == "op"), parent))
+        parent = _passing_over(parent, ~self.has_self, self.has_self)
+        repeat = self._repeats(parent)
+        self.parent = _passing_over(parent, repeat)
+        self.rows = np.flatnonzero(~repeat)
 
-    def _without_repeats(self, parent: Column) -> tuple[Column, Column]:
-        """Parents and rows without events that are all there is in an event of the same name, as torch leaves them out."""
-        if not len(parent):
-            return parent, np.empty(0, np.int64)
+    def _of_labels(self, fact: Callable[[Label], bool]) -> Column:
+        return np.array([fact(label) for label in self.session.labels], bool)[self.session.label]
+
+    def _inside(self, mark: Column, parent: Column) -> Column:
+        """Whether each event is inside one that is marked."""
+        inside = np.zeros(len(mark), bool)
+        for rows in _levels(self.session)[1:]:
+            around = parent[rows]
+            inside[rows] = (around >= 0) & (mark[around] | inside[around])
+        return inside
+
+    def _repeats(self, parent: Column) -> Column:
+        """Whether each event is all there is in an event of the same name; torch leaves these out."""
         numbers = {name: i for i, name in enumerate(dict.fromkeys(self.names))}
         name = np.array([numbers[name] for name in self.names], np.int32)[self.session.label]
-        inside = parent >= 0
-        alone = np.bincount(parent[inside], minlength=len(parent))[parent] == 1
-        repeat = inside & alone & (name == name[parent])
-        while (over := (parent >= 0) & repeat[parent]).any():
-            parent[over] = parent[parent[over]]
-        return parent, np.flatnonzero(~repeat)
+        child = (parent >= 0) & self.has_self
+        if not child.any():
+            return child
+        alone = np.bincount(parent[child], minlength=len(parent))[parent] == 1
+        return child & alone & (name == name[parent])
 
     def label(self, row: int) -> Label:
         return self.session.labels[self.session.label.item(row)]
@@ -67,7 +85,7 @@ class Recording:
     @functools.cached_property
     def _children(self) -> tuple[Column, Column]:
         """Rows in order of their parents, and where the children of each begin."""
-        rows = self.rows[self.parent[self.rows] >= 0]
+        rows = self.rows[(self.parent[self.rows] >= 0) & self.has_self[self.rows]]
         order = rows[np.argsort(self.parent[rows], kind="stable")]
         return order, np.searchsorted(self.parent[order], np.arange(len(self.session) + 1))
 
@@ -83,9 +101,10 @@ class Recording:
 
     def without_children(self, amount: Column) -> Column:
         """Of each event, what its children do not account for."""
-        kept = np.zeros_like(amount)
-        kept[self.rows] = amount[self.rows]
-        return kept - tree.children_ns(kept, self.parent)
+        counted = np.zeros_like(amount)
+        rows = self.rows[self.has_self[self.rows]]
+        counted[rows] = amount[rows]
+        return counted - tree.children_ns(counted, self.parent)
 
     def with_children(self, amount: Column, parent: Column) -> Column:
         """Of each event, its own amount and those of all events inside."""
@@ -190,7 +209,7 @@ class Recording:
     @functools.cached_property
     def _node(self) -> Column:
         """The innermost node of a backward pass that each event is or is inside of; -1 for none."""
-        is_node = np.array([label.scope == BACKWARD_FUNCTION for label in self.session.labels], bool)[self.session.label]
+        is_node = self._of_labels(lambda label: label.scope == BACKWARD_FUNCTION)
         node = np.where(is_node, np.arange(len(self.session)), -1)
         for rows in _levels(self.session)[1:]:
             inner = rows[(node[rows] < 0) & (self.parent[rows] >= 0)]
@@ -205,16 +224,12 @@ class Recording:
         return ends | {row: (i, True) for i, row in enumerate(forward.tolist(), 1)}
 
 
-def _forests(session: Session) -> Column:
-    """Parents. Python functions are a forest of their own, so that recording them leaves the times of operators alone."""
-    parent = tree.parents(session, skip=("python_function",))
-    functions = np.array([label.kind == "python_function" for label in session.labels], bool)[session.label]
-    if functions.any():
-        others = tuple({label.kind for label in session.labels} - {"python_function"})
-        parent[functions] = tree.parents(session, skip=others)[functions]
-    on_device = np.array([track.device_type != "CPU" for track in session.tracks], bool)[session.track]
-    parent[on_device] = -1
-    return parent
+def _passing_over(parent: Column, skipped: Column, rows: Column | bool = True) -> Column:
+    """The parents of these rows, or where they are skipped, their parents'."""
+    found = parent.copy()
+    while (over := (found >= 0) & skipped[found] & rows).any():
+        found[over] = parent[found[over]]
+    return found
 
 
 def _levels(session: Session) -> list[Column]:

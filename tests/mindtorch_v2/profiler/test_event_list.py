@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mindtorch_v2.profiler.averages import FunctionEventAvg
-from mindtorch_v2.profiler.by_hand import Event, kernel, op, record, runtime, scope
+from mindtorch_v2.profiler.by_hand import Event, kernel, op, python_function, record, runtime, scope
 from mindtorch_v2.profiler.device_type import DeviceType
 from mindtorch_v2.profiler.event_list import EventList
 from mindtorch_v2.profiler.events import FunctionEvent, Kernel
@@ -274,22 +274,26 @@ class TestDevice:
 # Recordings of any shape -------------------------------------------------------------------------------------------------------
 
 NAMES = st.sampled_from(["a", "b", "c"])
-CALLS = st.recursive(
-    st.tuples(NAMES, st.booleans(), st.integers(1, 50), st.just([])),
-    lambda calls: st.tuples(NAMES, st.booleans(), st.integers(1, 50), st.lists(st.tuples(st.integers(0, 9), calls), max_size=4)),
-    max_leaves=12,
-)
-THREADS = st.lists(st.lists(CALLS, max_size=4), min_size=1, max_size=3)
+
+
+def threads_of(*kinds):
+    """What several threads call: name, kind, time at the end, and gaps and calls inside."""
+    kind, rest, gap = st.sampled_from(kinds), st.integers(1, 50), st.integers(0, 9)
+    leaf = st.tuples(NAMES, kind, rest, st.just([]))
+    calls = st.recursive(
+        leaf, lambda inner: st.tuples(NAMES, kind, rest, st.lists(st.tuples(gap, inner), max_size=4)), max_leaves=12
+    )
+    return st.lists(st.lists(calls, max_size=4), min_size=1, max_size=3)
 
 
 def lay_out(call, start_ns, tid, unit_ns) -> Event:
     """The event of a call: its children one after the other with the gaps between, then what it takes at the end."""
-    name, is_scope, rest, children = call
+    name, kind, rest, children = call
     at, inside = start_ns, []
     for gap, child in children:
         inside.append(lay_out(child, at + gap * unit_ns, tid, unit_ns))
         at = inside[-1].end_ns
-    return (scope if is_scope else op)(name, start_ns, at + rest * unit_ns, *inside, tid=tid)
+    return kind(name, start_ns, at + rest * unit_ns, *inside, tid=tid)
 
 
 def recording(threads, unit_ns=1):
@@ -302,7 +306,7 @@ def recording(threads, unit_ns=1):
     return record(recorded, tracks=[Track(tid, tid) for tid in range(1, len(threads) + 1)]), recorded
 
 
-@given(THREADS)
+@given(threads_of(op, scope, python_function))
 def test_self_times_of_a_thread_are_its_time(threads):
     session, roots = recording(threads)
     own, spent = defaultdict(int), defaultdict(int)
@@ -314,7 +318,29 @@ def test_self_times_of_a_thread_are_its_time(threads):
     assert own == spent
 
 
-@given(THREADS)
+@given(threads_of(op, scope, python_function))
+def test_python_functions_leave_the_times_of_operators_alone(threads):
+    numbers = itertools.count()
+    roots = [with_own_name(root, numbers) for root in recording(threads)[1]]
+    with_functions, without = record(roots), record([e for root in roots for e in without_functions(root)])
+    times = [
+        {e.name: e.self_cpu_time_total for e in EventList.of(session) if e["kind"] == "op"} for session in (with_functions, without)
+    ]
+    assert times[0] == times[1]
+
+
+def with_own_name(event, numbers):
+    label = event.label._replace(name=f"{event.label.name}{next(numbers)}")
+    return event._replace(label=label, children=tuple(with_own_name(child, numbers) for child in event.children))
+
+
+def without_functions(event):
+    """The event without the Python functions in it; of a function, what is inside."""
+    children = tuple(inner for child in event.children for inner in without_functions(child))
+    return children if event.label.kind == "python_function" else (event._replace(children=children),)
+
+
+@given(threads_of(op, scope))
 def test_parents_and_children_agree(threads):
     shown = EventList.of(recording(threads)[0])
     for e in shown:
@@ -327,7 +353,7 @@ def test_parents_and_children_agree(threads):
     assert starts == sorted(starts)
 
 
-@given(THREADS)
+@given(threads_of(op, scope))
 def test_columns_and_events_made_by_hand_give_the_same_sums(threads):
     session, _ = recording(threads, unit_ns=1000)  # whole microseconds, which doubles add up without error
     recorded = EventList.of(session)

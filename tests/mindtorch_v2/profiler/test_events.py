@@ -305,26 +305,29 @@ class TestStacks:
 
 
 class TestPythonFunctions:
-    RECORDED = op(
-        "aten::mine", 0, 100, python_function("mine.py(3): f", 10, 90, op("aten::add", 20, 30), python_function("len", 40, 50))
-    )
+    """They are events like others, except that an operator's time does not depend on them."""
 
-    def test_leave_the_times_of_operators_alone(self):
-        mine, _, add, _ = events(self.RECORDED)
-        assert add.cpu_parent is mine
-        assert mine.cpu_children == [add]
-        assert (mine.self_cpu_time_total, add.self_cpu_time_total) == (0.09, 0.01)
-
-    def test_are_a_tree_of_their_own(self):
-        _, function, _, length = events(self.RECORDED)
-        assert (function.cpu_parent, function.cpu_children, length.cpu_parent) == (None, [length], function)
-        assert function.self_cpu_time_total == 0.07
+    def test_outside_of_operators_they_are_in_the_tree(self):
+        step, function, add, length = events(
+            scope("step", 0, 100, python_function("m.py(3): f", 10, 90, op("aten::add", 20, 30), python_function("len", 40, 50)))
+        )
+        assert (function.cpu_parent, add.cpu_parent, length.cpu_parent) == (step, function, function)
+        assert (step.self_cpu_time_total, function.self_cpu_time_total, length.self_cpu_time_total) == (0.02, 0.06, 0.01)
         assert (function.is_python_function, function["kind"], function.activity_type) == (
             True,
             "python_function",
             "python_function",
         )
         assert "correlation_id" not in function
+
+    def test_inside_an_operator_they_have_no_time_of_their_own(self):
+        mine, function, add, length = events(
+            op("aten::mine", 0, 100, python_function("m.py(3): f", 10, 90, op("aten::add", 20, 30), python_function("len", 40, 50)))
+        )
+        assert mine.cpu_children == [add]
+        assert (add.cpu_parent, function.cpu_parent, length.cpu_parent) == (mine, mine, function)
+        assert (mine.self_cpu_time_total, add.self_cpu_time_total) == (0.09, 0.01)
+        assert (function.self_cpu_time_total, length.self_cpu_time_total, function.cpu_time_total) == (0, 0, 0.08)
 
 
 def test_memory_made_inside():

@@ -4,7 +4,8 @@ import json
 
 from mindtorch_v2.profiler.by_hand import op, python_function, record, scope
 from mindtorch_v2.profiler.device_type import DeviceType
-from mindtorch_v2.profiler.kineto_results import EventType, KinetoResults, PyFrameState, RecordScope
+from mindtorch_v2.profiler.experimental_config import RecordScope
+from mindtorch_v2.profiler.kineto_results import EventType, KinetoResults, PyFrameState
 from mindtorch_v2.profiler.session import Frame, Info, TensorInput, empty_session
 
 MATRIX = TensorInput((2, 3), (3, 1), "float32")
