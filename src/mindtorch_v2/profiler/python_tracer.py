@@ -16,6 +16,7 @@ from typing import Any
 from . import recorder, stack_walk, tasks, threads
 from .recorder import Log
 from .session import Label
+from .stack_walk import internal_files, open_calls
 
 __all__ = ["start", "stop"]
 
@@ -41,7 +42,6 @@ def _short_path(path: str) -> str:
     return path[len(max(roots, key=len)) :] if roots else path
 
 
-_open: dict[int, list[tuple[int, float]]] = {}  # thread → label and start of the functions that run, outermost first
 _log: Log | None = None
 
 
@@ -49,7 +49,7 @@ def start(log: Log) -> None:
     """Record calls from here on. Functions that are running begin now."""
     global _log
     _log = log
-    _open.clear()
+    open_calls.clear()
     _enter_running_functions()
     _install()
 
@@ -59,12 +59,12 @@ def stop() -> None:
     global _log
     _uninstall()
     end = recorder.clock()
-    for thread, calls in _open.items():
+    for thread, calls in open_calls.items():
         while calls and _log is not None:
-            label, began = calls.pop()
+            label, began, *_ = calls.pop()
             _log.write(label, began, end, thread)
     _log = None
-    _open.clear()
+    open_calls.clear()
     _labels.clear()
     _codes.clear()
 
@@ -76,29 +76,32 @@ def _enter_running_functions() -> None:
         frames.append(frame)
         frame = frame.f_back
     for running in reversed(frames):
-        _on_call(running.f_code)
+        _on_call(running)
 
 
-def _on_call(code: CodeType) -> bool:
+def _on_call(frame: FrameType) -> bool:
     """Note a call; False if calls of this code are not shown."""
+    code = frame.f_code
     label = _labels.get(id(code), -1)
     if label == -1:
         label = _label_of(code)
     if label is None:
         return False
     thread = threading.get_ident()
-    calls = _open.get(thread)
+    calls = open_calls.get(thread)
     if calls is None:
-        calls = _open[thread] = []
-    calls.append((label, recorder.clock()))
+        calls = open_calls[thread] = []
+    caller = stack_walk.shown_caller(frame.f_back)
+    chain = stack_walk.enter_chain(calls[-1][2] if calls else -1, -1 if caller is None else caller.f_lasti, code)
+    calls.append((label, recorder.clock(), chain, code))
     return True
 
 
 def _on_return(code: CodeType) -> None:
     label = _labels.get(id(code))
-    calls = _open.get(threading.get_ident())
+    calls = open_calls.get(threading.get_ident())
     # a function that ran before its thread was watched returns without having been called
-    if label is not None and calls and calls[-1][0] == label and _log is not None:
+    if label is not None and calls and calls[-1][3] is code and _log is not None:
         _log.write(label, calls.pop()[1], recorder.clock(), tasks.track_number())
 
 
@@ -108,7 +111,7 @@ if sys.version_info >= (3, 12):
     _tool: int | None = None
 
     def _on_start(code: CodeType, offset: int) -> Any:
-        return None if _on_call(code) else _monitoring.DISABLE
+        return None if _on_call(sys._getframe(1)) else _monitoring.DISABLE
 
     def _on_end(code: CodeType, offset: int, value: Any) -> Any:
         return _on_return(code) if _labels.get(id(code), -1) is not None else _monitoring.DISABLE
@@ -137,7 +140,7 @@ if sys.version_info >= (3, 12):
         _monitoring.set_events(_tool, sum(handlers))
 
     def _on_throw(code: CodeType, offset: int, error: Any) -> None:
-        _on_call(code)
+        _on_call(sys._getframe(1))
 
     def _uninstall() -> None:
         global _tool
@@ -150,14 +153,14 @@ if sys.version_info >= (3, 12):
 else:
 
     def _on_event(frame: FrameType, event: str, arg: Any) -> None:
-        # calls of the profiler's own and of built-in functions are most of what is reported: the way out comes early
+        # most of what is reported is the profiler's own code: the way out comes early
         if event == "call":
-            if _labels.get(id(frame.f_code), -1) is not None:
+            if not internal_files[frame.f_code.co_filename]:
                 if _log is None:
                     sys.setprofile(None)  # a thread of a recording that is over
                 else:
-                    _on_call(frame.f_code)
-        elif event == "return" and _labels.get(id(frame.f_code)) is not None:
+                    _on_call(frame)
+        elif event == "return" and not internal_files[frame.f_code.co_filename]:
             _on_return(frame.f_code)
 
     def _in_new_thread(frame: FrameType, event: str, arg: Any) -> None:

@@ -13,6 +13,7 @@ import functools
 import sys
 import threading
 import time
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -102,16 +103,14 @@ def recording_layer(op: Op, full: int, body: Body) -> Body:
         extras += ", inputs_"
         names |= {"calls_": inputs, "NUMBERS_": NUMBERS}
     if log.stacks:
-        before.append("stack_ = stack_number_(caller_())")
+        before += STACK_LINES
         extras += ", stack_"
-        names |= {"stack_number_": stack_walk.stack_number, "caller_": functools.partial(sys._getframe, 1)}
-        if sys.version_info < (3, 12):
-            # Python functions are seen through `sys.setprofile`, which reports calls of built-in functions, at 0.5 µs each, but
-            # not of other callables that do the same
-            names |= {"clock_": iter(clock, None).__next__, "extend_": log.records.__iadd__}
-            names |= {"thread_": iter(names["thread_"], None).__next__}
+        names |= _stack_names()
+        # of the body's own names too: `object.__new__` makes every result
+        names = {name: unreported(value) for name, value in {**body.names, **names}.items()}
     label = label_number(session.Label(op.qualified_name, overload=op.schema.overload))
-    record = f"extend_(({label}, start_, clock_(), thread_(), {'seq_' if makes_node else -1}{extras}))"
+    thread = "ident_" if log.stacks and not full & keys.RECORD_TASKS else "thread_()"
+    record = f"extend_(({label}, start_, clock_(), {thread}, {'seq_' if makes_node else -1}{extras}))"
     lines = [
         *before,
         "start_ = clock_()",
@@ -123,6 +122,41 @@ def recording_layer(op: Op, full: int, body: Body) -> Body:
         record,
     ]
     return Body(lines, {**body.names, **names})
+
+
+# The number of the stack: that of the chain of functions which the tracer keeps and the offset in the innermost, if that is what called
+# the operator and the stack is known; `stack_number` finds the others. Written out, and of exact dicts and tuples, because a call of a
+# Python function costs another 0.5 µs under `sys.setprofile`. The frame must not outlive the call.
+STACK_LINES = [
+    "ident_ = get_ident_()",
+    "try:",
+    "    call_ = calls_of_[ident_][-1]",
+    "    frame_ = caller_(2)",  # beyond the operator's entry point
+    "    stack_ = stacks_[call_[2], frame_.f_lasti] if frame_.f_code is call_[3] else stack_number_(frame_)",
+    "except (LookupError, ValueError):",
+    "    stack_ = stack_number_(caller_(1))",
+    "frame_ = call_ = None",
+]
+
+
+def _stack_names() -> dict[str, Any]:
+    return {
+        "caller_": unreported(sys._getframe),
+        "calls_of_": stack_walk.open_calls,
+        "get_ident_": unreported(threading.get_ident),
+        "stacks_": stack_walk.stacks_of_chains,
+        "stack_number_": stack_walk.stack_number,
+    }
+
+
+def unreported(value: Any) -> Any:
+    """A built-in function in a form of which `sys.setprofile`, the way to see Python functions before 3.12, reports no calls.
+
+    Such a report costs 0.25 µs, and there would be two for each call.
+    """
+    if sys.version_info >= (3, 12) or not isinstance(value, types.BuiltinFunctionType):
+        return value
+    return functools.partial(value)
 
 
 dispatcher.register_layer(keys.PROFILER, recording_layer)

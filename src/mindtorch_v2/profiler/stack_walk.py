@@ -1,22 +1,38 @@
-"""Python stacks: taken as code objects and offsets, each distinct one once, and made readable when the recording is over."""
+"""Python stacks: taken as code objects and offsets, each distinct one once, and made readable when the recording is over.
+
+While calls are traced (see `python_tracer`), a thread knows the chain of functions that run on it, and a stack is that chain and the
+offset in the innermost: no frame but that one is looked at. Otherwise the frames are walked.
+"""
 
 from __future__ import annotations
 
 import os
+import threading
 from types import CodeType, FrameType
 
 from .session import Frame
 
-__all__ = ["forget", "is_internal", "resolve", "stack_number", "taken"]
+__all__ = [
+    "Call",
+    "enter_chain",
+    "forget",
+    "internal_files",
+    "is_internal",
+    "open_calls",
+    "resolve",
+    "shown_caller",
+    "stack_number",
+    "stacks_of_chains",
+    "taken",
+]
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 # of this package, what a program calls by name rather than through an operator: users want to see it
 SHOWN = tuple(os.path.join(PACKAGE, part) for part in ("nn", "optim", "utils" + os.sep + "data"))
 
-taken: list[list[tuple[CodeType, int]]] = []
+taken: list[list[tuple[CodeType, int]]] = []  # the frames of each stack, innermost first
 
-
-# Addresses of the codes, followed by the offsets, innermost first → number. By address, because hashing a code object hashes its
+# Addresses of codes and offsets, innermost first → number. By address, because hashing a code object hashes its
 # constants; the codes are kept in `taken`, so that an address means one code.
 _numbers: dict[tuple[int, ...], int] = {}
 
@@ -25,38 +41,92 @@ def forget() -> None:
     """Begin a recording without the stacks of the last."""
     _numbers.clear()
     taken.clear()
+    _chains.clear()
+    _links.clear()
+    stacks_of_chains.clear()
 
 
 def stack_number(frame: FrameType | None) -> int:
-    """The number of the stack from this frame outwards."""
-    # no calls of built-in functions but through `map`: under `sys.setprofile` each would cost half a microsecond
-    codes: list[CodeType] = []
-    offsets: list[int] = []
-    while frame is not None:
-        codes += (frame.f_code,)
-        offsets += (frame.f_lasti,)
+    """The number of the stack from this frame outwards, -1 if nothing of it is shown."""
+    while frame is not None and internal_files[frame.f_code.co_filename]:
         frame = frame.f_back
-    stack = (*map(id, codes), *offsets)
-    try:
-        return _numbers[stack]
-    except KeyError:
-        taken.append(list(zip(codes, offsets, strict=True)))
-        number = _numbers[stack] = len(taken) - 1
-        return number
+    if frame is None:
+        return -1
+    calls = open_calls.get(threading.get_ident())
+    if calls and calls[-1][3] is frame.f_code:
+        return _stack_of_chain(calls[-1][2], frame.f_lasti)
+    return _walk(frame)
 
 
-_internal: dict[str, bool] = {}
+def _walk(frame: FrameType | None) -> int:
+    frames: list[tuple[CodeType, int]] = []
+    while frame is not None:
+        frames.append((frame.f_code, frame.f_lasti))
+        frame = frame.f_back
+    stack = tuple([part for code, offset in frames for part in (id(code), offset)])
+    number = _numbers.get(stack)
+    if number is None:
+        number = _numbers[stack] = len(taken)
+        taken.append(frames)
+    return number
+
+
+def _stack_of_chain(chain: int, offset: int) -> int:
+    place = (chain, offset)
+    number = stacks_of_chains.get(place)
+    if number is None:
+        frames = []
+        while chain >= 0:
+            caller, offset_in_caller, code = _links[chain]
+            frames.append((code, offset))
+            chain, offset = caller, offset_in_caller
+        number = stacks_of_chains[place] = len(taken)
+        taken.append(frames)
+    return number
+
+
+Call = tuple[int, float, int, CodeType]  # a function that runs: label, start, chain of functions down to it, code
+
+open_calls: dict[int, list[Call]] = {}  # traced thread → the functions that run on it, outermost first
+_links: list[
+    tuple[int, int, CodeType]
+] = []  # chain → the chain of the caller (-1 for none), the offset of the call in it, the code
+_chains: dict[tuple[int, int, int], int] = {}  # (chain of the caller, offset of the call, address of the called code) → chain
+stacks_of_chains: dict[tuple[int, int], int] = {}  # (chain, offset in its innermost function) → number of the stack
+
+
+def enter_chain(caller: int, offset: int, code: CodeType) -> int:
+    """The chain of functions that grows out of another by a call."""
+    key = (caller, offset, id(code))
+    chain = _chains.get(key)
+    if chain is None:
+        chain = _chains[key] = len(_links)
+        _links.append((caller, offset, code))
+    return chain
+
+
+class _InternalFiles(dict[str, bool]):
+    """File → whether it holds the dispatcher, the autograd engine, the profiler or what is generated for operators."""
+
+    def __missing__(self, file: str) -> bool:
+        # "<mindtorch_v2 add>" is an operator's function; "<string>" and "<frozen …>" are dataclasses, imports and the like
+        generated = file.startswith("<") and not file.startswith(("<stdin>", "<ipython"))
+        known = self[file] = generated or (file.startswith(PACKAGE) and not file.startswith(SHOWN))
+        return known
+
+
+internal_files = _InternalFiles()
 
 
 def is_internal(code: CodeType) -> bool:
-    """Whether code belongs to the dispatcher, the autograd engine, the profiler or what is generated for operators."""
-    file = code.co_filename
-    known = _internal.get(file)
-    if known is None:
-        # "<mindtorch_v2 add>" is an operator's function; "<string>" and "<frozen …>" are dataclasses, imports and the like
-        generated = file.startswith("<") and not file.startswith(("<stdin>", "<ipython"))
-        known = _internal[file] = generated or (file.startswith(PACKAGE) and not file.startswith(SHOWN))
-    return known
+    return internal_files[code.co_filename]
+
+
+def shown_caller(frame: FrameType | None) -> FrameType | None:
+    """This frame, or the nearest around it that users want to see."""
+    while frame is not None and internal_files[frame.f_code.co_filename]:
+        frame = frame.f_back
+    return frame
 
 
 def resolve(frames: list[tuple[CodeType, int]]) -> tuple[Frame, ...]:
