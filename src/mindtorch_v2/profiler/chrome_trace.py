@@ -164,7 +164,7 @@ class _Rows:
         self.flow_lines = _FlowLines(session, base_ns)
         self.inputs = [_inputs_text(inputs) for inputs in session.input_table]
         self.stacks = _stack_texts(session)
-        self.python_ids, self.python_parents = _python_ids(session)
+        self.python_ids, self.python_parents = links.python_ids(session)
         self.kinds = np.array([KINDS.index(label.kind) for label in session.labels], np.int8)
 
     def render(self, first: int, last: int) -> str:
@@ -258,7 +258,8 @@ def _tail(session: Session, label: Label, track: Track, number: int, runtime_nam
         case "kernel":
             args = {"device": track.device_index, "stream": track.tid}
         case "python_function":
-            args = {"Python thread": number} | _module_id(label)
+            module = links.module_id(label)
+            args = {"Python thread": number} | ({"Python module id": module} if module >= 0 else {})
     if label.overload and session.info.overload_names:
         args["overload_name"] = label.overload
     return "".join(f",{json_text(key)}:{json_text(value)}" for key, value in args.items())
@@ -269,12 +270,6 @@ def _from_table(texts: Sequence[str], column: Column | None, rows: slice) -> lis
         return None
     texts = [*texts, ""]  # the last is that of -1: none
     return [texts[number] for number in column[rows].tolist()]
-
-
-def _module_id(label: Label) -> dict[str, int]:
-    """torch: the row of a module's call, `nn.Module: Linear_0`, says which instance of its class it is."""
-    name, _, number = label.name.rpartition("_")
-    return {"Python module id": int(number)} if name.startswith("nn.Module: ") and number.isdecimal() else {}
 
 
 def _forward_tracks(session: Session) -> Column:
@@ -295,16 +290,6 @@ def _stack_texts(session: Session) -> list[str]:
         in_torch = ("".join(calls[number] for number in stack) for stack in session.stack_table)
         texts = [f'{text},"Call stack":{json_text(stack)}' for text, stack in zip(texts, in_torch)]
     return texts
-
-
-def _python_ids(session: Session) -> tuple[Column | None, Column | None]:
-    """Numbers of the Python functions, from 1, and of the function around each; 0 where there is none."""
-    is_function = np.array([label.kind == "python_function" for label in session.labels], bool)
-    if not is_function.any():
-        return None, None
-    ids = np.cumsum(is_function[session.label], dtype=np.int32) * is_function[session.label]
-    parent = tree.parents(session, skip=tuple(kind for kind in KINDS if kind != "python_function"))
-    return ids, np.where(parent >= 0, ids[parent], 0)
 
 
 # Flows -------------------------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
@@ -11,7 +12,7 @@ from . import inputs
 from .averages import FunctionEventAvg
 from .recording import Recording
 
-__all__ = ["averages", "self_cpu_us", "total"]
+__all__ = ["averages", "examples", "kernels_us", "self_cpu_us", "total"]
 
 Column = np.ndarray[Any, np.dtype[Any]]
 
@@ -43,6 +44,19 @@ def _sums(recording: Recording, rows: Column, group: Column) -> list[FunctionEve
         for average, amount in zip(averages, sums.astype(np.int64).tolist(), strict=True):
             setattr(average, name, amount / 1000 if "time" in name else amount)
     return averages
+
+
+def examples(recording: Recording, rows: Column) -> list[Any]:
+    """An event of each name, device, arguments and stack among these."""
+    _, first = np.unique(_keys(recording, True, sys.maxsize, True)[rows], return_index=True)
+    return [recording.events[row] for row in rows[np.sort(first)].tolist()]
+
+
+def kernels_us(recording: Recording, rows: Column) -> float:
+    """What those of these events took that are on a device."""
+    kernels = rows[~recording.on_cpu[rows]]
+    total: int = recording.self_device_ns[kernels].sum().item()
+    return total / 1000
 
 
 def self_cpu_us(recording: Recording, rows: Column) -> float:

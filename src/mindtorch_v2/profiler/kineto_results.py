@@ -131,7 +131,7 @@ class KinetoEvent:
     python_parent_id = _says(lambda event: event.python_parent_id)
     python_module_id = _says(lambda event: event.python_module_id)
     is_hidden_event = _says(lambda event: False)
-    metadata_json = _says(lambda event: "")
+    metadata_json = _says(lambda event: event._metadata_json)
     extra_meta = _says(lambda event: {})
     nbytes = _says(lambda event: 0)
     # -1: device times are events of their own

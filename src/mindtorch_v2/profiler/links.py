@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from . import tree
-from .session import BACKWARD_FUNCTION, KINDS, Session
+from .session import BACKWARD_FUNCTION, KINDS, Label, Session
 
-__all__ = ["EVALUATE", "backward", "device_ids", "first_forward", "flows", "launches", "runtime_labels"]
+__all__ = ["EVALUATE", "backward", "device_ids", "first_forward", "flows", "launches", "module_id", "python_ids", "runtime_labels"]
 
 Column = np.ndarray[Any, np.dtype[Any]]
 
@@ -86,3 +86,19 @@ def runtime_labels(session: Session) -> Column | None:
     inside = operators >= 0
     labels[operators[inside]] = session.label[calls[inside]]
     return labels
+
+
+def python_ids(session: Session) -> tuple[Column | None, Column | None]:
+    """Numbers of the Python functions, from 1, and of the function around each; 0 where there is none."""
+    is_function = np.array([label.kind == "python_function" for label in session.labels], bool)
+    if not is_function.any():
+        return None, None
+    ids = np.cumsum(is_function[session.label], dtype=np.int32) * is_function[session.label]
+    parent = tree.parents(session, skip=tuple(kind for kind in KINDS if kind != "python_function"))
+    return ids, np.where(parent >= 0, ids[parent], 0)
+
+
+def module_id(label: Label) -> int:
+    """Which instance of its class the module of `nn.Module: Linear_0` is; -1 for what is no call of a module."""
+    name, _, number = label.name.rpartition("_")
+    return int(number) if name.startswith("nn.Module: ") and number.isdecimal() else -1

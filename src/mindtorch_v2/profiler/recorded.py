@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from . import inputs
+from . import inputs, links
 from .device_type import DeviceType
 from .events import FunctionEvent, Interval, Kernel
 from .recording import Recording
@@ -119,6 +119,18 @@ def _kernels(recording: Recording, row: int) -> list[Kernel]:
     return [Kernel(recording.label(i).name, recording.track(i).device_index, recording.duration_ns.item(i) / 1000) for i in rows]
 
 
+def _metadata(recording: Recording, row: int) -> str:
+    shown = recording.session.info.expose_metadata and recording.label(row).kind in ("op", "scope")
+    return f'"Ev Idx": {row}' if shown else ""
+
+
+def _python_ids(recording: Recording, row: int) -> tuple[int, int]:
+    ids, parents = recording.python_ids
+    if ids is None or parents is None or not ids.item(row):
+        return -1, -1
+    return ids.item(row), parents.item(row) or -1
+
+
 def _device_resource(recording: Recording, row: int) -> int:
     track = recording.track(row)
     return track.thread_id if track.device_type == "CPU" else track.tid
@@ -170,7 +182,7 @@ class RecordedEvent(FunctionEvent):
     self_cpu_percent = -1
     total_cpu_percent = -1
     total_device_percent = -1
-    _metadata_json = ""
+    _metadata_json = _fact(_metadata)
     flow_id = _fact(lambda recording, row: recording.arrows.get(row, (0, False))[0])
     flow_type = _fact(lambda recording, row: _FORWARD_BACKWARD if row in recording.arrows else 0)
     flow_start = _fact(lambda recording, row: recording.arrows.get(row, (0, False))[1])
@@ -180,9 +192,9 @@ class RecordedEvent(FunctionEvent):
     structured_input_shapes = _fact(lambda recording, row: inputs.shapes(recording.inputs(row)))
     structured_input_strides = _fact(lambda recording, row: inputs.strides(recording.inputs(row)))
     input_dtypes = _fact(lambda recording, row: inputs.dtypes(recording.inputs(row)))
-    python_id = -1
-    python_parent_id = -1
-    python_module_id = -1
+    python_id = _fact(lambda recording, row: _python_ids(recording, row)[0])
+    python_parent_id = _fact(lambda recording, row: _python_ids(recording, row)[1])
+    python_module_id = _fact(lambda recording, row: links.module_id(recording.label(row)))
 
     # A Python function inside an operator: its time and memory are the operator's.
     _has_no_self = property(

@@ -166,6 +166,11 @@ class Recording:
         return self.with_children(self.self_device_ns, self.parent)
 
     @functools.cached_property
+    def python_ids(self) -> tuple[Column | None, Column | None]:
+        """Numbers of Python functions and of the function around each, from 1; 0 for none."""
+        return links.python_ids(self.session)
+
+    @functools.cached_property
     def runtime_label(self) -> Column | None:
         """For operators that called a device's runtime, the label of the first such call; -1 for others."""
         return links.runtime_labels(self.session)

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from . import units
+from . import grouping, units
 from .device_type import DeviceType
+from .recorded import rows_of
 
 __all__ = ["Column", "attribute", "render"]
 
@@ -31,11 +32,13 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Totals:
-    """What all rows took for themselves, shown or not."""
+class Overview:
+    """What the table as a whole depends on, from all events, shown or not."""
 
-    cpu_us: float
+    examples: Sequence[Any]  # events of every name, shapes, stack, …
+    cpu_us: float  # what all events took for themselves
     device_us: float
+    has_device_time: bool
     count: int
 
 
@@ -63,21 +66,21 @@ def render(
         events = sorted(events, key=lambda event: getattr(event, key), reverse=True)
     use_device = events[0].use_device if events else None
     device = use_device.upper() if use_device else "None"
-    has_device_time = any(event.self_device_time_total > 0 for event in events)
+    overview = _overview(events)
+    examples, has_device_time = overview.examples, overview.has_device_time
     if has_device_time and not use_device:
         raise RuntimeError("use_device is None, but there is device performance data.")
-    totals = _totals(events)
+    source = _source(examples, max_src_column_width)
 
     columns = [
-        *_names(events, max_name_column_width),
-        *_cpu_times(totals, time_unit),
-        *(_device_times(device, totals, time_unit) if has_device_time else ()),
-        *(_memory(events, device, bool(use_device)) if profile_memory else ()),
-        *_counts(events),
-        *_shapes(events, max_shapes_column_width),
-        *_last_columns(_source(events, max_src_column_width), _flops(events) if with_flops else []),
+        *_names(examples, max_name_column_width),
+        *_cpu_times(overview.cpu_us, time_unit),
+        *(_device_times(device, overview.device_us, time_unit) if has_device_time else ()),
+        *(_memory(examples, device, bool(use_device)) if profile_memory else ()),
+        *_counts(examples),
+        *_shapes(examples, max_shapes_column_width),
+        *_last_columns(source, _flops(examples) if with_flops else []),
     ]
-    has_stack = any(event.stack for event in events)
     line = _GAP.join("-" * column.width for column in columns) + _GAP
     double_line = "=" * (len(line) - len(_GAP))
     lines = [double_line, header] if header is not None else []
@@ -86,16 +89,16 @@ def render(
     lines += [line, "".join(column.cell(column.heading) for column in columns), line]
     for event in _shown(events, row_limit, top_level_events_only):
         lines.append("".join(column.cell(column.value(event)) for column in columns))
-        if has_stack:
+        if source:
             *blank, last = columns
             empty = "".join(column.cell("") for column in blank)
-            width = _source(events, max_src_column_width)[0].width
-            lines += [empty + last.cell(_end_of(place, width)) for place in (event.stack or ())[1:]]
+            lines += [empty + last.cell(_end_of(place, source[0].width)) for place in (event.stack or ())[1:]]
             lines.append(empty + last.cell(""))
-    lines += [line, f"Self CPU time total: {units.time(totals.cpu_us, time_unit)}"]
+    lines += [line, f"Self CPU time total: {units.time(overview.cpu_us, time_unit)}"]
     if has_device_time:
-        lines.append(f"Self {device} time total: {units.time(totals.device_us, time_unit)}")
-    lines.append(f"Count: {totals.count:,} events, Total: {units.time(totals.cpu_us + totals.device_us, time_unit)}")
+        lines.append(f"Self {device} time total: {units.time(overview.device_us, time_unit)}")
+    total = units.time(overview.cpu_us + overview.device_us, time_unit)
+    lines.append(f"Count: {overview.count:,} {'event' if overview.count == 1 else 'events'}, Total: {total}")
     return "\n".join([*lines, ""])
 
 
@@ -109,17 +112,28 @@ def _shown(events: Iterable[Any], row_limit: int, top_level_events_only: bool) -
             yield event
 
 
-def _totals(events: Iterable[Any]) -> Totals:
-    cpu: float = 0
-    device: float = 0
-    count = 0
-    for event in events:
-        cpu += event.self_cpu_time_total
-        count += event.count
+def _overview(events: Sequence[Any]) -> Overview:
+    if (recorded := rows_of(events)) is not None:
+        recording, rows = recorded
+        return Overview(
+            examples=grouping.examples(recording, rows),
+            cpu_us=grouping.self_cpu_us(recording, rows),
+            device_us=grouping.kernels_us(recording, rows),
+            has_device_time=bool((recording.self_device_ns[rows] > 0).any()),
+            count=len(rows),
+        )
+    return Overview(
+        examples=events,
+        cpu_us=sum(event.self_cpu_time_total for event in events),
         # a legacy event has its kernels' time, others have events for their kernels
-        if event.is_legacy if event.device_type == DeviceType.CPU else _is_kernel(event):
-            device += event.self_device_time_total
-    return Totals(cpu, device, count)
+        device_us=sum(
+            event.self_device_time_total
+            for event in events
+            if (event.is_legacy if event.device_type == DeviceType.CPU else _is_kernel(event))
+        ),
+        has_device_time=any(event.self_device_time_total > 0 for event in events),
+        count=sum(event.count for event in events),
+    )
 
 
 def _is_kernel(event: Any) -> bool:
@@ -151,13 +165,13 @@ def _names(events: Sequence[Any], limit: int | None) -> list[Column]:
     return columns
 
 
-def _cpu_times(totals: Totals, unit: str | None) -> list[Column]:
+def _cpu_times(whole_us: float, unit: str | None) -> list[Column]:
     def self_share(event: Any) -> str:
-        event.self_cpu_percent = units.share(event.self_cpu_time_total, totals.cpu_us)
+        event.self_cpu_percent = units.share(event.self_cpu_time_total, whole_us)
         return str(event.self_cpu_percent)
 
     def total_share(event: Any) -> Any:
-        event.total_cpu_percent = 0 if event.is_async else units.share(event.cpu_time_total, totals.cpu_us)
+        event.total_cpu_percent = 0 if event.is_async else units.share(event.cpu_time_total, whole_us)
         return event.total_cpu_percent
 
     return [
@@ -169,9 +183,9 @@ def _cpu_times(totals: Totals, unit: str | None) -> list[Column]:
     ]
 
 
-def _device_times(device: str, totals: Totals, unit: str | None) -> list[Column]:
+def _device_times(device: str, whole_us: float, unit: str | None) -> list[Column]:
     def share(event: Any) -> str:
-        event.total_device_percent = units.share(event.self_device_time_total, totals.device_us)
+        event.total_device_percent = units.share(event.self_device_time_total, whole_us)
         return str(event.total_device_percent)
 
     return [

@@ -329,6 +329,19 @@ class TestPythonFunctions:
         assert (mine.self_cpu_time_total, add.self_cpu_time_total) == (0.09, 0.01)
         assert (function.self_cpu_time_total, length.self_cpu_time_total, function.cpu_time_total) == (0, 0, 0.08)
 
+    def test_numbers(self):
+        call = python_function("nn.Module: Linear_2", 10, 90, op("aten::add", 20, 30, python_function("len", 22, 25)))
+        function, module, add, length = events(python_function("m.py(3): f", 0, 100, call))
+        assert [e.python_id for e in (function, module, add, length)] == [1, 2, -1, 3]
+        assert [e.python_parent_id for e in (function, module, add, length)] == [-1, 1, -1, 2]
+        assert [e.python_module_id for e in (function, module, add, length)] == [-1, 2, -1, -1]
+
+
+def test_metadata_only_when_asked_for():
+    shown = events(op("add", 0, 1), python_function("f", 2, 3), scope("s", 4, 5), expose_metadata=True)
+    assert [e._metadata_json for e in shown] == ['"Ev Idx": 0', "", '"Ev Idx": 2']
+    assert events(op("add", 0, 1))[0]._metadata_json == ""
+
 
 def test_memory_made_inside():
     session = record([op("aten::linear", 0, 100, op("aten::addmm", 20, 90)), op("aten::add", 200, 300)])

@@ -139,7 +139,7 @@ class TestDevice:
         headings, (row,), below = parts(EventList([add]).table())
         assert headings[6:10] == ["Self NPU", "Self NPU %", "NPU total", "NPU time avg"]
         assert row[6:10] == ["5.000us", "100.00%", "5.000us", "5.000us"]
-        assert below[1:] == ["Self NPU time total: 5.000us", "Count: 1 events, Total: 15.000us"]
+        assert below[1:] == ["Self NPU time total: 5.000us", "Count: 1 event, Total: 15.000us"]
 
     def test_time_of_no_device(self):
         add = FunctionEvent(1, "add", 1, 0, 10, use_device="npu")
