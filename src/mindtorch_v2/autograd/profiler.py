@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..profiler import chrome_trace
+from ..profiler import capture, chrome_trace
 from ..profiler.activity import ProfilerActivity, kinds_wanted, kineto_available
 from ..profiler.capture import Capture, Settings
 from ..profiler.device_type import DeviceType
@@ -125,14 +125,22 @@ class profile:  # noqa: N801 - torch's name
             return None
         if self.entered:
             raise RuntimeError("Profiler context manager is not reentrant")
-        self._prepare_trace()
-        self._start_trace()
+        capture.claim(self)
+        try:
+            self._prepare_trace()
+            self._start_trace()
+        except BaseException:
+            capture.release(self)
+            raise
         return self
 
     def __exit__(self, exc_type: Any, exc_val: Any, exc_tb: Any) -> bool | None:
         if not self.enabled:
             return None
-        self._stop_trace()
+        try:
+            self._stop_trace()
+        finally:
+            capture.release(self)
         return False
 
     def _prepare_trace(self, *, warm: bool = False) -> None:

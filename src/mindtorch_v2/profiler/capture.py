@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +18,7 @@ from . import call_inputs, columns, python_tracer, recorder, scopes, stack_walk,
 from .node_scopes import NodeScopes
 from .session import Info, Label, Session, empty_session
 
-__all__ = ["Capture", "Settings", "active", "claim", "release"]
+__all__ = ["Capture", "Settings", "active", "claim", "release", "set_background"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,10 +191,22 @@ _owner: tuple[Any, str] | None = None  # the profiler that runs, recording or wa
 _lock = threading.RLock()
 
 
+# A recording of a whole program, made from outside of it: what to call when the program starts a profiler, and when that has ended.
+_background: tuple[Callable[[str], None], Callable[[], None]] | None = None
+
+
+def set_background(make_way: Callable[[str], None] | None, go_on: Callable[[], None] | None) -> None:
+    """Have the background's recording end with `make_way(place)` before a profiler starts, and begin again with `go_on()` after it."""
+    global _background
+    _background = None if make_way is None or go_on is None else (make_way, go_on)
+
+
 def claim(profiler: object) -> None:
     """Make this the profiler of the process."""
     global _owner
     with _lock:
+        if _owner is None and _background is not None:
+            _background[0](_caller())
         if _owner is not None or active is not None:
             place = _owner[1] if _owner is not None else active.started_at if active is not None else ""
             raise RuntimeError(f"a profiler is already running (started at {place}); stop it before you start another")
@@ -205,6 +218,8 @@ def release(profiler: object) -> None:
     with _lock:
         if _owner is not None and _owner[0] is profiler:
             _owner = None
+            if _background is not None:
+                _background[1]()
 
 
 def _caller() -> str:
@@ -229,9 +244,9 @@ def _on_gc(phase: str, info: dict[str, Any]) -> None:
 
 def _forget_in_child() -> None:
     """A forked process starts without the recording of its parent, which goes on there."""
-    global active, _lock, _owner
+    global active, _lock, _owner, _background
     _lock = threading.RLock()
-    _owner = None
+    _owner = _background = None
     if active is not None:
         active.pause()
         tasks.forget()

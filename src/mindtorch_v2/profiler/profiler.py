@@ -71,11 +71,19 @@ class _KinetoProfile:
     # --- recording --------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        self.prepare_trace()
-        self.start_trace()
+        capture.claim(self)
+        try:
+            self.prepare_trace()
+            self.start_trace()
+        except BaseException:
+            capture.release(self)
+            raise
 
     def stop(self) -> None:
-        self.stop_trace()
+        try:
+            self.stop_trace()
+        finally:
+            capture.release(self)
 
     def prepare_trace(self) -> None:
         """Get ready to record. What was recorded before stays until the new recording begins."""

@@ -1,0 +1,153 @@
+"""Run a program and record all that it does."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from types import TracebackType
+
+from . import program
+from .outputs import UnwritableError, check_files
+from .whole_run import WholeRun
+
+__all__ = ["main", "parser"]
+
+NAME = "python -m mindtorch_v2.profiler"
+
+SORT_KEYS = (
+    "self_cpu_time_total",
+    "cpu_time_total",
+    "cpu_time",
+    "count",
+    "self_device_time_total",
+    "device_time_total",
+    "device_time",
+)
+
+DESCRIPTION = """\
+Run a program and record every operator, backward node, optimizer step and record_function scope of it, on all threads.
+After the program's own output come a table of where the time went and the trace, for Perfetto and others. The program
+sees nothing of this: its arguments, exit status, errors and exit handlers are what they are without."""
+
+EPILOG = """\
+examples:
+  python -m mindtorch_v2.profiler train.py --epochs 1
+  python -m mindtorch_v2.profiler --record-shapes --row-limit 50 --trace run.pt.trace.json.gz train.py
+  python -m mindtorch_v2.profiler --with-stack --no-trace --session run.session -m package.train"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options of the command."""
+    p = argparse.ArgumentParser(
+        prog=NAME,
+        usage=f"{NAME} [options] script.py [arguments]\n       {NAME} [options] -m package.module [arguments]",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    p.add_argument("-m", dest="is_module", action="store_true", help="the program is a module, as in python -m")
+    p.add_argument("program", metavar="script.py", help="the program: a file, or a directory or zip file with a __main__.py")
+    p.add_argument("arguments", nargs=argparse.REMAINDER, help="for the program")
+
+    record = p.add_argument_group("what to record")
+    record.add_argument("--record-shapes", action="store_true", help="shapes of inputs; the table has a row for each combination")
+    record.add_argument("--with-stack", action="store_true", help="Python functions, and where in the source operators were called")
+
+    table = p.add_argument_group("the table")
+    table.add_argument(
+        "--sort-by",
+        metavar="KEY",
+        choices=SORT_KEYS,
+        default=SORT_KEYS[0],
+        help=f"one of {', '.join(SORT_KEYS)}; the first by default",
+    )
+    table.add_argument("--row-limit", metavar="N", type=_row_limit, default=20, help="rows to show, -1 for all (default: 20)")
+    table.add_argument(
+        "--table", metavar="WHERE", default="stdout", help="stdout (the default), stderr, none, or a file to write the table to"
+    )
+
+    files = p.add_argument_group("files")
+    trace = files.add_mutually_exclusive_group()
+    trace.add_argument(
+        "--trace", metavar="PATH", help="write the trace here, compressed if it ends in .gz (default: NAME.pt.trace.json)"
+    )
+    trace.add_argument("--no-trace", action="store_true", help="write no trace")
+    files.add_argument("--session", metavar="PATH", help="save the recording here, for Session.load")
+    return p
+
+
+def _row_limit(text: str) -> int:
+    number = int(text)
+    if number < -1:
+        raise ValueError
+    return number
+
+
+_row_limit.__name__ = "number of rows"  # argparse names it in its message
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Run the program that the arguments name; returns when it has ended well, and raises what it raised."""
+    options = parser().parse_args(arguments)
+    trace = None if options.no_trace else options.trace or _default_trace(options)
+    files = {"--trace": trace, "--session": options.session}
+    if options.table not in ("stdout", "stderr", "none"):
+        files["--table"] = options.table
+    try:
+        check_files({option: path for option, path in files.items() if path is not None})
+    except UnwritableError as error:
+        hint = "" if options.trace or "--trace" not in str(error) else "; choose a place with --trace PATH, or give --no-trace"
+        _fail(f"{error}{hint}", 2)
+
+    recording = WholeRun(
+        record_shapes=options.record_shapes,
+        with_stack=options.with_stack,
+        sort_by=options.sort_by,
+        row_limit=options.row_limit,
+        table=options.table,
+        trace=trace,
+        session=options.session,
+    )
+    try:
+        script = None if options.is_module else program.of_script(options.program)
+        recording.start()
+        # the packages around a module are imported to find it, and are part of the program
+        program.run(script or program.of_module(options.program), options.arguments)
+    except program.CannotRunError as error:
+        recording.discard()
+        _fail(str(error), error.status)
+    except SystemExit as end:
+        recording.failed = end.code not in (None, 0)
+        raise
+    except BaseException:
+        recording.failed = True
+        _show_errors_without_own_frames()
+        raise
+
+
+def _default_trace(options: argparse.Namespace) -> str:
+    """`train.pt.trace.json` in the current directory: the ending that TensorBoard looks for."""
+    if options.is_module:
+        name = options.program
+    else:
+        name = os.path.splitext(os.path.basename(os.path.abspath(options.program)))[0]
+    return f"{name}.pt.trace.json"
+
+
+def _fail(reason: str, status: int) -> None:
+    print(f"{NAME}: {reason}", file=sys.stderr)
+    raise SystemExit(status)
+
+
+def _show_errors_without_own_frames() -> None:
+    """Have the error that is on its way out of the program shown as if the program had been run without a profiler."""
+    show = sys.excepthook
+
+    def show_error(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
+        shown = program.own_frames_left_out(traceback)
+        show(kind, error.with_traceback(shown), shown)
+
+    sys.excepthook = show_error
