@@ -412,6 +412,8 @@ def _node_class(plan: _Plan) -> type[Node]:
         "_packed_class": staticmethod(lambda: _plan(op, True).node_class),
         "__module__": "torch.autograd.graph",
     }
+    if op.nondifferentiable:
+        attributes["_differentiable"] = tuple(i for i, n in enumerate(plan.outputs) if n not in op.nondifferentiable)
     if kept:
         clear = ["node._released = True", *(f"node.s_{n} = None" for n in kept)]
         attributes["_release"] = compile_function("release", "node", clear, {})

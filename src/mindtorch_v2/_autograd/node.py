@@ -49,6 +49,7 @@ class Node:
     _dtype: Any
     _multi = False  # whether gradients arrive as a list, one for each result
     _metas: list[Meta]  # shape and dtype of each result, when there are several
+    _differentiable: tuple[int, ...] | None = None  # those of several results that gradients arrive for; None for all
     _released = False
     _hooks: NodeHooks | None = None
     _outer: Any = None  # a weak reference to the CopySlices that this node is part of

@@ -75,7 +75,7 @@ def public_function(op: Op) -> Callable[..., Any]:
             starred = True
         name = "input" if a.name == "self" else a.name
         if a.has_default:
-            names[f"default_{name}"] = a.default
+            names[f"default_{name}"] = False if name == "pin_memory" else a.default  # torch: False in Python's signatures
             parts.append(f"{name}=default_{name}")
         else:
             parts.append(name)

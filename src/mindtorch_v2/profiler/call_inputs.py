@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 from .._checks import contiguous_strides, torch_strides
@@ -11,7 +12,7 @@ from .._dtype import dtype
 from .._memory_format import layout, memory_format
 from .session import TensorInput
 
-__all__ = ["CallInputs", "gradient_inputs", "table", "text_inputs"]
+__all__ = ["CallInputs", "gradient_inputs", "no_inputs", "table", "text_inputs"]
 
 # The numbers that torch's traces show for dtypes, memory formats and layouts.
 ENUMERATED = {
@@ -40,56 +41,86 @@ class CallInputs(dict[tuple[Any, ...], int]):
     Looking a call up takes as long as keeping it would, and nothing is kept but what is new.
     """
 
-    __slots__ = ("__weakref__", "_forms", "expression")
+    __slots__ = ("__weakref__", "_kept", "expression")
     __hash__ = object.__hash__  # type: ignore[assignment]  # to be in a set of all
 
     def __init__(self, op: Op, *, numbers: tuple[str, ...] = ()) -> None:
         super().__init__()
-        self._forms: list[str] = []
+        self._kept: list[Callable[[Any], Any] | None] = []
         parts = []
         for a in op.schema.arguments:
-            form, expression = _argument(a, is_number=a.name in numbers)
-            self._forms.append(form)
+            kept, expression = _argument(a, is_number=a.name in numbers)
+            if a.type == "Generator?" and "factory" in op.tags:
+                kept = _generator
+            self._kept.append(kept)
             parts.append(expression)
         self.expression = f"({', '.join(parts)},)" if parts else "()"
         _all.add(self)
 
     def __missing__(self, call: tuple[Any, ...]) -> int:
-        number = self[call] = _number(_resolved(call, self._forms))
+        number = self[call] = _number(_resolved(call, self._kept))
         return number
 
 
-def _argument(a: Any, *, is_number: bool) -> tuple[str, str]:
-    """How an argument is kept, and the expression that says it: flat where it can be, to save making tuples."""
+def _argument(a: Any, *, is_number: bool) -> tuple[Callable[[Any], Any] | None, str]:
+    """How an argument is kept, and the expression that says it. A tensor's is flat, to save making a tuple, and kept by None."""
     n = a.name
     facts = f"{n}._array.shape, {n}._array.strides, {n}.dtype"
     if a.is_tensor_list:
         of_one = "None if t is None else (t._array.shape, t._array.strides, t.dtype)"
-        return "value", f"None if {n} is None else tuple([{of_one} for t in {n}])"
+        # torch: nothing is kept of lists that may have gaps
+        return _nothing if "?" in a.type else _value, f"None if {n} is None else tuple([{of_one} for t in {n}])"
     if a.is_tensor and is_number:
-        return "value", f"({n}, {n}.__class__) if {n}.__class__ in NUMBERS_ else ({facts})"
+        return _tensor_or_number, f"({n}, {n}.__class__) if {n}.__class__ in NUMBERS_ else ({facts})"
     if a.type == "Tensor":
-        return "tensor", facts
+        return None, facts
     if a.is_tensor:
-        return "value", f"None if {n} is None else ({facts})"
-    if a.type.startswith(("Scalar", "Any")) and "[" not in a.type:
+        return _value, f"None if {n} is None else ({facts})"
+    if a.type in ("Scalar", "Scalar?", "Any"):
         # 1, 1.0 and True are equal, and yet different arguments
-        return "value", f"{n} if {n}.__class__ is int else ({n}, {n}.__class__)"
+        return _value, f"{n} if {n}.__class__ is int else ({n}, {n}.__class__)"
     if "[" in a.type:
-        return "value", f"tuple({n}) if {n}.__class__ is list else {n}"
-    return "value", n
+        return _list, f"tuple({n}) if {n}.__class__ is list else {n}"
+    return _float if a.type in ("float", "float?") else _value, n
 
 
-def _resolved(call: tuple[Any, ...], forms: list[str]) -> tuple[Any, ...]:
+def _resolved(call: tuple[Any, ...], kept: list[Callable[[Any], Any] | None]) -> tuple[Any, ...]:
     values, at = [], 0
-    for form in forms:
-        if form == "tensor":
+    for keep in kept:
+        if keep is None:
             values.append(_tensor(*call[at : at + 3]))
             at += 3
         else:
-            values.append(_value(call[at]))
+            values.append(keep(call[at]))
             at += 1
-    return tuple(values)
+    return tuple([value for value in values if value is not _LEFT_OUT])
+
+
+_LEFT_OUT = object()
+# torch: a number in a tensor's place is a tensor without dims
+_NUMBERS = {bool: "bool", int: "int64", float: "float64", complex: "complex128"}
+
+
+def _generator(value: Any) -> Any:
+    # torch: a factory without a generator is another overload, which has no such argument
+    return _LEFT_OUT if value is None else _value(value)
+
+
+def _nothing(value: Any) -> None:
+    return None
+
+
+def _tensor_or_number(value: tuple[Any, ...]) -> TensorInput:
+    return TensorInput((), (), _NUMBERS.get(value[1], "int64")) if len(value) == 2 else _tensor(*value)
+
+
+def _list(value: Any) -> Any:
+    """A list; one number stands for a list of it."""
+    return _value(value if value is None or isinstance(value, list | tuple | str) else (value,))
+
+
+def _float(value: Any) -> Any:
+    return float(value) if isinstance(value, int) else _value(value)
 
 
 def _value(value: Any) -> Any:
@@ -132,6 +163,11 @@ def gradient_inputs(grad: Any) -> int:
     """The number of what a backward node is called with."""
     grads = grad if isinstance(grad, list) else [grad]
     return _known[tuple([None if g is None else (g._array.shape, g._array.strides, g.dtype) for g in grads])]
+
+
+def no_inputs() -> int:
+    """The number of a call without arguments."""
+    return _known[()]
 
 
 def text_inputs(args: str | None) -> int:

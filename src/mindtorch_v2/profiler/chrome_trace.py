@@ -244,7 +244,7 @@ class _Frames(dict[int, tuple[str, str]]):
 
 
 def _head(session: Session, label: Label, track: Track) -> str:
-    name = json_text(label.name)
+    name = json_text(f"{label.name}.{label.overload}" if label.overload and session.info.overload_names else label.name)
     return f'{{"ph":"X","cat":"{CATEGORIES[label.kind]}","name":{name},"pid":{_pid(session, track)},"tid":{track.tid},"ts":'
 
 

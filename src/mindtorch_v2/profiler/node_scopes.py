@@ -28,6 +28,13 @@ def _labels_of(target: Any) -> tuple[int, int]:
     return found
 
 
+def _gradients(target: Any, grad: Any) -> int:
+    """The number of what a target is called with: the gradients of those results that can have one."""
+    if target._kind != LEAF and target._multi and target._differentiable is not None:
+        grad = [grad[i] for i in target._differentiable]
+    return call_inputs.gradient_inputs(grad)
+
+
 class NodeScopes:
     """Watches the engine. A token is the record of what has begun, but for its end."""
 
@@ -35,15 +42,14 @@ class NodeScopes:
         self._log = log
 
     def begin(self, target: Any, grad: Any) -> Any:
-        return self._open(target, grad, 0)
+        # torch: gradients are inputs of the node alone
+        return self._open(target, call_inputs.no_inputs() if self._log.shapes else -1, 0)
 
     def begin_run(self, target: Any, grad: Any) -> Any:
-        return self._open(target, grad, 1)
+        return self._open(target, _gradients(target, grad) if self._log.shapes else -1, 1)
 
-    def _open(self, target: Any, grad: Any, which: int) -> Any:
-        log = self._log
-        inputs = call_inputs.gradient_inputs(grad) if log.shapes else -1
-        stack = stack_walk.stack_number(sys._getframe(2)) if log.stacks else -1
+    def _open(self, target: Any, inputs: int, which: int) -> Any:
+        stack = stack_walk.stack_number(sys._getframe(2)) if self._log.stacks else -1
         sequence = -1 if target._kind == LEAF else target._seq
         return (_labels_of(target)[which], recorder.clock(), sequence, inputs, stack)
 
