@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -10,48 +11,103 @@ import torch
 from benchmarks.recording import recording
 from torch.profiler import ProfilerActivity, profile
 
+from mindtorch_v2._dispatch import registry
+
 __all__ = ["compare", "ours", "theirs"]
 
-# torch's bookkeeping: rows that its kernels and composites make for themselves, which need not be imitated.
+# Rows of memory and conversion, which need not be imitated, wherever they are; nothing below them counts either.
 BOOKKEEPING = {
     "aten::" + name
     for name in (
-        "empty empty_like empty_strided as_strided as_strided_ resolve_conj resolve_neg detach detach_ to _to_copy copy_ item "
-        "_local_scalar_dense lift_fresh view reshape _reshape_alias expand expand_as transpose unsqueeze squeeze select narrow slice "
-        "contiguous clone alias resize_ set_ result_type scalar_tensor zeros zero_ fill_ ones_like zeros_like new_empty new_zeros "
-        "permute view_as is_nonzero _nnpack_available cudnn_is_acceptable _has_compatible_shallow_copy_type new_empty_strided t broadcast_tensors "
-        "movedim flatten unflatten "
-        # results of reductions reshaped in place, outputs sized, checks that raise later, transposes for LAPACK, comparisons of shapes
-        "unsqueeze_ squeeze_ resize_as_ _assert_async mT mH transpose_ is_same_size can_cast new_ones real view_as_real"
+        "empty empty_like empty_strided new_empty resize_ resize_as_ as_strided as_strided_ to _to_copy copy_ resolve_conj resolve_neg detach detach_ item "
+        "_local_scalar_dense "
+        # an input made contiguous for a kernel, here read as it is
+        "contiguous "
+        # what the Python layer's torch.tensor leaves behind; an alias instead of a copy, as conjugates are lazy only there
+        "lift_fresh alias "
+        # questions about dtypes and libraries, which are attributes here
+        "result_type is_same_size _nnpack_available cudnn_is_acceptable "
+        # where ATen's formula keeps a tensor to expand to, ours keeps its shape
+        "expand expand_as"
     ).split()
 }
+
+# Rows that an operator makes inside its kernel: outputs sized and filled, parts of arguments selected and viewed. They count where
+# the operator is a composite here too, and are left out where it is a kernel of this package, which does that work in NumPy.
+KERNELS_OWN = {
+    "aten::" + name
+    for name in (
+        "fill_ zero_ zeros zeros_like clone select narrow slice view reshape permute squeeze squeeze_ unsqueeze_ "
+        "view_as view_as_real scalar_tensor transpose transpose_ mT mH real"
+    ).split()
+}
+
+# Composites here because they serve every device, while what they do on the CPU is one NumPy call.
+KERNELS_OVER_TENSORS = {"aten::" + name for name in "arange eye index _index_put_impl_ randperm convolution_backward".split()}
+
+# One view here, two in ATen.
+ONE_VIEW = {("aten::t", "aten::transpose"), ("aten::t_", "aten::transpose_")}
 
 # Kernels that are one piece here, while torch's call operators for parts of their work: what those show inside is left out.
 # Nothing is recorded here that did not run.
 ONE_KERNEL = {
     "aten::" + name
     for name in (
-        "sort masked_select std var multinomial native_batch_norm_backward index_add index_add_ linalg_cholesky_ex linalg_inv_ex "
-        "_linalg_solve_ex linalg_lu_solve _linalg_svd _linalg_eigh linalg_qr _linalg_check_errors"
+        # positions start from an arange there; NumPy's argsort makes its own
+        "sort "
+        # sorted with positions there; values only here unless the positions are asked for
+        "_unique _unique2 "
+        # the number of results is counted by a sum there
+        "masked_select "
+        # the checks of the probabilities and the drawing are one kernel
+        "multinomial "
+        # a mean of their own for all elements; the gradient of the bias; the sums share passes over the data here
+        "std native_batch_norm_backward "
+        # by scatter_add_ for some shapes there; counts for means by operators there
+        "index_add index_add_ scatter_reduce "
+        # NumPy's `isin` looks integers up in a table, where ATen's sorts
+        "isin "
+        # compares the pivots with their bounds by operators there
+        "linalg_lu_solve "
+        # LAPACK's wrappers in NumPy and SciPy: they clear triangles and raise errors themselves
+        "linalg_cholesky_ex linalg_qr _linalg_svd _linalg_eigh linalg_eig _linalg_eigvals linalg_matrix_exp "
+        # bins are found and counted by NumPy; there, counts of threads are summed
+        "bincount histc histogram "
+        # ATen makes the order of dimensions with tensors of indices; one copy here
+        "repeat "
+        # offsets become bags by index_add_ and cumsum there
+        "_embedding_bag _embedding_bag_forward_only _embedding_bag_dense_backward"
     ).split()
 }
 
 Pairs = collections.Counter[tuple[str, str]]
 
 
+@functools.cache
+def _is_kernel(name: str) -> bool:
+    """Whether an operator, or an overload of it, is a kernel of this package."""
+    return name in KERNELS_OVER_TENSORS or any(o.composite is None for o in registry.overloads(name).values())
+
+
 def _pairs(events: list[tuple[str, int, int]]) -> Pairs:
-    """Parents and children from intervals, with bookkeeping rows left out."""
+    """Parents and children from intervals, with the rows left out that need not be imitated."""
     found: Pairs = collections.Counter()
-    stack: list[tuple[str, int]] = []
+    stack: list[tuple[str, int, bool]] = []  # name, end, left out
     for name, start, end in sorted(events, key=lambda e: (e[1], -e[2])):
         while stack and stack[-1][1] <= start:
             stack.pop()
-        parent = next((n for n, _ in reversed(stack) if n not in BOOKKEEPING), "")
+        parent = next((n for n, _, left_out in reversed(stack) if not left_out), "")
+        left_out = (
+            bool(stack and stack[-1][2])
+            or name in BOOKKEEPING
+            or (name in KERNELS_OWN and _is_kernel(parent))
+            or (parent, name) in ONE_VIEW
+        )
         # torch: many functional and in-place variants call the one with `out=`, which shows as a second row of the functional name
         out_variant = name == parent.rstrip("_") and parent
-        if name not in BOOKKEEPING and not out_variant and not any(n in ONE_KERNEL for n, _ in stack):
+        if not left_out and not out_variant and not any(n in ONE_KERNEL for n, _, _ in stack):
             found[parent, name] += 1
-        stack.append((name, end))
+        stack.append((name, end, left_out))
     return found
 
 

@@ -8,6 +8,7 @@ from .._backends.cpu import clamp as kernels
 from .._backends.meta.adapter import meta_result
 from .._tensor import Tensor
 from .declare import op
+from .lookup import aten
 from .ternary import zero_unless
 
 
@@ -24,12 +25,13 @@ def clamp_backward(grad: Tensor, self: Tensor, min: Any, max: Any) -> Tensor:
 
 def _clamp_backward_limits(grad: Tensor, self: Tensor, min: Any, max: Any, needs: tuple[bool, ...]) -> tuple[Any, Any]:
     grad_min = grad_max = None
+    zero = aten.scalar_tensor(0, dtype=grad.dtype, device=grad.device)
     if needs[0] and min is not None:
         below = self < min
-        grad_min = zero_unless(below.logical_and_(min < max) if max is not None else below, grad)
+        grad_min = aten.where(below.logical_and_(min < max) if max is not None else below, grad, zero)
     if needs[1] and max is not None:
         above = self > max
-        grad_max = zero_unless(above.logical_or_(max < min) if min is not None else above, grad)
+        grad_max = aten.where(above.logical_or_(max < min) if min is not None else above, grad, zero)
     return grad_min, grad_max
 
 

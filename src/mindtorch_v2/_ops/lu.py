@@ -150,7 +150,7 @@ def _permutation(compact: Tensor, pivots: Tensor) -> Tensor:
     m = compact.shape[-2]
     order = aten.arange(m, device=pivots.device).expand((*pivots.shape[:-1], m))
     order = computed(kernels.swapped, order, pivots)
-    p = compact.new_zeros((*pivots.shape[:-1], m, m))
+    p = aten.zeros((*pivots.shape[:-1], m, m), dtype=compact.dtype, device=compact.device)
     return p.scatter_(-2, order.unsqueeze(-2), 1.0)  # type: ignore[no-any-return]
 
 

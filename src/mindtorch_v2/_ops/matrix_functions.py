@@ -14,7 +14,7 @@ from .declare import op
 from .joining import cat
 from .linalg_checks import check_errors, check_floating, check_square
 from .lookup import aten
-from .matmul import matmul
+from .matmul import conj, matmul
 from .solve import linalg_inv, linalg_inv_ex, linalg_solve
 
 Array = np.ndarray[Any, Any]
@@ -62,8 +62,8 @@ def _matrix_exp_kernel(self: Array) -> Array:
 def _matrix_exp_grad(grad: Tensor, self: Tensor) -> Tensor:
     """The upper right block of the exponential of [[Aᴴ, G], [0, Aᴴ]]."""
     n = self.shape[-1]
-    a = self.mH
-    blocks = a.new_zeros((*a.shape[:-2], 2 * n, 2 * n))
+    a = conj(self.transpose(-2, -1))
+    blocks = aten.zeros((*a.shape[:-2], 2 * n, 2 * n), dtype=a.dtype, device=a.device)
     blocks.narrow(-2, 0, n).narrow(-1, 0, n).copy_(a)
     blocks.narrow(-2, n, n).narrow(-1, n, n).copy_(a)
     blocks.narrow(-2, 0, n).narrow(-1, n, n).copy_(grad)

@@ -239,6 +239,6 @@ renorm = op(
 )
 renorm_ = op(
     "renorm_(Tensor(a!) self, Scalar p, int dim, Scalar maxnorm) -> Tensor(a!)",
-    over_tensors=lambda self, p, dim, maxnorm: self.copy_(renorm(self, p, dim, maxnorm)),
+    over_tensors=lambda self, p, dim, maxnorm: self.copy_(_renorm(self, p, dim, maxnorm)),
     grad={"self": _renorm_backward},
 )

@@ -127,15 +127,12 @@ def _circular(self: Tensor, pad: Any) -> Tensor:
     for i in range(n - 1, -1, -1):  # the last dimension first, so that corners copy what is already wrapped
         left, right = pairs[i]
         extent = out_shape[i + lead]
-        inner = out
-        for j in range(i):
-            inner = _slice(inner, j + lead, max(pairs[j][0], 0), out_shape[j + lead] - max(pairs[j][1], 0))
         if left > 0:
             end = extent - max(right, 0)
-            _slice(inner, i + lead, 0, left).copy_(_slice(inner, i + lead, end - left, end))
+            _slice(out, i + lead, 0, left).copy_(_slice(out, i + lead, end - left, end))
         if right > 0:
             start = max(left, 0)
-            _slice(inner, i + lead, extent - right, extent).copy_(_slice(inner, i + lead, start, start + right))
+            _slice(out, i + lead, extent - right, extent).copy_(_slice(out, i + lead, start, start + right))
     return out  # type: ignore[no-any-return]
 
 

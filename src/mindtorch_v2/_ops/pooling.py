@@ -139,10 +139,15 @@ def _max_pool1d(self: Tensor, kernel_size: Any, stride: Any, padding: Any, dilat
     if self._keys & keys.AUTOGRAD and state.grad_enabled:
         return max_pool1d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode)[0]  # type: ignore[no-any-return]
     # torch: without a gradient to keep indices for, there is a kernel of its own under this name
-    if dispatcher.active_keys() & keys.PROFILER and self._keys & keys.CPU:
-        pool = max_pool2d_with_indices.op.array_kernels[keys.CPU]
-        return computed(pool, self.unsqueeze(-2), (1, kernel), (1, step), (0, pad), (1, gap), ceil_mode)[0].squeeze(-2)  # type: ignore[no-any-return]
+    if self._keys & keys.CPU:
+        return computed(_pooled_rows, self, kernel, step, pad, gap, ceil_mode)  # type: ignore[no-any-return]
     return max_pool2d_with_indices(self.unsqueeze(-2), (1, kernel), (1, step), (0, pad), (1, gap), ceil_mode)[0].squeeze(-2)  # type: ignore[no-any-return]
+
+
+def _pooled_rows(self: Array, kernel: int, step: int, pad: int, gap: int, ceil_mode: bool) -> Array:
+    pool = max_pool2d_with_indices.op.array_kernels[keys.CPU]
+    values: Array = pool(self[..., None, :], (1, kernel), (1, step), (0, pad), (1, gap), ceil_mode)[0]
+    return values[..., 0, :]
 
 
 _ARGUMENTS_1D = "(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], int[1] dilation=[1], bool ceil_mode=False)"

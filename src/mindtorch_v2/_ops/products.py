@@ -12,6 +12,7 @@ from .._backends.cpu import matmul as kernels
 from .._tensor import Tensor
 from .declare import op, public
 from .einsum import sumproduct_pair
+from .lookup import aten
 from .matmul import conj, dot, maybe_multiply, mm, mv, vdot
 from .shape import _unsafe_view
 
@@ -353,7 +354,8 @@ def _trilinear_sum(
     # the unrolled dimension is summed by adding up its slices
     first = tuple(d for d in sorted(summed - {unroll_dim}) if d in expands[2])
     second = tuple(d for d in sorted(summed - {unroll_dim}) if d not in expands[2])
-    output = i1.new_zeros([1 if d in summed else n for d, n in enumerate(extents)])
+    shape = [1 if d in summed else n for d, n in enumerate(extents)]
+    output = aten.zeros(shape, dtype=i1.dtype, device=i1.device)
     step = [0 if unroll_dim in e else 1 for e in expands]
     if all(t.numel() for t in tensors):
         for k in range(extents[unroll_dim]):

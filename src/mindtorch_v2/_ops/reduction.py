@@ -391,8 +391,7 @@ def _logsumexp(self: Tensor, dim: Any, keepdim: bool) -> Tensor:
     gone = list(axes(dim, self._array.ndim))
     if not self._array.size:
         return _sum_dims(self.exp(), gone, keepdim).log()  # type: ignore[no-any-return]
-    real = self.real if self.dtype.is_complex else self
-    top: Tensor = aten.amax(real, gone, True)
+    top: Tensor = aten.amax(aten.real(self), gone, True)
     squeezed = top if keepdim else top.squeeze(tuple(gone)) if gone else top
     squeezed = squeezed.masked_fill_(squeezed.abs() == math.inf, 0)
     if keepdim:

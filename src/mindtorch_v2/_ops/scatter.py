@@ -322,11 +322,7 @@ masked_select = op(
 
 def _masked_select_backward(grad: Tensor, input: Tensor, mask: Tensor) -> Tensor:
     shape = broadcast_shapes(input._array.shape, mask._array.shape)
-    whole = (
-        aten.zeros_like(expand(input, shape), memory_format=contiguous_format)
-        if shape != input._array.shape
-        else aten.zeros_like(input)
-    )
+    whole = aten.zeros_like(expand(input, shape), memory_format=contiguous_format)
     return whole.masked_scatter_(mask, grad)  # type: ignore[no-any-return]
 
 

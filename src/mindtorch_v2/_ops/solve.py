@@ -25,16 +25,16 @@ def is_vector_rhs(a: Array | Tensor, b: Array | Tensor) -> bool:
     return b.ndim == 1 or (a.ndim - 1 == b.ndim and tuple(b.shape) == tuple(a.shape[:-1]))
 
 
-def _solve_ex_kernel(A: Array, B: Array, left: bool, check_errors: bool) -> tuple[Array, Array, Array, Array]:
-    check_floating(A, "linalg.solve")
-    if A.dtype != B.dtype:
-        names = scalar_name(A), scalar_name(B)
+def _factored_solve(A: Tensor, B: Tensor, left: bool, check_errors: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    check_floating(A._array, "linalg.solve")
+    if A.dtype is not B.dtype:
+        names = scalar_name(A._array), scalar_name(B._array)
         raise RuntimeError(
             f"linalg.solve: Expected A and B to have the same dtype, but found A of type {names[0]} and B of type {names[1]} instead"
         )
     check_square(A, "linalg.solve")
     vector = is_vector_rhs(A, B)
-    b = B[..., None] if vector else B
+    b = B.unsqueeze(-1) if vector else B
     check_matrix(b, "linalg.solve", "B")
     if vector and not left:
         raise RuntimeError(
@@ -42,11 +42,11 @@ def _solve_ex_kernel(A: Array, B: Array, left: bool, check_errors: bool) -> tupl
         )
     check_system(A, b, left, "linalg.solve")
     _checks.broadcast_shapes(b.shape[:-2], A.shape[:-2])
-    factors, pivots, info = kernels.lu_factor(A)
+    factors, pivots, info = linalg_lu_factor_ex(A)
     if check_errors:
-        raise_first_failure(info, "torch.linalg.solve_ex")
-    x = kernels.lu_solve(factors, pivots, b, left=left, adjoint_=False)
-    return x[..., 0] if vector else x, factors, pivots, info
+        raise_first_failure(info._array, "torch.linalg.solve_ex")
+    x = linalg_lu_solve(factors, pivots, b, left=left)
+    return x.squeeze(-1) if vector else x, factors, pivots, info
 
 
 def _solve_grad(
@@ -73,10 +73,17 @@ def _solve_grad(
     return grad_a, grad_b.squeeze(-1) if vector else grad_b
 
 
+def _solution_shape(A: Tensor, B: Tensor) -> Any:
+    if is_vector_rhs(A, B):
+        return (*_checks.broadcast_shapes(tuple(B.shape[:-1]), tuple(A.shape[:-2])), B.shape[-1])
+    return (*_checks.broadcast_shapes(tuple(B.shape[:-2]), tuple(A.shape[:-2])), *B.shape[-2:])
+
+
 _linalg_solve_ex = op(
     "_linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False)"
     " -> (Tensor result, Tensor LU, Tensor pivots, Tensor info)",
-    cpu=_solve_ex_kernel,
+    over_tensors=_factored_solve,
+    shape=lambda A, B: (_solution_shape(A, B), A.shape, A.shape[:-1], A.shape[:-2]),
     grad={("A", "B"): _solve_grad},
     nondifferentiable=("LU", "pivots", "info"),
     variants="function",
@@ -104,14 +111,15 @@ def _solve(A: Tensor, B: Tensor, left: bool) -> Tensor:
 linalg_solve = op("linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor", composite=_solve, variants="function")
 
 
-def _inv_ex_kernel(A: Array, check_errors: bool) -> tuple[Array, Array]:
+def _inv_ex(A: Tensor, check_errors: bool) -> tuple[Tensor, Tensor]:
     check_square(A, "linalg.inv")
-    check_floating(A, "linalg.inv", low_precision=False)
-    factors, pivots, info = kernels.lu_factor(A)
+    check_floating(A._array, "linalg.inv", low_precision=False)
+    identity = aten.zeros(A.shape, dtype=A.dtype, device=A.device)
+    identity.diagonal(0, -2, -1).fill_(1)
+    inverted, info = linalg_solve_ex(A, identity)
     if check_errors:
-        raise_first_failure(info, "linalg.inv_ex")
-    eye = np.eye(A.shape[-1], dtype=A.dtype)
-    return kernels.lu_solve(factors, pivots, eye, left=True, adjoint_=False), info
+        raise_first_failure(info._array, "linalg.inv_ex")
+    return inverted, info
 
 
 def _inv_grad(grad: Tensor, inverse: Tensor) -> Tensor:
@@ -121,7 +129,8 @@ def _inv_grad(grad: Tensor, inverse: Tensor) -> Tensor:
 
 linalg_inv_ex = op(
     "linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)",
-    cpu=_inv_ex_kernel,
+    over_tensors=_inv_ex,
+    shape=lambda A: (A.shape, A.shape[:-2]),
     grad={"A": lambda grad, inverse: _inv_grad(grad, inverse)},
     nondifferentiable=("info",),
     variants="function",

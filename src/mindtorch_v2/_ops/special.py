@@ -11,6 +11,7 @@ from .. import _dtype
 from .._backends.cpu import special as kernels
 from .._tensor import Tensor
 from .declare import not_implemented, op, public
+from .lookup import aten
 from .pointwise import mul_number
 from .ternary import where
 
@@ -78,13 +79,13 @@ i1e = _unary("special_i1e", kernels.i1e, lambda grad, self, result: _i1e_backwar
 def _i1_backward(grad: Tensor, self: Tensor, result: Tensor) -> Tensor:
     # I1'(x) = I0(x) - I1(x) / x, with the limit 1/2 at zero
     large, safe = _away_from_zero(self)
-    found: Tensor = grad * where(large, safe.i0() - result * safe.reciprocal(), 0.5)
+    found: Tensor = grad * where(large, safe.i0() - result * safe.reciprocal(), _tensor_of(0.5, self))
     return found
 
 
 def _i1e_backward(grad: Tensor, self: Tensor, result: Tensor) -> Tensor:
     large, safe = _away_from_zero(self)
-    found: Tensor = grad * where(large, i0e(safe) - result * (safe.sgn() + safe.reciprocal()), 0.5)
+    found: Tensor = grad * where(large, i0e(safe) - result * (safe.sgn() + safe.reciprocal()), _tensor_of(0.5, self))
     return found
 
 
@@ -92,7 +93,11 @@ def _away_from_zero(x: Tensor) -> tuple[Tensor, Tensor]:
     """Where x is no smaller than rounding, and x with such small elements raised to it."""
     eps = 2.220446049250313e-16 if x.dtype.itemsize == 8 else 1.1920929e-07
     large = x.abs() > eps
-    return large, where(large, x, eps)
+    return large, where(large, x, _tensor_of(eps, x))
+
+
+def _tensor_of(value: float, like: Tensor) -> Tensor:
+    return aten.scalar_tensor(value, dtype=like.dtype, device=like.device)  # type: ignore[no-any-return]
 
 
 entr = _unary("special_entr", kernels.entr, lambda grad, self: grad * (-(1 + self.log())))
