@@ -1,4 +1,4 @@
-"""Print every figure: `python -m benchmarks [small] [large] [training] [recording] [--write docs/performance.md]`."""
+"""Print every figure: `python -m benchmarks [small] [large] [training] [recording] [answers] [memory] [--write docs/performance.md]`."""
 
 from __future__ import annotations
 
@@ -15,23 +15,26 @@ import torch
 
 import mindtorch_v2
 
-from . import operators, recording, training
+from . import operators, profiling, training
 from .timing import Comparison, print_table
 
 GROUPS = {
     "small": ("Small operators", operators.small),
     "large": ("Large sizes", operators.large),
     "training": ("A training step", training.steps),
-    "recording": ("Recording an operator: x + y, 8×8, and what recording adds to it", recording.overhead),
+    "recording": ("Recording an operator: x + y, 8×8, and what recording adds to it", profiling.overhead),
+    "answers": ("Answers about 100,000 recorded operators", profiling.answers),
+    "memory": ("Memory of a recorded event, of a million", profiling.memory),
 }
 BEGIN, END = "<!-- figures -->", "<!-- end of figures -->"
 
 
 def as_markdown(title: str, rows: list[Comparison]) -> str:
-    lines = [f"### {title}", "", "| | ours µs | torch µs | ratio | aim |", "|---|--:|--:|--:|--:|"]
+    lines = [f"### {title}", "", "| | ours | torch | | ratio | aim |", "|---|--:|--:|---|--:|--:|"]
     for row in rows:
         ratio = f"**{row.ratio:.2f}**" if row.aim is not None and row.ratio > row.aim else f"{row.ratio:.2f}"
-        lines.append(f"| {row.name} | {row.ours_us:.2f} | {row.torch_us:.2f} | {ratio} | {'' if row.aim is None else row.aim} |")
+        aim = "" if row.aim is None else row.aim
+        lines.append(f"| {row.name} | {row.ours:.2f} | {row.theirs:.2f} | {row.unit} | {ratio} | {aim} |")
     return "\n".join(lines) + "\n"
 
 

@@ -14,14 +14,17 @@ Statement = Callable[[], object]
 
 @dataclass(frozen=True)
 class Comparison:
+    """What both took, or came to, in one unit."""
+
     name: str
-    ours_us: float
-    torch_us: float
+    ours: float
+    theirs: float
     aim: float | None = None
+    unit: str = "µs"
 
     @property
     def ratio(self) -> float:
-        return self.ours_us / self.torch_us
+        return self.ours / self.theirs
 
 
 def _chunk_size(statement: Statement, chunk_seconds: float) -> int:
@@ -59,8 +62,8 @@ def compare(
 
 def print_table(title: str, rows: list[Comparison]) -> None:
     print(f"\n{title}")
-    print(f"  {'':38s} {'ours µs':>12s} {'torch µs':>12s} {'ratio':>7s} {'aim':>6s}")
+    print(f"  {'':38s} {'ours':>12s} {'torch':>12s} {'':5s} {'ratio':>7s} {'aim':>6s}")
     for row in rows:
         aim = "" if row.aim is None else f"{row.aim:.1f}"
         missed = "  <-" if row.aim is not None and row.ratio > row.aim else ""
-        print(f"  {row.name:38s} {row.ours_us:12.2f} {row.torch_us:12.2f} {row.ratio:7.2f} {aim:>6s}{missed}")
+        print(f"  {row.name:38s} {row.ours:12.2f} {row.theirs:12.2f} {row.unit:5s} {row.ratio:7.2f} {aim:>6s}{missed}")

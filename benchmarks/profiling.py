@@ -1,0 +1,163 @@
+"""The profiler against torch's: what recording adds to an operator, and how long answers take."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from typing import Any
+
+from .timing import Comparison
+
+__all__ = ["answers", "memory", "overhead"]
+
+OPERATORS = 100_000
+Work = Callable[[], float]
+
+
+def _adder(library: Any, count: int) -> Work:
+    """Times `x + y` on 8×8: seconds of one of `count` calls, on this thread's clock."""
+    x, y = library.randn(8, 8), library.randn(8, 8)
+
+    def work() -> float:
+        began = time.thread_time()
+        for _ in range(count):
+            x + y
+        return (time.thread_time() - began) / count
+
+    return work
+
+
+def _profile(library: Any, **options: bool) -> Any:
+    return library.profiler.profile(activities=[library.profiler.ProfilerActivity.CPU], **options)
+
+
+def overhead(ours: Any, torch: Any) -> list[Comparison]:
+    """What recording adds. Sessions of both in turn, because each would trace the other's Python functions too."""
+    libraries = (ours, torch)
+    works = [_adder(library, 1000) for library in libraries]
+    off = [min(work() for _ in range(60)) for work in works]
+    rows = [Comparison("x + y, not recorded", off[0] * 1e6, off[1] * 1e6)]
+    for name, options, aim in (
+        ("added by recording", {}, 0.7),
+        ("added with shapes", {"record_shapes": True}, 0.7),
+        ("added with stacks", {"with_stack": True}, 1.0),
+        ("added with both", {"record_shapes": True, "with_stack": True}, None),
+    ):
+        best = [float("inf"), float("inf")]
+        for _ in range(6):
+            for i, library in enumerate(libraries):
+                with _quiet(), _profile(library, **options):
+                    best[i] = min(best[i], *(works[i]() for _ in range(15)))
+        rows.append(Comparison(name, (best[0] - off[0]) * 1e6, (best[1] - off[1]) * 1e6, aim))
+    again = [min(work() for _ in range(60)) for work in works]
+    rows.append(Comparison("x + y, not recorded, after all that", again[0] * 1e6, again[1] * 1e6))
+    return rows
+
+
+def answers(ours: Any, torch: Any) -> list[Comparison]:
+    """The time to each answer about 100,000 operators, and the size of the trace."""
+    found = [_best_answers(library) for library in (ours, torch)]
+    aims = {"events()": 0.1, "key_averages()": 0.1, "export_chrome_trace": 1.0, "export_chrome_trace, .gz": 1.0}
+    rows = []
+    for name, mine in found[0].items():
+        scale, unit = (1e-6, "MB") if name.startswith("size") else (1e3, "ms")
+        rows.append(Comparison(name, mine * scale, found[1][name] * scale, aims.get(name), unit))
+    return rows
+
+
+def _best_answers(library: Any, rounds: int = 3) -> dict[str, float]:
+    work = _adder(library, OPERATORS)
+    best: dict[str, float] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for _ in range(rounds):
+            for suffix in ("", ".gz"):
+                with _quiet(), _profile(library) as prof:
+                    work()
+                taken = _ask(prof, os.path.join(folder, "trace.json" + suffix), suffix)
+                best = {name: min(value, best.get(name, value)) for name, value in {**best, **taken}.items()}
+    return best
+
+
+def _ask(prof: Any, path: str, suffix: str) -> dict[str, float]:
+    taken: dict[str, float] = {}
+
+    def timed(name: str, question: Callable[[], Any]) -> Any:
+        began = time.perf_counter()
+        answer = question()
+        taken[name] = time.perf_counter() - began
+        return answer
+
+    gz = ", .gz" if suffix else ""
+    timed("export_chrome_trace" + gz, lambda: prof.export_chrome_trace(path))
+    taken["size of the trace" + gz] = os.path.getsize(path)
+    if not suffix:
+        timed("events()", prof.events)
+        averages = timed("key_averages()", prof.key_averages)
+        timed("table()", averages.table)
+    return taken
+
+
+def memory(ours: Any, torch: Any) -> list[Comparison]:
+    """Bytes for each of a million events, in processes of their own: when all are recorded, and after."""
+    found = [
+        [
+            float(n)
+            for n in subprocess.check_output([sys.executable, "-m", "benchmarks.profiling", library.__name__], text=True).split()[
+                -2:
+            ]
+        ]
+        for library in (ours, torch)
+    ]
+    names = ("while recording", "at rest")
+    return [Comparison(name, found[0][i], found[1][i], unit="bytes") for i, name in enumerate(names)]
+
+
+def _measure_memory(name: str, count: int = 1_000_000) -> None:
+    import importlib
+
+    library = importlib.import_module(name)
+    x = library.ones(2, 2)
+    with _profile(library):
+        x + x
+    before = _resident_bytes()
+    prof = _profile(library)
+    prof.start()
+    for _ in range(count):
+        x + x
+    recorded = _resident_bytes()
+    prof.stop()
+    print((recorded - before) / count, (_resident_bytes() - before) / count)
+
+
+def _resident_bytes() -> int:
+    """The memory of this process, without what the allocator keeps for later."""
+    import ctypes
+    import gc
+
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@contextlib.contextmanager
+def _quiet() -> Any:
+    """torch's profiler writes lines to the standard error that nobody asked for."""
+    sys.stderr.flush()
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
+
+
+if __name__ == "__main__":
+    _measure_memory(sys.argv[1])
