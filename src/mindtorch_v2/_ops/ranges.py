@@ -101,7 +101,7 @@ def arange(
     if out is not None:
         return with_out(table.op, (*given, dtype, layout, device, None), out, requires_grad)
     where = device_of(device)
-    result: Tensor = table[where.key](*given, dtype, layout, where, None)
+    result: Tensor = table[where.key](*given, dtype, layout, where, pin_memory)
     if requires_grad:
         require_grad(result)
     return result

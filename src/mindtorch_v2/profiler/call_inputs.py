@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -80,7 +81,8 @@ def _argument(a: Any, *, is_number: bool) -> tuple[Callable[[Any], Any] | None, 
         # 1, 1.0 and True are equal, and yet different arguments
         return _value, f"{n} if {n}.__class__ is int else ({n}, {n}.__class__)"
     if "[" in a.type:
-        return _list, f"tuple({n}) if {n}.__class__ is list else {n}"
+        size = int(a.type.partition("[")[2].partition("]")[0] or 1)
+        return functools.partial(_list, size), f"tuple({n}) if {n}.__class__ is list else {n}"
     return _float if a.type in ("float", "float?") else _value, n
 
 
@@ -114,9 +116,9 @@ def _tensor_or_number(value: tuple[Any, ...]) -> TensorInput:
     return TensorInput((), (), _NUMBERS.get(value[1], "int64")) if len(value) == 2 else _tensor(*value)
 
 
-def _list(value: Any) -> Any:
-    """A list; one number stands for a list of it."""
-    return _value(value if value is None or isinstance(value, list | tuple | str) else (value,))
+def _list(size: int, value: Any) -> Any:
+    """A list; one number stands for so many of it."""
+    return _value(value if value is None or isinstance(value, list | tuple | str) else (value,) * size)
 
 
 def _float(value: Any) -> Any:

@@ -31,6 +31,8 @@ class TestArguments:
         e = event(lambda: torch.ones(2, 3).sum(1), "aten::sum")
         assert e.concrete_inputs[1] == [1]
         assert e.input_dtypes[1] == "ScalarList"
+        e = event(lambda: torch.nn.functional.max_pool2d(torch.ones(1, 1, 4, 4), 2), "aten::max_pool2d")
+        assert e.concrete_inputs[1:] == [[2, 2], [], [0, 0], [1, 1], False]
 
     def test_dtypes_are_torchs_numbers(self):
         assert event(lambda: torch.zeros(3, dtype=torch.float64), "aten::zeros").concrete_inputs == [[3], 7, None, None, False]
