@@ -83,6 +83,7 @@ def _resized(mode: str, antialias: bool) -> Callable[[], Any]:
 
 EXTRA: list[Callable[[], Any]] = [
     lambda: [_x().double().float_power_(2), _x().double().float_power_(_x())],
+    lambda: [aten.remainder.Scalar(_x(), 0.7), aten.remainder_.Scalar(_x(), 0.7), aten.fmod_.Scalar(_x(), 0.7)],
     lambda: [_x().divide(_x(), rounding_mode="floor"), _x().divide_(_x(), rounding_mode="trunc")],
     _attention_in_blocks,
     lambda: [_x().view(mt.int32), aten.view_copy(_x(), dtype=mt.int32), aten.narrow.Tensor(_x(), 0, mt.tensor(1), 2)],
@@ -115,9 +116,18 @@ EXTRA: list[Callable[[], Any]] = [
     *(_fused(name, lr) for name in ("_fused_sgd_", "_fused_adam_", "_fused_adamw_") for lr in (0.1, mt.tensor(0.1))),
     lambda: [aten.meshgrid([_x(2), _x(3)]), mt.bincount(mt.tensor([0, 1, 1])), mt.orgqr(_x(4, 3), _x(3))],
     lambda: [mt.vander(_x(3)), aten.linalg_norm(_x(), "fro"), aten.linalg_cond(_x(3, 3), "fro"), mt.chain_matmul(_x(), _x(4, 2))],
-    _trained(lambda x, w, b: F.layer_norm(x, (4,), w, b), (3, 4), (4,), (4,)),
+    *(
+        _trained(lambda x, w, b, dtype=dtype: F.layer_norm(x.to(dtype), (4,), w.to(dtype), b.to(dtype)), (3, 4), (4,), (4,))
+        for dtype in (mt.float64, mt.float32)
+    ),
     _trained(lambda x, w, b: F.group_norm(x, 2, w, b), (3, 4, 2), (4,), (4,)),
-    _trained(lambda x, w, b: F.batch_norm(x, None, None, w, b, training=True), (3, 4, 2), (4,), (4,)),
+    *(
+        _trained(
+            lambda x, w, b, dtype=dtype: F.batch_norm(x.to(dtype), None, None, w.to(dtype), b.to(dtype), training=True),
+            (3, 4, 2), (4,), (4,),
+        )
+        for dtype in (mt.float64, mt.float32)
+    ),
     lambda: [mt.quantile(_x(), mt.tensor([0.2, 0.7]), 1), mt.nanquantile(_x(), mt.tensor([0.2, 0.7]), 1)],
     lambda: [mt.randperm(5), mt.rand_like(_x()), mt.rand(3), mt.randn(3), mt.range(0, 4), mt.ops.aten.range.default(0, 4)],
     *(_recurrent(name, gates, packed) for name, gates in (("lstm", 4), ("gru", 3), ("rnn_tanh", 1), ("rnn_relu", 1)) for packed in (False, True)),

@@ -28,11 +28,20 @@ def ints(*values: int) -> Any:
 _PROBABILITIES = torch.tensor([[[0.2, 0.3, 0.5]], [[0.6, 0.3, 0.1]], [[0.1, 0.2, 0.7]]], dtype=torch.float64).log()
 _PROBABILITIES.__dict__["wants_grad"] = True
 
+_COMPLEX = torch.complex(r(3), r(3))
+_COMPLEX.__dict__["wants_grad"] = True
+
 # operator → its arguments; those left out have the schema's defaults
 HAND: dict[str, tuple[Any, ...]] = {
+    "aten::_convolution.default": (
+        r(1, 2, 3, 3), r(2, 2, 2, 2), r(2), [1, 1], [0, 0], [1, 1], False, [0, 0], 1, False, False, False, False,
+    ),
     "aten::_ctc_loss.default": (_PROBABILITIES, torch.tensor([[1, 2]]), [3], [2]),
     "aten::_euclidean_dist.default": (r(3, 2), r(4, 2, low=2, high=3)),
     "aten::_scaled_dot_product_flash_attention_for_cpu.default": (r(1, 1, 3, 4), r(1, 1, 3, 4), r(1, 1, 3, 4)),
+    "aten::_slow_conv2d_backward.output_mask": (
+        r(1, 2, 2, 2), r(1, 2, 3, 3), r(2, 2, 2, 2), [2, 2], [1, 1], [0, 0], [True, True, True],
+    ),
     "aten::_to_copy.default": (r(2, 3),),
     "aten::_upsample_bicubic2d_aa.default": (r(1, 1, 4, 4), [3, 2], False),
     "aten::_upsample_bicubic2d_aa_backward.default": (r(1, 1, 3, 2), [3, 2], [1, 1, 4, 4], False),
@@ -80,6 +89,7 @@ HAND: dict[str, tuple[Any, ...]] = {
     "aten::upsample_nearest2d_backward.default": (r(1, 1, 4, 5), [4, 5], [1, 1, 2, 3]),
     "aten::upsample_nearest3d_backward.default": (r(1, 1, 2, 4, 3), [2, 4, 3], [1, 1, 1, 2, 2]),
     "aten::upsample_trilinear3d_backward.default": (r(1, 1, 2, 4, 3), [2, 4, 3], [1, 1, 1, 2, 2], False),
+    "aten::view_as_real_copy.default": (_COMPLEX,),
     "aten::xlogy.Scalar_Other": (r(3), 0.5),
     "aten::xlogy.Scalar_Self": (0.5, r(3)),
 }  # fmt: skip

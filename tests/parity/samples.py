@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,22 +14,53 @@ from mindtorch_v2._dispatch.op import Op
 # Operators that torch has no overload of, with the reason.
 OURS: dict[str, str] = {}
 
-# Operators whose values differ on purpose, with the reason.
-DIFFERENT: dict[str, str] = {
-    **dict.fromkeys(
-        ("_linalg_eigh", "linalg_eigh", "linalg_eig", "_linalg_svd", "linalg_svd", "svd"), "signs and phases of vectors are free"
-    ),
-    **dict.fromkeys(("linalg_matrix_exp", "matrix_exp"), "large values in single precision: sums in another order"),
-    "_convolution_double_backward": "torch computes the first gradient whether the mask asks for it or not",
-    "_reshape_alias": "strides of the caller's, over memory that a copied sample does not have",
-    **dict.fromkeys(("embedding_bag", "_embedding_bag"), "what is kept for backward only, of which torch leaves parts empty"),
+
+def _eigen(results: Any) -> Any:
+    """Eigenvalues, and a function of the matrix that vectors give whatever their signs and phases are."""
+    (values, vectors), *rest = results
+    if not vectors.numel():
+        return [values, *rest]
+    return [values, (vectors * values.sin().unsqueeze(-2)) @ vectors.mH, *rest]
+
+
+def _general_eigen(results: Any) -> Any:
+    (values, vectors), *rest = results
+    return [values, (vectors * values.sin().unsqueeze(-2)) @ vectors.inverse(), *rest] if vectors.numel() else [values, *rest]
+
+
+def _singular(results: Any) -> Any:
+    """Singular values, and a function of the matrix that is the same for every choice of vectors."""
+    (u, s, vh), *rest = results
+    k = s.shape[-1]
+    if not u.numel() or not vh.numel():
+        return [s, *rest]
+    return [s, (u[..., :k] * s.sin().unsqueeze(-2)) @ vh[..., :k, :], *rest]
+
+
+def _old_singular(results: Any) -> Any:
+    (u, s, v), *rest = results
+    return _singular([(u, s, v.mH), *rest])
+
+
+def _bags(results: Any) -> Any:
+    """The embeddings alone: the other results are for backward, and torch leaves parts of them empty."""
+    return [results[0][0], *results[1:]]
+
+
+# Operators whose results torch leaves a choice in → what of [results, written arguments] is determined.
+INVARIANTS: dict[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(("_linalg_eigh", "linalg_eigh"), _eigen),
+    "linalg_eig": _general_eigen,
+    **dict.fromkeys(("_linalg_svd", "linalg_svd"), _singular),
+    "svd": _old_singular,
+    **dict.fromkeys(("embedding_bag", "_embedding_bag"), _bags),
 }
 
 # Operators of sparse tensors, which samples do not carry: compared in tests/mindtorch_v2/test_sparse.py.
 SPARSE = frozenset(
     (
         "_coalesce _coalesced_ _indices _nnz _sparse_coo_tensor_with_dims_and_tensors _sparse_mm _to_dense _to_sparse _values coalesce dense_dim "
-        "embedding_sparse_backward indices is_coalesced sparse_coo_tensor sparse_dim to_sparse values"
+        "embedding_sparse_backward _sparse_addmm indices is_coalesced sparse_coo_tensor sparse_dim to_sparse values"
     ).split()
 )
 
@@ -81,35 +111,3 @@ def torch_overload(op: Op) -> Any:
     """torch's overload of the same name, or None."""
     packet = getattr(torch.ops.aten, op.name, None)
     return None if packet is None else getattr(packet, op.overload_name, None)
-
-
-def to_torch(op: Op, sample: tuple[Any, ...], *, keywords: bool = False) -> Any:
-    """A sample's arguments as torch's: positional ones, or those that are keyword-only."""
-    pairs = list(zip(op.schema.arguments, sample, strict=True))
-    if keywords:
-        # None is left out: our factories take a generator in every overload, and torch's `randint` has a dtype by default
-        return {a.name: _torch(v) for a, v in pairs if a.keyword_only and v is not None}
-    return [_torch(_listed(a.type, v)) for a, v in pairs if not a.keyword_only]
-
-
-def _listed(kind: str, value: Any) -> Any:
-    """A number as the list it stands for: `int[2]` takes one number for both."""
-    found = re.fullmatch(r"(?:int|SymInt|float)\[(\d*)\]\??", kind)
-    return [value] * int(found[1] or 1) if found and isinstance(value, int | float) else value
-
-
-def _torch(x: Any) -> Any:
-    if isinstance(x, mt.Tensor):
-        array = x._array.copy(order="K")
-        if x.dtype is mt.bfloat16:
-            return torch.from_numpy(array.view("int16")).view(torch.bfloat16)
-        return torch.from_numpy(array)
-    if isinstance(x, mt.dtype):
-        return getattr(torch, x.name)
-    if isinstance(x, mt.device):
-        return torch.device(str(x))
-    if type(x).__name__ in ("memory_format", "layout"):
-        return getattr(torch, str(x).removeprefix("torch."))
-    if isinstance(x, list | tuple):
-        return [_torch(v) for v in x]
-    return x

@@ -108,7 +108,8 @@ def _plan(op: Op, slow: bool) -> _Plan:
 
 def _without_formula(op: Op, body: Body) -> Body:
     """An operator that nobody can differentiate: results of floating type say so in backward."""
-    if op.schema.is_view or not any(r.type.startswith("Tensor") for r in op.schema.returns):
+    writes_list = op.schema.is_inplace and op.schema.arguments[0].is_tensor_list and "no_derivative" in op.tags
+    if op.schema.is_view or not (writes_list or any(r.type.startswith("Tensor") for r in op.schema.returns)):
         return body
     if "nondifferentiable" in op.tags:
         return body
@@ -124,6 +125,8 @@ def _without_formula(op: Op, body: Body) -> Body:
         names["edges_of"] = saved.edges_of
         lines = ["if tls.grad_enabled:", "    check_inplace(self)", f"    edges = edges_of(({inputs},))", *body.lines]
         return Body([*lines, "if tls.grad_enabled:", f"    mark({op.name!r}, self, edges)"], names)
+    if op.schema.is_inplace:
+        names["mark"] = saved.mark_written_list
     lines = body.lines
     return Body([*lines, "if tls.grad_enabled:", f"    mark({op.name!r}, result, ({inputs},))"], names)
 

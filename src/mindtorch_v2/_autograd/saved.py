@@ -245,6 +245,17 @@ def mark_written(op_name: str, written: Tensor, edges: tuple[Any, ...]) -> None:
         rebase_history(written, _not_implemented(op_name, written, edges))
 
 
+def mark_written_list(op_name: str, result: None, inputs: tuple[Any, ...]) -> None:
+    """The same for the tensors of the first argument, which is a list."""
+    from .inplace import check_inplace
+
+    edges = edges_of(inputs)
+    if any(e is not None for e in edges):
+        for t in inputs[0]:
+            check_inplace(t)
+            mark_written(op_name, t, edges)
+
+
 def refuse(op_name: str, argument: str) -> None:
     raise RuntimeError(
         f"The function '{op_name}' is not differentiable with respect to argument '{argument}'. This input cannot have "

@@ -12,6 +12,8 @@ import numpy as np
 from .. import _checks, _dtype
 from .._backends.cpu import complex as kernels
 from .._backends.meta.adapter import meta_tensor
+from .._dispatch.tls import state
+from .._memory_format import contiguous_format
 from .._tensor import Tensor
 from .declare import op, public
 from .pointwise import zeros_like
@@ -139,8 +141,18 @@ def _polar_backward(grad: Tensor, result: Tensor, needs: tuple[bool, ...]) -> tu
 
 
 view_as_real_copy = op(
-    "view_as_real_copy(Tensor self) -> Tensor", composite=lambda self: view_as_real(self).clone(), variants="function"
+    "view_as_real_copy(Tensor self) -> Tensor",
+    composite=lambda self: view_as_real(self).clone(memory_format=contiguous_format),
+    grad={"self": lambda grad: view_as_complex(grad.contiguous())},
+    node="ViewAsRealBackward0_copy",
+    variants="function",
 )
-view_as_complex_copy = op(
-    "view_as_complex_copy(Tensor self) -> Tensor", composite=lambda self: view_as_complex(self).clone(), variants="function"
-)
+
+
+def _view_as_complex_copy(self: Tensor) -> Tensor:
+    if state.grad_enabled and self.requires_grad:
+        raise RuntimeError("view_as_complex_copy does not support automatic differentiation for outputs with complex dtype.")
+    return view_as_complex(self).clone(memory_format=contiguous_format)  # type: ignore[no-any-return]
+
+
+view_as_complex_copy = op("view_as_complex_copy(Tensor self) -> Tensor", composite=_view_as_complex_copy, variants="function")

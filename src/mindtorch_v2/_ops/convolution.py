@@ -254,6 +254,8 @@ _convolution = op(
     "bool allow_tf32) -> Tensor",
     composite=lambda input, weight, bias, stride, padding, dilation, transposed, output_padding, groups, benchmark, deterministic,
     cudnn_enabled, allow_tf32: _select_kernel(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups),
+    grad={("input", "weight", "bias"): _gradients},
+    node="ConvolutionBackward1",
     variants="function",
 )  # fmt: skip
 
@@ -494,6 +496,12 @@ _slow_conv2d_backward = op(
     "_slow_conv2d_backward.output_mask(Tensor grad_output, Tensor self, Tensor weight, SymInt[2] kernel_size, SymInt[2] stride, "
     "SymInt[2] padding, bool[3] output_mask) -> (Tensor grad_input, Tensor grad_weight, Tensor grad_bias)",
     over_tensors=_conv2d_gradients,
+    grad={
+        ("grad_output", "self", "weight"): lambda grads, grad_output, self, weight, stride, padding, needs: _double_backward(
+            grads, grad_output, self, weight, stride, padding, (1, 1), False, (0, 0), 1, needs
+        )
+    },
+    node="SlowConv2DBackwardBackward0",
     variants="",
 )
 

@@ -86,7 +86,9 @@ zero_ = op("zero_(Tensor(a!) self) -> Tensor(a!)", cpu=kernels.zero_, grad={"sel
 
 _contiguous = op(
     "contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)",
-    composite=lambda self, memory_format: clone(self, memory_format=memory_format),
+    composite=lambda self, memory_format: (
+        self if kernels.is_contiguous(self._array, memory_format) else clone(self, memory_format=memory_format)
+    ),
     variants="",
 )
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import _device, _dtype, _promotion
 from .._backends.cpu.dtype_rules import with_rules
-from .._backends.cpu.layout import channels_last_like
+from .._backends.cpu.layout import channels_last_like, in_rows
 from .._dispatch import registry
 from .._dispatch.entry import make_entry
 from .._dispatch.op import Op
@@ -32,6 +32,7 @@ def op(
     pointwise: str | None = None,
     shape: Callable[..., Any] | None = None,
     format_of: tuple[str, ...] = (),
+    rows: bool = False,
     refuses: tuple[str, str] | None = None,
     same_dtype: tuple[str, ...] = (),
     grad: Gradients | None = None,
@@ -55,6 +56,7 @@ def op(
     pointwise  "same", "float", "bool" or "real": operands are promoted to one dtype and broadcast (see the CPU adapter)
     shape      the result's shape from the arguments' (tensor arguments arrive as tensors), for the meta device
     format_of  names of images: the result is in channels-last format when one of them is
+    rows       the results are contiguous whatever the arguments are
     refuses    torch's name of the kernel, and the kinds of dtype it does not take: letters of "bic" (bool, integers, complex)
     same_dtype names of tensors that must be of one dtype
     grad       argument name, or a tuple of them → formula; the formula's parameters say what is saved
@@ -70,6 +72,8 @@ def op(
     parsed = parse(schema)
     if format_of and cpu is not None:
         cpu = channels_last_like(cpu, *format_of)
+    if rows and cpu is not None:
+        cpu = in_rows(cpu)
     if cpu is not None and (refuses or same_dtype) and not isinstance(cpu, np.ufunc):
         cpu, refuses = with_rules(cpu, refuses, same_dtype), None
     if numbers is None:

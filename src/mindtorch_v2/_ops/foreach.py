@@ -20,6 +20,7 @@ LIMITS = {"clamp_min": "clamp_min", "clamp_max": "clamp_max", "maximum": "clamp_
 TensorList = Sequence[Tensor]
 
 
+_NO_INPLACE_DERIVATIVE = {f"{name}.{kind}" for name in ("maximum", "minimum") for kind in ("Scalar", "ScalarList")}
 _overloads: dict[str, dict[str, Entry]] = {}  # function name → overload → entry
 
 
@@ -34,8 +35,12 @@ def _declare(name: str, arguments: str, compute: Callable[..., Any], element: st
     schema = f"_foreach_{base}{dot}(Tensor[] self{rest}) -> Tensor[]"
     grad = element_formulas(schema, element, {"self": "self", **names}) if element else None
     tags = () if element else ("no_derivative",)
+    # torch: these have a derivative out of place only
+    no_inplace = ("no_derivative",) if not element or name in _NO_INPLACE_DERIVATIVE else ()
     plain = op(schema, composite=compute(""), grad=grad, node=node_of(name), variants="function", tags=tags)
-    inplace = op(f"_foreach_{base}_{dot}(Tensor(a!)[] self{rest}) -> ()", composite=compute("_"), variants="function")
+    inplace = op(
+        f"_foreach_{base}_{dot}(Tensor(a!)[] self{rest}) -> ()", composite=compute("_"), variants="function", tags=no_inplace
+    )
     if overload:
         _overloads.setdefault(f"_foreach_{base}", {})[overload] = plain
         _overloads.setdefault(f"_foreach_{base}_", {})[overload] = inplace
@@ -257,9 +262,16 @@ def _ternary(name: str, *, keyword: str) -> Callable[..., Callable[[str], Callab
     return with_values
 
 
+def _numbers_of(self: TensorList, value: Tensor) -> Sequence[Any]:
+    if not value._array.flags.c_contiguous:
+        raise RuntimeError("Expected scalars to be contiguous")
+    found: Sequence[Any] = value.tolist()
+    return found
+
+
 for _name in ("addcmul", "addcdiv"):
     _make = _ternary(_name, keyword="value")
-    _declare(f"{_name}.Tensor", "Tensor[] tensor1, Tensor[] tensor2, Tensor scalars", _make(lambda self, value: value.tolist()))
+    _declare(f"{_name}.Tensor", "Tensor[] tensor1, Tensor[] tensor2, Tensor scalars", _make(_numbers_of))
     _pair = {"tensor1": "tensor1", "tensor2": "tensor2"}
     _declare(
         f"{_name}.Scalar",
@@ -337,7 +349,12 @@ def _norm(self: TensorList, ord: Any, dtype: Any) -> tuple[Tensor, ...]:
     return tuple(entry(t, ord, None, False, dtype=dtype) for t in self)
 
 
-op("_foreach_copy_(Tensor(a!)[] self, Tensor[] src, bool non_blocking=False) -> ()", composite=_copy_, variants="function")
+op(
+    "_foreach_copy_(Tensor(a!)[] self, Tensor[] src, bool non_blocking=False) -> ()",
+    composite=_copy_,
+    variants="function",
+    tags=("no_derivative",),
+)
 op("_foreach_zero_(Tensor(a!)[] self) -> ()", composite=_zero_, variants="function")
 
 

@@ -38,7 +38,7 @@ def _meshgrid(tensors: Sequence[Tensor], indexing: str = "ij") -> tuple[Tensor, 
     grids = []
     for i, t in enumerate(ordered):
         ones[i] = shape[i]
-        grids.append(expand(view(t.contiguous(), tuple(ones)), shape))
+        grids.append(expand(view(t, tuple(ones)), shape))
         ones[i] = 1
     return (grids[1], grids[0], *grids[2:]) if swap else tuple(grids)
 

@@ -65,6 +65,7 @@ mse_loss_backward = op(
         "target": lambda grad, grad_output, self, reduction: -share(grad * grad_output * 2, self, reduction),
     },
     variants="",
+    rows=True,
 )
 
 
@@ -108,6 +109,7 @@ smooth_l1_loss_backward = op(
         ),
     },
     variants="",
+    rows=True,
 )
 
 
@@ -142,6 +144,7 @@ huber_loss_backward = op(
         ),
     },
     variants="",
+    rows=True,
 )
 
 # --- binary cross entropy -------------------------------------------------------------------------------------------
@@ -308,6 +311,7 @@ nll_loss2d_forward = op(
     fixed=("weight",),
     refuses=("nll_loss2d_forward_out_frame", "bic"),
     same_dtype=("self", "weight"),
+    rows=True,
 )
 nll_loss2d_backward = op(
     "nll_loss2d_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, int ignore_index, "

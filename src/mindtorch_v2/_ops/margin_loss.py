@@ -92,6 +92,7 @@ multi_margin_loss_backward = op(
     "int reduction=1) -> Tensor",
     cpu=kernels.multi_margin_loss_backward,
     variants="",
+    rows=True,
 )
 multilabel_margin_loss = op(
     "multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",

@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import _dtype
 from .._backends.cpu import linalg as kernels
+from .._memory_format import contiguous_format
 from .._tensor import Tensor, wrap
 from .declare import op
 from .joining import cat
@@ -25,10 +26,10 @@ def _matrix_power(self: Tensor, n: int) -> Tensor:
     if n == 0:
         # torch: the identity hangs on the input, with a gradient of zero
         eye = aten.eye(self.shape[-1], dtype=self.dtype, device=self.device)
-        return self.clone().copy_(eye.expand(self.shape))  # type: ignore[no-any-return]
+        return self.clone(memory_format=contiguous_format).copy_(eye.expand(self.shape))  # type: ignore[no-any-return]
     if n < 0:
         return _positive_power(linalg_inv(self), -n)
-    return self.clone() if n == 1 else _positive_power(self, n)  # type: ignore[no-any-return]
+    return self.clone(memory_format=contiguous_format) if n == 1 else _positive_power(self, n)  # type: ignore[no-any-return]
 
 
 def _positive_power(x: Tensor, n: int) -> Tensor:

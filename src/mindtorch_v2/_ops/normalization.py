@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from .. import _dtype
 from .._backends.cpu import normalization as kernels
+from .._dispatch import keys
 from .._dispatch.tls import state
 from .._tensor import Tensor
-from .declare import op
+from .computing import computed
+from .declare import not_implemented, op
 from .lookup import aten
 
 Grads = tuple[Tensor | None, Tensor | None, Tensor | None]
@@ -43,11 +47,11 @@ def _layer_norm_grads(
     grad: Tensor,
     x: Tensor,
     normalized_shape: Any,
-    mean: Tensor,
-    rstd: Tensor,
+    mean: Tensor | None,
+    rstd: Tensor | None,
     weight: Tensor | None,
     bias: Tensor | None,
-    eps: float,
+    eps: Any,
     needs: Any,
 ) -> Grads:
     """The kernel, or a formula that can be differentiated again when a graph is being made."""
@@ -90,18 +94,88 @@ native_layer_norm = op(
     nondifferentiable=("result1", "result2"),
     variants="function",
 )
+
+
+def _by_differentiating(function: Any, inputs: list[Tensor | None], grads: Any, needs: Any) -> tuple[Any, ...]:
+    """Gradients of a function's results by way of its own graph."""
+    from ..autograd import enable_grad, grad
+
+    again = state.grad_enabled
+    with enable_grad():
+        given = (
+            inputs if again else [None if t is None else t.detach().requires_grad_(n) for t, n in zip(inputs, needs, strict=True)]
+        )
+        results = function(*given)
+        pairs = [(r, g) for r, g in zip(results, grads, strict=True) if r is not None and g is not None and r.requires_grad]
+        wanted = [t for t, n in zip(given, needs, strict=True) if n and t is not None]
+        found = iter(grad([r for r, _ in pairs], wanted, [g for _, g in pairs], allow_unused=True, create_graph=again))
+    return tuple(next(found) if n and t is not None else None for t, n in zip(given, needs, strict=True))
+
+
+def _layer_norm_second(
+    grads: Any,
+    grad_out: Tensor,
+    input: Tensor,
+    normalized_shape: Any,
+    rstd: Tensor,
+    weight: Tensor | None,
+    output_mask: Any,
+    needs: Any,
+) -> tuple[Any, ...]:
+    """The first gradients, differentiated; what was added to the variance follows from `rstd`."""
+    dims = list(range(input.dim() - len(normalized_shape), input.dim()))
+    x = input.detach()
+    eps = rstd.detach().pow(-2) - x.var(dims, correction=0, keepdim=True)
+    return _by_differentiating(
+        lambda g, x, w: _layer_norm_grads(g, x, normalized_shape, None, None, w, None, eps, output_mask),
+        [grad_out, input, weight],
+        grads,
+        needs,
+    )
+
+
+def _batch_norm_second(
+    grads: Any,
+    grad_out: Tensor,
+    input: Tensor,
+    weight: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    train: bool,
+    eps: float,
+    output_mask: Any,
+    needs: Any,
+) -> tuple[Any, ...]:
+    return _by_differentiating(
+        lambda g, x, w: _batch_norm_grads(g, x, w, running_mean, running_var, train, eps, None, None, output_mask),
+        [grad_out, input, weight],
+        grads,
+        needs,
+    )
+
+
 native_layer_norm_backward = op(
     "native_layer_norm_backward(Tensor grad_out, Tensor input, int[] normalized_shape, Tensor mean, Tensor rstd, Tensor? weight, "
     "Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
     cpu=kernels.native_layer_norm_backward,
     shape=lambda input, normalized_shape: (input.shape, normalized_shape, normalized_shape),
+    grad={
+        ("grad_out", "input", "weight"): _layer_norm_second,
+        "mean": not_implemented("native_layer_norm_backward mean"),
+        "rstd": not_implemented("native_layer_norm_backward rstd"),
+    },
     variants="",
+    rows=True,
 )
 
 
 def _rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None, eps: float | None) -> Tensor:
     kernels.check_normalized_shape(input, normalized_shape, weight, None, star="*")
     return _fused_rms_norm(input, normalized_shape, weight, eps)[0]  # type: ignore[no-any-return]
+
+
+def _in_rows(x: Tensor) -> Tensor:
+    return x if x._array.flags.c_contiguous or x._keys & keys.AUTOGRAD else computed(np.ascontiguousarray, x)
 
 
 def _rms_norm_composite(
@@ -119,7 +193,7 @@ def _rms_norm_composite(
     out = x * rstd
     if weight is not None:
         out = out * weight
-    return out.type_as(input), rstd
+    return _in_rows(out.type_as(input)), rstd
 
 
 _EPSILON = {_dtype.float32: 2.0**-23, _dtype.float64: 2.0**-52, _dtype.complex64: 2.0**-23, _dtype.complex128: 2.0**-52}
@@ -191,8 +265,8 @@ def _batch_norm_grads(
     running_var: Tensor | None,
     training: bool,
     eps: float,
-    save_mean: Tensor,
-    save_invstd: Tensor,
+    save_mean: Tensor | None,
+    save_invstd: Tensor | None,
     needs: Any,
 ) -> Grads:
     """The kernel, or a formula that can be differentiated again when a graph is being made."""
@@ -289,6 +363,11 @@ native_batch_norm_backward = op(
     "Tensor? save_mean, Tensor? save_invstd, bool train, float eps, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
     cpu=kernels.native_batch_norm_backward,
     shape=lambda input: (input.shape, [input.shape[1]], [input.shape[1]]),
+    grad={
+        ("grad_out", "input", "weight"): _batch_norm_second,
+        "save_mean": not_implemented("native_batch_norm_backward save_mean"),
+        "save_invstd": not_implemented("native_batch_norm_backward save_invstd"),
+    },
     variants="",
 )
 

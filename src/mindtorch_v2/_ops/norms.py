@@ -194,7 +194,8 @@ def _renorm(self: Tensor, p: Any, dim: int, maxnorm: Any) -> Tensor:
     others = [i for i in range(self.ndim) if i != dim]
     norm = linalg_vector_norm(self, p, others, True, dtype=_dtype.float32 if self.dtype.itemsize == 2 else None)
     factor = computed(_renorm_factor, norm, maxnorm)
-    return self.mul(factor.to(self.dtype) if self.dtype.itemsize == 2 else factor)  # type: ignore[no-any-return]
+    scaled = self.mul(factor.to(self.dtype) if self.dtype.itemsize == 2 else factor)
+    return computed(np.ascontiguousarray, scaled)  # type: ignore[no-any-return]
 
 
 def _renorm_factor(norm: Array, maxnorm: Any) -> Array:

@@ -237,9 +237,16 @@ pow_scalar = op(
     grad={"self": lambda grad, self, exponent: pow_backward(grad, self, exponent)},
     inplace=True,
 )
+
+
+def _in_rows(x: Tensor) -> Tensor:
+    """torch: the result follows the number, which has no layout."""
+    return x if x._array.flags.c_contiguous else wrap(np.ascontiguousarray(x._array))
+
+
 pow_of_scalar = op(
     "pow.Scalar(Scalar self, Tensor exponent) -> Tensor",
-    composite=lambda self, exponent: pow_tensor(wrapped_number(self, exponent), exponent),
+    composite=lambda self, exponent: _in_rows(pow_tensor(wrapped_number(self, exponent), exponent)),
     grad={"exponent": lambda grad, self, exponent, result: _backward_of_exponent(grad, self, exponent, result)},
     node="PowBackward2",
 )

@@ -180,7 +180,10 @@ def _kron(self: Tensor, other: Tensor) -> Tensor:
     b = (1,) * (ndim - other.ndim) + tuple(other.shape)
     left = _unsafe_view(self, tuple(n for s in a for n in (s, 1)))
     right = _unsafe_view(other, tuple(n for s in b for n in (1, s)))
-    return _unsafe_view(left * right, tuple(x * y for x, y in zip(a, b, strict=True)))
+    product = left * right
+    if not product._array.flags.c_contiguous:
+        product = product.contiguous()
+    return _unsafe_view(product, tuple(x * y for x, y in zip(a, b, strict=True)))
 
 
 kron = op("kron(Tensor self, Tensor other) -> Tensor", composite=_kron)

@@ -6,6 +6,7 @@ from typing import Any
 
 from .._backends.cpu import activation as kernels
 from .._dispatch.tls import state
+from .._memory_format import contiguous_format
 from .._tensor import Tensor
 from .computing import computed
 from .declare import op
@@ -250,7 +251,7 @@ def _glu_backward(grad_output: Tensor, self: Tensor, dim: int) -> Tensor:
     """The kernel as torch's, which calls `sigmoid` and `mul_` on halves of the result."""
     half = self.shape[dim] // 2
     first, gate = self.narrow(dim, 0, half), self.narrow(dim, half, half).sigmoid()
-    out: Tensor = aten.empty_like(self)
+    out: Tensor = aten.empty_like(self, memory_format=contiguous_format)
     out.narrow(dim, half, half).copy_(computed(lambda g, a, s: g * a * s * (1 - s), grad_output, first, gate))
     out.narrow(dim, 0, half).copy_(gate.mul_(grad_output))
     return out

@@ -14,6 +14,9 @@ Array = np.ndarray[Any, Any]
 Sizes = tuple[int, ...]
 _KERNELS = {"nearest": "compute_indices_weights_nearest", "nearest_exact": "compute_indices_weights_nearest",
             "linear": "compute_indices_weights_linear", "cubic": "compute_indices_weights_cubic"}  # fmt: skip
+# torch: of the derivatives, these answer in the format of the image
+_BACKWARD_IN_FORMAT = {"upsample_nearest2d", "_upsample_nearest_exact2d", "upsample_bilinear2d", "upsample_trilinear3d",
+                       "_upsample_bilinear2d_aa"}  # fmt: skip
 _AXES = {1: "W", 2: "HW", 3: "DHW"}
 
 
@@ -102,7 +105,7 @@ def _declare(name: str, n: int, mode: str, *, aligned: bool) -> Any:
     space["spread"] = op(
         f"{name}_backward(Tensor grad_output, SymInt[{n}] output_size, SymInt[{n + 2}] input_size, {align}{tail}) -> Tensor",
         cpu=functions["cpu_backward"],
-        format_of=("grad_output",),
+        format_of=("grad_output",) if name in _BACKWARD_IN_FORMAT else (),
         shape=lambda input_size: tuple(input_size),
         grad={"grad_output": functions["grad_grad"]},
         variants="",

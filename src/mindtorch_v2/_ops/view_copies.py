@@ -19,7 +19,8 @@ def _copy_of(view: Any) -> Any:
     declared = view.op
 
     def copied(*arguments: Any) -> Any:
-        result = view(*arguments)
+        # torch: a shape that is no view of these strides is copied all the same
+        result = shape.reshape(*arguments) if view is shape.view else view(*arguments)
         if isinstance(result, Tensor):
             return result.clone(memory_format=contiguous_format)
         return tuple([t.clone(memory_format=contiguous_format) for t in result])

@@ -52,6 +52,7 @@ _weight_norm_interface_backward = op(
 _weight_norm_interface = op(
     "_weight_norm_interface(Tensor v, Tensor g, int dim=0) -> (Tensor, Tensor)",
     cpu=_forward,
+    rows=True,
     nondifferentiable=("result1",),
     grad={("v", "g"): lambda grads, v, g, result1, dim: _gradients(grads, v, g, result1, dim)},
     variants="function",

@@ -16,6 +16,9 @@ TRIANGLE = "reads one triangle of a symmetric matrix; torch spreads the gradient
 PHASE = "eigenvectors are determined up to a phase"
 DRAW = "a random draw, whose gradient torch defines"
 SPARSE = "sparse tensors have no finite differences; tests/mindtorch_v2/test_sparse.py"
+STATISTICS = (
+    "differentiates statistics, which are arguments, as functions of the input; tests/mindtorch_v2/nn/test_third_derivatives.py"
+)
 NOT_BY_DIFFERENCES = {
     "aten::_ctc_loss.default": "torch: the gradient presumes that the probabilities come from log_softmax",
     "aten::_linalg_eigh.default": PHASE,
@@ -31,7 +34,9 @@ NOT_BY_DIFFERENCES = {
     "aten::linalg_eig.default": PHASE,
     "aten::log_sigmoid_backward.default": "takes exp(-|x|) from a buffer that the forward pass filled, instead of x",
     "aten::max_unpool3d.default": "positions may repeat, and the last one wins",
+    "aten::native_batch_norm_backward.default": STATISTICS,
     "aten::native_dropout.default": DRAW,
+    "aten::native_layer_norm_backward.default": STATISTICS,
     "aten::normal.Tensor_Tensor": DRAW,
     "aten::normal.Tensor_float": DRAW,
     "aten::normal.float_Tensor": DRAW,

@@ -452,7 +452,7 @@ def log_sigmoid_forward(self: Array) -> tuple[Array, Array]:
     np.negative(buffer, out=buffer)
     np.exp(buffer, out=buffer)
     out = log1p_of_small(buffer.copy())
-    return np.subtract(np.clip(self, -np.inf, 0), out, out=out), buffer
+    return np.subtract(np.clip(self, -np.inf, 0), out, out=out), np.asarray(buffer, order="C")
 
 
 @floating("log_sigmoid_backward_cpu")

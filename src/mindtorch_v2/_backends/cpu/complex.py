@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ... import _checks, _dtype
+from .layout import laid_out_like
 
 Array = np.ndarray[Any, Any]
 
@@ -75,7 +76,7 @@ def make_complex(real: Array, imag: Array) -> Array:
     out = np.empty(np.broadcast_shapes(real.shape, imag.shape), wide)
     out.real = real
     out.imag = imag
-    return out
+    return laid_out_like(out, real, imag)
 
 
 def polar(abs: Array, angle: Array) -> Array:

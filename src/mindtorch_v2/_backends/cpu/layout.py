@@ -10,7 +10,7 @@ import numpy as np
 
 from ..._dispatch.op import parameter_names
 
-__all__ = ["channels_last_like", "has_channels_last", "in_channels_last"]
+__all__ = ["channels_last_like", "has_channels_last", "in_channels_last", "in_rows", "laid_out_like"]
 
 Array = np.ndarray[Any, Any]
 
@@ -49,3 +49,28 @@ def channels_last_like(kernel: Callable[..., Any], *names: str) -> Callable[...,
         return in_channels_last(result)
 
     return run
+
+
+def in_rows(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """A kernel whose results are row by row, whatever the layout of the arguments."""
+
+    @functools.wraps(kernel)
+    def run(*arguments: Any) -> Any:
+        result = kernel(*arguments)
+        if isinstance(result, tuple):
+            return tuple(None if a is None else np.asarray(a, order="C") for a in result)
+        return np.asarray(result, order="C")
+
+    return run
+
+
+def laid_out_like(result: Array, *operands: Any) -> Array:
+    """A result of rows in the order of the first operand of its shape, as pointwise operators have it."""
+    for x in operands:
+        if isinstance(x, np.ndarray) and x.shape == result.shape:
+            if x.flags.c_contiguous:
+                return result
+            out = np.empty_like(x, dtype=result.dtype)
+            out[...] = result
+            return out
+    return result

@@ -330,7 +330,12 @@ def _channels(x: Array) -> Array:
 
 
 def _has_channels_last(x: Array) -> bool:
-    return x.ndim > 2 and not x.flags.c_contiguous and np.moveaxis(x, 1, -1).flags.c_contiguous
+    return x.ndim in (4, 5) and not x.flags.c_contiguous and np.moveaxis(x, 1, -1).flags.c_contiguous
+
+
+def _in_order(x: Array) -> Array:
+    """Row by row, or with the channels last: the two layouts that results have."""
+    return x if x.flags.c_contiguous or _has_channels_last(x) else np.ascontiguousarray(x)
 
 
 def _rows_of_channels(x: Array) -> Array:
@@ -372,6 +377,7 @@ def native_batch_norm(
     torch: those writes do not count as modifications, so that two forward passes may precede a backward pass.
     """
     check_parameters(input, weight, bias, running_mean, running_var)
+    input = _in_order(input)
     dtype = input.dtype
     if dtype.kind in "biuc":
         raise unimplemented("batch_norm", input)
@@ -440,6 +446,7 @@ def native_batch_norm_backward(
     if not input.size:
         channels = np.zeros(input.shape[1] if input.ndim > 1 else 0, input.dtype)
         return np.zeros_like(input), channels, channels.copy()
+    input = _in_order(input)
     if _has_channels_last(input):
         rows = (_rows_of_channels(grad_out), _rows_of_channels(input))
         stats = (running_mean, running_var, save_mean, save_invstd)

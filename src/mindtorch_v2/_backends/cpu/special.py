@@ -12,6 +12,7 @@ from numpy._core.umath import clip  # type: ignore[attr-defined] # np.clip witho
 
 from ... import _dtype
 from .floating_errors import silent
+from .layout import laid_out_like
 
 Array = np.ndarray[Any, Any]
 HALVES = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
@@ -205,6 +206,6 @@ def polynomial(name: str) -> Any:
 
     def kernel(x: Any, n: Any) -> Array:
         d = n.dtype if isinstance(n, np.ndarray) else x.dtype
-        return evaluate(np.asarray(x, np.float64), np.asarray(n)).astype(d)
+        return laid_out_like(evaluate(np.asarray(x, np.float64), np.asarray(n)).astype(d), x, n)
 
     return kernel
