@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from . import _checks, _dtype
+from ._creation import tensor
 from ._ops.lookup import aten
 from ._tensor import Tensor
 
@@ -35,7 +36,7 @@ def _mask_for(input: Tensor, mask: Tensor) -> Tensor:
 def _filled(input: Tensor, mask: Tensor | None, identity: Any) -> Tensor:
     if mask is None:
         return input
-    fill = aten.scalar_tensor(identity, dtype=input.dtype, device=input.device)
+    fill = tensor(identity, dtype=input.dtype, device=input.device)
     return aten.where(_mask_for(input, mask), input, fill)  # type: ignore[no-any-return]
 
 

@@ -37,13 +37,15 @@ BOOKKEEPING = {
 KERNELS_OWN = {
     "aten::" + name
     for name in (
-        "fill_ zero_ zeros zeros_like clone select narrow slice view reshape permute squeeze squeeze_ unsqueeze_ "
+        "fill_ zero_ zeros zeros_like clone select narrow slice view reshape permute squeeze squeeze_ unsqueeze unsqueeze_ "
         "view_as view_as_real scalar_tensor transpose transpose_ mT mH real"
     ).split()
 }
 
 # Composites here because they serve every device, while what they do on the CPU is one NumPy call.
-KERNELS_OVER_TENSORS = {"aten::" + name for name in "arange eye index _index_put_impl_ randperm convolution_backward".split()}
+KERNELS_OVER_TENSORS = {
+    "aten::" + name for name in "arange eye linspace index _index_put_impl_ randperm convolution_backward".split()
+}
 
 # One view here, two in ATen.
 ONE_VIEW = {("aten::t", "aten::transpose"), ("aten::t_", "aten::transpose_")}
@@ -62,7 +64,7 @@ ONE_KERNEL = {
         # the checks of the probabilities and the drawing are one kernel
         "multinomial "
         # a mean of their own for all elements; the gradient of the bias; the sums share passes over the data here
-        "std native_batch_norm_backward "
+        "std var native_batch_norm_backward "
         # by scatter_add_ for some shapes there; counts for means by operators there
         "index_add index_add_ scatter_reduce "
         # NumPy's `isin` looks integers up in a table, where ATen's sorts

@@ -160,8 +160,9 @@ def _shared_by_count(grad: Tensor, self: Tensor, result: Tensor, dim: Any, keepd
     """The gradient of `amax`: shared equally by the elements that reach it."""
     ndim = self._array.ndim
     shape = reduced_shape(self, dim, True)
-    mask = self == result.reshape(shape)
-    grad = grad.reshape(shape)
+    if result._array.shape != shape:
+        grad, result = grad.reshape(shape), result.reshape(shape)
+    mask = self == result
     return grad / mask.sum(list(axes(dim, ndim)), True) * mask
 
 

@@ -223,7 +223,8 @@ def _lu_solve_kernel(LU: Array, pivots: Array, B: Array, left: bool, adjoint: bo
             f"{list(pivots.shape)} instead"
         )
     kernels.require_lapack(LU, "lu_solve_cpu")
-    _checks.broadcast_shapes(B.shape[:-2], LU.shape[:-2])
+    if B.ndim > 2 and LU.ndim > 2:
+        _checks.broadcast_shapes(B.shape[:-2], LU.shape[:-2])
     return kernels.lu_solve(LU, pivots, B, left=left, adjoint_=adjoint)
 
 

@@ -26,6 +26,14 @@ def pick_by_index(grad: Tensor, indices: Tensor, n: int) -> Tensor:
     return grad.flatten(-n).gather(-1, indices.flatten(-n)).view(indices._array.shape)  # type: ignore[no-any-return]
 
 
+def _unpool_backward(grad: Tensor, indices: Tensor, n: int) -> Tensor:
+    rows = (*indices._array.shape[: indices.ndim - n], -1)
+    if not indices.numel():
+        return grad.new_zeros(indices._array.shape)  # type: ignore[no-any-return]
+    found = grad.contiguous().view(rows).gather(-1, indices.contiguous().view(rows))
+    return found.view(indices._array.shape)  # type: ignore[no-any-return]
+
+
 def _zeros(grad: Tensor) -> Tensor:
     return aten.zeros_like(grad)  # type: ignore[no-any-return]
 
@@ -429,7 +437,7 @@ def _unpool(self: Array, indices: Array, output_size: Any, n: int) -> Array:
 max_unpool2d = op(
     "max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor",
     cpu=lambda self, indices, output_size: _unpool(self, indices, output_size, 2),
-    grad={"self": lambda grad, indices: pick_by_index(grad, indices, 2)},
+    grad={"self": lambda grad, indices: _unpool_backward(grad, indices, 2)},
     variants="",
     refuses=("max_unpool2d", "bic"),
 )
@@ -444,7 +452,7 @@ def _unpool3d(self: Array, indices: Array, output_size: Any, stride: Any) -> Arr
 max_unpool3d = op(
     "max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, int[3] stride, int[3] padding) -> Tensor",
     cpu=lambda self, indices, output_size, stride: _unpool3d(self, indices, output_size, stride),
-    grad={"self": lambda grad, indices: pick_by_index(grad, indices, 3)},
+    grad={"self": lambda grad, indices: _unpool_backward(grad, indices, 3)},
     variants="",
     refuses=("max_unpool3d", "bic"),
 )

@@ -376,8 +376,8 @@ def _normal_tensor_tensor(mean: Tensor, std: Tensor, generator: Any) -> Tensor:
 
 
 _NORMAL_GRAD = {
-    "mean": lambda mean_shape, grad: grad.new_zeros(mean_shape),
-    "std": lambda std_shape, grad: grad.new_zeros(std_shape),
+    "mean": lambda mean_shape, grad: creation.zeros(mean_shape, dtype=grad.dtype, device=grad.device),
+    "std": lambda std_shape, grad: creation.zeros(std_shape, dtype=grad.dtype, device=grad.device),
 }
 normal_tensor_float = op(
     "normal.Tensor_float(Tensor mean, float std=1., *, Generator? generator=None) -> Tensor",

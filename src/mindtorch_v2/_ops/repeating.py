@@ -27,7 +27,7 @@ Array = np.ndarray[Any, Any]
 def _repeat_grad(grad: Tensor, repeats: Sequence[int], self_shape: Sequence[int]) -> Tensor:
     repeats = tuple(repeats)
     if 0 in repeats:
-        return grad.new_zeros(self_shape)
+        return aten.zeros(self_shape, dtype=grad.dtype, device=grad.device)
     extra = len(repeats) - len(self_shape)
     if extra:
         grad = grad.sum(tuple(range(extra))) if extra else grad

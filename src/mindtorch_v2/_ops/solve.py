@@ -32,16 +32,17 @@ def _factored_solve(A: Tensor, B: Tensor, left: bool, check_errors: bool) -> tup
         raise RuntimeError(
             f"linalg.solve: Expected A and B to have the same dtype, but found A of type {names[0]} and B of type {names[1]} instead"
         )
-    check_square(A, "linalg.solve")
-    vector = is_vector_rhs(A, B)
+    check_square(A._array, "linalg.solve")
+    vector = is_vector_rhs(A._array, B._array)
     b = B.unsqueeze(-1) if vector else B
-    check_matrix(b, "linalg.solve", "B")
+    check_matrix(b._array, "linalg.solve", "B")
     if vector and not left:
         raise RuntimeError(
             "linalg.solve: Vector broadcasting of the left hand side is not supported for left=False. In this case linalg.solve is equivalent to B / A.squeeze(-1)"
         )
-    check_system(A, b, left, "linalg.solve")
-    _checks.broadcast_shapes(b.shape[:-2], A.shape[:-2])
+    check_system(A._array, b._array, left, "linalg.solve")
+    if A._array.ndim > 2 and b._array.ndim > 2:
+        _checks.broadcast_shapes(b._array.shape[:-2], A._array.shape[:-2])
     factors, pivots, info = linalg_lu_factor_ex(A)
     if check_errors:
         raise_first_failure(info._array, "torch.linalg.solve_ex")
@@ -112,9 +113,9 @@ linalg_solve = op("linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor
 
 
 def _inv_ex(A: Tensor, check_errors: bool) -> tuple[Tensor, Tensor]:
-    check_square(A, "linalg.inv")
+    check_square(A._array, "linalg.inv")
     check_floating(A._array, "linalg.inv", low_precision=False)
-    identity = aten.zeros(A.shape, dtype=A.dtype, device=A.device)
+    identity = aten.zeros(A._array.shape, dtype=A.dtype, device=A.device)
     identity.diagonal(0, -2, -1).fill_(1)
     inverted, info = linalg_solve_ex(A, identity)
     if check_errors:
