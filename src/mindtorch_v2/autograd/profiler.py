@@ -279,6 +279,8 @@ class profile:  # noqa: N801 - torch's name
     def key_averages(
         self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
     ) -> EventList:
+        if self._events is None and self.post_processing_timeout_s is None and not self.experimental_config.trace_only:
+            return EventList.averages_of(self.session, group_by_input_shape, group_by_stack_n, group_by_overload_name)
         return self.function_events.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
 
     def total_average(self) -> Any:

@@ -12,7 +12,7 @@ from . import grouping, stacks, table
 from .averages import FunctionEventAvg
 from .device_type import DeviceType
 from .events import FunctionEvent
-from .recorded import events_of, rows_of
+from .recorded import events_of, recording_of, rows_of
 from .session import BACKWARD_FUNCTION, Session
 
 __all__ = ["EventList"]
@@ -38,8 +38,8 @@ class EventList(list[Any]):
     @classmethod
     def of(cls, session: Session) -> EventList:
         """The events of a session, in order of start."""
-        made, info = events_of(session), session.info
-        events = cls(made, use_device=info.use_device, profile_memory=info.profile_memory, with_flops=info.with_flops)
+        events = _empty_list(session)
+        events += events_of(session)
         events._tree_built = True
         return events
 
@@ -112,13 +112,14 @@ class EventList(list[Any]):
             )
         else:
             rows = self._averages_one_by_one(_key(group_by_input_shapes, group_by_stack_n, group_by_overload_name))
-        for row in rows:
-            row.stack = row.stack[:group_by_stack_n]
-            if not group_by_input_shapes:
-                row.input_shapes = ""
-            if not group_by_overload_name:
-                row.overload_name = ""
-        return self._like(rows)
+        return self._like(_described(rows, group_by_input_shapes, group_by_stack_n, group_by_overload_name))
+
+    @classmethod
+    def averages_of(cls, session: Session, shapes: bool = False, stack_n: int = 0, overloads: bool = False) -> EventList:
+        """As `of(session).key_averages(…)`, without making the events: ten million would take gigabytes."""
+        recording = recording_of(session)
+        rows = grouping.averages(recording, recording.rows, shapes=shapes, stack_n=stack_n, overloads=overloads)
+        return _empty_list(session)._like(_described(rows, shapes, stack_n, overloads))
 
     def _averages_one_by_one(self, key: Callable[[Any], tuple[str, ...]]) -> list[FunctionEventAvg]:
         rows: dict[tuple[str, ...], FunctionEventAvg] = {}
@@ -246,3 +247,19 @@ def _key(shapes: bool, stack_n: int, overloads: bool) -> Callable[[Any], tuple[s
         return *map(str, facts), *(event.stack[:stack_n] if stack_n > 0 else ())
 
     return key
+
+
+def _empty_list(session: Session) -> EventList:
+    info = session.info
+    return EventList(use_device=info.use_device, profile_memory=info.profile_memory, with_flops=info.with_flops)
+
+
+def _described(rows: list[FunctionEventAvg], shapes: bool, stack_n: int, overloads: bool) -> list[FunctionEventAvg]:
+    """The rows without what they were not grouped by."""
+    for row in rows:
+        row.stack = row.stack[:stack_n]
+        if not shapes:
+            row.input_shapes = ""
+        if not overloads:
+            row.overload_name = ""
+    return rows

@@ -15,7 +15,7 @@ from .events import FunctionEvent, Interval, Kernel
 from .recording import Recording
 from .session import Session
 
-__all__ = ["RecordedEvent", "events_of", "rows_of"]
+__all__ = ["RecordedEvent", "events_of", "recording_of", "rows_of"]
 
 Column = np.ndarray[Any, np.dtype[Any]]
 Look = Callable[[Recording, int], Any]
@@ -36,14 +36,32 @@ def events_of(session: Session) -> list[RecordedEvent]:
     """The events of a session, in order of start."""
     recording = Recording(session)
     make, events = object.__new__, recording.events
-    # the descriptors of the slots, because a constructor's call would double the 0.3 µs an event
-    set_recording, set_row = vars(RecordedEvent)["_recording"].__set__, vars(RecordedEvent)["_row"].__set__
     for row in range(len(session)):
         event = make(RecordedEvent)
-        set_recording(event, recording)
-        set_row(event, row)
+        _set_recording(event, recording)
+        _set_row(event, row)
         events.append(event)
     return [events[row] for row in recording.rows.tolist()]
+
+
+class _MadeWhenAsked(dict[int, "RecordedEvent"]):
+    """The events of a recording by row, of which few are asked for."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+
+    def __missing__(self, row: int) -> RecordedEvent:
+        event = self[row] = object.__new__(RecordedEvent)
+        _set_recording(event, self._recording)
+        _set_row(event, row)
+        return event
+
+
+def recording_of(session: Session) -> Recording:
+    """A recording whose events are made when they are asked for, for answers that need few of them."""
+    recording = Recording(session)
+    recording.events = _MadeWhenAsked(recording)
+    return recording
 
 
 def rows_of(events: Sequence[Any]) -> tuple[Recording, Column] | None:
@@ -263,6 +281,9 @@ class RecordedEvent(FunctionEvent):
     def items(self) -> list[tuple[str, Any]]:
         return [(key, self[key]) for key in self.keys()]
 
+
+# The descriptors of the slots, because a constructor's call would double the 0.3 µs an event, and assignments are noticed as changes.
+_set_recording, _set_row = vars(RecordedEvent)["_recording"].__set__, vars(RecordedEvent)["_row"].__set__
 
 # What an event says as a mapping.
 ALWAYS: dict[str, Look] = {

@@ -31,7 +31,7 @@ class Recording:
     def __init__(self, session: Session) -> None:
         self.session = session
         self.names = ["ProfilerStep*" if label.name.startswith(_STEP) else label.name for label in session.labels]
-        self.events: list[Any] = []
+        self.events: Any = []
         self.opened: set[int] = set()
         parent = tree.parents(session)
         parent[~self.on_cpu] = -1
