@@ -7,10 +7,13 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from .._checks import contiguous_strides, torch_strides
 from .._dispatch.op import Op
 from .._dtype import dtype
 from .._memory_format import layout, memory_format
+from .._tensor import Tensor
 from .session import TensorInput
 
 __all__ = ["CallInputs", "gradient_inputs", "no_inputs", "table", "text_inputs"]
@@ -62,6 +65,19 @@ class CallInputs(dict[tuple[Any, ...], int]):
         number = self[call] = _number(_resolved(call, self._kept))
         return number
 
+    def unusual(self, call: tuple[Any, ...]) -> int:
+        """The number of a call with arguments that cannot be looked up, such as an array for a list of numbers."""
+        return _number(_resolved(call, self._kept))
+
+    @staticmethod
+    def plain(value: Any) -> tuple[Any, type]:
+        """What a number is that came as a tensor or as NumPy's, which are not kept; anything else by its type's name."""
+        array = value._array if isinstance(value, Tensor) else value
+        if not isinstance(array, np.ndarray | np.generic) or array.size != 1:
+            return type(value).__name__, str
+        number = array.item()
+        return (number, type(number)) if isinstance(number, bool | int | float | complex) else (float(number), float)
+
 
 def _argument(a: Any, *, is_number: bool) -> tuple[Callable[[Any], Any] | None, str]:
     """How an argument is kept, and the expression that says it. A tensor's is flat, to save making a tuple, and kept by None."""
@@ -79,7 +95,8 @@ def _argument(a: Any, *, is_number: bool) -> tuple[Callable[[Any], Any] | None, 
         return _value, f"None if {n} is None else ({facts})"
     if a.type in ("Scalar", "Scalar?", "Any"):
         # 1, 1.0 and True are equal, and yet different arguments
-        return _value, f"{n} if {n}.__class__ is int else ({n}, {n}.__class__)"
+        typed = f"({n}, {n}.__class__) if {n}.__class__ in NUMBERS_ else None if {n} is None else calls_.plain({n})"
+        return _value, f"{n} if {n}.__class__ is int else {typed}"
     if "[" in a.type:
         size = int(a.type.partition("[")[2].partition("]")[0] or 1)
         return functools.partial(_list, size), f"tuple({n}) if {n}.__class__ is list else {n}"
@@ -118,7 +135,7 @@ def _tensor_or_number(value: tuple[Any, ...]) -> TensorInput:
 
 def _list(size: int, value: Any) -> Any:
     """A list; one number stands for so many of it."""
-    return _value(value if value is None or isinstance(value, list | tuple | str) else (value,) * size)
+    return _value(value if value is None or isinstance(value, list | tuple | str | np.ndarray) else (value,) * size)
 
 
 def _float(value: Any) -> Any:
@@ -131,8 +148,12 @@ def _value(value: Any) -> Any:
         return _tensor(*value)
     if isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], type):
         return value[0]
-    if value is None or isinstance(value, bool | int | float | str):
+    if value is None or isinstance(value, bool | int | float | complex | str):
         return value
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, Tensor):
+        return CallInputs.plain(value)[0]
     if isinstance(value, list | tuple):
         return [_value(v) for v in value]
     return ENUMERATED.get(value.name, str(value)) if isinstance(value, dtype | memory_format | layout) else str(value)

@@ -99,7 +99,8 @@ def recording_layer(op: Op, full: int, body: Body) -> Body:
         before.append("seq_ = -1")
     if log.shapes:
         inputs = CallInputs(op, numbers=op.numbers if full & keys.NUMBER else ())
-        before.append(f"inputs_ = calls_[{inputs.expression}]")
+        before += ["try:", f"    inputs_ = calls_[{inputs.expression}]"]
+        before += ["except TypeError:", f"    inputs_ = calls_.unusual({inputs.expression})"]  # not hashable
         extras += ", inputs_"
         names |= {"calls_": inputs, "NUMBERS_": NUMBERS}
     if log.stacks:

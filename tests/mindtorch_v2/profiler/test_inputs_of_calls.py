@@ -1,6 +1,10 @@
 """What events say about the arguments of recorded calls, in torch's layout."""
 
 import json
+import weakref
+
+import numpy as np
+import pytest
 
 import mindtorch_v2 as torch
 from mindtorch_v2.profiler import _ExperimentalConfig, profile
@@ -33,6 +37,29 @@ class TestArguments:
         assert e.input_dtypes[1] == "ScalarList"
         e = event(lambda: torch.nn.functional.max_pool2d(torch.ones(1, 1, 4, 4), 2), "aten::max_pool2d")
         assert e.concrete_inputs[1:] == [[2, 2], [], [0, 0], [1, 1], False]
+
+    @pytest.mark.parametrize("make", [lambda: torch.tensor(2.5), lambda: np.float32(2.5), lambda: np.float64(2.5)])
+    def test_a_number_may_be_a_tensor_or_numpys(self, make):
+        x, number = torch.ones(3), make()
+        prof = recorded(lambda: torch.add(x, x, alpha=number))
+        (add,) = [e for e in prof.events() if e.name == "aten::add"]
+        assert add.concrete_inputs == [None, None, 2.5]
+        assert not [e.name for e in prof.events() if e.name == "aten::eq"]  # finding it ran nothing
+
+    def test_no_tensor_is_kept_alive(self):
+        left = []
+
+        def add():
+            x, number = torch.ones(3), torch.tensor(2.5)
+            left.extend([weakref.ref(x), weakref.ref(number)])
+            torch.add(x, x, alpha=number)
+
+        assert recorded(add).events()
+        assert [ref() for ref in left] == [None, None]
+
+    def test_arrays_that_cannot_be_looked_up_are_no_error_of_the_profilers(self):
+        with pytest.raises(TypeError, match="must be Number"):
+            recorded(lambda: torch.full((2,), np.array(2.5)))
 
     def test_dtypes_are_torchs_numbers(self):
         assert event(lambda: torch.zeros(3, dtype=torch.float64), "aten::zeros").concrete_inputs == [[3], 7, None, None, False]
