@@ -14,7 +14,7 @@ from typing import Any
 from .. import _record
 from .._autograd import observing
 from .._dispatch import dispatcher, keys
-from . import call_inputs, columns, python_tracer, recorder, scopes, stack_walk, tasks, threads
+from . import call_inputs, columns, places, python_tracer, recorder, scopes, stack_walk, tasks, threads
 from .node_scopes import NodeScopes
 from .session import Info, Label, Session, empty_session
 
@@ -162,6 +162,7 @@ class Capture:
             stopped_ns=round(stopped * 1e9) + self._epoch_ns,
             pid=self._pid,
             process_name=os.path.basename(sys.executable) or "python",
+            source_roots=places.search_path(),
             record_shapes=s.record_shapes,
             with_stack=s.with_stack,
             profile_memory=s.profile_memory,

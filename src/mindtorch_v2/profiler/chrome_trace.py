@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from . import input_text, links, number_text, tree
+from . import input_text, links, number_text, places, tree
 from .atomic_file import replacing
 from .json_text import json_text
 from .number_text import Field
@@ -286,8 +286,8 @@ def _stack_texts(session: Session) -> list[str]:
     frames = [json_text(f"{frame.file}:{frame.line}:{frame.function}") for frame in session.frames]
     texts = [f',"stack":[{",".join(frames[number] for number in stack)}]' for stack in session.stack_table]
     if session.info.verbose:
-        calls = [f"{frame.file}({frame.line}): {frame.function};" for frame in session.frames]
-        in_torch = ("".join(calls[number] for number in stack) for stack in session.stack_table)
+        calls = places.places(session)
+        in_torch = ("".join(f"{calls[number]};" for number in stack) for stack in session.stack_table)
         texts = [f'{text},"Call stack":{json_text(stack)}' for text, stack in zip(texts, in_torch)]
     return texts
 

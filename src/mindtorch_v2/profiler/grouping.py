@@ -84,7 +84,9 @@ def _keys(recording: Recording, shapes: bool, stack_n: int, overloads: bool) -> 
         # torch: frames that read the same are the same, wherever their stack goes on
         keys = _both(
             keys,
-            _numbers(recording.stack, len(frames), lambda i: tuple(map(session.frames.__getitem__, frames[i][:stack_n])), none=()),
+            _numbers(
+                recording.stack, len(frames), lambda i: tuple(map(recording.places.__getitem__, frames[i][:stack_n])), none=()
+            ),
         )
     return keys
 

@@ -13,7 +13,7 @@ import warnings
 from types import CodeType, FrameType
 from typing import Any
 
-from . import recorder, stack_walk, tasks, threads
+from . import places, recorder, stack_walk, tasks, threads
 from .recorder import Log
 from .session import Label
 from .stack_walk import internal_files, open_calls
@@ -29,17 +29,11 @@ def _label_of(code: CodeType) -> int | None:
     """The label of calls of this code; None for code that is not shown."""
     label = None
     if not stack_walk.is_internal(code):
-        name = f"{_short_path(code.co_filename)}({code.co_firstlineno}): {code.co_name}"
+        name = f"{places.below(code.co_filename, places.search_path())}({code.co_firstlineno}): {code.co_name}"
         label = recorder.label_number(Label(name, "python_function"))
     _codes.append(code)
     _labels[id(code)] = label
     return label
-
-
-def _short_path(path: str) -> str:
-    """A file as the import system found it: below the longest entry of `sys.path`."""
-    roots = [root for entry in sys.path if path.startswith(root := os.path.join(os.path.abspath(entry), ""))]
-    return path[len(max(roots, key=len)) :] if roots else path
 
 
 _log: Log | None = None

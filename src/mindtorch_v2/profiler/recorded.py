@@ -119,7 +119,7 @@ def _stack(recording: Recording, row: int) -> list[str]:
 
 
 def _lines(recording: Recording, stack: int) -> list[str]:
-    return [f"{frame.file}({frame.line}): {frame.function}" for frame in recording.frames(stack)]
+    return [recording.places[frame] for frame in recording.session.stack_table[stack]] if stack >= 0 else []
 
 
 def _recorded_stack(recording: Recording, row: int) -> list[str]:

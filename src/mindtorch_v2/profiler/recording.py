@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from . import links, tree
+from . import links, places, tree
 from .flops import flops
 from .session import BACKWARD_FUNCTION, Frame, Label, Session, Track
 
@@ -76,6 +76,11 @@ class Recording:
 
     def frames(self, stack: int) -> list[Frame]:
         return [self.session.frames[i] for i in self.session.stack_table[stack]] if stack >= 0 else []
+
+    @functools.cached_property
+    def places(self) -> list[str]:
+        """The session's frames as torch writes them."""
+        return places.places(self.session)
 
     def children(self, row: int) -> list[int]:
         order, starts = self._children

@@ -78,6 +78,7 @@ class Info:
     stopped_ns: int = 0
     pid: int = 0
     process_name: str = "python"
+    source_roots: tuple[str, ...] = ()  # directories that modules were imported from, longest first
     record_shapes: bool = False
     with_stack: bool = False
     profile_memory: bool = False

@@ -33,10 +33,7 @@ def export_stacks(session: Session, path: str | os.PathLike[str], metric: str = 
 
 def lines(recording: Recording, rows: Column, metric: str) -> Iterator[str]:
     """The lines of these events."""
-    texts = [
-        _frames(f"{f.file}({f.line}): {f.function}" for f in recording.frames(number))
-        for number in range(len(recording.session.stack_table))
-    ]
+    texts = [_frames(recording.places[frame] for frame in stack) for stack in recording.session.stack_table]
     self_us = _self_ns(recording, metric)[rows] // 1000
     for stack, us in zip(recording.stack[rows].tolist(), self_us.tolist()):
         if stack >= 0 and us > 0 and texts[stack]:

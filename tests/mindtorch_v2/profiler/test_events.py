@@ -266,6 +266,12 @@ class TestStacks:
         assert add["stack"] == ["model.py:45:forward", "train.py:7:<module>"]
         assert add.stack == ["model.py(45): forward", "train.py(7): <module>"]
 
+    def test_files_are_named_as_they_are_imported(self):
+        stack = (Frame("/home/me/project/models/net.py", 45, "forward"), Frame("/home/me/other.py", 7, "<module>"))
+        (add,) = events(op("aten::add", 0, 1, stack=stack), with_stack=True, source_roots=("/home/me/project/", "/home/"))
+        assert add.stack == ["models/net.py(45): forward", "me/other.py(7): <module>"]
+        assert add["stack"] == ["/home/me/project/models/net.py:45:forward", "/home/me/other.py:7:<module>"]
+
     def test_scopes_have_them_too(self):
         (forward,) = events(scope("forward", 0, 1, stack=(self.MAIN,)), with_stack=True)
         assert forward["stack"] == ["train.py:7:<module>"]

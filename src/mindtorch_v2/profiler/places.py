@@ -1,0 +1,27 @@
+"""Places in Python code as torch writes them: `package/module.py(45): inner`, files as the import system found them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from .session import Session
+
+__all__ = ["below", "places", "search_path"]
+
+
+def search_path() -> tuple[str, ...]:
+    """The directories that modules are imported from, longest first."""
+    return tuple(sorted({os.path.join(os.path.abspath(entry), "") for entry in sys.path}, key=lambda path: (-len(path), path)))
+
+
+def below(path: str, roots: Sequence[str]) -> str:
+    """The path as seen from the innermost of these directories."""
+    return next((path[len(root) :] for root in roots if path.startswith(root)), path)
+
+
+def places(session: Session) -> list[str]:
+    """The frames of a session, each as a line of a stack."""
+    roots = session.info.source_roots
+    return [f"{below(frame.file, roots)}({frame.line}): {frame.function}" for frame in session.frames]
