@@ -97,6 +97,9 @@ def capturing(kept: Samples, *, per_op: int, largest: int, differentiable: bool 
         lines = [f"taken = snapshot(op, {packed})", *body.lines, "keep(taken)"]
         return Body(lines, {**body.names, "snapshot": snapshot, "keep": keep, "op": op})
 
+    profiler = dispatcher._layers.get(keys.PROFILER)
+    if profiler is not None:
+        dispatcher.unregister_layer(keys.PROFILER)
     dispatcher.register_layer(keys.PROFILER, layer)
     dispatcher.activate(keys.PROFILER)
     try:
@@ -104,6 +107,8 @@ def capturing(kept: Samples, *, per_op: int, largest: int, differentiable: bool 
     finally:
         dispatcher.deactivate(keys.PROFILER)
         dispatcher.unregister_layer(keys.PROFILER)
+        if profiler is not None:
+            dispatcher.register_layer(keys.PROFILER, profiler)
 
 
 def run_database(dtype: str = "float32") -> None:
