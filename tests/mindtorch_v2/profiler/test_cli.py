@@ -89,7 +89,7 @@ def test_the_table_comes_last_and_files_are_where_they_were_asked_for(run, scrip
 
         def later():
             torch.zeros(2).cos()
-            print("from a thread")
+            print("from a thread\\n", end="")  # in one piece: two threads print
 
         def at_exit():
             torch.zeros(2).tan()
@@ -100,7 +100,7 @@ def test_the_table_comes_last_and_files_are_where_they_were_asked_for(run, scrip
         with torch.profiler.record_function("my block \\N{SNOWMAN}"):
             torch.ones(3, 4).sin()
         os.chdir("/")
-        print("end of the script")
+        print("end of the script\\n", end="")
     """)
     options = ["--record-shapes", "--with-stack", "--sort-by", "count", "--row-limit", "-1"]
     done = run(*PROFILER, *options, "--trace", "t.json.gz", "--session", "s.session", "script.py")
