@@ -1,10 +1,8 @@
 """Named scopes of the runtime that profiles show: `Optimizer.step#SGD.step`, a custom Function's name, ….
 
-    token = _record.begin(name) if _record.begin is not None else None
-    try: …
-    finally: if token is not None: _record.end(token)
+    with _record.scope(name): …
 
-or, off the hot path, `with scope(name)`. While no profiler is active `begin` is None, and a scope costs a comparison.
+While no profiler is active `begin` is None, and a scope costs a comparison.
 """
 
 from __future__ import annotations
@@ -27,14 +25,16 @@ def install(on_begin: Callable[[str], Any] | None, on_end: Callable[[Any], None]
 class scope:  # noqa: N801 - used like a function
     """A named block of time in profiles."""
 
-    __slots__ = ("name", "token")
+    __slots__ = ("end", "name", "token")
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     def __enter__(self) -> None:
-        self.token = None if begin is None else begin(self.name)
+        # a profiler may start or stop at any time, on any thread: who began the scope ends it
+        on_begin, self.end = begin, end
+        self.token = None if on_begin is None else on_begin(self.name)
 
     def __exit__(self, *exc: object) -> None:
-        if self.token is not None and end is not None:
-            end(self.token)
+        if self.token is not None and self.end is not None:
+            self.end(self.token)

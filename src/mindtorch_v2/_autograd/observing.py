@@ -36,10 +36,11 @@ def observe(new: Observer | None) -> None:
 
 def run_observed(node: Any, grad: Any, edges: tuple[Any, ...]) -> tuple[Any, ...]:
     """A node's computation in a scope of its own, if somebody watches."""
-    if observer is None:
+    watching = observer  # who began it ends it, even if another watches then, or nobody
+    if watching is None:
         return node._run(grad, edges)  # type: ignore[no-any-return]
-    token = observer.begin_run(node, grad)
+    token = watching.begin_run(node, grad)
     try:
         return node._run(grad, edges)  # type: ignore[no-any-return]
     finally:
-        observer.end_run(token)
+        watching.end_run(token)

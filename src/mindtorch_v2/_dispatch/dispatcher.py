@@ -9,6 +9,7 @@ each operator is looked up anew with that key; while a key is inactive not even 
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -22,6 +23,7 @@ __all__ = [
     "activate",
     "active_keys",
     "deactivate",
+    "drop",
     "invalidate",
     "precompile",
     "register_backend",
@@ -81,6 +83,16 @@ def deactivate(key: int) -> None:
         if _activations[key] == 0:
             _active &= ~key
             _clear_tables()
+
+
+def drop(key_set: int) -> None:
+    """Take keys out of every key set, however often they were activated."""
+    global _active
+    with _lock:
+        for key in [k for k in _activations if k & key_set]:
+            del _activations[key]
+        _active &= ~key_set
+        _clear_tables()
 
 
 def _clear_tables() -> None:
@@ -183,4 +195,11 @@ def _no_backend(op: Op, full: int) -> Callable[..., Any]:
     return raise_missing
 
 
+def _unlock_in_child() -> None:
+    """A forked process has one thread: whoever else held the lock is not there."""
+    global _lock
+    _lock = threading.RLock()
+
+
 Table.resolve = staticmethod(resolve)
+os.register_at_fork(after_in_child=_unlock_in_child)

@@ -204,7 +204,7 @@ class profile:  # noqa: N801 - torch's name
         for activity in activities:
             if not isinstance(activity, ProfilerActivity):
                 raise TypeError(f"toggle_collection_dynamic expects ProfilerActivity, got {activity!r}")
-        if self._capture is not None and ProfilerActivity.CPU in activities:
+        if self._capture is not None and self._capture.is_running and ProfilerActivity.CPU in activities:
             self._capture.resume() if enabled else self._capture.pause()
 
     def default_trace_id(self) -> str:

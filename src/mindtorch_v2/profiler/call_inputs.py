@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -26,7 +27,8 @@ ENUMERATED = {
 }  # fmt: skip
 LIMIT = 1 << 20
 
-table: list[tuple[Any, ...]] = []  # what the numbers stand for
+table: dict[int, tuple[Any, ...]] = {}  # what the numbers stand for
+_count = itertools.count()  # never begins anew: a number means one thing, whichever thread or recording asked for it
 _all: weakref.WeakSet[CallInputs] = weakref.WeakSet()
 
 
@@ -167,8 +169,9 @@ def _tensor(shape: tuple[int, ...], strides: tuple[int, ...], kind: dtype) -> Te
 
 
 def _number(values: tuple[Any, ...]) -> int:
-    table.append(values)
-    return len(table) - 1
+    number = next(_count)
+    table[number] = values
+    return number
 
 
 class _Known(dict[Any, int]):

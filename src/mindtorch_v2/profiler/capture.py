@@ -46,7 +46,7 @@ class Capture:
         self._started = 0.0
         self._epoch_ns = 0  # of the Unix clock when the recorder's reads 0
         self._thread = 0
-        self._pid = 0
+        self._pid = os.getpid()
         self._steps: list[tuple[float, int]] = []
         self._collecting = False
         self._warm = False
@@ -65,9 +65,9 @@ class Capture:
 
     def cool_down(self) -> None:
         """End what `prepare` began."""
-        if self._warm:
-            self._warm = False
+        if self._warm and self._pid == os.getpid():
             self._deactivate()
+        self._warm = False
 
     def start(self, step: int = 0) -> None:
         """Begin to record. Events of a call that is running already are not recorded."""
@@ -78,8 +78,14 @@ class Capture:
                     f"a profiler is already recording (started at {active.started_at}); stop it before you start another"
                 )
             active = self
+        try:
+            self._start(step)
+        except BaseException:
+            _abandon()
+            raise
+
+    def _start(self, step: int) -> None:
         self.started_at = _caller()
-        self._pid = os.getpid()
         self._thread = threading.get_ident()
         self._log.records.clear()
         call_inputs.forget_if_many()
@@ -114,7 +120,7 @@ class Capture:
         self._deactivate()
         _record.install(None, None)
         observing.observe(None)
-        if self.settings.python_gc:
+        if _on_gc in gc.callbacks:
             gc.callbacks.remove(_on_gc)
         if self.settings.with_stack:
             python_tracer.stop()
@@ -146,16 +152,20 @@ class Capture:
         global active
         if not self.is_running:
             return empty_session()
-        self.pause()
-        stopped = recorder.clock()
-        scopes.close_all(stopped)
-        known_tasks = dict(tasks.known)
-        tasks.forget()
-        known_threads = threads.end()
-        drained = columns.drain(self._log)
-        stacks = [stack_walk.resolve(frames) for frames in stack_walk.taken]
-        stack_walk.forget()
-        active = None
+        try:
+            self.pause()
+            stopped = recorder.clock()
+            scopes.close_all(stopped)
+            drained = columns.drain(self._log)
+            # only now: other threads may have been at work until then
+            known_tasks, known_threads = dict(tasks.known), threads.end()
+            stacks = {number: stack_walk.resolve(frames) for number, frames in list(stack_walk.taken.items())}
+            tasks.forget()
+            stack_walk.forget()
+            active = None
+        except BaseException:
+            _abandon()
+            raise
         s = self.settings
         info = Info(
             started_ns=round(self._started * 1e9) + self._epoch_ns,
@@ -214,6 +224,11 @@ def claim(profiler: object) -> None:
         _owner = (profiler, _caller())
 
 
+def is_claimed_by(profiler: object) -> bool:
+    """Whether this is the profiler that runs in this process."""
+    return _owner is not None and _owner[0] is profiler
+
+
 def release(profiler: object) -> None:
     global _owner
     with _lock:
@@ -243,18 +258,31 @@ def _on_gc(phase: str, info: dict[str, Any]) -> None:
         active._log.write(_GC, start, recorder.clock(), tasks.track_number())
 
 
+def _abandon() -> None:
+    """Give up what is being recorded, however far it has come."""
+    global active
+    given_up, active = active, None
+    tasks.forget()
+    dispatcher.drop(keys.PROFILER | keys.RECORD_SHAPES | keys.RECORD_STACKS | keys.RECORD_TASKS)
+    _record.install(None, None)
+    observing.observe(None)
+    if _on_gc in gc.callbacks:
+        gc.callbacks.remove(_on_gc)
+    if given_up is not None:
+        given_up._collecting = given_up._warm = False
+        threads.end()
+        scopes.use(given_up._log)
+        python_tracer.stop()
+        given_up._log.records.clear()
+
+
 def _forget_in_child() -> None:
     """A forked process starts without the recording of its parent, which goes on there."""
-    global active, _lock, _owner, _background
+    global _lock, _owner, _background
     _lock = threading.RLock()
     _owner = _background = None
-    if active is not None:
-        active.pause()
-        tasks.forget()
-        threads.end()
-        scopes.use(active._log)
-        active._log.records.clear()
-        active = None
+    _gc_started.clear()
+    _abandon()
 
 
 os.register_at_fork(after_in_child=_forget_in_child)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ from .threads import Thread
 __all__ = ["Context", "Records", "assemble", "drain"]
 
 Column = np.ndarray[Any, np.dtype[Any]]
+WEIGHTS = {"python_function": 0, "scope": 1}  # which of two events that straddle is cut; the times of operators are left alone
 PIECE = 1 << 16  # records converted at a time, so that the list shrinks while the columns grow
 
 
@@ -42,8 +44,8 @@ class Context(NamedTuple):
     tasks: Mapping[int, Task]
     only_thread: int | None
     kinds: set[str] | None
-    inputs: Sequence[tuple[Any, ...]]
-    stacks: Sequence[tuple[Frame, ...]]
+    inputs: Mapping[int, tuple[Any, ...]]
+    stacks: Mapping[int, tuple[Frame, ...]]
 
 
 def drain(log: Log) -> Records:
@@ -79,10 +81,10 @@ def assemble(records: Records, context: Context) -> Session:
         return empty_session(context.info)
     track, tracks = _tracks(records.track[rows], records.start[rows], context)
     label, start, end = records.label[rows], records.start[rows], records.end[rows]
-    is_python = np.array([known.kind == "python_function" for known in context.labels], bool)[label]
+    weight = np.array([WEIGHTS.get(known.kind, 2) for known in context.labels], np.int8)[label]
     depth = np.empty(len(rows), np.int16)
     for of_track in tree.groups(track):
-        found = tree.nested(start[of_track], end[of_track], is_python[of_track])
+        found = tree.nested(start[of_track], end[of_track], weight[of_track])
         start[of_track], end[of_track], depth[of_track] = found
     step_starts, step_numbers = nanoseconds([s for s, _ in context.steps]), np.array([n for _, n in context.steps], np.int32)
     session = Session(
@@ -121,6 +123,9 @@ def _in_order(records: Records, context: Context) -> Column:
     if context.only_thread is not None:
         mine = [context.only_thread, *[n for n, task in context.tasks.items() if task.thread == context.only_thread]]
         keep &= np.isin(records.track[rows], mine)
+        # when it has died, its identifier may be given to another
+        others = [round(t.since * 1e9) for t in context.threads if t.ident == context.only_thread and t.since > 0]
+        keep &= records.start[rows] < min(others, default=np.iinfo(np.int64).max)
     return rows[keep]
 
 
@@ -128,18 +133,20 @@ def _tracks(numbers: Column, start: Column, context: Context) -> tuple[Column, l
     """The track of each row: a task, or the thread that had this identifier then."""
     column = np.empty(len(numbers), np.int32)
     tracks: list[Track] = []
-    used = {thread.native_id for thread in context.threads}
-    native_ids = {thread.ident: thread.native_id for thread in context.threads}
-    for number in np.unique(numbers)[::-1].tolist():
-        rows = np.flatnonzero(numbers == number)
+    # numbers that no thread has
+    tids = itertools.count(max([thread.native_id for thread in context.threads], default=0) + 1)
+    lives_of: dict[int, list[tuple[int, Track]]] = {}
+    for t in context.threads:
+        lives_of.setdefault(t.ident, []).append((round(t.since * 1e9), Track(t.native_id, t.native_id, t.name)))
+    for rows in reversed(tree.groups(numbers)):
+        number = numbers[rows[0]].item()
         if number < 0:
             task = context.tasks[number]
-            tid = max(used, default=0) + 1  # a number that no thread has
-            used.add(tid)
-            lives = [(0, Track(tid, native_ids.get(task.thread, task.thread), task.name))]
+            (_, thread), *_ = lives_of.get(task.thread) or [(0, Track(task.thread, task.thread))]
+            lives = [(0, Track(next(tids), thread.thread_id, task.name))]
         else:
-            lives = [(round(t.since * 1e9), Track(t.native_id, t.native_id, t.name)) for t in context.threads if t.ident == number]
-            lives = lives or [(0, Track(number, number, f"thread {number}"))]
+            # not known to Python's `threading`, whoever started it
+            lives = lives_of.get(number) or [(0, Track(number, number, f"thread {number}"))]
         life = np.maximum(np.searchsorted([since for since, _ in lives], start[rows], side="right") - 1, 0)
         for i in np.unique(life).tolist():
             column[rows[life == i]] = len(tracks)
@@ -161,8 +168,9 @@ def _sequences(session: Session) -> Column:
     return np.where(found == none, -1, found)
 
 
-def _used(numbers: Column, table: Sequence[Any]) -> tuple[Column, tuple[Any, ...]]:
-    """The part of a table that is referred to, and the numbers in it."""
+def _used(numbers: Column, table: Mapping[int, Any]) -> tuple[Column, tuple[Any, ...]]:
+    """The part of a table that is referred to, and the numbers in it; -1 for what is not in the table."""
     used, places = np.unique(numbers, return_inverse=True)
-    nothing = int(len(used) > 0 and used[0] < 0)  # -1 comes first, and stays
-    return (places - nothing).astype(np.int32), tuple(table[n] for n in used[nothing:].tolist())
+    found = [n in table for n in used.tolist()]
+    new = np.where(found, np.cumsum(found) - 1, -1).astype(np.int32)
+    return new[places], tuple(table[n] for n in used.tolist() if n in table)

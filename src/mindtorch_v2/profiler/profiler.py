@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import warnings
 from collections.abc import Callable, Iterable
@@ -71,22 +72,31 @@ class _KinetoProfile:
     # --- recording --------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        capture.claim(self)
+        """Begin to record."""
+        self._claim()
         try:
             self.prepare_trace()
             self.start_trace()
         except BaseException:
+            self._cancel_trace()
             capture.release(self)
             raise
 
     def stop(self) -> None:
+        """End the recording; stopping twice is harmless."""
         try:
             self.stop_trace()
         finally:
             capture.release(self)
 
+    def _claim(self) -> None:
+        if capture.is_claimed_by(self):
+            raise RuntimeError("this profiler is already running; stop it before you start it again")
+        capture.claim(self)
+
     def prepare_trace(self) -> None:
         """Get ready to record. What was recorded before stays until the new recording begins."""
+        self._cancel_trace()
         if self.acc_events and self.profiler is not None:
             self._prepared = self.profiler
         else:
@@ -267,7 +277,6 @@ class profile(_KinetoProfile):  # noqa: N801 - torch's name
         self.action_map: dict[tuple[ProfilerAction, ProfilerAction | None], list[Callable[[], Any]]] = {
             pair: [getattr(self, name) for name in names] for pair, names in TRANSITIONS.items()
         }
-        self._running = False
 
     def __enter__(self) -> profile:
         self.start()
@@ -287,23 +296,19 @@ class profile(_KinetoProfile):  # noqa: N801 - torch's name
 
     def start(self) -> None:
         """Begin with the current step."""
-        if self._running:
-            raise RuntimeError("this profiler is already running; stop it before you start it again")
-        capture.claim(self)
-        self._running = True
+        self._claim()
         try:
             self._transit_action(ProfilerAction.NONE, self.current_action)
+            self._open_step()
         except BaseException:
-            self._running = False
+            self._cancel_trace()
             capture.release(self)
             raise
-        self._open_step()
 
     def stop(self) -> None:
         """End, and hand over what was recorded. Stopping twice is harmless."""
-        if not self._running:
-            return
-        self._running = False
+        if not capture.is_claimed_by(self):
+            return  # stopped already, or running in the process that this one was forked from
         try:
             self._close_step()
             self._transit_action(self.current_action, None)
@@ -312,21 +317,25 @@ class profile(_KinetoProfile):  # noqa: N801 - torch's name
 
     def step(self) -> None:
         """Say that the next step begins."""
-        if not self._running:
+        if not capture.is_claimed_by(self):
             raise RuntimeError(
                 "step() on a profiler that is not running; use it inside `with profile(...) as prof:` or between start() and stop()"
             )
+        action = self._action_of(self.step_num + 1)  # a schedule that raises leaves everything as it is
         self._close_step()
-        action = self._action_of(self.step_num + 1)
         previous, self.current_action = self.current_action, action
         self.step_num += 1
         if capture.active is not None:
             capture.active.mark_step(self.step_num)
-        self._transit_action(previous, action)
-        self._open_step()
+        try:
+            self._transit_action(previous, action)
+        finally:
+            self._open_step()
 
     def _action_of(self, step: int) -> ProfilerAction:
         action = self.schedule(step)
+        if not isinstance(action, ProfilerAction):
+            raise TypeError(f"a schedule must return a ProfilerAction, got {action!r} for step {step}")
         if action is ProfilerAction.DEVICE_STOPPED:
             raise ValueError("ProfilerAction.DEVICE_STOPPED is the profiler's own; a schedule must not return it")
         return action
@@ -348,8 +357,10 @@ class profile(_KinetoProfile):  # noqa: N801 - torch's name
             self.step_rec_fn = None
 
     def _transit_action(self, previous: ProfilerAction, current: ProfilerAction | None) -> None:
-        for action in self.action_map.get((previous, current), ()):
-            action()
+        # every action is taken, in this order, even if the user's handler or a warning raises: a program may go on after that
+        with contextlib.ExitStack() as actions:
+            for action in reversed(self.action_map.get((previous, current), [])):
+                actions.callback(action)
 
     def _trace_ready(self) -> None:
         if self.on_trace_ready is not None:

@@ -44,7 +44,7 @@ def start(log: Log) -> None:
     global _log
     _log = log
     open_calls.clear()
-    _enter_running_functions()
+    _enter_running_functions(sys._getframe(1))
     _install()
 
 
@@ -52,20 +52,21 @@ def stop() -> None:
     """Record no more calls. Functions that are still running end now."""
     global _log
     _uninstall()
+    log, _log = _log, None
     end = recorder.clock()
-    for thread, calls in open_calls.items():
-        while calls and _log is not None:
-            label, began, *_ = calls.pop()
-            _log.write(label, began, end, thread)
-    _log = None
+    for thread, calls in list(open_calls.items()):
+        # other threads may be returning from functions: each list is its own thread's
+        for label, began, *_ in reversed(tuple(calls)):
+            if log is not None:
+                log.write(label, began, end, thread)
     open_calls.clear()
     _labels.clear()
     _codes.clear()
 
 
-def _enter_running_functions() -> None:
+def _enter_running_functions(frame: FrameType | None) -> None:
+    """Begin the functions around a thread's first traced call."""
     frames: list[FrameType] = []
-    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         frames.append(frame)
         frame = frame.f_back
@@ -85,6 +86,7 @@ def _on_call(frame: FrameType) -> bool:
     calls = open_calls.get(thread)
     if calls is None:
         calls = open_calls[thread] = []
+        _enter_running_functions(frame.f_back)
     caller = stack_walk.shown_caller(frame.f_back)
     chain = stack_walk.enter_chain(calls[-1][2] if calls else -1, -1 if caller is None else caller.f_lasti, code)
     calls.append((label, recorder.clock(), chain, code))
@@ -95,8 +97,11 @@ def _on_return(code: CodeType) -> None:
     label = _labels.get(id(code))
     calls = open_calls.get(threading.get_ident())
     # a function that ran before its thread was watched returns without having been called
-    if label is not None and calls and calls[-1][3] is code and _log is not None:
-        _log.write(label, calls.pop()[1], recorder.clock(), tasks.track_number())
+    if label is not None and calls and calls[-1][3] is code:
+        began = calls.pop()[1]
+        log = _log  # read after that: what is still in the list is ended by `stop`
+        if log is not None:
+            log.write(label, began, recorder.clock(), tasks.track_number())
 
 
 if sys.version_info >= (3, 12):
@@ -113,6 +118,18 @@ if sys.version_info >= (3, 12):
     def _on_unwind(code: CodeType, offset: int, error: Any) -> None:
         _on_return(code)
 
+    def _on_throw(code: CodeType, offset: int, error: Any) -> None:
+        _on_call(sys._getframe(1))
+
+    _HANDLERS = {
+        _EVENTS.PY_START: _on_start,
+        _EVENTS.PY_RESUME: _on_start,
+        _EVENTS.PY_RETURN: _on_end,
+        _EVENTS.PY_YIELD: _on_end,
+        _EVENTS.PY_UNWIND: _on_unwind,
+        _EVENTS.PY_THROW: _on_throw,
+    }
+
     def _install() -> None:
         global _tool
         free = [i for i in (_monitoring.PROFILER_ID, 3, 4) if _monitoring.get_tool(i) is None]
@@ -121,25 +138,16 @@ if sys.version_info >= (3, 12):
             return
         _tool = free[0]
         _monitoring.use_tool_id(_tool, "mindtorch_v2.profiler")
-        handlers = {
-            _EVENTS.PY_START: _on_start,
-            _EVENTS.PY_RESUME: _on_start,
-            _EVENTS.PY_RETURN: _on_end,
-            _EVENTS.PY_YIELD: _on_end,
-            _EVENTS.PY_UNWIND: _on_unwind,
-            _EVENTS.PY_THROW: _on_throw,
-        }
-        for event, handler in handlers.items():
+        for event, handler in _HANDLERS.items():
             _monitoring.register_callback(_tool, event, handler)
-        _monitoring.set_events(_tool, sum(handlers))
-
-    def _on_throw(code: CodeType, offset: int, error: Any) -> None:
-        _on_call(sys._getframe(1))
+        _monitoring.set_events(_tool, sum(_HANDLERS))
 
     def _uninstall() -> None:
         global _tool
         if _tool is not None:
             _monitoring.set_events(_tool, 0)
+            for event in _HANDLERS:
+                _monitoring.register_callback(_tool, event, None)
             _monitoring.free_tool_id(_tool)
             _monitoring.restart_events()  # what was switched off for us is on again for the next
             _tool = None
@@ -157,31 +165,23 @@ else:
         elif event == "return" and not internal_files[frame.f_code.co_filename]:
             _on_return(frame.f_code)
 
-    def _in_new_thread(frame: FrameType, event: str, arg: Any) -> None:
-        threads.on_start()
-        sys.setprofile(_on_event)
-        _on_event(frame, event, arg)
-
-    _before: Any = None
-
     def _install() -> None:
-        global _before
         if sys.getprofile() is not None:
             _warn_taken("sys.setprofile")
             return
-        _before = threading.getprofile()
-        threading.setprofile(_in_new_thread)
+        if threads.profiled_by_another():
+            _warn_taken("threading.setprofile", functions="functions of new threads")
+        threads.trace_new(_on_event)
         sys.setprofile(_on_event)
 
     def _uninstall() -> None:
+        threads.trace_new(None)
         if sys.getprofile() is _on_event:
             sys.setprofile(None)
-        if threading.getprofile() is _in_new_thread:
-            threading.setprofile(_before)
 
 
-def _warn_taken(mechanism: str) -> None:
+def _warn_taken(mechanism: str, functions: str = "functions") -> None:
     warnings.warn(
-        f"with_stack=True: {mechanism} is used by another profiler, so Python functions are not recorded; stacks of operators are",
+        f"with_stack=True: {mechanism} is used by another profiler, so Python {functions} are not recorded; stacks of operators are",
         stacklevel=2,
     )

@@ -26,13 +26,13 @@ class Scope(NamedTuple):
 
 _log = recorder.logs[False, False]
 _open: dict[int, list[Scope]] = {}  # by track, outermost first
+_lock = threading.RLock()  # scopes may end on another thread than they began on
 
 
 def use(log: Log) -> None:
-    """Write to this log from now on."""
-    global _log
-    _log = log
-    _open.clear()
+    """Write to this log from now on. Scopes that are open are forgotten."""
+    global _log, _open, _lock
+    _log, _open, _lock = log, {}, threading.RLock()
 
 
 def begin(name: str, args: str | None = None, *, of_thread: bool = False) -> Scope:
@@ -52,19 +52,23 @@ def begin(name: str, args: str | None = None, *, of_thread: bool = False) -> Sco
 
 def end(scope: Scope) -> None:
     """Close a scope, and those inside that were never left. One that is closed already stays as it is."""
-    inside = _open.get(scope.track, [])
-    if not any(s is scope for s in inside):
-        return
-    now = recorder.clock()
-    while True:
-        inner = inside.pop()
-        inner.log.write(inner.label, inner.start, now, inner.track, -1, inner.inputs, inner.stack)
-        if inner is scope:
-            return
+    with _lock:
+        inside = _open.get(scope.track, [])
+        if any(s is scope for s in inside):
+            _close(inside, recorder.clock(), until=scope)
 
 
 def close_all(now: float) -> None:
     """Close what was never left, at the end of the recording."""
-    for track in list(_open):
-        for scope in reversed(_open.pop(track)):
-            scope.log.write(scope.label, scope.start, now, scope.track, -1, scope.inputs, scope.stack)
+    with _lock:
+        for inside in list(_open.values()):
+            _close(inside, now)
+
+
+def _close(inside: list[Scope], now: float, *, until: Scope | None = None) -> None:
+    """Close scopes from the innermost outwards, up to one of them or all."""
+    while inside:
+        scope = inside.pop()
+        scope.log.write(scope.label, scope.start, now, scope.track, -1, scope.inputs, scope.stack)
+        if scope is until:
+            return

@@ -6,6 +6,7 @@ offset in the innermost: no frame but that one is looked at. Otherwise the frame
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
 from types import CodeType, FrameType
@@ -30,7 +31,8 @@ PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 # of this package, what a program calls by name rather than through an operator: users want to see it
 SHOWN = tuple(os.path.join(PACKAGE, part) for part in ("nn", "optim", "utils" + os.sep + "data"))
 
-taken: list[list[tuple[CodeType, int]]] = []  # the frames of each stack, innermost first
+taken: dict[int, list[tuple[CodeType, int]]] = {}  # the frames of each stack, innermost first
+_count = itertools.count()  # never begins anew: a number means one thing, whichever thread or recording asked for it
 
 # Addresses of codes and offsets, innermost first → number. By address, because hashing a code object hashes its
 # constants; the codes are kept in `taken`, so that an address means one code.
@@ -52,9 +54,10 @@ def stack_number(frame: FrameType | None) -> int:
         frame = frame.f_back
     if frame is None:
         return -1
-    calls = open_calls.get(threading.get_ident())
-    if calls and calls[-1][3] is frame.f_code:
-        return _stack_of_chain(calls[-1][2], frame.f_lasti)
+    # a slice, because the list may be emptied at any time by whoever stops the recording
+    for _, _, chain, code in open_calls.get(threading.get_ident(), [])[-1:]:
+        if code is frame.f_code:
+            return _stack_of_chain(chain, frame.f_lasti)
     return _walk(frame)
 
 
@@ -66,8 +69,9 @@ def _walk(frame: FrameType | None) -> int:
     stack = tuple([part for code, offset in frames for part in (id(code), offset)])
     number = _numbers.get(stack)
     if number is None:
-        number = _numbers[stack] = len(taken)
-        taken.append(frames)
+        number = next(_count)
+        taken[number] = frames
+        _numbers[stack] = number
     return number
 
 
@@ -77,20 +81,21 @@ def _stack_of_chain(chain: int, offset: int) -> int:
     if number is None:
         frames = []
         while chain >= 0:
-            caller, offset_in_caller, code = _links[chain]
-            frames.append((code, offset))
-            chain, offset = caller, offset_in_caller
-        number = stacks_of_chains[place] = len(taken)
-        taken.append(frames)
+            link = _links.get(chain)
+            if link is None:
+                return -1  # of a recording that has ended since
+            frames.append((link[2], offset))
+            chain, offset, _ = link
+        number = next(_count)
+        taken[number] = frames
+        stacks_of_chains[place] = number
     return number
 
 
 Call = tuple[int, float, int, CodeType]  # a function that runs: label, start, chain of functions down to it, code
 
 open_calls: dict[int, list[Call]] = {}  # traced thread → the functions that run on it, outermost first
-_links: list[
-    tuple[int, int, CodeType]
-] = []  # chain → the chain of the caller (-1 for none), the offset of the call in it, the code
+_links: dict[int, tuple[int, int, CodeType]] = {}  # chain → the caller's chain (-1: none), the offset of the call in it, the code
 _chains: dict[tuple[int, int, int], int] = {}  # (chain of the caller, offset of the call, address of the called code) → chain
 stacks_of_chains: dict[tuple[int, int], int] = {}  # (chain, offset in its innermost function) → number of the stack
 
@@ -100,8 +105,9 @@ def enter_chain(caller: int, offset: int, code: CodeType) -> int:
     key = (caller, offset, id(code))
     chain = _chains.get(key)
     if chain is None:
-        chain = _chains[key] = len(_links)
-        _links.append((caller, offset, code))
+        chain = next(_count)
+        _links[chain] = (caller, offset, code)
+        _chains[key] = chain
     return chain
 
 

@@ -25,11 +25,13 @@ _count = itertools.count(1)
 _tracks: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
 known: dict[int, Task] = {}  # the tasks of this recording
 _active = False
+_lock = threading.Lock()
 
 
 def forget() -> None:
     """End a recording: operators need not ask for tasks any more."""
-    global _active
+    global _active, _lock
+    _lock = threading.Lock()  # after a fork, the old one may be held by a thread that is not there
     _tracks.clear()
     known.clear()
     if _active:
@@ -57,7 +59,8 @@ def own_track() -> int:
     if track is None:
         track = _tracks[task] = -next(_count)
         known[track] = Task(task.get_name(), threading.get_ident())
-        if not _active:
-            _active = True
-            dispatcher.activate(keys.RECORD_TASKS)
+        with _lock:
+            if not _active:
+                _active = True
+                dispatcher.activate(keys.RECORD_TASKS)
     return track

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import sys
 import threading
+import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-__all__ = ["Thread", "begin", "end", "on_start"]
+__all__ = ["Thread", "begin", "end", "profiled_by_another", "trace_new"]
+
+Trace = Callable[..., Any]  # what `sys.setprofile` takes
 
 
 class Thread(NamedTuple):
@@ -18,32 +21,56 @@ class Thread(NamedTuple):
 
 
 _clock: Callable[[], float]
-_known: list[Thread] = []
+_known: list[tuple[Thread, weakref.ref[threading.Thread]]] = []
+_before: Trace | None = None  # of another profiler, which new threads go on to call
+_trace: Trace | None = None  # ours
 
 
 def begin(clock: Callable[[], float]) -> None:
     """Note the threads that run, and each that starts from now on."""
-    global _clock
+    global _clock, _before
     _clock = clock
-    _known[:] = [Thread(0.0, t.ident, t.native_id or t.ident, t.name) for t in threading.enumerate() if t.ident is not None]
-    if threading.getprofile() is None:
-        threading.setprofile(_first_call)
+    _known.clear()
+    if threading.getprofile() is not _first_call:
+        _before = threading.getprofile()
+    threading.setprofile(_first_call)
+    # after that, so that a thread which starts meanwhile is seen twice rather than never
+    for thread in threading.enumerate():
+        if thread.ident is not None:
+            _note(0.0, thread)
 
 
 def end() -> list[Thread]:
-    """The threads of the recording, in order of their starts."""
+    """The threads of the recording, in order of their starts, by the names that they have now."""
+    global _before
     if threading.getprofile() is _first_call:
-        threading.setprofile(None)  # type: ignore[arg-type]
-    return sorted(_known)
+        threading.setprofile(_before)  # type: ignore[arg-type]
+    _before = None
+    alive = [(thread, of()) for thread, of in _known]
+    return sorted([thread if now is None else thread._replace(name=now.name) for thread, now in alive])
 
 
-def on_start() -> None:
-    """Note the thread that runs, which has just started."""
-    thread = threading.current_thread()
-    _known.append(Thread(_clock(), threading.get_ident(), threading.get_native_id(), thread.name))
+def trace_new(trace: Trace | None) -> None:
+    """Have the calls of threads that start from now on traced by this function, unless another profiler traces them."""
+    global _trace
+    _trace = trace
+
+
+def profiled_by_another() -> bool:
+    """Whether new threads are traced by another profiler, which was there before."""
+    return _before is not None
+
+
+def _note(since: float, thread: threading.Thread) -> None:
+    ident = thread.ident or 0
+    # a thread is the user's, and may hold tensors: it is not kept alive
+    _known.append((Thread(since, ident, thread.native_id or ident, thread.name), weakref.ref(thread)))
 
 
 def _first_call(frame: Any, event: str, arg: Any) -> None:
     """What a new thread's first function call sets off, and nothing after: the one moment at which Python tells of a new thread."""
-    sys.setprofile(None)
-    on_start()
+    following = _before or _trace
+    sys.setprofile(following)
+    _note(_clock(), threading.current_thread())
+    if following is not None:
+        following(frame, event, arg)

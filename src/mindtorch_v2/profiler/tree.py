@@ -35,23 +35,22 @@ def _depths_one_by_one(start_ns: Column, end_ns: Column) -> Column:
     return depth
 
 
-def nested(start_ns: Column, end_ns: Column, yields: Column) -> tuple[Column, Column, Column]:
+def nested(start_ns: Column, end_ns: Column, weight: Column) -> tuple[Column, Column, Column]:
     """Starts, ends and depths of one track's events, such that they nest.
 
     They do, unless a scope was entered in one function and left in another, or closed from another thread. Where two events
-    straddle, one that `yields` (a Python function) is cut where the other begins or ends; otherwise the inner one ends with
-    what is around it.
+    straddle, the one of less weight is cut where the other begins or ends; of equal weight, the one that began later.
     """
     depth = depths(start_ns, end_ns)
     parent = _parents_of(depth)
     inside = parent >= 0
     if (depth >= 0).all() and (end_ns[inside] <= end_ns[parent[inside]]).all():
         return start_ns, end_ns, depth
-    start, end = _cut(start_ns.tolist(), end_ns.tolist(), yields.tolist())
+    start, end = _cut(start_ns.tolist(), end_ns.tolist(), weight.tolist())
     return start, end, _depths_one_by_one(start, end)
 
 
-def _cut(starts: list[int], ends: list[int], yields: list[bool]) -> tuple[Column, Column]:
+def _cut(starts: list[int], ends: list[int], weight: list[int]) -> tuple[Column, Column]:
     open_rows: list[int] = []
     for i, start in enumerate(starts):
         while open_rows and ends[open_rows[-1]] <= start:
@@ -61,7 +60,7 @@ def _cut(starts: list[int], ends: list[int], yields: list[bool]) -> tuple[Column
             around = open_rows[at]
             if ends[i] <= ends[around]:
                 continue
-            if yields[around] and not yields[i]:
+            if weight[around] < weight[i]:
                 ends[around] = start
                 del open_rows[at]
             else:
