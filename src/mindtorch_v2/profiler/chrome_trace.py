@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from . import input_text, links, number_text, places, tree
+from . import input_text, links, live_memory, number_text, places
 from .atomic_file import replacing
 from .json_text import json_text
 from .number_text import Field
@@ -164,6 +164,7 @@ class _Rows:
         self.flow_lines = _FlowLines(session, base_ns)
         self.inputs = [_inputs_text(inputs) for inputs in session.input_table]
         self.stacks = _stack_texts(session)
+        self.memory = live_memory.around(session)
         self.python_ids, self.python_parents = links.python_ids(session)
         self.kinds = np.array([KINDS.index(label.kind) for label in session.labels], np.int8)
 
@@ -212,6 +213,13 @@ class _Rows:
             Field(',"Sequence number":', session.sequence[rows], has_node),
             Field(',"Fwd thread id":', self.forward_track[rows], has_node),
         ]
+        if self.memory is not None:
+            before, after = (column[rows] for column in self.memory)
+            fields += [
+                Field(',"cpu_memory_allocated_before":', before, is_op),
+                Field(',"cpu_memory_allocated_after":', after, is_op),
+                Field(',"cpu_memory_allocated_delta":', after - before, is_op),
+            ]
         if self.python_ids is not None and self.python_parents is not None:
             parent = self.python_parents[rows]
             fields += [

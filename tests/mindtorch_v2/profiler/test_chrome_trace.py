@@ -377,6 +377,28 @@ def test_memory_is_instants():
     assert (freed["ts"], freed["args"]["Bytes"], freed["args"]["Total Allocated"]) == (1.3, -64, 0)
 
 
+def test_operators_know_the_memory_around_them():
+    log = MemoryLog(
+        *(np.array(column) for column in ([150, 250, 320], [0] * 3, [1, 2, 1], [64, 100, -64], [1064, 1164, 1100], [-1] * 3))
+    )
+    events = [op("a", 100, 200), scope("s", 210, 400, op("b", 220, 300), op("c", 310, 330)), op("d", 410, 420)]
+    memory = {
+        e["name"]: [e["args"].get(f"cpu_memory_allocated_{when}") for when in ("before", "after", "delta")]
+        for e in slices(record(events).replace(memory=log))
+    }
+    assert memory == {
+        "a": [1000, 1064, 64],
+        "s": [None, None, None],
+        "b": [1064, 1164, 100],
+        "c": [1164, 1100, -64],
+        "d": [1100, 1100, 0],
+    }
+
+
+def test_nothing_about_memory_unless_recorded():
+    assert "memory" not in text_of(record([op("a", 100, 200)]))
+
+
 class TestWriting:
     session = record([op("aten::add", 10, 20)])
 
