@@ -37,7 +37,7 @@ def total(recording: Recording, rows: Column) -> FunctionEventAvg:
 
 def _sums(recording: Recording, rows: Column, group: Column) -> list[FunctionEventAvg]:
     """A row for each number in `group`, without a name."""
-    averages = [FunctionEventAvg() for _ in range(group.max() + 1)]
+    averages = [FunctionEventAvg() for _ in range(group.max(initial=-1) + 1)]
     columns = {name: np.bincount(group, column[rows]) for name, column in _amounts(recording).items()}
     for name, sums in columns.items():
         # whole numbers below 2**53, so that the sums are exact

@@ -80,6 +80,7 @@ class TestKeyAverages:
 
     def test_nothing_recorded(self):
         assert EventList.of(empty_session()).key_averages() == []
+        assert EventList.averages_of(empty_session()) == []
 
     def test_the_tree_comes_first(self):
         with pytest.raises(AssertionError, match="Expected tree to be built"):
@@ -351,6 +352,14 @@ def test_parents_and_children_agree(threads):
             assert e["end_ns"] <= e.cpu_parent["end_ns"]
     starts = [e["start_ns"] for e in shown]
     assert starts == sorted(starts)
+
+
+@given(threads_of(op, scope, python_function), st.tuples(st.booleans(), st.integers(0, 3), st.booleans()))
+def test_averages_need_no_events(threads, grouping):
+    session, _ = recording(threads)
+    directly, from_events = EventList.averages_of(session, *grouping), EventList.of(session).key_averages(*grouping)
+    assert [facts_of(row) for row in directly] == [facts_of(row) for row in from_events]
+    assert directly.table() == from_events.table()
 
 
 @given(threads_of(op, scope))
