@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from .. import _dtype
 from ..profiler import capture, chrome_trace
 from ..profiler.activity import ProfilerActivity, kinds_wanted, kineto_available
 from ..profiler.capture import Capture, Settings
@@ -229,7 +230,7 @@ class profile:  # noqa: N801 - torch's name
         if self._results is None and self._session is not None:
             from ..profiler.kineto_results import KinetoResults
 
-            self._results = KinetoResults(self.session)
+            self._results = KinetoResults(self.session, dtype=vars(_dtype).__getitem__)
         return self._results
 
     @property

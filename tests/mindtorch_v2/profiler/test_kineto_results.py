@@ -2,6 +2,7 @@
 
 import json
 
+import mindtorch_v2 as torch
 from mindtorch_v2.profiler.by_hand import op, python_function, record, scope
 from mindtorch_v2.profiler.device_type import DeviceType
 from mindtorch_v2.profiler.experimental_config import RecordScope
@@ -70,6 +71,14 @@ class TestTree:
     def test_is_the_same_each_time(self):
         kineto = results(op("aten::add", 0, 1))
         assert kineto.experimental_event_tree()[0] is kineto.experimental_event_tree()[0]
+
+
+def test_a_profile_of_a_program():
+    with torch.profiler.profile(record_shapes=True) as prof:
+        torch.ones(2, 3).sum()
+    (_, total) = prof.profiler.kineto_results.experimental_event_tree()
+    (tensor, *_) = total.extra_fields.inputs
+    assert (total.name, tensor.sizes, tensor.dtype) == ("aten::sum", [2, 3], torch.float32)
 
 
 def test_saves_the_trace(tmp_path):
