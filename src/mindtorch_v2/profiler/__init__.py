@@ -1,6 +1,6 @@
 """Recording what a program does, and reading it: `torch.profiler`.
 
-control   profiler, schedule, activity, experimental_config      when to record
+control   profiler, schedule, activity, experimental_config, execution_trace, itt      when to record
 capture   recorder (hot), capture, record_function, node_scopes, python_tracer, stack_walk, columns      what happened
 model     session, tree, events, event_list, averages, kineto_results      what it means: data alone
 output    table, units, chrome_trace, stacks, tensorboard, validate, session_file      what people see
@@ -10,15 +10,19 @@ from __future__ import annotations
 
 from .activity import ProfilerActivity, kineto_available, supported_activities
 from .device_type import DeviceType
+from .execution_trace import ExecutionTraceObserver
 from .experimental_config import RecordScope, _ExperimentalConfig
 from .record_function import record_function
 from .schedule import ProfilerAction, schedule
 from .tensorboard import tensorboard_trace_handler
 
-from .profiler import _KinetoProfile, profile  # isort: skip - reads what is above
+from ..autograd.profiler import KinetoStepTracker  # isort: skip - reads what is above
+from .profiler import _KinetoProfile, profile  # isort: skip
+from . import itt  # isort: skip - torch: an attribute, and not in `__all__`
 
 __all__ = [
     "DeviceType",
+    "ExecutionTraceObserver",
     "ProfilerAction",
     "ProfilerActivity",
     "kineto_available",
@@ -29,4 +33,10 @@ __all__ = [
     "tensorboard_trace_handler",
 ]
 
-_ = (RecordScope, _ExperimentalConfig, _KinetoProfile)  # private in torch too, and imported from here by programs
+_ = (
+    KinetoStepTracker,
+    RecordScope,
+    _ExperimentalConfig,
+    _KinetoProfile,
+    itt,
+)  # torch has them without listing them, and imported from here by programs

@@ -12,6 +12,7 @@ from ..autograd import profiler as prof
 from . import capture
 from .activity import ProfilerActivity, parse_activities, supported_activities
 from .event_list import EventList
+from .execution_trace import ExecutionTraceObserver, _ITraceObserver
 from .experimental_config import _ExperimentalConfig
 from .record_function import record_function, step_scope
 from .schedule import TRANSITIONS, ProfilerAction, record_always, schedule
@@ -19,6 +20,7 @@ from .session import Session
 from .tensorboard import tensorboard_trace_handler
 
 __all__ = [
+    "ExecutionTraceObserver",
     "ProfilerAction",
     "profile",
     "schedule",
@@ -42,7 +44,7 @@ class _KinetoProfile:
         with_flops: bool = False,
         with_modules: bool = False,
         experimental_config: _ExperimentalConfig | None = None,
-        execution_trace_observer: Any = None,
+        execution_trace_observer: _ITraceObserver | None = None,
         acc_events: bool = False,
         custom_trace_id_callback: Callable[[], str] | None = None,
         post_processing_timeout_s: float | None = None,
@@ -240,7 +242,7 @@ class profile(_KinetoProfile):  # noqa: N801 - torch's name
         with_flops: bool = False,
         with_modules: bool = False,
         experimental_config: _ExperimentalConfig | None = None,
-        execution_trace_observer: Any = None,
+        execution_trace_observer: _ITraceObserver | None = None,
         acc_events: bool = False,
         use_cuda: bool | None = None,
         custom_trace_id_callback: Callable[[], str] | None = None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 from collections.abc import Callable
@@ -15,7 +16,7 @@ __all__ = ["record_function"]
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class record_function:  # noqa: N801 - torch's name
+class record_function(contextlib.ContextDecorator):  # noqa: N801 - torch's name
     """Show a block of code, or every call of a function, under a name of its own. Does nothing while no profiler runs.
 
         with record_function("load batch"): …
