@@ -1,8 +1,11 @@
 """Traces as the programs see them that people open traces with: what these find is what the session holds."""
 
+import asyncio
+import contextlib
 import json
 import logging
 import runpy
+import threading
 from collections import Counter
 from functools import partial
 from pathlib import Path
@@ -11,7 +14,7 @@ import numpy as np
 import pytest
 
 import mindtorch_v2 as torch
-from mindtorch_v2.profiler import profile, record_function, schedule
+from mindtorch_v2.profiler import profile, record_function, schedule, tensorboard_trace_handler
 from mindtorch_v2.profiler.by_hand import Event, kernel, op, python_function, record, runtime, scope
 from mindtorch_v2.profiler.chrome_trace import write
 from mindtorch_v2.profiler.session import BACKWARD_FUNCTION, Frame, Info, Label, MemoryLog, TensorInput, Track
@@ -19,7 +22,8 @@ from mindtorch_v2.profiler.validate import validate
 
 pytestmark = [pytest.mark.parity, pytest.mark.filterwarnings("ignore")]  # the readers' own warnings
 
-EXAMPLES = sorted((Path(__file__).parent.parent.parent / "examples").glob("*.py"))
+FOLDER = Path(__file__).parent.parent.parent / "examples"
+EXAMPLES = sorted(path for path in FOLDER.glob("*.py") if path.stem != "profile_training")  # that one has a profiler of its own
 EVALUATE = "autograd::engine::evaluate_function: "
 
 
@@ -69,6 +73,36 @@ def training_recorded(**options):
     return prof.profiler.session
 
 
+def threads_recorded():
+    """Work on several threads at once, scopes that are left by exceptions, and tasks that take turns on one thread."""
+
+    def work(number):
+        with record_function(f"thread {number}"):
+            x = torch.ones(4, 4, requires_grad=True)
+            for _ in range(5):
+                (x @ x).sum().backward()
+
+    async def task(number):
+        with record_function(f"task {number}"):
+            torch.ones(2) + 1
+            await asyncio.sleep(0)
+            torch.ones(2) * 2
+
+    async def tasks():
+        await asyncio.gather(*(task(number) for number in range(3)))
+
+    with profile(with_stack=True) as prof:
+        threads = [threading.Thread(target=work, args=[number]) for number in range(3)]
+        for thread in threads:
+            thread.start()
+        with contextlib.suppress(RuntimeError), record_function("fails"):
+            torch.ones(2) @ torch.ones(3)
+        asyncio.run(tasks())
+        for thread in threads:
+            thread.join()
+    return prof.profiler.session
+
+
 def example_recorded(example, **options):
     with pytest.MonkeyPatch.context() as patch, profile(**options) as prof:
         patch.setattr("sys.argv", [str(example), "--steps", "2"])
@@ -81,6 +115,7 @@ SESSIONS = {
     "plain": training_recorded,
     "shapes": partial(training_recorded, record_shapes=True),
     "stacks": partial(training_recorded, with_stack=True, record_shapes=True),
+    "threads": threads_recorded,
     **{example.stem: partial(example_recorded, example, with_stack=True, record_shapes=True) for example in EXAMPLES},
 }
 
@@ -148,21 +183,30 @@ class TestTensorBoard:
         data.process()
         self.check(session, RunGenerator("worker", 0, data).generate_run_profile(), data.steps_names)
 
-    def test_a_folder(self, tmp_path, caplog):
+    @pytest.mark.parametrize("use_gzip", [False, True])
+    def test_a_folder_of_cycles(self, tmp_path, caplog, use_gzip):
         from torch_tb_profiler.io import Cache
         from torch_tb_profiler.profiler.loader import RunLoader
 
-        session = training_recorded(record_shapes=True, with_stack=True)
-        folder = tmp_path / "run"
-        folder.mkdir()
-        for worker in ("one.1794788172254987123", "two.1794788172254987124"):
-            write(session, folder / f"{worker}.pt.trace.json.gz")
-        run = RunLoader("run", str(folder), Cache(str(tmp_path))).load()
+        handler, sessions = tensorboard_trace_handler(str(tmp_path / "run"), "worker", use_gzip=use_gzip), []
+
+        def keep(prof):
+            handler(prof)
+            sessions.append(prof.profiler.session)
+
+        x = torch.ones(4, 4, requires_grad=True)
+        with profile(schedule=schedule(wait=1, warmup=0, active=2, repeat=2), on_trace_ready=keep) as prof:
+            for step in range(6):
+                for _ in range(step):  # every cycle has counts of its own
+                    (x @ x).sum().backward()
+                prof.step()
+        run = RunLoader("run", str(tmp_path / "run"), Cache(str(tmp_path))).load()
         assert not [record for record in caplog.records if record.levelno >= logging.WARNING]  # it logs what it cannot read
-        assert sorted(worker for worker, _ in run.profiles) == ["one", "two"]
-        for loaded in run.profiles.values():
+        assert len(run.profiles) == len(sessions) == 2
+        for (worker, span), loaded in run.profiles.items():
+            assert worker == "worker"
             calls = {row["name"]: row["calls"] for row in loaded.operation_table_by_name["data"]}
-            assert calls == names(session, "op")
+            assert calls == names(sessions[int(span) - 1], "op")
 
 
 class TestHolisticTraceAnalysis:
