@@ -56,7 +56,7 @@ class _ContextDecorator:
             )
             return self(_constructor(orig_func))  # type: ignore[return-value]
         if inspect.isgeneratorfunction(orig_func):
-            return _wrap_generator(self.clone, orig_func)  # type: ignore[return-value]
+            return wrap_generator(self.clone, orig_func)  # type: ignore[return-value]
         if inspect.iscoroutinefunction(orig_func):
 
             @functools.wraps(orig_func)
@@ -84,7 +84,7 @@ def _constructor(cls: type) -> Callable[..., Any]:
     return construct
 
 
-def _wrap_generator(context: Callable[[], Any], function: Callable[..., Any]) -> Callable[..., Any]:
+def wrap_generator(context: Callable[[], Any], function: Callable[..., Any]) -> Callable[..., Any]:
     """Enter the context only while the generator runs, not while its consumer does."""
 
     @functools.wraps(function)

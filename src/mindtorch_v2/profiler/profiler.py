@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import warnings
 from collections.abc import Callable, Iterable
@@ -359,10 +358,15 @@ class profile(_KinetoProfile):  # noqa: N801 - torch's name
             self.step_rec_fn = None
 
     def _transit_action(self, previous: ProfilerAction, current: ProfilerAction | None) -> None:
-        # every action is taken, in this order, even if the user's handler or a warning raises: a program may go on after that
-        with contextlib.ExitStack() as actions:
-            for action in reversed(self.action_map.get((previous, current), [])):
-                actions.callback(action)
+        errors: list[BaseException] = []
+        for action in self.action_map.get((previous, current), []):
+            try:
+                action()
+            except BaseException as error:
+                # the user's handler, or a warning that is an error: the rest is done all the same, since the program may go on
+                errors.append(error)
+        if errors:
+            raise errors[0]
 
     def _trace_ready(self) -> None:
         if self.on_trace_ready is not None:

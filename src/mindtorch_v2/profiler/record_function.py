@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from .. import _record
+from .._autograd.grad_mode import wrap_generator
 from . import scopes
 
 __all__ = ["record_function"]
@@ -49,8 +50,15 @@ class record_function(contextlib.ContextDecorator):  # noqa: N801 - torch's name
             self.record = None
 
     def __call__(self, function: F) -> F:
-        """Decorate: each call is a scope of its own, so that recursion and threads nest as they should."""
+        """Decorate: each call is a scope of its own, so that recursion and threads nest as they should.
+
+        A generator is in the scope while it runs, not while its consumer does.
+        """
         name, args = self.name, self.args
+        if inspect.isgeneratorfunction(function):
+            return wrap_generator(lambda: record_function(name, args), function)  # type: ignore[return-value]
+        if inspect.isasyncgenfunction(function):
+            return _wrap_async_generator(lambda: record_function(name, args), function)  # type: ignore[return-value]
         if inspect.iscoroutinefunction(function):
 
             @functools.wraps(function)
@@ -80,6 +88,32 @@ class record_function(contextlib.ContextDecorator):  # noqa: N801 - torch's name
             return done.value()
 
         return fut.then(finish)
+
+
+def _wrap_async_generator(scope: Callable[[], Any], function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    async def generator(*args: Any, **kwargs: Any) -> Any:
+        gen = function(*args, **kwargs)
+        try:
+            with scope():
+                item = await anext(gen)
+            while True:
+                try:
+                    sent = yield item
+                except GeneratorExit:
+                    with scope():
+                        await gen.aclose()
+                    raise
+                except BaseException as error:
+                    with scope():
+                        item = await gen.athrow(error)
+                else:
+                    with scope():
+                        item = await gen.asend(sent)
+        except StopAsyncIteration:
+            return
+
+    return generator
 
 
 class step_scope(record_function):  # noqa: N801 - a record_function

@@ -6,9 +6,12 @@ A track number is the thread's identifier, or a negative number for a task.
 from __future__ import annotations
 
 import asyncio
+import functools
 import itertools
+import sys
 import threading
 import weakref
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from .._dispatch import dispatcher, keys
@@ -22,7 +25,9 @@ class Task(NamedTuple):
 
 
 _count = itertools.count(1)
-_tracks: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+# By the address of the task; a reference to it takes the entry out when the task dies. (A `WeakKeyDictionary` is written in Python, and
+# its methods would be among the recorded functions.)
+_tracks: dict[int, tuple[int, weakref.ref[Any]]] = {}
 known: dict[int, Task] = {}  # the tasks of this recording
 _active = False
 _lock = threading.Lock()
@@ -39,14 +44,27 @@ def forget() -> None:
         dispatcher.deactivate(keys.RECORD_TASKS)
 
 
+if sys.version_info >= (3, 12):
+    _task_of: Callable[[Any], Any] = asyncio.current_task
+else:
+    _task_of = vars(asyncio.tasks)["_current_tasks"].get  # `current_task` is written in Python there
+
+
 def _current() -> Any:
-    return None if asyncio._get_running_loop() is None else asyncio.current_task()
+    """The task that runs; None outside of any."""
+    loop = asyncio._get_running_loop()
+    return None if loop is None else _task_of(loop)
 
 
 def track_number() -> int:
     """Where an event of the running code belongs."""
     task = _current()
-    return threading.get_ident() if task is None else _tracks.get(task) or threading.get_ident()
+    found = None if task is None else _tracks.get(id(task))
+    return threading.get_ident() if found is None else found[0]
+
+
+def _forget_task(address: int, dead: weakref.ref[Any]) -> None:
+    _tracks.pop(address, None)
 
 
 def own_track() -> int:
@@ -55,12 +73,14 @@ def own_track() -> int:
     task = _current()
     if task is None:
         return threading.get_ident()
-    track = _tracks.get(task)
-    if track is None:
-        track = _tracks[task] = -next(_count)
-        known[track] = Task(task.get_name(), threading.get_ident())
-        with _lock:
-            if not _active:
-                _active = True
-                dispatcher.activate(keys.RECORD_TASKS)
+    found = _tracks.get(id(task))
+    if found is not None:
+        return found[0]
+    track = -next(_count)
+    _tracks[id(task)] = (track, weakref.ref(task, functools.partial(_forget_task, id(task))))
+    known[track] = Task(task.get_name(), threading.get_ident())
+    with _lock:
+        if not _active:
+            _active = True
+            dispatcher.activate(keys.RECORD_TASKS)
     return track

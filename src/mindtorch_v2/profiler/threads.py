@@ -63,8 +63,10 @@ def profiled_by_another() -> bool:
 
 def _note(since: float, thread: threading.Thread) -> None:
     ident = thread.ident or 0
+    # the running thread is asked itself, because a forked process keeps its parent's number in the object
+    native_id = threading.get_native_id() if ident == threading.get_ident() else thread.native_id or ident
     # a thread is the user's, and may hold tensors: it is not kept alive
-    _known.append((Thread(since, ident, thread.native_id or ident, thread.name), weakref.ref(thread)))
+    _known.append((Thread(since, ident, native_id, thread.name), weakref.ref(thread)))
 
 
 def _first_call(frame: Any, event: str, arg: Any) -> None:
