@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any
 
 from . import grouping, stacks, table
+from .atomic_file import replacing
 from .averages import FunctionEventAvg
 from .device_type import DeviceType
 from .events import FunctionEvent
+from .json_text import json_text
 from .recorded import events_of, recording_of, rows_of
 from .session import BACKWARD_FUNCTION, Session
 
@@ -155,7 +155,8 @@ class EventList(list[Any]):
                 {"name": event.trace_name, "ph": "s", **place, "id": next(arrows), "cat": f"cpu_to_{device}", "args": {}}
                 for _ in event.kernels
             ]
-        Path(path).write_text(json.dumps(rows))
+        with replacing(path) as file:
+            file.write(json_text(rows).encode())
 
     def supported_export_stacks_metrics(self) -> list[str]:
         return list(stacks.METRICS)
