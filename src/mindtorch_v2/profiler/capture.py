@@ -21,6 +21,9 @@ from .session import Info, Label, Session, empty_session
 __all__ = ["Capture", "Settings", "active", "claim", "release", "set_background"]
 
 
+RECORDING_KEYS = keys.PROFILER | keys.RECORD_SHAPES | keys.RECORD_STACKS | keys.RECORD_TASKS
+
+
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     """What to record."""
@@ -230,10 +233,13 @@ def is_claimed_by(profiler: object) -> bool:
 
 
 def release(profiler: object) -> None:
+    """End the claim, and whatever an exception kept from being stopped."""
     global _owner
     with _lock:
         if _owner is not None and _owner[0] is profiler:
             _owner = None
+            if active is not None or dispatcher.active_keys() & RECORDING_KEYS:
+                _abandon()
             if _background is not None:
                 _background[1]()
 
@@ -263,7 +269,7 @@ def _abandon() -> None:
     global active
     given_up, active = active, None
     tasks.forget()
-    dispatcher.drop(keys.PROFILER | keys.RECORD_SHAPES | keys.RECORD_STACKS | keys.RECORD_TASKS)
+    dispatcher.drop(RECORDING_KEYS)
     _record.install(None, None)
     observing.observe(None)
     if _on_gc in gc.callbacks:

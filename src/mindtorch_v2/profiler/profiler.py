@@ -274,6 +274,7 @@ class profile(_KinetoProfile):  # noqa: N801 - torch's name
         self.on_trace_ready = on_trace_ready
         self.step_num = 0
         self.step_rec_fn: record_function | None = None
+        self._stopping = False
         self.current_action = self._action_of(0)
         self.action_map: dict[tuple[ProfilerAction, ProfilerAction | None], list[Callable[[], Any]]] = {
             pair: [getattr(self, name) for name in names] for pair, names in TRANSITIONS.items()
@@ -308,12 +309,14 @@ class profile(_KinetoProfile):  # noqa: N801 - torch's name
 
     def stop(self) -> None:
         """End, and hand over what was recorded. Stopping twice is harmless."""
-        if not capture.is_claimed_by(self):
-            return  # stopped already, or running in the process that this one was forked from
+        if self._stopping or not capture.is_claimed_by(self):
+            return  # stopped already, by its own handler maybe, or running in the process that this one was forked from
+        self._stopping = True
         try:
             self._close_step()
             self._transit_action(self.current_action, None)
         finally:
+            self._stopping = False
             capture.release(self)
 
     def step(self) -> None:
@@ -348,7 +351,7 @@ class profile(_KinetoProfile):  # noqa: N801 - torch's name
         return self.current_action is ProfilerAction.WARMUP
 
     def _open_step(self) -> None:
-        if self.record_steps:
+        if self.record_steps and capture.is_claimed_by(self):
             self.step_rec_fn = step_scope(f"{PROFILER_STEP_NAME}#{self.step_num}")
             self.step_rec_fn.__enter__()
 
@@ -360,6 +363,8 @@ class profile(_KinetoProfile):  # noqa: N801 - torch's name
     def _transit_action(self, previous: ProfilerAction, current: ProfilerAction | None) -> None:
         errors: list[BaseException] = []
         for action in self.action_map.get((previous, current), []):
+            if not capture.is_claimed_by(self):
+                break  # the handler stopped it
             try:
                 action()
             except BaseException as error:

@@ -1,0 +1,288 @@
+"""Steps and schedules: what is recorded when, and what is kept."""
+
+import itertools
+
+import pytest
+
+import mindtorch_v2 as torch
+from mindtorch_v2._dispatch import dispatcher, keys
+from mindtorch_v2.profiler import ProfilerAction, ProfilerActivity, profile, record_function, schedule
+
+NONE, WARMUP, RECORD, SAVE, STOPPED = ProfilerAction
+x = torch.ones(2)
+
+
+def cycle(wait, warmup, active):
+    return [NONE] * wait + [WARMUP] * warmup + [RECORD] * (active - 1) + [SAVE]
+
+
+def actions_by_the_book(steps, *, wait, warmup, active, repeat=0, skip_first=0, skip_first_wait=0):
+    """The actions of the first steps, cycle after cycle."""
+    cycles = itertools.count() if repeat == 0 else range(repeat)
+    actions = [NONE] * skip_first
+    for i in cycles:
+        actions += cycle(0 if i == 0 and skip_first_wait else wait, warmup, active)
+        if len(actions) >= steps:
+            break
+    return (actions + [NONE] * steps)[:steps]
+
+
+@pytest.mark.filterwarnings("ignore:Profiler won't be using warmup")
+@pytest.mark.parametrize("wait", [0, 1, 3])
+@pytest.mark.parametrize("warmup", [0, 1, 2])
+@pytest.mark.parametrize("active", [1, 2, 4])
+@pytest.mark.parametrize("skip_first_wait", [0, 1, 5])
+def test_actions_of_all_numbers(wait, warmup, active, skip_first_wait):
+    for repeat, skip_first in itertools.product((0, 1, 2), (0, 1, 4)):
+        numbers = {"wait": wait, "warmup": warmup, "active": active, "repeat": repeat}
+        numbers |= {"skip_first": skip_first, "skip_first_wait": skip_first_wait}
+        of_step = schedule(**numbers)
+        assert [of_step(step) for step in range(30)] == actions_by_the_book(30, **numbers), numbers
+
+
+def test_a_schedule_without_warmup_warns():
+    with pytest.warns(UserWarning, match="won't be using warmup"):
+        schedule(wait=1, warmup=0, active=1)
+
+
+def test_a_schedule_refuses_steps_below_0():
+    with pytest.raises(ValueError, match="non-negative"):
+        schedule(wait=1, warmup=1, active=1)(-1)
+
+
+def run(actions, **options):
+    """Follow these actions, one addition in each step."""
+    with profile(schedule=lambda step: actions[step], **options) as prof:
+        for step in range(len(actions)):
+            assert (prof.step_num, prof.current_action) == (step, actions[step])
+            x + x
+            if step < len(actions) - 1:
+                prof.step()
+    return prof
+
+
+def steps_of(prof, name="aten::add"):
+    return [e["step"] for e in prof.events() if e["name"] == name]
+
+
+class TestSteps:
+    def test_steps_are_rows_around_what_happens_in_them(self):
+        prof = run([WARMUP, RECORD, SAVE])
+        assert [e["name"] for e in prof.events()] == ["ProfilerStep#1", "aten::add", "ProfilerStep#2", "aten::add"]
+        assert [e.cpu_parent and e.cpu_parent["name"] for e in prof.events()] == [None, "ProfilerStep#1", None, "ProfilerStep#2"]
+        assert [e["step"] for e in prof.events()] == [1, 1, 2, 2]
+        first, _, second, _ = prof.events()
+        assert first["end_ns"] <= second["start_ns"]
+
+    def test_without_a_schedule_there_are_no_rows_of_steps(self):
+        with profile() as prof:
+            prof.step()
+            x + x
+        assert [e["name"] for e in prof.events()] == ["aten::add"]
+        assert (prof.record_steps, prof.step_num, prof.current_action) == (False, 1, RECORD)
+
+    def test_every_step_of_the_schedule_is_recorded_or_not(self):
+        actions = [NONE, WARMUP, RECORD, SAVE, NONE, WARMUP, WARMUP, SAVE, SAVE, RECORD, RECORD, SAVE]
+        seen = []
+        run(actions, on_trace_ready=lambda p: seen.append(steps_of(p)))
+        assert seen == [[2, 3], [7], [8], [9, 10, 11]]
+
+    def test_acc_events_keeps_the_events_of_all_cycles(self):
+        seen = []
+        run([WARMUP, SAVE, NONE, WARMUP, SAVE, SAVE], on_trace_ready=lambda p: seen.append(steps_of(p)), acc_events=True)
+        assert seen == [[1], [1, 4], [1, 4, 5]]
+
+    @pytest.mark.parametrize(
+        ("actions", "kept"),
+        [
+            ([SAVE], [0]),
+            ([SAVE, NONE, NONE], [0]),
+            ([SAVE, WARMUP], [0]),
+            ([SAVE, NONE, WARMUP, WARMUP], [0]),
+            ([SAVE, WARMUP, RECORD], [2]),
+            ([SAVE, RECORD], [1]),
+            ([SAVE, SAVE], [1]),
+            ([RECORD, RECORD], [0, 1]),
+        ],
+    )
+    def test_a_cycle_is_replaced_when_the_active_steps_of_the_next_begin(self, actions, kept):
+        assert steps_of(run(actions)) == kept
+
+    def test_a_finished_cycle_can_be_read_while_the_next_waits_or_warms_up(self):
+        actions = [WARMUP, SAVE, NONE, WARMUP, SAVE]
+        with profile(schedule=lambda step: actions[step]) as prof:
+            for _ in range(2):
+                x + x
+                prof.step()
+            for _ in range(2):
+                assert steps_of(prof) == [1]
+                assert prof.key_averages()[0].key == "ProfilerStep*"
+                x + x
+                prof.step()
+            x + x
+        assert steps_of(prof) == [4]
+
+    def test_the_handler_runs_once_a_cycle_and_at_the_end_of_a_recording_cut_short(self):
+        for actions, count in [
+            ([RECORD], 1),
+            ([WARMUP], 0),
+            ([NONE], 0),
+            ([SAVE, NONE], 1),
+            ([SAVE, RECORD], 2),
+            ([SAVE, SAVE], 2),
+        ]:
+            called = []
+            run(actions, on_trace_ready=called.append)
+            assert len(called) == count, actions
+
+    def test_what_warms_up_is_not_recorded(self):
+        with profile(schedule=lambda step: WARMUP if step < 2 else SAVE, record_shapes=True) as prof:
+            for _ in range(2):
+                with record_function("warm"):
+                    x * x
+                prof.step()
+            x + x
+        assert [e["name"] for e in prof.events()] == ["ProfilerStep#2", "aten::add"]
+
+    def test_no_key_is_active_while_the_profiler_waits(self):
+        with profile(schedule=lambda step: [NONE, WARMUP, SAVE, NONE][step]) as prof:
+            for active in (False, True, True, False):
+                assert bool(dispatcher.active_keys() & keys.PROFILER) is active
+                if prof.step_num < 3:
+                    prof.step()
+
+    def test_a_profiler_that_starts_again_goes_on_with_its_steps(self):
+        prof = profile(schedule=lambda step: SAVE)
+        for step in range(2):
+            with prof:
+                x + x
+                prof.step()
+                x + x
+            assert steps_of(prof) == [step + 1]
+
+    def test_events_of_other_threads_belong_to_the_step_in_which_they_began(self):
+        import threading
+
+        with profile() as prof:
+            prof.step()
+            thread = threading.Thread(target=lambda: x + x)
+            thread.start()
+            thread.join()
+            prof.step()
+        assert steps_of(prof) == [1]
+
+
+class TestOddSchedules:
+    @pytest.mark.parametrize(
+        ("actions", "warning", "kept"),
+        [
+            ([WARMUP, NONE, NONE], "WARMUP followed by NONE", []),
+            ([RECORD, NONE], "RECORD followed by NONE", [0]),
+            ([RECORD, WARMUP], "RECORD followed by WARMUP", [0]),
+            ([RECORD, WARMUP, SAVE], "RECORD followed by WARMUP", [2]),
+            ([SAVE, WARMUP, NONE], "WARMUP followed by NONE", [0]),
+        ],
+    )
+    def test_warn_and_go_on(self, actions, warning, kept):
+        with pytest.warns(UserWarning, match=f"^Incorrect schedule: {warning}$"):
+            prof = run(actions)
+        assert (steps_of(prof) if prof.profiler is not None else []) == kept
+        assert not dispatcher.active_keys() & keys.PROFILER
+
+    def test_a_warning_that_is_an_error_leaves_a_profiler_that_works(self):
+        with profile(schedule=lambda step: [RECORD, NONE, SAVE][step]) as prof:
+            x + x
+            with pytest.raises(UserWarning, match="RECORD followed by NONE"):  # warnings are errors in these tests
+                prof.step()
+            assert not dispatcher.active_keys() & keys.PROFILER
+            prof.step()
+            x + x
+        assert steps_of(prof) == [2]
+
+    @pytest.mark.parametrize("wrong", [None, 2, "RECORD", True])
+    def test_a_schedule_that_returns_no_action_is_refused(self, wrong):
+        with pytest.raises(TypeError, match="must return a ProfilerAction"):
+            profile(schedule=lambda step: wrong)
+
+    def test_the_action_of_stopped_devices_is_the_profilers_own(self):
+        with pytest.raises(ValueError, match="DEVICE_STOPPED"):
+            profile(schedule=lambda step: STOPPED)
+
+    def test_a_schedule_that_raises_leaves_everything_as_it_is(self):
+        def of_step(step):
+            if step == 1:
+                raise KeyError("schedule")
+            return RECORD
+
+        with profile(schedule=of_step) as prof:
+            x + x
+            with pytest.raises(KeyError, match="schedule"):
+                prof.step()
+            assert (prof.step_num, prof.current_action) == (0, RECORD)
+            x * x
+        assert [(e["name"], e["step"]) for e in prof.events()] == [("ProfilerStep#0", 0), ("aten::add", 0), ("aten::mul", 0)]
+
+    def test_the_map_of_actions_has_every_pair_a_schedule_can_make(self):
+        prof = profile()
+        possible = {NONE, WARMUP, RECORD, SAVE}
+        assert set(itertools.product(possible, possible | {None})) <= set(prof.action_map)
+
+
+class TestToggling:
+    def test_scopes_that_are_open_go_on_and_new_ones_are_not_seen(self):
+        with profile() as prof, record_function("outer"):
+            with record_function("inner"):
+                prof.toggle_collection_dynamic(False, [ProfilerActivity.CPU])
+                x * x
+            with record_function("unseen"):
+                prof.toggle_collection_dynamic(True, [ProfilerActivity.CPU])
+            x + x
+        assert [e["name"] for e in prof.events()] == ["outer", "inner", "aten::add"]
+        outer, inner, add = prof.events()
+        assert (inner.cpu_parent, add.cpu_parent) == (outer, outer)
+
+    def test_an_optimizers_scope_ends_though_collection_stopped_inside(self):
+        w = torch.ones(2, requires_grad=True)
+        optimizer = torch.optim.SGD([w], lr=0.1)
+
+        def closure():
+            prof.toggle_collection_dynamic(False, [ProfilerActivity.CPU])
+            return
+
+        with profile() as prof:
+            optimizer.step(closure)
+            prof.toggle_collection_dynamic(True, [ProfilerActivity.CPU])
+            x + x
+        step, add = prof.events()
+        assert step["name"] == "Optimizer.step#SGD.step"
+        assert add.cpu_parent is None
+
+    def test_toggling_twice_the_other_activity_or_before_the_start_changes_nothing(self):
+        prof = profile()
+        prof.toggle_collection_dynamic(False, [ProfilerActivity.CPU])
+        with prof:
+            x + x
+            prof.toggle_collection_dynamic(True, [ProfilerActivity.CPU])
+            prof.toggle_collection_dynamic(False, [ProfilerActivity.NPU])
+            prof.toggle_collection_dynamic(False, [])
+            x * x
+            prof.toggle_collection_dynamic(False, [ProfilerActivity.CPU])
+            prof.toggle_collection_dynamic(False, [ProfilerActivity.CPU])
+            x - x
+        prof.toggle_collection_dynamic(True, [ProfilerActivity.CPU])
+        assert [e["name"] for e in prof.events()] == ["aten::add", "aten::mul"]
+        assert not dispatcher.active_keys() & keys.PROFILER
+
+    @pytest.mark.parametrize("options", [{"with_stack": True}, {"record_shapes": True}])
+    def test_with_all_options(self, options):
+        with profile(**options) as prof:
+            x + x
+            prof.toggle_collection_dynamic(False, {ProfilerActivity.CPU})
+            x * x
+            prof.toggle_collection_dynamic(True, {ProfilerActivity.CPU})
+            x - x
+        assert [e["name"] for e in prof.events() if e["kind"] == "op"] == ["aten::add", "aten::sub"]
+
+    def test_what_is_no_activity_is_refused(self):
+        with profile() as prof, pytest.raises(TypeError, match="ProfilerActivity"):
+            prof.toggle_collection_dynamic(False, ["CPU"])
