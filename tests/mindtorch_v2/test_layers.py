@@ -72,3 +72,47 @@ def test_nothing_imports_torch_or_mindspore():
                 else []
             )
             assert not any(n.partition(".")[0] in ("torch", "mindspore") for n in names), path
+
+
+# The profiler's files that may know the runtime. All others are data, and what is made of it.
+CONTROL = {"__init__", "__main__", "activity", "profiler", "schedule", "execution_trace", "itt"}
+CAPTURE = {
+    "call_inputs", "capture", "columns", "node_scopes", "python_tracer", "record_function", "recorder", "scopes", "stack_walk", "tasks", "threads",
+}  # fmt: skip
+
+
+def relative_imports(path: Path) -> set[str]:
+    """Modules that a file of the profiler imports anywhere, as names relative to the package."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            base = ["profiler"][: 2 - node.level]
+            target = base + (node.module.split(".") if node.module else [])
+            found |= {".".join([*target, alias.name]) if target in ([], ["profiler"]) else ".".join(target) for alias in node.names}
+    return found
+
+
+def test_the_profilers_model_and_outputs_know_neither_the_runtime_nor_how_it_is_recorded():
+    files = {path.stem: path for path in (ROOT / "profiler").glob("*.py")}
+    assert files.keys() > CONTROL | CAPTURE
+    pure = files.keys() - CONTROL - CAPTURE
+    wrong = []
+    for name in pure:
+        for other in relative_imports(files[name]):
+            inside, _, module = other.partition(".")
+            if inside != "profiler" or module.partition(".")[0] not in pure:
+                wrong.append(f"profiler.{name} imports {other}")
+    assert not wrong
+
+
+def test_capture_does_not_know_who_controls_it_or_reads_it():
+    readers = {"event_list", "events", "table", "chrome_trace", "stacks", "tensorboard", "averages", "profiler"}
+    for name in CAPTURE:
+        imported = {other.partition(".")[2] for other in relative_imports(ROOT / "profiler" / f"{name}.py")}
+        assert not imported & readers, name
+
+
+def test_no_file_of_the_profiler_names_mindspore():
+    for path in (ROOT / "profiler").rglob("*"):
+        if path.is_file() and path.suffix != ".pyc":
+            assert "mindspore" not in path.read_text().lower(), path
