@@ -43,6 +43,11 @@ class UntypedStorage:
 
     size = nbytes
 
+    def replace(self, array: np.ndarray[Any, Any]) -> None:
+        """Take other memory in place of what is there."""
+        del self.array  # whoever counts memory sees one go before the other comes
+        self.array = array
+
     def alias(self, version: int = 0) -> UntypedStorage:
         """The same memory with a count of writes of its own, for a tensor that autograd is to treat as independent."""
         new = type(self)()

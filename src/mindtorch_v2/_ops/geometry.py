@@ -83,7 +83,7 @@ def grow_storage(storage: UntypedStorage, size_bytes: int) -> None:
         return
     grown = np.zeros(size_bytes, np.uint8)
     grown[: old.nbytes] = old
-    storage.array = grown
+    storage.replace(grown)
     storage._bytes = grown
 
 

@@ -1,9 +1,9 @@
 """Recording what a program does, and reading it: `torch.profiler`.
 
 control   profiler, schedule, activity, experimental_config, execution_trace, itt      when to record
-capture   recorder (hot), capture, record_function, node_scopes, python_tracer, stack_walk, columns      what happened
+capture   recorder (hot), capture, record_function, node_scopes, python_tracer, stack_walk, memory, columns      what happened
 model     session, tree, events, event_list, averages, kineto_results      what it means: data alone
-output    table, units, chrome_trace, stacks, tensorboard, validate, session_file      what people see
+output    table, units, chrome_trace, stacks, tensorboard, trace_check, session_file      what people see
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from .execution_trace import ExecutionTraceObserver
 from .experimental_config import RecordScope, _ExperimentalConfig
 from .record_function import record_function
 from .schedule import ProfilerAction, schedule
+from .session import Session
 from .tensorboard import tensorboard_trace_handler
+from .trace_check import validate
 
 from ..autograd.profiler import KinetoStepTracker  # isort: skip - reads what is above
 from .profiler import _KinetoProfile, profile  # isort: skip
@@ -25,12 +27,14 @@ __all__ = [
     "ExecutionTraceObserver",
     "ProfilerAction",
     "ProfilerActivity",
+    "Session",
     "kineto_available",
     "profile",
     "record_function",
     "schedule",
     "supported_activities",
     "tensorboard_trace_handler",
+    "validate",
 ]
 
 _ = (

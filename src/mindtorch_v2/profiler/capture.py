@@ -14,7 +14,7 @@ from typing import Any
 from .. import _record
 from .._autograd import observing
 from .._dispatch import dispatcher, keys
-from . import call_inputs, columns, places, python_tracer, recorder, scopes, stack_walk, tasks, threads
+from . import call_inputs, columns, memory, places, python_tracer, recorder, scopes, stack_walk, tasks, threads
 from .node_scopes import NodeScopes
 from .session import Info, Label, Session, empty_session
 
@@ -98,6 +98,8 @@ class Capture:
         self._started = recorder.clock()
         self._epoch_ns = time.time_ns() - round(self._started * 1e9) if recorder.clock is time.perf_counter else 0
         self._steps = [(self._started, step)]
+        if self.settings.profile_memory:
+            memory.begin()  # not again after a pause: what is freed meanwhile counts
         if self.settings.cpu:
             self.resume()
 
@@ -157,12 +159,14 @@ class Capture:
             return empty_session()
         try:
             self.pause()
+            memory.end()
             stopped = recorder.clock()
             scopes.close_all(stopped)
             drained = columns.drain(self._log)
             # only now: other threads may have been at work until then
             known_tasks, known_threads = dict(tasks.known), threads.end()
             stacks = {number: stack_walk.resolve(frames) for number, frames in list(stack_walk.taken.items())}
+            changes = memory.take() if self.settings.profile_memory else None
             tasks.forget()
             stack_walk.forget()
             active = None
@@ -196,6 +200,7 @@ class Capture:
                 kinds=kinds,
                 inputs=call_inputs.table,
                 stacks=stacks,
+                memory=changes,
             ),
         )
 
@@ -272,6 +277,7 @@ def _abandon() -> None:
     dispatcher.drop(RECORDING_KEYS)
     _record.install(None, None)
     observing.observe(None)
+    memory.end()
     if _on_gc in gc.callbacks:
         gc.callbacks.remove(_on_gc)
     if given_up is not None:

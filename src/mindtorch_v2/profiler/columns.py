@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import tree
+from .memory import Changes
 from .recorder import Log
-from .session import Frame, Info, Label, Session, Track, empty_session
+from .session import Frame, Info, Label, MemoryLog, Session, Track, empty_session
 from .tasks import Task
 from .threads import Thread
 
@@ -46,6 +47,7 @@ class Context(NamedTuple):
     kinds: set[str] | None
     inputs: Mapping[int, tuple[Any, ...]]
     stacks: Mapping[int, tuple[Frame, ...]]
+    memory: Changes | None = None
 
 
 def drain(log: Log) -> Records:
@@ -70,16 +72,16 @@ def drain(log: Log) -> Records:
     )
 
 
-def nanoseconds(seconds: Sequence[float]) -> Column:
+def nanoseconds(seconds: Sequence[float] | Column) -> Column:
     return np.rint(np.array(seconds, np.float64) * 1e9).astype(np.int64)
 
 
 def assemble(records: Records, context: Context) -> Session:
     """One session from the records of all threads."""
-    rows = _in_order(records, context)
-    if not len(rows):
+    rows, memory = _in_order(records, context), context.memory
+    if not len(rows) and memory is None:
         return empty_session(context.info)
-    track, tracks = _tracks(records.track[rows], records.start[rows], context)
+    track, tracks, memory_track = _all_tracks(records.track[rows], records.start[rows], context)
     label, start, end = records.label[rows], records.start[rows], records.end[rows]
     weight = np.array([WEIGHTS.get(known.kind, 2) for known in context.labels], np.int8)[label]
     depth = np.empty(len(rows), np.int16)
@@ -109,7 +111,39 @@ def assemble(records: Records, context: Context) -> Session:
         session = session.replace(
             stack=numbers, frames=tuple(frames), stack_table=tuple(tuple(frames[f] for f in stack) for stack in stacks)
         )
+    if memory is not None:
+        session = session.replace(memory=_memory_log(session, memory, memory_track, context.epoch_ns))
     return session
+
+
+def _memory_log(session: Session, changes: Changes, track: Column, epoch_ns: int) -> MemoryLog:
+    time_ns = nanoseconds(changes.time) + epoch_ns
+    order = np.argsort(time_ns, kind="stable")
+    size, track, time_ns = changes.size_bytes[order], track[order], time_ns[order]
+    total = changes.baseline + np.cumsum(size)
+    return MemoryLog(time_ns, track, changes.address[order], size, total, _open_events(session, time_ns, track))
+
+
+def _open_events(session: Session, time_ns: Column, track: Column) -> Column:
+    """Row of the innermost event that is open on a track at a time, -1 for none."""
+    parent = tree.parents(session)
+    found = np.full(len(time_ns), -1, np.int64)
+    for of_track in tree.groups(session.track):
+        here = np.flatnonzero(track == session.track[of_track[0]])
+        last = np.searchsorted(session.start_ns[of_track], time_ns[here], side="right") - 1
+        found[here] = np.where(last < 0, -1, of_track[last])
+    while (over := (found >= 0) & (session.end_ns[found] < time_ns)).any() if len(session) else False:
+        found[over] = parent[found[over]]
+    return found
+
+
+def _all_tracks(numbers: Column, start: Column, context: Context) -> tuple[Column, list[Track], Column]:
+    """The tracks of events and of changes of memory, which may come from a thread without events."""
+    if context.memory is None:
+        return *_tracks(numbers, start, context), np.empty(0, np.int32)
+    numbers = np.concatenate([numbers, context.memory.thread])
+    column, tracks = _tracks(numbers, np.concatenate([start, nanoseconds(context.memory.time)]), context)
+    return column[: len(start)], tracks, column[len(start) :]
 
 
 def _in_order(records: Records, context: Context) -> Column:

@@ -266,6 +266,8 @@ class RecordedEvent(FunctionEvent):
             keys += CORRELATION
             if session.info.record_shapes:
                 keys += SHAPES
+            if session.memory is not None:
+                keys += MEMORY
         if session.info.with_stack and kind in ("op", "scope"):
             keys += STACK
         return keys
@@ -303,4 +305,9 @@ CORRELATION: dict[str, Look] = {
 }
 SHAPES: dict[str, Look] = {"input_shapes": lambda recording, row: inputs.shapes(recording.inputs(row))}
 STACK: dict[str, Look] = {"stack": _recorded_stack}
-KEYS = ALWAYS | CORRELATION | SHAPES | STACK
+MEMORY: dict[str, Look] = {
+    "cpu_memory_allocated_before": lambda recording, row: recording.live_memory[0].item(row),
+    "cpu_memory_allocated_after": lambda recording, row: recording.live_memory[1].item(row),
+    "cpu_memory_allocated_delta": lambda recording, row: (recording.live_memory[1][row] - recording.live_memory[0][row]).item(),
+}
+KEYS = ALWAYS | CORRELATION | SHAPES | STACK | MEMORY

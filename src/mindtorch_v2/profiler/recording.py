@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from . import links, places, tree
+from . import links, live_memory, places, tree
 from .flops import flops
 from .session import BACKWARD_FUNCTION, Frame, Label, Session, Track
 
@@ -118,6 +118,13 @@ class Recording:
             inner = rows[parent[rows] >= 0]
             np.add.at(total, parent[inner], total[inner])
         return total
+
+    @functools.cached_property
+    def live_memory(self) -> tuple[Column, Column]:
+        """Bytes of live storage on the CPU when each event began and when it ended."""
+        found = live_memory.around(self.session)
+        assert found is not None, "memory was not recorded"
+        return found
 
     @functools.cached_property
     def memory_bytes(self) -> Column:

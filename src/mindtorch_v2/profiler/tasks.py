@@ -58,6 +58,8 @@ def _current() -> Any:
 
 def track_number() -> int:
     """Where an event of the running code belongs."""
+    if not _tracks:
+        return threading.get_ident()
     task = _current()
     found = None if task is None else _tracks.get(id(task))
     return threading.get_ident() if found is None else found[0]

@@ -7,8 +7,7 @@ import threading
 import pytest
 
 import mindtorch_v2 as torch
-from mindtorch_v2.profiler import profile, record_function
-from mindtorch_v2.profiler.validate import validate
+from mindtorch_v2.profiler import profile, record_function, validate
 
 x = torch.ones(2)
 

@@ -9,8 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import mindtorch_v2 as torch
-from mindtorch_v2.profiler import _ExperimentalConfig, profile, record_function, schedule
-from mindtorch_v2.profiler.validate import validate
+from mindtorch_v2.profiler import _ExperimentalConfig, profile, record_function, schedule, validate
 
 
 def run_in_threads(*functions, name="worker-{}"):
