@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-__all__ = ["broadcast_error", "broadcast_shapes", "contiguous_strides", "dimension_error", "wrap_dim", "wrap_dims"]
+__all__ = ["broadcast_error", "broadcast_shapes", "contiguous_strides", "dimension_error", "no_dimensions", "wrap_dim", "wrap_dims"]
 
 
 def dimension_error(dim: int, ndim: int) -> IndexError:
     low, high = -max(ndim, 1), max(ndim, 1) - 1
     return IndexError(f"Dimension out of range (expected to be in range of [{low}, {high}], but got {dim})")
+
+
+def no_dimensions(dim: int) -> IndexError:
+    """The complaint about a dimension of a zero-dim tensor, where torch asks for its size before anything else."""
+    return IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
 
 
 def wrap_dim(dim: int, ndim: int) -> int:

@@ -8,6 +8,7 @@ import numpy as np
 
 from .._backends.cpu import activation as kernels
 from .._backends.cpu.clamp import few_positive
+from .._backends.cpu.dtype_rules import refuse
 from .._backends.cpu.random import uniform_
 from .._tensor import Tensor
 from .clamp import clamp_min
@@ -60,6 +61,7 @@ threshold_ = op(
     grad={"self": lambda grad, self, threshold: threshold_backward(grad, self, threshold)},
     node="ThresholdBackward1",
     variants="function",
+    refuses=("threshold_cpu", "bc"),
 )
 threshold_backward = op(
     "threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor",
@@ -176,9 +178,21 @@ def _rrelu_(self: Tensor, lower: Any, upper: Any, training: bool, generator: Any
 
 def _rrelu_with_noise(self: Tensor, noise: Tensor, lower: Any, upper: Any, training: bool, generator: Any) -> Tensor:
     """Slopes for negative inputs, drawn while training; `noise` receives the slope of every element."""
+    _check_noise(self, noise, training)
     if not training:
         return leaky_relu(self, (lower + upper) / 2)  # type: ignore[no-any-return]
     return computed(np.multiply, self, _draw_slopes(self, noise, lower, upper, generator))  # type: ignore[no-any-return]
+
+
+def _check_noise(self: Tensor, noise: Tensor, training: bool) -> None:
+    if self.shape != noise.shape:
+        raise RuntimeError(
+            f"noise tensor shape must match self tensor shape. Got self.shape = {list(self.shape)} noise.shape = {list(noise.shape)}"
+        )
+    if training:
+        refuse("rrelu_with_noise_out_cpu", self, "bic")
+        if noise.dtype is not self.dtype:
+            raise RuntimeError(f"expected scalar type {self.dtype.scalar_name} but found {noise.dtype.scalar_name}")
 
 
 def _draw_slopes(self: Tensor, noise: Tensor, lower: Any, upper: Any, generator: Any) -> Tensor:
@@ -194,6 +208,7 @@ def _draw_slopes(self: Tensor, noise: Tensor, lower: Any, upper: Any, generator:
 
 
 def _rrelu_with_noise_(self: Tensor, noise: Tensor, lower: Any, upper: Any, training: bool, generator: Any) -> Tensor:
+    _check_noise(self, noise, training)
     if not training:
         return leaky_relu_(self, (lower + upper) / 2)  # type: ignore[no-any-return]
     return self.mul_(_draw_slopes(self, noise, lower, upper, generator))  # type: ignore[no-any-return]
@@ -278,6 +293,8 @@ def _hardtanh(self: Tensor, min_val: Any, max_val: Any) -> Tensor:
 
 def _hardtanh_(self: Tensor, min_val: Any, max_val: Any) -> Tensor:
     _check_hardtanh(self, min_val, max_val)
+    if not self.dtype.inexact:
+        min_val, max_val = int(min_val), int(max_val)
     return self.clamp_(min_val, max_val)  # type: ignore[no-any-return]
 
 

@@ -12,15 +12,16 @@ from .declare import op
 _TAGS = ("nondifferentiable",)
 
 
-def _binary(name: str, kernel: Any) -> Any:
-    return op(f"{name}.Tensor(Tensor self, Tensor other) -> Tensor", pointwise="same", cpu=kernel, inplace=True, tags=_TAGS)
+def _binary(name: str, kernel: Any, refuses: tuple[str, str] | None = None) -> Any:
+    schema = f"{name}.Tensor(Tensor self, Tensor other) -> Tensor"
+    return op(schema, pointwise="same", cpu=kernel, inplace=True, tags=_TAGS, refuses=refuses)
 
 
 bitwise_and = _binary("bitwise_and", np.bitwise_and)
 bitwise_or = _binary("bitwise_or", np.bitwise_or)
 bitwise_xor = _binary("bitwise_xor", np.bitwise_xor)
-bitwise_left_shift = _binary("bitwise_left_shift", kernels.left_shift)
-bitwise_right_shift = _binary("bitwise_right_shift", kernels.right_shift)
+bitwise_left_shift = _binary("bitwise_left_shift", kernels.left_shift, ("lshift_cpu", "f"))
+bitwise_right_shift = _binary("bitwise_right_shift", kernels.right_shift, ("rshift_cpu", "f"))
 bitwise_not = op("bitwise_not(Tensor self) -> Tensor", pointwise="same", cpu=np.bitwise_not, inplace=True, tags=_TAGS)
 gcd = op("gcd(Tensor self, Tensor other) -> Tensor", pointwise="same", numbers=(), cpu=kernels.gcd, inplace=True, tags=_TAGS)
 lcm = op("lcm(Tensor self, Tensor other) -> Tensor", pointwise="same", numbers=(), cpu=kernels.lcm, inplace=True, tags=_TAGS)

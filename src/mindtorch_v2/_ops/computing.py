@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._backends.cpu.floating_errors import quiet
+from .._backends.cpu.foreign_errors import FOREIGN, translated
 from .._tensor import Tensor, wrap
 
 __all__ = ["computed"]
@@ -14,5 +15,8 @@ __all__ = ["computed"]
 def computed(kernel: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
     """The result of a NumPy kernel on tensors, as a tensor or a tuple of them, without a row of its own in profiles."""
     with quiet():
-        result = kernel(*[a._array if isinstance(a, Tensor) else a for a in arguments], **options)
+        try:
+            result = kernel(*[a._array if isinstance(a, Tensor) else a for a in arguments], **options)
+        except FOREIGN as e:
+            raise translated(kernel.__name__, e) from None
     return tuple(None if a is None else wrap(a) for a in result) if isinstance(result, tuple) else wrap(result)

@@ -57,7 +57,8 @@ def op(
     shape      the result's shape from the arguments' (tensor arguments arrive as tensors), for the meta device
     format_of  names of images: the result is in channels-last format when one of them is
     rows       the results are contiguous whatever the arguments are
-    refuses    torch's name of the kernel, and the kinds of dtype it does not take: letters of "bic" (bool, integers, complex)
+    refuses    torch's name of the kernel, or its complaint, and the kinds of dtype it does not take: letters of "bifc" (bool,
+               integers, floating, complex)
     same_dtype names of tensors that must be of one dtype
     grad       argument name, or a tuple of them → formula; the formula's parameters say what is saved
     node       the backward node's name, where it is not the default `NameBackward0`

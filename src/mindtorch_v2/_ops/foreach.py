@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from .._backends.cpu.dtype_rules import refuse
 from .._dispatch.entry import NUMBERS
 from .._tensor import Tensor
 from .declare import Entry, op, public
@@ -229,7 +230,7 @@ _declare("pow.ScalarList", "Scalar[] exponent", _with_list("pow"), "pow.Tensor_S
 def _pow_of_scalar(self: Any, exponent: TensorList) -> tuple[Tensor, ...]:
     from .pointwise import pow_of_scalar
 
-    return tuple(pow_of_scalar(self, t) for t in exponent)
+    return tuple(pow_of_scalar(self, t) for t in _some(exponent))
 
 
 _POW_OF_SCALAR = "_foreach_pow.ScalarAndTensor(Scalar self, Tensor[] exponent) -> Tensor[]"
@@ -337,7 +338,7 @@ def _copy_(self: TensorList, src: TensorList, non_blocking: bool) -> None:
 
 
 def _zero_(self: TensorList) -> None:
-    for t in self:
+    for t in _some(self):
         t.zero_()
 
 
@@ -346,7 +347,7 @@ def _norm(self: TensorList, ord: Any, dtype: Any) -> tuple[Tensor, ...]:
 
     entry = registry.overloads("aten::linalg_vector_norm")["default"].entry
     assert entry is not None
-    return tuple(entry(t, ord, None, False, dtype=dtype) for t in self)
+    return tuple(entry(t, ord, None, False, dtype=dtype) for t in _some(self))
 
 
 op(
@@ -356,6 +357,25 @@ op(
     tags=("no_derivative",),
 )
 op("_foreach_zero_(Tensor(a!)[] self) -> ()", composite=_zero_, variants="function")
+
+
+def _some(self: TensorList) -> TensorList:
+    check_lengths(self)
+    return self
+
+
+def _power_sum(t: Tensor, ord: Any, dtype: Any) -> Tensor:
+    refuse("powsum_cpu", t, "bi")
+    powers: Tensor = t.abs().pow(ord).sum(dtype=dtype)
+    return powers
+
+
+def _products(self: TensorList, mat2: TensorList) -> tuple[Tensor, ...]:
+    if not self:
+        raise RuntimeError("_foreach_mm requires non-empty tensor lists")
+    if len(self) != len(mat2):
+        raise RuntimeError("_foreach_mm: self and mat2 must have the same number of tensors")
+    return tuple(a.mm(b) for a, b in zip(self, mat2, strict=True))
 
 
 def _list_op(schema: str, composite: Callable[..., Any], element: str = "", **names: str) -> None:
@@ -374,19 +394,19 @@ _list_op(
     dim="None",
     keepdim="False",
 )
-_list_op("_foreach_max(Tensor[] self) -> Tensor[]", lambda self: tuple(t.max() for t in self), "max")
+_list_op("_foreach_max(Tensor[] self) -> Tensor[]", lambda self: tuple(t.max() for t in _some(self)), "max")
 _list_op(
     "_foreach_powsum.Scalar(Tensor[] self, Scalar ord=2, ScalarType? dtype=None) -> Tensor[]",
-    lambda self, ord, dtype: tuple(t.abs().pow(ord).sum(dtype=dtype) for t in self),
+    lambda self, ord, dtype: tuple(_power_sum(t, ord, dtype) for t in _some(self)),
 )
 _list_op(
     "_foreach_clone(Tensor[] self, *, MemoryFormat? memory_format=None) -> Tensor[]",
-    lambda self, memory_format: tuple(t.clone(memory_format=memory_format) for t in self),
+    lambda self, memory_format: tuple(t.clone(memory_format=memory_format) for t in _some(self)),
     "clone",
 )
 _list_op(
     "_foreach_mm(Tensor[] self, Tensor[] mat2) -> Tensor[]",
-    lambda self, mat2: tuple(a.mm(b) for a, b in zip(self, mat2, strict=True)),
+    lambda self, mat2: _products(self, mat2),
     "mm",
     mat2="mat2",
 )

@@ -348,8 +348,9 @@ def _nll_loss_nd(self: Tensor, target: Tensor, weight: Tensor | None, reduction:
     ndim = self._array.ndim
     if ndim < 1:
         raise ValueError(f"Expected 1 or more dimensions (got {ndim})")
-    if ndim != 1 and target._array.ndim and self._array.shape[0] != target._array.shape[0]:
-        raise ValueError(f"Expected input batch_size ({self.shape[0]}) to match target batch_size ({target.shape[0]}).")
+    batch = target._array.shape[0] if target._array.ndim else 0
+    if ndim != 1 and self._array.shape[0] != batch:
+        raise ValueError(f"Expected input batch_size ({self.shape[0]}) to match target batch_size ({batch}).")
     if ndim in (1, 2):
         return nll_loss(self, target, weight, reduction, ignore_index)  # type: ignore[no-any-return]
     if ndim == 4:
@@ -357,7 +358,7 @@ def _nll_loss_nd(self: Tensor, target: Tensor, weight: Tensor | None, reduction:
     n, c = self.shape[:2]
     shape = [n, *self.shape[2:]]
     if list(target.shape[1:]) != list(self.shape[2:]):
-        raise ValueError(f"Expected target size {shape}, got {list(target.shape)}")
+        raise RuntimeError(f"Expected target size {shape}, got {list(target.shape)}")
     contiguous, goal = self.contiguous(), target.contiguous()
     if self.numel():
         contiguous, goal = contiguous.view([n, c, 1, -1]), goal.view([n, 1, -1])
@@ -423,7 +424,7 @@ def _cross_entropy_loss(
 ) -> Tensor:
     kernels.check_reduction(reduction)
     if self._array.shape == target._array.shape:
-        if not target.dtype.inexact:
+        if not target.dtype.is_floating_point:
             raise RuntimeError("Expected floating point type for target with class probabilities, got " + target.dtype.scalar_name)
         if ignore_index >= 0:
             raise RuntimeError("ignore_index is not supported for floating point target")
@@ -462,6 +463,11 @@ cross_entropy_loss = op(
 
 
 def _kl_div(self: Tensor, target: Tensor, reduction: int, log_target: bool) -> Tensor:
+    for operand in (self, target):
+        if operand.dtype.is_complex:
+            raise RuntimeError("kl_div: Complex inputs not supported.")
+        if not operand.dtype.is_floating_point:
+            raise RuntimeError("kl_div: Integral inputs not supported.")
     if log_target:
         loss = target.exp() * (target - self)
     else:

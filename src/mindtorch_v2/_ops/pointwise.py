@@ -180,6 +180,7 @@ maximum = op(
     pointwise="same",
     numbers=(),
     cpu=np.maximum,
+    refuses=("maximum not implemented for complex tensors.", "c"),
     grad={
         "self": lambda grad, self, other: half_where_equal(grad, self, other).masked_fill_(self < other, 0),
         "other": lambda grad, self, other: half_where_equal(grad, self, other).masked_fill_(self > other, 0),
@@ -190,6 +191,7 @@ minimum = op(
     pointwise="same",
     numbers=(),
     cpu=np.minimum,
+    refuses=("minimum not implemented for complex tensors.", "c"),
     grad={
         "self": lambda grad, self, other: half_where_equal(grad, self, other).masked_fill_(self > other, 0),
         "other": lambda grad, self, other: half_where_equal(grad, self, other).masked_fill_(self < other, 0),

@@ -218,18 +218,24 @@ def _matrix_h(self: Tensor) -> Tensor:
 
 
 def _m_t(self: Tensor) -> Tensor:
+    if not self.dim():
+        return self
     if self.dim() < 2:
         raise RuntimeError(f"tensor.mT is only supported on matrices or batches of matrices. Got {self.dim()}-D tensor.")
     return transpose(self, -2, -1)  # type: ignore[no-any-return]
 
 
 def _m_h(self: Tensor) -> Tensor:
+    if not self.dim():
+        return _matrix_h(self)
     if self.dim() < 2:
         raise RuntimeError(f"tensor.mH is only supported on matrices or batches of matrices. Got {self.dim()}-D tensor.")
     return _adjoint(self)
 
 
 def _adjoint_checked(self: Tensor) -> Tensor:
+    if not self.dim():
+        return _matrix_h(self)
     if self.dim() < 2:
         raise RuntimeError(f"tensor.adjoint() is only supported on matrices or batches of matrices. Got {self.dim()}-D tensor.")
     return _adjoint(self)

@@ -12,7 +12,7 @@ from .lookup import aten
 def _cosine_similarity(x1: Tensor, x2: Tensor, dim: int, eps: float) -> Tensor:
     """Products of unit vectors; a vector shorter than `eps` counts as that long."""
     common = promote_types(x1.dtype, x2.dtype)
-    if not common.inexact:
+    if not common.is_floating_point:
         raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {common.scalar_name}")
     x1, x2 = (t if t.dtype is common else t.to(common) for t in (x1, x2))
     x1, x2 = aten.broadcast_tensors([x1, x2]) if x1.shape != x2.shape else (x1, x2)

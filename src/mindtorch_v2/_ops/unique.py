@@ -8,6 +8,7 @@ import numpy as np
 
 from .. import _checks, _dtype
 from .._backends.cpu import searching as kernels
+from .._backends.cpu.dtype_rules import refuse
 from .._tensor import Tensor
 from ..overrides import handle_torch_function, has_torch_function
 from .declare import not_implemented, op, public
@@ -118,7 +119,20 @@ def unique_consecutive(
 # --- membership -----------------------------------------------------------------------------------------------------
 
 
+def _check_members(*dtypes: Any) -> None:
+    for d in dtypes:
+        if d.kind in "bc":
+            raise RuntimeError(f"Unsupported input type encountered for isin(): {_dtype.FROM_NUMPY[d].scalar_name}")
+
+
+def _is_number(elements: Any, number: Any, invert: bool) -> Any:
+    """Which elements are the number; or the other way round, which numbers are among the elements."""
+    _check_members(elements.dtype.np)
+    return elements != number if invert else elements == number
+
+
 def _isin(elements: Array, test_elements: Array, assume_unique: bool, invert: bool) -> Array:
+    _check_members(elements.dtype, test_elements.dtype)
     found = np.isin(kernels.orderable(elements), kernels.orderable(test_elements), assume_unique=assume_unique, invert=invert)
     return np.asarray(found).reshape(elements.shape)
 
@@ -131,9 +145,7 @@ isin = op(
 )
 isin_scalar = op(
     "isin.Tensor_Scalar(Tensor elements, Scalar test_element, *, bool assume_unique=False, bool invert=False) -> Tensor",
-    composite=lambda elements, test_element, assume_unique, invert: (
-        elements != test_element if invert else elements == test_element
-    ),
+    composite=lambda elements, test_element, assume_unique, invert: _is_number(elements, test_element, invert),
     variants="function",
 )
 isin_of_scalar = op(
@@ -158,7 +170,13 @@ def _searchsorted(
     if right and side == "left":
         raise RuntimeError("torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True")
     _check_sequence(sorted_sequence, self, sorter)
+    _check_ordered(sorted_sequence, self)
     return kernels.search(sorted_sequence, self, right or side == "right", np.int32 if out_int32 else np.int64, sorter)
+
+
+def _check_ordered(sequence: Array, values: Array) -> None:
+    for operand in (sequence, values):
+        refuse("searchsorted_out_cpu", operand, "bc" if sequence.dtype == values.dtype else "c")
 
 
 def _check_sequence(sequence: Array, values: Array, sorter: Array | None) -> None:
@@ -195,10 +213,18 @@ searchsorted = op(
     tags=("nondifferentiable", "exact_out"),
     variants="function",
 )
+
+
+def _number_among(number: Any, sequence: Array) -> Array:
+    """The number in the dtype of the sequence, unless it is of a higher category."""
+    category = _dtype.FROM_NUMPY[sequence.dtype].category
+    return np.asarray(number, sequence.dtype if category >= _dtype.of_scalar(number).category else None)
+
+
 searchsorted_scalar = op(
     f"searchsorted.Scalar(Tensor sorted_sequence, Scalar self, {_SEARCH}",
     cpu=lambda sorted_sequence, self, out_int32, right, side, sorter: _searchsorted(
-        sorted_sequence, np.asarray(self, sorted_sequence.dtype), out_int32, right, side, sorter
+        sorted_sequence, _number_among(self, sorted_sequence), out_int32, right, side, sorter
     ),
     tags=("nondifferentiable",),
     variants="function",
@@ -208,6 +234,7 @@ searchsorted_scalar = op(
 def _bucketize(self: Array, boundaries: Array, out_int32: bool, right: bool) -> Array:
     if boundaries.ndim != 1:
         raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries.ndim})")
+    _check_ordered(boundaries, self)
     return kernels.search(boundaries, self, right, np.int32 if out_int32 else np.int64, None)
 
 

@@ -78,7 +78,8 @@ def cpu_body(op: Op, full: int) -> Body:
         body.lines = _pointwise(op, kernel, number=bool(full & keys.NUMBER))
     elif op.schema.is_inplace:
         call = _quiet(op, kernel, f"kernel({_array_arguments(op, kernel)})")
-        body.lines = [*_writing("self._array", call, "raise"), "self._storage.version += 1", "result = self"]
+        failing = f"raise translated({op.name!r}, e) from None"
+        body.lines = [*_writing("self._array", call, failing), "self._storage.version += 1", "result = self"]
         if op.schema.arguments[0].name != "self":
             raise TypeError(f"an in-place operator writes to `self`: {op.schema}")
     elif op.schema.is_view:
@@ -116,9 +117,9 @@ def _array_arguments(op: Op, kernel: Any) -> str:
 
 def _quiet(op: Op, kernel: Any, statement: str) -> list[str]:
     """A statement that calls the kernel, without NumPy's floating-point warnings (see `floating_errors`)."""
-    if (isinstance(kernel, np.ufunc) and op.pointwise is not None) or kernel in SILENT:
-        return [statement]
     foreign = [] if op.pointwise is not None else ["except FOREIGN as e:", f"    raise translated({op.name!r}, e)"]
+    if (isinstance(kernel, np.ufunc) and op.pointwise is not None) or kernel in SILENT:
+        return ["try:", f"    {statement}", *foreign] if foreign else [statement]
     return ["errors = set_errors(IGNORED)", "try:", f"    {statement}", *foreign, "finally:", "    reset_errors(errors)"]
 
 
@@ -261,7 +262,13 @@ def _pointwise_inplace(op: Op, kernel: Any, operands: list[str], slots: list[str
         call = _call(lines, op, kernel, operands, slots, out=", out=t, casting='unsafe'")
         compute = [call]
     else:
-        compute = _quiet(op, kernel, "t[...] = " + _call(lines, op, kernel, operands, slots))
+        # checked rather than left to NumPy, which drops leading dimensions of one
+        compute = [
+            *_quiet(op, kernel, "a = " + _call(lines, op, kernel, operands, slots)),
+            "if a.shape != t.shape:",
+            f"    raise inplace_shape_error(t, {', '.join(slots)})",
+            "t[...] = a",
+        ]
     lines += [
         *_writing("t", compute, "raise inplace_shape_error(t, " + ", ".join(slots) + ") from None"),
         *_unsupported(op, kernel),
@@ -276,7 +283,7 @@ def _writing(target: str, compute: list[str], otherwise: str) -> list[str]:
     return [
         "try:",
         *indent(compute),
-        "except ValueError:",
+        "except ValueError as e:",
         f"    if {target}.flags.writeable:",
         f"        {otherwise}",
         f"    make_writable({target})",

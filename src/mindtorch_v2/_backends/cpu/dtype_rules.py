@@ -11,22 +11,31 @@ import numpy as np
 from ... import _dtype
 from ..._dispatch.op import parameter_names
 
-__all__ = ["CATEGORIES", "refusal", "with_rules"]
+__all__ = ["CATEGORIES", "refusal", "refuse", "with_rules"]
 
 Array = np.ndarray[Any, Any]
-CATEGORIES = {"b": 0, "i": 1, "c": 3}  # letters of a declaration → category of a dtype
+CATEGORIES = {"b": 0, "i": 1, "f": 2, "c": 3}  # letters of a declaration → category of a dtype
 
 
-def refusal(kernel: str, d: _dtype.dtype) -> NotImplementedError:
-    """torch's complaint, which names the kernel."""
+def refusal(kernel: str, d: _dtype.dtype) -> Exception:
+    """torch's complaint, which names the kernel, or the one that is given instead: a sentence, with the dtype's name for `{}`."""
+    if " " in kernel:
+        return RuntimeError(kernel.format(d.scalar_name))
     return NotImplementedError(f"\"{kernel}\" not implemented for '{d.scalar_name}'")
+
+
+def refuse(kernel: str, operand: Any, kinds: str) -> None:
+    """Raise the complaint when a tensor or array is of one of these kinds."""
+    d = operand.dtype if isinstance(operand.dtype, _dtype.dtype) else _dtype.FROM_NUMPY[operand.dtype]
+    if any(d.category == CATEGORIES[k] for k in kinds):
+        raise refusal(kernel, d)
 
 
 def with_rules(kernel: Callable[..., Any], refuses: tuple[str, str] | None, same_dtype: tuple[str, ...]) -> Callable[..., Any]:
     """A kernel that first looks at the dtypes of its arrays.
 
     `refuses`: torch's name of the kernel, and kinds of the first array that it does not take: "b" for bool, "i" for integers,
-    "c" for complex numbers. `same_dtype`: arrays that must have one dtype.
+    "f" for floating and "c" for complex numbers. `same_dtype`: arrays that must have one dtype.
     """
     parameters = parameter_names(kernel)
     name, kinds = refuses or ("", "")
@@ -39,10 +48,10 @@ def with_rules(kernel: Callable[..., Any], refuses: tuple[str, str] | None, same
     @functools.wraps(kernel)
     def run(*arguments: Any) -> Any:
         first = next(a for a in arguments if isinstance(a, np.ndarray))
-        if positions:
-            _check_same([arguments[i] for i in positions])
         if first.dtype in refused:
             raise refusal(name, _dtype.FROM_NUMPY[first.dtype])
+        if positions:
+            _check_same([arguments[i] for i in positions])
         return kernel(*arguments)
 
     return run

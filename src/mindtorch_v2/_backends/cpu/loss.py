@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..._dtype import FROM_NUMPY
-from ..._promotion import promote_types
+from ..._promotion import can_cast, promote_types
 from .activation import unimplemented, widened
 from .floating_errors import quiet, silent
 from .reduction import FLOAT, LONG, ONES
@@ -20,13 +20,14 @@ NONE, MEAN, SUM = 0, 1, 2
 
 def check_reduction(reduction: int) -> None:
     if reduction not in (NONE, MEAN, SUM):
-        raise ValueError(f"{reduction} is not a valid value for reduction")
+        raise RuntimeError(f"{reduction} is not a valid value for reduction")
 
 
 def reduced(loss: Array, reduction: int) -> Array:
     """Every element, their mean, or their sum."""
     if reduction == NONE:
         return loss
+    check_reduction(reduction)
     if reduction == SUM or not loss.size:
         total = total_of(loss)
         return total if reduction == SUM else total / np.zeros((), loss.dtype)  # type: ignore[no-any-return]
@@ -61,7 +62,7 @@ def _pairwise(
 
     def loss(self: Array, target: Array, reduction: int, *rest: Any) -> Array:
         self, target = promoted_pair(self, target)
-        if self.dtype.kind in "biu":
+        if self.dtype.kind in "biuc":
             raise unimplemented(name, self)
         check_reduction(reduction)
         if total is not None and reduction and self.size >= 1 << 14 and self.shape == target.shape and self.dtype.kind == "f":
@@ -140,7 +141,13 @@ def smooth_l1_loss(self: Array, target: Array, reduction: int, beta: float) -> A
 def huber_loss(self: Array, target: Array, reduction: int, delta: float) -> Array:
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
-    return _hub(self, target, reduction, delta)
+    if self.dtype == target.dtype:
+        return _hub(self, target, reduction, delta)
+    # torch: unlike the losses above, of the dtype of `self`
+    wanted, common = FROM_NUMPY[self.dtype], promote_types(FROM_NUMPY[self.dtype], FROM_NUMPY[target.dtype])
+    if not can_cast(common, wanted):
+        raise RuntimeError(f"result type {common.scalar_name} can't be cast to the desired output type {wanted.scalar_name}")
+    return _hub(self, target, reduction, delta).astype(self.dtype)
 
 
 def _share(grad_output: Array, n: int, reduction: int) -> Array:
@@ -178,13 +185,19 @@ def huber_loss_backward(grad_output: Array, self: Array, target: Array, reductio
 # --- binary cross entropy -------------------------------------------------------------------------------------------
 
 
+def _squeezed(x: Array) -> tuple[int, ...]:
+    return tuple(n for n in x.shape if n != 1)
+
+
 @widened
 def binary_cross_entropy(self: Array, target: Array, weight: Array | None, reduction: int) -> Array:
-    if self.dtype.kind in "biu":
+    if self.dtype == target.dtype and self.dtype.kind in "biuc":
         raise unimplemented("binary_cross_entropy", self)
-    if self.size and not ((self >= 0) & (self <= 1)).all():
+    if self.shape != target.shape and _squeezed(self) == _squeezed(target):
+        target = target.reshape(self.shape)
+    if self.dtype.kind == target.dtype.kind and self.size and not ((self >= 0) & (self <= 1)).all():
         raise RuntimeError("all elements of input should be between 0 and 1")
-    if self.size and not ((target >= 0) & (target <= 1)).all():
+    if self.dtype.kind == target.dtype.kind and self.size and not ((target >= 0) & (target <= 1)).all():
         raise RuntimeError("all elements of target should be between 0 and 1")
     if self.dtype != target.dtype:
         raise RuntimeError(f"Found dtype {FROM_NUMPY[target.dtype].scalar_name} but expected {FROM_NUMPY[self.dtype].scalar_name}")
@@ -217,7 +230,11 @@ def check_nll(self: Array, target: Array, weight: Array | None) -> None:
         raise RuntimeError("input tensor should be 1D or 2D")
     if target.ndim > 1:
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
-    if (self.ndim == 2 and self.shape[0] != (target.shape[0] if target.ndim else 1)) or (self.ndim == 1 and target.ndim == 1):
+    if self.ndim == 1 and target.ndim == 1 and target.size != 1:
+        raise ValueError(f"For 1D input, 1D target must have size 1, but got target size: {target.size}")
+    if self.ndim == 2 and not target.ndim:
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
+    if self.ndim == 2 and self.shape[0] != target.shape[0]:
         raise RuntimeError(f"size mismatch (got input: {list(self.shape)}, target: {list(target.shape)})")
     check_class_weight(weight, self.shape[-1])
 
@@ -262,12 +279,13 @@ def _class_weights(weight: Array | None, index: Array, kept: Array | None, dtype
     """The weight of every target, or None when all are 1."""
     if weight is None:
         return None if kept is None else kept.astype(dtype)
-    w = weight[index]
+    w = weight.reshape(-1)[index]
     return w if kept is None else w * kept  # type: ignore[no-any-return]
 
 
 def nll_forward(picked: Array, index: Array, kept: Array | None, weight: Array | None, reduction: int) -> tuple[Array, Array]:
     """The losses of the log probabilities picked by the targets, reduced, and the sum of the weights."""
+    check_reduction(reduction)
     dtype = picked.dtype
     w = _class_weights(weight, index, kept, dtype)
     if w is None and reduction:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ... import _dtype
+from ..._checks import no_dimensions
 from .floating_errors import silent
 
 Array = np.ndarray[Any, Any]
@@ -57,6 +58,8 @@ def _addmm_error(self: Array, mat1: Array, mat2: Array) -> Exception:
 
 def check_batches(batch1: Array, batch2: Array) -> None:
     for name, x in (("batch1", batch1), ("batch2", batch2)):
+        if not x.ndim:
+            raise no_dimensions(0 if name == "batch1" else 2)
         if x.ndim != 3:
             raise RuntimeError(f"{name} must be a 3D tensor")
     if batch2.shape[:2] != (batch1.shape[0], batch1.shape[2]):

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..._random import Generator, default_generator
 from . import random_normal
+from .dtype_rules import refuse
 
 Array = np.ndarray[Any, Any]
 
@@ -213,11 +214,19 @@ def bernoulli_scalar(self: Array, p: float, generator: Generator | None) -> None
     fill(self, stream(generator).bernoulli(self.size, p))
 
 
+def _expanded(p: Array, shape: tuple[int, ...]) -> Array:
+    try:
+        return np.broadcast_to(p, shape)
+    except ValueError:
+        raise RuntimeError(f"bernoulli_(): probabilities of shape {list(p.shape)} do not expand to {list(shape)}") from None
+
+
 def bernoulli_tensor(self: Array, p: Array, generator: Generator | None) -> None:
+    refuse("bernoulli_tensor_cpu_p_", p, "bic")
     draw = stream(generator)
     uniforms = draw.uniform64(self.size) if p.dtype == np.float64 else draw.uniform32(self.size)
     if p.shape != self.shape:
-        p = np.broadcast_to(p, self.shape)
+        p = _expanded(p, self.shape)
     if p.size and not (p.item(p.argmin()) >= 0 and p.item(p.argmax()) <= 1):
         raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.")
     self[...] = in_order_of(self, uniforms) < p

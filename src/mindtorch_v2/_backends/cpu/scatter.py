@@ -367,7 +367,7 @@ def index_fill(self: Array, dim: int, index: Array, value: Any) -> None:
     if index.dtype != INT64:
         raise IndexError("index_fill_(): Expected dtype int64 for index.")
     if index.ndim > 1:
-        raise IndexError("Index has to be a vector/scalar")
+        raise RuntimeError("Index has to be a vector/scalar")
     n = self.shape[d] if self.ndim else 1
     at = index.reshape(-1)
     if at.size and (at.min() < -n or at.max() >= n):

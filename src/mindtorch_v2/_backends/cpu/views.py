@@ -272,7 +272,7 @@ def slice_(self: Array, dim: int, start: int | None, end: int | None, step: int)
     """Every `step`-th position of a dimension from `start` up to `end`, both cut to what there is."""
     ndim = self.ndim
     if not ndim:
-        raise RuntimeError("slice() cannot be applied to a 0-dim tensor.")
+        raise IndexError("slice() cannot be applied to a 0-dim tensor.")
     if step <= 0:
         raise RuntimeError("slice step must be positive")
     if not dim:
