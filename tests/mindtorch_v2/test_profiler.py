@@ -327,7 +327,7 @@ class TestErrors:
         with pytest.raises(TypeError, match="schedule must be a function of the step number, got int"):
             profile(schedule=3)
 
-    @pytest.mark.parametrize("flag", ["with_flops", "with_modules"])
+    @pytest.mark.parametrize("flag", ["with_modules"])
     def test_what_is_not_supported_is_refused(self, flag):
         with pytest.raises(NotImplementedError, match=f"{flag}=True"):
             profile(**{flag: True})

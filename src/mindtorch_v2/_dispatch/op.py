@@ -67,7 +67,6 @@ class Op:
         "dtype_rule",
         "entry",
         "fixed",
-        "flops",
         "formulas",
         "inplace_of",
         "kernels",
@@ -100,7 +99,6 @@ class Op:
         nondifferentiable: tuple[str, ...] = (),
         fixed: tuple[str, ...] = (),
         refuses: tuple[str, str] | None = None,
-        flops: Callable[..., Any] | None = None,
         npu: str | None = None,
         tags: tuple[str, ...] = (),
         inplace_of: Op | None = None,
@@ -109,7 +107,6 @@ class Op:
         self.composite = composite
         self.pointwise = pointwise
         self.shape = shape
-        self.flops = flops
         self.npu = npu
         self.tags = tags
         self.inplace_of = inplace_of

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -63,20 +62,6 @@ def _conv_transpose(n: int) -> Any:
     return conv
 
 
-def _conv_flops(input: Tensor, weight: Tensor, stride: Any, padding: Any, dilation: Any) -> int:
-    size = input._array.shape
-    n = weight.dim() - 2
-    if isinstance(padding, str):
-        padding = tuple(d * (k - 1) // 2 if padding == "same" else 0 for d, k in zip(_spread(dilation, n), weight._array.shape[2:]))
-    out = conv_output_size(size[-n:], weight._array.shape[2:], _spread(stride, n), _spread(padding, n), _spread(dilation, n))
-    batch = size[0] if len(size) == n + 2 else 1
-    return 2 * batch * prod(out) * prod(weight._array.shape)
-
-
-def _spread(value: Any, n: int) -> Sizes:
-    return (value,) * n if isinstance(value, int) else tuple(value) * n if len(value) == 1 else tuple(value)
-
-
 def _declare_convolutions(n: int) -> tuple[Any, Any]:
     ones, zeros = f"[{', '.join(['1'] * n)}]", f"[{', '.join(['0'] * n)}]"
     plain = op(
@@ -84,14 +69,12 @@ def _declare_convolutions(n: int) -> tuple[Any, Any]:
         f"SymInt[{n}] dilation={ones}, SymInt groups=1) -> Tensor",
         composite=_conv(n),
         variants="function",
-        flops=_conv_flops,
     )
     with_mode = op(
         f"conv{n}d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[{n}] stride={ones}, "
         f'str padding="valid", SymInt[{n}] dilation={ones}, SymInt groups=1) -> Tensor',
         composite=_conv_with_mode(n),
         variants="function",
-        flops=_conv_flops,
     )
     overload = "" if n == 1 else ".input"
     transposed = op(

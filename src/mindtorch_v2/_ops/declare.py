@@ -40,7 +40,6 @@ def op(
     numbers: tuple[str, ...] | None = None,
     nondifferentiable: tuple[str, ...] = (),
     fixed: tuple[str, ...] = (),
-    flops: Callable[..., Any] | None = None,
     npu: str | None = None,
     inplace: bool = False,
     inplace_grad: Gradients | None = None,
@@ -92,7 +91,6 @@ def op(
         nondifferentiable=nondifferentiable,
         fixed=fixed,
         refuses=refuses,
-        flops=flops,
         npu=npu,
         tags=(*tags, *variants.split()),
     )
@@ -182,7 +180,6 @@ def _declare_inplace(functional: Op, cpu: Callable[..., Any] | None, grad: Gradi
             fixed=functional.fixed,
             refuses=functional.refuses,
             numbers=functional.numbers,
-            flops=functional.flops,
             tags=tuple(t for t in functional.tags if t != "function") if schema.name.startswith("__") else functional.tags,
             inplace_of=functional,
         )

@@ -53,7 +53,6 @@ mm = op(
         "self": lambda grad, mat2, self_shape, self_byte_steps: _mat1_grad(grad, mat2, self_shape, self_byte_steps),
         "mat2": lambda grad, self, mat2_shape, mat2_byte_steps: _mat2_grad(grad, self, mat2_shape, mat2_byte_steps),
     },
-    flops=lambda self, mat2: 2 * self.shape[0] * self.shape[1] * mat2.shape[1],
 )
 _ADDMM: dict[Any, Any] = {
     "self": lambda grad, beta: maybe_multiply(grad, beta),
@@ -65,7 +64,6 @@ addmm = op(
     cpu=kernels.addmm,
     shape=lambda mat1, mat2: (mat1.shape[0], mat2.shape[1]),
     grad=_ADDMM,
-    flops=lambda mat1, mat2: 2 * mat1.shape[0] * mat1.shape[1] * mat2.shape[1],
 )
 addmm_ = op(
     "addmm_(Tensor(a!) self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor(a!)",
@@ -81,7 +79,6 @@ bmm = op(
         "self": lambda grad, mat2: bmm(grad, conj(mat2.transpose(1, 2))),
         "mat2": lambda grad, self: bmm(conj(self.transpose(1, 2)), grad),
     },
-    flops=lambda self, mat2: 2 * prod(self.shape) * mat2.shape[2],
 )
 _BADDBMM: dict[Any, Any] = {
     "self": lambda grad, beta: maybe_multiply(grad, beta),
@@ -93,7 +90,6 @@ baddbmm = op(
     cpu=kernels.baddbmm,
     shape=lambda batch1, batch2: (batch1.shape[0], batch1.shape[1], batch2.shape[2]),
     grad=_BADDBMM,
-    flops=lambda batch1, batch2: 2 * prod(batch1.shape) * batch2.shape[2],
 )
 baddbmm_ = op(
     "baddbmm_(Tensor(a!) self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor(a!)",
@@ -136,7 +132,6 @@ mv = op(
         "self": lambda grad, vec: grad.ger(conj(vec)),
         "vec": lambda grad, self: mv(conj(self).t(), grad),
     },
-    flops=lambda self: 2 * self.shape[0] * self.shape[1],
 )
 _ADDMV: dict[Any, Any] = {
     "self": lambda grad, beta: maybe_multiply(grad, beta),
@@ -159,7 +154,6 @@ dot = op(
     cpu=kernels.dot,
     shape=lambda: (),
     grad={"self": lambda grad, tensor: grad * conj(tensor), "tensor": lambda grad, self: grad * conj(self)},
-    flops=lambda self: 2 * self.shape[0],
 )
 
 

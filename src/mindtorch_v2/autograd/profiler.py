@@ -96,7 +96,7 @@ class profile:  # noqa: N801 - torch's name
             raise AssertionError("No activities specified for the profiler")
         if post_processing_timeout_s is not None and post_processing_timeout_s < 0:
             raise ValueError("post_processing_timeout_s must be non-negative")
-        refuse_unsupported(with_flops=with_flops, with_modules=with_modules)
+        refuse_unsupported(with_modules=with_modules)
         self.record_shapes = record_shapes or with_flops
         self.with_flops = with_flops
         self.profile_memory = profile_memory

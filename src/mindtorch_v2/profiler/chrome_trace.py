@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from . import input_text, links, live_memory, number_text, places
+from . import flops, input_text, links, live_memory, number_text, places
 from .atomic_file import replacing
 from .json_text import json_text
 from .number_text import Field
@@ -166,6 +166,7 @@ class _Rows:
         self.stacks = _stack_texts(session)
         self.memory = live_memory.around(session)
         self.python_ids, self.python_parents = links.python_ids(session)
+        self.flops = flops.counts(session)
         self.kinds = np.array([KINDS.index(label.kind) for label in session.labels], np.int8)
 
     def render(self, first: int, last: int) -> str:
@@ -213,6 +214,8 @@ class _Rows:
             Field(',"Sequence number":', session.sequence[rows], has_node),
             Field(',"Fwd thread id":', self.forward_track[rows], has_node),
         ]
+        if session.info.with_flops:
+            fields.append(Field(',"flops":', self.flops[rows], is_op & (self.flops[rows] > 0)))
         if self.memory is not None:
             before, after = (column[rows] for column in self.memory)
             fields += [

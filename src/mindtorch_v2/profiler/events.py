@@ -49,6 +49,7 @@ class FormattedTimesMixin:
     count: int
     cpu_time_total: Any
     device_time_total: Any
+    flops: int | None
 
     cpu_time_str = units.time_text("cpu_time")
     device_time_str = units.time_text("device_time")
@@ -64,6 +65,12 @@ class FormattedTimesMixin:
     @property
     def device_time(self) -> float:
         return 0.0 if self.count == 0 else 1.0 * self.device_time_total / self.count
+
+    @property
+    def gflops_per_second(self) -> float:
+        """Billions of floating point operations in a second of the device's time, or of the CPU's when there was no device."""
+        time_us = self.device_time_total or self.cpu_time_total
+        return (self.flops or 0) / time_us / 1000 if time_us else 0.0
 
     cuda_time = _deprecated("device_time", "`cuda_time` is deprecated, please use `device_time` instead.")
 

@@ -1,60 +1,45 @@
-"""Floating point operations of a call, estimated from its arguments as torch does: products of matrices, convolution, `add`, `mul`."""
+"""Floating point operations of the calls in a session.
+
+An operator with a formula counts for all that runs inside it, whose own counts are 0: `aten::conv2d` has the work of the
+`aten::convolution` that it calls, `aten::linear`, which has no formula, leaves it to its `aten::addmm`. So counts can be added up.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from .session import TensorInput
+import numpy as np
 
-__all__ = ["flops"]
+from . import flop_formulas, tree
+from .decomposition_flops import DECOMPOSITIONS
+from .session import Session
+
+__all__ = ["FORMULAS", "counts", "flops"]
+
+Column = np.ndarray[Any, np.dtype[Any]]
+# By the names that profiles show.
+FORMULAS = {f"aten::{name}": formula for name, formula in (flop_formulas.FORMULAS | DECOMPOSITIONS).items()}
 
 
 def flops(name: str, inputs: Sequence[Any]) -> int:
     """How many operations a call of `name` takes; 0 when that is not known."""
-    count = _COUNTS.get(name)
-    return count(inputs) if count is not None else 0
-
-
-def _product(left: int, right: int) -> Callable[[Sequence[Any]], int]:
-    """Of matrices, or batches of them, at these places among the arguments."""
-
-    def count(inputs: Sequence[Any]) -> int:
-        tensors = inputs[left : right + 1]
-        if not all(isinstance(tensor, TensorInput) and len(tensor.shape) >= 2 for tensor in tensors) or len(tensors) < 2:
-            return 0
-        return 2 * math.prod(tensors[0].shape) * tensors[1].shape[-1]
-
-    return count
-
-
-def _elements(inputs: Sequence[Any]) -> int:
-    # torch: counts the first operand even where the second is the larger one
-    return math.prod(inputs[0].shape) if inputs and isinstance(inputs[0], TensorInput) else 0
-
-
-def _conv2d(inputs: Sequence[Any]) -> int:
-    image, weight = inputs[:2]
-    stride, padding, dilation, groups = inputs[3:7]
-    if not all(isinstance(pair, list | tuple) and len(pair) in (1, 2) for pair in (stride, padding, dilation)):
-        return 0  # padding can be a word
-    if len(image.shape) != 4 or len(weight.shape) != 4 or not groups or not all(stride):
+    formula = FORMULAS.get(name)
+    if formula is None:
         return 0
-    (batch, channels, *size), (out_channels, _, *kernel) = image.shape, weight.shape
-    out = [
-        (size[i] + 2 * padding[i % len(padding)] - dilation[i % len(dilation)] * (kernel[i] - 1) - 1) // stride[i % len(stride)] + 1
-        for i in (0, 1)
-    ]
-    return int(2 * batch * math.prod(out) * math.prod(kernel) * channels * out_channels // groups)
+    try:
+        return int(formula(*inputs))
+    except (ArithmeticError, AttributeError, LookupError, StopIteration, TypeError, ValueError):
+        return 0  # a call that failed is recorded too, with arguments that no formula is made for
 
 
-_COUNTS: dict[str, Callable[[Sequence[Any]], int]] = {
-    "aten::conv2d": _conv2d,
-    "aten::mm": _product(0, 1),
-    "aten::addmm": _product(1, 2),
-    "aten::bmm": _product(0, 1),
-    "aten::baddbmm": _product(1, 2),
-    "aten::mul": _elements,
-    "aten::add": _elements,
-}
+def counts(session: Session) -> Column:
+    """The operations of each event, those inside of a counted one left out."""
+    own = np.zeros(len(session), np.int64)
+    if session.inputs is None or not session.info.with_flops or not len(session):
+        return own
+    calls, which = np.unique(np.stack([session.label, session.inputs]), axis=1, return_inverse=True)
+    known = [flops(session.labels[label].name, session.input_table[i]) if i >= 0 else 0 for label, i in calls.T.tolist()]
+    own = np.array(known, np.int64)[which.ravel()]
+    own[tree.inside(session, own > 0, tree.parents(session))] = 0
+    return own

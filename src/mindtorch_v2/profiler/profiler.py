@@ -49,7 +49,7 @@ class _KinetoProfile:
         post_processing_timeout_s: float | None = None,
     ) -> None:
         self.activities, self.activity_filters = parse_activities(activities)
-        prof.refuse_unsupported(with_flops=with_flops, with_modules=with_modules)
+        prof.refuse_unsupported(with_modules=with_modules)
         self.record_shapes = record_shapes
         self.with_flops = with_flops
         self.profile_memory = profile_memory

@@ -266,6 +266,8 @@ class RecordedEvent(FunctionEvent):
             keys += CORRELATION
             if session.info.record_shapes:
                 keys += SHAPES
+            if session.info.with_flops:
+                keys += FLOPS
             if session.memory is not None:
                 keys += MEMORY
         if session.info.with_stack and kind in ("op", "scope"):
@@ -304,10 +306,11 @@ CORRELATION: dict[str, Look] = {
     "runtime_tid": lambda recording, row: recording.track(row).thread_id,
 }
 SHAPES: dict[str, Look] = {"input_shapes": lambda recording, row: inputs.shapes(recording.inputs(row))}
+FLOPS: dict[str, Look] = {"flops": lambda recording, row: recording.flops.item(row)}
 STACK: dict[str, Look] = {"stack": _recorded_stack}
 MEMORY: dict[str, Look] = {
     "cpu_memory_allocated_before": lambda recording, row: recording.live_memory[0].item(row),
     "cpu_memory_allocated_after": lambda recording, row: recording.live_memory[1].item(row),
     "cpu_memory_allocated_delta": lambda recording, row: (recording.live_memory[1][row] - recording.live_memory[0][row]).item(),
 }
-KEYS = ALWAYS | CORRELATION | SHAPES | STACK | MEMORY
+KEYS = ALWAYS | CORRELATION | SHAPES | FLOPS | STACK | MEMORY

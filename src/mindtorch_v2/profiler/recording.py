@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from . import links, live_memory, places, tree
-from .flops import flops
+from . import flops, links, live_memory, places, tree
 from .session import BACKWARD_FUNCTION, Frame, Label, Session, Track
 
 __all__ = ["Recording"]
@@ -36,7 +35,7 @@ class Recording:
         parent = tree.parents(session)
         parent[~self.on_cpu] = -1
         function = self._of_labels(lambda label: label.kind == "python_function")
-        self.has_self = ~(function & self._inside(self._of_labels(lambda label: label.kind == "op"), parent))
+        self.has_self = ~(function & tree.inside(session, self._of_labels(lambda label: label.kind == "op"), parent))
         parent = _passing_over(parent, ~self.has_self, self.has_self)
         repeat = self._repeats(parent)
         self.parent = _passing_over(parent, repeat)
@@ -44,14 +43,6 @@ class Recording:
 
     def _of_labels(self, fact: Callable[[Label], bool]) -> Column:
         return np.array([fact(label) for label in self.session.labels], bool)[self.session.label]
-
-    def _inside(self, mark: Column, parent: Column) -> Column:
-        """Whether each event is inside one that is marked."""
-        inside = np.zeros(len(mark), bool)
-        for rows in _levels(self.session)[1:]:
-            around = parent[rows]
-            inside[rows] = (around >= 0) & (mark[around] | inside[around])
-        return inside
 
     def _repeats(self, parent: Column) -> Column:
         """Whether each event is all there is in an event of the same name; torch leaves these out."""
@@ -114,7 +105,7 @@ class Recording:
     def with_children(self, amount: Column, parent: Column) -> Column:
         """Of each event, its own amount and those of all events inside."""
         total = amount.copy()
-        for rows in reversed(_levels(self.session)[1:]):
+        for rows in reversed(tree.levels(self.session)[1:]):
             inner = rows[parent[rows] >= 0]
             np.add.at(total, parent[inner], total[inner])
         return total
@@ -193,13 +184,8 @@ class Recording:
 
     @functools.cached_property
     def flops(self) -> Column:
-        session = self.session
-        counts = np.zeros(len(session), np.int64)
-        if session.inputs is not None and session.info.with_flops:
-            calls, which = np.unique(np.stack([session.label, session.inputs]), axis=1, return_inverse=True)
-            known = [flops(session.labels[e].name, session.input_table[i]) if i >= 0 else 0 for e, i in calls.T.tolist()]
-            counts = np.array(known, np.int64)[which.ravel()]
-        return counts
+        """Floating point operations of each event; 0 where they are not asked for or not known."""
+        return flops.counts(self.session)
 
     @functools.cached_property
     def forward_track(self) -> Column:
@@ -228,7 +214,7 @@ class Recording:
         """The innermost node of a backward pass that each event is or is inside of; -1 for none."""
         is_node = self._of_labels(lambda label: label.scope == BACKWARD_FUNCTION)
         node = np.where(is_node, np.arange(len(self.session)), -1)
-        for rows in _levels(self.session)[1:]:
+        for rows in tree.levels(self.session)[1:]:
             inner = rows[(node[rows] < 0) & (self.parent[rows] >= 0)]
             node[inner] = node[self.parent[inner]]
         return node
@@ -247,9 +233,3 @@ def _passing_over(parent: Column, skipped: Column, rows: Column | bool = True) -
     while (over := (found >= 0) & skipped[found] & rows).any():
         found[over] = parent[found[over]]
     return found
-
-
-def _levels(session: Session) -> list[Column]:
-    """Rows by depth; everything around a row is in a list before its own."""
-    order = np.argsort(session.depth, kind="stable")
-    return np.split(order, np.flatnonzero(np.diff(session.depth[order])) + 1) if len(order) else []

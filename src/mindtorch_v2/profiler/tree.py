@@ -9,7 +9,7 @@ import numpy as np
 
 from .session import Session
 
-__all__ = ["children_ns", "depths", "groups", "nested", "parents", "self_ns"]
+__all__ = ["children_ns", "depths", "groups", "inside", "levels", "nested", "parents", "self_ns"]
 
 Column = np.ndarray[Any, np.dtype[Any]]
 
@@ -95,6 +95,20 @@ def groups(values: Column) -> list[Column]:
     order = np.argsort(values, kind="stable")
     starts = np.flatnonzero(np.diff(values[order])) + 1
     return np.split(order, starts) if len(order) else []
+
+
+def levels(session: Session) -> list[Column]:
+    """Rows by depth; everything around a row is in a list before its own."""
+    return groups(session.depth)
+
+
+def inside(session: Session, mark: Column, parent: Column) -> Column:
+    """Whether each event is inside one that is marked."""
+    found = np.zeros(len(mark), bool)
+    for rows in levels(session)[1:]:
+        around = parent[rows]
+        found[rows] = (around >= 0) & (mark[around] | found[around])
+    return found
 
 
 def children_ns(duration_ns: Column, parent: Column) -> Column:

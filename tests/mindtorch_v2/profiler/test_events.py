@@ -225,7 +225,8 @@ class TestShapes:
             ("aten::addmm", (INDEX, TensorInput((4, 6), (6, 1), "f"), TensorInput((6, 5), (5, 1), "f"), 1, 1), 2 * 4 * 6 * 5),
             ("aten::mul", (MATRIX, MATRIX), 6),
             ("aten::add", (1, 2), 0),
-            ("aten::exp", (MATRIX,), 0),
+            ("aten::exp", (MATRIX,), 6),
+            ("aten::relu", (MATRIX,), 0),
             (
                 "aten::conv2d",
                 (TensorInput((2, 4, 9, 8), (), "f"), TensorInput((6, 2, 3, 2), (), "f"), None, [2, 1], [1, 0], [1, 2], 2),
@@ -234,7 +235,7 @@ class TestShapes:
             (
                 "aten::conv2d",
                 (TensorInput((2, 4, 9, 8), (), "f"), TensorInput((6, 4, 3, 2), (), "f"), None, [1, 1], "same", [1, 1], 1),
-                0,
+                2 * 2 * 6 * 4 * (3 * 2) * (9 * 8),
             ),
         ],
     )

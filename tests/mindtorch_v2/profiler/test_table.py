@@ -153,7 +153,7 @@ def test_flops_in_a_unit_that_suits_the_smallest():
     averages = rows(
         op("aten::mm", 0, 1, inputs=(matrix, matrix)),
         op("aten::add", 1, 2, inputs=(matrix, matrix)),
-        op("aten::exp", 2, 3, inputs=(matrix,)),
+        op("aten::relu", 2, 3, inputs=(matrix,)),
         record_shapes=True,
         with_flops=True,
     )
