@@ -12,7 +12,15 @@ from .._backends.meta.adapter import meta_tensor
 from .._dispatch import keys
 from .._tensor import Tensor, wrap
 from .computing import computed
-from .convolution_checks import check_bias_dtype, check_groups, check_shapes, check_unbatched, expand_sizes
+from .convolution_checks import (
+    check_bias_dtype,
+    check_dtypes,
+    check_groups,
+    check_kernel,
+    check_shapes,
+    check_unbatched,
+    expand_sizes,
+)
 from .declare import op, public
 from .lookup import aten
 
@@ -34,6 +42,7 @@ def _batched(n: int, name: str, input: Tensor, call: Any) -> Tensor:
 def _conv(n: int) -> Any:
     def conv(input: Tensor, weight: Tensor, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Tensor:
         zero = (0,) * n
+        check_bias_dtype(input, bias)
         return _batched(
             n, f"conv{n}d", input, lambda x: convolution(x, weight, bias, stride, padding, dilation, False, zero, groups)
         )
@@ -187,7 +196,6 @@ def _select_kernel(
         input._array.shape, weight._array.shape, None if bias is None else bias._array.shape, _hashable(stride), _hashable(padding),
         _hashable(dilation), transposed, _hashable(output_padding), groups,
     )  # fmt: skip
-    check_bias_dtype(input, weight, bias)
     if n == 1:
         input, weight = input.unsqueeze(2), weight.unsqueeze(2)
         stride, padding, dilation, output_padding = (1, *stride), (0, *padding), (1, *dilation), (0, *output_padding)
@@ -259,11 +267,39 @@ def _forward_gradients(
     return convolution_backward(grad, self, weight, bias_shape, stride, padding, ones, False, (0,) * len(ones), 1, needs)
 
 
+def _correlated(
+    name: str,
+    self: Array,
+    weight: Array,
+    kernel_size: Any,
+    bias: Array | None,
+    stride: Any,
+    padding: Any,
+    dilation: Sizes | None = None,
+) -> Array:
+    """The kernel of the convolutions that are not transposed; `name` is torch's for it."""
+    check_dtypes(name, self, weight)
+    steps = {"stride": _hashable(stride), "padding": _hashable(padding)}
+    if dilation is not None:
+        steps["dilation"] = _hashable(dilation)
+    check_kernel(
+        self.shape,
+        weight.shape,
+        _hashable(kernel_size),
+        None if bias is None else bias.shape,
+        weight.shape[1] if weight.ndim > 1 else 0,
+        **steps,
+    )
+    return conv_forward(self, weight, bias, stride, padding, dilation or (1,) * (weight.ndim - 2))
+
+
 _BOTH = ("self", "weight", "bias")
 _slow_conv2d_forward = op(
     "_slow_conv2d_forward(Tensor self, Tensor weight, SymInt[2] kernel_size, Tensor? bias, SymInt[2] stride, "
     "SymInt[2] padding) -> Tensor",
-    cpu=lambda self, weight, bias, stride, padding: conv_forward(self, weight, bias, stride, padding, (1, 1)),
+    cpu=lambda self, weight, kernel_size, bias, stride, padding: _correlated(
+        "slow_conv2d_cpu", self, weight, kernel_size, bias, stride, padding
+    ),
     format_of=("self", "weight"),
     shape=lambda self, weight, stride, padding: _forward_shape(self, weight, stride, padding),
     grad={_BOTH: _forward_gradients},
@@ -273,7 +309,9 @@ _slow_conv2d_forward = op(
 slow_conv3d_forward = op(
     "slow_conv3d_forward(Tensor self, Tensor weight, SymInt[3] kernel_size, Tensor? bias, SymInt[3] stride, "
     "SymInt[3] padding) -> Tensor",
-    cpu=lambda self, weight, bias, stride, padding: conv_forward(self, weight, bias, stride, padding, (1, 1, 1)),
+    cpu=lambda self, weight, kernel_size, bias, stride, padding: _correlated(
+        "slow_conv3d_cpu", self, weight, kernel_size, bias, stride, padding
+    ),
     shape=lambda self, weight, stride, padding: _forward_shape(self, weight, stride, padding),
     grad={_BOTH: _forward_gradients},
     node="SlowConv3DBackward0",
@@ -311,9 +349,20 @@ def _dilated_gradients(
 
 
 def _transposed_kernel(
-    self: Array, weight: Array, bias: Array | None, stride: Sizes, padding: Sizes, output_padding: Sizes, dilation: Sizes
-) -> Array:
+    self: Array, weight: Array, kernel_size: Any, bias: Array | None, stride: Sizes, padding: Sizes, output_padding: Sizes,
+    dilation: Sizes,
+) -> Array:  # fmt: skip
+    check_dtypes(f"slow_conv_transpose{weight.ndim - 2}d_out_cpu", self, weight)
+    check_kernel(
+        self.shape, weight.shape, _hashable(kernel_size), None if bias is None else bias.shape, len(weight) if weight.ndim else 0,
+        stride=_hashable(stride), padding=_hashable(padding), output_padding=_hashable(output_padding), dilation=_hashable(dilation),
+    )  # fmt: skip
     size = transposed_output_size(self.shape[2:], weight.shape[2:], stride, padding, dilation, output_padding)
+    if min(size) < 1:
+        given, got = (" x ".join(map(str, sizes)) for sizes in (self.shape[2:], size))
+        raise RuntimeError(
+            f"Given input size per channel: ({given}). Calculated output size per channel: ({got}). Output size is too small"
+        )
     out = conv_grad_input(self, weight, size, stride, padding, dilation, conjugate=False)
     if bias is not None:
         out += bias.reshape(-1, *(1,) * len(size))
@@ -335,6 +384,7 @@ def _transposed(
         _transposed_kernel,
         self,
         weight,
+        kernel_size=kernel_size,
         bias=None,
         stride=stride,
         padding=padding,
@@ -361,7 +411,9 @@ def _declare_slow(n: int) -> tuple[Any, Any]:
     head = f"(Tensor self, Tensor weight, SymInt[{n}] kernel_size, Tensor? bias=None, SymInt[{n}] stride={ones}, "
     dilated = op(
         f"slow_conv_dilated{n}d{head}SymInt[{n}] padding={zeros}, SymInt[{n}] dilation={ones}) -> Tensor",
-        cpu=lambda self, weight, bias, stride, padding, dilation: conv_forward(self, weight, bias, stride, padding, dilation),
+        cpu=lambda self, weight, kernel_size, bias, stride, padding, dilation: _correlated(
+            "slow_conv_dilated<>", self, weight, kernel_size, bias, stride, padding, dilation
+        ),
         shape=_forward_shape,
         grad={_BOTH: _dilated_gradients},
         variants="",

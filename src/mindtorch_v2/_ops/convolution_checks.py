@@ -5,9 +5,12 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
+from .._backends.cpu.dtype_rules import refuse
+from .._checks import no_dimensions
+from .._dtype import FROM_NUMPY
 from .._tensor import Tensor
 
-__all__ = ["check_bias_dtype", "check_groups", "check_shapes", "check_unbatched", "expand_sizes"]
+__all__ = ["check_bias_dtype", "check_dtypes", "check_groups", "check_kernel", "check_shapes", "check_unbatched", "expand_sizes"]
 
 Sizes = tuple[int, ...]
 _WORDS = {"Half": "c10::Half", "BFloat16": "c10::BFloat16", "Float": "float", "Double": "double", "Long": "long long"}
@@ -35,11 +38,44 @@ def check_unbatched(n: int, name: str, x: Tensor) -> None:
         )
 
 
-def check_bias_dtype(x: Tensor, weight: Tensor, bias: Tensor | None) -> None:
-    if weight.dtype is not x.dtype:
-        raise RuntimeError(f"expected scalar type {x.dtype.scalar_name} but found {weight.dtype.scalar_name}")
+def check_bias_dtype(x: Tensor, bias: Tensor | None) -> None:
     if bias is not None and bias.dtype is not x.dtype:
         raise RuntimeError(f"Input type ({_word(x)}) and bias type ({_word(bias)}) should be the same")
+
+
+def check_dtypes(name: str, x: Any, weight: Any) -> None:
+    """Bools are refused, and weights of another dtype. Complex numbers are taken: torch's kernels leave them to their callers."""
+    if x.dtype == weight.dtype and x.dtype.kind != "b":
+        return
+    refuse(name, x, "b")
+    wanted, found = (FROM_NUMPY[a.dtype].scalar_name for a in (x, weight))
+    raise RuntimeError(f"expected scalar type {wanted} but found {found}")
+
+
+@lru_cache(maxsize=256)
+def check_kernel(size: Sizes, w: Sizes, kernel: Any, bias: Sizes | None, channels: int, **lengths: Any) -> None:
+    """What the kernels ask of their arguments: sizes for each dimension, positive steps, and a weight of the kernel's size."""
+    n = len(w) - 2
+    if n < 1 or not w[0]:
+        raise RuntimeError(f"non-empty weight tensor of a convolution expected, but got: {list(w)}")
+    if bias is not None and not bias and "dilation" not in lengths:
+        raise no_dimensions(0)
+    if len(size) != len(w):
+        raise RuntimeError(f"Expected {n + 2}D input tensor, but got: {list(size)}")
+    for name, values in (("kernel_size", kernel), *lengths.items()):
+        expanded = expand_sizes(values, n, name)
+        if name not in ("padding", "output_padding") and min(expanded) <= 0:
+            raise RuntimeError(f"{name} should be greater than zero, but got {list(expanded)}")
+    if expand_sizes(kernel, n, "kernel_size") != w[2:]:
+        raise RuntimeError(f"weight[2:] shape {list(w[2:])} must be equal to kernel_size {list(kernel)}")
+    if size[1] != channels:
+        raise RuntimeError(f"Expected {channels} channels of the input, but got: {list(size)}")
+    transposed = "output_padding" in lengths
+    outputs = w[1] if transposed else w[0]
+    if transposed:
+        _check_output_padding(*(expand_sizes(lengths[name], n, name) for name in ("output_padding", "stride", "dilation")))
+    if bias is not None and bias != (outputs,):
+        raise RuntimeError(f"expected bias of shape [{outputs}], but got {list(bias)}")
 
 
 def _word(x: Tensor) -> str:

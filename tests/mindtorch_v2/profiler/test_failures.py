@@ -7,13 +7,13 @@ import threading
 import time
 
 import pytest
+from mindtorch_v2.profiler.validate import validate
 
 import mindtorch_v2 as torch
 from mindtorch_v2 import _record
 from mindtorch_v2._autograd import observing
 from mindtorch_v2._dispatch import dispatcher, keys
 from mindtorch_v2.profiler import ProfilerAction, _ExperimentalConfig, _KinetoProfile, profile, record_function, recorder, schedule
-from mindtorch_v2.profiler.validate import validate
 
 NONE, WARMUP, RECORD, SAVE, _ = ProfilerAction
 x = torch.ones(2)

@@ -10,6 +10,7 @@ the matrix product alone takes 91 ms of it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from functools import lru_cache
 from math import prod
@@ -145,7 +146,8 @@ def conv_forward(x: Array, weight: Array, bias: Array | None, stride: Sizes, pad
     x, weight = _accumulating(x), _accumulating(weight)
     kernel = weight.shape[2:]
     if _is_pointwise(kernel, stride, padding):
-        out = np.matmul(weight.reshape(weight.shape[:2]), x.reshape(*x.shape[:2], -1)).reshape(-1, len(weight), *x.shape[2:])
+        out = np.matmul(weight.reshape(weight.shape[:2]), x.reshape(*x.shape[:2], math.prod(x.shape[2:])))
+        out = out.reshape(len(x), len(weight), *x.shape[2:])
     else:
         out = _correlate(_pad(x, padding), weight, stride, dilation)
     if bias is not None:
