@@ -77,7 +77,7 @@ def test_nothing_imports_torch_or_mindspore():
 # The profiler's files that may know the runtime. All others are data, and what is made of it.
 CONTROL = {"__init__", "__main__", "activity", "profiler", "schedule", "execution_trace", "itt"}
 CAPTURE = {
-    "call_inputs", "capture", "columns", "node_scopes", "python_tracer", "record_function", "recorder", "scopes", "stack_walk", "tasks", "threads",
+    "call_inputs", "capture", "columns", "memory", "node_scopes", "python_tracer", "record_function", "recorder", "scopes", "stack_walk", "tasks", "threads",
 }  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from . import places, recorder, stack_walk, tasks, threads
 from .recorder import Log
 from .session import Label
-from .stack_walk import internal_files, open_calls
+from .stack_walk import Call, internal_files, library_files, open_calls
 
 __all__ = ["start", "stop"]
 
@@ -35,6 +35,8 @@ def _label_of(code: CodeType) -> int | None:
     _labels[id(code)] = label
     return label
 
+
+HIDDEN = -2  # instead of a label: the call is kept with the others, and no event is made of it
 
 _log: Log | None = None
 
@@ -57,7 +59,7 @@ def stop() -> None:
     for thread, calls in list(open_calls.items()):
         # other threads may be returning from functions: each list is its own thread's
         for label, began, *_ in reversed(tuple(calls)):
-            if log is not None:
+            if log is not None and label != HIDDEN:
                 log.write(label, began, end, thread)
     open_calls.clear()
     _labels.clear()
@@ -87,10 +89,19 @@ def _on_call(frame: FrameType) -> bool:
     if calls is None:
         calls = open_calls[thread] = []
         _enter_running_functions(frame.f_back)
+    if library_files[code.co_filename] and _works_for_internals(frame.f_back, calls):
+        label = HIDDEN
     caller = stack_walk.shown_caller(frame.f_back)
     chain = stack_walk.enter_chain(calls[-1][2] if calls else -1, -1 if caller is None else caller.f_lasti, code)
     calls.append((label, recorder.clock(), chain, code))
     return True
+
+
+def _works_for_internals(caller: FrameType | None, calls: list[Call]) -> bool:
+    """Whether a function of a library was called by the dispatcher, a kernel or the profiler, or by another that was."""
+    if caller is None:
+        return False
+    return internal_files[caller.f_code.co_filename] or any(c[0] == HIDDEN and c[3] is caller.f_code for c in calls[-1:])
 
 
 def _on_return(code: CodeType) -> None:
@@ -98,9 +109,9 @@ def _on_return(code: CodeType) -> None:
     calls = open_calls.get(threading.get_ident())
     # a function that ran before its thread was watched returns without having been called
     if label is not None and calls and calls[-1][3] is code:
-        began = calls.pop()[1]
+        shown, began, *_ = calls.pop()
         log = _log  # read after that: what is still in the list is ended by `stop`
-        if log is not None:
+        if log is not None and shown != HIDDEN:
             log.write(label, began, recorder.clock(), tasks.track_number())
 
 

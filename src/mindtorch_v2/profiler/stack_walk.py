@@ -11,6 +11,8 @@ import os
 import threading
 from types import CodeType, FrameType
 
+import numpy as np
+
 from .session import Frame
 
 __all__ = [
@@ -19,6 +21,7 @@ __all__ = [
     "forget",
     "internal_files",
     "is_internal",
+    "library_files",
     "open_calls",
     "resolve",
     "shown_caller",
@@ -30,6 +33,9 @@ __all__ = [
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 # of this package, what a program calls by name rather than through an operator: users want to see it
 SHOWN = tuple(os.path.join(PACKAGE, part) for part in ("nn", "optim", "utils" + os.sep + "data"))
+STANDARD_LIBRARY = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
+INSTALLED = os.path.dirname(os.path.dirname(os.path.abspath(np.__file__)))
+OF_KERNELS = tuple(os.path.join(INSTALLED, name, "") for name in ("numpy", "scipy", "ml_dtypes"))
 
 taken: dict[int, list[tuple[CodeType, int]]] = {}  # the frames of each stack, innermost first
 _count = itertools.count()  # never begins anew: a number means one thing, whichever thread or recording asked for it
@@ -122,6 +128,20 @@ class _InternalFiles(dict[str, bool]):
 
 
 internal_files = _InternalFiles()
+
+
+class _LibraryFiles(dict[str, bool]):
+    """File → whether it belongs to Python or to what kernels are made of."""
+
+    def __missing__(self, file: str) -> bool:
+        standard = file.startswith(STANDARD_LIBRARY) and not file.startswith(
+            ("site-packages", "dist-packages"), len(STANDARD_LIBRARY)
+        )
+        known = self[file] = standard or file.startswith(OF_KERNELS)
+        return known
+
+
+library_files = _LibraryFiles()
 
 
 def is_internal(code: CodeType) -> bool:

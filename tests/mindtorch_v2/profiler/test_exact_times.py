@@ -9,10 +9,9 @@ import time
 import weakref
 
 import pytest
-from mindtorch_v2.profiler.validate import validate
 
 import mindtorch_v2 as torch
-from mindtorch_v2.profiler import _ExperimentalConfig, profile, record_function, recorder
+from mindtorch_v2.profiler import _ExperimentalConfig, profile, record_function, recorder, validate
 
 x = torch.ones(2, 3)
 

@@ -7,13 +7,21 @@ import threading
 import time
 
 import pytest
-from mindtorch_v2.profiler.validate import validate
 
 import mindtorch_v2 as torch
 from mindtorch_v2 import _record
 from mindtorch_v2._autograd import observing
 from mindtorch_v2._dispatch import dispatcher, keys
-from mindtorch_v2.profiler import ProfilerAction, _ExperimentalConfig, _KinetoProfile, profile, record_function, recorder, schedule
+from mindtorch_v2.profiler import (
+    ProfilerAction,
+    _ExperimentalConfig,
+    _KinetoProfile,
+    profile,
+    record_function,
+    recorder,
+    schedule,
+    validate,
+)
 
 NONE, WARMUP, RECORD, SAVE, _ = ProfilerAction
 x = torch.ones(2)
@@ -410,6 +418,7 @@ class TestOtherProfilers:
         def theirs(phase, info):
             pass
 
+        before = list(gc.callbacks)
         gc.callbacks.append(theirs)
         try:
             with profile(**ALL):
@@ -417,4 +426,4 @@ class TestOtherProfilers:
                 gc.callbacks[:] = [theirs]
             assert gc.callbacks == [theirs]
         finally:
-            gc.callbacks[:] = []
+            gc.callbacks[:] = before

@@ -6,10 +6,9 @@ import re
 import warnings
 
 import pytest
-from mindtorch_v2.profiler.validate import validate
 
 import mindtorch_v2 as torch
-from mindtorch_v2.profiler import ProfilerActivity, _ExperimentalConfig, profile, record_function, supported_activities
+from mindtorch_v2.profiler import ProfilerActivity, _ExperimentalConfig, profile, record_function, supported_activities, validate
 
 x = torch.ones(2, 3)
 

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mindtorch_v2.profiler.validate import validate
 
 import mindtorch_v2 as torch
-from mindtorch_v2.profiler import profile, record_function
+from mindtorch_v2.profiler import profile, record_function, validate
 
 a, b = torch.ones(2, 3), torch.ones(3, 2)
 # what is called → the events it makes, outermost first

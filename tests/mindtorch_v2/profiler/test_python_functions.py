@@ -1,0 +1,164 @@
+"""Python functions in profiles: the program's own, and what it calls."""
+
+import json
+import re
+import sys
+import threading
+
+import pytest
+
+import mindtorch_v2 as torch
+from mindtorch_v2.profiler import ProfilerAction, profile
+
+x = torch.ones(4, 3)
+
+
+def functions(prof):
+    """Names of the Python functions, without place."""
+    return [e["name"].rpartition(": ")[2] for e in prof.events() if e["kind"] == "python_function"]
+
+
+def files(prof):
+    return {re.sub(r"\(\d+\): .*", "", e["name"]) for e in prof.events() if e["kind"] == "python_function"}
+
+
+def test_what_the_program_calls_is_there():
+    def mine():
+        return json.dumps({"a": [1]})
+
+    with profile(with_stack=True) as prof:
+        mine()
+    found = functions(prof)
+    assert found.index("mine") < found.index("dumps") < found.index("encode")
+
+
+@pytest.mark.parametrize("steps", [False, True])
+def test_what_operators_and_the_profiler_call_is_not(steps):
+    def work():
+        w = torch.ones(3, 3, requires_grad=True)
+        h = torch.nn.functional.layer_norm((x @ w).tanh(), (3,))
+        h = torch.sort(h, 0).values.cumsum(1).std().sum()
+        h.backward()
+
+    options = {"schedule": lambda step: ProfilerAction.RECORD} if steps else {}
+    with profile(with_stack=True, **options) as prof:
+        work()
+        prof.step()
+        work()
+    libraries = {
+        f for f in files(prof) if "numpy" in f or f.startswith(("functools", "enum", "_weakrefset", "contextlib", "weakref"))
+    }
+    assert libraries == set()
+    assert functions(prof).count("work") == 2
+
+
+def test_the_users_functions_are_there_though_the_engine_calls_them():
+    def hook(grad):
+        return scaled(grad)
+
+    def scaled(grad):
+        return json.loads("2.0") * grad
+
+    w = torch.ones(3, requires_grad=True)
+    w.register_hook(hook)
+    y = w * 1
+    with profile(with_stack=True) as prof:
+        y.sum().backward()
+    found = functions(prof)
+    assert found.index("hook") < found.index("scaled") < found.index("loads")
+    (mul,) = [e for e in prof.events() if e["name"] == "aten::mul" and "scaled" in e["stack"][0]]
+    assert [entry.rpartition(":")[2] for entry in mul["stack"]][:2] == ["scaled", "hook"]
+
+
+def test_recursion_generators_and_exceptions_nest():
+    def count(n):
+        if n:
+            yield from count(n - 1)
+        yield n
+
+    def fail(n):
+        if n == 0:
+            raise KeyError
+        try:
+            fail(n - 1)
+        finally:
+            x + x
+
+    with profile(with_stack=True) as prof:
+        assert list(count(3)) == [0, 1, 2, 3]
+        with pytest.raises(KeyError):
+            fail(3)
+        x * x
+    session = prof.session
+    assert (session.depth >= 0).all()
+    adds = [e for e in prof.events() if e["name"] == "aten::add"]
+    assert [[s.rpartition(":")[2] for s in e["stack"]].count("fail") for e in adds] == [3, 2, 1]
+    (mul,) = [e for e in prof.events() if e["name"] == "aten::mul"]
+    assert not any("fail" in s for s in mul["stack"])
+
+
+def test_deep_recursion():
+    def descend(n):
+        return x + x if n == 0 else descend(n - 1)
+
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(5000)
+    try:
+        with profile(with_stack=True) as prof:
+            descend(2000)
+    finally:
+        sys.setrecursionlimit(limit)
+    (add,) = [e for e in prof.events() if e["name"] == "aten::add"]
+    assert [s.rpartition(":")[2] for s in add["stack"]].count("descend") == 2001
+
+
+def test_the_stack_of_a_thread_that_ran_before_is_whole():
+    begin, done = threading.Event(), threading.Event()
+
+    def outermost():
+        begin.wait()
+        middle()
+        done.set()
+
+    def middle():
+        innermost()
+
+    def innermost():
+        x + x
+
+    thread = threading.Thread(target=outermost)
+    thread.start()
+    with profile(with_stack=True) as prof:
+        begin.set()
+        done.wait()
+    thread.join()
+    (add,) = [e for e in prof.events() if e["name"] == "aten::add"]
+    assert [s.rpartition(":")[2] for s in add["stack"]][:3] == ["innermost", "middle", "outermost"]
+
+
+def test_functions_that_run_when_the_recording_starts_and_stops_are_cut_to_it():
+    def starts(prof):
+        prof.start()
+        x + x
+
+    def stops(prof):
+        x * x
+        prof.stop()
+
+    prof = profile(with_stack=True)
+    starts(prof)
+    stops(prof)
+    found = {e["name"].rpartition(": ")[2]: e for e in prof.events()}
+    assert found["starts"]["end_ns"] <= found["stops"]["start_ns"]
+    assert {"starts", "stops"} <= found.keys()
+    info = prof.session.info
+    assert all(info.started_ns <= e["start_ns"] <= e["end_ns"] <= info.stopped_ns for e in prof.events())
+
+
+def test_evaluated_code_and_lambdas():
+    with profile(with_stack=True) as prof:
+        (lambda: x + x)()
+        exec(compile("def made(x):\n    return x * x\nmade(x)", "made.py", "exec"), {"x": x})
+    stack = {e["name"]: e["stack"] for e in prof.events() if e["kind"] == "op"}
+    assert stack["aten::add"][0].endswith(":<lambda>")
+    assert stack["aten::mul"][:2] == ["made.py:2:made", "made.py:3:<module>"]
