@@ -8,11 +8,13 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 from pathlib import Path
 
 import pytest
 
 from mindtorch_v2.profiler import cli
+from mindtorch_v2.profiler.cli import program
 from mindtorch_v2.profiler.session import Session
 
 SOURCE = Path(__file__).parent.parent.parent.parent / "src"
@@ -274,6 +276,18 @@ def test_a_directory_that_takes_no_files(capsys, script, tmp_path, monkeypatch):
     assert code == 2
     wanted = "--trace: cannot write 'script.pt.trace.json': Permission denied; choose a place with --trace PATH, or give --no-trace"
     assert wanted in error
+
+
+@posix
+def test_a_program_can_come_through_a_pipe(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=lambda: (tmp_path / "pipe").write_text("x = 1"))
+    writer.start()
+    found = program.of_script(str(tmp_path / "pipe"))
+    writer.join()
+    names = {}
+    exec(found.code, names)
+    assert names["x"] == 1
 
 
 def test_help_names_every_option(capsys):

@@ -59,15 +59,11 @@ def of_script(path: str) -> Program:
 def _code_in(file: str) -> CodeType:
     try:
         with io.open_code(file) as opened:
-            code = pkgutil.read_code(opened)  # compiled before
-            if code is not None:
-                return code
-            opened.seek(0)
-            source = opened.read()
+            content = opened.read()  # at once: it may be a pipe
     except OSError as error:
         raise CannotRunError(f"can't open file {file!r}: [Errno {error.errno}] {error.strerror}", 2) from None
-    compiled: CodeType = compile(source, file, "exec", dont_inherit=True)
-    return compiled
+    code: CodeType | None = pkgutil.read_code(io.BytesIO(content))  # of a file that was compiled before
+    return code or compile(content, file, "exec", dont_inherit=True)
 
 
 def of_module(name: str) -> Program:
