@@ -93,6 +93,14 @@ def test_errors_are_of_torchs_type(errors):
     assert not settled, f"as torch's after all; take them out of error_gaps.txt: {settled}"
 
 
+def test_torchs_accidents_still_happen(errors):
+    from registry_errors import ACCIDENTS
+
+    seen = {text for report in errors.values() for text in report.counts}
+    settled = [entry for entry in ACCIDENTS if f"torch {entry[2]}" not in seen]
+    assert not settled, f"torch does not do that any more; take them out of registry_errors.py: {settled}"
+
+
 def _gaps():
     lines = (Path(__file__).parent / "error_gaps.txt").read_text().splitlines()
     return {label: int(count) for label, count in (line.split() for line in lines if not line.startswith("#"))}

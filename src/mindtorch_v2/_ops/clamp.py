@@ -45,7 +45,6 @@ clamp_tensor = op(
     },
     node="ClampBackward0",
     inplace=True,
-    refuses=("clamp_cpu", "b"),
 )
 clamp = op(
     "clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",

@@ -68,6 +68,8 @@ _euclidean_dist = op(
 
 def _cdist(x1: Tensor, x2: Tensor, p: float, compute_mode: int | None) -> Tensor:
     _check_cdist(x1, x2, p)
+    if compute_mode not in (None, 0, 1, 2):
+        raise RuntimeError(f"possible modes: 0, 1, 2, but was: {compute_mode}")
     r1, r2, m = x1._array.shape[-2], x2._array.shape[-2], x1._array.shape[-1]
     batch = _checks.broadcast_shapes(x1._array.shape[:-2], x2._array.shape[:-2])
     by_product = compute_mode == 1 or ((compute_mode in (None, 0)) and (r1 > _FEW or r2 > _FEW))

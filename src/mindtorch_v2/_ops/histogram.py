@@ -52,6 +52,13 @@ def _points(self: Array) -> Array:
 
 
 def _by_edges(self: Array, bins: list[Array], weight: Array | None, density: bool) -> Array:
+    if self.ndim < 2:
+        raise RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions")
+    if any(edges.dtype != self.dtype for edges in bins):
+        raise RuntimeError(
+            "torch.histogramdd: input tensor and bins tensors should have the same dtype, but got input with dtype "
+            f"{self.dtype} and bins of {', '.join(str(edges.dtype) for edges in bins)}"
+        )
     kernels.check_dtype("histogramdd", self)
     if len(bins) != self.shape[-1]:
         raise RuntimeError(

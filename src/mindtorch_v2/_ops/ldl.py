@@ -57,6 +57,11 @@ def _ldl_solve(LD: Array, pivots: Array, B: Array, hermitian: bool) -> Array:
         raise RuntimeError(
             f"Incompatible matrix sizes for torch.linalg.ldl_solve: each A matrix is {m} by {n} but each b matrix is {p} by {q}"
         )
+    if LD.shape[:-1] != pivots.shape:
+        raise RuntimeError(
+            "torch.linalg.ldl_solve: Expected LD.shape[:-1] and pivots.shape to be the same, but got pivots with shape "
+            f"{list(pivots.shape)} instead"
+        )
     if pivots.dtype.kind not in "iu":
         raise RuntimeError(f"torch.linalg.ldl_solve: Expected pivots to be integers. Got {scalar_name(pivots)}")
     if LD.dtype != B.dtype:

@@ -13,7 +13,7 @@ from .._tensor import Tensor
 from .computing import computed
 from .declare import op
 from .joining import cat
-from .linalg_checks import check_errors, check_matrix, check_square, check_system, raise_first_failure
+from .linalg_checks import check_errors, check_floating, check_matrix, check_square, check_system, raise_first_failure
 from .lookup import aten
 from .matmul import matmul
 from .triangular_systems import linalg_solve_triangular
@@ -222,6 +222,8 @@ def _lu_solve_kernel(LU: Array, pivots: Array, B: Array, left: bool, adjoint: bo
             f"linalg.lu_solve: Expected LU.shape[:-1] and pivots.shape to be the same, but got pivots with shape "
             f"{list(pivots.shape)} instead"
         )
+    if LU.dtype.kind not in "fc" and LU.dtype == B.dtype:
+        check_floating(LU, "torch.linalg.lu_solve")
     kernels.require_lapack(LU, "lu_solve_cpu")
     if B.ndim > 2 and LU.ndim > 2:
         _checks.broadcast_shapes(B.shape[:-2], LU.shape[:-2])

@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import _dtype
 from .._backends.cpu import linalg as kernels
+from .._backends.cpu.dtype_rules import refuse
 from .._memory_format import contiguous_format
 from .._tensor import Tensor, wrap
 from .declare import op
@@ -133,6 +134,7 @@ linalg_diagonal = op(
 
 
 def _linalg_vander(x: Tensor, N: int | None) -> Tensor:
+    refuse("linalg.vander supports floating point, complex, and integer tensors, but got {}", x, "b")
     x = x if x.ndim else x.unsqueeze(-1)
     n = x.shape[-1] if N is None else N
     if n <= 1:

@@ -9,7 +9,9 @@ import numpy as np
 
 from .. import _checks, _dtype, _promotion
 from .._backends.cpu import matmul as kernels
+from .._backends.cpu.dtype_rules import refuse
 from .._tensor import Tensor
+from .calling import C_NAMES
 from .declare import op, public
 from .einsum import sumproduct_pair
 from .lookup import aten
@@ -289,6 +291,11 @@ def check_inexact(x: Tensor, function: str) -> None:
 
 def _vecdot(x: Tensor, y: Tensor, dim: int) -> Tensor:
     check_inexact(x, "linalg.vecdot")
+    if x.dtype is not y.dtype:
+        raise RuntimeError(
+            f"linalg.vecdot: Expected x and y to have the same dtype, but found x of type {x.dtype.scalar_name} and y of type "
+            f"{y.dtype.scalar_name} instead"
+        )
     if x.ndim == 1 and y.ndim == 1:
         return vdot(x, y)  # type: ignore[no-any-return]
     return (conj(x) * y).sum(dim)  # type: ignore[no-any-return]
@@ -303,6 +310,7 @@ def _linalg_cross_kernel(self: Array, other: Array, dim: int) -> Array:
     d = _checks.wrap_dim(dim, self.ndim)
     if self.shape[d] != 3 or other.shape[d] != 3:
         raise RuntimeError(f"linalg.cross: inputs dimension {dim} must have length 3. Got {self.shape[d]} and {other.shape[d]}")
+    refuse("cross", self, "b")
     if self.dtype != other.dtype:
         raise RuntimeError(f"expected scalar type {kernels.scalar_name(self)} but found {kernels.scalar_name(other)}")
     _checks.broadcast_shapes(self.shape, other.shape)
@@ -391,6 +399,10 @@ _trilinear = op(
 
 
 def _bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    if any(x is not None and x.dtype is not input1.dtype for x in (input2, weight, bias)):
+        operands = {"input1": input1, "input2": input2, "weight": weight} | ({} if bias is None else {"bias": bias})
+        found = ", ".join(f"{name}: {C_NAMES[x.dtype.name]}" for name, x in operands.items())
+        raise RuntimeError(f"All tensors must have the same dtype, got {found}")
     if input1.ndim != input2.ndim:
         raise RuntimeError(f"bilinear(): input dimensions do not match: got {input1.ndim} and {input2.ndim}")
     for d in range(input1.ndim - 1):

@@ -11,6 +11,7 @@ import numpy as np
 from .. import _dtype
 from .._backends.cpu import random as kernels
 from .._backends.cpu import random_counts
+from .._backends.cpu.dtype_rules import refuse
 from .._checks import broadcast_shapes
 from .._creation import allocate, device_of, dtype_of, empty_array
 from .._dispatch import keys
@@ -86,6 +87,7 @@ randn = factory("randn(int[] size, RANDOM) -> Tensor", _randn, shortcut=_randn_a
 
 
 def _integers(self: Any, low: int, high: int | None, generator: Any) -> None:
+    refuse("check_random_bounds handles only integral, floating-point and boolean types", self, "c")
     d = _dtype.FROM_NUMPY[self.dtype]
     if high is None:
         # torch: up to the dtype's largest value; the whole range of int64 takes every bit of its 64
@@ -138,6 +140,7 @@ random = op(
     ),
     node="RandomBackward2",
     grad=_ZERO,
+    refuses=("random_kernel_cpu", "c"),
     variants="method",
 )
 
@@ -499,6 +502,10 @@ def _poisson(self: Any, generator: Any) -> Any:
 
 
 def _binomial(count: Any, prob: Any, generator: Any) -> Any:
+    for name, operand in (("count", count), ("prob", prob)):
+        d = _dtype.FROM_NUMPY[operand.dtype]
+        if not d.is_floating_point:
+            raise ValueError(f"binomial only supports floating-point dtypes for {name}, got: {d.scalar_name}")
     _counts_of(count, "binomial_cpu", 4)
     return random_counts.binomial(count, prob, generator)
 

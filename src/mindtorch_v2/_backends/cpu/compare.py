@@ -6,6 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from ..._dtype import FROM_NUMPY
+from ..._promotion import promote_types
+
 Array = np.ndarray[Any, Any]
 
 
@@ -32,10 +35,6 @@ def signbit(self: Array) -> Array:
 def equal(self: Array, other: Array) -> bool:
     """Whether two tensors have the same shape and elements."""
     if self.dtype != other.dtype:
-        from ... import _dtype
-
-        names = [str(_dtype.FROM_NUMPY[x.dtype]).removeprefix("torch.") for x in (self, other)]
-        raise RuntimeError(
-            f"Expected object of data type {names[0]} but got data type {names[1]} for argument 'other' in call to equal"
-        )
+        d = promote_types(FROM_NUMPY[self.dtype], FROM_NUMPY[other.dtype]).np
+        self, other = self.astype(d), other.astype(d)
     return self.shape == other.shape and bool(np.equal(self, other).all())

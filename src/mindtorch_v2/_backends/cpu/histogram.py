@@ -56,6 +56,11 @@ def check_dtype(name: str, x: Array) -> None:
 
 
 def check_weight(x: Array, weight: Array | None) -> None:
+    if weight is not None and weight.dtype != x.dtype:
+        raise RuntimeError(
+            "torch.histogramdd: if weight tensor is provided, input tensor and weight tensor should have the same dtype, but got "
+            f"input with dtype {x.dtype} and weight with dtype {weight.dtype}"
+        )
     if weight is not None and weight.shape != x.shape[:-1]:
         raise RuntimeError(
             "torch.histogramdd: if weight tensor is provided it should have the same shape as the input tensor excluding its "

@@ -56,9 +56,10 @@ def _addmm_error(self: Array, mat1: Array, mat2: Array) -> Exception:
     return RuntimeError(f"mat1 and mat2 must have the same dtype, but got {scalar_name(mat1)} and {scalar_name(mat2)}")
 
 
-def check_batches(batch1: Array, batch2: Array) -> None:
+def check_batches(batch1: Array, batch2: Array, *, sized: bool = True) -> None:
+    """`sized`: torch asks for sizes before it counts dimensions."""
     for name, x in (("batch1", batch1), ("batch2", batch2)):
-        if not x.ndim:
+        if sized and not x.ndim:
             raise no_dimensions(0 if name == "batch1" else 2)
         if x.ndim != 3:
             raise RuntimeError(f"{name} must be a 3D tensor")
@@ -124,7 +125,7 @@ def mm(self: Array, mat2: Array) -> Array:
 def bmm(self: Array, mat2: Array) -> Array:
     shape1, shape2 = self.shape, mat2.shape
     if len(shape1) != 3 or len(shape2) != 3 or shape1[0] != shape2[0] or shape1[2] != shape2[1]:
-        check_batches(self, mat2)
+        check_batches(self, mat2, sized=False)
     if self.dtype != mat2.dtype:
         raise RuntimeError(f"expected scalar type {scalar_name(self)} but found {scalar_name(mat2)}")
     return product(self, mat2, "bmm")

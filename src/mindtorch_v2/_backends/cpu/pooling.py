@@ -229,12 +229,17 @@ def average_pool(
         n = 0
     for axis in range(-1, -n - 1, -1):
         total = _sum_windows(total, axis, out[axis], kernel[axis], stride[axis], padding[axis])
-    total = total // divisor if dtype.kind in "iu" else np.divide(total, _as(divisor, total.dtype), out=total)
+    total = _quotient(total, divisor) if dtype.kind in "iu" else np.divide(total, _as(divisor, total.dtype), out=total)
     return total.astype(dtype, copy=False)
 
 
 def _all_inside(size: Sizes, out: Sizes, kernel: Sizes, stride: Sizes) -> bool:
     return all((o - 1) * s + k <= m for o, s, k, m in zip(out, stride, kernel, size, strict=True))
+
+
+def _quotient(total: Array, divisor: Any) -> Array:
+    """Integers divided and rounded towards zero, as in C."""
+    return np.sign(total) * np.sign(divisor) * (np.abs(total) // np.abs(divisor))  # type: ignore[no-any-return]
 
 
 def _as(divisor: Any, dtype: Any) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..._checks import wrap_dim, wrap_dims
+from .dtype_rules import refuse
 from .floating_errors import SILENT
 
 Array = np.ndarray[Any, Any]
@@ -50,6 +51,7 @@ def repeat_interleave(repeats: Array, output_size: int | None) -> Array:
         raise RuntimeError("repeat_interleave with a single repeats argument expects repeats to be a 1-D tensor") from None
     if repeats.ndim != 1:
         raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
+    refuse("repeat_interleave_cpu", repeats, "bfc")
     if repeats.dtype not in (np.dtype(np.int64), np.dtype(np.int32)):
         raise RuntimeError("repeats has to be Long or Int tensor")
     if repeats.size and repeats.min() < 0:

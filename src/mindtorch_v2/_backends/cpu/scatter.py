@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._checks import contiguous_strides, wrap_dim
+from ..._checks import contiguous_strides, no_dimensions, wrap_dim
 from .floating_errors import SILENT
 from .index import BOOL, INT32, INT64, add_flat, add_rows, nonzero
 
@@ -281,16 +281,18 @@ def _check_rows(name: str, self: Array, dim: int, index: Array, source: Array) -
         raise RuntimeError(
             f"{name}_(): self ({_scalar_name(self)}) and source ({_scalar_name(source)}) must have the same scalar type"
         )
-    length = source.shape[d] if source.ndim else 1
+    length = source.shape[d] if 0 <= d < source.ndim else 1
     if source.ndim and d >= source.ndim:
         raise RuntimeError(f"{name}_(): Indexing dim {d} is out of bounds of the source tensor with dim {source.ndim}")
     if index.size != length:
+        if not source.ndim:
+            raise no_dimensions(dim)
         raise RuntimeError(
             f"{name}_(): Number of indices ({index.size}) should be equal to source.size(dim) ({length}), for dim: {dim}"
         )
     mine = self.shape[:d] + self.shape[d + 1 :]
     theirs = source.shape[:d] + source.shape[d + 1 :]
-    if self.ndim and source.ndim and mine != theirs:
+    if bool(self.ndim) != bool(source.ndim) or mine != theirs:
         raise RuntimeError(
             f"source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = {list(self.shape)} "
             f"source.shape = {list(source.shape)}"
