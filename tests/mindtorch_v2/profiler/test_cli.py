@@ -104,14 +104,14 @@ def test_the_table_comes_last_and_files_are_where_they_were_asked_for(run, scrip
         os.chdir("/")
         print("end of the script\\n", end="")
     """)
-    options = ["--record-shapes", "--with-stack", "--sort-by", "count", "--row-limit", "-1"]
+    options = ["--record-shapes", "--with-stack", "--profile-memory", "--with-flops", "--sort-by", "count", "--row-limit", "-1"]
     done = run(*PROFILER, *options, "--trace", "t.json.gz", "--session", "s.session", "script.py")
     assert (done.returncode, done.stderr) == (0, "")
     own, table = done.stdout.split("\n\n", 1)
     assert own.splitlines()[-1] == "at exit"
     assert "end of the script" in own
     assert "from a thread" in own
-    for name in ("aten::sin", "aten::cos", "aten::tan", "[[3, 4]]", "my block"):
+    for name in ("aten::sin", "aten::cos", "aten::tan", "[[3, 4]]", "my block", "CPU Mem", "FLOPs"):
         assert name in table
     assert "t.json.gz (" in table
     assert {"aten::sin", "aten::cos", "aten::tan", "my block \N{SNOWMAN}"} <= set(names(tmp_path / "t.json.gz"))

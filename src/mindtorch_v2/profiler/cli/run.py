@@ -21,6 +21,9 @@ SORT_KEYS = (
     "cpu_time_total",
     "cpu_time",
     "count",
+    "cpu_memory_usage",
+    "self_cpu_memory_usage",
+    "flops",
     "self_device_time_total",
     "device_time_total",
     "device_time",
@@ -55,6 +58,8 @@ def parser() -> argparse.ArgumentParser:
     record = p.add_argument_group("what to record")
     record.add_argument("--record-shapes", action="store_true", help="shapes of inputs; the table has a row for each combination")
     record.add_argument("--with-stack", action="store_true", help="Python functions, and where in the source operators were called")
+    record.add_argument("--profile-memory", action="store_true", help="bytes of live tensors before and after each operator")
+    record.add_argument("--with-flops", action="store_true", help="floating point operations of each operator")
 
     table = p.add_argument_group("the table")
     table.add_argument(
@@ -105,6 +110,8 @@ def main(arguments: Sequence[str]) -> None:
     recording = WholeRun(
         record_shapes=options.record_shapes,
         with_stack=options.with_stack,
+        profile_memory=options.profile_memory,
+        with_flops=options.with_flops,
         sort_by=options.sort_by,
         row_limit=options.row_limit,
         table=options.table,

@@ -29,6 +29,8 @@ class WholeRun:
         *,
         record_shapes: bool,
         with_stack: bool,
+        profile_memory: bool,
+        with_flops: bool,
         sort_by: str,
         row_limit: int,
         table: str,
@@ -43,7 +45,14 @@ class WholeRun:
         # absolute, and the streams of now: the program may change the directory, and put other streams in their place
         self._paths = {name: os.path.abspath(path) for name, path in self._files.items() if path is not None}
         self._out, self._err = sys.stdout, sys.stderr
-        self._profile = profile(use_kineto=True, record_shapes=record_shapes, with_stack=with_stack, acc_events=True)
+        self._profile = profile(
+            use_kineto=True,
+            record_shapes=record_shapes,
+            with_stack=with_stack,
+            profile_memory=profile_memory,
+            with_flops=with_flops,
+            acc_events=True,
+        )
         self._pid = os.getpid()
         self._done = False
         self._made_way: list[str] = []
