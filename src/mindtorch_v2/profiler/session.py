@@ -166,7 +166,7 @@ def join(sessions: Sequence[Session]) -> Session:
     labels, tracks, inputs, frames = _Union(), _Union(), _Union(), _Union()
     stacks = _Union()
     on_device = any(s.launch is not None for s in sessions)
-    parts, before = [], 0
+    parts, memories, before = [], [], 0
     for s in sessions:
         stack_numbers = frames.numbers(s.frames)
         part = {
@@ -180,6 +180,9 @@ def join(sessions: Sequence[Session]) -> Session:
         }
         part |= {name: getattr(s, name) for name in ("start_ns", "end_ns", "depth", "step", "sequence")}
         parts.append(part)
+        if s.memory is not None:
+            track, event = _point(tracks.numbers(s.tracks), s.memory.track), _shifted(s.memory.event, 0, before)
+            memories.append(s.memory._replace(track=track, event=event))
         before += len(s)
     joined: dict[str, Any] = {
         name: None if parts[0][name] is None else np.concatenate([p[name] for p in parts]) for name in parts[0]
@@ -187,6 +190,7 @@ def join(sessions: Sequence[Session]) -> Session:
     first, last = sessions[0].info, sessions[-1].info
     return Session(
         **joined,
+        memory=MemoryLog(*map(np.concatenate, zip(*memories, strict=True))) if memories else None,
         labels=tuple(labels),
         tracks=tuple(tracks),
         input_table=tuple(inputs),

@@ -1,5 +1,6 @@
 """Sessions cut and joined."""
 
+import mindtorch_v2 as torch
 from mindtorch_v2.profiler.by_hand import kernel, op, record, runtime
 from mindtorch_v2.profiler.session import Track, join
 
@@ -24,3 +25,18 @@ def test_without_a_device_there_are_no_launches():
 def test_the_head_has_all_columns():
     head = on_device(100).head(2)
     assert len(head) == len(head.launch) == 2
+
+
+def test_a_joined_session_knows_the_memory_of_all_its_parts():
+    with torch.profiler.profile(
+        profile_memory=True, acc_events=True, schedule=torch.profiler.schedule(wait=0, warmup=1, active=1)
+    ) as prof:
+        for _ in range(4):
+            kept = torch.empty(256).fill_(1).exp()
+            prof.step()
+    del kept
+    made = [e["cpu_memory_allocated_delta"] for e in prof.events() if e.name == "aten::exp"]
+    assert made == [1024, 1024]
+    assert {row.key: row.cpu_memory_usage for row in prof.key_averages()}["aten::exp"] == 2048
+    numbers = [e["cpu_memory_allocated_before"] for e in prof.events() if e.name == "aten::exp"]
+    assert all(number >= 1024 for number in numbers)
