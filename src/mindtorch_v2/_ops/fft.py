@@ -313,13 +313,20 @@ def _frequencies(counts: Array, n: int, d: float, dtype: Any, device: Any, name:
     return moved(wrap(counts.astype(chosen.np) * chosen.np.type(step)), device_of(device))
 
 
+def _check_count(n: int) -> None:
+    if n < 0:
+        raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
+
+
 def _fftfreq(n: int, d: float, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+    _check_count(n)
     positive = (n + 1) // 2
     counts = np.concatenate([np.arange(positive), np.arange(-(n // 2), 0)])
     return _frequencies(counts, n, d, dtype, device, "fftfreq")
 
 
 def _rfftfreq(n: int, d: float, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+    _check_count(n // 2 + 1)
     return _frequencies(np.arange(n // 2 + 1), n, d, dtype, device, "rfftfreq")
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from .. import _dtype
 from .._backends.cpu import normalization as kernels
+from .._backends.cpu.dtype_rules import refuse
 from .._dispatch import keys
 from .._dispatch.tls import state
 from .._tensor import Tensor
@@ -171,6 +172,8 @@ native_layer_norm_backward = op(
 
 def _rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None, eps: float | None) -> Tensor:
     kernels.check_normalized_shape(input, normalized_shape, weight, None, star="*")
+    if not input.dtype.inexact:
+        refuse("rms_norm", input, "bi")
     return _fused_rms_norm(input, normalized_shape, weight, eps)[0]  # type: ignore[no-any-return]
 
 

@@ -286,7 +286,7 @@ def _checked(condition: bool, message: str) -> None:
 def _exponential(self: Any, lambd: float, generator: Any) -> None:
     _checked(lambd > 0, f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}")
     _checked(
-        self.dtype.kind not in "biu",
+        self.dtype.kind not in "biuc",
         f"Exponential distribution is a continuous probability distribution. dtype must be a floating point but you specified {_dtype.FROM_NUMPY[self.dtype].scalar_name}",
     )
     kernels.exponential_(self, lambd, generator)
@@ -308,7 +308,7 @@ def _log_normal(self: Any, mean: float, std: float, generator: Any) -> None:
 def _cauchy(self: Any, median: float, sigma: float, generator: Any) -> None:
     _checked(sigma > 0, f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
     _checked(
-        self.dtype.kind not in "biu",
+        self.dtype.kind not in "biuc",
         f"Cauchy distribution is a continuous probability distribution. dtype must be a floating point but you specified {_dtype.FROM_NUMPY[self.dtype].scalar_name}",
     )
     kernels.cauchy_(self, median, sigma, generator)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from .._checks import no_dimensions
 from .._tensor import Tensor
 from .declare import op
 
@@ -134,6 +135,8 @@ def _weights(params: Sequence[Tensor], has_biases: bool, projected: bool) -> lis
     per = (4 if has_biases else 2) + projected
     if len(params) % per:
         raise RuntimeError(f"got an incorrect number of RNN parameters: {len(params)}")
+    if not params:
+        raise RuntimeError("Expected more weights in stacked_rnn")
     made = []
     for at in range(0, len(params), per):
         own = list(params[at : at + per])
@@ -195,6 +198,8 @@ def _simple(
 
     if batch_first:
         x = x.transpose(0, 1)
+    if len(hx) < num_layers * (1 + bidirectional):
+        raise RuntimeError("Expected more hidden states in stacked_rnn")
     out, finals = _run(
         step, x, list(hx.unbind(0)), _weights(params, has_biases, False), layers=num_layers, dropout=dropout, train=train,
         bidirectional=bidirectional, sizes=sizes,
@@ -248,6 +253,11 @@ _CELL = "Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None"
 
 
 def _cell(step: Step, x: Tensor, state: State, weights: Weights) -> State:
+    hidden = state if isinstance(state, Tensor) else state[0]
+    if not (x.ndim and hidden.ndim and weights.w_ih.ndim):
+        raise no_dimensions(0 if x.ndim else 1)
+    if x.shape[0] != hidden.shape[0]:
+        raise RuntimeError(f"Input batch size {x.shape[0]} doesn't match hidden0 batch size {hidden.shape[0]}")
     return step(weights.input_gates(x), state, weights)
 
 

@@ -215,12 +215,12 @@ rad2deg = op(
 )
 deg2rad_ = op(
     "deg2rad_(Tensor(a!) self) -> Tensor(a!)",
-    composite=lambda self: self.mul_(math.pi / 180),
+    composite=lambda self: _real_only(self, "deg2rad").mul_(math.pi / 180),
     grad={"self": lambda grad: grad * (math.pi / 180)},
 )
 rad2deg_ = op(
     "rad2deg_(Tensor(a!) self) -> Tensor(a!)",
-    composite=lambda self: self.mul_(180 / math.pi),
+    composite=lambda self: _real_only(self, "rad2deg").mul_(180 / math.pi),
     grad={"self": lambda grad: grad * (180 / math.pi)},
 )
 nan_to_num = op(

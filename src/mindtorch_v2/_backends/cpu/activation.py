@@ -256,6 +256,8 @@ def silu(self: Array) -> Array:
         out = special.expit(self)
         return np.multiply(out, self, out)  # type: ignore[no-any-return]
     with quiet():
+        if self.dtype.kind == "c":
+            return self / (1 + np.exp(-self))  # type: ignore[no-any-return]
         return _silu(self)  # type: ignore[no-any-return]
 
 

@@ -32,6 +32,8 @@ def _clamp(self: Array, min: Any, max: Any) -> Array:
     if d is _dtype.bool_ and not any(isinstance(x, np.ndarray) for x in limits):
         side = "clamp" if min is not None and max is not None else "clamp_min" if max is None else "clamp_max"
         raise NotImplementedError(f"\"{side}_scalar_cpu\" not implemented for 'Bool'")
+    if d is _dtype.bool_ and len(limits) == 2:
+        raise NotImplementedError("\"clamp_cpu\" not implemented for 'Bool'")
     if self.dtype != d.np:
         self = self.astype(d.np)
     try:

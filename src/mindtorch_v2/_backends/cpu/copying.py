@@ -95,6 +95,9 @@ def copy_(self: Array, src: Any) -> None:
         src = number_in(src, _dtype.FROM_NUMPY[self.dtype])
     if src.dtype != self.dtype:
         src = cast(src, _dtype.FROM_NUMPY[self.dtype])
+    if src.ndim > self.ndim:  # NumPy drops leading dimensions of one
+        shape = _checks.broadcast_shapes(self.shape, src.shape)
+        raise RuntimeError(f"output with shape {list(self.shape)} doesn't match the broadcast shape {list(shape)}")
     try:
         self[...] = src
     except ValueError:

@@ -9,6 +9,7 @@ from scipy import sparse
 
 from ..._dtype import FROM_NUMPY
 from .activation import widened
+from .dtype_rules import refuse
 
 Array = np.ndarray[Any, Any]
 
@@ -44,6 +45,9 @@ def embedding_dense_backward(
 
 def embedding_renorm_(self: Array, indices: Array, max_norm: float, norm_type: float) -> None:
     """Shrink the rows that are used and longer than `max_norm` to that length."""
+    refuse("norm(): input dtype should be either floating point or complex. Got {} instead.", self, "bi")
+    if self.ndim != 2:
+        raise RuntimeError(f"Expected 2-dimensional tensor, but got {self.ndim}-dimensional tensor for argument #1 'self'")
     used = np.unique(indices)
     rows = self[used]
     wide = rows.astype(np.float32) if rows.dtype.itemsize == 2 else rows
@@ -51,6 +55,21 @@ def embedding_renorm_(self: Array, indices: Array, max_norm: float, norm_type: f
     long = lengths > max_norm
     factors = max_norm / (lengths[long] + 1e-7)
     self[used[long]] = wide[long] * factors[:, None]
+
+
+def _check_weight(weight: Array, mode: int, per_sample_weights: Array | None) -> None:
+    if weight.ndim != 2:
+        raise RuntimeError(f"weight has to be a 2D Tensor, but got Tensor of dimension {weight.ndim}")
+    found = FROM_NUMPY[weight.dtype]
+    if not found.is_floating_point:
+        raise RuntimeError(
+            "Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, BFloat16, Float, Double; "
+            f"but got torch.{found.scalar_name}Tensor instead (while checking arguments for embedding_bag)"
+        )
+    if mode not in (0, 1, 2):
+        raise RuntimeError("`mode` must be sum, mean, or max.")
+    if per_sample_weights is not None and per_sample_weights.dtype != weight.dtype:
+        raise RuntimeError("Expected tensor for argument #1 'weight' to have the same type as tensor for 'per_sample_weights'")
 
 
 def check_bags(weight: Array, indices: Array, offsets: Array, include_last_offset: bool) -> None:
@@ -98,6 +117,7 @@ def embedding_bag(
     padding_idx: int,
 ) -> tuple[Array, Array, Array, Array]:
     """The bags' sums, means or maxima; the bag of each index; the sizes of the bags; the rows of the maxima."""
+    _check_weight(weight, mode, per_sample_weights)
     check_bags(weight, indices, offsets, include_last_offset)
     starts, bag_of = _bags(indices, offsets, include_last_offset)
     bags = len(starts)

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..._dtype import FROM_NUMPY
 from .activation import unimplemented, widened
+from .dtype_rules import refuse
 from .floating_errors import silent
 from .rank_one import add_outer
 from .reduction import FLOAT, SQUARES
@@ -376,6 +377,11 @@ def native_batch_norm(
 
     torch: those writes do not count as modifications, so that two forward passes may precede a backward pass.
     """
+    if input.dtype.kind not in "fV":
+        refuse("batch_norm", input, "bic")
+    for statistics in (running_mean, running_var):
+        if statistics is not None and statistics.ndim != 1:
+            raise RuntimeError(f"TensorAccessor expected 1 dims but tensor has {statistics.ndim}")
     check_parameters(input, weight, bias, running_mean, running_var)
     input = _in_order(input)
     dtype = input.dtype
@@ -501,6 +507,12 @@ def native_group_norm(
     group: int,
     eps: float,
 ) -> tuple[Array, Array, Array]:
+    if group <= 0:
+        raise RuntimeError(f"Expected num groups to be greater than 0, got {group}")
+    if min(N, C, HxW) < 0 or C % group or input.size != N * C * HxW:
+        raise RuntimeError(
+            f"Expected {input.size} elements in {group} groups of channels, but got N = {N}, C = {C} and HxW = {HxW}"
+        )
     check_parameters(input, weight, bias)
     if input.dtype.kind in "biuc":
         raise unimplemented("GroupNormKernelImpl", input)

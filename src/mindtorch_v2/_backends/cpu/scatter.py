@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..._checks import contiguous_strides, no_dimensions, wrap_dim
+from .dtype_rules import refuse
 from .floating_errors import SILENT
 from .index import BOOL, INT32, INT64, add_flat, add_rows, nonzero
 
@@ -383,6 +384,7 @@ def index_reduce(self: Array, dim: int, index: Array, source: Array, reduce: str
     if reduce not in ("prod", "mean", "amax", "amin"):
         raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
     d = _check_rows("index_reduce", self, dim, index, source)
+    refuse("index_func_", self, "bc")
     n = self.shape[d] if self.ndim else 1
     at = index.reshape(-1)
     if _is_outside(at, n):
