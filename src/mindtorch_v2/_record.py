@@ -12,11 +12,11 @@ from typing import Any
 
 __all__ = ["install", "scope"]
 
-begin: Callable[[str], Any] | None = None
+begin: Callable[..., Any] | None = None
 end: Callable[[Any], None] | None = None
 
 
-def install(on_begin: Callable[[str], Any] | None, on_end: Callable[[Any], None] | None) -> None:
+def install(on_begin: Callable[..., Any] | None, on_end: Callable[[Any], None] | None) -> None:
     """Have scopes recorded by these two functions, or by none."""
     global begin, end
     begin, end = on_begin, on_end
@@ -25,15 +25,16 @@ def install(on_begin: Callable[[str], Any] | None, on_end: Callable[[Any], None]
 class scope:  # noqa: N801 - used like a function
     """A named block of time in profiles."""
 
-    __slots__ = ("end", "name", "token")
+    __slots__ = ("call", "end", "name", "token")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, call: tuple[tuple[Any, ...], int] | None = None) -> None:
         self.name = name
+        self.call = call  # of an operator: its arguments, and the number of the node that it makes (-1: none)
 
     def __enter__(self) -> None:
         # a profiler may start or stop at any time, on any thread: who began the scope ends it
         on_begin, self.end = begin, end
-        self.token = None if on_begin is None else on_begin(self.name)
+        self.token = None if on_begin is None else on_begin(self.name, call=self.call)
 
     def __exit__(self, *exc: object) -> None:
         if self.token is not None and self.end is not None:

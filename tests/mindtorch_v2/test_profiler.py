@@ -162,6 +162,24 @@ class TestSessions:
             assert kind[name] == "scope"
         assert set(kind.values()) == {"op", "scope"}
 
+    def test_an_operator_of_the_users_own_is_an_op_joined_to_its_node(self):
+        class Double(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, factor):
+                return x * factor
+
+            @staticmethod
+            def backward(ctx, grad):
+                return grad * 2, None
+
+        x = torch.ones(2, 3, requires_grad=True)
+        with profile(record_shapes=True) as prof:
+            Double.apply(x, 2).sum().backward()
+        forward, node = event(prof, "Double"), event(prof, "DoubleBackward")
+        assert (forward["kind"], forward["input_shapes"]) == ("op", [[2, 3], []])
+        assert [child.name for child in forward.cpu_children] == ["aten::mul"]
+        assert forward.sequence_nr == node.sequence_nr >= 0
+
     def test_python_functions_are_there_when_stacks_are_asked_for(self):
         def inner(x):
             return x + x

@@ -204,10 +204,12 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         ctx = cls._backward_cls()
         ctx.needs_input_grad = tuple([isinstance(a, Tensor) and a._keys & keys.AUTOGRAD != 0 for a in args])
         recorded = state.grad_enabled and not state.inference and True in ctx.needs_input_grad
+        if recorded:
+            ctx._seq = next_sequence()  # as torch: before what `forward` may make
         if _record.begin is None:
             output = _call_forward(cls, ctx, args, own_context)
         else:
-            with _record.scope(cls.__name__):
+            with _record.scope(cls.__name__, (args, ctx._seq if recorded else -1)):
                 output = _call_forward(cls, ctx, args, own_context)
         outputs = output if isinstance(output, tuple) else (output,)
         wrapped = _link(ctx, args, outputs) if recorded else _unlinked(ctx, args, outputs)
@@ -266,7 +268,6 @@ def _link(ctx: BackwardCFunction, args: tuple[Any, ...], outputs: tuple[Any, ...
     inputs = [a for a in args if isinstance(a, Tensor)]
     ctx._is_tensor_input = tuple([isinstance(a, Tensor) for a in args])
     ctx._edges = tuple([edge_of(t) for t in inputs])
-    ctx._seq = next_sequence()
     ctx._device = inputs[0].device
     ctx._multi = len(outputs) > 1
     metas = [(o._array.shape, o.dtype) if isinstance(o, Tensor) else None for o in outputs]

@@ -191,6 +191,11 @@ def gradient_inputs(grad: Any) -> int:
     return _known[tuple([None if g is None else (g._array.shape, g._array.strides, g.dtype) for g in grads])]
 
 
+def operand_inputs(operands: tuple[Any, ...]) -> int:
+    """The number of what an operator written in Python is called with; of its arguments, tensors alone are kept."""
+    return _known[tuple([(o._array.shape, o._array.strides, o.dtype) if isinstance(o, Tensor) else None for o in operands])]
+
+
 def no_inputs() -> int:
     """The number of a call without arguments."""
     return _known[()]

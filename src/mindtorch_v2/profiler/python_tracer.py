@@ -59,7 +59,7 @@ def stop() -> None:
     for thread, calls in list(open_calls.items()):
         # other threads may be returning from functions: each list is its own thread's
         for label, began, *_ in reversed(tuple(calls)):
-            if log is not None and label != HIDDEN:
+            if log is not None and label != HIDDEN and began <= end:
                 log.write(label, began, end, thread)
     open_calls.clear()
     _labels.clear()

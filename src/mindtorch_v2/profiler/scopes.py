@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 import threading
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from . import call_inputs, recorder, stack_walk, tasks
 from .recorder import Log
-from .session import USER_SCOPE, Label
+from .session import FUNCTION, USER_SCOPE, Label
 
 __all__ = ["Scope", "begin", "close_all", "end", "use"]
 
@@ -22,6 +22,7 @@ class Scope(NamedTuple):
     start: float
     inputs: int
     stack: int
+    sequence: int = -1
 
 
 _log = recorder.logs[False, False]
@@ -35,18 +36,22 @@ def use(log: Log) -> None:
     _log, _open, _lock = log, {}, threading.RLock()
 
 
-def begin(name: str, args: str | None = None, *, of_thread: bool = False) -> Scope:
-    """Open a scope on the running thread, or on the track of the running task unless it is the thread's."""
+def begin(name: str, args: str | None = None, *, of_thread: bool = False, call: tuple[tuple[Any, ...], int] | None = None) -> Scope:
+    """Open a scope on the running thread, or on the track of the running task unless it is the thread's.
+
+    With a `call`, it is that of an operator written in Python: its arguments, and the number of the node that it makes.
+    """
     log = _log
-    scope = Scope(
-        log,
-        threading.get_ident() if of_thread else tasks.own_track(),
-        recorder.label_number(Label(name, "scope", USER_SCOPE)),
-        recorder.clock(),
-        call_inputs.text_inputs(args) if log.shapes else -1,
-        stack_walk.stack_number(sys._getframe(1)) if log.stacks else -1,
-    )
-    _open.setdefault(scope.track, []).append(scope)
+    if call is not None:
+        label, sequence = Label(name, "op", FUNCTION), call[1]
+        inputs = call_inputs.operand_inputs(call[0]) if log.shapes else -1
+    else:
+        label, sequence = Label(name, "scope", USER_SCOPE), -1
+        inputs = call_inputs.text_inputs(args) if log.shapes else -1
+    stack = stack_walk.stack_number(sys._getframe(1)) if log.stacks else -1
+    track = threading.get_ident() if of_thread else tasks.own_track() if call is None else tasks.track_number()
+    scope = Scope(log, track, recorder.label_number(label), recorder.clock(), inputs, stack, sequence)
+    _open.setdefault(track, []).append(scope)
     return scope
 
 
@@ -69,6 +74,8 @@ def _close(inside: list[Scope], now: float, *, until: Scope | None = None) -> No
     """Close scopes from the innermost outwards, up to one of them or all."""
     while inside:
         scope = inside.pop()
-        scope.log.write(scope.label, scope.start, now, scope.track, -1, scope.inputs, scope.stack)
+        if scope.start > now:
+            continue  # begun on another thread since the clock was read
+        scope.log.write(scope.label, scope.start, now, scope.track, scope.sequence, scope.inputs, scope.stack)
         if scope is until:
             return
