@@ -38,8 +38,14 @@ def counts(session: Session) -> Column:
     own = np.zeros(len(session), np.int64)
     if session.inputs is None or not session.info.with_flops or not len(session):
         return own
-    calls, which = np.unique(np.stack([session.label, session.inputs]), axis=1, return_inverse=True)
-    known = [flops(session.labels[label].name, session.input_table[i]) if i >= 0 else 0 for label, i in calls.T.tolist()]
-    own = np.array(known, np.int64)[which.ravel()]
+    size = len(session.input_table) + 1
+    calls, which = np.unique(session.label.astype(np.int64) * size + (session.inputs + 1), return_inverse=True)
+    known = [_of_call(session, *divmod(call, size)) for call in calls.tolist()]
+    own = np.array(known, np.int64)[which]
     own[tree.inside(session, own > 0, tree.parents(session))] = 0
     return own
+
+
+def _of_call(session: Session, label: int, number: int) -> int:
+    """Of an operator with the inputs of this number, from 1; 0 stands for none."""
+    return flops(session.labels[label].name, session.input_table[number - 1]) if number else 0
