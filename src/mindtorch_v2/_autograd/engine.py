@@ -209,7 +209,7 @@ def _propagate(roots: Sequence[Any], grads: Sequence[Any], keep_graph: bool, cre
 
             # pass each gradient on, brought to the shape and dtype of what it is the gradient of
             at = 0
-            for edge in node._edges:
+            for edge in edges:
                 if edge is None:
                     at += 1
                     continue

@@ -10,7 +10,7 @@ from .._dispatch import registry
 from .._tensor import Tensor
 from .node import Node
 
-__all__ = ["fit"]
+__all__ = ["fit", "sum_to"]
 
 
 def fit(grad: Any, shape: tuple[int, ...], dtype: Any, node: Node, index: int) -> Tensor:
@@ -21,7 +21,7 @@ def fit(grad: Any, shape: tuple[int, ...], dtype: Any, node: Node, index: int) -
                 f"Function {node.name()} returned an invalid gradient at index {index} - got {list(grad._array.shape)} but expected "
                 f"shape compatible with {list(shape)}"
             )
-        grad = _sum_to(grad, shape)
+        grad = sum_to(grad, shape)
     if grad.dtype is not dtype:
         if grad.dtype.is_complex and not dtype.is_complex:
             grad = grad.real
@@ -38,9 +38,11 @@ def _expandable(small: tuple[int, ...], large: tuple[int, ...]) -> bool:
     return all(s in (1, n) for s, n in zip(reversed(small), reversed(large), strict=False))
 
 
-def _sum_to(grad: Any, shape: tuple[int, ...]) -> Any:
+def sum_to(grad: Any, shape: tuple[int, ...]) -> Any:
     """Sum over the dimensions that broadcasting added or stretched, as ATen's `sum_to` does: one `sum` and a `view`."""
     have = grad._array.shape
+    if have == shape:
+        return grad
     leading = len(have) - len(shape)
     dims = [i for i in range(len(have)) if i < leading or (shape[i - leading] == 1 and have[i] != 1)]
     if not shape:

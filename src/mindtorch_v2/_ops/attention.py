@@ -13,6 +13,7 @@ from .._dispatch import keys
 from .._tensor import Tensor
 from .declare import op
 from .lookup import aten
+from .pointwise import mul_number
 
 Array = np.ndarray[Any, Any]
 
@@ -156,18 +157,18 @@ def _attention_math(
     factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     root = math.sqrt(abs(factor))
     # torch: both factors are scaled before the product, which keeps half precision from overflowing
-    q = query * (-root if factor < 0 else root)
+    q = mul_number(query, -root if factor < 0 else root)
     mask = _additive(attn_mask, query)
     if enable_gqa:
         key, value = _shared_heads(query, key, value)
-    scores = q.matmul(key.transpose(-2, -1) * root)
+    scores = q.matmul(mul_number(key.transpose(-2, -1), root))
     if mask is not None:
         scores = scores.add_(mask)
     weights = aten._safe_softmax(scores, -1)
     if dropout_p > 0:
         if dropout_mask is not None:
             dropped = weights.masked_fill(dropout_mask.logical_not(), 0.0)
-            return dropped.matmul(value * (1 / (1 - dropout_p))).to(origin), weights.to(origin)
+            return dropped.matmul(mul_number(value, 1 / (1 - dropout_p))).to(origin), weights.to(origin)
         weights = aten.dropout(weights, dropout_p, True)
     return weights.to(value.dtype).matmul(value).to(origin), weights.to(origin)
 

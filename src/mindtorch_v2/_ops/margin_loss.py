@@ -7,6 +7,7 @@ from .._tensor import Tensor
 from .declare import op
 from .lookup import aten
 from .loss import MEAN, grad_of_grad_output, reduce, share
+from .pointwise import add_number, sub_number
 
 
 def one_minus(x: Tensor, one: float = 1) -> Tensor:
@@ -29,7 +30,7 @@ hinge_embedding_loss = op(
 
 
 def _margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float, reduction: int) -> Tensor:
-    return reduce((-target * (input1 - input2) + margin).clamp_min_(0), reduction)
+    return reduce(add_number(-target * (input1 - input2), margin).clamp_min_(0), reduction)
 
 
 margin_ranking_loss = op(
@@ -124,11 +125,11 @@ def _cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margi
         raise _cosine_embedding_error(input1, input2, target)
     eps = 1e-12
     dot = (input1 * input2).sum(-1)
-    square1 = (input1 * input1).sum(-1) + eps
-    square2 = (input2 * input2).sum(-1) + eps
+    square1 = add_number((input1 * input1).sum(-1), eps)
+    square2 = add_number((input2 * input2).sum(-1), eps)
     cos = dot / (square1 * square2).sqrt_()
     zeros = aten.zeros_like(cos)
-    loss = aten.where(target == 1, one_minus(cos), zeros) + aten.where(target == -1, (cos - margin).clamp_min_(0), zeros)
+    loss = aten.where(target == 1, one_minus(cos), zeros) + aten.where(target == -1, sub_number(cos, margin).clamp_min_(0), zeros)
     return reduce(loss, reduction)
 
 
@@ -162,7 +163,7 @@ def _triplet_margin_loss(
     far = aten.pairwise_distance(anchor, negative, p, eps)
     if swap:
         far = far.minimum(aten.pairwise_distance(positive, negative, p, eps))
-    return reduce((near + margin - far).clamp_min(0), reduction)
+    return reduce((add_number(near, margin) - far).clamp_min(0), reduction)
 
 
 triplet_margin_loss = op(

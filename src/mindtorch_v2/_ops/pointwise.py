@@ -84,7 +84,25 @@ div = op(
         "other": lambda grad, self, other: -grad * conj((self / other) / other),
     },
 )
-# What ATen's own functions call when they multiply or divide by a number; users' numbers go to the overloads for tensors.
+# What ATen's own functions call when an operand is a number; users' numbers go to the overloads for tensors.
+add_number = op(
+    "add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
+    pointwise="same",
+    numbers=("other",),
+    cpu=lambda self, other, alpha: self + other if alpha == 1 else self + other * alpha,
+    grad={"self": lambda grad: grad},
+    node="AddBackward1",
+    variants="",
+)
+sub_number = op(
+    "sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
+    pointwise="same",
+    numbers=("other",),
+    cpu=lambda self, other, alpha: self - other if alpha == 1 else self - other * alpha,
+    grad={"self": lambda grad: grad},
+    node="SubBackward1",
+    variants="",
+)
 mul_number = op(
     "mul.Scalar(Tensor self, Scalar other) -> Tensor",
     pointwise="same",

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .._autograd.fitting import sum_to
 from .._backends.cpu import views
 from .._checks import wrap_dim, wrap_dims
 from .._memory_format import contiguous_format
@@ -162,7 +163,7 @@ ravel = op("ravel(Tensor(a) self) -> Tensor(a)", composite=_ravel)
 expand = op(
     "expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)",
     cpu=views.expand,
-    grad={"self": lambda grad: grad},  # the engine sums a gradient to its input's shape
+    grad={"self": lambda grad, self_shape: sum_to(grad, self_shape)},
     variants="method",
 )
 expand_as = op(

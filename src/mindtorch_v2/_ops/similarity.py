@@ -7,6 +7,7 @@ from .._promotion import promote_types
 from .._tensor import Tensor
 from .declare import op
 from .lookup import aten
+from .pointwise import add_number
 
 
 def _cosine_similarity(x1: Tensor, x2: Tensor, dim: int, eps: float) -> Tensor:
@@ -33,7 +34,7 @@ cosine_similarity = op(
 
 def _pairwise_distance(x1: Tensor, x2: Tensor, p: float, eps: float, keepdim: bool) -> Tensor:
     # torch: the innermost dimension of the result of broadcasting
-    return aten.norm(x1 - x2 + eps, p, [max(x1.dim(), x2.dim()) - 1], keepdim)  # type: ignore[no-any-return]
+    return aten.norm(add_number(x1 - x2, eps), p, [max(x1.dim(), x2.dim()) - 1], keepdim)  # type: ignore[no-any-return]
 
 
 pairwise_distance = op(

@@ -192,8 +192,14 @@ def gradient_inputs(grad: Any) -> int:
 
 
 def operand_inputs(operands: tuple[Any, ...]) -> int:
-    """The number of what an operator written in Python is called with; of its arguments, tensors alone are kept."""
-    return _known[tuple([(o._array.shape, o._array.strides, o.dtype) if isinstance(o, Tensor) else None for o in operands])]
+    """The number of what an operator written in Python is called with: its tensors and numbers."""
+    # torch: other arguments are left out
+    kept = [
+        (o._array.shape, o._array.strides, o.dtype) if isinstance(o, Tensor) else (o, o.__class__)
+        for o in operands
+        if isinstance(o, Tensor | int | float)
+    ]
+    return _known[tuple(kept)]
 
 
 def no_inputs() -> int:
