@@ -45,6 +45,7 @@ def overhead(ours: Any, torch: Any) -> list[Comparison]:
     for name, options, aim in (
         ("added by recording", {}, 0.7),
         ("added with shapes", {"record_shapes": True}, 0.7),
+        ("added with memory", {"profile_memory": True}, 1.0),
         ("added with stacks", {"with_stack": True}, 1.0),
         ("added with both", {"record_shapes": True, "with_stack": True}, None),
     ):

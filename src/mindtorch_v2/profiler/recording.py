@@ -45,14 +45,16 @@ class Recording:
         return np.array([fact(label) for label in self.session.labels], bool)[self.session.label]
 
     def _repeats(self, parent: Column) -> Column:
-        """Whether each event is all there is in an event of the same name; torch leaves these out."""
+        """Whether each operator is all there is in an operator of the same name. torch leaves these out, as the overload that does
+        the work of another; it leaves out scopes and recursive functions too, which are lost without need.
+        """
         numbers = {name: i for i, name in enumerate(dict.fromkeys(self.names))}
         name = np.array([numbers[name] for name in self.names], np.int32)[self.session.label]
         child = (parent >= 0) & self.has_self
         if not child.any():
             return child
         alone = np.bincount(parent[child], minlength=len(parent))[parent] == 1
-        return child & alone & (name == name[parent])
+        return child & alone & (name == name[parent]) & self._of_labels(lambda label: label.kind == "op")
 
     def label(self, row: int) -> Label:
         return self.session.labels[self.session.label.item(row)]

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from .._dispatch import dispatcher, keys
 
-__all__ = ["Task", "forget", "known", "own_track", "track_number"]
+__all__ = ["Task", "forget", "known", "own_track", "track_number", "tracks"]
 
 
 class Task(NamedTuple):
@@ -27,7 +27,7 @@ class Task(NamedTuple):
 _count = itertools.count(1)
 # By the address of the task; a reference to it takes the entry out when the task dies. (A `WeakKeyDictionary` is written in Python, and
 # its methods would be among the recorded functions.)
-_tracks: dict[int, tuple[int, weakref.ref[Any]]] = {}
+tracks: dict[int, tuple[int, weakref.ref[Any]]] = {}
 known: dict[int, Task] = {}  # the tasks of this recording
 _active = False
 _lock = threading.Lock()
@@ -37,7 +37,7 @@ def forget() -> None:
     """End a recording: operators need not ask for tasks any more."""
     global _active, _lock
     _lock = threading.Lock()  # after a fork, the old one may be held by a thread that is not there
-    _tracks.clear()
+    tracks.clear()
     known.clear()
     if _active:
         _active = False
@@ -58,15 +58,15 @@ def _current() -> Any:
 
 def track_number() -> int:
     """Where an event of the running code belongs."""
-    if not _tracks:
+    if not tracks:
         return threading.get_ident()
     task = _current()
-    found = None if task is None else _tracks.get(id(task))
+    found = None if task is None else tracks.get(id(task))
     return threading.get_ident() if found is None else found[0]
 
 
 def _forget_task(address: int, dead: weakref.ref[Any]) -> None:
-    _tracks.pop(address, None)
+    tracks.pop(address, None)
 
 
 def own_track() -> int:
@@ -75,11 +75,11 @@ def own_track() -> int:
     task = _current()
     if task is None:
         return threading.get_ident()
-    found = _tracks.get(id(task))
+    found = tracks.get(id(task))
     if found is not None:
         return found[0]
     track = -next(_count)
-    _tracks[id(task)] = (track, weakref.ref(task, functools.partial(_forget_task, id(task))))
+    tracks[id(task)] = (track, weakref.ref(task, functools.partial(_forget_task, id(task))))
     known[track] = Task(task.get_name(), threading.get_ident())
     with _lock:
         if not _active:

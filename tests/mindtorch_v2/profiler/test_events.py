@@ -167,12 +167,16 @@ class TestRecorded:
         outer, inner = events(op("outer", start, start + 333, op("inner", start + 111, start + 222)), started_ns=1)
         assert (outer.cpu_time_total, outer.self_cpu_time_total, inner.cpu_time_total) == (0.333, 0.222, 0.111)
 
-    def test_what_repeats_the_event_around_it_is_left_out(self):
+    def test_an_operator_that_repeats_the_one_around_it_is_left_out(self):
         shown = events(op("to", 0, 100, op("to", 10, 90, op("to", 20, 80, op("copy_", 30, 70)))))
         assert [e.name for e in shown] == ["to", "copy_"]
         assert shown[1].cpu_parent is shown[0]
         assert shown[0].cpu_children == [shown[1]]
         assert (shown[0].self_cpu_time_total, shown[1].id) == (0.06, 4)
+
+    def test_scopes_and_functions_that_repeat_the_one_around_them_stay(self):
+        assert len(events(scope("a", 0, 100, scope("a", 10, 90)))) == 2
+        assert len(events(python_function("f", 0, 100, python_function("f", 10, 90, python_function("f", 20, 30))))) == 3
 
     def test_two_of_a_name_do_not_repeat_the_event_around_them(self):
         assert len(events(op("to", 0, 100, op("to", 10, 50), op("to", 50, 90)))) == 3
