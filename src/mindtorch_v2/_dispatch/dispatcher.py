@@ -150,7 +150,12 @@ def _backend_body(op: Op, full: int) -> Body:
     # a shortcut does a composite's work in one kernel; while somebody watches, the parts are called and seen
     observed = "shortcut" in op.tags and full & (keys.PROFILER | keys.DISPATCH_MODE)
     if op.composite is not None and (observed or (backend not in op.kernels and backend not in op.array_kernels)):
-        return call_body(op, op.composite, "composite")
+        body = call_body(op, op.composite, "composite")
+        overridden = full & (keys.DISPATCH_MODE | keys.PYTHON | keys.SUBCLASS)  # the result may be anything
+        if "shortcut" in op.tags and op.schema.returns[0].type == "Tensor" and not overridden:
+            # what the parts write into a result that they made themselves is no write that anybody saw
+            body.lines.append("result._storage.version = 0")
+        return body
     if backend in op.kernels:
         kernel = op.kernels[backend]
         # a kernel written as statements is inlined: the call it saves is a tenth of a small factory

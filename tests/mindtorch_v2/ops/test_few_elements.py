@@ -92,3 +92,14 @@ def test_shortcuts_give_way_to_whoever_watches(call, parts):
         watched = call(x)
     assert [e.name for e in prof.events() if e.name in parts] == parts
     assert torch.equal(alone, watched)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [lambda x: torch.ones(2), torch.zeros_like, lambda x: torch.randn(3), lambda x: x.mean(), lambda x: x.masked_fill(x > 0, 1.0)],
+)
+def test_watched_or_not_a_fresh_result_was_never_written(call):
+    x = torch.ones(3)
+    with torch.profiler.profile():
+        watched = call(x)
+    assert watched._version == call(x)._version == 0
