@@ -279,17 +279,8 @@ def _correlated(
 ) -> Array:
     """The kernel of the convolutions that are not transposed; `name` is torch's for it."""
     check_dtypes(name, self, weight)
-    steps = {"stride": _hashable(stride), "padding": _hashable(padding)}
-    if dilation is not None:
-        steps["dilation"] = _hashable(dilation)
-    check_kernel(
-        self.shape,
-        weight.shape,
-        _hashable(kernel_size),
-        None if bias is None else bias.shape,
-        weight.shape[1] if weight.ndim > 1 else 0,
-        **steps,
-    )
+    steps = (_hashable(stride), _hashable(padding), _hashable(dilation))
+    check_kernel(self.shape, weight.shape, _hashable(kernel_size), None if bias is None else bias.shape, *steps)
     return conv_forward(self, weight, bias, stride, padding, dilation or (1,) * (weight.ndim - 2))
 
 
@@ -353,10 +344,8 @@ def _transposed_kernel(
     dilation: Sizes,
 ) -> Array:  # fmt: skip
     check_dtypes(f"slow_conv_transpose{weight.ndim - 2}d_out_cpu", self, weight)
-    check_kernel(
-        self.shape, weight.shape, _hashable(kernel_size), None if bias is None else bias.shape, len(weight) if weight.ndim else 0,
-        stride=_hashable(stride), padding=_hashable(padding), output_padding=_hashable(output_padding), dilation=_hashable(dilation),
-    )  # fmt: skip
+    steps = (_hashable(stride), _hashable(padding), _hashable(dilation), _hashable(output_padding))
+    check_kernel(self.shape, weight.shape, _hashable(kernel_size), None if bias is None else bias.shape, *steps)
     size = transposed_output_size(self.shape[2:], weight.shape[2:], stride, padding, dilation, output_padding)
     if min(size) < 1:
         given, got = (" x ".join(map(str, sizes)) for sizes in (self.shape[2:], size))

@@ -53,27 +53,37 @@ def check_dtypes(name: str, x: Any, weight: Any) -> None:
 
 
 @lru_cache(maxsize=256)
-def check_kernel(size: Sizes, w: Sizes, kernel: Any, bias: Sizes | None, channels: int, **lengths: Any) -> None:
+def check_kernel(
+    size: Sizes,
+    w: Sizes,
+    kernel: Any,
+    bias: Sizes | None,
+    stride: Any,
+    padding: Any,
+    dilation: Any = None,
+    output_padding: Any = None,
+) -> None:
     """What the kernels ask of their arguments: sizes for each dimension, positive steps, and a weight of the kernel's size."""
     n = len(w) - 2
     if n < 1 or not w[0]:
         raise RuntimeError(f"non-empty weight tensor of a convolution expected, but got: {list(w)}")
-    if bias is not None and not bias and "dilation" not in lengths:
+    if bias is not None and not bias and dilation is None:
         raise no_dimensions(0)
     if len(size) != len(w):
         raise RuntimeError(f"Expected {n + 2}D input tensor, but got: {list(size)}")
-    for name, values in (("kernel_size", kernel), *lengths.items()):
-        expanded = expand_sizes(values, n, name)
+    given = {"kernel_size": kernel, "stride": stride, "padding": padding, "dilation": dilation, "output_padding": output_padding}
+    for name, values in given.items():
+        expanded = (1,) * n if values is None else expand_sizes(values, n, name)
         if name not in ("padding", "output_padding") and min(expanded) <= 0:
             raise RuntimeError(f"{name} should be greater than zero, but got {list(expanded)}")
     if expand_sizes(kernel, n, "kernel_size") != w[2:]:
         raise RuntimeError(f"weight[2:] shape {list(w[2:])} must be equal to kernel_size {list(kernel)}")
+    transposed = output_padding is not None
+    channels, outputs = (w[0], w[1]) if transposed else (w[1], w[0])
     if size[1] != channels:
         raise RuntimeError(f"Expected {channels} channels of the input, but got: {list(size)}")
-    transposed = "output_padding" in lengths
-    outputs = w[1] if transposed else w[0]
     if transposed:
-        _check_output_padding(*(expand_sizes(lengths[name], n, name) for name in ("output_padding", "stride", "dilation")))
+        _check_output_padding(*(expand_sizes(given[name], n, name) for name in ("output_padding", "stride", "dilation")))
     if bias is not None and bias != (outputs,):
         raise RuntimeError(f"expected bias of shape [{outputs}], but got {list(bias)}")
 
