@@ -980,3 +980,28 @@ def test_queue_callback():
     x.register_post_accumulate_grad_hook(lambda t: log.append("accumulated"))
     (x * 2).sum().backward()
     assert log == ["accumulated", "end"]
+
+
+@pytest.mark.parametrize("depth", [2, 150])
+def test_callbacks_run_when_the_pass_ends_that_asked_for_them(depth):
+    """Also where passes are nested so deeply that some run on threads of their own."""
+    log = []
+
+    class Nested(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, depth):
+            ctx.depth = depth
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, grad):
+            if ctx.depth:
+                with torch.enable_grad():
+                    Nested.apply(torch.ones(1, requires_grad=True), ctx.depth - 1).backward()
+                log.append("nested")
+            else:
+                torch.autograd.Variable._execution_engine.queue_callback(lambda: log.append("end"))
+            return grad, None
+
+    Nested.apply(torch.ones(1, requires_grad=True), depth).backward()
+    assert log == ["end"] + ["nested"] * depth

@@ -95,6 +95,7 @@ def run(
     if depth >= MAX_DEPTH:
         return _in_new_thread(roots, grads, keep_graph, create_graph, capture)
     previous = tls.get("grad_enabled", True), tls.get("backward_id", 0), tls.get("backward_waiting")
+    of_outer_passes = len(_callbacks.pending)
     tls["grad_enabled"] = create_graph
     tls["backward_depth"] = depth + 1
     tls["backward_id"] = _next_id()
@@ -103,8 +104,8 @@ def run(
     finally:
         tls["grad_enabled"], tls["backward_id"], tls["backward_waiting"] = previous
         tls["backward_depth"] = depth
-        if depth == 0 and _callbacks.pending:
-            _run_callbacks()
+        if len(_callbacks.pending) > of_outer_passes:
+            _run_callbacks(of_outer_passes)
     return [] if capture is None else capture.results
 
 
@@ -430,21 +431,28 @@ def queue_callback(callback: Callable[[], Any]) -> None:
     _callbacks.pending.append(callback)
 
 
-def _run_callbacks() -> None:
-    pending, _callbacks.pending = _callbacks.pending, []
+def _run_callbacks(first: int) -> None:
+    pending = _callbacks.pending[first:]
+    del _callbacks.pending[first:]
     for callback in pending:
         callback()
 
 
 def _in_new_thread(roots: Any, grads: Any, keep_graph: bool, create_graph: bool, capture: Capture | None) -> list[Any]:
-    """Go on with a fresh Python stack: backward may call itself more often than Python's recursion limit allows."""
+    """Go on with a fresh Python stack: backward may call itself more often than Python's recursion limit allows.
+
+    Modes and the rest of this thread's state hold there too.
+    """
     error: list[BaseException] = []
+    held = {name: list(value) if isinstance(value, list) else value for name, value in vars(state).items()}
 
     def work() -> None:
-        state.grad_enabled = create_graph
-        state.backward_depth = 1
+        vars(state).update(held, grad_enabled=create_graph, backward_depth=1, backward_id=_next_id())
         try:
-            _propagate(roots, grads, keep_graph, create_graph, capture)
+            try:
+                _propagate(roots, grads, keep_graph, create_graph, capture)
+            finally:
+                _run_callbacks(0)
         except BaseException as e:
             error.append(e)
 

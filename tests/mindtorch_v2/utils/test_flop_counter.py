@@ -82,6 +82,26 @@ class TestCounts:
         in_blocks = backend is torch.nn.attention.SDPBackend.FLASH_ATTENTION
         assert (forward.get_total_flops(), backward.get_total_flops()) == (2 * product, (5 if in_blocks else 4) * product)
 
+    def test_backward_passes_inside_each_other_however_deep(self):
+        """Passes beyond some depth run on threads of their own, where the counter counts too."""
+
+        class Nested(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, depth):
+                ctx.depth = depth
+                return x.clone()
+
+            @staticmethod
+            def backward(ctx, grad):
+                with torch.enable_grad():
+                    y = z(2, 2, grad=True) @ z(2, 2)
+                    (Nested.apply(y, ctx.depth - 1) if ctx.depth else y).sum().backward()
+                return grad, None
+
+        with FlopCounterMode(display=False) as counter:
+            Nested.apply(z(2, 2, grad=True), 150).sum().backward()
+        assert counter.get_total_flops() == 151 * (16 + 16)
+
     def test_entering_again_begins_anew(self):
         counter = FlopCounterMode(display=False)
         for _ in range(2):
