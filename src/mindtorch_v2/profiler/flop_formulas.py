@@ -2,8 +2,8 @@
 
 Each formula takes the arguments in the order of the operator's schema; anything with a `shape` is a tensor. A multiplication with its
 addition is two operations. Elsewhere one is counted for each sum, product, quotient, root or function of mathematics in the operator's
-definition. Comparing, choosing, rounding, moving and drawing numbers is
-no arithmetic. Like torch, the formulas do not look at dtypes and leave the bias of products and convolutions out.
+definition. Comparing, choosing, rounding, moving and drawing numbers is no arithmetic. Like torch, the formulas do not look at dtypes
+and leave the bias of products and convolutions out.
 """
 
 from __future__ import annotations
