@@ -37,7 +37,7 @@ def checks(op: Op) -> bool:
 EMPTY = "empty"  # in place of a change: any, of a sample with a tensor that has no elements
 Accident = tuple[str, str, str]
 ACCIDENTAL_ANSWERS: list[Accident] = [
-    (".*_loss|.*cross_entropy.*|kl_div|nll_.*", "reduction .*", "takes numbers that mean no reduction for one of them"),
+    (".*_loss(_forward)?|.*cross_entropy.*|kl_div|nll_.*", "reduction .*", "takes numbers that mean no reduction for one of them"),
     (
         "bmm|matmul|addmm|cholesky|linalg_.*|adaptive_avg_pool.d|softmax|mv|cdist|fractional_max_pool.d|index_(copy|fill)_?|"
         "repeat|cum(max|min)|batch_norm|instance_norm|polygamma|bernoulli_?|mm|linear|mode|diff|new_empty_strided|embedding",
@@ -54,7 +54,11 @@ ACCIDENTAL_ANSWERS: list[Accident] = [
         "self float64|x float64",
         "is less precise than float64 for some arguments; SciPy agrees with the values here",
     ),
-    ("(native_)?batch_norm", "(weight|bias) .*", "reads as many elements as there are channels, without asking how many there are"),
+    (
+        "(native_)?batch_norm",
+        "(weight|bias|running_mean|running_var) .*",
+        "reads as many elements as there are channels, without asking how many there are",
+    ),
     ("thnn_conv2d|slow_conv.*", "weight .*|kernel_size .*", "reads the weight as if it were of the kernel's size"),
     ("topk|kthvalue", "self (longer|int64)|all int64", "may give the position of another one of equal elements"),
     ("grid_sampler.*", "(interpolation|padding)_mode .*", "leaves the result uninitialised"),

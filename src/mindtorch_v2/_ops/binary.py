@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import _dtype
 from .._backends.cpu import binary as kernels
+from .._backends.cpu.dtype_rules import refuse
 from .._backends.meta.adapter import meta_result
 from .._dispatch.entry import NUMBERS
 from .._tensor import Tensor
@@ -178,6 +179,8 @@ ldexp_ = op(
 
 def _two_to(self: Tensor, other: Tensor) -> Tensor:
     """2 to the power of `other`, in the precision of `self` when that is floating and `other` is not."""
+    if self.dtype.is_floating_point:
+        refuse("ldexp_cpu_exp", other, "b")
     if self.dtype.is_floating_point and not other.dtype.inexact:
         other = other.to(self.dtype)
     return 2.0**other

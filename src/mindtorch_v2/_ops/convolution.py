@@ -343,7 +343,10 @@ def _transposed_kernel(
     self: Array, weight: Array, kernel_size: Any, bias: Array | None, stride: Sizes, padding: Sizes, output_padding: Sizes,
     dilation: Sizes,
 ) -> Array:  # fmt: skip
-    check_dtypes(f"slow_conv_transpose{weight.ndim - 2}d_out_cpu", self, weight)
+    name = f"slow_conv_transpose{weight.ndim - 2}d_out_cpu"
+    check_dtypes(name, self, weight)
+    if bias is not None:
+        check_dtypes(name, self, bias)
     steps = (_hashable(stride), _hashable(padding), _hashable(dilation), _hashable(output_padding))
     check_kernel(self.shape, weight.shape, _hashable(kernel_size), None if bias is None else bias.shape, *steps)
     size = transposed_output_size(self.shape[2:], weight.shape[2:], stride, padding, dilation, output_padding)

@@ -82,9 +82,12 @@ def _window(name: str, shape: Sizes, kernel: Any, stride: Any, padding: Any, dil
         if name == "avg_pool2d" and len(shape) == 2:
             raise IndexError("Dimension out of range (expected to be in range of [-2, 1], but got -3)")
         raise RuntimeError(f"non-empty {n + 1}D or {n + 2}D (batch mode) tensor expected for input")
-    if 0 in dilation:
+    if min(dilation) <= 0:
         told = " ".join(f"dilation{a}: {d}" for a, d in zip(_AXES[n], dilation, strict=True))
         raise RuntimeError(f"dilation should be greater than zero, but got {told}")
+    if min(stride) < 0:
+        told = " ".join(f"d{a}: {s}" for a, s in zip(_AXES[n], stride, strict=True))
+        raise RuntimeError(f"stride should be greater than zero, but got {told}")
     size = shape[-n:]
     out = tuple(_extent(*each, ceil_mode=ceil_mode) for each in zip(size, kernel, stride, padding, dilation, strict=True))
     if 0 in kernel:
