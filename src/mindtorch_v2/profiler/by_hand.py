@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from .session import USER_SCOPE, Frame, Info, Label, Session, Track
+from .session import USER_SCOPE, Distinct, Frame, Info, Label, Session, Track
 
 __all__ = ["Event", "kernel", "op", "python_function", "record", "runtime", "scope"]
 
@@ -57,7 +57,7 @@ def record(events: Iterable[Event], *, info: Info | None = None, tracks: Sequenc
     if tracks is None:
         tracks = [Track(tid, tid, f"thread {tid}") for tid in sorted({e.tid for e in rows})]
     numbers = {t.tid: i for i, t in enumerate(tracks)}
-    labels, inputs, stacks, frames = _Table(), _Table(), _Table(), _Table()
+    labels, inputs, stacks, frames = Distinct(), Distinct(), Distinct(), Distinct()
     label = [labels.number(e.label) for e in rows]
     input_rows = [-1 if e.inputs is None else inputs.number(e.inputs) for e in rows]
     stack_rows = [-1 if e.stack is None else stacks.number(tuple(frames.number(f) for f in e.stack)) for e in rows]
@@ -67,7 +67,7 @@ def record(events: Iterable[Event], *, info: Info | None = None, tracks: Sequenc
         track=np.array([numbers[e.tid] for e in rows], "i4"),
         start_ns=np.array([e.start_ns for e in rows], "i8"),
         end_ns=np.array([e.end_ns for e in rows], "i8"),
-        depth=np.array([depth for depth, _ in flat], "i2"),
+        depth=np.array([depth for depth, _ in flat], "i4"),
         step=np.array([e.step for e in rows], "i4"),
         sequence=np.array([e.sequence for e in rows], "i8"),
         inputs=np.array(input_rows, "i4") if info.record_shapes else None,
@@ -93,21 +93,3 @@ def _launches(rows: Sequence[Event]) -> np.ndarray[Any, Any] | None:
     if not calls:
         return None
     return np.array([calls.get(e.correlation, -1) if e.label.kind == "kernel" else -1 for e in rows], "i4")
-
-
-class _Table:
-    """Distinct values, numbered as they come."""
-
-    def __init__(self) -> None:
-        self._values: list[Any] = []
-        self._numbers: dict[str, int] = {}
-
-    def number(self, value: Any) -> int:
-        key = repr(value)  # arguments may be lists, and 1 is not True here
-        if key not in self._numbers:
-            self._numbers[key] = len(self._values)
-            self._values.append(value)
-        return self._numbers[key]
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._values)

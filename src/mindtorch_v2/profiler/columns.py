@@ -84,7 +84,7 @@ def assemble(records: Records, context: Context) -> Session:
     track, tracks, memory_track = _all_tracks(records.track[rows], records.start[rows], context)
     label, start, end = records.label[rows], records.start[rows], records.end[rows]
     weight = np.array([WEIGHTS.get(known.kind, 2) for known in context.labels], np.int8)[label]
-    depth = np.empty(len(rows), np.int16)
+    depth = np.empty(len(rows), np.int32)
     for of_track in tree.groups(track):
         found = tree.nested(start[of_track], end[of_track], weight[of_track])
         start[of_track], end[of_track], depth[of_track] = found
@@ -194,8 +194,8 @@ def _sequences(session: Session) -> Column:
     none = np.iinfo(np.int64).max
     found = np.where(session.sequence < 0, none, session.sequence)
     is_op = np.array([label.kind == "op" for label in session.labels], bool)[session.label]
-    for depth in range(int(session.depth.max(initial=0)), 0, -1):
-        rows = np.flatnonzero((session.depth == depth) & (found != none))
+    for level in reversed(tree.groups(session.depth)[1:]):
+        rows = level[found[level] != none]
         around = parent[rows]
         wanting = is_op[around] & (session.sequence[around] < 0)
         np.minimum.at(found, around[wanting], found[rows[wanting]])

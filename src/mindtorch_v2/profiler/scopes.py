@@ -59,7 +59,7 @@ def end(scope: Scope) -> None:
     """Close a scope, and those inside that were never left. One that is closed already stays as it is."""
     with _lock:
         inside = _open.get(scope.track, [])
-        if any(s is scope for s in inside):
+        if any(s is scope for s in reversed(inside)):  # most often the innermost
             _close(inside, recorder.clock(), until=scope)
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["KINDS", "Frame", "Info", "Label", "MemoryLog", "Session", "TensorInput", "Track", "empty_session", "join"]
+__all__ = ["KINDS", "Distinct", "Frame", "Info", "Label", "MemoryLog", "Session", "TensorInput", "Track", "empty_session", "join"]
 
 Column = np.ndarray[Any, np.dtype[Any]]
 
@@ -103,7 +103,7 @@ class Session:
     track: Column  # int32, into tracks
     start_ns: Column  # int64
     end_ns: Column  # int64
-    depth: Column  # int16: how many events of its track are around it
+    depth: Column  # int32: how many events of its track are around it
     step: Column  # int32
     sequence: Column  # int64: number of the autograd node that the event made or ran, -1 for none
     inputs: Column | None = None  # int32, into input_table; -1 for an event that has none
@@ -154,7 +154,7 @@ def empty_session(info: Info | None = None) -> Session:
         track=column("i4"),
         start_ns=column("i8"),
         end_ns=column("i8"),
-        depth=column("i2"),
+        depth=column("i4"),
         step=column("i4"),
         sequence=column("i8"),
         info=info or Info(),
@@ -163,8 +163,8 @@ def empty_session(info: Info | None = None) -> Session:
 
 def join(sessions: Sequence[Session]) -> Session:
     """One session of several recordings, made one after the other. Events of a thread stay on one track."""
-    labels, tracks, inputs, frames = _Union(), _Union(), _Union(), _Union()
-    stacks = _Union()
+    labels, tracks, inputs, frames = Distinct(), Distinct(), Distinct(), Distinct()
+    stacks = Distinct()
     on_device = any(s.launch is not None for s in sessions)
     parts, memories, before = [], [], 0
     for s in sessions:
@@ -210,23 +210,23 @@ def _shifted(rows: Column | None, count: int, before: int) -> Column:
     return np.full(count, -1, np.int32) if rows is None else np.where(rows < 0, -1, rows + before).astype(np.int32)
 
 
-class _Union:
-    """The distinct values of several tables."""
+class Distinct:
+    """The distinct values that were seen, numbered as they came."""
 
     def __init__(self) -> None:
         self._values: list[Any] = []
         self._found: dict[str, int] = {}
 
+    def number(self, value: Any) -> int:
+        key = repr(value)  # arguments may be lists, and 1 is not True here
+        if key not in self._found:
+            self._found[key] = len(self._values)
+            self._values.append(value)
+        return self._found[key]
+
     def numbers(self, table: Sequence[Any]) -> Column:
-        """Where the values of a table are in the union."""
-        found = []
-        for value in table:
-            key = repr(value)  # arguments may be lists, and 1 is not True here
-            if key not in self._found:
-                self._found[key] = len(self._values)
-                self._values.append(value)
-            found.append(self._found[key])
-        return np.array(found, np.int32)
+        """The numbers of the values of a table."""
+        return np.array([self.number(value) for value in table], np.int32)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._values)

@@ -20,12 +20,12 @@ def depths(start_ns: Column, end_ns: Column) -> Column:
         return _depths_one_by_one(start_ns, end_ns)
     # of the rows before this one, those that have not ended yet are around it
     ended = np.searchsorted(np.sort(end_ns), start_ns, side="right")
-    return (np.arange(len(start_ns)) - ended).astype(np.int16)
+    return (np.arange(len(start_ns)) - ended).astype(np.int32)
 
 
 def _depths_one_by_one(start_ns: Column, end_ns: Column) -> Column:
     """As above, for a clock that stood still: an event without length is inside what began before it."""
-    depth = np.empty(len(start_ns), np.int16)
+    depth = np.empty(len(start_ns), np.int32)
     open_until: list[tuple[int, int]] = []
     for i, (start, end) in enumerate(zip(start_ns.tolist(), end_ns.tolist(), strict=True)):
         while open_until and (open_until[-1][1] < start or (open_until[-1][1] == start and end > start)):

@@ -40,3 +40,15 @@ def test_a_joined_session_knows_the_memory_of_all_its_parts():
     assert {row.key: row.cpu_memory_usage for row in prof.key_averages()}["aten::exp"] == 2048
     numbers = [e["cpu_memory_allocated_before"] for e in prof.events() if e.name == "aten::exp"]
     assert all(number >= 1024 for number in numbers)
+
+
+def test_scopes_nest_as_deep_as_anyone_likes():
+    depth = 40_000
+    with torch.profiler.profile() as prof:
+        open_scopes = [torch.profiler.record_function("deep").__enter__() for _ in range(depth)]
+        torch.ones(1)
+        for scope in reversed(open_scopes):
+            scope.__exit__(None, None, None)
+    (ones,) = [e for e in prof.events() if e.name == "aten::ones"]
+    assert prof.session.depth[ones["correlation_id"] - 1] == depth
+    assert prof.key_averages().self_cpu_time_total >= 0

@@ -124,7 +124,7 @@ def test_a_file_is_small(tmp_path):
         **dict.fromkeys(("label", "track", "step"), zeros),
         start_ns=start,
         end_ns=start + 400,
-        depth=zeros.astype("i2"),
+        depth=zeros.astype("i4"),
         sequence=zeros.astype("i8") - 1,
     )
     session.save(tmp_path / "s.npz")
