@@ -180,6 +180,7 @@ def _pointwise(op: Op, kernel: Any, *, number: bool) -> list[str]:
     for scalar in (a.name for a in op.schema.arguments if a.type == "Scalar" and a.name in op.numbers):
         lines += [
             f"if not d.inexact or {scalar}.__class__ is complex:",
+            *([f"    promoted_difference({operands[0]}, {scalar})"] if op.name == "sub" else []),  # refuses bools
             f"    d = result_type_of(({', '.join((*operands, scalar))},))",
             f"    {', '.join(slots)}, = operand_arrays(d, {', '.join(operands)})",
         ]
