@@ -20,6 +20,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--traces", default="traces", help="directory for the traces")
+    parser.add_argument("--rows", type=int, default=8, help="of each table; -1 for all")
     options = parser.parse_args()
 
     torch.manual_seed(0)
@@ -33,7 +34,7 @@ def main() -> None:
     def report(prof: profile) -> None:
         write_trace(prof)
         print(f"up to step {prof.step_num}:")
-        print(prof.key_averages().table(sort_by="self_cpu_time_total", row_limit=8))
+        print(prof.key_averages().table(sort_by="self_cpu_time_total", row_limit=options.rows))
 
     # of every ten steps six pass unrecorded, one warms up, three are recorded; twice
     steps = schedule(wait=6, warmup=1, active=3, repeat=2)

@@ -59,7 +59,7 @@ def test_every_loss_is_torchs(example, run):
 
 @pytest.mark.parametrize("oracle", [(), pytest.param(("-c", AS_TORCH), marks=pytest.mark.parity)], ids=["ours", "torch"])
 def test_the_profiled_training_reports_each_cycle(run, tmp_path, oracle):
-    printed = run(*oracle, ROOT / "examples" / "profile_training.py", "--steps", 30)
+    printed = run(*oracle, ROOT / "examples" / "profile_training.py", "--steps", 30, "--rows", -1)
     assert re.findall(r"up to step (\d+):", printed) == ["10", "20"]
     for cycle in printed.split("up to step")[1:]:
         assert re.search(r"Optimizer\.step#Adam\.step .* 3 ", cycle)

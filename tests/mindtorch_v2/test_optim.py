@@ -376,7 +376,7 @@ def test_subclasses_get_hooks_and_scopes():
             return "stepped"
 
     names, ended = [], []
-    _record.install(lambda name: names.append(name) or name, ended.append)
+    _record.install(lambda name, **_: names.append(name) or name, ended.append)
     try:
         optimizer = Mine([param(1.0)])
         assert optimizer.step() == "stepped"

@@ -33,6 +33,8 @@ _COMPLEX.__dict__["wants_grad"] = True
 
 # operator → its arguments; those left out have the schema's defaults
 HAND: dict[str, tuple[Any, ...]] = {
+    "aten::add.Scalar": (r(3), 2.0, 3),
+    "aten::sub.Scalar": (r(3), 2.0, 3),
     "aten::_convolution.default": (
         r(1, 2, 3, 3), r(2, 2, 2, 2), r(2), [1, 1], [0, 0], [1, 1], False, [0, 0], 1, False, False, False, False,
     ),
