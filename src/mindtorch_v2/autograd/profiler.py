@@ -454,9 +454,7 @@ class KinetoStepTracker:
     @classmethod
     def increment_step(cls, requester: str) -> int:
         """Count one more step of a requester; returns the global step."""
-        if requester not in cls._step_dict:
-            cls.init_step_count(requester)
-        cls._step_dict[requester] += 1
+        cls._step_dict[requester] = cls._step_dict.get(requester, cls._current_step) + 1
         latest = max(cls._step_dict.values())
         if latest > cls._current_step + 1:
             warnings.warn(

@@ -83,10 +83,8 @@ class FunctionEventAvg(FormattedTimesMixin):
             raise AssertionError(f"Expected keys to match, but got {other.key} vs {self.key}")
         for name in SUMS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
-        if self.flops is None:
-            self.flops = other.flops
-        elif other.flops is not None:
-            self.flops += other.flops
+        if other.flops is not None:
+            self.flops = other.flops + (self.flops or 0)
         return self
 
     def __iadd__(self, other: FunctionEvent | FunctionEventAvg) -> FunctionEventAvg:

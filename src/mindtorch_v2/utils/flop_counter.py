@@ -262,16 +262,16 @@ class FlopCounterMode:
 
     def __enter__(self) -> FlopCounterMode:
         self.flop_counts.clear()
-        self.mod_tracker.__enter__()
         self.mode = _FlopCounterMode(self)
-        self.mode.__enter__()
+        for part in (self.mod_tracker, self.mode):
+            part.__enter__()
         return self
 
     def __exit__(self, *args: Any) -> None:
-        if self.mode is None:
+        mode, self.mode = self.mode, None
+        if mode is None:
             raise AssertionError("Internal error: FlopCounter.__exit__ called but mode is None")
-        self.mode.__exit__(*args)
-        self.mode = None
+        mode.__exit__(*args)
         self.mod_tracker.__exit__()
         if self.display:
             print(self.get_table(self.depth))
