@@ -1,4 +1,4 @@
-"""Storage made and freed. While memory is recorded, the storage class itself tells; otherwise it is as it was, and nobody counts.
+"""Storage made and freed. While memory is recorded, the storage class itself tells (see `storage_hooks`); otherwise nobody counts.
 
 A storage is counted from the moment it gets its array to the end of its life, in whichever thread that comes. Storages that share one
 array (`x.data`) are one piece of memory.
@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from .._storage import UntypedStorage
-from . import recorder, tasks
+from . import recorder, storage_hooks, tasks
+from .storage_hooks import Hooks, array_slot
 
 __all__ = ["Changes", "begin", "end", "take"]
 
@@ -23,8 +24,8 @@ Array = np.ndarray[Any, Any]
 # time, thread, address, bytes (negative for a free), over and over
 changes: list[Any] = []
 _held: dict[int, list[int]] = {}  # address of the array → storages that have it, bytes
-_slot: Any = vars(UntypedStorage)["array"]
 _baseline = 0
+_hooks: Hooks | None = None
 
 
 class Changes:
@@ -40,7 +41,7 @@ class Changes:
 
 def begin() -> None:
     """Count from here on; what lives already is the baseline."""
-    global _baseline
+    global _baseline, _hooks
     changes.clear()
     _held.clear()
     _baseline = 0
@@ -50,21 +51,16 @@ def begin() -> None:
             held = _held.setdefault(id(storage.array), [0, storage.array.nbytes])
             held[0] += 1
     _baseline = sum(size for _, size in _held.values())
-    on_array, on_free = _hooks(recorder.clock)
-
-    def on_replaced(storage: UntypedStorage) -> None:
-        on_free(storage)
-        _slot.__delete__(storage)
-
-    UntypedStorage.array = property(_slot.__get__, on_array, on_replaced)  # type: ignore[assignment, misc]
-    UntypedStorage.__del__ = on_free  # type: ignore[attr-defined]
+    _hooks = _make_hooks(recorder.clock)
+    storage_hooks.add(_hooks)
 
 
 def end() -> None:
     """Count no more."""
-    if vars(UntypedStorage)["array"] is not _slot:
-        del UntypedStorage.__del__  # type: ignore[attr-defined]
-        UntypedStorage.array = _slot  # type: ignore[misc]
+    global _hooks
+    if _hooks is not None:
+        storage_hooks.remove(_hooks)
+        _hooks = None
         _held.clear()
 
 
@@ -75,9 +71,9 @@ def take() -> Changes:
     return found
 
 
-def _hooks(clock: Callable[[], float]) -> tuple[Callable[..., None], Callable[..., None]]:
+def _make_hooks(clock: Callable[[], float]) -> Hooks:
     """What runs when a storage gets its array, and when it dies. All they use is bound here: a global costs a tenth of each."""
-    set_slot, get_slot, held_by, extend = _slot.__set__, _slot.__get__, _held, changes.extend
+    set_slot, get_slot, held_by, extend = array_slot.__set__, array_slot.__get__, _held, changes.extend
     thread, task_tracks, track_number = threading.get_ident, tasks.tracks, tasks.track_number
 
     def on_array(storage: UntypedStorage, array: Array) -> None:
@@ -104,4 +100,4 @@ def _hooks(clock: Callable[[], float]) -> tuple[Callable[..., None], Callable[..
         if held[1]:
             extend((clock(), track_number() if task_tracks else thread(), address, -held[1]))
 
-    return on_array, on_free
+    return Hooks(on_array, on_free)
