@@ -26,6 +26,7 @@ PROFILER = 512
 RECORD_SHAPES = 16384  # what recorded operators note about themselves
 RECORD_STACKS = 32768
 RECORD_TASKS = 65536  # of asyncio
+RECORD_OPERANDS = 131072  # the memory of the arguments
 
 # From the innermost (nearest the kernel) to the outermost.
 LAYER_ORDER = (INFERENCE, PYTHON, DISPATCH_MODE, AUTOGRAD, FUNCTION_MODE, SUBCLASS, PROFILER)
@@ -48,6 +49,7 @@ NAMES = {
     RECORD_SHAPES: "RecordShapes",
     RECORD_STACKS: "RecordStacks",
     RECORD_TASKS: "RecordTasks",
+    RECORD_OPERANDS: "RecordOperands",
 }
 
 

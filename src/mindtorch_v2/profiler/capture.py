@@ -14,14 +14,14 @@ from typing import Any
 from .. import _record
 from .._autograd import observing
 from .._dispatch import dispatcher, keys
-from . import call_inputs, columns, memory, places, python_tracer, recorder, scopes, stack_walk, tasks, threads
-from .node_scopes import NodeScopes
+from . import call_inputs, columns, memory, places, python_tracer, recorder, roles, scopes, stack_walk, tasks, threads
+from .node_scopes import NodeScopes, NodeScopesWithRoles
 from .session import Info, Label, Session, empty_session
 
 __all__ = ["Capture", "Settings", "active", "claim", "release", "set_background"]
 
 
-RECORDING_KEYS = keys.PROFILER | keys.RECORD_SHAPES | keys.RECORD_STACKS | keys.RECORD_TASKS
+RECORDING_KEYS = keys.PROFILER | keys.RECORD_SHAPES | keys.RECORD_STACKS | keys.RECORD_OPERANDS | keys.RECORD_TASKS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +38,11 @@ class Settings:
     python_gc: bool = False
     cpu: bool = True
 
+    @property
+    def data_flow(self) -> bool:
+        """Whether to record what a memory timeline is made of."""
+        return self.record_shapes and self.with_stack and self.profile_memory
+
 
 class Capture:
     """A recording that runs between `start` and `stop`. There is one at a time in a process."""
@@ -45,7 +50,7 @@ class Capture:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.started_at = ""  # where in the program, for the message to whoever starts another
-        self._log = recorder.logs[settings.record_shapes, settings.with_stack]
+        self._log = recorder.log_of(sum(self._keys()))
         self._started = 0.0
         self._epoch_ns = 0  # of the Unix clock when the recorder's reads 0
         self._thread = 0
@@ -100,6 +105,8 @@ class Capture:
         self._steps = [(self._started, step)]
         if self.settings.profile_memory:
             memory.begin()  # not again after a pause: what is freed meanwhile counts
+        if self.settings.data_flow:
+            roles.begin()
         if self.settings.cpu:
             self.resume()
 
@@ -112,7 +119,7 @@ class Capture:
             python_tracer.start(self._log)
         if self.settings.python_gc:
             gc.callbacks.append(_on_gc)
-        observing.observe(NodeScopes(self._log))
+        observing.observe((NodeScopesWithRoles if self.settings.data_flow else NodeScopes)(self._log))
         _record.install(scopes.begin, scopes.end)
         self._activate()
         self.cool_down()
@@ -142,7 +149,8 @@ class Capture:
         # what to note comes first: with the last key, recording begins
         shapes = [keys.RECORD_SHAPES] if self.settings.record_shapes else []
         stacks = [keys.RECORD_STACKS] if self.settings.with_stack else []
-        return [*shapes, *stacks, keys.PROFILER]
+        operands = [keys.RECORD_OPERANDS] if self.settings.data_flow else []
+        return [*shapes, *stacks, *operands, keys.PROFILER]
 
     def mark_step(self, step: int) -> None:
         """Events from here on belong to this step."""
@@ -159,6 +167,7 @@ class Capture:
             return empty_session()
         try:
             self.pause()
+            roles.end()
             memory.end()
             stopped = recorder.clock()
             scopes.close_all(stopped)
@@ -167,6 +176,7 @@ class Capture:
             known_tasks, known_threads = dict(tasks.known), threads.end()
             stacks = {number: stack_walk.resolve(frames) for number, frames in list(stack_walk.taken.items())}
             changes = memory.take() if self.settings.profile_memory else None
+            known_roles = roles.take() if self.settings.data_flow else None
             tasks.forget()
             stack_walk.forget()
             active = None
@@ -201,6 +211,7 @@ class Capture:
                 inputs=call_inputs.table,
                 stacks=stacks,
                 memory=changes,
+                roles=known_roles,
             ),
         )
 
@@ -277,6 +288,7 @@ def _abandon() -> None:
     dispatcher.drop(RECORDING_KEYS)
     _record.install(None, None)
     observing.observe(None)
+    roles.end()
     memory.end()
     if _on_gc in gc.callbacks:
         gc.callbacks.remove(_on_gc)

@@ -11,7 +11,7 @@ import numpy as np
 from . import tree
 from .memory import Changes
 from .recorder import Log
-from .session import Frame, Info, Label, MemoryLog, Session, Track, empty_session
+from .session import DataFlow, Frame, Info, Label, MemoryLog, Session, Track, empty_session
 from .tasks import Task
 from .threads import Thread
 
@@ -32,6 +32,8 @@ class Records(NamedTuple):
     sequence: Column
     inputs: Column | None
     stack: Column | None
+    operand_count: Column | None  # how many of the addresses are of each record
+    operands: Column | None
 
 
 class Context(NamedTuple):
@@ -48,6 +50,7 @@ class Context(NamedTuple):
     inputs: Mapping[int, tuple[Any, ...]]
     stacks: Mapping[int, tuple[Frame, ...]]
     memory: Changes | None = None
+    roles: tuple[Column, Column, Column] | None = None
 
 
 def drain(log: Log) -> Records:
@@ -56,6 +59,7 @@ def drain(log: Log) -> Records:
     count = len(records) - len(records) % width
     types = ["i4", "i8", "i8", "i8", "i8", *["i4"] * (width - 5)]
     found = [np.empty(count // width, t) for t in types]
+    addresses: list[Column] = []
     # from the end, which is cheap to cut off a list
     while count:
         first = max(0, count - PIECE * width)
@@ -64,11 +68,23 @@ def drain(log: Log) -> Records:
         rows = slice(first // width, count // width)
         for i, column in enumerate(found):
             values = piece[i::width]
+            if log.operands and i == width - 1:
+                addresses.append(np.fromiter(itertools.chain.from_iterable(values), np.int64))
+                values = list(map(len, values))
             column[rows] = nanoseconds(values) if i in (1, 2) else values
         count = first
-    label, start, end, track, sequence, *extras = found
+    label, start, end, track, sequence, *rest = found
+    extras = iter(rest)
     return Records(
-        label, start, end, track, sequence, inputs=extras[0] if log.shapes else None, stack=extras[-1] if log.stacks else None
+        label,
+        start,
+        end,
+        track,
+        sequence,
+        inputs=next(extras) if log.shapes else None,
+        stack=next(extras) if log.stacks else None,
+        operand_count=next(extras) if log.operands else None,
+        operands=np.concatenate([np.empty(0, np.int64), *reversed(addresses)]) if log.operands else None,
     )
 
 
@@ -113,7 +129,30 @@ def assemble(records: Records, context: Context) -> Session:
         )
     if memory is not None:
         session = session.replace(memory=_memory_log(session, memory, memory_track, context.epoch_ns))
+    if memory is not None and records.operands is not None:
+        session = session.replace(flow=_data_flow(records, rows, context, memory))
     return session
+
+
+def _data_flow(records: Records, rows: Column, context: Context, memory: Changes) -> DataFlow:
+    assert records.operand_count is not None
+    assert records.operands is not None
+    assert context.roles is not None
+    count = records.operand_count[rows]
+    first = (np.cumsum(records.operand_count) - records.operand_count)[rows]
+    within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+    role_time, role_address, role = context.roles
+    return DataFlow(
+        operand_row=np.repeat(np.arange(len(rows)), count),
+        operand_address=records.operands[np.repeat(first, count) + within],
+        role_time_ns=nanoseconds(role_time) + context.epoch_ns,
+        role_address=role_address,
+        role=role,
+        held_time_ns=np.full(len(memory.held_address), context.info.started_ns),
+        held_address=memory.held_address,
+        held_bytes=memory.held_bytes,
+        began_ns=np.array([context.info.started_ns]),
+    )
 
 
 def _memory_log(session: Session, changes: Changes, track: Column, epoch_ns: int) -> MemoryLog:

@@ -24,19 +24,21 @@ Array = np.ndarray[Any, Any]
 # time, thread, address, bytes (negative for a free), over and over
 changes: list[Any] = []
 _held: dict[int, list[int]] = {}  # address of the array → storages that have it, bytes
-_baseline = 0
+_baseline: dict[int, int] = {}  # bytes of the arrays that lived when counting began, by address
 _hooks: Hooks | None = None
 
 
 class Changes:
-    """What happened to memory in a recording: columns, and the bytes that were live before."""
+    """What happened to memory in a recording: columns, and the addresses and bytes that were live before."""
 
-    def __init__(self, records: list[Any], baseline: int) -> None:
+    def __init__(self, records: list[Any], held: dict[int, int]) -> None:
         self.time = np.array(records[0::4], np.float64)
         self.thread = np.array(records[1::4], np.int64)
         self.address = np.array(records[2::4], np.int64)
         self.size_bytes = np.array(records[3::4], np.int64)
-        self.baseline = baseline
+        self.held_address = np.fromiter(held.keys(), np.int64, len(held))
+        self.held_bytes = np.fromiter(held.values(), np.int64, len(held))
+        self.baseline = int(self.held_bytes.sum())
 
 
 def begin() -> None:
@@ -44,13 +46,12 @@ def begin() -> None:
     global _baseline, _hooks
     changes.clear()
     _held.clear()
-    _baseline = 0
     gc.collect(0)
     for storage in gc.get_objects():
         if type(storage) is UntypedStorage:
             held = _held.setdefault(id(storage.array), [0, storage.array.nbytes])
             held[0] += 1
-    _baseline = sum(size for _, size in _held.values())
+    _baseline = {address: size for address, (_, size) in _held.items()}
     _hooks = _make_hooks(recorder.clock)
     storage_hooks.add(_hooks)
 

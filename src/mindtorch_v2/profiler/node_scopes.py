@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from . import call_inputs, recorder, stack_walk, tasks
+from . import call_inputs, recorder, roles, stack_walk, tasks
 from .recorder import Log
 from .session import BACKWARD_FUNCTION, FUNCTION, Label
 
-__all__ = ["NodeScopes"]
+__all__ = ["NodeScopes", "NodeScopesWithRoles"]
 
 LEAF = 2
 ACCUMULATE = "torch::autograd::AccumulateGrad"
@@ -58,3 +58,16 @@ class NodeScopes:
         self._log.write(label, start, recorder.clock(), tasks.track_number(), sequence, inputs, stack)
 
     end_run = end
+
+
+class NodeScopesWithRoles(NodeScopes):
+    """Tells of gradients that leaves got, too."""
+
+    def begin_run(self, target: Any, grad: Any) -> Any:
+        return super().begin_run(target, grad), target if target._kind == LEAF else None
+
+    def end_run(self, token: Any) -> None:
+        token, leaf = token
+        self.end(token)
+        if leaf is not None:
+            roles.note_leaf(leaf)

@@ -1,7 +1,7 @@
 """The hot half of the profiler: what runs inside every recorded call.
 
 A record is a few numbers at the end of a list: label, start, end, thread, sequence number of the autograd node that was made, and, where
-they are asked for, the numbers of the inputs and of the stack. The list is flat, because extending it by a tuple that dies at once
+they are asked for, the numbers of the inputs and of the stack, and the memory of the operands. The list is flat, because extending it by a tuple that dies at once
 costs 70 ns less than keeping the tuple (to be allocated, and looked at by the garbage collector). It is shared by all threads, because
 reading the thread's number costs 31 ns and a list of its own, through `threading.local`, 114. Inner events end first, and so precede
 what is around them.
@@ -21,10 +21,10 @@ from .._dispatch import dispatcher, keys
 from .._dispatch.codegen import Body, indent
 from .._dispatch.entry import NUMBERS
 from .._dispatch.op import Op
-from . import session, stack_walk, tasks
+from . import operands, session, stack_walk, tasks
 from .call_inputs import CallInputs
 
-__all__ = ["Log", "clock", "label_number", "labels", "log_of", "logs", "set_clock"]
+__all__ = ["Log", "clock", "label_number", "labels", "log_of", "set_clock"]
 
 # Seconds. As a float it is read 17 ns faster than in nanoseconds, and exact to the nanosecond in the first 26 days of a machine.
 clock: Callable[[], float] = time.perf_counter
@@ -56,30 +56,35 @@ def label_number(label: session.Label) -> int:
 
 
 class Log:
-    """Records of one form: with or without inputs, with or without stacks.
+    """Records of one form: with or without inputs, stacks and operands.
 
     Each form has a list of its own, so that a call that began in another recording and ends in this one disturbs nothing.
     """
 
-    def __init__(self, *, shapes: bool, stacks: bool) -> None:
+    def __init__(self, *, shapes: bool, stacks: bool, operands: bool) -> None:
         self.shapes = shapes
         self.stacks = stacks
-        self.width = 5 + shapes + stacks
+        self.operands = operands
+        self.width = 5 + shapes + stacks + operands
         self.records: list[Any] = []
 
     def write(
         self, label: int, start: float, end: float, thread: int, sequence: int = -1, inputs: int = -1, stack: int = -1
     ) -> None:
-        extras = ((inputs,) if self.shapes else ()) + ((stack,) if self.stacks else ())
+        extras = ((inputs,) if self.shapes else ()) + ((stack,) if self.stacks else ()) + (((),) if self.operands else ())
         self.records.extend((label, start, end, thread, sequence, *extras))
 
 
-logs = {(shapes, stacks): Log(shapes=shapes, stacks=stacks) for shapes in (False, True) for stacks in (False, True)}
+FORMS = {"shapes": keys.RECORD_SHAPES, "stacks": keys.RECORD_STACKS, "operands": keys.RECORD_OPERANDS}
+_logs: dict[int, Log] = {}
 
 
 def log_of(key_set: int) -> Log:
     """Where operators that are called with these keys write."""
-    return logs[bool(key_set & keys.RECORD_SHAPES), bool(key_set & keys.RECORD_STACKS)]
+    form = key_set & sum(FORMS.values())
+    if form not in _logs:
+        _logs[form] = Log(**{name: bool(form & key) for name, key in FORMS.items()})
+    return _logs[form]
 
 
 def recording_layer(op: Op, full: int, body: Body) -> Body:
@@ -109,6 +114,10 @@ def recording_layer(op: Op, full: int, body: Body) -> Body:
         names |= _stack_names()
         # of the body's own names too: `object.__new__` makes every result
         names = {name: unreported(value) for name, value in {**body.names, **names}.items()}
+    if log.operands:
+        before.append(f"operands_ = {operands.addresses(op, numbers=op.numbers if full & keys.NUMBER else ())}")
+        extras += ", operands_"
+        names |= {"id_": unreported(id), "NUMBERS_": NUMBERS}
     label = label_number(session.Label(op.qualified_name, overload=op.schema.overload))
     thread = "ident_" if log.stacks and not full & keys.RECORD_TASKS else "thread_()"
     record = f"extend_(({label}, start_, clock_(), {thread}, {'seq_' if makes_node else -1}{extras}))"

@@ -25,7 +25,7 @@ class Scope(NamedTuple):
     sequence: int = -1
 
 
-_log = recorder.logs[False, False]
+_log = recorder.log_of(0)
 _open: dict[int, list[Scope]] = {}  # by track, outermost first
 _lock = threading.RLock()  # scopes may end on another thread than they began on
 

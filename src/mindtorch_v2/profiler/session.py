@@ -14,7 +14,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["KINDS", "Distinct", "Frame", "Info", "Label", "MemoryLog", "Session", "TensorInput", "Track", "empty_session", "join"]
+__all__ = [
+    "GRADIENT",
+    "KINDS",
+    "OPTIMIZER_STATE",
+    "PARAMETER",
+    "DataFlow",
+    "Distinct",
+    "Frame",
+    "Info",
+    "Label",
+    "MemoryLog",
+    "Session",
+    "TensorInput",
+    "Track",
+    "empty_session",
+    "join",
+]
 
 Column = np.ndarray[Any, np.dtype[Any]]
 
@@ -22,6 +38,9 @@ KINDS = ("op", "scope", "python_function", "memory", "runtime", "kernel", "gc")
 
 # What torch calls the scope of a record function.
 FUNCTION, BACKWARD_FUNCTION, USER_SCOPE = 0, 1, 7
+
+# What the runtime knows a storage to be.
+PARAMETER, GRADIENT, OPTIMIZER_STATE = 0, 1, 2
 
 
 class Label(NamedTuple):
@@ -70,6 +89,20 @@ class MemoryLog(NamedTuple):
     event: Column  # row of the innermost event then open on that track, -1 for none
 
 
+class DataFlow(NamedTuple):
+    """What memory is used for. Addresses are those of the memory log: they tell storages apart that live at one time."""
+
+    operand_row: Column  # rows of operators, once for each tensor among the arguments, rising
+    operand_address: Column  # of that tensor's storage; negative if the operator writes to it, 0 for a number
+    role_time_ns: Column
+    role_address: Column
+    role: Column  # what the runtime knew this storage to be then
+    held_time_ns: Column  # the start of a recording; one entry for each storage that lived then
+    held_address: Column
+    held_bytes: Column
+    began_ns: Column  # the starts of the recordings
+
+
 @dataclass(frozen=True, kw_only=True)
 class Info:
     """What is true of the whole recording."""
@@ -110,6 +143,7 @@ class Session:
     stack: Column | None = None  # int32, into stack_table; -1 for none
     launch: Column | None = None  # int32: for a kernel, row of the runtime's call that started it; -1 for other rows
     memory: MemoryLog | None = None
+    flow: DataFlow | None = None
 
     labels: Sequence[Label] = ()
     tracks: Sequence[Track] = ()
@@ -129,7 +163,11 @@ class Session:
     def head(self, count: int) -> Session:
         """The events that began first; with each, all that are around it."""
         columns = ("label", "track", "start_ns", "end_ns", "depth", "step", "sequence", "inputs", "stack", "launch")
-        return self.replace(**{name: None if (c := getattr(self, name)) is None else c[:count] for name in columns})
+        flow = self.flow
+        if flow is not None:
+            kept = flow.operand_row < count
+            flow = flow._replace(operand_row=flow.operand_row[kept], operand_address=flow.operand_address[kept])
+        return self.replace(**{name: None if (c := getattr(self, name)) is None else c[:count] for name in columns}, flow=flow)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the session to a file that `Session.load` reads."""
@@ -166,7 +204,7 @@ def join(sessions: Sequence[Session]) -> Session:
     labels, tracks, inputs, frames = Distinct(), Distinct(), Distinct(), Distinct()
     stacks = Distinct()
     on_device = any(s.launch is not None for s in sessions)
-    parts, memories, before = [], [], 0
+    parts, memories, flows, before = [], [], [], 0
     for s in sessions:
         stack_numbers = frames.numbers(s.frames)
         part = {
@@ -183,6 +221,8 @@ def join(sessions: Sequence[Session]) -> Session:
         if s.memory is not None:
             track, event = _point(tracks.numbers(s.tracks), s.memory.track), _shifted(s.memory.event, 0, before)
             memories.append(s.memory._replace(track=track, event=event))
+        if s.flow is not None:
+            flows.append(s.flow._replace(operand_row=s.flow.operand_row + before))
         before += len(s)
     joined: dict[str, Any] = {
         name: None if parts[0][name] is None else np.concatenate([p[name] for p in parts]) for name in parts[0]
@@ -191,6 +231,7 @@ def join(sessions: Sequence[Session]) -> Session:
     return Session(
         **joined,
         memory=MemoryLog(*map(np.concatenate, zip(*memories, strict=True))) if memories else None,
+        flow=DataFlow(*map(np.concatenate, zip(*flows, strict=True))) if flows else None,
         labels=tuple(labels),
         tracks=tuple(tracks),
         input_table=tuple(inputs),

@@ -18,7 +18,7 @@ from typing import IO, Any
 import numpy as np
 
 from .atomic_file import replacing
-from .session import Column, Frame, Info, Label, MemoryLog, Session, TensorInput, Track
+from .session import Column, DataFlow, Frame, Info, Label, MemoryLog, Session, TensorInput, Track
 
 __all__ = ["VERSION", "load", "save"]
 
@@ -27,6 +27,8 @@ VERSION = 1
 TABLES = "session.json"
 
 CHUNK_ROWS = 1 << 20
+
+LOGS: dict[str, Any] = {"memory": MemoryLog, "flow": DataFlow}  # columns of other lengths, named `memory.time_ns` and so on
 
 COMPRESSION_LEVEL = 1
 
@@ -74,9 +76,10 @@ def _columns(session: Session) -> Iterator[tuple[str, Column]]:
         value = getattr(session, field.name)
         if isinstance(value, np.ndarray):
             yield field.name, value
-    if session.memory is not None:
-        for name, column in session.memory._asdict().items():
-            yield f"memory.{name}", column
+    for name in LOGS:
+        log = getattr(session, name)
+        if log is not None:
+            yield from ((f"{name}.{part}", column) for part, column in log._asdict().items())
 
 
 def _chunk_starts(rows: int) -> range:
@@ -124,10 +127,10 @@ def _read_tables(archive: zipfile.ZipFile, name: str) -> dict[str, Any]:
 
 
 def _session(tables: dict[str, Any], columns: dict[str, Column]) -> Session:
-    memory = {name.removeprefix("memory."): column for name, column in columns.items() if name.startswith("memory.")}
+    of_events: dict[str, Any] = {name: column for name, column in columns.items() if "." not in name}
     return Session(
-        **{name: column for name, column in columns.items() if not name.startswith("memory.")},
-        memory=MemoryLog(**memory) if memory else None,
+        **of_events,
+        **{name: _log(name, columns) for name in LOGS},
         labels=tuple(Label(*row) for row in tables["labels"]),
         tracks=tuple(Track(*row) for row in tables["tracks"]),
         frames=tuple(Frame(*row) for row in tables["frames"]),
@@ -137,10 +140,15 @@ def _session(tables: dict[str, Any], columns: dict[str, Column]) -> Session:
     )
 
 
+def _log(name: str, columns: dict[str, Column]) -> Any:
+    parts = {column.partition(".")[2]: values for column, values in columns.items() if column.startswith(f"{name}.")}
+    return LOGS[name](**parts) if parts else None
+
+
 def _check(session: Session) -> None:
     """Columns are of one length and point into their tables."""
     for name, column in _columns(session):
-        if not name.startswith("memory.") and len(column) != len(session):
+        if "." not in name and len(column) != len(session):
             raise ValueError(f"{len(column)} rows of {name} and {len(session)} of label")
     tables = {"label": session.labels, "track": session.tracks, "inputs": session.input_table, "stack": session.stack_table}
     for name, table in tables.items():

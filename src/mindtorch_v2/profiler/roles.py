@@ -1,0 +1,108 @@
+"""What the runtime knows of tensors while a memory timeline is recorded: which memory is a parameter's, a gradient's, an optimizer's.
+
+Nothing is asked of operators. Looked at are all objects when the recording begins and ends, parameters that die in between, leaves
+when a gradient has been added to them, and optimizers after each step. Only addresses are kept.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from .._tensor import Tensor
+from ..nn.parameter import Parameter
+from ..optim.optimizer import Optimizer, register_optimizer_step_post_hook
+from ..utils.hooks import RemovableHandle
+from . import recorder
+from .session import GRADIENT, OPTIMIZER_STATE, PARAMETER
+
+__all__ = ["begin", "end", "note_leaf", "take"]
+
+Column = np.ndarray[Any, np.dtype[Any]]
+
+# time, address, role, over and over
+_notes: list[Any] = []
+_hook: RemovableHandle | None = None
+
+
+def begin() -> None:
+    """Note what is there, and what comes from here on."""
+    global _hook
+    _notes.clear()
+    _look_at_everything()
+    if _hook is None:
+        _hook = register_optimizer_step_post_hook(lambda optimizer, args, kwargs: _note_optimizer(optimizer))
+        Parameter.__del__ = _note_tensor  # type: ignore[attr-defined]
+
+
+def end() -> None:
+    """Note what is there at the end, and no more."""
+    global _hook
+    if _hook is not None:
+        _hook.remove()
+        _hook = None
+        del Parameter.__del__  # type: ignore[attr-defined]
+        _look_at_everything()
+
+
+def take() -> tuple[Column, Column, Column]:
+    """Times in seconds, addresses and roles."""
+    notes = _notes[: len(_notes) - len(_notes) % 3]
+    _notes.clear()
+    return np.array(notes[0::3], np.float64), np.array(notes[1::3], np.int64), np.array(notes[2::3], np.int8)
+
+
+def note_leaf(leaf: Any) -> None:
+    """Note a tensor to which a gradient was added."""
+    if isinstance(leaf, Parameter):
+        _note_tensor(leaf)
+    else:
+        _note(leaf.grad, GRADIENT)
+
+
+def _look_at_everything() -> None:
+    for found in gc.get_objects():
+        kind = type(found)
+        if issubclass(kind, Tensor):
+            if isinstance(found, Parameter):
+                _note_tensor(found)
+            elif found._extra is not None:
+                _note(found._extra.grad, GRADIENT)
+        elif issubclass(kind, Optimizer):
+            _note_optimizer(found)
+
+
+def _note_tensor(parameter: Any) -> None:
+    """Note a parameter and its gradient. It may be half made, or about to die."""
+    try:
+        _note(parameter, PARAMETER)
+        if parameter._extra is not None:
+            _note(parameter._extra.grad, GRADIENT)
+    except AttributeError:
+        pass
+
+
+def _note_optimizer(optimizer: Optimizer) -> None:
+    """Note what an optimizer updates, from which gradients, and what it keeps for it."""
+    try:
+        groups, states = optimizer.param_groups, optimizer.state
+    except AttributeError:  # half made
+        return
+    for group in list(groups):
+        for parameter in group["params"]:
+            _note_tensor(parameter)
+    for state in list(states.values()):
+        for value in _values(state):
+            _note(value, OPTIMIZER_STATE)
+
+
+def _values(state: Any) -> Iterable[Any]:
+    return list(state.values()) if isinstance(state, dict) else [state]
+
+
+def _note(tensor: Any, role: int) -> None:
+    if isinstance(tensor, Tensor):
+        _notes.extend((recorder.clock(), id(tensor._storage.array), role))
