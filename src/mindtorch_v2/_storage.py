@@ -2,20 +2,49 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
+import os
+import threading
 from typing import Any
 
 import numpy as np
 
 from . import _device
 
-__all__ = ["UntypedStorage"]
+__all__ = ["UntypedStorage", "identity", "next_identity"]
+
+next_identity = itertools.count(2).__next__  # 1 is the process, among the nodes that an execution trace numbers along with tensors
+_lock = threading.Lock()
+
+
+def identity(thing: Any) -> int:
+    """The number of a tensor or a storage: given when somebody first asks, and never to anything else in this process."""
+    try:
+        return thing._identity  # type: ignore[no-any-return]
+    except AttributeError:
+        with _lock:  # two threads that ask at once get the same
+            try:
+                return thing._identity  # type: ignore[no-any-return]
+            except AttributeError:
+                number = thing._identity = next_identity()
+                return number
+
+
+def _unlock_in_child() -> None:
+    global _lock
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_unlock_in_child)
 
 
 class UntypedStorage:
     """Bytes owned by a NumPy array. `version` counts in-place writes, through whichever view."""
 
     # two slots to fill and no more: each costs an operator 8 ns
-    __slots__ = ("__weakref__", "_bytes", "array", "version")
+    __slots__ = ("__weakref__", "_bytes", "_identity", "array", "version")
+    _identity: int
     array: np.ndarray[Any, Any]
     version: int
     device = _device.cpu
@@ -47,12 +76,15 @@ class UntypedStorage:
         """Take other memory in place of what is there."""
         del self.array  # whoever counts memory sees one go before the other comes
         self.array = array
+        with contextlib.suppress(AttributeError):
+            del self._identity  # it was that of the old memory
 
     def alias(self, version: int = 0) -> UntypedStorage:
         """The same memory with a count of writes of its own, for a tensor that autograd is to treat as independent."""
         new = type(self)()
         new.array = self.array
         new.version = version
+        new._identity = identity(self)
         return new
 
     def __len__(self) -> int:

@@ -79,7 +79,20 @@ class Tensor:
     # _node       where the gradient goes: a Node, an Output of one, or None for a leaf
     # _base       the tensor this one is a view of
     # _extra      Extra, or None
-    __slots__ = ("__dict__", "__weakref__", "_array", "_base", "_extra", "_keys", "_node", "_storage", "device", "dtype")
+    # _identity   its number, once somebody has asked for it (`_storage.identity`)
+    __slots__ = (
+        "__dict__",
+        "__weakref__",
+        "_array",
+        "_base",
+        "_extra",
+        "_identity",
+        "_keys",
+        "_node",
+        "_storage",
+        "device",
+        "dtype",
+    )
     _array: np.ndarray[Any, Any]
     _storage: UntypedStorage
     _keys: int

@@ -148,7 +148,7 @@ def _compile(op: Op, full: int) -> Callable[..., Any]:
 def _backend_body(op: Op, full: int) -> Body:
     backend = full & keys.BACKENDS or keys.CPU  # an empty list of tensors has no keys
     # a shortcut does a composite's work in one kernel; while somebody watches, the parts are called and seen
-    observed = "shortcut" in op.tags and full & (keys.PROFILER | keys.DISPATCH_MODE)
+    observed = "shortcut" in op.tags and full & (keys.PROFILER | keys.EXECUTION_TRACE | keys.DISPATCH_MODE)
     if op.composite is not None and (observed or (backend not in op.kernels and backend not in op.array_kernels)):
         body = call_body(op, op.composite, "composite")
         overridden = full & (keys.DISPATCH_MODE | keys.PYTHON | keys.SUBCLASS)  # the result may be anything

@@ -27,9 +27,10 @@ RECORD_SHAPES = 16384  # what recorded operators note about themselves
 RECORD_STACKS = 32768
 RECORD_TASKS = 65536  # of asyncio
 RECORD_OPERANDS = 131072  # the memory of the arguments
+EXECUTION_TRACE = 262144  # somebody writes down every call with its tensors
 
 # From the innermost (nearest the kernel) to the outermost.
-LAYER_ORDER = (INFERENCE, PYTHON, DISPATCH_MODE, AUTOGRAD, FUNCTION_MODE, SUBCLASS, PROFILER)
+LAYER_ORDER = (INFERENCE, PYTHON, DISPATCH_MODE, AUTOGRAD, FUNCTION_MODE, SUBCLASS, PROFILER, EXECUTION_TRACE)
 
 BACKEND_OF_DEVICE = {"cpu": CPU, "meta": META, "npu": NPU}
 NAMES = {
@@ -50,6 +51,7 @@ NAMES = {
     RECORD_STACKS: "RecordStacks",
     RECORD_TASKS: "RecordTasks",
     RECORD_OPERANDS: "RecordOperands",
+    EXECUTION_TRACE: "ExecutionTrace",
 }
 
 

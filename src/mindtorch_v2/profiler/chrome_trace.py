@@ -214,6 +214,8 @@ class _Rows:
             Field(',"Sequence number":', session.sequence[rows], has_node),
             Field(',"Fwd thread id":', self.forward_track[rows], has_node),
         ]
+        if session.function_id is not None:
+            fields.append(Field(',"Record function id":', session.function_id[rows], is_op | (kind == SCOPE)))
         if session.info.with_flops:
             fields.append(Field(',"flops":', self.flops[rows], is_op & (self.flops[rows] > 0)))
         if self.memory is not None:
@@ -261,11 +263,13 @@ def _head(session: Session, label: Label, track: Track) -> str:
 
 def _tail(session: Session, label: Label, track: Track, number: int, runtime_name: str) -> str:
     args: dict[str, Any] = {}
+    # torch: a number only while an execution trace is written, too
+    unnumbered = {"Record function id": 0} if session.function_id is None else {}
     match label.kind:
         case "op":
-            args = {"Record function id": 0, "runtime_name": runtime_name, "runtime_tid": track.thread_id}
+            args = unnumbered | {"runtime_name": runtime_name, "runtime_tid": track.thread_id}
         case "scope":
-            args = {"Record function id": 0}
+            args = unnumbered
         case "kernel":
             args = {"device": track.device_index, "stream": track.tid}
         case "python_function":

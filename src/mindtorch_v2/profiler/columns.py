@@ -10,7 +10,7 @@ import numpy as np
 
 from . import tree
 from .memory import Changes
-from .recorder import Log
+from .recorder import FUNCTION_ID, Log
 from .session import DataFlow, Frame, Info, Label, MemoryLog, Session, Track, empty_session
 from .tasks import Task
 from .threads import Thread
@@ -34,6 +34,7 @@ class Records(NamedTuple):
     stack: Column | None
     operand_count: Column | None  # how many of the addresses are of each record
     operands: Column | None
+    function_id: Column | None = None
 
 
 class Context(NamedTuple):
@@ -73,6 +74,7 @@ def drain(log: Log) -> Records:
                 values = list(map(len, values))
             column[rows] = nanoseconds(values) if i in (1, 2) else values
         count = first
+    found, function_id = _without_numbers(found)
     label, start, end, track, sequence, *rest = found
     extras = iter(rest)
     return Records(
@@ -85,7 +87,18 @@ def drain(log: Log) -> Records:
         stack=next(extras) if log.stacks else None,
         operand_count=next(extras) if log.operands else None,
         operands=np.concatenate([np.empty(0, np.int64), *reversed(addresses)]) if log.operands else None,
+        function_id=function_id,
     )
+
+
+def _without_numbers(found: list[Column]) -> tuple[list[Column], Column | None]:
+    """Columns of events alone, and the numbers that some of the records gave to the events before them."""
+    is_number = found[0] == FUNCTION_ID
+    if not is_number.any():
+        return found, None
+    ids = np.zeros(len(is_number), np.int64)
+    ids[np.flatnonzero(is_number) - 1] = found[4][is_number]
+    return [column[~is_number] for column in found], ids[~is_number]
 
 
 def nanoseconds(seconds: Sequence[float] | Column) -> Column:
@@ -113,6 +126,7 @@ def assemble(records: Records, context: Context) -> Session:
         depth=depth,
         step=step_numbers[np.maximum(np.searchsorted(step_starts, start, side="right") - 1, 0)],
         sequence=records.sequence[rows],
+        function_id=None if records.function_id is None else records.function_id[rows],
         labels=tuple(context.labels),
         tracks=tuple(tracks),
         info=context.info,

@@ -41,21 +41,21 @@ class NodeScopes:
     def __init__(self, log: Log) -> None:
         self._log = log
 
-    def begin(self, target: Any, grad: Any) -> Any:
+    def begin(self, target: Any, grad: Any, function_id: int = 0) -> Any:
         # torch: gradients are inputs of the node alone
-        return self._open(target, call_inputs.no_inputs() if self._log.shapes else -1, 0)
+        return self._open(target, call_inputs.no_inputs() if self._log.shapes else -1, 0, function_id)
 
-    def begin_run(self, target: Any, grad: Any) -> Any:
-        return self._open(target, _gradients(target, grad) if self._log.shapes else -1, 1)
+    def begin_run(self, target: Any, grad: Any, function_id: int = 0) -> Any:
+        return self._open(target, _gradients(target, grad) if self._log.shapes else -1, 1, function_id)
 
-    def _open(self, target: Any, inputs: int, which: int) -> Any:
+    def _open(self, target: Any, inputs: int, which: int, function_id: int) -> Any:
         stack = stack_walk.stack_number(sys._getframe(2)) if self._log.stacks else -1
         sequence = -1 if target._kind == LEAF else target._seq
-        return (_labels_of(target)[which], recorder.clock(), sequence, inputs, stack)
+        return (_labels_of(target)[which], recorder.clock(), sequence, inputs, stack, function_id)
 
     def end(self, token: Any) -> None:
-        label, start, sequence, inputs, stack = token
-        self._log.write(label, start, recorder.clock(), tasks.track_number(), sequence, inputs, stack)
+        label, start, *facts = token
+        self._log.write(label, start, recorder.clock(), tasks.track_number(), *facts)
 
     end_run = end
 
@@ -63,8 +63,8 @@ class NodeScopes:
 class NodeScopesWithRoles(NodeScopes):
     """Tells of gradients that leaves got, too."""
 
-    def begin_run(self, target: Any, grad: Any) -> Any:
-        return super().begin_run(target, grad), target if target._kind == LEAF else None
+    def begin_run(self, target: Any, grad: Any, function_id: int = 0) -> Any:
+        return super().begin_run(target, grad, function_id), target if target._kind == LEAF else None
 
     def end_run(self, token: Any) -> None:
         token, leaf = token

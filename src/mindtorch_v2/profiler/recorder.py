@@ -24,7 +24,7 @@ from .._dispatch.op import Op
 from . import operands, session, stack_walk, tasks
 from .call_inputs import CallInputs
 
-__all__ = ["Log", "clock", "label_number", "labels", "log_of", "set_clock"]
+__all__ = ["FUNCTION_ID", "Log", "clock", "label_number", "labels", "log_of", "set_clock"]
 
 # Seconds. As a float it is read 17 ns faster than in nanoseconds, and exact to the nanosecond in the first 26 days of a machine.
 clock: Callable[[], float] = time.perf_counter
@@ -55,6 +55,11 @@ def label_number(label: session.Label) -> int:
     return number
 
 
+# In a label's place: not an event, but the number that an execution trace knows the event of the record before by. It stands where
+# sequence numbers do.
+FUNCTION_ID = -1
+
+
 class Log:
     """Records of one form: with or without inputs, stacks and operands.
 
@@ -66,13 +71,23 @@ class Log:
         self.stacks = stacks
         self.operands = operands
         self.width = 5 + shapes + stacks + operands
+        self.nothing: tuple[Any, ...] = (-1,) * (shapes + stacks) + ((),) * operands  # in place of what else is asked for
         self.records: list[Any] = []
 
     def write(
-        self, label: int, start: float, end: float, thread: int, sequence: int = -1, inputs: int = -1, stack: int = -1
+        self,
+        label: int,
+        start: float,
+        end: float,
+        thread: int,
+        sequence: int = -1,
+        inputs: int = -1,
+        stack: int = -1,
+        function_id: int = 0,
     ) -> None:
         extras = ((inputs,) if self.shapes else ()) + ((stack,) if self.stacks else ()) + (((),) if self.operands else ())
-        self.records.extend((label, start, end, thread, sequence, *extras))
+        number = (FUNCTION_ID, 0.0, 0.0, 0, function_id, *self.nothing) if function_id else ()
+        self.records.extend((label, start, end, thread, sequence, *extras, *number))
 
 
 FORMS = {"shapes": keys.RECORD_SHAPES, "stacks": keys.RECORD_STACKS, "operands": keys.RECORD_OPERANDS}
@@ -120,6 +135,8 @@ def recording_layer(op: Op, full: int, body: Body) -> Body:
         names |= {"id_": unreported(id), "NUMBERS_": NUMBERS}
     label = label_number(session.Label(op.qualified_name, overload=op.schema.overload))
     thread = "ident_" if log.stacks and not full & keys.RECORD_TASKS else "thread_()"
+    if full & keys.EXECUTION_TRACE:  # whose layer is around this one
+        extras += f", {FUNCTION_ID}, 0.0, 0.0, 0, rf_" + "".join(f", {value}" for value in log.nothing)
     record = f"extend_(({label}, start_, clock_(), {thread}, {'seq_' if makes_node else -1}{extras}))"
     lines = [
         *before,

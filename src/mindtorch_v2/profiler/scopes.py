@@ -23,6 +23,7 @@ class Scope(NamedTuple):
     inputs: int
     stack: int
     sequence: int = -1
+    function_id: int = 0
 
 
 _log = recorder.log_of(0)
@@ -36,7 +37,14 @@ def use(log: Log) -> None:
     _log, _open, _lock = log, {}, threading.RLock()
 
 
-def begin(name: str, args: str | None = None, *, of_thread: bool = False, call: tuple[tuple[Any, ...], int] | None = None) -> Scope:
+def begin(
+    name: str,
+    args: str | None = None,
+    *,
+    of_thread: bool = False,
+    call: tuple[tuple[Any, ...], int] | None = None,
+    function_id: int = 0,
+) -> Scope:
     """Open a scope on the running thread, or on the track of the running task unless it is the thread's.
 
     With a `call`, it is that of an operator written in Python: its arguments, and the number of the node that it makes.
@@ -50,7 +58,7 @@ def begin(name: str, args: str | None = None, *, of_thread: bool = False, call: 
         inputs = call_inputs.text_inputs(args) if log.shapes else -1
     stack = stack_walk.stack_number(sys._getframe(1)) if log.stacks else -1
     track = threading.get_ident() if of_thread else tasks.own_track() if call is None else tasks.track_number()
-    scope = Scope(log, track, recorder.label_number(label), recorder.clock(), inputs, stack, sequence)
+    scope = Scope(log, track, recorder.label_number(label), recorder.clock(), inputs, stack, sequence, function_id)
     _open.setdefault(track, []).append(scope)
     return scope
 
@@ -76,6 +84,7 @@ def _close(inside: list[Scope], now: float, *, until: Scope | None = None) -> No
         scope = inside.pop()
         if scope.start > now:
             continue  # begun on another thread since the clock was read
-        scope.log.write(scope.label, scope.start, now, scope.track, scope.sequence, scope.inputs, scope.stack)
+        _, track, label, start, inputs, stack, sequence, function_id = scope
+        scope.log.write(label, start, now, track, sequence, inputs, stack, function_id)
         if scope is until:
             return

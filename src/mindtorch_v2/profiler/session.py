@@ -141,6 +141,7 @@ class Session:
     sequence: Column  # int64: number of the autograd node that the event made or ran, -1 for none
     inputs: Column | None = None  # int32, into input_table; -1 for an event that has none
     stack: Column | None = None  # int32, into stack_table; -1 for none
+    function_id: Column | None = None  # int64: the `rf_id` of the event's node in an execution trace, 0 for none
     launch: Column | None = None  # int32: for a kernel, row of the runtime's call that started it; -1 for other rows
     memory: MemoryLog | None = None
     flow: DataFlow | None = None
@@ -162,7 +163,7 @@ class Session:
 
     def head(self, count: int) -> Session:
         """The events that began first; with each, all that are around it."""
-        columns = ("label", "track", "start_ns", "end_ns", "depth", "step", "sequence", "inputs", "stack", "launch")
+        columns = ("label", "track", "start_ns", "end_ns", "depth", "step", "sequence", "inputs", "stack", "function_id", "launch")
         flow = self.flow
         if flow is not None:
             kept = flow.operand_row < count
@@ -203,7 +204,7 @@ def join(sessions: Sequence[Session]) -> Session:
     """One session of several recordings, made one after the other. Events of a thread stay on one track."""
     labels, tracks, inputs, frames = Distinct(), Distinct(), Distinct(), Distinct()
     stacks = Distinct()
-    on_device = any(s.launch is not None for s in sessions)
+    on_device, numbered = any(s.launch is not None for s in sessions), any(s.function_id is not None for s in sessions)
     parts, memories, flows, before = [], [], [], 0
     for s in sessions:
         stack_numbers = frames.numbers(s.frames)
@@ -215,6 +216,7 @@ def join(sessions: Sequence[Session]) -> Session:
             if s.stack is None
             else _point(stacks.numbers([tuple(stack_numbers[list(t)].tolist()) for t in s.stack_table]), s.stack),
             "launch": _shifted(s.launch, len(s), before) if on_device else None,
+            "function_id": (np.zeros(len(s), np.int64) if s.function_id is None else s.function_id) if numbered else None,
         }
         part |= {name: getattr(s, name) for name in ("start_ns", "end_ns", "depth", "step", "sequence")}
         parts.append(part)
