@@ -5,6 +5,7 @@ The factories (`zeros`, `arange`, …) are operators like any other: see `_ops/c
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from . import _device, _dtype
+from ._allocation_failure import allocation_error
 from ._dispatch import keys
 from ._dispatch.tls import state
 from ._storage import UntypedStorage
@@ -88,7 +90,11 @@ def empty_array(shape: Any, d: _dtype.dtype) -> np.ndarray[Any, Any]:
     try:
         return np.empty(shape, d.np)
     except (ValueError, TypeError, MemoryError):
-        return np.empty(checked_shape(shape), d.np)
+        sizes = checked_shape(shape, d.itemsize)
+    try:
+        return np.empty(sizes, d.np)
+    except MemoryError as error:
+        raise allocation_error(error) from error
 
 
 def allocate(shape: Any, d: _dtype.dtype, where: _device.device = _CPU) -> Tensor:
@@ -110,8 +116,8 @@ def allocate(shape: Any, d: _dtype.dtype, where: _device.device = _CPU) -> Tenso
     return meta_tensor(checked_shape(shape), d)
 
 
-def checked_shape(shape: Any) -> tuple[int, ...]:
-    """Extents as plain ints, none negative."""
+def checked_shape(shape: Any, itemsize: int = 1) -> tuple[int, ...]:
+    """Extents as plain ints, none negative, of elements whose bytes can be counted."""
     if isinstance(shape, int | np.integer):
         shape = (shape,)
     elif not isinstance(shape, list | tuple):
@@ -131,10 +137,7 @@ def checked_shape(shape: Any) -> tuple[int, ...]:
     for n in sizes:
         if n < 0:
             raise RuntimeError(f"Trying to create tensor with negative dimension {n}: {sizes}")
-    total = 1
-    for n in sizes:
-        total *= n
-    if total >= 1 << 63:
+    if math.prod(sizes) * itemsize >= 1 << 63:
         raise RuntimeError("Storage size calculation overflowed with sizes=" + str(sizes))
     return tuple(sizes)
 

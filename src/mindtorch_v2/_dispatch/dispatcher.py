@@ -14,9 +14,10 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from .._allocation_failure import allocation_error
 from ..return_types import named_results
 from . import keys, registry
-from .codegen import Body, compile_function
+from .codegen import Body, compile_function, indent
 from .op import Op, Table
 
 __all__ = [
@@ -130,7 +131,7 @@ def precompile(extra: int) -> None:
 
 
 def _compile(op: Op, full: int) -> Callable[..., Any]:
-    body = _backend_body(op, full)
+    body = _naming_failed_allocations(_backend_body(op, full))
     named = named_results(op.schema)
     if named is not None:
         body = Body([*body.lines, "result = new_tuple(named, result)"], {**body.names, "named": named, "new_tuple": tuple.__new__})
@@ -143,6 +144,12 @@ def _compile(op: Op, full: int) -> Callable[..., Any]:
     # it: the warnings they mean for users may be attributed to this frame.
     module = None if op.pointwise is not None and op.composite is None else __name__
     return compile_function(op.name + suffix, parameters, [*body.lines, "return result"], body.names, module=module)
+
+
+def _naming_failed_allocations(body: Body) -> Body:
+    """Where memory runs out, raise what torch raises. A `try` that nothing leaves by an exception costs nothing."""
+    lines = ["try:", *indent(body.lines), "except MemoryError as error_:", "    raise allocation_error(error_)"]
+    return Body(lines, {**body.names, "allocation_error": allocation_error})
 
 
 def _backend_body(op: Op, full: int) -> Body:
