@@ -152,6 +152,7 @@ def _propagate(roots: Sequence[Any], grads: Sequence[Any], keep_graph: bool, cre
     following: Any = None  # the ready node that runs next, kept out of the heap: a chain never touches it
     scope: Any = None
     leaves: list[Any] = []
+    sums: list[tuple[Any, Any]] = []  # edges and gradients to add to what is there
     ready: list[tuple[int, Any]] = []
     if len(starts) == 1 and starts[0]._kind != LEAF:
         following = starts[0]
@@ -204,11 +205,10 @@ def _propagate(roots: Sequence[Any], grads: Sequence[Any], keep_graph: bool, cre
                 raise RuntimeError(
                     f"Function {node.name()} returned an invalid number of gradients - expected {len(edges)}, but got {len(outs)}"
                 )
-            if not keep_graph:
-                node._release()
             grad = None
 
-            # pass each gradient on, brought to the shape and dtype of what it is the gradient of
+            # pass each gradient on, brought to the shape and dtype of what it is the gradient of; as in torch, all are brought to it
+            # before what was saved is freed, and summed after
             at = 0
             for edge in edges:
                 if edge is None:
@@ -222,22 +222,26 @@ def _propagate(roots: Sequence[Any], grads: Sequence[Any], keep_graph: bool, cre
                     if out is not None:
                         if out._array.shape != edge._shape or out.dtype is not edge._dtype:
                             out = fit(out, edge._shape, edge._dtype, node, at - 1)
-                        held = buffers.pop(edge, None)
-                        buffers[edge] = out if held is None else _sum(held, out, create_graph, outs)
+                        if edge in buffers:
+                            sums.append((edge, out))
+                        else:
+                            buffers[edge] = out
                 elif kind == LEAF:
                     target = edge
                     if out is not None:
                         if out._array.shape != edge._array.shape or out.dtype is not edge.dtype:
                             out = fit(out, edge._array.shape, edge.dtype, node, at - 1)
-                        held = buffers.pop(edge, None)
-                        buffers[edge] = out if held is None else _sum(held, out, create_graph, outs)
+                        if edge in buffers:
+                            sums.append((edge, out))
+                        else:
+                            buffers[edge] = out
                 else:
                     target = edge.node
                     if out is not None:
                         shape, dtype = target._metas[edge.index]
                         if out._array.shape != shape or out.dtype is not dtype:
                             out = fit(out, shape, dtype, node, at - 1)
-                        _put(buffers, edge, out)
+                        sums.append((edge, out))
                 left = waiting[target] - 1
                 if left:
                     waiting[target] = left
@@ -250,6 +254,16 @@ def _propagate(roots: Sequence[Any], grads: Sequence[Any], keep_graph: bool, cre
                     following = target
                 else:
                     heappush(ready, (-target._seq, target))
+            if not keep_graph:
+                node._release()
+            if sums:
+                for edge, out in sums:
+                    held = buffers.pop(edge, None)  # an Output is no key
+                    if held is None:
+                        _put(buffers, edge, out)
+                    else:
+                        buffers[edge] = _sum(held, out, create_graph, outs)
+                sums.clear()
             outs = out = held = None
             if observer is not None:
                 observer.end(scope)

@@ -162,3 +162,17 @@ def test_the_table_has_columns_of_memory():
     assert "CPU Mem" in text
     assert "4.00 KB" in text
     assert kept.nbytes == 4096
+
+
+def test_what_a_node_saved_is_freed_after_its_gradients_have_got_their_shapes():
+    x, scale = torch.ones(4, 5, requires_grad=True), torch.ones(5, requires_grad=True)
+    grown = x * 2  # whose own node has no need of it
+    loss = (grown * scale).sum()
+    saved = id(grown._storage.array)
+    del grown
+    with profile(profile_memory=True) as prof:
+        loss.backward()
+    (to_the_shape_of_scale,) = events_named(prof, "aten::sum")
+    log = prof.session.memory
+    (freed_ns,) = log.time_ns[(log.address == saved) & (log.size_bytes < 0)]
+    assert freed_ns > to_the_shape_of_scale["end_ns"]
