@@ -159,6 +159,42 @@ def test_parameters_without_gradients_are_left_alone():
     assert b not in optimizer.state
 
 
+@pytest.mark.parametrize("cls", [Adam, AdamW])
+@pytest.mark.parametrize("options", [{}, {"amsgrad": True, "weight_decay": 0.1, "maximize": True}], ids=str)
+def test_a_fused_step_of_many_is_that_of_each(cls, options):
+    def params():
+        rng = np.random.default_rng(0)
+        shapes = [(), (3,), (4, 5), (0,), (2, 3, 4), (3000,), (7,), (50, 40)]
+        made = [
+            torch.tensor(rng.standard_normal(shape), dtype=dtype) for shape in shapes for dtype in (torch.float32, torch.float64)
+        ]
+        made.append(torch.tensor(rng.standard_normal((6, 8)), dtype=torch.float32).t())  # not row by row in memory
+        for i, p in enumerate(made):
+            p.requires_grad_()
+            p.grad = torch.tensor(rng.standard_normal(tuple(p.shape)), dtype=p.dtype) if i % 5 else None
+        return made
+
+    together, apart = params(), params()
+    many = cls(together, lr=0.1, fused=True, **options)
+    each = [cls([p], lr=0.1, fused=True, **options) for p in apart]
+    for _ in range(2):
+        many.step()
+        for optimizer in each:
+            optimizer.step()
+        for p, q in zip(together, apart, strict=True):  # those that had no gradient are a step behind from here on
+            if p.grad is None:
+                p.grad, q.grad = torch.ones_like(p), torch.ones_like(q)
+    many.step()
+    for optimizer in each:
+        optimizer.step()
+    for p, q in zip(together, apart, strict=True):
+        np.testing.assert_array_equal(p.detach().numpy(), q.detach().numpy())
+        assert p.stride() == q.stride()
+        assert p._version == q._version
+        for name, value in many.state[p].items():
+            assert torch.equal(value, next(o for o in each if q in o.state).state[q][name])
+
+
 # --- groups -----------------------------------------------------------------------------------------------------------
 
 

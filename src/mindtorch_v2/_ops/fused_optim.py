@@ -80,14 +80,20 @@ def _adam_composite(decoupled: bool) -> Any:
         if _skipped(found_inf):
             return
         rate = lr.item() if isinstance(lr, Tensor) else lr
-        for i, param in enumerate(self):
-            maximum = max_exp_avg_sqs[i] if amsgrad else None
+        counts = [step.item() for step in state_steps]
+
+        def update(arrays: tuple[Any, ...], i: int) -> None:
+            param, grad, exp_avg, exp_avg_sq, *rest = arrays
             kernels.adam(
-                param._array, _scaled(grads[i], grad_scale), exp_avgs[i]._array, exp_avg_sqs[i]._array,
-                None if maximum is None else maximum._array, state_steps[i].item(),
+                param, grad, exp_avg, exp_avg_sq, rest[0] if amsgrad else None, counts[i],
                 rate, beta1, beta2, weight_decay, eps, maximize=maximize, decoupled=decoupled,
             )  # fmt: skip
-            _written(param, exp_avgs[i], exp_avg_sqs[i], *(() if maximum is None else (maximum,)))
+
+        maxima = max_exp_avg_sqs if amsgrad else []
+        lists = [[t._array for t in tensors] for tensors in (self, exp_avgs, exp_avg_sqs, maxima) if tensors]
+        lists.insert(1, [_scaled(grad, grad_scale) for grad in grads])
+        kernels.in_batches(list(zip(*lists, strict=True)), counts, update)
+        _written(*self, *exp_avgs, *exp_avg_sqs, *maxima)
 
     return composite
 

@@ -2,13 +2,58 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
 
-__all__ = ["adam", "sgd"]
+__all__ = ["adam", "in_batches", "sgd"]
 
 Array = np.ndarray[Any, Any]
+Arrays = tuple[Array, ...]
+
+# Elements. NumPy is called a dozen times for a step of Adam; gathering 100 parameters of 16 elements and writing them back makes
+# the step 2.5 times as fast, of 2,048 elements 1.4 times. SGD calls it so rarely that nothing is gained.
+SMALL = 2048
+BATCH = 1 << 16  # elements that are gathered at a time
+
+
+def in_batches(of_params: Sequence[Arrays], keys: Sequence[Hashable], step: Callable[[Arrays, int], None]) -> None:
+    """Call `step(arrays, i)` for the arrays of each parameter i (itself, its gradient, its state), or once for those of many.
+
+    The arrays of small parameters with equal keys are gathered into one of each kind, and written back; `i` is one of these.
+    """
+    small: dict[Hashable, list[int]] = {}
+    for i, arrays in enumerate(of_params):
+        param = arrays[0]
+        if param.size <= SMALL:
+            small.setdefault((param.dtype, keys[i]), []).append(i)
+        else:
+            step(arrays, i)
+    for members in small.values():
+        at = 0
+        while at < len(members):
+            size, first = 0, at
+            while at < len(members) and size < BATCH:
+                size += of_params[members[at]][0].size
+                at += 1
+            _together([of_params[i] for i in members[first:at]], members[first], step)
+
+
+def _together(of_params: Sequence[Arrays], i: int, step: Callable[[Arrays, int], None]) -> None:
+    if len({id(arrays[0]) for arrays in of_params}) < len(of_params) or len(of_params) == 1:
+        for arrays in of_params:  # one that is there twice is changed twice
+            step(arrays, i)
+        return
+    kinds = list(zip(*of_params, strict=True))
+    gathered = tuple([np.concatenate([a.reshape(-1) for a in arrays]) for arrays in kinds])
+    step(gathered, i)
+    ends = np.cumsum([a.size for a in kinds[0]])[:-1].tolist()
+    for arrays, flat in zip((kinds[0], *kinds[2:]), (gathered[0], *gathered[2:]), strict=True):  # gradients are only read
+        begin = 0
+        for a, end in zip(arrays, [*ends, flat.size], strict=True):
+            a[...] = flat[begin:end] if a.ndim == 1 else flat[begin:end].reshape(a.shape)
+            begin = end
 
 
 def sgd(
@@ -39,7 +84,7 @@ def adam(
             param *= number(1 - lr * weight_decay)
         else:
             g = g + param * number(weight_decay)
-    work = g - exp_avg
+    work = np.subtract(g, exp_avg, out=np.empty_like(exp_avg))  # an array, also without dims
     work *= number(1 - beta1)
     exp_avg += work
     exp_avg_sq *= number(beta2)
