@@ -95,11 +95,16 @@ class UntypedStorage:
         return f"{lines}[torch.storage.UntypedStorage(device={self.device}) of size {self.nbytes()}]"
 
 
+# The slot by a second name, under which it stays a slot while somebody is told of `array` (see `profiler/storage_hooks.py`).
+UntypedStorage.memory = vars(UntypedStorage)["array"]  # type: ignore[attr-defined]
+
+
 class MetaStorage(UntypedStorage):
     """Storage of a tensor without elements: it has a size and no address."""
 
     __slots__ = ()
     device = _device.meta
+    memory = property()  # none of its own
 
     def data_ptr(self) -> int:
         return 0

@@ -28,6 +28,8 @@ RECORD_STACKS = 32768
 RECORD_TASKS = 65536  # of asyncio
 RECORD_OPERANDS = 131072  # the memory of the arguments
 EXECUTION_TRACE = 262144  # somebody writes down every call with its tensors
+RECORD_STORAGES = 524288  # the memory of the results
+RECORD_HEAP = 1048576  # of Python, before and after
 
 # From the innermost (nearest the kernel) to the outermost.
 LAYER_ORDER = (INFERENCE, PYTHON, DISPATCH_MODE, AUTOGRAD, FUNCTION_MODE, SUBCLASS, PROFILER, EXECUTION_TRACE)
@@ -52,6 +54,8 @@ NAMES = {
     RECORD_TASKS: "RecordTasks",
     RECORD_OPERANDS: "RecordOperands",
     EXECUTION_TRACE: "ExecutionTrace",
+    RECORD_STORAGES: "RecordStorages",
+    RECORD_HEAP: "RecordHeap",
 }
 
 

@@ -34,6 +34,7 @@ class SparseStorage(UntypedStorage):
     indices: Tensor
     values: Tensor
     coalesced: bool
+    memory = property()  # is that of the values
 
     def alias(self, version: int = 0) -> SparseStorage:
         new = SparseStorage()

@@ -13,7 +13,7 @@ from typing import Any
 
 from .. import _dtype
 from ..profiler import capture, chrome_trace
-from ..profiler.activity import ProfilerActivity, kinds_wanted, kineto_available
+from ..profiler.activity import ProfilerActivity, kinds_wanted, kineto_available, memory_source
 from ..profiler.capture import Capture, Settings
 from ..profiler.device_type import DeviceType
 from ..profiler.event_list import EventList
@@ -66,7 +66,7 @@ class profile:  # noqa: N801 - torch's name
         use_device: str | None = None,
         record_shapes: bool = False,
         with_flops: bool = False,
-        profile_memory: bool = False,
+        profile_memory: bool | str = False,
         with_stack: bool = False,
         with_modules: bool = False,
         use_kineto: bool = False,
@@ -97,6 +97,7 @@ class profile:  # noqa: N801 - torch's name
         if post_processing_timeout_s is not None and post_processing_timeout_s < 0:
             raise ValueError("post_processing_timeout_s must be non-negative")
         refuse_unsupported(with_modules=with_modules)
+        memory_source(profile_memory)
         self.record_shapes = record_shapes or with_flops
         self.with_flops = with_flops
         self.profile_memory = profile_memory
@@ -154,7 +155,7 @@ class profile:  # noqa: N801 - torch's name
             Settings(
                 record_shapes=self.record_shapes,
                 with_stack=self.with_stack,
-                profile_memory=self.profile_memory,
+                memory=memory_source(self.profile_memory),
                 with_flops=self.with_flops,
                 with_modules=self.with_modules,
                 all_threads=config.profile_all_threads,

@@ -6,7 +6,14 @@ import enum
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-__all__ = ["InvalidArgumentError", "ProfilerActivity", "kineto_available", "parse_activities", "supported_activities"]
+__all__ = [
+    "InvalidArgumentError",
+    "ProfilerActivity",
+    "kineto_available",
+    "memory_source",
+    "parse_activities",
+    "supported_activities",
+]
 
 
 class InvalidArgumentError(ValueError, AssertionError):
@@ -83,6 +90,18 @@ def _check_types(activity: ProfilerActivity, types: set[str]) -> None:
         if name not in ACTIVITY_TYPES[activity]:
             valid = ", ".join(ACTIVITY_TYPES[activity])
             raise RuntimeError(f"Unknown or non-member activity type name: {name!r}; {activity} consists of {valid}")
+
+
+STORAGES, HEAP = "storages", "tracemalloc"  # what memory can be counted by
+
+
+def memory_source(profile_memory: bool | str) -> str | None:
+    """What memory is counted by: the storages of tensors, or what Python allocates; None if it is not asked for."""
+    if not isinstance(profile_memory, str):
+        return STORAGES if profile_memory else None
+    if profile_memory not in (STORAGES, HEAP):
+        raise ValueError(f"profile_memory={profile_memory!r}: memory is counted by {STORAGES!r} (as with True) or by {HEAP!r}")
+    return profile_memory
 
 
 def kinds_wanted(filters: Mapping[ProfilerActivity, set[str]]) -> set[str] | None:

@@ -14,14 +14,15 @@ from typing import Any
 from .. import _record
 from .._autograd import observing
 from .._dispatch import dispatcher, keys
-from . import call_inputs, columns, memory, places, python_tracer, recorder, roles, scopes, stack_walk, tasks, threads
+from . import call_inputs, columns, heap, memory, places, python_tracer, recorder, roles, scopes, stack_walk, tasks, threads
+from .activity import HEAP, STORAGES
 from .node_scopes import NodeScopes, NodeScopesWithRoles
 from .session import Info, Label, Session, empty_session
 
 __all__ = ["Capture", "Settings", "active", "claim", "release", "set_background"]
 
 
-RECORDING_KEYS = keys.PROFILER | keys.RECORD_SHAPES | keys.RECORD_STACKS | keys.RECORD_OPERANDS | keys.RECORD_TASKS
+RECORDING_KEYS = keys.PROFILER | sum(recorder.FORMS.values()) | keys.RECORD_TASKS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +31,7 @@ class Settings:
 
     record_shapes: bool = False
     with_stack: bool = False
-    profile_memory: bool = False
+    memory: str | None = None  # what it is counted by
     with_flops: bool = False
     with_modules: bool = False
     all_threads: bool = True
@@ -41,7 +42,7 @@ class Settings:
     @property
     def data_flow(self) -> bool:
         """Whether to record what a memory timeline is made of."""
-        return self.record_shapes and self.with_stack and self.profile_memory
+        return self.record_shapes and self.with_stack and self.memory == STORAGES
 
 
 class Capture:
@@ -103,8 +104,9 @@ class Capture:
         self._started = recorder.clock()
         self._epoch_ns = time.time_ns() - round(self._started * 1e9) if recorder.clock is time.perf_counter else 0
         self._steps = [(self._started, step)]
-        if self.settings.profile_memory:
-            memory.begin()  # not again after a pause: what is freed meanwhile counts
+        if self.settings.memory == STORAGES:
+            # not again after a pause: what is freed meanwhile counts
+            memory.begin(recorder.unreported if self.settings.with_stack else None)
         if self.settings.data_flow:
             roles.begin()
         if self.settings.cpu:
@@ -115,6 +117,8 @@ class Capture:
         if self._collecting:
             return
         self._collecting = True
+        if self.settings.memory == HEAP:
+            heap.begin()
         if self.settings.with_stack:
             python_tracer.start(self._log)
         if self.settings.python_gc:
@@ -136,6 +140,7 @@ class Capture:
             gc.callbacks.remove(_on_gc)
         if self.settings.with_stack:
             python_tracer.stop()
+        heap.end()
 
     def _activate(self) -> None:
         for key in self._keys():
@@ -149,8 +154,9 @@ class Capture:
         # what to note comes first: with the last key, recording begins
         shapes = [keys.RECORD_SHAPES] if self.settings.record_shapes else []
         stacks = [keys.RECORD_STACKS] if self.settings.with_stack else []
+        counted = {STORAGES: [keys.RECORD_STORAGES], HEAP: [keys.RECORD_HEAP], None: []}[self.settings.memory]
         operands = [keys.RECORD_OPERANDS] if self.settings.data_flow else []
-        return [*shapes, *stacks, *operands, keys.PROFILER]
+        return [*shapes, *stacks, *counted, *operands, keys.PROFILER]
 
     def mark_step(self, step: int) -> None:
         """Events from here on belong to this step."""
@@ -175,7 +181,7 @@ class Capture:
             # only now: other threads may have been at work until then
             known_tasks, known_threads = dict(tasks.known), threads.end()
             stacks = {number: stack_walk.resolve(frames) for number, frames in list(stack_walk.taken.items())}
-            changes = memory.take() if self.settings.profile_memory else None
+            noted = memory.take() if self.settings.memory == STORAGES else None
             known_roles = roles.take() if self.settings.data_flow else None
             tasks.forget()
             stack_walk.forget()
@@ -192,7 +198,7 @@ class Capture:
             source_roots=places.search_path(),
             record_shapes=s.record_shapes,
             with_stack=s.with_stack,
-            profile_memory=s.profile_memory,
+            profile_memory=s.memory is not None,
             with_modules=s.with_modules,
             with_flops=s.with_flops,
             overload_names=s.overload_names,
@@ -210,7 +216,7 @@ class Capture:
                 kinds=kinds,
                 inputs=call_inputs.table,
                 stacks=stacks,
-                memory=changes,
+                memory=noted,
                 roles=known_roles,
             ),
         )
@@ -290,6 +296,7 @@ def _abandon() -> None:
     observing.observe(None)
     roles.end()
     memory.end()
+    heap.end()
     if _on_gc in gc.callbacks:
         gc.callbacks.remove(_on_gc)
     if given_up is not None:

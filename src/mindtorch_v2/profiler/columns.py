@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import tree
-from .memory import Changes
-from .recorder import FUNCTION_ID, Log
+from .memory import NOTHING, Changes, Noted, Notes, changes_of
+from .recorder import FUNCTION_ID, Log, nanoseconds
 from .session import DataFlow, Frame, Info, Label, MemoryLog, Session, Track, empty_session
 from .tasks import Task
 from .threads import Thread
@@ -34,6 +34,8 @@ class Records(NamedTuple):
     stack: Column | None
     operand_count: Column | None  # how many of the addresses are of each record
     operands: Column | None
+    results: Notes = NOTHING  # memory of operators' results, by the time of their end
+    heap: tuple[Column, Column] | None = None  # before and after
     function_id: Column | None = None
 
 
@@ -50,7 +52,7 @@ class Context(NamedTuple):
     kinds: set[str] | None
     inputs: Mapping[int, tuple[Any, ...]]
     stacks: Mapping[int, tuple[Frame, ...]]
-    memory: Changes | None = None
+    memory: Noted | None = None
     roles: tuple[Column, Column, Column] | None = None
 
 
@@ -58,7 +60,8 @@ def drain(log: Log) -> Records:
     """Take the records out of a log. Threads may still be adding to its end."""
     records, width = log.records, log.width
     count = len(records) - len(records) % width
-    types = ["i4", "i8", "i8", "i8", "i8", *["i4"] * (width - 5)]
+    memory = ["i8"] * (2 * (log.storages or log.heap))
+    types = ["i4", "i8", "i8", "i8", "i8", *["i4"] * (log.shapes + log.stacks), *memory, *["i4"] * log.operands]
     found = [np.empty(count // width, t) for t in types]
     addresses: list[Column] = []
     # from the end, which is cheap to cut off a list
@@ -77,7 +80,7 @@ def drain(log: Log) -> Records:
     found, function_id = _without_numbers(found)
     label, start, end, track, sequence, *rest = found
     extras = iter(rest)
-    return Records(
+    drained = Records(
         label,
         start,
         end,
@@ -85,10 +88,21 @@ def drain(log: Log) -> Records:
         sequence,
         inputs=next(extras) if log.shapes else None,
         stack=next(extras) if log.stacks else None,
+        heap=(next(extras), next(extras)) if log.storages or log.heap else None,
         operand_count=next(extras) if log.operands else None,
         operands=np.concatenate([np.empty(0, np.int64), *reversed(addresses)]) if log.operands else None,
         function_id=function_id,
     )
+    return _with_results(drained) if log.storages else drained
+
+
+def _with_results(records: Records) -> Records:
+    """Records of operators whose memory is not that of the heap, but of results."""
+    assert records.heap is not None
+    address, size_bytes = records.heap
+    made = np.flatnonzero(size_bytes)
+    results = Notes(records.end[made], records.track[made], address[made], size_bytes[made])
+    return records._replace(results=results, heap=None)
 
 
 def _without_numbers(found: list[Column]) -> tuple[list[Column], Column | None]:
@@ -101,16 +115,13 @@ def _without_numbers(found: list[Column]) -> tuple[list[Column], Column | None]:
     return [column[~is_number] for column in found], ids[~is_number]
 
 
-def nanoseconds(seconds: Sequence[float] | Column) -> Column:
-    return np.rint(np.array(seconds, np.float64) * 1e9).astype(np.int64)
-
-
 def assemble(records: Records, context: Context) -> Session:
     """One session from the records of all threads."""
-    rows, memory = _in_order(records, context), context.memory
-    if not len(rows) and memory is None:
+    rows = _in_order(records, context)
+    changes = None if context.memory is None else changes_of(context.memory, records.results)
+    if not len(rows) and changes is None:
         return empty_session(context.info)
-    track, tracks, memory_track = _all_tracks(records.track[rows], records.start[rows], context)
+    track, tracks, memory_track = _all_tracks(records.track[rows], records.start[rows], changes, context)
     label, start, end = records.label[rows], records.start[rows], records.end[rows]
     weight = np.array([WEIGHTS.get(known.kind, 2) for known in context.labels], np.int8)[label]
     depth = np.empty(len(rows), np.int32)
@@ -141,10 +152,13 @@ def assemble(records: Records, context: Context) -> Session:
         session = session.replace(
             stack=numbers, frames=tuple(frames), stack_table=tuple(tuple(frames[f] for f in stack) for stack in stacks)
         )
-    if memory is not None:
-        session = session.replace(memory=_memory_log(session, memory, memory_track, context.epoch_ns))
-    if memory is not None and records.operands is not None:
-        session = session.replace(flow=_data_flow(records, rows, context, memory))
+    if records.heap is not None:
+        before, after = (column[rows] for column in records.heap)
+        session = session.replace(heap_before=before, heap_after=after)
+    if changes is not None:
+        session = _with_memory(session, changes, memory_track, context)
+    if changes is not None and records.operands is not None:
+        session = session.replace(flow=_data_flow(records, rows, context, changes))
     return session
 
 
@@ -169,12 +183,11 @@ def _data_flow(records: Records, rows: Column, context: Context, memory: Changes
     )
 
 
-def _memory_log(session: Session, changes: Changes, track: Column, epoch_ns: int) -> MemoryLog:
-    time_ns = nanoseconds(changes.time) + epoch_ns
-    order = np.argsort(time_ns, kind="stable")
-    size, track, time_ns = changes.size_bytes[order], track[order], time_ns[order]
-    total = changes.baseline + np.cumsum(size)
-    return MemoryLog(time_ns, track, changes.address[order], size, total, _open_events(session, time_ns, track))
+def _with_memory(session: Session, changes: Changes, track: Column, context: Context) -> Session:
+    time_ns = changes.time_ns + context.epoch_ns
+    total = changes.held_bytes.sum() + np.cumsum(changes.size_bytes)
+    event = _open_events(session, time_ns, track)
+    return session.replace(memory=MemoryLog(time_ns, track, changes.address, changes.size_bytes, total, event))
 
 
 def _open_events(session: Session, time_ns: Column, track: Column) -> Column:
@@ -190,12 +203,12 @@ def _open_events(session: Session, time_ns: Column, track: Column) -> Column:
     return found
 
 
-def _all_tracks(numbers: Column, start: Column, context: Context) -> tuple[Column, list[Track], Column]:
+def _all_tracks(numbers: Column, start: Column, changes: Changes | None, context: Context) -> tuple[Column, list[Track], Column]:
     """The tracks of events and of changes of memory, which may come from a thread without events."""
-    if context.memory is None:
+    if changes is None:
         return *_tracks(numbers, start, context), np.empty(0, np.int32)
-    numbers = np.concatenate([numbers, context.memory.thread])
-    column, tracks = _tracks(numbers, np.concatenate([start, nanoseconds(context.memory.time)]), context)
+    numbers, times = np.concatenate([numbers, changes.thread]), np.concatenate([start, changes.time_ns])
+    column, tracks = _tracks(numbers, times, context)
     return column[: len(start)], tracks, column[len(start) :]
 
 

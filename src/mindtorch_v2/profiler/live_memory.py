@@ -10,10 +10,12 @@ __all__ = ["around"]
 
 
 def around(session: Session) -> tuple[Column, Column] | None:
-    """Bytes of live storage on the CPU when each event began and when it ended; None if memory was not recorded.
+    """Bytes in use on the CPU when each event began and when it ended; None if memory was not recorded.
 
     What was made or freed in the nanosecond in which an event begins or ends belongs to it.
     """
+    if session.heap_before is not None and session.heap_after is not None:
+        return session.heap_before, session.heap_after
     log = session.memory
     if log is None:
         return None

@@ -1,104 +1,188 @@
 """Storage made and freed. While memory is recorded, the storage class itself tells (see `storage_hooks`); otherwise nobody counts.
 
-A storage is counted from the moment it gets its array to the end of its life, in whichever thread that comes. Storages that share one
-array (`x.data`) are one piece of memory.
+Two lists are written, of what becomes memory of a storage outside of an operator's result, and of what storages had when they died;
+results are noted in the records of the operators that made them, and count from their end. What that comes to is found at the end:
+storages that share one array (`x.data`, `from_numpy` twice) are one piece of memory, from the first of them to the last.
 """
 
 from __future__ import annotations
 
 import gc
+import operator
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._dispatch.codegen import compile_function
 from .._storage import UntypedStorage
 from . import recorder, storage_hooks, tasks
 from .storage_hooks import Hooks, array_slot
 
-__all__ = ["Changes", "begin", "end", "take"]
+__all__ = ["NOTHING", "Changes", "Noted", "Notes", "begin", "changes_of", "end", "take"]
 
 Array = np.ndarray[Any, Any]
 
-# time, thread, address, bytes (negative for a free), over and over
-changes: list[Any] = []
-_held: dict[int, list[int]] = {}  # address of the array → storages that have it, bytes
-_baseline: dict[int, int] = {}  # bytes of the arrays that lived when counting began, by address
+MADE_WIDTH = 5
+FREED = -1  # in place of bytes
+ALWAYS = np.iinfo(np.int64).min  # in place of a time
+_made: list[Any] = []  # time, thread, address of the array, bytes, address of the storage, over and over
+_freed: list[Any] = []  # address of the array, time, thread
+_live_before: list[tuple[int, int]] = []  # address, bytes
 _hooks: Hooks | None = None
 
 
-class Changes:
-    """What happened to memory in a recording: columns, and the addresses and bytes that were live before."""
+class Notes(NamedTuple):
+    """What was noted of arrays, a row each."""
 
-    def __init__(self, records: list[Any], held: dict[int, int]) -> None:
-        self.time = np.array(records[0::4], np.float64)
-        self.thread = np.array(records[1::4], np.int64)
-        self.address = np.array(records[2::4], np.int64)
-        self.size_bytes = np.array(records[3::4], np.int64)
-        self.held_address = np.fromiter(held.keys(), np.int64, len(held))
-        self.held_bytes = np.fromiter(held.values(), np.int64, len(held))
-        self.baseline = int(self.held_bytes.sum())
+    time_ns: Array  # of the recorder's clock
+    thread: Array
+    address: Array
+    size_bytes: Array  # FREED for a free
 
 
-def begin() -> None:
-    """Count from here on; what lives already is the baseline."""
-    global _baseline, _hooks
-    changes.clear()
-    _held.clear()
+NOTHING = Notes(*[np.empty(0, np.int64)] * 4)
+
+
+class Noted(NamedTuple):
+    """What was noted while storages came and went."""
+
+    live_before: Notes
+    made: Notes  # outside of operators' results
+    freed: Notes
+
+
+class Changes(NamedTuple):
+    """What happened to memory in a recording, in order of time, and the memory that was live before."""
+
+    time_ns: Array
+    thread: Array
+    address: Array
+    size_bytes: Array  # negative for a free
+    held_address: Array  # of what lived before
+    held_bytes: Array
+
+
+def begin(unreported: Callable[[Any], Any] | None = None) -> None:
+    """Note storages from here on; what lives already is the baseline. Functions are called in the form that `unreported` gives them."""
+    global _hooks
     gc.collect(0)
-    for storage in gc.get_objects():
-        if type(storage) is UntypedStorage:
-            held = _held.setdefault(id(storage.array), [0, storage.array.nbytes])
-            held[0] += 1
-    _baseline = {address: size for address, (_, size) in _held.items()}
-    _hooks = _make_hooks(recorder.clock)
+    names = {
+        "clock": recorder.clock,
+        "track": threading.get_ident,
+        "id": id,
+        "note_made": _made.extend,
+        "note_freed": _freed.extend,
+    }
+    if unreported is not None:
+        names = {name: unreported(function) for name, function in names.items()}
+    _hooks = _make_hooks(names)
     storage_hooks.add(_hooks)
+    # one after the other without a thread in between, as nothing here is called from Python
+    at_once: tuple[Callable[[], Any], ...] = (gc.get_objects, _made.clear, _freed.clear, _live_before.clear)
+    objects, *_ = map(_call, at_once)
+    live = {id(s): s for s in objects if type(s) is UntypedStorage}
+    found = {number: array for number, s in live.items() if (array := _array_of(s)) is not None}
+    # a storage that another thread was about to give its array: that it got it is noted
+    for number in _made[MADE_WIDTH - 1 :: MADE_WIDTH]:
+        found.pop(number, None)
+    _live_before.extend((id(array), array.nbytes) for array in found.values())
 
 
 def end() -> None:
-    """Count no more."""
+    """Note no more."""
     global _hooks
     if _hooks is not None:
         storage_hooks.remove(_hooks)
-        _hooks = None
-        _held.clear()
+        _hooks = tasks.on_first = None
 
 
-def take() -> Changes:
-    """What was recorded."""
-    found = Changes(changes[: len(changes) - len(changes) % 4], _baseline)
-    changes.clear()
+def take() -> Noted:
+    """What was noted."""
+    made, freed, live_before = _made[:], _freed[:], _live_before[:]
+    for written in (_made, _freed, _live_before):
+        written.clear()
+    addresses, sizes = zip(*live_before, strict=True) if live_before else ((), ())
+    before = _notes([0.0] * len(sizes), [0] * len(sizes), addresses, sizes)
+    return Noted(
+        before._replace(time_ns=np.full(len(sizes), ALWAYS)),
+        _notes(*(made[i::MADE_WIDTH] for i in range(4))),
+        _notes(freed[1::3], freed[2::3], freed[0::3]),
+    )
+
+
+def _notes(time: Any, thread: Any, address: Any, size_bytes: Any = None) -> Notes:
+    sizes = np.full(len(time), FREED) if size_bytes is None else np.array(size_bytes, np.int64)
+    return Notes(recorder.nanoseconds(time), np.array(thread, np.int64), np.array(address, np.int64), sizes)
+
+
+def changes_of(noted: Noted, results: Notes) -> Changes:
+    """The memory that was made and freed, by what was noted and by what operators made."""
+    time, thread, address, size = map(np.concatenate, zip(noted.live_before, noted.made, noted.freed, results, strict=True))
+    order = np.lexsort((time, address))
+    time, thread, address, size = time[order], thread[order], address[order], size[order]
+    is_first = np.diff(address, prepend=0) != 0
+    freed = size == FREED
+    owners = _owners(is_first, np.where(freed, -1, 1))
+    had = np.where(is_first, 0, np.roll(owners, 1))
+    comes, goes = ~freed & (had == 0), freed & (had == 1)
+    # where an array goes, the last row in which one came is its own
+    came = np.maximum.accumulate(np.where(comes, np.arange(len(size)), 0))
+    change = np.where(comes, size, np.where(goes, -size[came], 0))
+    held = (time == ALWAYS) & (change != 0)
+    rows = np.flatnonzero((change != 0) & (time != ALWAYS))
+    rows = rows[np.argsort(time[rows], kind="stable")]
+    return Changes(time[rows], thread[rows], address[rows], change[rows], address[held], change[held])
+
+
+def _owners(is_first: Array, step: Array) -> Array:
+    """How many storages have an array after each row, from the first of its rows on. One that goes and was not there is ignored."""
+    group = np.cumsum(is_first) - 1
+    total = np.cumsum(step)
+    total -= (total - step)[is_first][group]
+    # how far below zero each group has come so far, found for all at once: each group lies lower than all before it
+    floor = group * (len(step) + 1)
+    lowest = np.minimum.accumulate(np.minimum(total, 0) - floor) + floor
+    owners: Array = total - lowest
+    return owners
+
+
+_call: Callable[[Callable[[], Any]], Any] = operator.call
+
+
+def _array_of(storage: UntypedStorage) -> Array | None:
+    try:
+        found: Array = array_slot.__get__(storage)
+    except AttributeError:
+        return None
     return found
 
 
-def _make_hooks(clock: Callable[[], float]) -> Hooks:
-    """What runs when a storage gets its array, and when it dies. All they use is bound here: a global costs a tenth of each."""
-    set_slot, get_slot, held_by, extend = array_slot.__set__, array_slot.__get__, _held, changes.extend
-    thread, task_tracks, track_number = threading.get_ident, tasks.tracks, tasks.track_number
+# `memory` is the slot: reading `array` would call a property. It is missing in a storage that never got an array, and in those that
+# have no memory of their own.
+_ON_ARRAY = [
+    "set_array(storage, array)",
+    "if storage.__class__ is Storage:",
+    "    note_made((clock(), track(), id(array), array.nbytes, id(storage)))",
+]
+_ON_FREE = [
+    "try:",
+    "    note_freed((id(storage.memory), clock(), track()))",
+    "except AttributeError:",
+    "    pass",
+]
 
-    def on_array(storage: UntypedStorage, array: Array) -> None:
-        set_slot(storage, array)
-        address = id(array)
-        if address in held_by:
-            held_by[address][0] += 1
-            return
-        size = array.nbytes
-        held_by[address] = [1, size]
-        if size:
-            extend((clock(), track_number() if task_tracks else thread(), address, size))
 
-    def on_free(storage: UntypedStorage) -> None:
-        try:
-            address = id(get_slot(storage))
-            held = held_by[address]
-        except (AttributeError, KeyError):  # it never got an array, or got it while counting began
-            return
-        if held[0] > 1:
-            held[0] -= 1
-            return
-        del held_by[address]
-        if held[1]:
-            extend((clock(), track_number() if task_tracks else thread(), address, -held[1]))
+def _make_hooks(names: dict[str, Any]) -> Hooks:
+    """What runs when a storage gets its array, and when it dies. Generated for their globals: calling these is 10 ns faster."""
+    names = {**names, "set_array": array_slot.__set__, "Storage": UntypedStorage}
+    on_array = compile_function("on_array", "storage, array", _ON_ARRAY, names)
+    on_free = compile_function("on_free", "storage", _ON_FREE, names)
 
-    return Hooks(on_array, on_free)
+    def ask_for_tasks() -> None:
+        for hook in (on_array, on_free):
+            hook.__globals__["track"] = tasks.track_number
+
+    tasks.on_first = ask_for_tasks
+    return Hooks(on_array, on_free, reads_records=True)

@@ -51,7 +51,8 @@ class NodeScopes:
     def _open(self, target: Any, inputs: int, which: int, function_id: int) -> Any:
         stack = stack_walk.stack_number(sys._getframe(2)) if self._log.stacks else -1
         sequence = -1 if target._kind == LEAF else target._seq
-        return (_labels_of(target)[which], recorder.clock(), sequence, inputs, stack, function_id)
+        heap_before = self._log.heap_bytes()
+        return (_labels_of(target)[which], recorder.clock(), sequence, inputs, stack, function_id, heap_before)
 
     def end(self, token: Any) -> None:
         label, start, *facts = token

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..autograd import profiler as prof
 from . import capture
-from .activity import ProfilerActivity, parse_activities, supported_activities
+from .activity import ProfilerActivity, memory_source, parse_activities, supported_activities
 from .event_list import EventList
 from .execution_trace import ExecutionTraceObserver, _ITraceObserver
 from .experimental_config import _ExperimentalConfig
@@ -38,7 +38,7 @@ class _KinetoProfile:
         *,
         activities: Iterable[ProfilerActivity | dict[ProfilerActivity, list[str]]] | None = None,
         record_shapes: bool = False,
-        profile_memory: bool = False,
+        profile_memory: bool | str = False,
         with_stack: bool = False,
         with_flops: bool = False,
         with_modules: bool = False,
@@ -50,6 +50,7 @@ class _KinetoProfile:
     ) -> None:
         self.activities, self.activity_filters = parse_activities(activities)
         prof.refuse_unsupported(with_modules=with_modules)
+        memory_source(profile_memory)
         self.record_shapes = record_shapes
         self.with_flops = with_flops
         self.profile_memory = profile_memory
@@ -236,7 +237,7 @@ class profile(_KinetoProfile):  # noqa: N801 - torch's name
         schedule: Callable[[int], ProfilerAction] | None = None,
         on_trace_ready: Callable[..., Any] | None = None,
         record_shapes: bool = False,
-        profile_memory: bool = False,
+        profile_memory: bool | str = False,
         with_stack: bool = False,
         with_flops: bool = False,
         with_modules: bool = False,

@@ -268,7 +268,7 @@ class RecordedEvent(FunctionEvent):
                 keys += SHAPES
             if session.info.with_flops:
                 keys += FLOPS
-            if session.memory is not None:
+            if session.info.profile_memory:
                 keys += MEMORY
         if session.info.with_stack and kind in ("op", "scope"):
             keys += STACK

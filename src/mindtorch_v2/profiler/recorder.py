@@ -1,7 +1,8 @@
 """The hot half of the profiler: what runs inside every recorded call.
 
 A record is a few numbers at the end of a list: label, start, end, thread, sequence number of the autograd node that was made, and, where
-they are asked for, the numbers of the inputs and of the stack, and the memory of the operands. The list is flat, because extending it by a tuple that dies at once
+they are asked for, the numbers of the inputs and of the stack, two of memory (the address and the bytes of the result's array, or the
+bytes of Python's heap before and after), and the memory of the operands. The list is flat, because extending it by a tuple that dies at once
 costs 70 ns less than keeping the tuple (to be allocated, and looked at by the garbage collector). It is shared by all threads, because
 reading the thread's number costs 31 ns and a list of its own, through `threading.local`, 114. Inner events end first, and so precede
 what is around them.
@@ -13,10 +14,14 @@ import functools
 import sys
 import threading
 import time
+import tracemalloc
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
+from .._backends.cpu.adapter import OWN_ARRAY
 from .._dispatch import dispatcher, keys
 from .._dispatch.codegen import Body, indent
 from .._dispatch.entry import NUMBERS
@@ -24,10 +29,15 @@ from .._dispatch.op import Op
 from . import operands, session, stack_walk, tasks
 from .call_inputs import CallInputs
 
-__all__ = ["FUNCTION_ID", "Log", "clock", "label_number", "labels", "log_of", "set_clock"]
+__all__ = ["FUNCTION_ID", "Log", "clock", "label_number", "labels", "log_of", "nanoseconds", "set_clock"]
 
 # Seconds. As a float it is read 17 ns faster than in nanoseconds, and exact to the nanosecond in the first 26 days of a machine.
 clock: Callable[[], float] = time.perf_counter
+
+
+def nanoseconds(seconds: Sequence[float] | np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Readings of the clock as integers."""
+    return np.rint(np.array(seconds, np.float64) * 1e9).astype(np.int64)
 
 
 def set_clock(new: Callable[[], float]) -> None:
@@ -60,19 +70,31 @@ def label_number(label: session.Label) -> int:
 FUNCTION_ID = -1
 
 
+def heap_bytes() -> int:
+    """What Python has allocated; 0 while `tracemalloc` is not running."""
+    return tracemalloc.get_traced_memory()[0]
+
+
 class Log:
-    """Records of one form: with or without inputs, stacks and operands.
+    """Records of one form: with or without inputs, stacks, memory and operands.
 
     Each form has a list of its own, so that a call that began in another recording and ends in this one disturbs nothing.
     """
 
-    def __init__(self, *, shapes: bool, stacks: bool, operands: bool) -> None:
+    def __init__(self, *, shapes: bool, stacks: bool, storages: bool, heap: bool, operands: bool) -> None:
         self.shapes = shapes
         self.stacks = stacks
+        self.storages = storages
+        self.heap = heap
         self.operands = operands
-        self.width = 5 + shapes + stacks + operands
-        self.nothing: tuple[Any, ...] = (-1,) * (shapes + stacks) + ((),) * operands  # in place of what else is asked for
+        # in place of what else is asked for
+        self.nothing: tuple[Any, ...] = (-1,) * (shapes + stacks) + (0, 0) * (storages or heap) + ((),) * operands
+        self.width = 5 + len(self.nothing)
         self.records: list[Any] = []
+
+    def heap_bytes(self) -> int:
+        """What `write` is to be given at the end of what begins now."""
+        return heap_bytes() if self.heap else 0
 
     def write(
         self,
@@ -84,13 +106,24 @@ class Log:
         inputs: int = -1,
         stack: int = -1,
         function_id: int = 0,
+        heap_before: int = 0,
     ) -> None:
-        extras = ((inputs,) if self.shapes else ()) + ((stack,) if self.stacks else ()) + (((),) if self.operands else ())
+        extras: tuple[Any, ...] = ((inputs,) if self.shapes else ()) + ((stack,) if self.stacks else ())
+        if self.storages or self.heap:
+            extras += (heap_before, self.heap_bytes() if heap_before else 0)
+        if self.operands:
+            extras += ((),)
         number = (FUNCTION_ID, 0.0, 0.0, 0, function_id, *self.nothing) if function_id else ()
         self.records.extend((label, start, end, thread, sequence, *extras, *number))
 
 
-FORMS = {"shapes": keys.RECORD_SHAPES, "stacks": keys.RECORD_STACKS, "operands": keys.RECORD_OPERANDS}
+FORMS = {
+    "shapes": keys.RECORD_SHAPES,
+    "stacks": keys.RECORD_STACKS,
+    "storages": keys.RECORD_STORAGES,
+    "heap": keys.RECORD_HEAP,
+    "operands": keys.RECORD_OPERANDS,
+}
 _logs: dict[int, Log] = {}
 
 
@@ -127,6 +160,18 @@ def recording_layer(op: Op, full: int, body: Body) -> Body:
         before += STACK_LINES
         extras += ", stack_"
         names |= _stack_names()
+    body_lines = body.lines
+    if log.storages:
+        makes_array = any(line.endswith(OWN_ARRAY) for line in body.lines)
+        body_lines = _noting_array(body.lines) if makes_array else body.lines
+        before += ["array_ = NO_ARRAY_"] * makes_array
+        extras += ", id_(array_), array_.nbytes" if makes_array else ", 0, 0"
+        names |= {"id_": id, "NO_ARRAY_": NO_ARRAY}
+    if log.heap:
+        before.append("heap_ = traced_memory_()[0]")
+        extras += ", heap_, traced_memory_()[0]"
+        names["traced_memory_"] = tracemalloc.get_traced_memory
+    if log.stacks:
         # of the body's own names too: `object.__new__` makes every result
         names = {name: unreported(value) for name, value in {**body.names, **names}.items()}
     if log.operands:
@@ -142,13 +187,28 @@ def recording_layer(op: Op, full: int, body: Body) -> Body:
         *before,
         "start_ = clock_()",
         "try:",
-        *indent(body.lines),
+        *indent(body_lines),
         "except BaseException:",
         f"    {record}",
         "    raise",
         record,
     ]
     return Body(lines, {**body.names, **names})
+
+
+NO_ARRAY = np.empty(0)
+
+
+def _noting_array(lines: list[str]) -> list[str]:
+    """Lines that keep the array of the result for the record, and its storage: that it dies is not noted before the record is."""
+    noting = []
+    for line in lines:
+        if line.endswith(OWN_ARRAY):
+            margin = line.removesuffix(OWN_ARRAY)
+            noting += [margin + "s.memory = array_ = a", margin + "storage_ = s"]
+        else:
+            noting.append(line)
+    return noting
 
 
 # The number of the stack: that of the chain of functions which the tracer keeps and the offset in the innermost, if that is what called

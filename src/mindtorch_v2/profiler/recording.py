@@ -114,21 +114,31 @@ class Recording:
 
     @functools.cached_property
     def live_memory(self) -> tuple[Column, Column]:
-        """Bytes of live storage on the CPU when each event began and when it ended."""
+        """Bytes in use on the CPU when each event began and when it ended."""
         found = live_memory.around(self.session)
         assert found is not None, "memory was not recorded"
         return found
 
     @functools.cached_property
     def memory_bytes(self) -> Column:
-        """Bytes made and not freed while each event was open on its thread."""
+        """Bytes made and not freed while each event was open on its thread; of the heap, what it grew by in that time."""
         own = np.zeros(len(self.session), np.int64)
         log = self.session.memory
+        if self.session.heap_before is not None:
+            return self._heap_growth()
         if log is None:
             return own
         inside = log.event >= 0
         np.add.at(own, log.event[inside], log.size_bytes[inside])
         return self.with_children(own, tree.parents(self.session))
+
+    def _heap_growth(self) -> Column:
+        before, after = self.live_memory
+        growth, parent, is_read = after - before, tree.parents(self.session), before != 0
+        for rows in reversed(tree.levels(self.session)[1:]):
+            inner = rows[(parent[rows] >= 0) & ~is_read[parent[rows]]]  # in a Python function, of which the heap is not known
+            np.add.at(growth, parent[inner], growth[inner])
+        return growth
 
     @functools.cached_property
     def operator(self) -> Column:

@@ -24,6 +24,7 @@ class Scope(NamedTuple):
     stack: int
     sequence: int = -1
     function_id: int = 0
+    heap_before: int = 0
 
 
 _log = recorder.log_of(0)
@@ -58,7 +59,8 @@ def begin(
         inputs = call_inputs.text_inputs(args) if log.shapes else -1
     stack = stack_walk.stack_number(sys._getframe(1)) if log.stacks else -1
     track = threading.get_ident() if of_thread else tasks.own_track() if call is None else tasks.track_number()
-    scope = Scope(log, track, recorder.label_number(label), recorder.clock(), inputs, stack, sequence, function_id)
+    label_, heap_before = recorder.label_number(label), log.heap_bytes()
+    scope = Scope(log, track, label_, recorder.clock(), inputs, stack, sequence, function_id, heap_before)
     _open.setdefault(track, []).append(scope)
     return scope
 
@@ -84,7 +86,7 @@ def _close(inside: list[Scope], now: float, *, until: Scope | None = None) -> No
         scope = inside.pop()
         if scope.start > now:
             continue  # begun on another thread since the clock was read
-        _, track, label, start, inputs, stack, sequence, function_id = scope
-        scope.log.write(label, start, now, track, sequence, inputs, stack, function_id)
+        _, track, label, start, inputs, stack, sequence, function_id, heap_before = scope
+        scope.log.write(label, start, now, track, sequence, inputs, stack, function_id, heap_before)
         if scope is until:
             return

@@ -145,6 +145,9 @@ class Session:
     launch: Column | None = None  # int32: for a kernel, row of the runtime's call that started it; -1 for other rows
     memory: MemoryLog | None = None
     flow: DataFlow | None = None
+    # int64: bytes of Python's heap, where memory is counted by it; 0 for Python functions
+    heap_before: Column | None = None
+    heap_after: Column | None = None
 
     labels: Sequence[Label] = ()
     tracks: Sequence[Track] = ()
@@ -163,7 +166,8 @@ class Session:
 
     def head(self, count: int) -> Session:
         """The events that began first; with each, all that are around it."""
-        columns = ("label", "track", "start_ns", "end_ns", "depth", "step", "sequence", "inputs", "stack", "function_id", "launch")
+        columns = ["label", "track", "start_ns", "end_ns", "depth", "step", "sequence", "inputs", "stack", "function_id", "launch"]
+        columns += ["heap_before", "heap_after"]
         flow = self.flow
         if flow is not None:
             kept = flow.operand_row < count
@@ -218,7 +222,9 @@ def join(sessions: Sequence[Session]) -> Session:
             "launch": _shifted(s.launch, len(s), before) if on_device else None,
             "function_id": (np.zeros(len(s), np.int64) if s.function_id is None else s.function_id) if numbered else None,
         }
-        part |= {name: getattr(s, name) for name in ("start_ns", "end_ns", "depth", "step", "sequence")}
+        part |= {
+            name: getattr(s, name) for name in ("start_ns", "end_ns", "depth", "step", "sequence", "heap_before", "heap_after")
+        }
         parts.append(part)
         if s.memory is not None:
             track, event = _point(tracks.numbers(s.tracks), s.memory.track), _shifted(s.memory.event, 0, before)

@@ -19,10 +19,14 @@ array_slot: Any = vars(UntypedStorage)["array"]
 
 
 class Hooks(NamedTuple):
-    """What to call. `on_array` puts the array into `array_slot` itself: a call less for each storage."""
+    """What to call. `on_array` puts the array into `array_slot` itself: a call less for each storage.
+
+    Operators whose records tell of their results assign to `memory` instead of `array`, which is not told to who reads records.
+    """
 
     on_array: Callable[[UntypedStorage, Array], None]
     on_free: Callable[[UntypedStorage], None]  # at the end of a storage, or of its array when another takes the place
+    reads_records: bool = False
 
 
 _hooks: list[Hooks] = []
@@ -47,25 +51,37 @@ def remove(hooks: Hooks) -> None:
 def _install() -> None:
     if not _hooks:
         del UntypedStorage.__del__  # type: ignore[attr-defined]
-        UntypedStorage.array = array_slot  # type: ignore[misc]
+        UntypedStorage.array = UntypedStorage.memory = array_slot  # type: ignore[attr-defined, misc]
         return
-    on_array, on_free = _hooks[0] if len(_hooks) == 1 else _all_of(tuple(_hooks))
+    UntypedStorage.array = _telling(_hooks)  # type: ignore[assignment, misc]
+    UntypedStorage.memory = _telling([h for h in _hooks if not h.reads_records])  # type: ignore[attr-defined]
+    UntypedStorage.__del__ = _all_of(_hooks).on_free  # type: ignore[attr-defined]
+
+
+def _telling(hooks: list[Hooks]) -> Any:
+    """The slot in a form that tells these hooks."""
+    if not hooks:
+        return array_slot
+    on_array, on_free, _ = _all_of(hooks)
 
     def on_replaced(storage: UntypedStorage) -> None:
         on_free(storage)
         array_slot.__delete__(storage)
 
-    UntypedStorage.array = property(array_slot.__get__, on_array, on_replaced)  # type: ignore[assignment, misc]
-    UntypedStorage.__del__ = on_free  # type: ignore[attr-defined]
+    return property(array_slot.__get__, on_array, on_replaced)
 
 
-def _all_of(hooks: tuple[Hooks, ...]) -> Hooks:
+def _all_of(hooks: list[Hooks]) -> Hooks:
+    if len(hooks) == 1:
+        return hooks[0]
+    told = tuple(hooks)
+
     def on_array(storage: UntypedStorage, array: Array) -> None:
-        for each in hooks:
+        for each in told:
             each.on_array(storage, array)
 
     def on_free(storage: UntypedStorage) -> None:
-        for each in hooks:
+        for each in told:
             each.on_free(storage)
 
     return Hooks(on_array, on_free)

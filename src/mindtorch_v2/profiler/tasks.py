@@ -30,6 +30,7 @@ _count = itertools.count(1)
 tracks: dict[int, tuple[int, weakref.ref[Any]]] = {}
 known: dict[int, Task] = {}  # the tasks of this recording
 _active = False
+on_first: Callable[[], None] | None = None  # called when a task gets a track and no other has one
 _lock = threading.Lock()
 
 
@@ -85,4 +86,6 @@ def own_track() -> int:
         if not _active:
             _active = True
             dispatcher.activate(keys.RECORD_TASKS)
+            if on_first is not None:
+                on_first()
     return track
