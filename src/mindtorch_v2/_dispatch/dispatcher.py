@@ -58,7 +58,7 @@ def unregister_layer(key: int) -> None:
     """Take a layer back, and what was compiled with it."""
     with _lock:
         del _layers[key]
-        for op in registry.all_ops():
+        for op in registry.and_variants():
             for full in [f for f in op.compiled if f & key]:
                 del op.compiled[full]
 
@@ -124,7 +124,7 @@ def resolve(op: Op, argument_keys: int) -> Callable[..., Any]:
 def precompile(extra: int) -> None:
     """Compile with these keys whatever was compiled without, so that activating them delays no call."""
     with _lock:
-        for op in registry.all_ops():
+        for op in registry.and_variants():
             for full in [f for f in op.compiled if not f & keys.PROFILER]:
                 if full | extra not in op.compiled:
                     op.compiled[full | extra] = _compile(op, full | extra)
@@ -136,7 +136,9 @@ def _compile(op: Op, full: int) -> Callable[..., Any]:
     if named is not None:
         body = Body([*body.lines, "result = new_tuple(named, result)"], {**body.names, "named": named, "new_tuple": tuple.__new__})
     for key in keys.LAYER_ORDER:
-        if full & key and key in _layers:
+        # a variant with `out=` is recorded in place of the operator that it calls, to which all else happens
+        elsewhere = full & keys.OUT_VARIANT if key & keys.RECORDING else "out_variant" in op.tags
+        if full & key and key in _layers and not elsewhere:
             body = _layers[key](op, full, body)
     parameters = ", ".join(op.schema.argument_names)
     suffix = "_" + op.schema.overload if op.schema.overload else ""
@@ -154,12 +156,18 @@ def _naming_failed_allocations(body: Body) -> Body:
 
 def _backend_body(op: Op, full: int) -> Body:
     backend = full & keys.BACKENDS or keys.CPU  # an empty list of tensors has no keys
+    overridden = full & (keys.DISPATCH_MODE | keys.PYTHON | keys.SUBCLASS)  # the result may be anything
+    if op.watched is not None and backend == keys.CPU and full & keys.RECORDING and not full & keys.OUT_VARIANT:
+        body = call_body(op, op.watched, "watched")
+        if not op.schema.is_inplace and len(op.schema.returns) == 1 and not overridden:
+            body.lines.append("result._storage.version = 0")
+        return body
     # a shortcut does a composite's work in one kernel; while somebody watches, the parts are called and seen
-    observed = "shortcut" in op.tags and full & (keys.PROFILER | keys.EXECUTION_TRACE | keys.DISPATCH_MODE)
+    observed = "shortcut" in op.tags and full & (keys.RECORDING | keys.DISPATCH_MODE)
     if op.composite is not None and (observed or (backend not in op.kernels and backend not in op.array_kernels)):
         body = call_body(op, op.composite, "composite")
-        overridden = full & (keys.DISPATCH_MODE | keys.PYTHON | keys.SUBCLASS)  # the result may be anything
-        if "shortcut" in op.tags and op.schema.returns[0].type == "Tensor" and not overridden:
+        made_inside = "shortcut" in op.tags or "fresh" in op.tags
+        if made_inside and op.schema.returns[0].type == "Tensor" and not overridden:
             # what the parts write into a result that they made themselves is no write that anybody saw
             body.lines.append("result._storage.version = 0")
         return body

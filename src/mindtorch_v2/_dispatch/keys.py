@@ -30,6 +30,9 @@ RECORD_OPERANDS = 131072  # the memory of the arguments
 EXECUTION_TRACE = 262144  # somebody writes down every call with its tensors
 RECORD_STORAGES = 524288  # the memory of the results
 RECORD_HEAP = 1048576  # of Python, before and after
+OUT_VARIANT = 2097152  # called by its variant with `out=`, which is what is recorded
+
+RECORDING = PROFILER | EXECUTION_TRACE
 
 # From the innermost (nearest the kernel) to the outermost.
 LAYER_ORDER = (INFERENCE, PYTHON, DISPATCH_MODE, AUTOGRAD, FUNCTION_MODE, SUBCLASS, PROFILER, EXECUTION_TRACE)
@@ -56,6 +59,7 @@ NAMES = {
     EXECUTION_TRACE: "ExecutionTrace",
     RECORD_STORAGES: "RecordStorages",
     RECORD_HEAP: "RecordHeap",
+    OUT_VARIANT: "OutVariant",
 }
 
 

@@ -35,12 +35,13 @@ class Formula:
 
 
 def parameter_names(function: Callable[..., Any]) -> tuple[str, ...]:
+    """What a kernel or formula is called with; options of its own are keyword-only."""
     if isinstance(function, FunctionType) and not hasattr(
         function, "__wrapped__"
     ):  # a tenth of the cost of `inspect.signature`, over a thousand times at import
         code = function.__code__
-        return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    return tuple(inspect.signature(function).parameters)
+        return code.co_varnames[: code.co_argcount]
+    return tuple(name for name, p in inspect.signature(function).parameters.items() if p.kind is not p.KEYWORD_ONLY)
 
 
 class Table(dict[int, Callable[..., Any]]):
@@ -82,6 +83,7 @@ class Op:
         "shape",
         "table",
         "tags",
+        "watched",
     )  # fmt: skip
 
     def __init__(
@@ -109,6 +111,7 @@ class Op:
         self.shape = shape
         self.npu = npu
         self.tags = tags
+        self.watched: Callable[..., Any] | None = None  # over tensors: in place of the kernel while a profiler records
         self.inplace_of = inplace_of
         self.numbers = numbers  # tensor arguments that also take a Python number
         self.nondifferentiable = nondifferentiable  # results that never require grad

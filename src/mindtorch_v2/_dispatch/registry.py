@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from .op import Op
 
-__all__ = ["add", "all_ops", "find", "overloads", "remove"]
+__all__ = ["add", "add_variant", "all_ops", "and_variants", "find", "overloads", "remove"]
 
 _ops: dict[str, dict[str, Op]] = {}
+_variants: list[Op] = []  # with `out=`, made as they are recorded
 
 
 def add(op: Op) -> None:
@@ -38,3 +39,14 @@ def overloads(qualified_name: str) -> dict[str, Op]:
 def all_ops() -> Iterator[Op]:
     for by_overload in list(_ops.values()):
         yield from list(by_overload.values())
+
+
+def add_variant(op: Op) -> None:
+    """Note an operator that nobody finds by name."""
+    _variants.append(op)
+
+
+def and_variants() -> Iterator[Op]:
+    """Whatever may have been compiled."""
+    yield from all_ops()
+    yield from list(_variants)

@@ -15,6 +15,7 @@ from .clamp import clamp_min
 from .computing import computed
 from .declare import op
 from .lookup import aten
+from .out import calls_out_variant
 from .shortcuts import add_shortcut
 
 _clamp_min_table = clamp_min.op.table  # type: ignore[attr-defined]
@@ -304,6 +305,7 @@ hardtanh = op(
     grad={"self": lambda grad, self, min_val, max_val: hardtanh_backward(grad, self, min_val, max_val)},
     variants="",
 )
+calls_out_variant(hardtanh)
 hardtanh_ = op(
     "hardtanh_(Tensor(a!) self, Scalar min_val=-1, Scalar max_val=1) -> Tensor(a!)",
     composite=_hardtanh_,

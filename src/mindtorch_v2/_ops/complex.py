@@ -16,6 +16,7 @@ from .._dispatch.tls import state
 from .._memory_format import contiguous_format
 from .._tensor import Tensor
 from .declare import op, public
+from .out import calls_out_variant
 from .pointwise import zeros_like
 from .ternary import where
 
@@ -122,6 +123,7 @@ complex = op(
     variants="function",
     tags=("exact_out",),
 )
+calls_out_variant(complex, lambda real, imag: real.dtype.to_complex())
 polar = op(
     "polar(Tensor abs, Tensor angle) -> Tensor",
     cpu=kernels.polar,
@@ -130,6 +132,7 @@ polar = op(
     variants="function",
     tags=("exact_out",),
 )
+calls_out_variant(polar, lambda abs, angle: abs.dtype.to_complex())
 
 
 def _polar_backward(grad: Tensor, result: Tensor, needs: tuple[bool, ...]) -> tuple[Any, Any]:

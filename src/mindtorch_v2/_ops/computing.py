@@ -2,21 +2,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
+from .. import _dtype
 from .._backends.cpu.floating_errors import quiet
 from .._backends.cpu.foreign_errors import FOREIGN, translated
+from .._creation import allocate
+from .._dispatch import keys
+from .._dispatch.op import parameter_names
 from .._tensor import Tensor, wrap
+from .lookup import aten
 
-__all__ = ["computed"]
+__all__ = ["computed", "empty_sized", "empty_zeroed", "memory_by_operators", "with_memory_of_operators"]
+
+Array = np.ndarray[Any, Any]
+Maker = Callable[[Any, _dtype.dtype], Tensor]  # of a shape and a dtype
 
 
-def computed(kernel: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-    """The result of a NumPy kernel on tensors, as a tensor or a tuple of them, without a row of its own in profiles."""
+def computed(kernel: Callable[..., Any], *arguments: Any, into: Sequence[Tensor] = (), **options: Any) -> Any:
+    """The result of a NumPy kernel on tensors, as a tensor or a tuple of them, without a row of its own in profiles.
+
+    Results that are the memory of a tensor in `into` become that tensor.
+    """
     with quiet():
         try:
             result = kernel(*[a._array if isinstance(a, Tensor) else a for a in arguments], **options)
         except FOREIGN as e:
             raise translated(kernel.__name__, e) from None
-    return tuple(None if a is None else wrap(a) for a in result) if isinstance(result, tuple) else wrap(result)
+    if isinstance(result, tuple):
+        return tuple(None if a is None else _owner(a, into) for a in result)
+    return _owner(result, into)
+
+
+def _owner(array: Array, into: Sequence[Tensor]) -> Tensor:
+    for t in into:
+        if array is t._array or array.base is t._array:
+            t._array = array
+            t._storage.version = 0
+            return t
+    return wrap(array)
+
+
+def memory_by_operators(entry: Any, **makers: Maker) -> None:
+    """Let a kernel get the memory of its results from operators while somebody records, as ATen's kernel does always.
+
+    `makers` are options of the kernel, which calls them as it calls `np.zeros` and `np.empty` otherwise.
+    """
+    op = entry.op
+    kernel = op.array_kernels[keys.CPU]
+    positions = [op.schema.argument_names.index(name) for name in parameter_names(kernel)]
+
+    op.watched = lambda *arguments: with_memory_of_operators(kernel, [arguments[i] for i in positions], makers)
+
+
+def with_memory_of_operators(kernel: Callable[..., Any], arguments: Sequence[Any], makers: dict[str, Maker]) -> Any:
+    """The result of a kernel whose options `makers` are."""
+    made: list[Tensor] = []
+
+    def by_operators(make: Maker, shape: Any, dtype: Any) -> Array:
+        made.append(make(shape, _dtype.FROM_NUMPY[np.dtype(dtype)]))
+        return made[-1]._array
+
+    options = {name: functools.partial(by_operators, make) for name, make in makers.items()}
+    return computed(kernel, *arguments, into=made, **options)
+
+
+def empty_zeroed(shape: Any, d: _dtype.dtype) -> Tensor:
+    """Memory that an operator fills with zeros."""
+    return aten.zero_(allocate(shape, d))  # type: ignore[no-any-return]
+
+
+def empty_sized(shape: Any, d: _dtype.dtype) -> Tensor:
+    """Memory that an operator makes, and another gives its size."""
+    return aten.resize_(aten.empty((0,), dtype=d), shape)  # type: ignore[no-any-return]

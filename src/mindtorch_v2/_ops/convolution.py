@@ -11,7 +11,7 @@ from .._backends.cpu.layout import has_channels_last, in_channels_last
 from .._backends.meta.adapter import meta_tensor
 from .._dispatch import keys
 from .._tensor import Tensor, wrap
-from .computing import computed
+from .computing import computed, empty_sized, memory_by_operators, with_memory_of_operators
 from .convolution_checks import (
     check_bias_dtype,
     check_dtypes,
@@ -276,20 +276,21 @@ def _correlated(
     stride: Any,
     padding: Any,
     dilation: Sizes | None = None,
+    empty: Any = np.empty,
 ) -> Array:
     """The kernel of the convolutions that are not transposed; `name` is torch's for it."""
     check_dtypes(name, self, weight)
     steps = (_hashable(stride), _hashable(padding), _hashable(dilation))
     check_kernel(self.shape, weight.shape, _hashable(kernel_size), None if bias is None else bias.shape, *steps)
-    return conv_forward(self, weight, bias, stride, padding, dilation or (1,) * (weight.ndim - 2))
+    return conv_forward(self, weight, bias, stride, padding, dilation or (1,) * (weight.ndim - 2), empty=empty)
 
 
 _BOTH = ("self", "weight", "bias")
 _slow_conv2d_forward = op(
     "_slow_conv2d_forward(Tensor self, Tensor weight, SymInt[2] kernel_size, Tensor? bias, SymInt[2] stride, "
     "SymInt[2] padding) -> Tensor",
-    cpu=lambda self, weight, kernel_size, bias, stride, padding: _correlated(
-        "slow_conv2d_cpu", self, weight, kernel_size, bias, stride, padding
+    cpu=lambda self, weight, kernel_size, bias, stride, padding, *, empty=np.empty: _correlated(
+        "slow_conv2d_cpu", self, weight, kernel_size, bias, stride, padding, empty=empty
     ),
     format_of=("self", "weight"),
     shape=lambda self, weight, stride, padding: _forward_shape(self, weight, stride, padding),
@@ -297,6 +298,7 @@ _slow_conv2d_forward = op(
     node="SlowConv2DBackward0",
     variants="",
 )
+memory_by_operators(_slow_conv2d_forward, empty=empty_sized)
 slow_conv3d_forward = op(
     "slow_conv3d_forward(Tensor self, Tensor weight, SymInt[3] kernel_size, Tensor? bias, SymInt[3] stride, "
     "SymInt[3] padding) -> Tensor",
@@ -431,8 +433,9 @@ slow_conv_dilated3d, slow_conv_transpose3d = _declare_slow(3)
 
 
 def _array_gradients(
-    grad: Array, x: Array, weight: Array, stride: Sizes, padding: Sizes, dilation: Sizes, transposed: bool, mask: Any
-) -> tuple[Array | None, Array | None, Array | None]:
+    grad: Array, x: Array, weight: Array, stride: Sizes, padding: Sizes, dilation: Sizes, transposed: bool, mask: Any,
+    *, empty: Any = np.empty, zeros: Any = np.zeros,
+) -> tuple[Array | None, Array | None, Array | None]:  # fmt: skip
     """Gradients of one group, those that the mask asks for."""
     kernel = weight.shape[2:]
     grad_input = grad_weight = grad_bias = None
@@ -443,14 +446,14 @@ def _array_gradients(
             reached: Any = [slice(n) for n in x.shape[2:]]
             grad_input = grad_input[(..., *reached)]
         else:
-            grad_input = conv_grad_input(grad, weight, x.shape[2:], stride, padding, dilation)
+            grad_input = conv_grad_input(grad, weight, x.shape[2:], stride, padding, dilation, empty=empty)
     if mask[1]:
         if transposed:
             # as of the convolution that maps `grad` to `x`
             grad_weight = conv_grad_weight(grad, x, kernel, stride, padding, dilation)
             grad_weight = grad_weight.conj() if grad_weight.dtype.kind == "c" else grad_weight
         else:
-            grad_weight = conv_grad_weight(x, grad, kernel, stride, padding, dilation)
+            grad_weight = conv_grad_weight(x, grad, kernel, stride, padding, dilation, zeros=zeros)
     if mask[2]:
         axes = (0, *range(2, grad.ndim))
         half = grad.dtype.itemsize == 2
@@ -519,6 +522,25 @@ def _conv2d_gradients(
     return grad_input, grad_weight, _bias_gradient(grad_output) if output_mask[2] else None
 
 
+def _conv2d_gradients_watched(
+    grad_output: Tensor, self: Tensor, weight: Tensor, kernel_size: Any, stride: Any, padding: Any, output_mask: Any
+) -> tuple[Any, Any, Any]:
+    """The same, with memory from operators, as in torch."""
+    found: list[Any] = [None, None]
+    for i, maker in enumerate(
+        ({"empty": lambda _, d: _sized_as(self, d)}, {"zeros": lambda shape, d: empty_sized(shape, d).zero_()})
+    ):
+        if output_mask[i]:
+            mask = (i == 0, i == 1, False)
+            given = (grad_output, self, weight, stride, padding, (1, 1), False, mask)
+            found[i] = with_memory_of_operators(_array_gradients, given, maker)[i]
+    return found[0], found[1], _bias_gradient(grad_output) if output_mask[2] else None
+
+
+def _sized_as(template: Tensor, d: Any) -> Tensor:
+    return aten.empty((0,), dtype=d).resize_as_(template)  # type: ignore[no-any-return]
+
+
 _slow_conv2d_backward = op(
     "_slow_conv2d_backward.output_mask(Tensor grad_output, Tensor self, Tensor weight, SymInt[2] kernel_size, SymInt[2] stride, "
     "SymInt[2] padding, bool[3] output_mask) -> (Tensor grad_input, Tensor grad_weight, Tensor grad_bias)",
@@ -531,6 +553,7 @@ _slow_conv2d_backward = op(
     node="SlowConv2DBackwardBackward0",
     variants="",
 )
+_slow_conv2d_backward.op.watched = _conv2d_gradients_watched  # type: ignore[attr-defined]
 
 
 def _double_backward(

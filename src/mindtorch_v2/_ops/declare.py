@@ -15,7 +15,8 @@ from .._dispatch import registry
 from .._dispatch.entry import make_entry
 from .._dispatch.op import Op
 from .._dispatch.schema import Argument, Return, Schema, parse
-from .calling import call_with_out, retry_call
+from .calling import retry_call
+from .out import call_with_out
 
 __all__ = ["MissingDerivative", "exported", "inplace_schema", "not_implemented", "op", "public", "register"]
 
@@ -67,7 +68,7 @@ def op(
     inplace    also declare the in-place variant `name_`; with a derivative and a node of its own where `inplace_grad` and `inplace_node` say so
     variants   where users find it: "function" (torch.name), "method" (Tensor.name)
     tags       among others "transparent": no row in profiles, because ATen's overload is no call of its own; "no_derivative": a
-               composite that torch cannot differentiate
+               composite that torch cannot differentiate; "fresh": a composite that writes to its result, which is always a new one
     """
     parsed = parse(schema)
     if format_of and cpu is not None:

@@ -14,15 +14,15 @@ import numpy as np
 from .. import _device, _dtype
 from .._backends.cpu.adapter import WRAP
 from .._creation import device_of, refuse_pinned, require_grad
-from .._dispatch import keys
+from .._dispatch import dispatcher, keys
 from .._dispatch.codegen import Body, compile_function, indent
 from .._dispatch.op import Op
 from .._dispatch.schema import parse
 from .._memory_format import layout, strided
 from .._storage import UntypedStorage
 from .._tensor import Tensor
-from .calling import write_out
 from .declare import public, register
+from .out import OPTIONS, out_variant, write_out
 
 __all__ = ["check_options", "factory", "public_function", "shortcut_body", "with_out"]
 
@@ -140,7 +140,10 @@ def with_out(op: Op, arguments: tuple[Any, ...], out: Tensor, requires_grad: boo
     if given.get("device") is not None and _device.device(given["device"]) != out.device:
         raise RuntimeError(f"device {given['device']} does not match device of out parameter ({out.device})")
     given["dtype"], given["device"] = out.dtype, out.device
-    write_out(out, op.table[out.device.key](*given.values()))
+    if dispatcher.active_keys() & keys.RECORDING:
+        out_variant(op).table[out.device.key](*[value for name, value in given.items() if name not in OPTIONS], out)
+    else:
+        write_out(out, op.table[out.device.key](*given.values()))
     if requires_grad:
         out.requires_grad = True
     return out

@@ -79,7 +79,7 @@ def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) 
         raise TypeError(f"argument 'out' must be tuple of Tensors, not {type(out).__name__}")
     if len(out) != len(results):
         raise TypeError(f"expected tuple of {len(results)} elements but got {len(out)}")
-    from .calling import write_out
+    from .out import write_out
 
     for target, value in zip(out, results, strict=True):
         write_out(target, value)

@@ -10,7 +10,7 @@ from .._backends.cpu import pooling as kernels
 from .._dispatch import dispatcher, keys
 from .._dispatch.tls import state
 from .._tensor import Tensor
-from .computing import computed
+from .computing import computed, empty_zeroed, memory_by_operators
 from .declare import op
 from .lookup import aten
 from .pooling_checks import adaptive_size, check_adaptive, check_extents, check_one, expand, window
@@ -56,10 +56,11 @@ def _declare_max_pool(n: int) -> tuple[Any, Any]:
         return kernels.max_pool(self, w.out, w.kernel, w.stride, w.padding, w.dilation)
 
     def backward(
-        grad_output: Array, self: Array, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, indices: Array
-    ) -> Array:
+        grad_output: Array, self: Array, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, indices: Array,
+        *, zeros: Any = np.zeros,
+    ) -> Array:  # fmt: skip
         w = window(name, self.shape, kernel_size, stride, padding, dilation, ceil_mode=ceil_mode, n=n)
-        return kernels.max_pool_backward(grad_output, indices, self.shape, w.kernel, w.stride, w.dilation)
+        return kernels.max_pool_backward(grad_output, indices, self.shape, w.kernel, w.stride, w.dilation, zeros=zeros)
 
     ints = f"int[{n}]"
     spread = op(
@@ -71,6 +72,7 @@ def _declare_max_pool(n: int) -> tuple[Any, Any]:
         grad={"grad_output": lambda grad, indices: pick_by_index(grad, indices, n), "self": lambda grad: _zeros(grad)},
         variants="",
     )
+    memory_by_operators(spread, zeros=empty_zeroed)
     arguments = f"(Tensor self, {ints} kernel_size, {ints} stride=[], {ints} padding=0, {ints} dilation=1, bool ceil_mode=False)"
     with_indices = op(
         f"{name}_with_indices{arguments} -> (Tensor, Tensor)",

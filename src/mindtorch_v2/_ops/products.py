@@ -11,11 +11,11 @@ from .. import _checks, _dtype, _promotion
 from .._backends.cpu import matmul as kernels
 from .._backends.cpu.dtype_rules import refuse
 from .._tensor import Tensor
-from .calling import C_NAMES
 from .declare import op, public
 from .einsum import sumproduct_pair
 from .lookup import aten
 from .matmul import conj, dot, maybe_multiply, mm, mv, vdot
+from .out import C_NAMES
 from .shape import _unsafe_view
 
 Array = np.ndarray[Any, Any]

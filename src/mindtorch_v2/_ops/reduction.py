@@ -25,6 +25,7 @@ from .calling import retry_call
 from .computing import computed
 from .declare import op, public
 from .lookup import aten
+from .out import calls_out_variant
 from .shortcuts import add_shortcut
 
 Array = np.ndarray[Any, Any]
@@ -412,7 +413,9 @@ logsumexp = op(
     "logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
     composite=_logsumexp,
     grad={"self": _logsumexp_backward},
+    tags=("fresh",),
 )
+calls_out_variant(logsumexp, lambda self, dim, keepdim: self.dtype if self.dtype.inexact else _dtype.get_default_dtype())
 special_logsumexp = op(
     "special_logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
     composite=lambda self, dim, keepdim: logsumexp(self, dim, keepdim),

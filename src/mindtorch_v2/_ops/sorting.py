@@ -15,10 +15,12 @@ from .._tensor import Tensor
 from .declare import op
 from .extrema import SELECTED, evenly_distributed_formula, value_selecting_reduction_backward
 from .lookup import aten
+from .out import calls_out_variant
 from .reduction import check_nonempty
 
 Array = np.ndarray[Any, Any]
 VALUES = "(Tensor values, Tensor indices)"
+VALUE_AND_INDEX = (lambda self, *_: self.dtype, lambda *_: _dtype.int64)  # dtypes of the two
 
 
 def _refuse(name: str, self: Array, kinds: str) -> None:
@@ -113,6 +115,7 @@ kthvalue = op(
     tags=("exact_out", "disjoint_out"),
     grad=SELECTED,
 )
+calls_out_variant(kthvalue, *VALUE_AND_INDEX)
 
 
 def _median_all(self: Array, *, ignore_nan: bool) -> Array:
@@ -150,6 +153,7 @@ def _median_operators(name: str, *, ignore_nan: bool) -> tuple[Any, Any]:
         node=f"{title}Backward1",
         grad=SELECTED,
     )
+    calls_out_variant(by_dim, *VALUE_AND_INDEX)
     return whole, by_dim
 
 

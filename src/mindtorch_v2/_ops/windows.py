@@ -117,8 +117,8 @@ _declare("kaiser_window", ("beta",), lambda beta=12.0: _kaiser(beta))
 
 def _call(name: str, arguments: tuple[Any, ...], dtype: Any, layout: Any, device: Any, pin_memory: bool, requires_grad: bool,
           out: Any) -> Tensor:  # fmt: skip
-    from .calling import write_out
     from .lookup import aten
+    from .out import write_out
 
     if layout is not None and layout is not strided:
         raise RuntimeError(f"{name} is not implemented for sparse types, got: {layout}")

@@ -26,11 +26,12 @@ def widened(kernel: Callable[..., Any]) -> Callable[..., Any]:
     """A kernel that computes 16-bit floats in float32 and rounds once, as torch does."""
 
     @functools.wraps(kernel)
-    def wide(*args: Any) -> Any:
+    def wide(*args: Any, **options: Any) -> Any:
         dtype = args[0].dtype
         if dtype.char not in _HALF:
-            return kernel(*args)
-        made = kernel(*[a.astype(np.float32) if isinstance(a, np.ndarray) and a.dtype.char in _HALF else a for a in args])
+            return kernel(*args, **options)
+        wider = [a.astype(np.float32) if isinstance(a, np.ndarray) and a.dtype.char in _HALF else a for a in args]
+        made = kernel(*wider, **options)
         if isinstance(made, tuple):
             return tuple(m.astype(dtype) if m.dtype.char == "f" else m for m in made)
         return made.astype(dtype)

@@ -40,8 +40,8 @@ def channels_last_like(kernel: Callable[..., Any], *names: str) -> Callable[...,
     positions = [parameters.index(n) for n in names]
 
     @functools.wraps(kernel)
-    def run(*arguments: Any) -> Any:
-        result = kernel(*arguments)
+    def run(*arguments: Any, **options: Any) -> Any:
+        result = kernel(*arguments, **options)
         if not any(has_channels_last(arguments[i]) for i in positions):
             return result
         if isinstance(result, tuple):

@@ -1,0 +1,256 @@
+"""Calls with `out=`: results are computed, then written where the caller says.
+
+In torch each is an operator of its own, whose row in a profile has the tensors to write to among its inputs; and some operators make
+empty results and call that variant of themselves (`aten::abs` over `aten::abs`). Here the variants exist while somebody records.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .. import _device, _promotion
+from .._dispatch import dispatcher, keys, registry
+from .._dispatch.op import Op
+from .._dispatch.schema import Argument, Return
+from .._dispatch.tls import state
+from .._dtype import dtype
+from .._storage import own
+from .._tensor import Tensor
+from ..return_types import out_type
+from .calling import argument_keys
+from .lookup import aten
+
+__all__ = ["call_with_out", "calls_out_variant", "out_variant", "write_out", "writes_through_out"]
+
+# Element types as C++ spells them, for messages that torch words so.
+C_NAMES = {
+    "bool": "bool", "uint8": "unsigned char", "int8": "signed char", "int16": "short int", "int32": "int", "int64": "long int",
+    "uint16": "unsigned short", "uint32": "unsigned int", "uint64": "unsigned long", "float16": "c10::Half",
+    "bfloat16": "c10::BFloat16", "float32": "float", "float64": "double", "complex64": "c10::complex<float>",
+    "complex128": "c10::complex<double>",
+}  # fmt: skip
+
+
+OPTIONS = ("dtype", "layout", "device", "pin_memory")  # of a factory; its variant takes them from the tensor to write to
+BLANK = own(np.empty(0, np.uint8))  # the memory of results that an operator has yet to make
+# Overloads that are not called after the functional one: `out`, `NAME_out`, and `grad_input` of backward operators.
+_OVERLOADS = {
+    "add.Tensor": "out", "sub.Tensor": "out", "mul.Tensor": "out", "div.Tensor": "out", "div.Tensor_mode": "out_mode",
+    "xlogy.Tensor": "OutTensor", "sum.dim_IntList": "IntList_out", "mean.dim": "out", "any.dim": "out", "all.dim": "out", "any": "all_out",
+    "all": "all_out", "prod.dim_int": "int_out", "max": "unary_out", "min": "unary_out", "max.dim": "dim_max", "min.dim": "dim_min",
+    "max.other": "out", "min.other": "out", "var.dim": "out", "std.dim": "out", "norm.ScalarOpt_dim": "out", "geqrf": "a", "kthvalue": "values",
+    "median.dim": "dim_values", "nanmedian.dim": "dim_values", "mode": "values", "sort": "values", "sort.stable": "values_stable",
+    "topk": "values", "linalg_svd": "U", "linalg_eigh": "eigvals", "linalg_cholesky_ex": "L", "arange.start_step": "start_out",
+    "soft_margin_loss_backward": "grad_input", "huber_loss_backward": "out",
+}  # fmt: skip
+
+
+def call_with_out(op: Op, arguments: tuple[Any, ...], out: Any) -> Any:
+    """Compute and write the results to `out`, which is resized when its shape differs."""
+    if dispatcher.active_keys() & keys.RECORDING:
+        outs = (out,) if isinstance(out, Tensor) else tuple(out)
+        if len(outs) == len(op.schema.returns) and all(isinstance(t, Tensor) for t in outs):
+            return _call_variant(op, arguments, outs)
+    return _compute(op, arguments, out)
+
+
+def _call_variant(op: Op, arguments: tuple[Any, ...], outs: tuple[Tensor, ...]) -> Any:
+    found = argument_keys(op, arguments)
+    return out_variant(op).table[found & (keys.BACKENDS | keys.NUMBER)](*arguments, *outs)
+
+
+_variants: dict[Op, Op] = {}
+
+
+def out_variant(op: Op, compute: Callable[..., Any] | None = None) -> Op:
+    """The operator that writes to `out=`; `compute` does its work, by default the functional one and a copy."""
+    if op in _variants:
+        return _variants[op]
+    schema = op.schema
+    kept = [a for a in schema.arguments if "factory" not in op.tags or a.name not in OPTIONS]
+    count = len(schema.returns)
+    outs = [Argument(f"out{i}" if count > 1 else "out", "Tensor", keyword_only=True, alias="a!") for i in range(count)]
+    full_name = f"{schema.name}.{schema.overload}".rstrip(".")
+    default = "grad_input" if schema.name.endswith("_backward") else "_".join([*filter(None, [schema.overload]), "out"])
+    variant_schema = dataclasses.replace(
+        schema,
+        overload=_OVERLOADS.get(full_name, default),
+        arguments=(*kept, *outs),
+        returns=(Return("Tensor", alias="a!"),),
+    )
+    compute = compute or functools.partial(_make if "factory" in op.tags else _compute_apart, op, len(kept))
+    made = _variants[op] = Op(variant_schema, composite=compute, numbers=op.numbers, tags=(*op.tags, "out_variant"))
+    registry.add_variant(made)
+    return made
+
+
+def _compute_apart(op: Op, count: int, *given: Any) -> Any:
+    """What a variant does: `given` are the arguments, so many, and what is written to."""
+    outs = given[count:]
+    return _compute(op, given[:count], outs[0] if len(outs) == 1 else outs, keys.OUT_VARIANT)
+
+
+def _make(op: Op, count: int, *given: Any) -> Tensor:
+    """What a factory's variant does."""
+    out = given[count]
+    options = {"dtype": out.dtype, "layout": None, "device": out.device, "pin_memory": None}
+    values = iter(given)
+    arguments = [options[a.name] if a.name in OPTIONS else next(values) for a in op.schema.arguments]
+    write_out(out, op.table[out.device.key | keys.OUT_VARIANT](*arguments))
+    return out  # type: ignore[no-any-return]
+
+
+def calls_out_variant(entry: Any, *dtypes: Callable[..., dtype]) -> None:
+    """Let an operator make empty results and call its variant with `out=` while somebody records, as ATen's does always.
+
+    `dtypes` tell the results' from the arguments; by default it is that of the first.
+    """
+    op = entry.op
+
+    def through_variant(*arguments: Any) -> Any:
+        blanks = tuple([empty((0,), d(*arguments)) for d in dtypes or (lambda first, *_: first.dtype,)])
+        for blank in blanks:
+            blank._storage = BLANK
+        previous, state.grad_enabled = state.grad_enabled, False
+        try:
+            _call_variant(op, arguments, blanks)
+        finally:
+            state.grad_enabled = previous
+        return blanks[0] if len(blanks) == 1 else blanks
+
+    op.watched = through_variant
+
+
+def writes_through_out(op: Op, functional: Op) -> None:
+    """Let an in-place operator call the variant with `out=` of the functional one, as `calls_out_variant` does."""
+
+    def through_variant(self: Tensor, *arguments: Any) -> Tensor:
+        previous, state.grad_enabled = state.grad_enabled, False
+        try:
+            _call_variant(functional, (self, *arguments), (self,))
+        finally:
+            state.grad_enabled = previous
+        return self
+
+    op.watched = through_variant
+
+
+def empty(size: tuple[int, ...], d: dtype, device: _device.device = _device.cpu) -> Tensor:
+    """Memory for results, by the operator that makes it."""
+    made: Tensor = aten.empty(size, dtype=d, device=device)
+    return made
+
+
+def _compute(op: Op, arguments: tuple[Any, ...], out: Any, extra_keys: int = 0) -> Any:
+    outs = (out,) if isinstance(out, Tensor) else tuple(out)
+    tensors = [a for a in arguments if isinstance(a, Tensor)] + [t for a in arguments if isinstance(a, list | tuple) for t in a]
+    if state.grad_enabled and any(isinstance(t, Tensor) and t._keys & keys.AUTOGRAD for t in (*tensors, *outs)):
+        raise RuntimeError(
+            f"{op.name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
+            "arguments requires grad."
+        )
+    _check_out(op, [t for t in tensors if isinstance(t, Tensor)], outs)
+    blank = outs[0]._storage is BLANK
+    if "dtype_of_out" in op.tags and not blank:
+        arguments = _with_dtype(op, arguments, outs[0])
+    previous, state.grad_enabled = state.grad_enabled, False
+    try:
+        result = op.table[argument_keys(op, arguments) | extra_keys](*arguments)
+    finally:
+        state.grad_enabled = previous
+    results = (result,) if isinstance(result, Tensor) else tuple(result)
+    if len(results) != len(outs):
+        raise TypeError(f"{op.name}(): argument 'out' must have {len(results)} elements, not {len(outs)}")
+    for target, value in zip(outs, results, strict=True):
+        if blank:
+            _become(target, value)
+            continue
+        if "exact_out" in op.tags and target.dtype is not value.dtype:
+            raise RuntimeError(
+                f"Expected out tensor to have dtype {C_NAMES[value.dtype.name]}, but got {C_NAMES[target.dtype.name]} instead"
+            )
+        if "disjoint_out" in op.tags and target._array.shape != value._array.shape:
+            _check_resized(tensors, target)
+        write_out(target, value)
+    return out if isinstance(out, Tensor) else out_type(type(result))(outs)
+
+
+def _become(blank: Tensor, value: Tensor) -> None:
+    """Let an empty result be what was computed for it."""
+    blank._array, blank._storage, blank.dtype, blank.device = value._array, value._storage, value.dtype, value.device
+    blank._keys = value._keys
+
+
+def _with_dtype(op: Op, arguments: tuple[Any, ...], out: Tensor) -> tuple[Any, ...]:
+    """The arguments with `dtype` that of `out=`, where none is given (tag "dtype_of_out")."""
+    i = op.schema.argument_names.index("dtype")
+    return arguments if arguments[i] is not None else (*arguments[:i], out.dtype, *arguments[i + 1 :])
+
+
+def _check_resized(tensors: list[Any], target: Tensor) -> None:
+    """Refuse an `out=` that, once resized, may reach into an argument's part of their common storage."""
+    if any(isinstance(t, Tensor) and t._storage is target._storage for t in tensors):
+        raise RuntimeError(
+            "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
+            "location. Please clone() the tensor before performing the operation."
+        )
+
+
+def _check_out(op: Op, tensors: list[Tensor], outs: tuple[Tensor, ...]) -> None:
+    """Refuse an `out=` whose elements share memory, or (tag "disjoint_out") that shares memory with an argument."""
+    for target in outs:
+        array = target._array
+        if any(s == 0 and n > 1 for s, n in zip(array.strides, array.shape, strict=True)) and array.size:
+            raise RuntimeError(
+                "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+                "Please clone() the tensor before performing the operation."
+            )
+        if "disjoint_out" in op.tags and any(
+            t is target or (t._storage is target._storage and np.may_share_memory(t._array, array)) for t in tensors
+        ):
+            raise RuntimeError(
+                "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
+                "location. Please clone() the tensor before performing the operation."
+            )
+
+
+def write_out(target: Tensor, value: Tensor) -> None:
+    """Copy a result into an `out=` tensor by torch's rules on dtypes and shapes."""
+    if not _promotion.can_cast(value.dtype, target.dtype):
+        raise RuntimeError(
+            f"result type {value.dtype.scalar_name} can't be cast to the desired output type {target.dtype.scalar_name}"
+        )
+    if target.device != value.device:
+        raise RuntimeError(f"Expected out tensor to have device {value.device}, but got {target.device} instead")
+    if target._array.shape != value._array.shape:
+        if target._array.size:
+            warnings.warn(
+                f"An output with one or more elements was resized since it had shape {list(target._array.shape)}, which does "
+                f"not match the required output shape {list(value._array.shape)}. This behavior is deprecated, and in a future "
+                "PyTorch release outputs will not be resized unless they have zero elements.",
+                UserWarning,
+                stacklevel=5,
+            )
+        array = np.empty_like(value._array, dtype=target.dtype.np)
+        target._array = array
+        target._storage.replace(array)
+        if hasattr(target._storage, "_bytes"):
+            del target._storage._bytes
+    if not target._array.flags.writeable or (0 in target._array.strides and _overlaps(target._array)):
+        raise RuntimeError(
+            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please "
+            "clone() the tensor before performing the operation."
+        )
+    target._array[...] = value._array
+    target._storage.version += 1
+
+
+def _overlaps(array: np.ndarray[Any, Any]) -> bool:
+    """Whether an expanded dimension makes several elements share their memory."""
+    return any(step == 0 and n > 1 for step, n in zip(array.strides, array.shape, strict=True))
