@@ -39,8 +39,16 @@ def _arange(start: Any, end: Any, step: Any, dtype: Any, layout: Any, device: An
         and device is _device.cpu
     ):
         return wrap(np.arange(start, end, step), _dtype.int64)
+    d, where = _range_dtype(dtype, _number(start), _number(end), _number(step)), device_of(device)
+    start, step, n = _range_of(start, end, step, d)
+    if where.key == keys.META:
+        return allocate((n,), d, where)
+    return wrap(kernels.progression(start, step, n, d), d)
+
+
+def _range_of(start: Any, end: Any, step: Any, d: _dtype.dtype) -> tuple[Any, Any, int]:
+    """The first number of a range, the distance of the others, and how many there are."""
     start, end, step = _number(start), _number(end), _number(step)
-    d, where = _range_dtype(dtype, start, end, step), device_of(device)
     if d.is_complex or d is _dtype.bool_:
         raise NotImplementedError(f"\"arange_cpu\" not implemented for '{d.scalar_name}'")
     if d.category == _dtype.INTEGER and not (isinstance(start, int) and isinstance(end, int) and isinstance(step, int)):
@@ -49,10 +57,7 @@ def _arange(start: Any, end: Any, step: Any, dtype: Any, layout: Any, device: An
             raise ValueError("step must be nonzero")
         step = whole_step
     _check_range(start, end, step)
-    n = max(0, math.ceil((end - start) / step)) if d.inexact else max(0, -((start - end) // step))
-    if where.key == keys.META:
-        return allocate((n,), d, where)
-    return wrap(kernels.progression(start, step, n, d), d)
+    return start, step, max(0, math.ceil((end - start) / step)) if d.inexact else max(0, -((start - end) // step))
 
 
 def _check_range(start: Any, end: Any, step: Any) -> None:
@@ -72,15 +77,14 @@ _arange_end = factory("arange(Scalar end, OPTIONS) -> Tensor", lambda end, *opti
 
 
 def _arange_into(start: Any, end: Any, step: Any, out: Tensor) -> Tensor:
-    made = _arange(start, end, step, out.dtype, None, out.device, None)
-    return _written(out, made)
-
-
-def _written(out: Tensor, made: Tensor) -> Tensor:
-    """The numbers in the tensor that they are wanted in; an empty one is resized by the operator for it."""
-    if not out._array.size and made._array.size:
-        aten.resize_(out, made._array.shape)
-    write_out(out, made)
+    start, step, n = _range_of(start, end, step, out.dtype)
+    if n and not out._array.size:
+        aten.resize_(out, (n,))
+    if out._array.shape == (n,) and out.device.key == keys.CPU:
+        out._array[...] = kernels.progression(start, step, n, out.dtype)
+        out._storage.version += 1
+    else:
+        write_out(out, _arange(start, start + n * step, step, out.dtype, None, out.device, None))
     return out
 
 
