@@ -345,11 +345,6 @@ class TestErrors:
         with pytest.raises(TypeError, match="schedule must be a function of the step number, got int"):
             profile(schedule=3)
 
-    @pytest.mark.parametrize("flag", ["with_modules"])
-    def test_what_is_not_supported_is_refused(self, flag):
-        with pytest.raises(NotImplementedError, match=f"{flag}=True"):
-            profile(**{flag: True})
-
 
 class TestNoCostWithoutAProfiler:
     def test_no_file_of_the_profiler_imports_or_names_mindspore(self):

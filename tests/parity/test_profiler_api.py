@@ -20,8 +20,18 @@ MODULES = ["profiler", "profiler.profiler", "autograd.profiler", "autograd.profi
 DIFFERENCES = {
     "autograd.profiler.profile.config": "hands a C++ object to the C++ recorder; there is neither here",
     "profile.session": "ours: the recording as columns",
+    "profile.by_module": "ours: the time of each module, forward and backward",
+    "_KinetoProfile.by_module": "ours: the time of each module, forward and backward",
+    "profile.key_averages(group_by_module)": "ours: rows for each module",
+    "_KinetoProfile.key_averages(group_by_module)": "ours: rows for each module",
+    "EventList.key_averages(group_by_module)": "ours: rows for each module",
     "EventList.of": "ours: a list of events over a session",
     "EventList.averages_of": "ours: rows of averages over a session",
+    "FunctionEvent.module": "ours: where the module stands that the event belongs to",
+    "FunctionEvent.module_hierarchy": "ours: the same, as torch writes it in traces",
+    "FunctionEvent.phase": "ours: forward or backward",
+    "FunctionEventAvg.module": "ours: of rows that are grouped by module",
+    "FunctionEventAvg.phase": "ours: of rows that are grouped by module",
     "FunctionEventAvg.describe": "ours: fills a row in from columns",
     "FormattedTimesMixin.gflops_per_second": "ours: the rate of counted floating point operations",
     "FunctionEvent.gflops_per_second": "ours: the rate of counted floating point operations",
@@ -63,6 +73,14 @@ def parameters(function):
     return [(p.name, p.kind.name, "" if p.default is p.empty else str(p.default)) for p in found]
 
 
+def parameters_without_ours(name, function):
+    """As `parameters`, without those at the end that the table of differences has."""
+    found = parameters(function)
+    while found and f"{name}({found[-1][0]})" in DIFFERENCES:
+        found.pop()
+    return found
+
+
 def public_attributes(cls):
     members = getattr(cls, "__members__", {})  # enums: what dir() says of them differs between Python and C++
     return set(members) if members else {name for name in dir(cls) if not name.startswith("_")}
@@ -101,8 +119,10 @@ class TestNames:
                 was, is_now = inspect.getattr_static(a, x), inspect.getattr_static(b, x)
                 if isinstance(was, property) != isinstance(is_now, property):
                     different.append(f"{name}.{x} is a {type(is_now).__name__}, not a {type(was).__name__}")
-                elif inspect.isroutine(getattr(a, x)) and parameters(getattr(a, x)) not in (None, parameters(getattr(b, x))):
-                    different.append(f"{name}.{x}{parameters(getattr(b, x))}, not {parameters(getattr(a, x))}")
+                elif inspect.isroutine(getattr(a, x)):
+                    wanted, found = parameters(getattr(a, x)), parameters_without_ours(f"{name}.{x}", getattr(b, x))
+                    if wanted not in (None, found):
+                        different.append(f"{name}.{x}{found}, not {wanted}")
         assert not different
 
     @pytest.mark.parametrize("path", MODULES)
@@ -119,6 +139,10 @@ class TestNames:
         import torch
 
         for key in DIFFERENCES:
+            if match := re.fullmatch(r"(\w+)\.(\w+)\((\w+)\)", key):
+                pairs = [tuple(getattr(m, match[1], None) for m in modules(path)) for path in MODULES]
+                names = [{n for n, *_ in parameters(getattr(cls, match[2]))} for pair in pairs if all(pair) for cls in pair]
+                assert any(match[3] in theirs ^ ours for theirs, ours in zip(names[::2], names[1::2], strict=True)), key
             if "(" in key or key == "ExecutionTraceObserver.register_callback":
                 continue
             *place, name, attribute = key.split(".")

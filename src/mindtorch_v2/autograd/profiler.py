@@ -96,7 +96,6 @@ class profile:  # noqa: N801 - torch's name
             raise AssertionError("No activities specified for the profiler")
         if post_processing_timeout_s is not None and post_processing_timeout_s < 0:
             raise ValueError("post_processing_timeout_s must be non-negative")
-        refuse_unsupported(with_modules=with_modules)
         memory_source(profile_memory)
         self.record_shapes = record_shapes or with_flops
         self.with_flops = with_flops
@@ -279,11 +278,16 @@ class profile:  # noqa: N801 - torch's name
         )
 
     def key_averages(
-        self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
+        self,
+        group_by_input_shape: bool = False,
+        group_by_stack_n: int = 0,
+        group_by_overload_name: bool = False,
+        group_by_module: bool = False,
     ) -> EventList:
+        by = group_by_input_shape, group_by_stack_n, group_by_overload_name, group_by_module
         if self._events is None and self.post_processing_timeout_s is None and not self.experimental_config.trace_only:
-            return EventList.averages_of(self.session, group_by_input_shape, group_by_stack_n, group_by_overload_name)
-        return self.function_events.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
+            return EventList.averages_of(self.session, *by)
+        return self.function_events.key_averages(*by)
 
     def total_average(self) -> Any:
         return self.function_events.total_average()
@@ -350,12 +354,6 @@ def resolve_config(config: _ExperimentalConfig | None, *, with_stack: bool) -> _
         )
         return replace(config, trace_only=False)
     return config
-
-
-def refuse_unsupported(**asked: bool) -> None:
-    for name, wanted in asked.items():
-        if wanted:
-            raise NotImplementedError(f"profile({name}=True) is not supported yet; leave it out")
 
 
 class _Emit:

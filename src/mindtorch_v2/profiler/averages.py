@@ -42,6 +42,9 @@ DESCRIPTION = (
 class FunctionEventAvg(FormattedTimesMixin):
     """Sums over events: a row of `key_averages()`. `cpu_time` and `device_time` are per call."""
 
+    module: str = ""  # of the class, as in `FunctionEvent`
+    phase: str = ""
+
     def __init__(self) -> None:
         self.key: str | None = None
         self.count = 0
@@ -72,6 +75,8 @@ class FunctionEventAvg(FormattedTimesMixin):
         """Be a row of events like this one."""
         for name in DESCRIPTION:
             setattr(self, name, getattr(event, name))
+        if event.phase:
+            self.module, self.phase = event.module, event.phase
 
     def add(self, other: FunctionEvent | FunctionEventAvg) -> FunctionEventAvg:
         """Count in an event, or what others took together. The first one gives the row its name."""

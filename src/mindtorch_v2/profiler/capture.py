@@ -14,7 +14,21 @@ from typing import Any
 from .. import _record
 from .._autograd import observing
 from .._dispatch import dispatcher, keys
-from . import call_inputs, columns, heap, memory, places, python_tracer, recorder, roles, scopes, stack_walk, tasks, threads
+from . import (
+    call_inputs,
+    columns,
+    heap,
+    memory,
+    module_calls,
+    places,
+    python_tracer,
+    recorder,
+    roles,
+    scopes,
+    stack_walk,
+    tasks,
+    threads,
+)
 from .activity import HEAP, STORAGES
 from .node_scopes import NodeScopes, NodeScopesWithRoles
 from .session import Info, Label, Session, empty_session
@@ -59,6 +73,7 @@ class Capture:
         self._steps: list[tuple[float, int]] = []
         self._collecting = False
         self._warm = False
+        self._modules: module_calls.ModuleCalls | None = None
 
     def prepare(self, *, warm: bool = False) -> None:
         """Compile the recording variant of every operator that has run, so that events show no compilation.
@@ -110,6 +125,9 @@ class Capture:
         if self.settings.data_flow:
             roles.begin()
         if self.settings.cpu:
+            if self.settings.with_modules or self.settings.with_stack:
+                self._modules = module_calls.ModuleCalls(self._log)
+                self._modules.install()
             self.resume()
 
     def resume(self) -> None:
@@ -123,8 +141,11 @@ class Capture:
             python_tracer.start(self._log)
         if self.settings.python_gc:
             gc.callbacks.append(_on_gc)
-        observing.observe((NodeScopesWithRoles if self.settings.data_flow else NodeScopes)(self._log))
+        owner = self._modules.owner if self._modules is not None and self.settings.with_modules else None
+        observing.observe((NodeScopesWithRoles if self.settings.data_flow else NodeScopes)(self._log, owner))
         _record.install(scopes.begin, scopes.end)
+        if self._modules is not None:
+            self._modules.collecting = True
         self._activate()
         self.cool_down()
 
@@ -134,6 +155,8 @@ class Capture:
             return
         self._collecting = False
         self._deactivate()
+        if self._modules is not None:
+            self._modules.collecting = False
         _record.install(None, None)
         observing.observe(None)
         if _on_gc in gc.callbacks:
@@ -158,6 +181,11 @@ class Capture:
         operands = [keys.RECORD_OPERANDS] if self.settings.data_flow else []
         return [*shapes, *stacks, *counted, *operands, keys.PROFILER]
 
+    def _end_modules(self, now: float) -> None:
+        calls, self._modules = self._modules, None
+        if calls is not None:
+            calls.end(now)
+
     def mark_step(self, step: int) -> None:
         """Events from here on belong to this step."""
         self._steps.append((recorder.clock(), step))
@@ -177,6 +205,7 @@ class Capture:
             memory.end()
             stopped = recorder.clock()
             scopes.close_all(stopped)
+            self._end_modules(stopped)
             drained = columns.drain(self._log)
             # only now: other threads may have been at work until then
             known_tasks, known_threads = dict(tasks.known), threads.end()
@@ -301,6 +330,7 @@ def _abandon() -> None:
         gc.callbacks.remove(_on_gc)
     if given_up is not None:
         given_up._collecting = given_up._warm = False
+        given_up._end_modules(recorder.clock())
         threads.end()
         scopes.use(given_up._log)
         python_tracer.stop()

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from . import flops, input_text, links, live_memory, number_text, places
+from . import flops, input_text, links, live_memory, modules, number_text, places
 from .atomic_file import replacing
 from .json_text import json_text
 from .number_text import Field
@@ -167,6 +167,7 @@ class _Rows:
         self.memory = live_memory.around(session)
         self.python_ids, self.python_parents = links.python_ids(session)
         self.flops = flops.counts(session)
+        self.modules, self.module = _modules(session)
         self.kinds = np.array([KINDS.index(label.kind) for label in session.labels], np.int8)
 
     def render(self, first: int, last: int) -> str:
@@ -179,6 +180,7 @@ class _Rows:
             tails,
             _from_table(self.inputs, self.session.inputs, rows),
             _from_table(self.stacks, self.session.stack, rows),
+            _from_table(self.modules, self.module, rows),
             self.flow_lines.ends(first, last),
         ]
         given = [column for column in columns if column is not None]
@@ -295,6 +297,20 @@ def _forward_tracks(session: Session) -> Column:
 
 def _inputs_text(values: tuple[Any, ...]) -> str:
     return "".join(f',"{key}":{json_text(facts, compact=True)}' for key, facts in input_text.in_trace(values).items())
+
+
+def _modules(session: Session) -> tuple[list[str], Column | None]:
+    """Texts about modules, and which of them each row has; -1 for rows of functions, save modules, and for what belongs to none."""
+    if not session.info.with_modules:
+        return [], None
+    module, phase, known = modules.attribute(session)
+    shown = np.array([e.kind in ("op", "scope") or e.module != () for e in session.labels], bool)[session.label]
+    texts = [
+        f',"Module Hierarchy":{json_text(modules.hierarchy(parts))},"module":{json_text(modules.path(parts))},"phase":"{name}"'
+        for parts in known
+        for name in modules.PHASES
+    ]
+    return texts, np.where(shown & (module >= 0), module * len(modules.PHASES) + phase, -1)
 
 
 def _stack_texts(session: Session) -> list[str]:

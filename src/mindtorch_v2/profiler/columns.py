@@ -219,7 +219,9 @@ def _in_order(records: Records, context: Context) -> Column:
     rows = rows[np.argsort(records.start[::-1], kind="stable")]
     keep = records.start[rows] >= context.info.started_ns - context.epoch_ns
     if context.kinds is not None:
-        keep &= np.array([label.kind in context.kinds for label in context.labels], bool)[records.label[rows]]
+        modules = context.info.with_modules  # asked for by an argument of their own
+        wanted = [e.kind in context.kinds or (modules and e.module != ()) for e in context.labels]
+        keep &= np.array(wanted, bool)[records.label[rows]]
     if context.only_thread is not None:
         mine = [context.only_thread, *[n for n, task in context.tasks.items() if task.thread == context.only_thread]]
         keep &= np.isin(records.track[rows], mine)

@@ -11,6 +11,7 @@ from .atomic_file import replacing
 from .averages import FunctionEventAvg
 from .device_type import DeviceType
 from .events import FunctionEvent
+from .grouping import GroupBy
 from .json_text import json_text
 from .recorded import events_of, recording_of, rows_of
 from .session import BACKWARD_FUNCTION, Session
@@ -95,7 +96,11 @@ class EventList(list[Any]):
         )
 
     def key_averages(
-        self, group_by_input_shapes: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
+        self,
+        group_by_input_shapes: bool = False,
+        group_by_stack_n: int = 0,
+        group_by_overload_name: bool = False,
+        group_by_module: bool = False,
     ) -> EventList:
         """Sums over the events of one name, in order of the first of each.
 
@@ -103,23 +108,27 @@ class EventList(list[Any]):
             group_by_input_shapes: a row for each name and shapes of inputs.
             group_by_stack_n: a row for each name and innermost `n` places in the source.
             group_by_overload_name: a row for each overload of a name (`aten::add.Tensor`).
+            group_by_module: a row for each name, module and phase (forward, backward); needs `with_modules=True`.
         """
+        by = GroupBy(group_by_input_shapes, group_by_stack_n, group_by_overload_name, group_by_module)
         if not self._tree_built:
             raise AssertionError("Expected tree to be built before calling key_averages")
         if (recorded := rows_of(self)) is not None:
-            rows = grouping.averages(
-                *recorded, shapes=group_by_input_shapes, stack_n=group_by_stack_n, overloads=group_by_overload_name
-            )
+            _check_modules(recorded[0].session, by)
+            rows = grouping.averages(*recorded, by)
         else:
-            rows = self._averages_one_by_one(_key(group_by_input_shapes, group_by_stack_n, group_by_overload_name))
-        return self._like(_described(rows, group_by_input_shapes, group_by_stack_n, group_by_overload_name))
+            rows = self._averages_one_by_one(_key(by))
+        return self._like(_described(rows, by))
 
     @classmethod
-    def averages_of(cls, session: Session, shapes: bool = False, stack_n: int = 0, overloads: bool = False) -> EventList:
+    def averages_of(
+        cls, session: Session, shapes: bool = False, stack_n: int = 0, overloads: bool = False, modules: bool = False
+    ) -> EventList:
         """As `of(session).key_averages(…)`, without making the events: ten million would take gigabytes."""
+        by = GroupBy(shapes, stack_n, overloads, modules)
+        _check_modules(session, by)
         recording = recording_of(session)
-        rows = grouping.averages(recording, recording.rows, shapes=shapes, stack_n=stack_n, overloads=overloads)
-        return _empty_list(session)._like(_described(rows, shapes, stack_n, overloads))
+        return _empty_list(session)._like(_described(grouping.averages(recording, recording.rows, by), by))
 
     def _averages_one_by_one(self, key: Callable[[Any], tuple[str, ...]]) -> list[FunctionEventAvg]:
         rows: dict[tuple[str, ...], FunctionEventAvg] = {}
@@ -236,16 +245,23 @@ def _backward_node(event: FunctionEvent | None) -> FunctionEvent | None:
     return event
 
 
-def _key(shapes: bool, stack_n: int, overloads: bool) -> Callable[[Any], tuple[str, ...]]:
+def _check_modules(session: Session, by: GroupBy) -> None:
+    if by.modules and not session.info.with_modules:
+        raise ValueError("group_by_module=True needs a recording with modules: profile(with_modules=True)")
+
+
+def _key(by: GroupBy) -> Callable[[Any], tuple[str, ...]]:
     """What events of one row have in common."""
 
     def key(event: Any) -> tuple[str, ...]:
         facts = [event.key, event.node_id, event.device_type, event.is_legacy, event.is_user_annotation]
-        if overloads:
+        if by.overloads:
             facts.append(event.overload_name)
-        if shapes:
+        if by.shapes:
             facts.append(event.input_shapes)
-        return *map(str, facts), *(event.stack[:stack_n] if stack_n > 0 else ())
+        if by.modules:
+            facts += [event.module, event.phase]
+        return *map(str, facts), *(event.stack[: by.stack_n] if by.stack_n > 0 else ())
 
     return key
 
@@ -255,12 +271,14 @@ def _empty_list(session: Session) -> EventList:
     return EventList(use_device=info.use_device, profile_memory=info.profile_memory, with_flops=info.with_flops)
 
 
-def _described(rows: list[FunctionEventAvg], shapes: bool, stack_n: int, overloads: bool) -> list[FunctionEventAvg]:
+def _described(rows: list[FunctionEventAvg], by: GroupBy) -> list[FunctionEventAvg]:
     """The rows without what they were not grouped by."""
     for row in rows:
-        row.stack = row.stack[:stack_n]
-        if not shapes:
+        row.stack = row.stack[: by.stack_n]
+        if not by.shapes:
             row.input_shapes = ""
-        if not overloads:
+        if not by.overloads:
             row.overload_name = ""
+        if row.phase and not by.modules:
+            row.module = row.phase = ""
     return rows

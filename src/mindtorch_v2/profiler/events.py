@@ -81,6 +81,11 @@ class FunctionEvent(FormattedTimesMixin):
     An asynchronous event ends on another thread than it began on: it has no children and no time of its own.
     """
 
+    # Of the class, because events made by hand have torch's attributes and no more.
+    module: str = ""  # `GPT.blocks.0.mlp`, with `with_modules=True`
+    module_hierarchy: str = ""  # the same with classes, as torch writes it
+    phase: str = ""  # `forward` in a module, `backward` in a backward pass
+
     def __init__(
         self,
         id: int,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Hashable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,16 +12,26 @@ from . import inputs
 from .averages import FunctionEventAvg
 from .recording import Recording
 
-__all__ = ["averages", "examples", "kernels_us", "self_cpu_us", "total"]
+__all__ = ["GroupBy", "averages", "examples", "kernels_us", "self_cpu_us", "total"]
 
 Column = np.ndarray[Any, np.dtype[Any]]
 
 
-def averages(
-    recording: Recording, rows: Column, *, shapes: bool = False, stack_n: int = 0, overloads: bool = False
-) -> list[FunctionEventAvg]:
+class GroupBy(NamedTuple):
+    """What events of one row have in common, besides their name."""
+
+    shapes: bool = False
+    stack_n: int = 0  # this many places in the source, from the innermost
+    overloads: bool = False
+    modules: bool = False  # the module, and whether in a forward or a backward pass
+
+
+EVERYTHING = GroupBy(shapes=True, stack_n=sys.maxsize, overloads=True, modules=True)
+
+
+def averages(recording: Recording, rows: Column, by: GroupBy) -> list[FunctionEventAvg]:
     """Sums over the events of each group, in order of the first of each."""
-    _, first, group = np.unique(_keys(recording, shapes, stack_n, overloads)[rows], return_index=True, return_inverse=True)
+    _, first, group = np.unique(_keys(recording, by)[rows], return_index=True, return_inverse=True)
     averages = _sums(recording, rows, group)
     for average, row in zip(averages, rows[first].tolist(), strict=True):
         average.describe(recording.events[row])
@@ -48,7 +58,7 @@ def _sums(recording: Recording, rows: Column, group: Column) -> list[FunctionEve
 
 def examples(recording: Recording, rows: Column) -> list[Any]:
     """An event of each name, device, arguments and stack among these."""
-    _, first = np.unique(_keys(recording, True, sys.maxsize, True)[rows], return_index=True)
+    _, first = np.unique(_keys(recording, EVERYTHING)[rows], return_index=True)
     return [recording.events[row] for row in rows[np.sort(first)].tolist()]
 
 
@@ -65,27 +75,30 @@ def self_cpu_us(recording: Recording, rows: Column) -> float:
     return total / 1000
 
 
-def _keys(recording: Recording, shapes: bool, stack_n: int, overloads: bool) -> Column:
+def _keys(recording: Recording, by: GroupBy) -> Column:
     """A number for each event, the same for events of one group."""
     session = recording.session
 
     def name(i: int) -> Hashable:
         label = session.labels[i]
-        return recording.names[i], label.kind == "scope", overloads and session.info.overload_names and label.overload
+        return recording.names[i], label.kind == "scope", by.overloads and session.info.overload_names and label.overload
 
     keys = _numbers(session.label, len(session.labels), name)
     keys = _both(keys, _numbers(session.track, len(session.tracks), lambda i: session.tracks[i].device_type))
-    if shapes and session.inputs is not None and session.info.record_shapes:
+    if by.shapes and session.inputs is not None and session.info.record_shapes:
         none = str(inputs.tensor_shapes(()))
         table = session.input_table
         keys = _both(keys, _numbers(session.inputs, len(table), lambda i: str(inputs.tensor_shapes(table[i])), none=none))
-    if stack_n > 0:
+    if by.modules and session.info.with_modules:
+        found = recording.attribution
+        keys = _both(_both(keys, found.module + 1), found.phase)
+    if by.stack_n > 0:
         frames = session.stack_table
         # torch: frames that read the same are the same, wherever their stack goes on
         keys = _both(
             keys,
             _numbers(
-                recording.stack, len(frames), lambda i: tuple(map(recording.places.__getitem__, frames[i][:stack_n])), none=()
+                recording.stack, len(frames), lambda i: tuple(map(recording.places.__getitem__, frames[i][: by.stack_n])), none=()
             ),
         )
     return keys

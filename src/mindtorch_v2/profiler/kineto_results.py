@@ -130,6 +130,7 @@ class KinetoEvent:
     python_id = _says(lambda event: event.python_id)
     python_parent_id = _says(lambda event: event.python_parent_id)
     python_module_id = _says(lambda event: event.python_module_id)
+    module_hierarchy = _says(lambda event: event.module_hierarchy)
     is_hidden_event = _says(lambda event: False)
     metadata_json = _says(lambda event: event._metadata_json)
     extra_meta = _says(lambda event: {})

@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from . import call_inputs, recorder, roles, stack_walk, tasks
 from .recorder import Log
-from .session import BACKWARD_FUNCTION, FUNCTION, Label
+from .session import BACKWARD_FUNCTION, FUNCTION, Label, ModulePart
 
 __all__ = ["NodeScopes", "NodeScopesWithRoles"]
 
 LEAF = 2
 ACCUMULATE = "torch::autograd::AccumulateGrad"
 
-_labels: dict[str, tuple[int, int]] = {}
+Owner = Callable[[Any], tuple[ModulePart, ...]]
+
+_labels: dict[str | tuple[str, tuple[ModulePart, ...]], tuple[int, int]] = {}
 
 
-def _labels_of(target: Any) -> tuple[int, int]:
-    name = ACCUMULATE if target._kind == LEAF else target.name()
-    found = _labels.get(name)
+def _labels_of(target: Any, owner: Owner | None) -> tuple[int, int]:
+    is_leaf = target._kind == LEAF
+    name = ACCUMULATE if is_leaf else target.name()
+    module = owner(target) if is_leaf and owner is not None else ()
+    key = (name, module) if module else name
+    found = _labels.get(key)
     if found is None:
-        found = _labels[name] = (
-            recorder.label_number(Label(f"autograd::engine::evaluate_function: {name}", "op", FUNCTION)),
-            recorder.label_number(Label(name, "op", BACKWARD_FUNCTION)),
+        found = _labels[key] = (
+            recorder.label_number(Label(f"autograd::engine::evaluate_function: {name}", "op", FUNCTION, module=module)),
+            recorder.label_number(Label(name, "op", BACKWARD_FUNCTION, module=module)),
         )
     return found
 
@@ -36,10 +42,11 @@ def _gradients(target: Any, grad: Any) -> int:
 
 
 class NodeScopes:
-    """Watches the engine. A token is the record of what has begun, but for its end."""
+    """Watches the engine. A token is the record of what has begun, but for its end. `owner` tells the module that has a parameter."""
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: Log, owner: Owner | None = None) -> None:
         self._log = log
+        self._owner = owner
 
     def begin(self, target: Any, grad: Any, function_id: int = 0) -> Any:
         # torch: gradients are inputs of the node alone
@@ -52,7 +59,7 @@ class NodeScopes:
         stack = stack_walk.stack_number(sys._getframe(2)) if self._log.stacks else -1
         sequence = -1 if target._kind == LEAF else target._seq
         heap_before = self._log.heap_bytes()
-        return (_labels_of(target)[which], recorder.clock(), sequence, inputs, stack, function_id, heap_before)
+        return (_labels_of(target, self._owner)[which], recorder.clock(), sequence, inputs, stack, function_id, heap_before)
 
     def end(self, token: Any) -> None:
         label, start, *facts = token

@@ -13,6 +13,7 @@ from .activity import ProfilerActivity, memory_source, parse_activities, support
 from .event_list import EventList
 from .execution_trace import ExecutionTraceObserver, _ITraceObserver
 from .experimental_config import _ExperimentalConfig
+from .module_times import ModuleTimes
 from .record_function import record_function, step_scope
 from .schedule import TRANSITIONS, ProfilerAction, record_always, schedule
 from .session import Session
@@ -49,7 +50,6 @@ class _KinetoProfile:
         post_processing_timeout_s: float | None = None,
     ) -> None:
         self.activities, self.activity_filters = parse_activities(activities)
-        prof.refuse_unsupported(with_modules=with_modules)
         memory_source(profile_memory)
         self.record_shapes = record_shapes
         self.with_flops = with_flops
@@ -198,11 +198,19 @@ class _KinetoProfile:
         return self._finished("accessing events").function_events
 
     def key_averages(
-        self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
+        self,
+        group_by_input_shape: bool = False,
+        group_by_stack_n: int = 0,
+        group_by_overload_name: bool = False,
+        group_by_module: bool = False,
     ) -> EventList:
-        """Events summed by name and, if asked, by input shapes, the innermost n frames and overload."""
+        """Events summed by name and, if asked, by input shapes, the innermost n frames, overload, and module and phase."""
         finished = self._finished("getting key averages")
-        return finished.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
+        return finished.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name, group_by_module)
+
+    def by_module(self) -> ModuleTimes:
+        """The time of each module, forward and backward; needs `with_modules=True`."""
+        return ModuleTimes.of(self._finished("getting times of modules").session)
 
     def export_chrome_trace(self, path: str, use_python_export: bool = False) -> None:
         """Write the trace for Perfetto, TensorBoard and others; gzipped if the path ends with `.gz`."""

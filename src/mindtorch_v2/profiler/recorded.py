@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from . import inputs, links
+from . import inputs, links, modules
 from .device_type import DeviceType
 from .events import FunctionEvent, Interval, Kernel
 from .recording import Recording
@@ -213,6 +213,9 @@ class RecordedEvent(FunctionEvent):
     python_id = _fact(lambda recording, row: _python_ids(recording, row)[0])
     python_parent_id = _fact(lambda recording, row: _python_ids(recording, row)[1])
     python_module_id = _fact(lambda recording, row: links.module_id(recording.label(row)))
+    module = _fact(lambda recording, row: modules.path(recording.module(row)))
+    module_hierarchy = _fact(lambda recording, row: modules.hierarchy(recording.module(row)))
+    phase = _fact(lambda recording, row: recording.phase(row))
 
     # A Python function inside an operator: its time and memory are the operator's.
     _has_no_self = property(
@@ -272,6 +275,8 @@ class RecordedEvent(FunctionEvent):
                 keys += MEMORY
         if session.info.with_stack and kind in ("op", "scope"):
             keys += STACK
+        if session.info.with_modules and (kind in ("op", "scope") or self.python_module_id >= 0):
+            keys += MODULES
         return keys
 
     def recorded_stack(self) -> list[str]:
@@ -308,9 +313,14 @@ CORRELATION: dict[str, Look] = {
 SHAPES: dict[str, Look] = {"input_shapes": lambda recording, row: inputs.shapes(recording.inputs(row))}
 FLOPS: dict[str, Look] = {"flops": lambda recording, row: recording.flops.item(row)}
 STACK: dict[str, Look] = {"stack": _recorded_stack}
+MODULES: dict[str, Look] = {
+    "module": lambda recording, row: modules.path(recording.module(row)),
+    "module_hierarchy": lambda recording, row: modules.hierarchy(recording.module(row)),
+    "phase": lambda recording, row: recording.phase(row),
+}
 MEMORY: dict[str, Look] = {
     "cpu_memory_allocated_before": lambda recording, row: recording.live_memory[0].item(row),
     "cpu_memory_allocated_after": lambda recording, row: recording.live_memory[1].item(row),
     "cpu_memory_allocated_delta": lambda recording, row: (recording.live_memory[1][row] - recording.live_memory[0][row]).item(),
 }
-KEYS = ALWAYS | CORRELATION | SHAPES | FLOPS | STACK | MEMORY
+KEYS = ALWAYS | CORRELATION | SHAPES | FLOPS | STACK | MEMORY | MODULES

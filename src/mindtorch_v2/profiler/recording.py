@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from . import flops, links, live_memory, places, tree
-from .session import BACKWARD_FUNCTION, Frame, Label, Session, Track
+from . import flops, links, live_memory, modules, places, tree
+from .session import BACKWARD_FUNCTION, Frame, Label, ModulePart, Session, Track
 
 __all__ = ["Recording"]
 
@@ -198,6 +198,19 @@ class Recording:
     def flops(self) -> Column:
         """Floating point operations of each event; 0 where they are not asked for or not known."""
         return flops.counts(self.session)
+
+    @functools.cached_property
+    def attribution(self) -> modules.Attribution:
+        """Which module each event belongs to, and in which phase."""
+        return modules.attribute(self.session)
+
+    def module(self, row: int) -> tuple[ModulePart, ...]:
+        """Where the module stands that an event belongs to; nothing if modules were not asked for."""
+        number = self.attribution.module.item(row) if self.session.info.with_modules else -1
+        return self.attribution.modules[number] if number >= 0 else ()
+
+    def phase(self, row: int) -> str:
+        return modules.PHASES[self.attribution.phase.item(row)] if self.session.info.with_modules else ""
 
     @functools.cached_property
     def forward_track(self) -> Column:

@@ -25,6 +25,7 @@ __all__ = [
     "Info",
     "Label",
     "MemoryLog",
+    "ModulePart",
     "Session",
     "TensorInput",
     "Track",
@@ -43,6 +44,13 @@ FUNCTION, BACKWARD_FUNCTION, USER_SCOPE = 0, 1, 7
 PARAMETER, GRADIENT, OPTIMIZER_STATE = 0, 1, 2
 
 
+class ModulePart(NamedTuple):
+    """A step on the way from a network to one of its modules: the name there, which has dots where containers are passed."""
+
+    name: str
+    class_name: str
+
+
 class Label(NamedTuple):
     """What an event is called. Events of one operator share a label."""
 
@@ -50,6 +58,7 @@ class Label(NamedTuple):
     kind: str = "op"
     scope: int = FUNCTION
     overload: str = ""
+    module: tuple[ModulePart, ...] = ()  # the module that is called, or has what the event works on
 
 
 class Track(NamedTuple):

@@ -18,7 +18,7 @@ from typing import IO, Any
 import numpy as np
 
 from .atomic_file import replacing
-from .session import Column, DataFlow, Frame, Info, Label, MemoryLog, Session, TensorInput, Track
+from .session import Column, DataFlow, Frame, Info, Label, MemoryLog, ModulePart, Session, TensorInput, Track
 
 __all__ = ["VERSION", "load", "save"]
 
@@ -131,7 +131,7 @@ def _session(tables: dict[str, Any], columns: dict[str, Column]) -> Session:
     return Session(
         **of_events,
         **{name: _log(name, columns) for name in LOGS},
-        labels=tuple(Label(*row) for row in tables["labels"]),
+        labels=tuple(_label(*row) for row in tables["labels"]),
         tracks=tuple(Track(*row) for row in tables["tracks"]),
         frames=tuple(Frame(*row) for row in tables["frames"]),
         stack_table=tuple(map(tuple, tables["stacks"])),
@@ -143,6 +143,10 @@ def _session(tables: dict[str, Any], columns: dict[str, Column]) -> Session:
 def _log(name: str, columns: dict[str, Column]) -> Any:
     parts = {column.partition(".")[2]: values for column, values in columns.items() if column.startswith(f"{name}.")}
     return LOGS[name](**parts) if parts else None
+
+
+def _label(name: str, kind: str, scope: int, overload: str, module: list[list[str]] | tuple[()] = ()) -> Label:
+    return Label(name, kind, scope, overload, tuple(ModulePart(*part) for part in module))
 
 
 def _check(session: Session) -> None:

@@ -74,6 +74,7 @@ def render(
 
     columns = [
         *_names(examples, max_name_column_width),
+        *_modules(examples, max_name_column_width),
         *_cpu_times(overview.cpu_us, time_unit),
         *(_device_times(device, overview.device_us, time_unit) if has_device_time else ()),
         *(_memory(examples, device, bool(use_device)) if profile_memory else ()),
@@ -163,6 +164,17 @@ def _names(events: Sequence[Any], limit: int | None) -> list[Column]:
     if any(event.overload_name for event in events):
         columns.append(Column("Overload Name", lambda event: _beginning_of(event.overload_name or "", limit), width))
     return columns
+
+
+def _modules(events: Sequence[Any], limit: int | None) -> list[Column]:
+    paths = [event.module for event in events]
+    if not any(paths):
+        return []
+    width = _fitting([*paths, "Module"], limit)
+    return [
+        Column("Module", lambda event: _end_of(event.module, width), width, "<"),
+        Column("Phase", lambda event: event.phase, len("backward"), "<"),
+    ]
 
 
 def _cpu_times(whole_us: float, unit: str | None) -> list[Column]:
