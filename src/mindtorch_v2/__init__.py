@@ -78,7 +78,7 @@ globals().update(
 )
 
 # these build on the functions above
-from . import fft, library, linalg, nn, npu, optim, overrides, profiler, random, signal, sparse, storage, utils  # noqa: E402
+from . import cpu, fft, library, linalg, nn, npu, optim, overrides, profiler, random, signal, sparse, storage, utils  # noqa: E402
 from .serialization import load, save  # noqa: E402
 from .storage import TypedStorage, UntypedStorage  # noqa: E402
 from .utils import _python_dispatch as _python_dispatch  # noqa: E402

@@ -47,19 +47,26 @@ def indent(lines: Iterable[str]) -> list[str]:
 
 
 def compile_function(
-    name: str, parameters: str, lines: list[str], names: dict[str, Any], *, doc: str | None = None, module: str | None = __name__
+    name: str,
+    parameters: str,
+    lines: list[str],
+    names: dict[str, Any],
+    *,
+    doc: str | None = None,
+    module: str | None = __name__,
+    title: str = "",
 ) -> Callable[..., Any]:
-    """Compile `def name(parameters)` with these lines as its body. Its source shows up in tracebacks."""
+    """Compile `def name(parameters)` with these lines as its body. Its source shows up in tracebacks, under the title if it has one."""
     namespace = dict(names)
     namespace["__name__"] = module
-    function = _define(name, Source(parameters, lines, {}), namespace)
+    function = _define(name, Source(parameters, lines, {}), namespace, title or name)
     function.__doc__ = doc
     return function
 
 
-def _define(name: str, source: Source, namespace: dict[str, Any]) -> Any:
+def _define(name: str, source: Source, namespace: dict[str, Any], title: str) -> Any:
     text = f"def {name}({source.parameters}):\n" + "\n".join(indent(source.lines)) + "\n"
-    filename = f"<mindtorch_v2 {name} {next(_serial)}>"
+    filename = f"<mindtorch_v2 {title} {next(_serial)}>"
     exec(compile(text, filename, "exec"), namespace)
     linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
     return namespace.pop(name)
@@ -74,7 +81,7 @@ def lazy_function(name: str, build: Callable[[], Source], *, doc: str | None = N
     def materialize(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         source = build()
         namespace.update(source.names)
-        made = _define(name, source, namespace)
+        made = _define(name, source, namespace, name)
         # defaults before code: a thread that calls in between still runs the placeholder, which needs none
         function.__defaults__, function.__kwdefaults__ = made.__defaults__, made.__kwdefaults__
         function.__code__ = made.__code__

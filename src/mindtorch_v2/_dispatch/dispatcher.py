@@ -145,7 +145,8 @@ def _compile(op: Op, full: int) -> Callable[..., Any]:
     # Without a module, NumPy's warnings about floating-point errors in this very frame are dropped by CPython. Composites keep
     # it: the warnings they mean for users may be attributed to this frame.
     module = None if op.pointwise is not None and op.composite is None else __name__
-    return compile_function(op.name + suffix, parameters, [*body.lines, "return result"], body.names, module=module)
+    lines = [*body.lines, "return result"]
+    return compile_function(op.name + suffix, parameters, lines, body.names, module=module, title=op.qualified_name)
 
 
 def _naming_failed_allocations(body: Body) -> Body:

@@ -19,6 +19,7 @@ __all__ = [
     "Call",
     "enter_chain",
     "forget",
+    "frame_at",
     "internal_files",
     "is_internal",
     "library_files",
@@ -157,7 +158,12 @@ def shown_caller(frame: FrameType | None) -> FrameType | None:
 
 def resolve(frames: list[tuple[CodeType, int]]) -> tuple[Frame, ...]:
     """The user's frames of a stack, innermost first."""
-    return tuple([Frame(c.co_filename, _line(c, offset), c.co_name) for c, offset in frames if not is_internal(c)])
+    return tuple([frame_at(code, offset) for code, offset in frames if not is_internal(code)])
+
+
+def frame_at(code: CodeType, offset: int) -> Frame:
+    """The place of an instruction."""
+    return Frame(code.co_filename, _line(code, offset), code.co_name)
 
 
 def _line(code: CodeType, offset: int) -> int:

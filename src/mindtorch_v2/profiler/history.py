@@ -1,0 +1,216 @@
+"""The history of memory: every storage that is made and freed, with the Python stacks of both, for as long as somebody asks.
+
+Nothing here waits for a lock, because storages die in any thread and at any time, by the garbage collector too: each step on what
+threads share is one that Python does not interrupt.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from types import CodeType, FrameType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._storage import UntypedStorage
+from . import storage_hooks
+from .storage_hooks import Hooks, array_slot
+
+__all__ = ["FAILED", "FREED", "MADE", "TAKEN", "Block", "History", "Record", "Settings", "Stack", "live_blocks"]
+
+Array = np.ndarray[Any, Any]
+Stack = tuple[tuple[CodeType, ...], tuple[int, ...]]  # codes and the offsets in them, innermost first
+
+MADE, FREED, FAILED, TAKEN = range(4)  # a storage, a storage, an allocation, a snapshot
+MOST_STACKS = 1 << 17  # that are found again; a program of endlessly many distinct ones must not fill the memory
+
+Record = tuple[int, int, int, int, Stack | None]  # what, time in ns, bytes, address of the memory, where
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What to keep. The words are torch's."""
+
+    enabled: str = "all"
+    context: str | None = "all"
+    stacks: str = "all"
+    max_entries: int = sys.maxsize
+    skip_actions: frozenset[str] = frozenset()
+    oom_snapshot: str | None = None
+
+
+class Block(NamedTuple):
+    """Memory that lives."""
+
+    size_bytes: int
+    address: int
+    stack: Stack | None
+    time_ns: int  # 0 for what was there before
+
+
+_SIZE, _ADDRESS, _STACK, _TIME, _STORAGES = range(5)
+
+
+class History:
+    """What is known of storages since `start`: a trace of what happened, and what lives."""
+
+    def __init__(self, settings: Settings, entry_count: Callable[[int, frozenset[str]], int]) -> None:
+        self._entry_count = entry_count  # how many entries of a trace a record of a kind stands for
+        self._live: dict[int, list[Any]] = {}  # by the address of the array
+        self._known: dict[tuple[int, ...], Stack] = {}
+        self._hooks: Hooks | None = None
+        self._trace: deque[Record] = deque()
+        self.counts = [0, 0, 0, 0]  # records of each kind, kept or not
+        self.change(settings)
+
+    def change(self, settings: Settings) -> None:
+        """Go on with other settings."""
+        self.settings = settings
+        self._weight = [self._entry_count(kind, settings.skip_actions) * (settings.enabled == "all") for kind in range(4)]
+        self._trace = deque(self._trace, settings.max_entries)
+        if self._hooks is not None:
+            former, self._hooks = self._hooks, self._make_hooks()
+            storage_hooks.replace(former, self._hooks)
+
+    def start(self) -> None:
+        """Watch from here on."""
+        self._hooks = self._make_hooks()
+        storage_hooks.add(self._hooks)
+        for key, array, storages in _live_arrays():
+            self._live.setdefault(key, [array.nbytes, address_of(array), None, 0, storages])
+
+    def stop(self) -> None:
+        """Watch no more, and forget."""
+        if self._hooks is not None:
+            storage_hooks.remove(self._hooks)
+            self._hooks = None
+        self._live.clear()
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget the trace; what lives keeps its stacks."""
+        self._trace.clear()
+        self.counts[:] = [0, 0, 0, 0]
+
+    def note(self, kind: int, size_bytes: int, address: int = 0, frame: FrameType | None = None) -> None:
+        """Put into the trace what is no storage."""
+        if self._weight[kind]:
+            stack = None if frame is None or self.settings.context not in ("alloc", "all") else self.stack_of(frame)
+            self.counts[kind] += 1
+            self._trace.append((kind, time.time_ns(), size_bytes, address, stack))
+
+    def trace(self) -> tuple[list[Record], int]:
+        """The last records, and how many entries all there were stand for."""
+        return list(self._trace), sum(count * weight for count, weight in zip(self.counts, self._weight, strict=True))
+
+    def live(self) -> list[Block]:
+        """The memory that lives, in order of its making."""
+        return [Block(*block[:_STORAGES]) for block in self._live.copy().values()]
+
+    def stack_of(self, frame: FrameType | None) -> Stack:
+        """The stack from this frame outwards; the same object for the same place."""
+        innermost = frame
+        # by address, because hashing a code object hashes its constants; a known stack keeps its codes alive
+        parts: list[int] = []
+        append = parts.append
+        while frame is not None:
+            append(id(frame.f_code))
+            append(frame.f_lasti)
+            frame = frame.f_back
+        key = tuple(parts)
+        known = self._known.get(key)
+        if known is None:
+            if len(self._known) >= MOST_STACKS:
+                self._known.clear()
+            known = self._known[key] = _codes_and_offsets(innermost)
+        return known
+
+    def _make_hooks(self) -> Hooks:
+        """What runs for each storage. All it uses is bound here, and decided here what it does."""
+        set_slot, get_slot, live, clock, caller = array_slot.__set__, array_slot.__get__, self._live, time.time_ns, sys._getframe
+        append, counts, stack_of = self._trace.append, self.counts, self.stack_of
+        notes_made, notes_freed = self._weight[MADE] > 0, self._weight[FREED] > 0
+        has_stack = self.settings.context is not None
+        stack_of_made, stack_of_free = self.settings.context in ("alloc", "all"), self.settings.context == "all"
+
+        def on_array(storage: UntypedStorage, array: Array) -> None:
+            set_slot(storage, array)
+            size, key = array.nbytes, id(array)
+            if not size or storage.__class__ is not UntypedStorage:
+                return
+            if key in live:
+                live[key][_STORAGES] += 1
+                return
+            now, address, stack = clock(), address_of(array), stack_of(caller().f_back) if has_stack else None
+            live[key] = [size, address, stack, now, 1]
+            if notes_made:
+                counts[MADE] += 1
+                append((MADE, now, size, address, stack if stack_of_made else None))
+
+        def on_free(storage: UntypedStorage) -> None:
+            if storage.__class__ is not UntypedStorage:
+                return
+            try:
+                key = id(get_slot(storage))
+                block = live[key]
+            except (AttributeError, KeyError):  # it never got an array, or one without a byte
+                return
+            block[_STORAGES] -= 1
+            if block[_STORAGES]:
+                return
+            del live[key]
+            if notes_freed:
+                counts[FREED] += 1
+                append((FREED, clock(), block[_SIZE], block[_ADDRESS], stack_of(caller().f_back) if stack_of_free else None))
+
+        return Hooks(on_array, on_free)
+
+
+def _codes_and_offsets(frame: FrameType | None) -> Stack:
+    codes, offsets = [], []
+    while frame is not None:
+        codes.append(frame.f_code)
+        offsets.append(frame.f_lasti)
+        frame = frame.f_back
+    return tuple(codes), tuple(offsets)
+
+
+def live_blocks() -> list[Block]:
+    """The memory that lives now, of which no history is known."""
+    return [Block(array.nbytes, address_of(array), None, 0) for _, array, _ in _live_arrays()]
+
+
+def _live_arrays() -> Iterator[tuple[int, Array, int]]:
+    """The arrays of all storages, by address, and how many storages have each."""
+    gc.collect(0)  # what is young and dead
+    found: dict[int, tuple[Array, int]] = {}
+    for storage in gc.get_objects():
+        if type(storage) is UntypedStorage:
+            try:
+                array = array_slot.__get__(storage)
+            except AttributeError:  # another thread is about to give it one
+                continue
+            found[id(array)] = (array, found.get(id(array), (array, 0))[1] + 1)
+    return ((key, array, storages) for key, (array, storages) in found.items() if array.nbytes)
+
+
+def _address_by_interface(array: Array) -> int:
+    return int(array.__array_interface__["data"][0])
+
+
+_POINTER = ctypes.c_void_p.from_address
+
+
+def _address_by_layout(array: Array) -> int:
+    """The first field of NumPy's public `PyArrayObject`: a fifth of the time that the dict of `__array_interface__` takes."""
+    return _POINTER(id(array) + object.__basicsize__).value or 0
+
+
+_sample = np.zeros(1)
+address_of = _address_by_layout if _address_by_layout(_sample) == _address_by_interface(_sample) else _address_by_interface

@@ -1,0 +1,573 @@
+"""torch.cpu.memory: the history of storages, snapshots in torch's form, and the snapshot of a failed allocation."""
+
+import gc
+import os
+import pickle
+import subprocess
+import sys
+import threading
+
+import pytest
+
+import mindtorch_v2 as torch
+from mindtorch_v2._storage import UntypedStorage
+from mindtorch_v2.profiler import profile
+from mindtorch_v2.profiler.storage_hooks import array_slot
+
+memory = torch.cpu.memory
+
+
+@pytest.fixture(autouse=True)
+def _history_off(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # where the snapshot of a failed allocation goes
+    gc.collect()
+    yield
+    memory._record_memory_history(enabled=None)
+    assert vars(UntypedStorage)["array"] is array_slot
+
+
+def address(tensor):
+    return tensor.untyped_storage().data_ptr()
+
+
+def trace(snapshot=None):
+    (entries,) = (snapshot or memory._snapshot())["device_traces"]
+    return entries
+
+
+def actions(of, entries=None):
+    return [entry["action"] for entry in (trace() if entries is None else entries) if entry.get("addr") == of]
+
+
+def segment_of(tensor, snapshot=None):
+    segments = (snapshot or memory._snapshot())["segments"]
+    (found,) = [segment for segment in segments if segment["address"] == address(tensor)]
+    return found
+
+
+def functions(frames):
+    return [frame["name"] for frame in frames]
+
+
+ALLOCATION = ["segment_alloc", "alloc"]
+FREE = ["free_requested", "free_completed", "segment_free"]
+
+
+# --- what is recorded ---------------------------------------------------------------------------------------------------------------
+
+
+def test_a_storage_is_in_the_trace_from_its_making_to_its_end():
+    memory._record_memory_history()
+    x = torch.ones(100)
+    of = address(x)
+    assert actions(of) == ALLOCATION
+    del x
+    entries = trace()
+    assert actions(of, entries) == ALLOCATION + FREE
+    assert all(entry["size"] == 400 for entry in entries if entry.get("addr") == of)
+
+
+def test_times_rise_and_are_those_of_the_unix_clock():
+    import time
+
+    before = time.time_ns() // 1000
+    memory._record_memory_history()
+    kept = [torch.ones(3) for _ in range(5)]
+    times = [entry["time_us"] for entry in trace()]
+    assert times == sorted(times)
+    assert before <= times[0] <= times[-1] <= time.time_ns() // 1000
+    assert len(kept) == 5
+
+
+def test_stacks_are_the_programs_and_begin_with_the_operators():
+    memory._record_memory_history()
+
+    def makes():
+        return torch.ones(7, 7)
+
+    def multiplies(x):
+        return x @ x
+
+    product = multiplies(makes())
+    frames = segment_of(product)["blocks"][0]["frames"]
+    assert functions(frames)[:4] == [
+        "aten::mm",
+        "aten::matmul",
+        "multiplies",
+        "test_stacks_are_the_programs_and_begin_with_the_operators",
+    ]
+    assert frames[2]["filename"] == __file__
+    assert frames[2]["line"] == multiplies.__code__.co_firstlineno + 1
+    package = os.path.dirname(torch.__file__)
+    assert not any(frame["filename"].startswith(package) for frame in frames)
+
+
+def test_frames_of_modules_are_shown_and_operators_only_when_asked():
+    memory._record_memory_history(stacks="python")
+    layer = torch.nn.Linear(4, 4)
+    result = layer(torch.ones(2, 4))
+    frames = segment_of(result)["frames"]
+    assert not any("::" in name for name in functions(frames))
+    assert "forward" in functions(frames)
+
+
+def test_frees_have_the_stack_of_the_free():
+    memory._record_memory_history()
+    box = [torch.ones(50)]
+    of = address(box[0])
+
+    def lets_go():
+        box.clear()
+
+    lets_go()
+    (freed,) = [entry for entry in trace() if entry["action"] == "free_completed" and entry["addr"] == of]
+    assert functions(freed["frames"])[0] == "lets_go"
+
+
+@pytest.mark.parametrize(
+    ("context", "block", "allocation", "free"),
+    [(None, False, False, False), ("state", True, False, False), ("alloc", True, True, False), ("all", True, True, True)],
+)
+def test_context_says_what_has_stacks(context, block, allocation, free):
+    memory._record_memory_history(context=context)
+    x, y = torch.ones(10), torch.ones(10)
+    freed = address(y)
+    del y
+    snapshot = memory._snapshot()
+    assert bool(segment_of(x, snapshot)["blocks"][0]["frames"]) == block
+    entries = {entry["action"]: entry for entry in trace(snapshot) if entry.get("addr") == freed}
+    assert bool(entries["alloc"].get("frames")) == allocation
+    assert bool(entries["free_completed"].get("frames")) == free
+
+
+def test_state_alone_keeps_no_trace():
+    memory._record_memory_history("state")
+    x = torch.ones(10)
+    snapshot = memory._snapshot()
+    assert trace(snapshot) == []
+    assert snapshot["dropped_entries"] == 0
+    assert "aten::ones" in functions(segment_of(x, snapshot)["frames"])
+
+
+def test_actions_can_be_left_out():
+    memory._record_memory_history(skip_actions=["segment_alloc", "segment_free", "snapshot"])
+    of = address(torch.ones(10))
+    assert {entry["action"] for entry in trace()} == {"alloc", "free_requested", "free_completed"}
+    assert actions(of) == ["alloc", "free_requested", "free_completed"]
+
+
+def test_what_lived_before_is_in_the_snapshot_without_a_stack_and_its_free_in_the_trace():
+    x = torch.ones(1000)
+    of = address(x)
+    memory._record_memory_history()
+    assert segment_of(x)["blocks"][0]["frames"] == []
+    del x
+    assert actions(of) == FREE
+
+
+def test_views_and_storages_over_one_array_are_one_block_that_lives_as_long_as_any():
+    memory._record_memory_history()
+    x = torch.ones(64)
+    view, data = x[2:], x.data
+    of = address(x)
+    del x, view
+    assert actions(of) == ALLOCATION
+    assert segment_of(data)["total_size"] == 256
+    del data
+    assert actions(of) == ALLOCATION + FREE
+
+
+def test_memory_shared_before_the_start_is_freed_once():
+    x = torch.ones(64)
+    data, of = x.data, address(x)
+    memory._record_memory_history()
+    del x
+    assert actions(of) == []
+    del data
+    assert actions(of) == FREE
+
+
+def test_memory_that_grows_in_place_is_freed_and_made():
+    memory._record_memory_history()
+    x = torch.ones(4)
+    before = address(x)
+    x.resize_(1000)
+    assert actions(before)[:5] == ALLOCATION + FREE
+    assert segment_of(x)["total_size"] == 4000
+
+
+def test_tensors_without_memory_are_not_in_it():
+    memory._record_memory_history()
+    kept = [torch.empty(1 << 40, device="meta"), torch.empty(0), torch.ones(4, 4).to_sparse()]
+    snapshot = memory._snapshot()
+    assert sum(segment["total_size"] for segment in snapshot["segments"]) < 1 << 30
+    assert all(entry["size"] for entry in trace(snapshot)[:-1])
+    values = address(kept[2]._values())
+    del kept
+    assert actions(values) == ALLOCATION + FREE
+
+
+def test_frees_by_the_garbage_collector_are_seen():
+    class Ring:
+        pass
+
+    memory._record_memory_history()
+    ring = Ring()
+    ring.self, ring.tensor = ring, torch.ones(1000)
+    of = address(ring.tensor)
+    del ring
+    gc.collect()
+    assert actions(of) == ALLOCATION + FREE
+
+
+def test_an_exception_frees_what_it_held():
+    memory._record_memory_history()
+
+    def fails():
+        x = torch.ones(500)
+        addresses.append(address(x))
+        raise KeyError
+
+    addresses = []
+    with pytest.raises(KeyError) as caught:
+        fails()
+    assert actions(addresses[0]) == ALLOCATION
+    del caught
+    assert actions(addresses[0]) == ALLOCATION + FREE
+
+
+def test_threads_are_seen_and_nothing_is_lost():
+    memory._record_memory_history(context=None)
+    started = threading.Barrier(4)
+
+    def work():
+        started.wait()
+        for _ in range(200):
+            torch.ones(16)
+
+    workers = [threading.Thread(target=work) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    found = [entry["action"] for entry in trace() if entry["size"] == 64]
+    assert found.count("alloc") == found.count("free_completed") == 800
+
+
+# --- the bound ----------------------------------------------------------------------------------------------------------------------
+
+
+def test_the_trace_keeps_the_latest_entries_and_tells_how_many_were_dropped():
+    memory._record_memory_history(max_entries=7, skip_actions=["snapshot"])
+    for n in range(1, 6):
+        torch.ones(n)
+    snapshot = memory._snapshot()
+    # five storages of five entries each
+    assert len(trace(snapshot)) == 7
+    assert snapshot["dropped_entries"] == 5 * 5 - 7
+    assert [(entry["action"], entry["size"]) for entry in trace(snapshot)][-5:] == [(action, 20) for action in ALLOCATION + FREE]
+
+
+def test_nothing_is_dropped_without_a_bound():
+    memory._record_memory_history()
+    for _ in range(50):
+        torch.ones(3)
+    snapshot = memory._snapshot()
+    assert snapshot["dropped_entries"] == 0
+    assert len(trace(snapshot)) == 50 * 5 + 1
+
+
+# --- starting, changing, stopping ---------------------------------------------------------------------------------------------------
+
+
+def test_off_nothing_is_watched_and_a_snapshot_shows_what_lives():
+    assert vars(UntypedStorage)["array"] is array_slot
+    assert "__del__" not in vars(UntypedStorage)
+    x = torch.ones(300)
+    snapshot = memory._snapshot()
+    assert segment_of(x, snapshot)["total_size"] == 1200
+    assert trace(snapshot) == []
+
+
+def test_stopping_forgets_and_stopping_twice_is_harmless():
+    memory._record_memory_history()
+    x = torch.ones(10)
+    memory._record_memory_history(enabled=None)
+    memory._record_memory_history(enabled=None)
+    snapshot = memory._snapshot()
+    assert trace(snapshot) == []
+    assert segment_of(x, snapshot)["frames"] == []
+
+
+def test_starting_again_changes_settings_and_keeps_the_trace_unless_told():
+    memory._record_memory_history()
+    x = torch.ones(10)
+    memory._record_memory_history(context=None)
+    y = torch.ones(10)
+    assert actions(address(x)) == ALLOCATION
+    assert segment_of(x)["frames"]
+    assert not segment_of(y)["frames"]
+    memory._record_memory_history(clear_history=True)
+    assert actions(address(x)) == []
+    assert segment_of(x)["frames"]
+    z = torch.ones(10)
+    assert actions(address(z)) == ALLOCATION
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"enabled": True},
+        {"enabled": "some"},
+        {"context": "free"},
+        {"stacks": "cpp"},
+        {"max_entries": -1},
+        {"skip_actions": ["nothing"]},
+    ],
+)
+def test_what_is_not_known_is_refused(wrong):
+    ((name, _),) = wrong.items()
+    with pytest.raises(ValueError, match=name):
+        memory._record_memory_history(**wrong)
+
+
+@pytest.mark.parametrize("history_first", [True, False])
+@pytest.mark.parametrize("history_last", [True, False])
+def test_with_a_profiler_at_the_same_time_both_see_everything(history_first, history_last):
+    prof = profile(profile_memory=True, with_stack=True)
+    if history_first:
+        memory._record_memory_history()
+    prof.start()
+    if not history_first:
+        memory._record_memory_history()
+    x = torch.ones(321)
+    of = address(x)
+    y = x * 2
+    del x
+    snapshot = memory._snapshot()
+    if history_last:
+        prof.stop()
+    else:
+        memory._record_memory_history(enabled=None)
+        prof.stop()
+    assert actions(of, trace(snapshot)) == ALLOCATION + FREE
+    assert "aten::mul" in functions(segment_of(y, snapshot)["frames"])
+    sizes = prof.session.memory.size_bytes.tolist()
+    assert (sizes.count(1284), sizes.count(-1284)) == (2, 1)
+    if history_last:
+        z = torch.ones(5)
+        assert actions(address(z)) == ALLOCATION
+
+
+def test_a_forked_process_begins_without_it(tmp_path):
+    memory._record_memory_history(oom_snapshot=tmp_path / "parent.pickle")
+    kept = torch.ones(10)
+    child = os.fork()
+    if not child:
+        try:
+            found = trace() == [] and vars(UntypedStorage)["array"] is array_slot
+            try:
+                torch.empty(1 << 60)
+            except RuntimeError:
+                found = found and not (tmp_path / "parent.pickle").exists()
+        finally:
+            os._exit(0 if found else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert actions(address(kept)) == ALLOCATION
+
+
+def test_a_program_that_ends_while_recording_says_nothing(tmp_path):
+    program = "import mindtorch_v2 as torch\ntorch.cpu.memory._record_memory_history()\nx = torch.ones(4)\nring = [x]\nring.append(ring)\n"
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=True, env=os.environ | _importable()
+    )
+    assert (done.stdout, done.stderr) == ("", "")
+
+
+def _importable():
+    return {"PYTHONPATH": os.path.dirname(os.path.dirname(torch.__file__))}
+
+
+# --- files --------------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_dumped_snapshot_is_a_pickle_of_plain_values(tmp_path):
+    memory._record_memory_history()
+    x = torch.ones(10)
+    memory._dump_snapshot(tmp_path / "s.pickle")
+    with open(tmp_path / "s.pickle", "rb") as file:
+        snapshot = pickle.load(file)
+    assert actions(address(x), trace(snapshot)) == ALLOCATION
+
+    def kinds(value):
+        yield type(value)
+        for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ():
+            yield from kinds(inner)
+
+    assert set(kinds(snapshot)) <= {dict, list, tuple, str, int, bool}
+
+
+def test_a_dump_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "s.pickle"
+    path.write_bytes(b"old")
+
+    def fails(*args):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(pickle, "dump", fails)
+    with pytest.raises(OSError, match="No space left"):
+        memory._dump_snapshot(path)
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["s.pickle"]
+
+
+# --- failed allocations -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_failed_allocation_writes_a_snapshot_that_ends_with_it(tmp_path):
+    memory._record_memory_history(oom_snapshot=tmp_path / "oom.pickle")
+    x = torch.ones(10)
+
+    def asks_for_too_much():
+        return torch.empty(1 << 60)
+
+    with pytest.raises(RuntimeError, match=f"you tried to allocate {1 << 62} bytes") as caught:
+        asks_for_too_much()
+    assert caught.value.__notes__ == [f"A snapshot of the memory was written to {tmp_path / 'oom.pickle'}"]
+    with open(tmp_path / "oom.pickle", "rb") as file:
+        snapshot = pickle.load(file)
+    (failed,) = [entry for entry in trace(snapshot) if entry["action"] == "oom"]
+    assert failed["size"] == 1 << 62
+    assert failed["device_free"] > 0
+    assert "addr" not in failed
+    assert "asks_for_too_much" in functions(failed["frames"])
+    assert functions(failed["frames"])[0] == "aten::empty"
+    assert segment_of(x, snapshot)["total_size"] == 40
+    assert [entry["action"] for entry in trace(snapshot)][-2:] == ["oom", "snapshot"]
+
+
+def test_the_file_has_a_name_of_its_own_when_none_is_chosen_and_stays_where_recording_began(tmp_path, monkeypatch):
+    memory._record_memory_history()
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    with pytest.raises(RuntimeError):
+        torch.empty(1 << 60)
+    assert sorted(os.listdir(tmp_path)) == ["elsewhere", "oom_snapshot.pickle"]
+
+
+def test_no_file_is_written_when_none_is_wanted_or_nothing_recorded(tmp_path):
+    with pytest.raises(RuntimeError):
+        torch.empty(1 << 60)
+    memory._record_memory_history(oom_snapshot=None)
+    with pytest.raises(RuntimeError) as caught:
+        torch.empty(1 << 60)
+    assert not hasattr(caught.value, "__notes__")
+    memory._record_memory_history(enabled=None)
+    with pytest.raises(RuntimeError):
+        torch.empty(1 << 60)
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("reason", [OSError(28, "No space left on device"), MemoryError()])
+def test_when_the_snapshot_cannot_be_written_the_programs_error_comes_through(reason, monkeypatch):
+    memory._record_memory_history()
+
+    def fails(*args):
+        raise reason
+
+    monkeypatch.setattr(pickle, "dump", fails)
+    with pytest.raises(RuntimeError, match="DefaultCPUAllocator") as caught:
+        torch.ones(1 << 20, 1) @ torch.ones(1, 1 << 24)
+    assert caught.value.__notes__[0].startswith(f"No snapshot of the memory could be written: {type(reason).__name__}")
+
+
+def test_recording_goes_on_after_a_failed_allocation():
+    memory._record_memory_history()
+    for _ in range(2):
+        with pytest.raises(RuntimeError):
+            torch.empty(1 << 60)
+    x = torch.ones(10)
+    assert actions(address(x)) == ALLOCATION
+    assert [entry["action"] for entry in trace()].count("oom") == 2
+
+
+# --- torch's own reader -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def viewer():
+    import torch.cuda._memory_viz as found
+
+    return found
+
+
+def dumped(path):
+    memory._dump_snapshot(path)
+    with open(path, "rb") as file:
+        return pickle.load(file)
+
+
+@pytest.mark.parity
+def test_torchs_tool_counts_the_same_bytes(viewer, tmp_path):
+    memory._record_memory_history()
+    kept = torch.ones(1 << 23)
+    text = viewer.segsum(dumped(tmp_path / "s.pickle"))
+    live = sum(segment["total_size"] for segment in memory._snapshot()["segments"])
+    assert f"total_allocated: {viewer.Bytes(live)}" in text
+    assert "[aa] 32.0MiB allocated, 0.0B free" in text
+    assert kept.nbytes == 1 << 25
+
+
+@pytest.mark.parity
+def test_torchs_tool_tells_the_trace(viewer, tmp_path):
+    memory._record_memory_history(skip_actions=["snapshot"], max_entries=1000)
+    torch.ones(256)
+    with pytest.raises(RuntimeError):
+        torch.empty(1 << 60)
+    lines = viewer.trace(dumped(tmp_path / "s.pickle")).splitlines()
+    assert lines[:2] == ["Device 0 ----------------", "6 entries"]
+    assert lines[3:7] == ["b = a[0:1.0KiB]", "del b # 1.0KiB", "# free completed for b 1.0KiB", "cudaFree(a) # 1.0KiB"]
+    assert lines[7].startswith("raise OutOfMemoryError # 4.0EiB requested, ")
+
+
+@pytest.mark.parity
+def test_torchs_tool_draws_stacks_and_compares(viewer, tmp_path, capsys):
+    memory._record_memory_history(stacks="python")
+    before = dumped(tmp_path / "before.pickle")
+
+    def grows():
+        return torch.ones(25)
+
+    kept = grows()
+    after = dumped(tmp_path / "after.pickle")
+    lines = viewer.memory(after, format_flamegraph=str).splitlines()
+    assert any(line.endswith(":grows 100") and line.startswith("stream_0;active_allocated;") for line in lines)
+    text = viewer.compare(before["segments"], after["segments"], format_flamegraph=str)
+    assert f"seg_{address(kept)}" in text
+    assert "only_before = []" in capsys.readouterr().out
+
+
+@pytest.mark.parity
+def test_torchs_tool_pairs_frees_with_allocations(viewer, tmp_path, capsys):
+    memory._record_memory_history(skip_actions=["snapshot", "segment_alloc", "segment_free"])
+    kept = torch.ones(10)
+    for _ in range(3):
+        torch.ones(20)
+    left = viewer.filter_alloc_free_pairs(dumped(tmp_path / "s.pickle"))
+    assert [(entry["action"], entry["addr"]) for entry in trace(left)] == [("alloc", address(kept))]
+    assert capsys.readouterr().out == ""
+    assert "Active Memory Timeline" in viewer.trace_plot(dumped(tmp_path / "s.pickle"))
+
+
+@pytest.mark.parity
+def test_the_names_and_arguments_are_torchs():
+    import inspect
+
+    import torch.xpu.memory as reference
+
+    for name in ("_record_memory_history", "_dump_snapshot", "_snapshot"):
+        theirs = inspect.signature(getattr(reference, name)).parameters
+        ours = inspect.signature(getattr(memory, name)).parameters
+        shared = [n for n in ours if n != "oom_snapshot"]
+        assert [n for n in theirs if n not in ("device", "augment_with_fx_traces")] == shared
+        assert {n: theirs[n].default for n in shared} == {n: ours[n].default for n in shared}
