@@ -29,7 +29,7 @@ from profile_programs import PROGRAMS
 
 import mindtorch_v2
 
-__all__ = ["AIMS", "FACTS", "PROGRAMS_AND_EXAMPLES", "Comparison", "compare"]
+__all__ = ["AIMS", "FACTS", "PROGRAMS_AND_EXAMPLES", "Comparison", "compare", "profile_example"]
 
 EXAMPLES = {f"examples/{path.name}": path for path in sorted((Path(__file__).parents[2] / "examples").glob("*.py"))}
 PROGRAMS_AND_EXAMPLES = [*EXAMPLES, *PROGRAMS]
@@ -84,11 +84,11 @@ def _profile_program(library: Any, make: Callable[[Any], Step]) -> Any:
     return prof
 
 
-def _profile_example(library: Any, path: Path) -> Any:
+def profile_example(library: Any, path: Path, **options: Any) -> Any:
     """Profile the third of an example's steps, from the one call of `zero_grad` to the next."""
     source = path.read_text().replace("mindtorch_v2", library.__name__)
     zero_grad = library.optim.Optimizer.zero_grad
-    prof = _profiler(library)
+    prof = _profiler(library, **options)
     calls = 0
 
     @functools.wraps(zero_grad)
@@ -275,7 +275,7 @@ def compare(program: str) -> Comparison:
     """Run a program under both profilers."""
     run: Callable[[Any], Any]
     if program in EXAMPLES:
-        run = functools.partial(_profile_example, path=EXAMPLES[program])
+        run = functools.partial(profile_example, path=EXAMPLES[program])
     else:
         run = functools.partial(_profile_program, make=PROGRAMS[program])
     with plain_torch():

@@ -114,6 +114,7 @@ SESSIONS = {
     "plain": training_recorded,
     "shapes": partial(training_recorded, record_shapes=True),
     "stacks": partial(training_recorded, with_stack=True, record_shapes=True),
+    "modules": partial(training_recorded, with_modules=True),
     "threads": threads_recorded,
     **{example.stem: partial(example_recorded, example, with_stack=True, record_shapes=True) for example in EXAMPLES},
 }
@@ -206,6 +207,31 @@ class TestTensorBoard:
             assert worker == "worker"
             calls = {row["name"]: row["calls"] for row in loaded.operation_table_by_name["data"]}
             assert calls == names(sessions[int(span) - 1], "op")
+
+    @pytest.mark.parametrize("options", [{"with_modules": True}, {"with_stack": True}])
+    def test_the_view_of_modules(self, tmp_path, options):
+        from torch_tb_profiler.profiler.data import RunProfileData
+        from torch_tb_profiler.profiler.run_generator import RunGenerator
+
+        block = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU())
+        net = torch.nn.Sequential(block, block, torch.nn.Linear(8, 2))
+        with profile(schedule=schedule(wait=0, warmup=1, active=2), **options) as prof:
+            for _ in range(3):
+                net(torch.randn(4, 8)).sum().backward()
+                prof.step()
+        path = tmp_path / "trace.json"
+        prof.export_chrome_trace(str(path))
+        data = RunProfileData.parse("worker", 0, str(path), str(tmp_path / "cache"))
+        data.process()
+        run = RunGenerator("worker", 0, data).generate_run_profile()
+        assert "Module" in [view.display_name for view in run.views]
+
+        def tree(rows):
+            return [(row["name"], row["occurences"], row["operators"], tree(row["children"])) for row in rows]
+
+        # each module by name, how often it was called, operators directly in it, modules in it: once for each call
+        shared = ("Sequential_1", 4, 0, [("Linear_0", 4, 4, []), ("ReLU_0", 4, 4, [])])
+        assert tree(run.get_module_view()["data"]) == [("Sequential_0", 2, 0, [shared, shared, ("Linear_1", 2, 2, [])])]
 
 
 class TestHolisticTraceAnalysis:
