@@ -19,7 +19,7 @@ from typing import Any, Literal
 from .. import _allocation_failure
 from ..profiler import snapshot
 from ..profiler.free_memory import free_bytes
-from ..profiler.history import FAILED, History, Settings
+from ..profiler.history import History, Settings, live_blocks
 
 __all__ = ["_dump_snapshot", "_record_memory_history", "_snapshot"]
 
@@ -66,7 +66,7 @@ def _record_memory_history(
         oom_snapshot=None if oom_snapshot is None else os.path.abspath(oom_snapshot),  # the program may change its directory
     )
     if _history is None:
-        _history = History(settings, snapshot.entry_count)
+        _history = History(settings)
         _history.start()
     else:
         _history.change(settings)
@@ -77,7 +77,7 @@ def _record_memory_history(
 
 def _snapshot() -> dict[str, Any]:
     """What lives now, and the trace if one is recorded, as `torch.cuda.memory._snapshot()` gives them."""
-    return snapshot.of(_history)
+    return snapshot.of(live_blocks()) if _history is None else _history.snapshot()
 
 
 def _dump_snapshot(filename: str | os.PathLike[str] = "dump_snapshot.pickle") -> None:
@@ -104,10 +104,10 @@ def _on_failure(size_bytes: int, error: Exception) -> None:
     if history is None:
         return
     try:
-        history.note(FAILED, size_bytes, free_bytes(), sys._getframe(1))
+        history.note(snapshot.FAILED, size_bytes, free_bytes(), sys._getframe(1))
         path = history.settings.oom_snapshot
         if path is not None:
-            snapshot.save(snapshot.of(history), path)
+            snapshot.save(history.snapshot(), path)
             error.add_note(f"A snapshot of the memory was written to {path}")
     except Exception as failure:  # whatever it is, a full disk or no memory left: what the program must see is its own error
         error.add_note(f"No snapshot of the memory could be written: {type(failure).__name__}: {failure}")

@@ -2,9 +2,9 @@
 
 control   profiler, schedule, activity, experimental_config, execution_trace, itt      when to record
 capture   recorder (hot), capture, record_function, node_scopes, module_calls, python_tracer, stack_walk, memory, storage_hooks,
-          operands, roles, columns      what happened
+          history, operands, roles, columns      what happened
 model     session, tree, modules, events, event_list, averages, module_times, kineto_results      what it means: data alone
-output    table, units, chrome_trace, stacks, tensorboard, trace_check, session_file      what people see
+output    table, units, chrome_trace, stacks, tensorboard, trace_check, session_file, snapshot      what people see
 """
 
 from __future__ import annotations

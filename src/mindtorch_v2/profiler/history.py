@@ -8,29 +8,29 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import re
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from types import CodeType, FrameType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from .._storage import UntypedStorage
-from . import storage_hooks
+from . import snapshot, stack_walk, storage_hooks
+from .session import Frame
+from .snapshot import FREED, KINDS, MADE, OPERATOR, TAKEN, Block, Record, entry_count
 from .storage_hooks import Hooks, array_slot
 
-__all__ = ["FAILED", "FREED", "MADE", "TAKEN", "Block", "History", "Record", "Settings", "Stack", "live_blocks"]
+__all__ = ["History", "Settings", "live_blocks"]
 
 Array = np.ndarray[Any, Any]
 Stack = tuple[tuple[CodeType, ...], tuple[int, ...]]  # codes and the offsets in them, innermost first
 
-MADE, FREED, FAILED, TAKEN = range(4)  # a storage, a storage, an allocation, a snapshot
 MOST_STACKS = 1 << 17  # that are found again; a program of endlessly many distinct ones must not fill the memory
-
-Record = tuple[int, int, int, int, Stack | None]  # what, time in ns, bytes, address of the memory, where
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,34 +45,25 @@ class Settings:
     oom_snapshot: str | None = None
 
 
-class Block(NamedTuple):
-    """Memory that lives."""
-
-    size_bytes: int
-    address: int
-    stack: Stack | None
-    time_ns: int  # 0 for what was there before
-
-
 _SIZE, _ADDRESS, _STACK, _TIME, _STORAGES = range(5)
 
 
 class History:
     """What is known of storages since `start`: a trace of what happened, and what lives."""
 
-    def __init__(self, settings: Settings, entry_count: Callable[[int, frozenset[str]], int]) -> None:
-        self._entry_count = entry_count  # how many entries of a trace a record of a kind stands for
+    def __init__(self, settings: Settings) -> None:
         self._live: dict[int, list[Any]] = {}  # by the address of the array
         self._known: dict[tuple[int, ...], Stack] = {}
         self._hooks: Hooks | None = None
-        self._trace: deque[Record] = deque()
-        self.counts = [0, 0, 0, 0]  # records of each kind, kept or not
+        self._trace: deque[tuple[int, int, int, int, Stack | None]] = deque()
+        self._counts = [0] * len(KINDS)  # records of each kind, kept or not
         self.change(settings)
 
     def change(self, settings: Settings) -> None:
         """Go on with other settings."""
         self.settings = settings
-        self._weight = [self._entry_count(kind, settings.skip_actions) * (settings.enabled == "all") for kind in range(4)]
+        self._entries = [entry_count(kind, settings.skip_actions) for kind in KINDS]
+        self._notes = [settings.enabled == "all" and entries > 0 for entries in self._entries]
         self._trace = deque(self._trace, settings.max_entries)
         if self._hooks is not None:
             former, self._hooks = self._hooks, self._make_hooks()
@@ -96,22 +87,39 @@ class History:
     def clear(self) -> None:
         """Forget the trace; what lives keeps its stacks."""
         self._trace.clear()
-        self.counts[:] = [0, 0, 0, 0]
+        self._counts[:] = [0] * len(KINDS)
 
     def note(self, kind: int, size_bytes: int, address: int = 0, frame: FrameType | None = None) -> None:
         """Put into the trace what is no storage."""
-        if self._weight[kind]:
+        if self._notes[kind]:
             stack = None if frame is None or self.settings.context not in ("alloc", "all") else self.stack_of(frame)
-            self.counts[kind] += 1
+            self._counts[kind] += 1
             self._trace.append((kind, time.time_ns(), size_bytes, address, stack))
 
-    def trace(self) -> tuple[list[Record], int]:
-        """The last records, and how many entries all there were stand for."""
-        return list(self._trace), sum(count * weight for count, weight in zip(self.counts, self._weight, strict=True))
+    def snapshot(self) -> dict[str, Any]:
+        """What is known now, in torch's form."""
+        blocks = self.live()
+        self.note(TAKEN, sum(block.size_bytes for block in blocks))
+        records, resolved = list(self._trace), _Resolved()
+        return snapshot.of(
+            blocks,
+            [
+                Record(kind, time_ns, size, address, None if stack is None else resolved[stack])
+                for kind, time_ns, size, address, stack in records
+            ],
+            entries=sum(count * entries for count, entries in zip(self._counts, self._entries, strict=True)),
+            max_entries=self.settings.max_entries,
+            skip_actions=self.settings.skip_actions,
+            with_operators=self.settings.stacks == "all",
+        )
 
     def live(self) -> list[Block]:
         """The memory that lives, in order of its making."""
-        return [Block(*block[:_STORAGES]) for block in self._live.copy().values()]
+        resolved = _Resolved()
+        return [
+            Block(size, address, () if stack is None else resolved[stack], time_ns)
+            for size, address, stack, time_ns, _ in self._live.copy().values()
+        ]
 
     def stack_of(self, frame: FrameType | None) -> Stack:
         """The stack from this frame outwards; the same object for the same place."""
@@ -134,8 +142,8 @@ class History:
     def _make_hooks(self) -> Hooks:
         """What runs for each storage. All it uses is bound here, and decided here what it does."""
         set_slot, get_slot, live, clock, caller = array_slot.__set__, array_slot.__get__, self._live, time.time_ns, sys._getframe
-        append, counts, stack_of = self._trace.append, self.counts, self.stack_of
-        notes_made, notes_freed = self._weight[MADE] > 0, self._weight[FREED] > 0
+        append, counts, stack_of = self._trace.append, self._counts, self.stack_of
+        notes_made, notes_freed = self._notes[MADE], self._notes[FREED]
         has_stack = self.settings.context is not None
         stack_of_made, stack_of_free = self.settings.context in ("alloc", "all"), self.settings.context == "all"
 
@@ -172,6 +180,30 @@ class History:
         return Hooks(on_array, on_free)
 
 
+class _Resolved:
+    """Frames of stacks, innermost first: those of the program, and those of operators, whose functions are named after them."""
+
+    def __init__(self) -> None:
+        self._found: dict[int, tuple[Frame, ...]] = {}  # by address: hashing a stack hashes its codes
+
+    def __getitem__(self, stack: Stack) -> tuple[Frame, ...]:
+        found = self._found.get(id(stack))
+        if found is None:
+            frames = [_frame(code, offset) for code, offset in zip(*stack, strict=True)]
+            found = self._found[id(stack)] = tuple([frame for frame in frames if frame is not None])
+        return found
+
+
+_OPERATOR_CODE = re.compile(r"<mindtorch_v2 (\S+::\S+) \d+>")
+
+
+def _frame(code: CodeType, offset: int) -> Frame | None:
+    if not stack_walk.is_internal(code):
+        return stack_walk.frame_at(code, offset)
+    operator = _OPERATOR_CODE.fullmatch(code.co_filename)
+    return None if operator is None else Frame(OPERATOR, 0, operator[1])
+
+
 def _codes_and_offsets(frame: FrameType | None) -> Stack:
     codes, offsets = [], []
     while frame is not None:
@@ -183,7 +215,7 @@ def _codes_and_offsets(frame: FrameType | None) -> Stack:
 
 def live_blocks() -> list[Block]:
     """The memory that lives now, of which no history is known."""
-    return [Block(array.nbytes, address_of(array), None, 0) for _, array, _ in _live_arrays()]
+    return [Block(array.nbytes, address_of(array), (), 0) for _, array, _ in _live_arrays()]
 
 
 def _live_arrays() -> Iterator[tuple[int, Array, int]]:

@@ -268,6 +268,16 @@ def test_the_trace_keeps_the_latest_entries_and_tells_how_many_were_dropped():
     assert [(entry["action"], entry["size"]) for entry in trace(snapshot)][-5:] == [(action, 20) for action in ALLOCATION + FREE]
 
 
+def test_what_is_dropped_is_counted_over_changes_of_settings():
+    memory._record_memory_history(skip_actions=["snapshot"])
+    kept = [torch.ones(3) for _ in range(4)]
+    memory._record_memory_history(max_entries=3, skip_actions=["snapshot", "segment_alloc"])
+    assert (len(trace()), memory._snapshot()["dropped_entries"]) == (3, 1)
+    memory._record_memory_history("state", max_entries=3, skip_actions=["snapshot"])
+    kept.append(torch.ones(3))
+    assert (len(trace()), memory._snapshot()["dropped_entries"]) == (3, 8 - 3)
+
+
 def test_nothing_is_dropped_without_a_bound():
     memory._record_memory_history()
     for _ in range(50):
