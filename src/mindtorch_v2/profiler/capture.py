@@ -116,14 +116,14 @@ class Capture:
         stack_walk.forget()
         scopes.use(self._log)
         threads.begin(recorder.clock)
+        if self.settings.data_flow:
+            roles.begin()
         self._started = recorder.clock()
         self._epoch_ns = time.time_ns() - round(self._started * 1e9) if recorder.clock is time.perf_counter else 0
         self._steps = [(self._started, step)]
         if self.settings.memory == STORAGES:
             # not again after a pause: what is freed meanwhile counts
             memory.begin(recorder.unreported if self.settings.with_stack else None)
-        if self.settings.data_flow:
-            roles.begin()
         if self.settings.cpu:
             if self.settings.with_modules or self.settings.with_stack:
                 self._modules = module_calls.ModuleCalls(self._log)
@@ -201,9 +201,9 @@ class Capture:
             return empty_session()
         try:
             self.pause()
-            roles.end()
             memory.end()
             stopped = recorder.clock()
+            roles.end()  # looks at all there is, which is no part of the recording
             scopes.close_all(stopped)
             self._end_modules(stopped)
             drained = columns.drain(self._log)

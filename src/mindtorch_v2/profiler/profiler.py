@@ -9,6 +9,7 @@ from typing import Any
 
 from ..autograd import profiler as prof
 from . import capture
+from ._memory_profiler import MemoryProfile, MemoryProfileTimeline
 from .activity import ProfilerActivity, memory_source, parse_activities, supported_activities
 from .event_list import EventList
 from .execution_trace import ExecutionTraceObserver, _ITraceObserver
@@ -220,12 +221,26 @@ class _KinetoProfile:
         """Write one line a stack for flame graphs; needs `with_stack=True`."""
         self._finished("exporting stacks").export_stacks(path, metric)
 
-    def export_memory_timeline(self, path: str, device: str | None = None) -> None:
-        """Write the memory of each category over time; needs shapes, memory and stacks."""
-        missing = [f"{name}=True" for name in ("record_shapes", "profile_memory", "with_stack") if not getattr(self, name)]
-        if missing:
+    def _memory_profile(self) -> MemoryProfile:
+        """What became of each piece of memory; needs shapes, memory and stacks."""
+        if not (self.record_shapes and self.profile_memory and self.with_stack):
             raise ValueError("record_shapes=True, profile_memory=True, with_stack=True required for memory profiling.")
-        raise NotImplementedError("the memory timeline is not supported yet")
+        return MemoryProfile(self._finished("memory profiling").session)
+
+    def export_memory_timeline(self, path: str, device: str | None = None) -> None:
+        """Write how much memory of each category was in use over time; needs shapes, memory and stacks.
+
+        `.html` is a page to look at, `.raw.json.gz` a list of `[time, action, bytes, category]`, anything else `[times, sizes by
+        category]` as JSON, gzipped if the path ends with `.gz`.
+        """
+        self.mem_tl = MemoryProfileTimeline(self._memory_profile())
+        device = device or (f"{self.use_device}:0" if self.use_device else "cpu")
+        if path.endswith(".html"):
+            self.mem_tl.export_memory_timeline_html(path, device)
+        elif path.endswith("raw.json.gz"):
+            self.mem_tl.export_memory_timeline_raw(path, device)
+        else:
+            self.mem_tl.export_memory_timeline(path, device)
 
 
 class profile(_KinetoProfile):  # noqa: N801 - torch's name

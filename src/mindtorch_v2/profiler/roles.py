@@ -60,29 +60,34 @@ def note_leaf(leaf: Any) -> None:
     if isinstance(leaf, Parameter):
         _note_tensor(leaf)
     else:
-        _note(leaf.grad, GRADIENT)
+        _note_gradient(leaf)
 
 
 def _look_at_everything() -> None:
-    for found in gc.get_objects():
-        kind = type(found)
-        if issubclass(kind, Tensor):
-            if isinstance(found, Parameter):
-                _note_tensor(found)
-            elif found._extra is not None:
-                _note(found._extra.grad, GRADIENT)
-        elif issubclass(kind, Optimizer):
+    # objects are many and types few
+    objects = gc.get_objects()
+    wanted = {kind for kind in set(map(type, objects)) if issubclass(kind, Tensor | Optimizer)}
+    for found in [found for found in objects if type(found) in wanted]:
+        if isinstance(found, Optimizer):
             _note_optimizer(found)
+        elif isinstance(found, Parameter):
+            _note_tensor(found)
+        else:
+            _note_gradient(found)
 
 
 def _note_tensor(parameter: Any) -> None:
     """Note a parameter and its gradient. It may be half made, or about to die."""
     try:
         _note(parameter, PARAMETER)
-        if parameter._extra is not None:
-            _note(parameter._extra.grad, GRADIENT)
+        _note_gradient(parameter)
     except AttributeError:
         pass
+
+
+def _note_gradient(tensor: Any) -> None:
+    if tensor._extra is not None:
+        _note(tensor._extra.grad, GRADIENT)
 
 
 def _note_optimizer(optimizer: Optimizer) -> None:
