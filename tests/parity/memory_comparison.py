@@ -1,6 +1,6 @@
 """Memory by category, ours and torch's, at the moment when a program uses most.
 
-    python tests/parity/memory_comparison.py [PROGRAM …]
+python tests/parity/memory_comparison.py [PROGRAM …]
 """
 
 from __future__ import annotations

@@ -3,8 +3,10 @@
 control   profiler, schedule, activity, experimental_config, execution_trace, itt      when to record
 capture   recorder (hot), capture, record_function, node_scopes, module_calls, python_tracer, stack_walk, memory, storage_hooks,
           history, operands, roles, columns      what happened
-model     session, tree, modules, events, event_list, averages, module_times, kineto_results      what it means: data alone
-output    table, units, chrome_trace, stacks, tensorboard, trace_check, session_file, snapshot      what people see
+model     session, tree, modules, events, event_list, averages, module_times, kineto_results,
+          data_flow, memory_categories      what it means: data alone
+output    table, units, chrome_trace, stacks, tensorboard, trace_check, session_file, snapshot,
+          memory_timeline, memory_page      what people see
 """
 
 from __future__ import annotations

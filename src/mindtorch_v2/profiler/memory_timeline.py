@@ -81,7 +81,10 @@ class MemoryTimeline(NamedTuple):
 def timeline_of(session: Session) -> MemoryTimeline:
     """The timeline of a recording with shapes, memory and stacks."""
     if session.flow is None or session.memory is None:
-        raise ValueError("record_shapes=True, profile_memory=True, with_stack=True required for memory profiling.")
+        raise ValueError(
+            "record_shapes=True, profile_memory=True, with_stack=True required for memory profiling: a timeline is of tensors' storage, "
+            "not of Python's heap"
+        )
     graph = graph_of(session)
     changes: list[Change] = []
     for number, storage in enumerate(graph.storages):
