@@ -11,9 +11,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from . import training
 from .timing import Comparison
 
-__all__ = ["answers", "memory", "overhead"]
+__all__ = ["answers", "memory", "modules", "overhead"]
 
 OPERATORS = 100_000
 Work = Callable[[], float]
@@ -57,6 +58,58 @@ def overhead(ours: Any, torch: Any) -> list[Comparison]:
         rows.append(Comparison(name, (best[0] - off[0]) * 1e6, (best[1] - off[1]) * 1e6, aim))
     again = [min(work() for _ in range(60)) for work in works]
     rows.append(Comparison("x + y, not recorded, after all that", again[0] * 1e6, again[1] * 1e6))
+    return rows
+
+
+def modules(ours: Any, torch: Any) -> list[Comparison]:
+    """What recording adds to the call of a module that does nothing.
+
+    torch's `with_modules` tells of scripted modules only. What it has of others comes with stacks, so our `with_modules` is set against those.
+    """
+    libraries = (ours, torch)
+    works = [_caller(library, 200) for library in libraries]
+    off = [min(work() for _ in range(100)) for work in works]
+    rows = [Comparison("an Identity, not recorded", off[0] * 1e6, off[1] * 1e6)]
+    for name, mine, theirs, aim in (
+        ("added with modules; torch: with stacks", {"with_modules": True}, {"with_stack": True}, 1.0),
+        ("added with stacks", {"with_stack": True}, {"with_stack": True}, None),
+    ):
+        best = [float("inf"), float("inf")]
+        for _ in range(8):
+            for i, (library, options) in enumerate(zip(libraries, (mine, theirs), strict=True)):
+                with _quiet(), _profile(library, **options):
+                    best[i] = min(best[i], *(works[i]() for _ in range(15)))
+        rows.append(Comparison(name, (best[0] - off[0]) * 1e6, (best[1] - off[1]) * 1e6, aim))
+    return [*rows, *_steps_of_gpt(libraries)]
+
+
+def _caller(library: Any, count: int) -> Work:
+    """Times modules in a row that do nothing: seconds of one call."""
+    network, x = library.nn.Sequential(*[library.nn.Identity() for _ in range(count)]), library.ones(2)
+
+    def work() -> float:
+        began = time.thread_time()
+        for _ in range(5):
+            network(x)
+        return (time.thread_time() - began) / (5 * count)
+
+    return work
+
+
+def _steps_of_gpt(libraries: tuple[Any, Any]) -> list[Comparison]:
+    """A training step of 25 modules and about 1,200 events, recorded with the same flags by both."""
+    steps = [training.gpt(library) for library in libraries]
+    rows = []
+    for name, options in (("a step of GPT, recorded", {}), ("the same with modules", {"with_modules": True})):
+        best = [float("inf"), float("inf")]
+        for _ in range(10):
+            for i, library in enumerate(libraries):
+                with _quiet(), _profile(library, **options):
+                    for _ in range(3):
+                        began = time.thread_time()
+                        steps[i]()
+                        best[i] = min(best[i], time.thread_time() - began)
+        rows.append(Comparison(name, best[0] * 1e6, best[1] * 1e6))
     return rows
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from .timing import Comparison, compare
 
-__all__ = ["steps"]
+__all__ = ["gpt", "steps"]
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
@@ -67,7 +67,7 @@ def _cnn(lib: Any) -> Callable[[], object]:
     return step
 
 
-def _gpt(lib: Any) -> Callable[[], object]:
+def gpt(lib: Any) -> Callable[[], object]:
     example = load_example("gpt", lib)
     lib.manual_seed(0)
     lines = example.sums(64)
@@ -85,5 +85,5 @@ def _gpt(lib: Any) -> Callable[[], object]:
 
 
 def steps(ours: Any, torch: Any) -> list[Comparison]:
-    cases = [("MLP classifier", _mlp), ("CNN with batch norm", _cnn), ("small GPT", _gpt)]
+    cases = [("MLP classifier", _mlp), ("CNN with batch norm", _cnn), ("small GPT", gpt)]
     return [compare(name, case(ours), case(torch), chunks=15, chunk_seconds=0.05) for name, case in cases]

@@ -127,7 +127,8 @@ class Capture:
         if self.settings.cpu:
             if self.settings.with_modules or self.settings.with_stack:
                 self._modules = module_calls.ModuleCalls(self._log)
-                self._modules.install()
+            if self._modules is not None and self.settings.with_modules:
+                self._modules.install()  # the tracer sees them as well, but not on every thread
             self.resume()
 
     def resume(self) -> None:
@@ -138,7 +139,7 @@ class Capture:
         if self.settings.memory == HEAP:
             heap.begin()
         if self.settings.with_stack:
-            python_tracer.start(self._log)
+            python_tracer.start(self._log, None if self.settings.with_modules else self._modules)
         if self.settings.python_gc:
             gc.callbacks.append(_on_gc)
         owner = self._modules.owner if self._modules is not None and self.settings.with_modules else None

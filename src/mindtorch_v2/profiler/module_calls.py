@@ -11,7 +11,7 @@ import heapq
 import threading
 import weakref
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from . import recorder, tasks
 from .recorder import Log
@@ -34,12 +34,9 @@ class Place:
         self.inside: dict[int, Place] = {}
 
 
-class Open(NamedTuple):
-    """A call that runs. It is not recorded if its start is negative."""
-
-    place: Place
-    start: float
-    module: Any
+# A call that runs: place, start (negative if it is not to be recorded here), module, the call around it on its thread. A plain tuple and
+# no list of calls, because methods of lists are calls that `sys.setprofile` reports.
+Running = tuple[Place, float, Any, Any]
 
 
 class Instance:
@@ -56,12 +53,11 @@ class Instance:
         self.reference: Any = None
 
 
-class _Stacks(dict[int, list[Open]]):
-    """Thread → the modules that run on it, outermost first."""
+class _Innermost(dict[int, Running | None]):
+    """Thread → the call of a module that runs on it, within all others."""
 
-    def __missing__(self, thread: int) -> list[Open]:
-        stack = self[thread] = []
-        return stack
+    def __missing__(self, thread: int) -> None:
+        self[thread] = None
 
 
 class ModuleCalls:
@@ -70,7 +66,7 @@ class ModuleCalls:
     def __init__(self, log: Log) -> None:
         self.log: Log | None = log
         self.collecting = False
-        self.stacks = _Stacks()
+        self.running = _Innermost()
         self.called: dict[int, Place] = {}  # by the program, and not by a module
         self._instances: dict[int, Instance] = {}
         self._networks: list[Instance] = []
@@ -84,7 +80,7 @@ class ModuleCalls:
     # --- when -----------------------------------------------------------------------------------------------------------------
 
     def install(self) -> None:
-        """Have calls of modules come here."""
+        """Have calls of modules come here, to be recorded."""
         from ..nn.modules.module import Module
 
         self._originals = {name: getattr(Module, name) for name in NAMES}
@@ -103,19 +99,31 @@ class ModuleCalls:
             if getattr(Module, name) is function:
                 setattr(Module, name, self._originals[name])
         self._installed = {}
-        for thread, stack in list(self.stacks.items()):
-            for place, start, _ in reversed(tuple(stack)):
+        for thread, innermost in list(self.running.items()):
+            for place, start, _ in _outwards(innermost):
                 if log is not None and 0 <= start <= now:
                     log.write(place.label, start, now, thread)
 
+    def begin(self, module: Any, thread: int) -> int:
+        """Note a call that somebody else records; returns its label."""
+        around = self.running[thread]
+        place = (self.called if around is None else around[0].inside).get(id(module)) or self.enter(around, module)
+        self.running[thread] = (place, -1.0, module, around)
+        return place.label
+
+    def leave(self, thread: int) -> None:
+        """Note the end of a call that was begun by `begin`."""
+        innermost = self.running[thread]
+        self.running[thread] = None if innermost is None else innermost[3]
+
     # --- where ----------------------------------------------------------------------------------------------------------------
 
-    def enter(self, stack: list[Open], module: Any) -> Place:
+    def enter(self, around: Running | None, module: Any) -> Place:
         """The place of a module that was not called from here before."""
-        inside = stack[-1].place.inside if stack else self.called
+        inside = self.called if around is None else around[0].inside
         with self._lock:
             instance = self._instances.get(id(module)) or self._meet(module)
-            parts = self._parts(stack, module, instance)
+            parts = self._parts(around, module, instance)
             instance.parts = instance.parts or parts
             name = f"nn.Module: {instance.class_name}_{instance.number}"
             place = Place(recorder.label_number(Label(name, "python_function", module=parts)), parts)
@@ -149,11 +157,11 @@ class ModuleCalls:
         instance.listed_in.append(self._instances)
         return instance
 
-    def _parts(self, stack: list[Open], module: Any, instance: Instance) -> Parts:
-        for place, _, around in reversed(stack):
-            if around is module:
+    def _parts(self, around: Running | None, module: Any, instance: Instance) -> Parts:
+        for place, _, caller in _outwards(around):
+            if caller is module:
                 return place.parts  # it calls itself
-            name = self._name_inside(self._instances[id(around)], around, module)
+            name = self._name_inside(self._instances[id(caller)], caller, module)
             if name is not None:
                 return *place.parts, ModulePart(name, instance.class_name)
         # On a thread of its own, or computed once more in a backward pass: none of the modules that hold it is running.
@@ -198,27 +206,38 @@ class ModuleCalls:
 
 def _recorded(calls: ModuleCalls, original: Any) -> Any:
     """A function that calls a module and notes when."""
-    stacks, called, ident = calls.stacks, calls.called, threading.get_ident
+    log = calls.log
+    assert log is not None
+    hidden = recorder.unreported if log.stacks else lambda function: function
+    address, ident, clock, extend = map(hidden, (id, threading.get_ident, recorder.clock, log.records.extend))
+    running, called, nothing, tracks = calls.running, calls.called, (-1, *log.nothing), tasks.tracks
 
     def __call__(self: Any, /, *args: Any, **kwargs: Any) -> Any:  # noqa: N807 - what it stands in for
         if calls.log is None:
             return original(self, *args, **kwargs)
-        stack = stacks[ident()]
+        thread = ident()
+        around = running[thread]
         try:
-            place = (stack[-1].place.inside if stack else called)[id(self)]
+            place = (called if around is None else around[0].inside)[address(self)]
         except KeyError:
-            place = calls.enter(stack, self)
-        start = recorder.clock() if calls.collecting else -1.0
-        stack.append(Open(place, start, self))
+            place = calls.enter(around, self)
+        start = clock() if calls.collecting else -1.0
+        running[thread] = (place, start, self, around)
         try:
             return original(self, *args, **kwargs)
         finally:
-            stack.pop()
-            log = calls.log  # read after that: what is still in the list is ended by `end`
-            if log is not None and start >= 0:
-                log.write(place.label, start, recorder.clock(), tasks.track_number())
+            running[thread] = around
+            # asked for after that: what still runs is ended by `end`
+            if calls.log is not None and start >= 0:
+                extend((place.label, start, clock(), tasks.track_number() if tracks else thread, *nothing))
 
     return __call__
+
+
+def _outwards(innermost: Running | None) -> Iterator[tuple[Place, float, Any]]:
+    while innermost is not None:
+        place, start, module, innermost = innermost
+        yield place, start, module
 
 
 def _children(module: Any) -> dict[str, Any]:

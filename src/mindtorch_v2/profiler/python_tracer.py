@@ -14,6 +14,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from . import places, recorder, stack_walk, tasks, threads
+from .module_calls import ModuleCalls
 from .recorder import Log
 from .session import Label
 from .stack_walk import Call, internal_files, library_files, open_calls
@@ -37,14 +38,25 @@ def _label_of(code: CodeType) -> int | None:
 
 
 HIDDEN = -2  # instead of a label: the call is kept with the others, and no event is made of it
+MODULE = -3  # instead of a label: the call of a module, which has a label of its own
 
 _log: Log | None = None
+_modules: ModuleCalls | None = None
 
 
-def start(log: Log) -> None:
-    """Record calls from here on. Functions that are running begin now."""
-    global _log
-    _log = log
+def start(log: Log, modules: ModuleCalls | None) -> None:
+    """Record calls from here on, those of modules by what `modules` calls them. Functions that are running begin now.
+
+    Without `modules`, somebody else records the calls of modules.
+    """
+    from ..nn.modules.module import CALL_CODE
+
+    global _log, _modules
+    _log, _modules = log, modules
+    _codes.append(CALL_CODE)
+    _labels[id(CALL_CODE)] = HIDDEN if modules is None else MODULE
+    if modules is not None:
+        modules.running.clear()  # as it was when the last collecting stopped
     open_calls.clear()
     _enter_running_functions(sys._getframe(1))
     _install()
@@ -52,9 +64,9 @@ def start(log: Log) -> None:
 
 def stop() -> None:
     """Record no more calls. Functions that are still running end now."""
-    global _log
+    global _log, _modules
     _uninstall()
-    log, _log = _log, None
+    log, _log, _modules = _log, None, None
     end = recorder.clock()
     for thread, calls in list(open_calls.items()):
         # other threads may be returning from functions: each list is its own thread's
@@ -91,6 +103,8 @@ def _on_call(frame: FrameType) -> bool:
         _enter_running_functions(frame.f_back)
     if library_files[code.co_filename] and _works_for_internals(frame.f_back, calls):
         label = HIDDEN
+    elif label == MODULE and _modules is not None:
+        label = _modules.begin(frame.f_locals["self"], thread)
     caller = stack_walk.shown_caller(frame.f_back)
     chain = stack_walk.enter_chain(calls[-1][2] if calls else -1, -1 if caller is None else caller.f_lasti, code)
     calls.append((label, recorder.clock(), chain, code))
@@ -111,8 +125,10 @@ def _on_return(code: CodeType) -> None:
     if label is not None and calls and calls[-1][3] is code:
         shown, began, *_ = calls.pop()
         log = _log  # read after that: what is still in the list is ended by `stop`
+        if label == MODULE and _modules is not None:
+            _modules.leave(threading.get_ident())
         if log is not None and shown != HIDDEN:
-            log.write(label, began, recorder.clock(), tasks.track_number())
+            log.write(shown, began, recorder.clock(), tasks.track_number())
 
 
 if sys.version_info >= (3, 12):

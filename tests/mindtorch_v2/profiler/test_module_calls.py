@@ -45,7 +45,7 @@ class TestCalls:
     def test_with_stack_the_functions_of_a_module_are_inside_of_its_event(self):
         prof = recorded(lambda: Net(1)(x()), with_stack=True)
         forwards = [e for e in prof.events() if e.name.endswith(": forward") and "networks.py" in e.name]
-        around = [e.cpu_parent.cpu_parent.name for e in forwards]
+        around = [e.cpu_parent.name for e in forwards]
         assert around == ["nn.Module: Net_0", "nn.Module: Block_0"]
         addmm = next(e for e in prof.events() if e.name == "aten::addmm")
         assert addmm["module"] == "Net.blocks.0.mlp.0"
@@ -175,7 +175,8 @@ class TestCalls:
         prof.stop()
         assert calls(prof) == ["ReLU_0"]
 
-    def test_a_pause(self):
+    @pytest.mark.parametrize("options", [{"with_modules": True}, {"with_modules": True, "with_stack": True}])
+    def test_a_pause(self, options):
         def work(self, x):
             prof.toggle_collection_dynamic(False, [ProfilerActivity.CPU])
             self.a(x)
@@ -183,12 +184,33 @@ class TestCalls:
             self.b(x)
 
         net = Calling(work, a=nn.ReLU(), b=nn.Tanh())
-        with profile(with_modules=True) as prof:
+        with profile(**options) as prof:
             net(x())
             prof.toggle_collection_dynamic(False, [ProfilerActivity.CPU])
             net.a(x())
         assert calls(prof) == ["Calling_0", "Tanh_0"]
         assert modules_of(prof, "aten::tanh") == ["Calling.b"]
+
+    def test_a_pause_with_stacks_alone(self):
+        """Functions that run are ended by it and begin anew after it, and modules with them."""
+
+        def work(self, x):
+            prof.toggle_collection_dynamic(False, [ProfilerActivity.CPU])
+            self.a(x)
+            prof.toggle_collection_dynamic(True, [ProfilerActivity.CPU])
+            self.b(x)
+
+        net = Calling(work, a=nn.ReLU(), b=nn.Tanh())
+        with profile(with_stack=True) as prof:
+            net(x())
+            net.b(x())
+        assert calls(prof) == ["Calling_0", "Calling_0", "Tanh_0", "Tanh_0"]
+        inner, outer = [e for e in prof.events() if e.name == "nn.Module: Tanh_0"]
+        chain = []
+        while inner := inner.cpu_parent:
+            chain.append(inner.name)
+        assert "nn.Module: Calling_0" in chain
+        assert not outer.cpu_parent.name.startswith("nn.Module")
 
     def test_someone_else_who_changes_how_modules_are_called(self):
         seen = []

@@ -511,6 +511,9 @@ class Module(StateDict):
         return f"{self._get_name()}(\n  " + "\n  ".join(lines + children) + "\n)"
 
 
+CALL_CODE = Module.__call__.__code__  # by which a tracer of Python functions knows the call of a module, whoever wraps it
+
+
 def _after_hooks(hooks: Any, owner: Module, name: str, value: Any) -> Any:
     """What the hooks on registrations make of a value that `owner` is about to register."""
     for hook in hooks.values():
