@@ -13,14 +13,14 @@ from .._dtype import bfloat16
 from .._tensor import Tensor
 from .declare import op, public
 
-_local_scalar_dense = op(
-    "_local_scalar_dense(Tensor self) -> Scalar", cpu=lambda self: _scalar(self), tags=("data_dependent",), variants=""
-)
+
+def _scalar(self: np.ndarray[Any, Any]) -> Any:
+    value = self.item()
+    return value if value.__class__ in NUMBERS else float(value)
 
 
-def _scalar(array: np.ndarray[Any, Any]) -> Any:
-    value = array.item()
-    return float(value) if array.dtype.kind == "V" or array.dtype.name == "bfloat16" else value
+SILENT.add(_scalar)
+_local_scalar_dense = op("_local_scalar_dense(Tensor self) -> Scalar", cpu=_scalar, tags=("data_dependent",), variants="")
 
 
 def _item(self: Tensor) -> Any:

@@ -12,6 +12,7 @@ output    table, units, chrome_trace, stacks, tensorboard, trace_check, session_
 from __future__ import annotations
 
 from .activity import ProfilerActivity, kineto_available, supported_activities
+from .advice import advise
 from .device_type import DeviceType
 from .execution_trace import ExecutionTraceObserver
 from .experimental_config import RecordScope, _ExperimentalConfig
@@ -31,6 +32,7 @@ __all__ = [
     "ProfilerAction",
     "ProfilerActivity",
     "Session",
+    "advise",
     "kineto_available",
     "profile",
     "record_function",

@@ -1,0 +1,23 @@
+"""What could be faster, read from a recording: `advise`.
+
+    print(advise(prof))
+
+facts     the columns of a recording, as rules look at them
+asking    all rules, one recording
+registry  what a rule is, and the rules there are
+rules     one module a subject
+findings  what was found: data alone
+text      findings as people read them
+"""
+
+from __future__ import annotations
+
+from . import rules as _rules
+from .asking import advise
+from .facts import Facts
+from .findings import Advice, Evidence, Finding, NotChecked
+from .registry import RULES, Match, Rule, rule
+
+__all__ = ["RULES", "Advice", "Evidence", "Facts", "Finding", "Match", "NotChecked", "Rule", "advise", "rule"]
+
+_ = _rules  # imported for the rules that it registers

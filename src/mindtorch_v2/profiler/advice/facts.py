@@ -1,0 +1,403 @@
+"""The columns of a recording, as rules look at them: rows of events by name, what is around them and what comes before and after."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Collection, Hashable
+from typing import Any
+
+import numpy as np
+
+from .. import links, places, tree
+from ..session import BACKWARD_FUNCTION, Label, Session, TensorInput
+
+__all__ = ["Facts", "combinations", "repeats"]
+
+Column = np.ndarray[Any, np.dtype[Any]]
+
+STEP = "Optimizer.step#"
+# Kinds of events that are no part of the tree of operators and scopes.
+PASSED_OVER = ("python_function", "memory", "runtime", "gc")
+
+
+# What recording x + y on 8×8 adds to it, and what each option adds to that.
+PLAIN_NS, SHAPES_NS, STACK_NS, MEMORY_NS = 250, 450, 2500, 1000
+TIME_BITS = 42  # an hour of ns, so that a number for the kind has room above it
+LONGEST = (1 << TIME_BITS) - 1
+VIEWS = tuple(
+    f"aten::{name}"
+    for name in (
+        "select slice narrow view reshape t transpose permute expand unsqueeze squeeze unbind split chunk detach alias as_strided "
+        "flatten unflatten _unsafe_view view_as expand_as movedim diagonal unfold"
+    ).split()
+)
+
+
+class Facts:
+    """A session with what rules ask of it. Arrays of rows are in order of start.
+
+    `claimed` marks the events that a finding accounts for already; a rule of general nature leaves them to it.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.duration_ns: Column = session.end_ns - session.start_ns
+        self.claimed = np.zeros(len(session), bool)
+
+    # --- which rows ---------------------------------------------------------------------------------------------------
+
+    def where(self, fact: Callable[[Label], bool]) -> Column:
+        """Rows of the events whose label is such."""
+        mask = self._of_labels(fact)
+        if not mask.any():
+            return np.empty(0, np.int64)
+        return np.flatnonzero(mask[self.session.label])
+
+    def find(self, *names: str) -> Column:
+        """Rows of the events of these names."""
+        return self.where(lambda label: label.name in names)
+
+    def scopes(self, prefix: str) -> Column:
+        """Rows of the scopes whose name begins so, those inside another such scope left out."""
+        return self.outermost(self.where(lambda label: label.kind == "scope" and label.name.startswith(prefix)))
+
+    def outermost(self, rows: Column) -> Column:
+        """Of these rows, those that are not inside another."""
+        kept = [self._outermost_of_track(rows[of_track]) for of_track in tree.groups(self.session.track[rows])]
+        return np.sort(np.concatenate(kept)) if kept else rows
+
+    def _outermost_of_track(self, rows: Column) -> Column:
+        ends = self.session.end_ns[rows]
+        latest = np.maximum.accumulate(ends)
+        # events nest: one that starts before all before it have ended is inside
+        inside = np.concatenate([[False], self.session.start_ns[rows[1:]] < latest[:-1]])
+        return np.asarray(rows[~inside])
+
+    def union(self, *rows: Column) -> Column:
+        """All of these rows, each once."""
+        mark = np.zeros(len(self.session), bool)
+        for each in rows:
+            mark[each] = True
+        return np.flatnonzero(mark)
+
+    def unclaimed(self, rows: Column) -> Column:
+        return np.asarray(rows[~self.claimed[rows]])
+
+    def _of_labels(self, fact: Callable[[Label], bool]) -> Column:
+        return np.array([fact(label) for label in self.session.labels], bool)
+
+    @functools.cached_property
+    def is_operator(self) -> Column:
+        """Whether each event is a dispatched operator: not a scope, nor a node of a backward pass or the engine around it."""
+        return self._of_labels(
+            lambda label: (
+                label.kind == "op"
+                and label.scope != BACKWARD_FUNCTION
+                and not label.name.startswith(links.EVALUATE)
+                and "::" in label.name
+            )
+        )[self.session.label]
+
+    # --- what is around, before and after -----------------------------------------------------------------------------
+
+    @functools.cached_property
+    def parent(self) -> Column:
+        """Row of the operator, node or scope around each event, -1 for none."""
+        return tree.parents(self.session, skip=PASSED_OVER)
+
+    def name(self, row: int) -> str:
+        return self.session.labels[self.session.label.item(row)].name
+
+    def is_named(self, rows: Column, names: Collection[str]) -> Column:
+        """Whether each row is an event of one of these names; -1 is none."""
+        named = np.append(self._of_labels(lambda label: label.name in names), False)
+        return np.asarray(named[np.where(rows < 0, -1, self.session.label[rows])])
+
+    def called(self, rows: Column, names: Collection[str]) -> Column:
+        """Of these rows, those of these names."""
+        return np.asarray(rows[self.is_named(rows, names)])
+
+    def called_by_program(self, rows: Column) -> Column:
+        """Of these rows, those that no operator or backward node called, nor an optimizer."""
+        parent = self.parent[rows]
+        free = (parent < 0) | self._is_plain_scope[parent]
+        return np.asarray(rows[free])
+
+    @functools.cached_property
+    def _is_plain_scope(self) -> Column:
+        return self._of_labels(lambda label: label.kind == "scope" and not label.name.startswith("Optimizer."))[self.session.label]
+
+    def module(self, rows: Column) -> Column:
+        """The label of the innermost call of a module around each row, -1 for none, and where calls of modules were not recorded."""
+        is_module = np.append(self._of_labels(lambda label: label.name.startswith("nn.Module: ")), True)
+        if is_module.sum() == 1:  # the last, which stands for none
+            return np.full(len(rows), -1, np.int64)
+        parent, label = tree.parents(self.session), np.append(self.session.label, -1)
+        found = parent[rows]
+        while (over := ~is_module[label[found]]).any():
+            found[over] = parent[found[over]]
+        return np.asarray(label[found], np.int64)
+
+    def around(self, rows: Column, scopes: Column) -> Column:
+        """For each row the one of these events that it is inside of, -1 for none. Of the events none may be inside another."""
+        found = np.full(len(rows), -1, np.int64)
+        session = self.session
+        for of_track in tree.groups(session.track[scopes]):
+            here = scopes[of_track]
+            mine = np.flatnonzero(session.track[rows] == session.track[here[0]])
+            last = np.searchsorted(here, rows[mine]) - 1
+            fits = (last >= 0) & (session.end_ns[rows[mine]] <= session.end_ns[here[last]])
+            found[mine[fits]] = here[last[fits]]
+        return found
+
+    @functools.cached_property
+    def siblings(self) -> Column:
+        """A number for each event, the same for those directly inside one event, or outermost on one track in one step."""
+        top = len(self.session) + self.session.track.astype(np.int64) * (self.step_count + 1) + self.step
+        return np.where(self.parent >= 0, self.parent, top)
+
+    @functools.cached_property
+    def _in_line(self) -> tuple[Column, Column]:
+        """Operators and nodes in order of their siblings, and the place of each row in that order."""
+        shown = self._of_labels(lambda label: label.kind not in PASSED_OVER)[self.session.label]
+        rows = np.flatnonzero(shown)
+        order = rows[np.argsort(self.siblings[rows], kind="stable")]
+        place = np.full(len(self.session), -1, np.int64)
+        place[order] = np.arange(len(order))
+        return order, place
+
+    def neighbour(self, rows: Column, distance: int) -> Column:
+        """The sibling so many places after each row, before it if negative; -1 for none."""
+        order, place = self._in_line
+        at = place[rows] + distance
+        inside = (rows >= 0) & (place[rows] >= 0) & (at >= 0) & (at < len(order))
+        found = np.where(inside, order[np.where(inside, at, 0)], -1)
+        return np.where((found >= 0) & (self.siblings[found] == self.siblings[rows]), found, -1)
+
+    def children(self, rows: Column) -> Column:
+        """Rows of the events directly inside of these."""
+        mark = np.zeros(len(self.session) + 1, bool)
+        mark[rows] = True
+        return np.flatnonzero(mark[self.parent])  # the last entry stands for no parent
+
+    @functools.cached_property
+    def backward_of(self) -> Column:
+        """For the engine's events, the outermost operator of the forward pass that made their node; -1 for others and for none."""
+        forward = np.where(self._of_labels(lambda x: x.name.startswith(links.EVALUATE))[self.session.label], self._forward, -1)
+        while (inner := (forward >= 0) & (self.parent[forward] >= 0) & self.is_operator[self.parent[forward]]).any():
+            forward[inner] = self.parent[forward[inner]]
+        return forward
+
+    @functools.cached_property
+    def _forward(self) -> Column:
+        return links.first_forward(self.session)
+
+    def with_backward(self, rows: Column) -> Column:
+        """These rows, and those of the backward pass that follow from them."""
+        mark = np.zeros(len(self.session) + 1, bool)
+        mark[rows] = True
+        return self.union(rows, np.flatnonzero(mark[self.backward_of]))
+
+    # --- time ---------------------------------------------------------------------------------------------------------
+
+    def time_ns(self, rows: Column) -> int:
+        """What these events took together."""
+        return int(self.duration_ns[rows].sum())
+
+    def usual_ns(self, rows: Column) -> Column:
+        """For each row the median time of events of its name and shapes among these, without the recorder's work inside them.
+
+        The first recorded call of an operator, and one that the system interrupted, take a thousand times as long, and no advice
+        changes that.
+        """
+        if not len(rows):
+            return np.empty(0, np.int64)
+        kind = self.session.label[rows] * np.int64(len(self.session.input_table) + 2) + self.shapes(rows) + 1
+        took = self.duration_ns[rows]
+        took = np.maximum(took - self.event_ns * self.inside_count(rows), took // 4)
+        _, which = np.unique(kind, return_inverse=True)
+        in_order = np.sort((which << TIME_BITS) | np.minimum(took, LONGEST))
+        counts = np.bincount(which)
+        middle = in_order[np.cumsum(counts) - counts + (counts - 1) // 2] & LONGEST
+        return np.asarray(middle[which])
+
+    def inside_count(self, rows: Column) -> Column:
+        """How many events are inside of each."""
+        session, found = self.session, np.zeros(len(rows), np.int64)
+        track = session.track[rows]
+        for of_track in self._tracks:
+            here = np.flatnonzero(track == session.track[of_track[0]])
+            ended = np.searchsorted(session.start_ns[of_track], session.end_ns[rows[here]], side="left")
+            found[here] = ended - np.searchsorted(of_track, rows[here]) - 1
+        return np.maximum(found, 0)
+
+    @functools.cached_property
+    def _tracks(self) -> list[Column]:
+        return tree.groups(self.session.track)
+
+    @property
+    def event_ns(self) -> int:
+        """What recording an operator takes, as measured."""
+        info = self.session.info
+        return PLAIN_NS + SHAPES_NS * info.record_shapes + STACK_NS * info.with_stack + MEMORY_NS * info.profile_memory
+
+    @functools.cached_property
+    def step(self) -> Column:
+        """The step of each event, counted from 0: by `prof.step()`, or else by the optimizer's steps."""
+        numbers, step = np.unique(self.session.step, return_inverse=True)
+        ends = np.sort(self.session.end_ns[self._optimizer_steps])
+        if len(numbers) > 1 or len(ends) < 2:
+            return np.asarray(step)
+        # what follows the last step of the optimizer is part of that step
+        return np.minimum(np.searchsorted(ends, self.session.start_ns, side="right"), len(ends) - 1)
+
+    @functools.cached_property
+    def _optimizer_steps(self) -> Column:
+        """Steps of the optimizer that made most of them."""
+        rows = self.scopes(STEP)
+        labels, counts = np.unique(self.session.label[rows], return_counts=True)
+        return rows[self.session.label[rows] == labels[counts.argmax()]] if len(labels) else rows
+
+    @functools.cached_property
+    def steps_are_counted_by_optimizer(self) -> bool:
+        return self.step_count > len(np.unique(self.session.step))
+
+    @functools.cached_property
+    def step_count(self) -> int:
+        return int(self.step.max(initial=0)) + 1
+
+    def times(self, count: int) -> str:
+        """`3,000 times`, and how many of them in a step."""
+        once = "once" if count == 1 else f"{count:,} times"
+        return f"{once} ({count / self.step_count:,.3g} a step)" if self.step_count > 1 else once
+
+    @functools.cached_property
+    def recorded_ns(self) -> int:
+        """From the first event to the last of steps that follow each other. What passed between cycles is not in it."""
+        session = self.session
+        if not len(session):
+            return 0
+        first = np.concatenate([[0], np.flatnonzero(np.diff(session.step) > 1) + 1])
+        last = np.maximum.reduceat(session.end_ns, first)
+        return int((last - session.start_ns[first]).sum())
+
+    # --- what calls were given ----------------------------------------------------------------------------------------
+
+    def of_inputs(self, fact: Callable[[tuple[Any, ...]], Any], rows: Column, *, none: Any, dtype: Any) -> Column:
+        """A fact about the arguments of each row's call, looked at once for each distinct call; `none` where they are not known."""
+        session = self.session
+        if session.inputs is None or not len(session.input_table):
+            return np.full(len(rows), none, dtype)
+        numbers = session.inputs[rows]
+        used = np.unique(numbers)
+        values = np.full(len(session.input_table) + 1, none, dtype)
+        for number in used[used >= 0].tolist():
+            values[number] = fact(session.input_table[number])
+        return values[numbers]  # -1 is the last, which is none
+
+    def number_inputs(self, fact: Callable[[tuple[Any, ...]], Hashable], rows: Column) -> Column:
+        """As above, with a number for each distinct value of the fact."""
+        numbers: dict[Hashable, int] = {}
+        return self.of_inputs(lambda inputs: numbers.setdefault(fact(inputs), len(numbers)), rows, none=-1, dtype=np.int64)
+
+    def shapes(self, rows: Column) -> Column:
+        """A number for the shapes and dtypes of the tensors that each row's call was given; -1 where they are not known."""
+        return self._of_table(self._shapes, rows)
+
+    def elements(self, rows: Column) -> Column:
+        """Elements of the largest tensor that each row's call was given; 0 where it is not known."""
+        return self._of_table(self._elements, rows)
+
+    def _of_table(self, values: Column, rows: Column) -> Column:
+        inputs = self.session.inputs
+        return np.full(len(rows), values[-1]) if inputs is None else values[np.where(rows < 0, -1, inputs[rows])]
+
+    @functools.cached_property
+    def _shapes(self) -> Column:
+        numbers: dict[Hashable, int] = {}
+        kinds = [tuple([(t.shape, t.dtype) for t in tensors(inputs)]) for inputs in self.session.input_table]
+        return np.array([*(numbers.setdefault(kind, len(numbers)) for kind in kinds), -1], np.int64)
+
+    @functools.cached_property
+    def _elements(self) -> Column:
+        return np.array([*map(largest, self.session.input_table), 0], np.int64)
+
+    def work(self, rows: Column) -> Column:
+        """As `elements`, and 1 for a view, which takes as long whatever it is of."""
+        return np.where(self.is_named(rows, VIEWS), 1, self.elements(rows))
+
+    # --- where --------------------------------------------------------------------------------------------------------
+
+    def places(self, rows: Column) -> Column:
+        """A number for where in the program each row was called, an index into `place_names`; -1 where it is not known."""
+        if self.session.stack is None:
+            return np.full(len(rows), -1, np.int64)
+        return np.append(self._place_numbers, -1)[self.session.stack[rows]]
+
+    @functools.cached_property
+    def place_names(self) -> list[str]:
+        """Lines of the program, as `file:line:function`."""
+        return list(dict.fromkeys(self._places_of_stacks))
+
+    @functools.cached_property
+    def _place_numbers(self) -> Column:
+        numbers = {name: i for i, name in enumerate(self.place_names)}
+        return np.array([numbers[name] for name in self._places_of_stacks], np.int64)
+
+    @functools.cached_property
+    def _places_of_stacks(self) -> list[str]:
+        session = self.session
+        # the program's own line, rather than that of a module or optimizer it uses
+        own = [not places.below(f.file, session.info.source_roots).startswith("mindtorch_v2") for f in session.frames]
+        texts = [f"{f.file}:{f.line}:{f.function}" for f in session.frames]
+        return [texts[next((i for i in stack if own[i]), stack[0])] if stack else "" for stack in session.stack_table]
+
+    def in_function(self, rows: Column, function: str) -> Column:
+        """Whether each row was called, however indirectly, from a function of this name; False where it is not known."""
+        if self.session.stack is None:
+            return np.zeros(len(rows), bool)
+        named = {i for i, frame in enumerate(self.session.frames) if frame.function == function}
+        stacks = np.array([*(not named.isdisjoint(stack) for stack in self.session.stack_table), False], bool)
+        return stacks[self.session.stack[rows]]
+
+    @functools.cached_property
+    def has_device(self) -> bool:
+        """Whether a device took part."""
+        return any(track.device_type != "CPU" for track in self.session.tracks)
+
+
+def combinations(*columns: Column) -> Column:
+    """A number for each combination of values."""
+    key = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        _, numbers = np.unique(column, return_inverse=True)
+        key = key * (numbers.max(initial=0) + 1) + numbers
+    return key
+
+
+def repeats(values: Column) -> Column:
+    """How often the value at each place is there."""
+    _, which, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return np.asarray(counts[which])
+
+
+def tensors(inputs: tuple[Any, ...]) -> list[TensorInput]:
+    """The tensors among the arguments of a call, those in lists too."""
+    found: list[TensorInput] = []
+    for value in inputs:
+        if isinstance(value, TensorInput):
+            found.append(value)
+        elif isinstance(value, list | tuple):
+            found += [item for item in value if isinstance(item, TensorInput)]
+    return found
+
+
+def largest(inputs: tuple[Any, ...]) -> int:
+    return max((count(tensor.shape) for tensor in tensors(inputs)), default=0)
+
+
+def count(shape: tuple[int, ...]) -> int:
+    total = 1
+    for extent in shape:
+        total *= extent
+    return total

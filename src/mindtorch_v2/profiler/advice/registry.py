@@ -1,0 +1,68 @@
+"""What a rule is, and the rules there are."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..session import Info
+from .facts import Facts
+
+__all__ = ["RULES", "Match", "Rule", "rule"]
+
+Column = np.ndarray[Any, np.dtype[Any]]
+FLAGS = tuple(f.name for f in dataclasses.fields(Info) if f.type == "bool")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Match:
+    """What a rule has seen. `rows` are the events that prove it; the events of `claims` are explained by it, and left out by
+    rules of more general nature that come later.
+    """
+
+    rows: Column
+    gain_ns: float  # in the whole recording
+    seen: str
+    instead: str
+    estimate: str  # how the gain was estimated
+    claims: Column | None = None  # `rows` if None
+
+
+Check = Callable[[Facts], Iterable[Match]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """A name, what it needs to have been recorded, and the function that looks. Looking may find nothing, or several things."""
+
+    name: str
+    check: Check
+    needs: tuple[str, ...] = ()  # arguments of `profile`
+
+    def __post_init__(self) -> None:
+        unknown = [flag for flag in self.needs if flag not in FLAGS]
+        if unknown:
+            raise ValueError(f"rule {self.name!r} needs {', '.join(unknown)}, which is no argument of profile")
+
+    def missing(self, info: Info) -> tuple[str, ...]:
+        """What it needs and was not recorded."""
+        return tuple(flag for flag in self.needs if not getattr(info, flag))
+
+
+RULES: dict[str, Rule] = {}  # in the order in which they look
+
+
+def rule(name: str, *, needs: tuple[str, ...] = ()) -> Callable[[Check], Check]:
+    """Add a function to the rules."""
+
+    def add(check: Check) -> Check:
+        if name in RULES:
+            raise ValueError(f"there is a rule {name!r} already")
+        RULES[name] = Rule(name=name, check=check, needs=needs)
+        return check
+
+    return add

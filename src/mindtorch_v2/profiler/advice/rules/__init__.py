@@ -1,0 +1,9 @@
+"""The rules, by subject. They look in the order of the imports: what names a cause before what sees that something is slow."""
+
+from __future__ import annotations
+
+from . import elements, synchronization  # isort: skip - the order of the rules
+from . import gradients, optimizers, data_loading, copies, layers  # isort: skip
+from . import loops, recording  # isort: skip
+
+__all__ = ["copies", "data_loading", "elements", "gradients", "layers", "loops", "optimizers", "recording", "synchronization"]

@@ -1,0 +1,93 @@
+"""Copies made again and again: to another dtype, or into another order in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ...._checks import contiguous_strides
+from ...call_inputs import ENUMERATED
+from ...session import TensorInput
+from ..facts import Facts, combinations, repeats
+from ..registry import Match, rule
+
+Column = np.ndarray[Any, np.dtype[Any]]
+
+AGAIN = 4  # times in a step
+REORDERING = ("aten::contiguous", "aten::reshape", "aten::flatten")
+CONTIGUOUS = ENUMERATED["contiguous_format"]
+
+
+@rule("repeated casts", needs=("record_shapes",))
+def repeated_casts(facts: Facts) -> Iterator[Match]:
+    """The same kind of tensor cast to the same dtype, many times in a step."""
+    rows = facts.find("aten::_to_copy")
+    rows = rows[facts.of_inputs(_is_cast, rows, none=False, dtype=bool)]
+    rows, gain = _again(rows, facts, within=("aten::to",))
+    yield Match(
+        rows=rows,
+        gain_ns=gain,
+        seen=f"Tensors of the same shape were cast to the same dtype {facts.times(len(rows))}.",
+        instead="If it is the same tensor, cast it once and keep the result; make tensors in the dtype in which they are used.",
+        estimate="the time of all of these casts but one of each kind in a step, as if each kind was one tensor.",
+    )
+
+
+@rule("repeated copies of non-contiguous tensors", needs=("record_shapes",))
+def repeated_contiguous(facts: Facts) -> Iterator[Match]:
+    """`contiguous()`, `reshape` and `copy_` of a transposed, sliced or expanded tensor, many times in a step."""
+    clones, copies = facts.find("aten::clone"), facts.find("aten::copy_")
+    rows = facts.union(
+        clones[facts.of_inputs(_clone_reorders, clones, none=False, dtype=bool)],
+        copies[facts.of_inputs(_copy_reorders, copies, none=False, dtype=bool)],
+    )
+    rows, gain = _again(facts.unclaimed(rows), facts, within=REORDERING)
+    yield Match(
+        rows=rows,
+        gain_ns=gain,
+        seen=f"Non-contiguous tensors of the same shape and strides were copied {facts.times(len(rows))}.",
+        instead="If it is the same tensor, make it contiguous once and keep the result; otherwise store it in the order in which it "
+        "is used, so that nothing has to be reordered.",
+        estimate="the time of all of these copies but one of each kind in a step, as if each kind was one tensor.",
+    )
+
+
+def _again(rows: Column, facts: Facts, *, within: tuple[str, ...]) -> tuple[Column, float]:
+    """Of these rows, or of what made them, those that the program called often in a step, and the time of all but one of each kind.
+
+    Of one kind are calls on tensors of one shape, strides and dtype, from the same line and in the same module: in another
+    module it would be another tensor.
+    """
+    outer = np.where(facts.is_named(facts.parent[rows], within), facts.parent[rows], rows)
+    rows = rows[np.isin(outer, facts.called_by_program(outer))]
+    kind = combinations(facts.step[rows], facts.number_inputs(repr, rows), facts.places(rows), facts.module(rows))
+    count = repeats(kind)
+    often = count >= AGAIN
+    rows, count = rows[often], count[often]
+    rows = np.where(facts.is_named(facts.parent[rows], within), facts.parent[rows], rows)
+    return rows, float((facts.usual_ns(rows) * (1 - 1 / count)).sum())
+
+
+def _is_cast(inputs: tuple[Any, ...]) -> bool:
+    tensor, dtype = inputs[0], inputs[1]
+    return isinstance(tensor, TensorInput) and dtype is not None and dtype != ENUMERATED.get(tensor.dtype)
+
+
+def _clone_reorders(inputs: tuple[Any, ...]) -> bool:
+    tensor, memory_format = inputs[0], inputs[1] if len(inputs) > 1 else None
+    return memory_format == CONTIGUOUS and isinstance(tensor, TensorInput) and not _is_contiguous(tensor)
+
+
+def _copy_reorders(inputs: tuple[Any, ...]) -> bool:
+    to, source = inputs[0], inputs[1]
+    # one element into many is filling, whatever its strides
+    if not isinstance(to, TensorInput) or not isinstance(source, TensorInput) or to.shape != source.shape:
+        return False
+    return not _is_contiguous(source) and to.strides != source.strides
+
+
+def _is_contiguous(tensor: TensorInput) -> bool:
+    wanted = contiguous_strides(tensor.shape)
+    return all(n == 1 or s == w for n, s, w in zip(tensor.shape, tensor.strides, wanted, strict=True))

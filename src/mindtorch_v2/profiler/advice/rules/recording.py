@@ -1,0 +1,36 @@
+"""What recording itself takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ..facts import Facts
+from ..registry import Match, rule
+
+MUCH = 0.3  # of the recorded time
+FUNCTION_NS = 800  # for a call of a Python function that is recorded, measured
+
+
+@rule("recording takes much of the time")
+def recording_cost(facts: Facts) -> Iterator[Match]:
+    """So many events that the times say more about the recorder than about the program."""
+    functions = facts.where(lambda label: label.kind == "python_function")
+    rows = np.arange(len(facts.session))
+    events = len(rows) - len(functions)
+    cost = events * facts.event_ns + len(functions) * FUNCTION_NS
+    if not events or cost < MUCH * facts.recorded_ns:
+        return
+    flags = [flag for flag in ("with_stack", "record_shapes", "profile_memory") if getattr(facts.session.info, flag)]
+    without = f"Record without {' or '.join(flags)}, or f" if flags else "F"
+    yield Match(
+        rows=functions if len(functions) > events else rows,
+        gain_ns=cost,
+        seen=f"{len(rows):,} events were recorded, one every {facts.recorded_ns / len(rows):,.0f} ns: much of the recorded time is "
+        "the recorder's.",
+        instead=f"{without}ewer steps of larger batches, before you trust the times of small operators.",
+        estimate="the number of events, times what recording one took when measured. The program gains nothing by it, the "
+        "recording does.",
+        claims=rows[:0],
+    )

@@ -1,0 +1,107 @@
+"""Findings as people read them."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import textwrap
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .findings import Advice, Evidence, Finding
+
+__all__ = ["advice", "finding", "steps", "time"]
+
+WIDTH = 118
+Line = tuple[str, ...]
+
+
+def time(time_ns: float) -> str:
+    """Three digits and a unit."""
+    for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
+        if time_ns >= size:
+            return f"{time_ns / size:.3g} {unit}" if time_ns < 1000 * size else f"{time_ns / size:,.0f} {unit}"
+    return f"{time_ns:.0f} ns"
+
+
+def steps(numbers: Sequence[int]) -> str:
+    """`0-3, 7`."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+
+
+def advice(found: Advice, *, max_evidence: int) -> str:
+    lines = [_heading(found)]
+    for number, each in enumerate(found, 1):
+        lines += ["", f"{number}. {finding(each, max_evidence=max_evidence, in_steps=found.steps > 1)}"]
+    if found.not_checked:
+        lines += ["", "Not checked:"]
+        # rules that need the same stand on one line
+        for needs, missed in itertools.groupby(sorted(found.not_checked, key=lambda m: m.needs), key=lambda m: m.needs):
+            names = ", ".join(each.rule for each in missed)
+            lines += _wrapped(f"needs {' and '.join(f'{flag}=True' for flag in needs)}: {names}", "  ")
+    return "\n".join(lines)
+
+
+def _heading(found: Advice) -> str:
+    if not found.steps:
+        return "Nothing was recorded."
+    counted = " of the optimizer" if found.steps_are_counted_by_optimizer else ""
+    about = f"{time(found.recorded_ns)} recorded" + (f" in {found.steps} steps{counted}" if found.steps > 1 else "")
+    if not found:
+        return f"Nothing to advise: {about}."
+    findings = "1 finding" if len(found) == 1 else f"{len(found)} findings"
+    return f"{findings}: {about}. Gains are estimates."
+
+
+def finding(found: Finding, *, max_evidence: int = -1, in_steps: bool = True) -> str:
+    per_step = f"about {time(found.gain_ns_per_step)} a step" if in_steps else f"about {time(found.gain_ns)}"
+    lines = [f"{found.rule}: {per_step}, {found.gain_share:.1%} of the recorded time"]
+    lines += _wrapped(found.seen, "   ") + _wrapped(found.instead, "   ") + _wrapped(f"Estimate: {found.estimate}", "   ")
+    shown = found.evidence if max_evidence < 0 else found.evidence[:max_evidence]
+    lines += _evidence(shown)
+    left_out = len(found.evidence) - len(shown)
+    if left_out:
+        lines.append(f"     and {left_out} more")
+    return "\n".join(lines)
+
+
+COLUMNS: dict[str, Callable[[Evidence], str]] = {
+    "operator": lambda e: e.operator,
+    "count": lambda e: f"{e.count:,}",
+    "time": lambda e: time(e.time_ns),
+    "share": lambda e: f"{e.share:.1%}",
+    "steps": lambda e: steps(e.steps),
+    "shapes": lambda e: "" if e.shapes is None else str(e.shapes),
+    "where": lambda e: "" if e.place is None else _place(e.place),
+}
+RIGHT = ("count", "time", "share")
+
+
+def _evidence(evidence: Sequence[Evidence]) -> list[str]:
+    if not evidence:
+        return []
+    rows = [{name: cell(each) for name, cell in COLUMNS.items()} for each in evidence]
+    kept = [name for name in COLUMNS if any(row[name] for row in rows)]
+    widths = {name: max(len(name), *(len(row[name]) for row in rows)) for name in kept}
+    table = [{name: name for name in kept}, *rows]
+    return [
+        "     "
+        + "  ".join(f"{row[name]:>{widths[name]}}" if name in RIGHT else f"{row[name]:{widths[name]}}" for name in kept).rstrip()
+        for row in table
+    ]
+
+
+def _place(place: str) -> str:
+    file, line, function = place.rsplit(":", 2)
+    return f"{os.path.basename(file)}:{line} ({function})"
+
+
+def _wrapped(sentence: str, indent: str) -> list[str]:
+    return textwrap.wrap(sentence, WIDTH, initial_indent=indent, subsequent_indent=indent, break_long_words=False)
