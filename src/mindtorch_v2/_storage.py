@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import os
 import threading
@@ -42,8 +41,9 @@ os.register_at_fork(after_in_child=_unlock_in_child)
 class UntypedStorage:
     """Bytes owned by a NumPy array. `version` counts in-place writes, through whichever view."""
 
-    # two slots to fill and no more: each costs an operator 8 ns
-    __slots__ = ("__weakref__", "_bytes", "_identity", "array", "version")
+    # two slots to fill and no more: each costs an operator 8 ns (and each that is left empty less than one)
+    __slots__ = ("__weakref__", "_address", "_bytes", "_identity", "array", "version")
+    _address: int  # of the array object, where memory is recorded
     _identity: int
     array: np.ndarray[Any, Any]
     version: int
@@ -75,9 +75,10 @@ class UntypedStorage:
     def replace(self, array: np.ndarray[Any, Any]) -> None:
         """Take other memory in place of what is there."""
         del self.array  # whoever counts memory sees one go before the other comes
+        for name in ("_address", "_bytes", "_identity"):  # of the old memory
+            if hasattr(self, name):
+                delattr(self, name)
         self.array = array
-        with contextlib.suppress(AttributeError):
-            del self._identity  # it was that of the old memory
 
     def alias(self, version: int = 0) -> UntypedStorage:
         """The same memory with a count of writes of its own, for a tensor that autograd is to treat as independent."""

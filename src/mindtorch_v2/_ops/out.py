@@ -240,8 +240,6 @@ def write_out(target: Tensor, value: Tensor) -> None:
         array = np.empty_like(value._array, dtype=target.dtype.np)
         target._array = array
         target._storage.replace(array)
-        if hasattr(target._storage, "_bytes"):
-            del target._storage._bytes
     if not target._array.flags.writeable or (0 in target._array.strides and _overlaps(target._array)):
         raise RuntimeError(
             "unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please "

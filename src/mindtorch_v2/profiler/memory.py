@@ -83,11 +83,13 @@ def begin(unreported: Callable[[Any], Any] | None = None) -> None:
     at_once: tuple[Callable[[], Any], ...] = (gc.get_objects, _made.clear, _freed.clear, _live_before.clear)
     objects, *_ = map(_call, at_once)
     live = {id(s): s for s in objects if type(s) is UntypedStorage}
-    found = {number: array for number, s in live.items() if (array := _array_of(s)) is not None}
-    # a storage that another thread was about to give its array: that it got it is noted
+    found = {number: array for number, storage in live.items() if (array := _array_of(storage)) is not None}
+    # without storages that another thread was about to give their arrays, which is noted
     for number in _made[MADE_WIDTH - 1 :: MADE_WIDTH]:
         found.pop(number, None)
-    _live_before.extend((id(array), array.nbytes) for array in found.values())
+    for number, array in found.items():
+        address = live[number]._address = id(array)
+        _live_before.append((address, array.nbytes))
 
 
 def end() -> None:
@@ -159,16 +161,17 @@ def _array_of(storage: UntypedStorage) -> Array | None:
     return found
 
 
-# `memory` is the slot: reading `array` would call a property. It is missing in a storage that never got an array, and in those that
-# have no memory of their own.
+# The address is kept with the storage: one number in both notes, instead of two. A storage that never got an array has none, nor has
+# one without memory of its own.
 _ON_ARRAY = [
-    "set_array(storage, array)",
     "if storage.__class__ is Storage:",
-    "    note_made((clock(), track(), id(array), array.nbytes, id(storage)))",
+    "    storage._address = address = id(array)",
+    "    note_made((clock(), track(), address, array.nbytes, id(storage)))",
+    "set_array(storage, array)",  # at last: `begin` takes a storage for noted whose array it sees come
 ]
 _ON_FREE = [
     "try:",
-    "    note_freed((id(storage.memory), clock(), track()))",
+    "    note_freed((storage._address, clock(), track()))",
     "except AttributeError:",
     "    pass",
 ]

@@ -164,8 +164,8 @@ def recording_layer(op: Op, full: int, body: Body) -> Body:
     if log.storages:
         makes_array = any(line.endswith(OWN_ARRAY) for line in body.lines)
         body_lines = _noting_array(body.lines) if makes_array else body.lines
-        before += ["array_ = NO_ARRAY_"] * makes_array
-        extras += ", id_(array_), array_.nbytes" if makes_array else ", 0, 0"
+        before += ["array_ = NO_ARRAY_", "address_ = 0"] * makes_array
+        extras += ", address_, array_.nbytes" if makes_array else ", 0, 0"
         names |= {"id_": id, "NO_ARRAY_": NO_ARRAY}
     if log.heap:
         before.append("heap_ = traced_memory_()[0]")
@@ -205,7 +205,7 @@ def _noting_array(lines: list[str]) -> list[str]:
     for line in lines:
         if line.endswith(OWN_ARRAY):
             margin = line.removesuffix(OWN_ARRAY)
-            noting += [margin + "s.memory = array_ = a", margin + "storage_ = s"]
+            noting += [margin + "s.memory = array_ = a", margin + "s._address = address_ = id_(a)", margin + "storage_ = s"]
         else:
             noting.append(line)
     return noting
