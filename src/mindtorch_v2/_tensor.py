@@ -99,6 +99,7 @@ class Tensor:
     _node: Any
     _base: Tensor | None
     _extra: Extra | None
+    _identity: int
     dtype: _dtype.dtype
     device: _device.device
 

@@ -55,6 +55,7 @@ class Node:
     _outer: Any = None  # a weak reference to the CopySlices that this node is part of
     _views_forbid_inplace = False  # results that are views must not be written: a custom Function made them
     _metadata: dict[Any, Any] | None = None
+    _track: Any = None  # where it was made, in an execution trace that was being written then
 
     def _run(self, grad: Any, edges: tuple[Any, ...]) -> tuple[Any, ...]:
         """Gradients for those `edges` that are not None, from that of the result, or the list of those of several results."""

@@ -140,26 +140,26 @@ def _full_array(size: Any, fill_value: Any, dtype: Any) -> Array:
 
 
 empty = factory(
-    "empty.memory_format(int[] size, LIKE) -> Tensor",
+    "empty.memory_format(SymInt[] size, LIKE) -> Tensor",
     _empty,
     shortcut=shortcut_body(
         "a = np_empty(size, d.np)", _GIVEN, _empty, f"size, {_OPTION_NAMES}, memory_format", "memory_format is None"
     ),
 )
 zeros = factory(
-    "zeros(int[] size, OPTIONS) -> Tensor",
+    "zeros(SymInt[] size, OPTIONS) -> Tensor",
     _zeros,
     shortcut=shortcut_body(_ZEROS.format(shape="size"), _GIVEN, _zeros, f"size, {_OPTION_NAMES}"),
 )
 ones = factory(
-    "ones(int[] size, OPTIONS) -> Tensor",
+    "ones(SymInt[] size, OPTIONS) -> Tensor",
     _ones,
     shortcut=shortcut_body(_ONES.format(shape="size"), _GIVEN, _ones, f"size, {_OPTION_NAMES}"),
 )
-full = factory("full(int[] size, Scalar fill_value, OPTIONS) -> Tensor", _full, shortcut=_full_array)
+full = factory("full(SymInt[] size, Scalar fill_value, OPTIONS) -> Tensor", _full, shortcut=_full_array)
 scalar_tensor = factory("scalar_tensor(Scalar s, OPTIONS) -> Tensor", _scalar_tensor)
-empty_strided = factory("empty_strided(int[] size, int[] stride, OPTIONS) -> Tensor", _empty_strided)
-empty_permuted = factory("empty_permuted(int[] size, int[] physical_layout, OPTIONS) -> Tensor", _empty_permuted)
+empty_strided = factory("empty_strided(SymInt[] size, SymInt[] stride, OPTIONS) -> Tensor", _empty_strided)
+empty_permuted = factory("empty_permuted(SymInt[] size, int[] physical_layout, OPTIONS) -> Tensor", _empty_permuted)
 
 
 # --- after another tensor -------------------------------------------------------------------------------------------
@@ -241,20 +241,20 @@ ones_like = factory(
     ),
 )
 full_like = factory("full_like(Tensor self, Scalar fill_value, LIKE) -> Tensor", _full_like)
-new_empty = factory("new_empty(Tensor self, int[] size, OPTIONS) -> Tensor", _new_empty, variants="method")
+new_empty = factory("new_empty(Tensor self, SymInt[] size, OPTIONS) -> Tensor", _new_empty, variants="method")
 new_zeros = factory(
-    "new_zeros(Tensor self, int[] size, OPTIONS) -> Tensor",
+    "new_zeros(Tensor self, SymInt[] size, OPTIONS) -> Tensor",
     _new_zeros,
     shortcut=shortcut_body(_ZEROS.format(shape="size"), _OWN, _new_zeros, f"self, size, {_OPTION_NAMES}"),
     variants="method",
 )
 new_ones = factory(
-    "new_ones(Tensor self, int[] size, OPTIONS) -> Tensor",
+    "new_ones(Tensor self, SymInt[] size, OPTIONS) -> Tensor",
     _new_ones,
     shortcut=shortcut_body(_ONES.format(shape="size"), _OWN, _new_ones, f"self, size, {_OPTION_NAMES}"),
     variants="method",
 )
-new_full = factory("new_full(Tensor self, int[] size, Scalar fill_value, OPTIONS) -> Tensor", _new_full, variants="method")
+new_full = factory("new_full(Tensor self, SymInt[] size, Scalar fill_value, OPTIONS) -> Tensor", _new_full, variants="method")
 new_empty_strided = factory(
-    "new_empty_strided(Tensor self, int[] size, int[] stride, OPTIONS) -> Tensor", _new_empty_strided, variants="method"
+    "new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, OPTIONS) -> Tensor", _new_empty_strided, variants="method"
 )

@@ -24,7 +24,7 @@ def _embedding(weight: Tensor, indices: Tensor, padding_idx: int, scale_grad_by_
 
 
 embedding = op(
-    "embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor",
+    "embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor",
     composite=_embedding,
     grad={
         "weight": lambda grad, weight_shape, indices, padding_idx, scale_grad_by_freq, sparse: embedding_backward(
@@ -44,7 +44,7 @@ def _embedding_backward(
 
 
 embedding_backward = op(
-    "embedding_backward(Tensor grad, Tensor indices, int num_weights, int padding_idx, bool scale_grad_by_freq, bool sparse) -> Tensor",
+    "embedding_backward(Tensor grad, Tensor indices, SymInt num_weights, SymInt padding_idx, bool scale_grad_by_freq, bool sparse) -> Tensor",
     composite=_embedding_backward,
     variants="",
 )
@@ -79,7 +79,7 @@ def _embedding_double_backward(grad: Tensor, indices: Tensor, padding_idx: int) 
 
 
 embedding_dense_backward = op(
-    "embedding_dense_backward(Tensor grad_output, Tensor indices, int num_weights, int padding_idx, bool scale_grad_by_freq) -> Tensor",
+    "embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt padding_idx, bool scale_grad_by_freq) -> Tensor",
     cpu=kernels.embedding_dense_backward,
     shape=lambda grad_output, num_weights: (num_weights, grad_output.shape[-1]),
     grad={"grad_output": lambda grad, indices, padding_idx: _embedding_double_backward(grad, indices, padding_idx)},
@@ -211,7 +211,7 @@ def _bag_backward(
 
 _embedding_bag_backward = op(
     "_embedding_bag_backward(Tensor grad, Tensor indices, Tensor offsets, Tensor offset2bag, Tensor bag_size, "
-    "Tensor maximum_indices, int num_weights, bool scale_grad_by_freq, int mode, bool sparse, Tensor? per_sample_weights, "
+    "Tensor maximum_indices, SymInt num_weights, bool scale_grad_by_freq, int mode, bool sparse, Tensor? per_sample_weights, "
     "int padding_idx=-1) -> Tensor",
     composite=_bag_backward,
     variants="",
@@ -219,7 +219,7 @@ _embedding_bag_backward = op(
 )
 _embedding_bag_dense_backward = op(
     "_embedding_bag_dense_backward(Tensor grad, Tensor indices, Tensor offset2bag, Tensor bag_size, Tensor maximum_indices, "
-    "int num_weights, bool scale_grad_by_freq, int mode, Tensor? per_sample_weights, int padding_idx=-1) -> Tensor",
+    "SymInt num_weights, bool scale_grad_by_freq, int mode, Tensor? per_sample_weights, int padding_idx=-1) -> Tensor",
     cpu=kernels.embedding_bag_dense_backward,
     grad=dict.fromkeys(("grad", "per_sample_weights"), not_implemented("_embedding_bag_dense_backward")),
     variants="",

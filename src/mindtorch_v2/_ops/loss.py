@@ -269,7 +269,7 @@ binary_cross_entropy_with_logits = op(
 # --- negative log likelihood ----------------------------------------------------------------------------------------
 
 nll_loss_forward = op(
-    "nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, int ignore_index) "
+    "nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) "
     "-> (Tensor output, Tensor total_weight)",
     cpu=kernels.nll_loss_forward,
     shape=lambda target, reduction: (() if reduction else target.shape, ()),
@@ -286,7 +286,7 @@ nll_loss_forward = op(
     same_dtype=("self", "weight"),
 )
 nll_loss_backward = op(
-    "nll_loss_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, int ignore_index, "
+    "nll_loss_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index, "
     "Tensor total_weight) -> Tensor",
     cpu=kernels.nll_loss_backward,
     shape=lambda self: self.shape,
@@ -301,7 +301,7 @@ nll_loss_backward = op(
 )
 memory_by_operators(nll_loss_backward, zeros=empty_zeroed)
 nll_loss2d_forward = op(
-    "nll_loss2d_forward(Tensor self, Tensor target, Tensor? weight, int reduction, int ignore_index) "
+    "nll_loss2d_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) "
     "-> (Tensor output, Tensor total_weight)",
     cpu=kernels.nll_loss2d_forward,
     shape=lambda target, reduction: (() if reduction else target.shape, ()),
@@ -319,7 +319,7 @@ nll_loss2d_forward = op(
     rows=True,
 )
 nll_loss2d_backward = op(
-    "nll_loss2d_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, int ignore_index, "
+    "nll_loss2d_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index, "
     "Tensor total_weight) -> Tensor",
     cpu=kernels.nll_loss2d_backward,
     shape=lambda self: self.shape,
@@ -334,14 +334,14 @@ nll_loss2d_backward = op(
 )
 memory_by_operators(nll_loss2d_backward, zeros=empty_zeroed)
 nll_loss = op(
-    "nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, int ignore_index=-100) -> Tensor",
+    "nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor",
     composite=lambda self, target, weight, reduction, ignore_index: nll_loss_forward(self, target, weight, reduction, ignore_index)[
         0
     ],
     variants="",
 )
 nll_loss2d = op(
-    "nll_loss2d(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, int ignore_index=-100) -> Tensor",
+    "nll_loss2d(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor",
     composite=lambda self, target, weight, reduction, ignore_index: nll_loss2d_forward(
         self, target, weight, reduction, ignore_index
     )[0],
@@ -375,7 +375,7 @@ def _nll_loss_nd(self: Tensor, target: Tensor, weight: Tensor | None, reduction:
 
 
 nll_loss_nd = op(
-    "nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, int ignore_index=-100) -> Tensor",
+    "nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor",
     composite=_nll_loss_nd,
     variants="",
 )
@@ -461,7 +461,7 @@ def _check_weight(weight: Tensor | None, self: Tensor) -> None:
 
 
 cross_entropy_loss = op(
-    "cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, int ignore_index=-100, "
+    "cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100, "
     "float label_smoothing=0.0) -> Tensor",
     composite=_cross_entropy_loss,
     variants="",

@@ -78,13 +78,13 @@ def _summed(x: Tensor, dims: list[int]) -> Tensor:
 
 
 layer_norm = op(
-    "layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
+    "layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
     "bool cudnn_enable=True) -> Tensor",
     composite=_layer_norm,
     variants="function",
 )
 native_layer_norm = op(
-    "native_layer_norm(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)",
+    "native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)",
     cpu=kernels.native_layer_norm,
     shape=lambda input, normalized_shape: _layer_norm_shapes(input, normalized_shape),
     grad={
@@ -156,7 +156,7 @@ def _batch_norm_second(
 
 
 native_layer_norm_backward = op(
-    "native_layer_norm_backward(Tensor grad_out, Tensor input, int[] normalized_shape, Tensor mean, Tensor rstd, Tensor? weight, "
+    "native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor mean, Tensor rstd, Tensor? weight, "
     "Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
     cpu=kernels.native_layer_norm_backward,
     shape=lambda input, normalized_shape: (input.shape, normalized_shape, normalized_shape),
@@ -202,7 +202,7 @@ def _rms_norm_composite(
 _EPSILON = {_dtype.float32: 2.0**-23, _dtype.float64: 2.0**-52, _dtype.complex64: 2.0**-23, _dtype.complex128: 2.0**-52}
 
 rms_norm = op(
-    "rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
+    "rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
     composite=_rms_norm,
     variants="function",
 )
@@ -496,7 +496,7 @@ group_norm = op(
     variants="function",
 )
 native_group_norm = op(
-    "native_group_norm(Tensor input, Tensor? weight, Tensor? bias, int N, int C, int HxW, int group, float eps) "
+    "native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, int group, float eps) "
     "-> (Tensor, Tensor, Tensor)",
     cpu=kernels.native_group_norm,
     shape=lambda input, N, group: (input.shape, [N, group], [N, group]),
@@ -508,7 +508,7 @@ native_group_norm = op(
     variants="function",
 )
 native_group_norm_backward = op(
-    "native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, int N, int C, int HxW, "
+    "native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, SymInt N, SymInt C, SymInt HxW, "
     "int group, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
     cpu=kernels.native_group_norm_backward,
     shape=lambda input, C: (input.shape, [C], [C]),

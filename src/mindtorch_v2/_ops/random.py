@@ -79,8 +79,8 @@ def _randn_array(size: Any, generator: Any, dtype: Any) -> Any:
     return array
 
 
-rand = factory("rand(int[] size, RANDOM) -> Tensor", _rand, shortcut=_rand_array)
-randn = factory("randn(int[] size, RANDOM) -> Tensor", _randn, shortcut=_randn_array)
+rand = factory("rand(SymInt[] size, RANDOM) -> Tensor", _rand, shortcut=_rand_array)
+randn = factory("randn(SymInt[] size, RANDOM) -> Tensor", _randn, shortcut=_randn_array)
 
 
 # --- integers -------------------------------------------------------------------------------------------------------
@@ -156,9 +156,9 @@ def _randint_array(low: Any, high: Any, size: Any, generator: Any, dtype: Any) -
     return array
 
 
-_randint_low = factory("randint.low(int low, int high, int[] size, RANDOM) -> Tensor", _randint, shortcut=_randint_array)
+_randint_low = factory("randint.low(SymInt low, SymInt high, SymInt[] size, RANDOM) -> Tensor", _randint, shortcut=_randint_array)
 _randint_high = factory(
-    "randint(int high, int[] size, RANDOM) -> Tensor",
+    "randint(SymInt high, SymInt[] size, RANDOM) -> Tensor",
     lambda high, *rest: _randint(0, high, *rest),
     shortcut=lambda high, size, generator, dtype: _randint_array(0, high, size, generator, dtype),
 )
@@ -194,7 +194,7 @@ def _randperm(n: Any, generator: Any, dtype: Any, layout: Any, device: Any, pin_
     return wrap(kernels.randperm(int(n), generator).astype(d.np, copy=False), d)
 
 
-randperm = factory("randperm(int n, RANDOM) -> Tensor", _randperm)
+randperm = factory("randperm(SymInt n, RANDOM) -> Tensor", _randperm)
 
 
 # --- after another tensor -------------------------------------------------------------------------------------------
@@ -214,9 +214,9 @@ def _randint_like(
     return like(self, dtype, device, memory_format).random_(int(low), int(high), generator=generator)  # type: ignore[no-any-return]
 
 
-_randint_like_low = factory("randint_like.low_dtype(Tensor self, int low, int high, RANDOM_LIKE) -> Tensor", _randint_like)
+_randint_like_low = factory("randint_like.low_dtype(Tensor self, SymInt low, SymInt high, RANDOM_LIKE) -> Tensor", _randint_like)
 _randint_like_high = factory(
-    "randint_like(Tensor self, int high, RANDOM_LIKE) -> Tensor", lambda self, high, *rest: _randint_like(self, 0, high, *rest)
+    "randint_like(Tensor self, SymInt high, RANDOM_LIKE) -> Tensor", lambda self, high, *rest: _randint_like(self, 0, high, *rest)
 )
 _randint_like_from = public_function(_randint_like_low.op)  # type: ignore[attr-defined]
 
@@ -409,7 +409,7 @@ def _normal_floats(mean: Any, std: Any, size: Any, generator: Any, dtype: Any, l
     return allocate(size, dtype_of(dtype), device_of(device)).normal_(mean, std, generator=generator)  # type: ignore[no-any-return]
 
 
-_normal_floats_op = factory("normal.float_float(float mean, float std, int[] size, RANDOM) -> Tensor", _normal_floats)
+_normal_floats_op = factory("normal.float_float(float mean, float std, SymInt[] size, RANDOM) -> Tensor", _normal_floats)
 _normal_of_size = public_function(_normal_floats_op.op)  # type: ignore[attr-defined]
 
 
@@ -475,7 +475,7 @@ def _multinomial(self: Tensor, num_samples: int, replacement: bool, generator: A
 
 
 _multinomial_op = op(
-    "multinomial(Tensor self, int num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor",
+    "multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor",
     composite=lambda self, num_samples, replacement, generator: _multinomial(self.detach(), num_samples, replacement, generator),
 )
 

@@ -232,8 +232,8 @@ def _eye(n: Any, m: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) 
     return allocate((n, m), d, where) if where.key == keys.META else wrap(np.eye(n, m, dtype=d.np), d)
 
 
-_eye_square = factory("eye(int n, OPTIONS) -> Tensor", lambda n, *options: _eye(n, n, *options))
-_eye_m = factory("eye.m(int n, int m, OPTIONS) -> Tensor", _eye)
+_eye_square = factory("eye(SymInt n, OPTIONS) -> Tensor", lambda n, *options: _eye(n, n, *options))
+_eye_m = factory("eye.m(SymInt n, SymInt m, OPTIONS) -> Tensor", _eye)
 
 
 def _eye_into(n: int, m: int, out: Tensor) -> Tensor:

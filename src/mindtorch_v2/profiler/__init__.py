@@ -1,7 +1,7 @@
 """Recording what a program does, and reading it: `torch.profiler`.
 
 control   profiler, schedule, activity, experimental_config, execution_trace, itt      when to record
-capture   recorder (hot), capture, record_function, node_scopes, module_calls, python_tracer, stack_walk, memory, storage_hooks,
+capture   recorder (hot), capture, watching, execution_layer (hot), record_function, node_scopes, module_calls, python_tracer, stack_walk, memory, storage_hooks,
           history, operands, roles, columns      what happened
 model     session, tree, modules, events, event_list, averages, module_times, kineto_results,
           data_flow, memory_categories      what it means: data alone

@@ -59,6 +59,8 @@ class Replacement:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, self._file.fileno())
         os.close(nowhere)
+        self.file.close()
+        self._file.close()
 
     @contextlib.contextmanager
     def _named(self) -> Iterator[None]:

@@ -17,7 +17,7 @@ from .._memory_format import layout, memory_format
 from .._tensor import Tensor
 from .session import TensorInput
 
-__all__ = ["CallInputs", "gradient_inputs", "no_inputs", "table", "text_inputs"]
+__all__ = ["CallInputs", "gradient_inputs", "no_inputs", "table", "tensor_input", "text_inputs"]
 
 # The numbers that torch's traces show for dtypes, memory formats and layouts.
 ENUMERATED = {
@@ -109,7 +109,7 @@ def _resolved(call: tuple[Any, ...], kept: list[Callable[[Any], Any] | None]) ->
     values, at = [], 0
     for keep in kept:
         if keep is None:
-            values.append(_tensor(*call[at : at + 3]))
+            values.append(tensor_input(*call[at : at + 3]))
             at += 3
         else:
             values.append(keep(call[at]))
@@ -132,7 +132,7 @@ def _nothing(value: Any) -> None:
 
 
 def _tensor_or_number(value: tuple[Any, ...]) -> TensorInput:
-    return TensorInput((), (), _NUMBERS.get(value[1], "int64")) if len(value) == 2 else _tensor(*value)
+    return TensorInput((), (), _NUMBERS.get(value[1], "int64")) if len(value) == 2 else tensor_input(*value)
 
 
 def _list(size: int, value: Any) -> Any:
@@ -147,7 +147,7 @@ def _float(value: Any) -> Any:
 def _value(value: Any) -> Any:
     """An argument as it is kept: tensors by their geometry, numbers and texts as they are, anything else by its text."""
     if isinstance(value, tuple) and len(value) == 3 and isinstance(value[2], dtype):
-        return _tensor(*value)
+        return tensor_input(*value)
     if isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], type):
         return value[0]
     if value is None or isinstance(value, bool | int | float | complex | str):
@@ -161,7 +161,7 @@ def _value(value: Any) -> Any:
     return ENUMERATED.get(value.name, str(value)) if isinstance(value, dtype | memory_format | layout) else str(value)
 
 
-def _tensor(shape: tuple[int, ...], strides: tuple[int, ...], kind: dtype) -> TensorInput:
+def tensor_input(shape: tuple[int, ...], strides: tuple[int, ...], kind: dtype) -> TensorInput:
     if 0 in shape:
         return TensorInput(shape, contiguous_strides(shape), kind.name)
     steps = tuple([s // kind.itemsize for s in strides])
@@ -185,9 +185,8 @@ class _Known(dict[Any, int]):
 _known = _Known()
 
 
-def gradient_inputs(grad: Any) -> int:
+def gradient_inputs(grads: list[Any]) -> int:
     """The number of what a backward node is called with."""
-    grads = grad if isinstance(grad, list) else [grad]
     return _known[tuple([None if g is None else (g._array.shape, g._array.strides, g.dtype) for g in grads])]
 
 

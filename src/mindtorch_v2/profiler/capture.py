@@ -11,8 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from .. import _record
-from .._autograd import observing
 from .._dispatch import dispatcher, keys
 from . import (
     call_inputs,
@@ -28,6 +26,7 @@ from . import (
     stack_walk,
     tasks,
     threads,
+    watching,
 )
 from .activity import HEAP, STORAGES
 from .node_scopes import NodeScopes, NodeScopesWithRoles
@@ -36,7 +35,7 @@ from .session import Info, Label, Session, empty_session
 __all__ = ["Capture", "Settings", "active", "claim", "release", "set_background"]
 
 
-RECORDING_KEYS = keys.PROFILER | sum(recorder.FORMS.values()) | keys.RECORD_TASKS
+RECORDING_KEYS = keys.PROFILER | sum(recorder.FORMS.values())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,8 +142,7 @@ class Capture:
         if self.settings.python_gc:
             gc.callbacks.append(_on_gc)
         owner = self._modules.owner if self._modules is not None and self.settings.with_modules else None
-        observing.observe((NodeScopesWithRoles if self.settings.data_flow else NodeScopes)(self._log, owner))
-        _record.install(scopes.begin, scopes.end)
+        watching.set_profiler((NodeScopesWithRoles if self.settings.data_flow else NodeScopes)(self._log, owner))
         if self._modules is not None:
             self._modules.collecting = True
         self._activate()
@@ -158,8 +156,7 @@ class Capture:
         self._deactivate()
         if self._modules is not None:
             self._modules.collecting = False
-        _record.install(None, None)
-        observing.observe(None)
+        watching.set_profiler(None)
         if _on_gc in gc.callbacks:
             gc.callbacks.remove(_on_gc)
         if self.settings.with_stack:
@@ -213,7 +210,7 @@ class Capture:
             stacks = {number: stack_walk.resolve(frames) for number, frames in list(stack_walk.taken.items())}
             noted = memory.take() if self.settings.memory == STORAGES else None
             known_roles = roles.take() if self.settings.data_flow else None
-            tasks.forget()
+            watching.forget_tasks()
             stack_walk.forget()
             active = None
         except BaseException:
@@ -320,10 +317,9 @@ def _abandon() -> None:
     """Give up what is being recorded, however far it has come."""
     global active
     given_up, active = active, None
-    tasks.forget()
     dispatcher.drop(RECORDING_KEYS)
-    _record.install(None, None)
-    observing.observe(None)
+    watching.set_profiler(None)
+    watching.forget_tasks()
     roles.end()
     memory.end()
     heap.end()

@@ -7,7 +7,7 @@ from typing import Any
 from . import inputs
 from .session import TensorInput
 
-__all__ = ["in_trace"]
+__all__ = ["in_trace", "number"]
 
 LONGEST_LIST = 30  # torch: of lists with more elements only the kind is shown, and only for tensors
 
@@ -37,9 +37,9 @@ def _concrete(value: Any) -> str:
         case TensorInput():
             return ""
         case bool() | int() | float() | complex():
-            return _number(value)
+            return number(value)
         case list() | tuple() if _is_number_list(value):
-            return f"[{', '.join(map(_number, value))}]"
+            return f"[{', '.join(map(number, value))}]"
     return ""  # torch: nothing of strings
 
 
@@ -47,13 +47,13 @@ def _is_number_list(value: Any) -> bool:
     return len(value) <= LONGEST_LIST and all(isinstance(v, bool | int | float | complex) for v in value)
 
 
-def _number(value: complex) -> str:
+def number(value: complex) -> str:
     """A number as C++ streams print it with 17 digits; one without fraction ends in a point."""
     if isinstance(value, bool | int):
         return str(value)
     if isinstance(value, complex):
-        imaginary = _number(value.imag)
-        return f"{_number(value.real)}{'' if imaginary.startswith('-') else '+'}{imaginary}j"
+        imaginary = number(value.imag)
+        return f"{number(value.real)}{'' if imaginary.startswith('-') else '+'}{imaginary}j"
     if value.is_integer() and -(2.0**63) <= value < 2.0**63:
         return f"{int(value)}."
     return f"{value:.17g}"

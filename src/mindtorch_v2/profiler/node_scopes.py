@@ -10,7 +10,7 @@ from . import call_inputs, recorder, roles, stack_walk, tasks
 from .recorder import Log
 from .session import BACKWARD_FUNCTION, FUNCTION, Label, ModulePart
 
-__all__ = ["NodeScopes", "NodeScopesWithRoles"]
+__all__ = ["NodeScopes", "NodeScopesWithRoles", "gradients_of"]
 
 LEAF = 2
 ACCUMULATE = "torch::autograd::AccumulateGrad"
@@ -34,11 +34,11 @@ def _labels_of(target: Any, owner: Owner | None) -> tuple[int, int]:
     return found
 
 
-def _gradients(target: Any, grad: Any) -> int:
-    """The number of what a target is called with: the gradients of those results that can have one."""
+def gradients_of(target: Any, grad: Any) -> list[Any]:
+    """What a target is called with: the gradients of those results that can have one."""
     if target._kind != LEAF and target._multi and target._differentiable is not None:
-        grad = [grad[i] for i in target._differentiable]
-    return call_inputs.gradient_inputs(grad)
+        return [grad[i] for i in target._differentiable]
+    return grad if isinstance(grad, list) else [grad]
 
 
 class NodeScopes:
@@ -53,7 +53,9 @@ class NodeScopes:
         return self._open(target, call_inputs.no_inputs() if self._log.shapes else -1, 0, function_id)
 
     def begin_run(self, target: Any, grad: Any, function_id: int = 0) -> Any:
-        return self._open(target, _gradients(target, grad) if self._log.shapes else -1, 1, function_id)
+        return self._open(
+            target, call_inputs.gradient_inputs(gradients_of(target, grad)) if self._log.shapes else -1, 1, function_id
+        )
 
     def _open(self, target: Any, inputs: int, which: int, function_id: int) -> Any:
         stack = stack_walk.stack_number(sys._getframe(2)) if self._log.stacks else -1

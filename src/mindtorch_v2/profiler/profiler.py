@@ -135,7 +135,12 @@ class _KinetoProfile:
             self.add_metadata_json(key, value)
         if self.execution_trace_observer:
             self.execution_trace_observer.start()
-        self._prepared._start_trace(self._first_step())
+        try:
+            self._prepared._start_trace(self._first_step())
+        except BaseException:
+            if self.execution_trace_observer:
+                self.execution_trace_observer.stop()
+            raise
         self.profiler, self._prepared = self._prepared, None
 
     def _first_step(self) -> int:
@@ -284,7 +289,7 @@ class profile(_KinetoProfile):  # noqa: N801 - torch's name
             with_flops=with_flops,
             with_modules=with_modules,
             experimental_config=experimental_config,
-            execution_trace_observer=execution_trace_observer,
+            execution_trace_observer=execution_trace_observer or ExecutionTraceObserver.build_execution_trace_obs_from_env(),
             acc_events=acc_events,
             custom_trace_id_callback=custom_trace_id_callback,
             post_processing_timeout_s=post_processing_timeout_s,
@@ -310,15 +315,16 @@ class profile(_KinetoProfile):  # noqa: N801 - torch's name
 
     def __exit__(self, exc_type: Any, exc_val: Any, exc_tb: Any) -> None:
         try:
-            self.stop()
+            try:
+                self.stop()
+            finally:
+                if self.execution_trace_observer:
+                    self.execution_trace_observer.cleanup()
         except Exception as error:
             if exc_type is None:
                 raise
             # the user's exception is on its way: nothing may come over it
             warnings.warn(f"stopping the profiler failed: {type(error).__name__}: {error}", stacklevel=2)
-        finally:
-            if self.execution_trace_observer:
-                self.execution_trace_observer.cleanup()
 
     def start(self) -> None:
         """Begin with the current step."""

@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 
 from .. import _record
 from .._autograd.grad_mode import wrap_generator
-from . import scopes
 
 __all__ = ["record_function"]
 
@@ -38,15 +37,18 @@ class record_function(contextlib.ContextDecorator):  # noqa: N801 - torch's name
         self.name = name
         self.args = args
         self.run_callbacks_on_exit = True
-        self.record: scopes.Scope | None = None
+        self.record: Any = None
+        self._end: Callable[[Any], None] = _nobody
 
     def __enter__(self) -> record_function:
-        self.record = None if _record.begin is None else scopes.begin(self.name, self.args, of_thread=self._of_thread)
+        # a profiler may start or stop at any time, on any thread: who began the scope ends it
+        begin, self._end = _record.begin, _record.end or _nobody
+        self.record = None if begin is None else begin(self.name, self.args, of_thread=self._of_thread)
         return self
 
     def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any) -> None:
         if self.record is not None and self.run_callbacks_on_exit:
-            scopes.end(self.record)
+            self._end(self.record)
             self.record = None
 
     def __call__(self, function: F) -> F:
@@ -80,14 +82,18 @@ class record_function(contextlib.ContextDecorator):  # noqa: N801 - torch's name
         if not self.run_callbacks_on_exit:
             raise RuntimeError("_call_end_callbacks_on_future can only be called once.")
         self.run_callbacks_on_exit = False
-        scope = self.record
+        scope, end = self.record, self._end
 
         def finish(done: Any) -> Any:
             if scope is not None:
-                scopes.end(scope)
+                end(scope)
             return done.value()
 
         return fut.then(finish)
+
+
+def _nobody(token: Any) -> None:
+    """Ends what nobody watched."""
 
 
 def _wrap_async_generator(scope: Callable[[], Any], function: Callable[..., Any]) -> Callable[..., Any]:
