@@ -124,6 +124,23 @@ def test_the_table_comes_last_and_files_are_where_they_were_asked_for(run, scrip
     assert sorted(p.name for p in tmp_path.iterdir()) == ["s.session", "script.py", "t.json.gz"]
 
 
+def test_modules_have_a_table_of_their_own(run, script):
+    script("""
+        import mindtorch_v2 as torch
+        net = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU())
+        net(torch.ones(1, 2)).sum().backward()
+    """)
+    done = run(*PROFILER, "--with-modules", "--row-limit", "-1", "--no-trace", "script.py")
+    assert (done.returncode, done.stderr) == (0, "")
+    operators, modules = done.stdout.strip().split("\n\n")[-2:]
+    assert "nn.Module: Linear_0" in operators
+    assert [line.split()[:3] for line in modules.splitlines()[3:6]] == [
+        ["Sequential", "Sequential", "1"],
+        ["Sequential.0", "Linear", "1"],
+        ["Sequential.1", "ReLU", "1"],
+    ]
+
+
 def test_an_error_is_shown_as_without_and_what_was_recorded_is_written(run, script, tmp_path):
     text = """
         import sys

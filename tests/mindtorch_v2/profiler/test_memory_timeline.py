@@ -244,9 +244,7 @@ def test_what_it_needs(left_out, tmp_path):
     with profile(**ALL | {left_out: False}) as prof:
         torch.ones(2)
     for call in (prof._memory_profile, lambda: prof.export_memory_timeline(str(tmp_path / "timeline.html"))):
-        with pytest.raises(
-            ValueError, match=r"required for memory profiling\.$"
-        ):
+        with pytest.raises(ValueError, match=r"required for memory profiling\.$"):
             call()
 
 

@@ -59,6 +59,7 @@ def parser() -> argparse.ArgumentParser:
     record.add_argument("--record-shapes", action="store_true", help="shapes of inputs; the table has a row for each combination")
     record.add_argument("--with-stack", action="store_true", help="Python functions, and where in the source operators were called")
     record.add_argument("--profile-memory", action="store_true", help="bytes of live tensors before and after each operator")
+    record.add_argument("--with-modules", action="store_true", help="the module of each operator; a second table has their times")
     record.add_argument("--with-flops", action="store_true", help="floating point operations of each operator")
 
     table = p.add_argument_group("the table")
@@ -111,6 +112,7 @@ def main(arguments: Sequence[str]) -> None:
         record_shapes=options.record_shapes,
         with_stack=options.with_stack,
         profile_memory=options.profile_memory,
+        with_modules=options.with_modules,
         with_flops=options.with_flops,
         sort_by=options.sort_by,
         row_limit=options.row_limit,

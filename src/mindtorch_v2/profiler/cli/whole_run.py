@@ -12,6 +12,7 @@ from typing import Any
 
 from ...autograd.profiler import profile
 from .. import capture
+from ..module_times import ModuleTimes
 from .outputs import print_to, size_text
 
 __all__ = ["WholeRun"]
@@ -30,6 +31,7 @@ class WholeRun:
         record_shapes: bool,
         with_stack: bool,
         profile_memory: bool,
+        with_modules: bool,
         with_flops: bool,
         sort_by: str,
         row_limit: int,
@@ -50,6 +52,7 @@ class WholeRun:
             record_shapes=record_shapes,
             with_stack=with_stack,
             profile_memory=profile_memory,
+            with_modules=with_modules,
             with_flops=with_flops,
             acc_events=True,
         )
@@ -103,7 +106,10 @@ class WholeRun:
         if not len(self._profile.session):
             return "Nothing was recorded: the program called no operator of mindtorch_v2. Does it import torch?\n"
         averages = self._profile.key_averages(group_by_input_shape=self._by_shape)
-        return averages.table(sort_by=self._sort_by, row_limit=self._row_limit)
+        text = averages.table(sort_by=self._sort_by, row_limit=self._row_limit)
+        if self._profile.with_modules:
+            text += f"\n{ModuleTimes.of(self._profile.session).table(row_limit=self._row_limit)}"
+        return text
 
     def _write(self, text: str) -> tuple[list[str], list[str]]:
         """Write the files; lines that say so, and lines about those that could not be written."""
