@@ -78,8 +78,8 @@ def test_nothing_imports_torch_or_mindspore():
 CONTROL = {"__init__", "__main__", "activity", "profiler", "schedule", "execution_trace", "itt"}
 CAPTURE = {
     "call_inputs", "capture", "columns", "execution_extras", "execution_layer", "execution_nodes", "execution_scopes", "execution_values", "heap", "history",
-    "memory", "module_calls", "node_scopes", "operands", "python_tracer", "record_function", "recorder", "roles", "scopes", "stack_walk", "storage_hooks", "tasks",
-    "threads", "watching",
+    "memory", "module_calls", "node_scopes", "operands", "python_tracer", "record_function", "recorder", "roles", "scopes", "stack_walk", "storage_hooks", "survivors",
+    "tasks", "threads", "watching",
 }  # fmt: skip
 
 

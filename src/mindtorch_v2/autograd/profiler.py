@@ -12,13 +12,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .. import _dtype
-from ..profiler import capture, chrome_trace
+from ..profiler import capture, chrome_trace, survivors
 from ..profiler.activity import ProfilerActivity, kinds_wanted, kineto_available, memory_source
 from ..profiler.capture import Capture, Settings
 from ..profiler.device_type import DeviceType
 from ..profiler.event_list import EventList
 from ..profiler.events import FunctionEvent
 from ..profiler.experimental_config import _ExperimentalConfig
+from ..profiler.leaks import Leaks
 from ..profiler.record_function import record_function
 from ..profiler.session import Session, empty_session, join
 from .profiler_util import MEMORY_EVENT_NAME, OUT_OF_MEMORY_EVENT_NAME, MemRecordsAcc
@@ -118,6 +119,7 @@ class profile:  # noqa: N801 - torch's name
         self._session: Session | None = None
         self._events: EventList | None = None
         self._results: Any = None
+        self._survivors: survivors.References = {}
 
     # --- recording --------------------------------------------------------------------------------------------------
 
@@ -183,6 +185,7 @@ class profile:  # noqa: N801 - torch's name
             return  # stopped already, or begun in the process that this one was forked from
         began = time.perf_counter_ns()
         session = capture.stop(kinds=kinds_wanted(self.activity_filters))
+        self._survivors = survivors.references() if session.memory is not None else {}
         config = self.experimental_config
         info = replace(
             session.info,
@@ -223,6 +226,10 @@ class profile:  # noqa: N801 - torch's name
             return empty_session()
         info = replace(self._session.info, metadata={**self._session.info.metadata, **self.metadata})
         return self._session.replace(info=info)
+
+    def _leaks(self, group_by_stack_n: int | None, *, collect: bool) -> Leaks:
+        freed = survivors.freed_by_collecting(self._survivors) if collect else ()
+        return Leaks.of(self.session, group_by_stack_n, without=freed)
 
     @property
     def kineto_results(self) -> Any:

@@ -11,6 +11,7 @@ While no history is recorded, nothing of this costs anything.
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -20,8 +21,9 @@ from .. import _allocation_failure
 from ..profiler import snapshot
 from ..profiler.free_memory import free_bytes
 from ..profiler.history import History, Settings, live_blocks
+from ..profiler.leaks import Leaks
 
-__all__ = ["_dump_snapshot", "_record_memory_history", "_snapshot"]
+__all__ = ["_dump_snapshot", "_record_memory_history", "_snapshot", "leaks"]
 
 _history: History | None = None
 
@@ -83,6 +85,18 @@ def _snapshot() -> dict[str, Any]:
 def _dump_snapshot(filename: str | os.PathLike[str] = "dump_snapshot.pickle") -> None:
     """Write a snapshot to a file that torch's tools for memory read."""
     snapshot.save(_snapshot(), filename)
+
+
+def leaks(group_by_stack_n: int | None = None, *, collect: bool = False) -> Leaks:
+    """Storages that were made since recording began and are alive now, by operator and stack.
+
+    `group_by_stack_n` takes so many frames into account, the innermost (None: all). `collect` runs the garbage collector before.
+    """
+    if _history is None:
+        raise RuntimeError("no history of memory is recorded; call torch.cpu.memory._record_memory_history() before what may leak")
+    if collect:
+        gc.collect()
+    return Leaks.grouped(_history.survivors(group_by_stack_n))
 
 
 def _check(name: str, value: Any, known: Sequence[str | None]) -> None:

@@ -202,6 +202,7 @@ class Capture:
             memory.end()
             stopped = recorder.clock()
             roles.end()  # looks at all there is, which is no part of the recording
+            roles_at_end = roles.now() if self.settings.memory == STORAGES else {}
             scopes.close_all(stopped)
             self._end_modules(stopped)
             drained = columns.drain(self._log)
@@ -245,6 +246,7 @@ class Capture:
                 stacks=stacks,
                 memory=noted,
                 roles=known_roles,
+                roles_at_end=roles_at_end,
             ),
         )
 

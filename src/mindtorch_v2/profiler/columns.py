@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from . import tree
 from .memory import NOTHING, Changes, Noted, Notes, changes_of
 from .recorder import FUNCTION_ID, Log, nanoseconds
-from .session import DataFlow, Frame, Info, Label, MemoryLog, Session, Track, empty_session
+from .session import DataFlow, Frame, Info, Label, MemoryLog, Roles, Session, Track, empty_session
 from .tasks import Task
 from .threads import Thread
 
@@ -54,6 +55,7 @@ class Context(NamedTuple):
     stacks: Mapping[int, tuple[Frame, ...]]
     memory: Noted | None = None
     roles: tuple[Column, Column, Column] | None = None
+    roles_at_end: Mapping[int, int] = MappingProxyType({})  # by address
 
 
 def drain(log: Log) -> Records:
@@ -187,7 +189,15 @@ def _with_memory(session: Session, changes: Changes, track: Column, context: Con
     time_ns = changes.time_ns + context.epoch_ns
     total = changes.held_bytes.sum() + np.cumsum(changes.size_bytes)
     event = _open_events(session, time_ns, track)
-    return session.replace(memory=MemoryLog(time_ns, track, changes.address, changes.size_bytes, total, event))
+    log = MemoryLog(time_ns, track, changes.address, changes.size_bytes, total, event)
+    made = np.unique(log.address[log.size_bytes > 0]).tolist()
+    known = {address: context.roles_at_end[address] for address in made if address in context.roles_at_end}
+    roles = Roles(
+        np.full(len(known), context.info.stopped_ns),
+        np.fromiter(known.keys(), np.int64, len(known)),
+        np.fromiter(known.values(), np.int8, len(known)),
+    )
+    return session.replace(memory=log, roles=roles)
 
 
 def _open_events(session: Session, time_ns: Column, track: Column) -> Column:

@@ -12,7 +12,7 @@ import re
 import sys
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import CodeType, FrameType
 from typing import Any
@@ -20,8 +20,9 @@ from typing import Any
 import numpy as np
 
 from .._storage import UntypedStorage
-from . import snapshot, stack_walk, storage_hooks
-from .session import Frame
+from . import places, roles, snapshot, stack_walk, storage_hooks
+from .leaks import Place, Survivor
+from .session import ROLE_NAMES, Frame
 from .snapshot import FREED, KINDS, MADE, OPERATOR, TAKEN, Block, Record, entry_count
 from .storage_hooks import Hooks, array_slot
 
@@ -115,10 +116,25 @@ class History:
 
     def live(self) -> list[Block]:
         """The memory that lives, in order of its making."""
+        return [block for _, block in self._blocks()]
+
+    def survivors(self, group_by_stack_n: int | None) -> list[Survivor]:
+        """The storages that live and were made since the start."""
+        roots, roles_now = places.search_path(), roles.now()
+        return [
+            Survivor(
+                block.size_bytes, _place(block, roots, group_by_stack_n), ROLE_NAMES[roles_now[key]] if key in roles_now else ""
+            )
+            for key, block in self._blocks()
+            if block.time_ns
+        ]
+
+    def _blocks(self) -> list[tuple[int, Block]]:
+        """What lives, by the address of the array."""
         resolved = _Resolved()
         return [
-            Block(size, address, () if stack is None else resolved[stack], time_ns)
-            for size, address, stack, time_ns, _ in self._live.copy().values()
+            (key, Block(size, address, () if stack is None else resolved[stack], time_ns))
+            for key, (size, address, stack, time_ns, _) in self._live.copy().items()
         ]
 
     def stack_of(self, frame: FrameType | None) -> Stack:
@@ -192,6 +208,12 @@ class _Resolved:
             frames = [_frame(code, offset) for code, offset in zip(*stack, strict=True)]
             found = self._found[id(stack)] = tuple([frame for frame in frames if frame is not None])
         return found
+
+
+def _place(block: Block, roots: Sequence[str], group_by_stack_n: int | None) -> Place:
+    operator = next((frame.function for frame in block.frames if frame.file == OPERATOR), "")
+    stack = [places.place(frame, roots) for frame in block.frames if frame.file != OPERATOR]
+    return Place(operator, tuple(stack[:group_by_stack_n]), "")
 
 
 _OPERATOR_CODE = re.compile(r"<mindtorch_v2 (\S+::\S+) \d+>")

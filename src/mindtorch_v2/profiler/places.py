@@ -6,9 +6,9 @@ import os
 import sys
 from collections.abc import Sequence
 
-from .session import Session
+from .session import Frame, Session
 
-__all__ = ["below", "places", "search_path"]
+__all__ = ["below", "place", "places", "search_path"]
 
 
 def search_path() -> tuple[str, ...]:
@@ -23,5 +23,9 @@ def below(path: str, roots: Sequence[str]) -> str:
 
 def places(session: Session) -> list[str]:
     """The frames of a session, each as a line of a stack."""
-    roots = session.info.source_roots
-    return [f"{below(frame.file, roots)}({frame.line}): {frame.function}" for frame in session.frames]
+    return [place(frame, session.info.source_roots) for frame in session.frames]
+
+
+def place(frame: Frame, roots: Sequence[str]) -> str:
+    """A frame as a line of a stack."""
+    return f"{below(frame.file, roots)}({frame.line}): {frame.function}"

@@ -14,6 +14,7 @@ from .activity import ProfilerActivity, memory_source, parse_activities, support
 from .event_list import EventList
 from .execution_trace import ExecutionTraceObserver, _ITraceObserver
 from .experimental_config import _ExperimentalConfig
+from .leaks import Leaks
 from .module_times import ModuleTimes
 from .record_function import record_function, step_scope
 from .schedule import TRANSITIONS, ProfilerAction, record_always, schedule
@@ -217,6 +218,14 @@ class _KinetoProfile:
     def by_module(self) -> ModuleTimes:
         """The time of each module, forward and backward; needs `with_modules=True`."""
         return ModuleTimes.of(self._finished("getting times of modules").session)
+
+    def leaks(self, group_by_stack_n: int | None = None, *, collect: bool = False) -> Leaks:
+        """Storages that were made inside the recording and were alive at its end, by operator and stack; needs `profile_memory=True`.
+
+        `group_by_stack_n` takes so many frames into account, the innermost (None: all); the stacks need `with_stack=True`.
+        `collect` runs the garbage collector now, and leaves out what only that frees: tensors in reference cycles.
+        """
+        return self._finished("listing leaks")._leaks(group_by_stack_n, collect=collect)
 
     def export_chrome_trace(self, path: str, use_python_export: bool = False) -> None:
         """Write the trace for Perfetto, TensorBoard and others; gzipped if the path ends with `.gz`."""

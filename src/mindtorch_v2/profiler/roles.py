@@ -19,7 +19,7 @@ from ..utils.hooks import RemovableHandle
 from . import recorder
 from .session import GRADIENT, OPTIMIZER_STATE, PARAMETER
 
-__all__ = ["begin", "end", "note_leaf", "take"]
+__all__ = ["begin", "end", "note_leaf", "now", "take"]
 
 Column = np.ndarray[Any, np.dtype[Any]]
 
@@ -53,6 +53,16 @@ def take() -> tuple[Column, Column, Column]:
     notes = _notes[: len(_notes) - len(_notes) % 3]
     _notes.clear()
     return np.array(notes[0::3], np.float64), np.array(notes[1::3], np.int64), np.array(notes[2::3], np.int8)
+
+
+def now() -> dict[int, int]:
+    """What the memory at each address is known to be now; if two things, the one that comes first in the order of roles."""
+    first = len(_notes)
+    _look_at_everything()
+    found = _notes[first:]
+    if _hook is None:
+        del _notes[first:]  # nobody records
+    return dict(sorted(zip(found[1::3], found[2::3], strict=True), reverse=True))
 
 
 def note_leaf(leaf: Any) -> None:

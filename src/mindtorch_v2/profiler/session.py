@@ -19,6 +19,7 @@ __all__ = [
     "KINDS",
     "OPTIMIZER_STATE",
     "PARAMETER",
+    "ROLE_NAMES",
     "DataFlow",
     "Distinct",
     "Frame",
@@ -26,6 +27,7 @@ __all__ = [
     "Label",
     "MemoryLog",
     "ModulePart",
+    "Roles",
     "Session",
     "TensorInput",
     "Track",
@@ -42,6 +44,7 @@ FUNCTION, BACKWARD_FUNCTION, USER_SCOPE = 0, 1, 7
 
 # What the runtime knows a storage to be.
 PARAMETER, GRADIENT, OPTIMIZER_STATE = 0, 1, 2
+ROLE_NAMES = ("parameter", "gradient", "optimizer state")
 
 
 class ModulePart(NamedTuple):
@@ -96,6 +99,14 @@ class MemoryLog(NamedTuple):
     size_bytes: Column  # negative for a free
     total_bytes: Column  # live after it
     event: Column  # row of the innermost event then open on that track, -1 for none
+
+
+class Roles(NamedTuple):
+    """What the runtime knew storages to be that were made in a recording and lived at its end."""
+
+    time_ns: Column  # of the end
+    address: Column
+    role: Column
 
 
 class DataFlow(NamedTuple):
@@ -153,6 +164,7 @@ class Session:
     function_id: Column | None = None  # int64: the `rf_id` of the event's node in an execution trace, 0 for none
     launch: Column | None = None  # int32: for a kernel, row of the runtime's call that started it; -1 for other rows
     memory: MemoryLog | None = None
+    roles: Roles | None = None
     flow: DataFlow | None = None
     # int64: bytes of Python's heap, where memory is counted by it; 0 for Python functions
     heap_before: Column | None = None
@@ -218,7 +230,7 @@ def join(sessions: Sequence[Session]) -> Session:
     labels, tracks, inputs, frames = Distinct(), Distinct(), Distinct(), Distinct()
     stacks = Distinct()
     on_device, numbered = any(s.launch is not None for s in sessions), any(s.function_id is not None for s in sessions)
-    parts, memories, flows, before = [], [], [], 0
+    parts, memories, roles, flows, before = [], [], [], [], 0
     for s in sessions:
         stack_numbers = frames.numbers(s.frames)
         part = {
@@ -238,6 +250,8 @@ def join(sessions: Sequence[Session]) -> Session:
         if s.memory is not None:
             track, event = _point(tracks.numbers(s.tracks), s.memory.track), _shifted(s.memory.event, 0, before)
             memories.append(s.memory._replace(track=track, event=event))
+        if s.roles is not None:
+            roles.append(s.roles)
         if s.flow is not None:
             flows.append(s.flow._replace(operand_row=s.flow.operand_row + before))
         before += len(s)
@@ -248,6 +262,7 @@ def join(sessions: Sequence[Session]) -> Session:
     return Session(
         **joined,
         memory=MemoryLog(*map(np.concatenate, zip(*memories, strict=True))) if memories else None,
+        roles=Roles(*map(np.concatenate, zip(*roles, strict=True))) if roles else None,
         flow=DataFlow(*map(np.concatenate, zip(*flows, strict=True))) if flows else None,
         labels=tuple(labels),
         tracks=tuple(tracks),

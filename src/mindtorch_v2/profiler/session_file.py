@@ -18,7 +18,7 @@ from typing import IO, Any
 import numpy as np
 
 from .atomic_file import replacing
-from .session import Column, DataFlow, Frame, Info, Label, MemoryLog, ModulePart, Session, TensorInput, Track
+from .session import Column, DataFlow, Frame, Info, Label, MemoryLog, ModulePart, Roles, Session, TensorInput, Track
 
 __all__ = ["VERSION", "load", "save"]
 
@@ -28,7 +28,11 @@ TABLES = "session.json"
 
 CHUNK_ROWS = 1 << 20
 
-LOGS: dict[str, Any] = {"memory": MemoryLog, "flow": DataFlow}  # columns of other lengths, named `memory.time_ns` and so on
+LOGS: dict[str, Any] = {
+    "memory": MemoryLog,
+    "roles": Roles,
+    "flow": DataFlow,
+}  # columns of other lengths, named `memory.time_ns` and so on
 
 COMPRESSION_LEVEL = 1
 
