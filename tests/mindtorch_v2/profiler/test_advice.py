@@ -220,6 +220,27 @@ class TestCopies:
             ]
             assert len(found(record(events, info=SHAPES), "repeated casts", min_share=0)) == findings
 
+    ALL = {"record_shapes": True, "profile_memory": True, "with_stack": True}
+
+    def test_tensors_are_told_apart_where_memory_was_recorded(self):
+        rule = "repeated copies of non-contiguous tensors"
+        one, several = torch.randn(6, 6).t(), [torch.randn(6, 6).t() for _ in range(8)]
+        with profile(**self.ALL) as prof:
+            for _ in several:
+                one.contiguous()
+        (finding,) = found(prof, rule, min_share=0)
+        assert finding.seen == "The same tensor was copied into another order in memory 8 times."
+        with profile(**self.ALL) as prof:
+            for x in several:
+                x.contiguous()
+        assert found(prof, rule, min_share=0) == []
+
+    def test_memory_that_is_used_again_is_another_tensor(self):
+        with profile(**self.ALL) as prof:
+            for _ in range(8):
+                torch.ones(6, 6).t().contiguous()  # likely at the same address
+        assert found(prof, "repeated copies of non-contiguous tensors", min_share=0) == []
+
     def test_what_operators_copy_inside_is_theirs(self):
         clone = (tensor(8, 8, strides=(1, 8)), 0)
         inside = row_of("aten::clone", 8, first=100, inputs=clone)
@@ -286,9 +307,12 @@ class TestSteps:
     def test_steps_of_the_program(self):
         with profile(schedule=schedule(wait=1, warmup=1, active=3)) as prof:
             for _ in range(5):
-                torch.ones(2).sin()
+                for x in torch.arange(20):
+                    x.item()
                 prof.step()
+        (finding,) = found(prof, "item() in a loop", min_share=0)
         assert advise(prof).steps == 3
+        assert finding.evidence[0].steps == (2, 3, 4)
 
     def test_steps_of_the_optimizer_where_the_program_has_none(self):
         events = []

@@ -324,3 +324,34 @@ def test_help_names_every_option(capsys):
         "--session",
     ):
         assert f"  {option}" in text
+
+
+READING = """
+    import mindtorch_v2 as torch
+    x = torch.randn(300)
+    print(len([x[i].item() for i in range(300)]))
+"""
+
+
+@pytest.mark.parametrize("table", ["stdout", "none"])
+def test_advice_follows_the_table(run, script, table):
+    script(READING)
+    done = run(*PROFILER, "--advice", "--no-trace", "--with-stack", "--table", table, "script.py")
+    assert (done.returncode, done.stderr) == (0, "")
+    before, advice = done.stdout.split("1. ", 1)
+    assert (END_OF_TABLE in before) == (table == "stdout")
+    assert "300 times" in advice
+    assert "script.py:4 " in advice
+    assert "needs record_shapes=True" in advice
+
+
+def test_advice_about_a_saved_session(run, script, tmp_path):
+    script(READING)
+    run(*PROFILER, "--no-trace", "--table", "none", "--session", "s.session", "script.py")
+    text = run(*PROFILER, "advise", "s.session", "--min-share", "0")
+    assert "item() in a loop" in text.stdout
+    written = json.loads(run(*PROFILER, "advise", "--json", "--min-share", "0", "s.session").stdout)
+    assert "item() in a loop" in [finding["rule"] for finding in written["findings"]]
+    failed = run(*PROFILER, "advise", "none.session")
+    assert (failed.returncode, failed.stdout) == (1, "")
+    assert "No such file" in failed.stderr

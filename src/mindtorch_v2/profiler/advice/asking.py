@@ -103,7 +103,7 @@ def _evidence(rows: Column, facts: Facts) -> list[Evidence]:
                 count=counts.item(g),
                 time_ns=int(times[g]),
                 share=times.item(g) / max(facts.recorded_ns, 1),
-                steps=tuple(np.unique(facts.step[rows[by_group[starts[g] : starts[g + 1]]]]).tolist()),
+                steps=tuple(facts.step_numbers[np.unique(facts.step[rows[by_group[starts[g] : starts[g + 1]]]])].tolist()),
                 place=facts.place_names[place] if place >= 0 and facts.place_names[place] else None,
                 shapes=_shapes(example, session),
             )

@@ -252,6 +252,12 @@ class Facts:
         return np.minimum(np.searchsorted(ends, self.session.start_ns, side="right"), len(ends) - 1)
 
     @functools.cached_property
+    def step_numbers(self) -> Column:
+        """What the steps are called: the numbers that `prof.step()` gave them, or as they are counted here."""
+        numbers = np.unique(self.session.step)
+        return numbers if len(numbers) == self.step_count else np.arange(self.step_count)
+
+    @functools.cached_property
     def _optimizer_steps(self) -> Column:
         """Steps of the optimizer that made most of them."""
         rows = self.scopes(STEP)
@@ -325,6 +331,38 @@ class Facts:
     def work(self, rows: Column) -> Column:
         """As `elements`, and 1 for a view, which takes as long whatever it is of."""
         return np.where(self.is_named(rows, VIEWS), 1, self.elements(rows))
+
+    # --- which tensors ------------------------------------------------------------------------------------------------
+
+    @property
+    def knows_tensors(self) -> bool:
+        """Whether one tensor can be told from another: shapes, memory and stacks were all recorded."""
+        return self.session.flow is not None and self.session.memory is not None
+
+    def tensor_read(self, rows: Column) -> Column:
+        """A number for the memory of the first tensor that each row's call reads but does not write, -1 where it is not known."""
+        flow, memory = self.session.flow, self.session.memory
+        found = np.full(len(rows), -1, np.int64)
+        if flow is None or memory is None:
+            return found
+        reads = flow.operand_address > 0
+        read_by, address = flow.operand_row[reads], flow.operand_address[reads]
+        first = np.searchsorted(read_by, rows)
+        known = (
+            (first < len(read_by)) & (read_by[np.minimum(first, len(read_by) - 1)] == rows) if len(read_by) else np.zeros(0, bool)
+        )
+        if not known.any():
+            return found
+        # memory that is freed is given out again: an address means another tensor after each allocation
+        made = memory.size_bytes > 0
+        addresses = np.concatenate([address[first[known]], memory.address[made]])
+        number = np.unique(addresses, return_inverse=True)[1]
+        mine, made_there = number[: known.sum()], number[known.sum() :]
+        size = len(made_there) + 1
+        then = np.searchsorted(memory.time_ns[made], self.session.start_ns[rows[known]])
+        made_before = np.searchsorted(np.sort(made_there * size + np.arange(size - 1)), mine * size + then)
+        found[known] = combinations(mine, made_before)
+        return found
 
     # --- where --------------------------------------------------------------------------------------------------------
 

@@ -65,7 +65,7 @@ def finding(found: Finding, *, max_evidence: int = -1, in_steps: bool = True) ->
     lines = [f"{found.rule}: {per_step}, {found.gain_share:.1%} of the recorded time"]
     lines += _wrapped(found.seen, "   ") + _wrapped(found.instead, "   ") + _wrapped(f"Estimate: {found.estimate}", "   ")
     shown = found.evidence if max_evidence < 0 else found.evidence[:max_evidence]
-    lines += _evidence(shown)
+    lines += _evidence(shown, in_steps=in_steps)
     left_out = len(found.evidence) - len(shown)
     if left_out:
         lines.append(f"     and {left_out} more")
@@ -84,11 +84,11 @@ COLUMNS: dict[str, Callable[[Evidence], str]] = {
 RIGHT = ("count", "time", "share")
 
 
-def _evidence(evidence: Sequence[Evidence]) -> list[str]:
+def _evidence(evidence: Sequence[Evidence], *, in_steps: bool) -> list[str]:
     if not evidence:
         return []
     rows = [{name: cell(each) for name, cell in COLUMNS.items()} for each in evidence]
-    kept = [name for name in COLUMNS if any(row[name] for row in rows)]
+    kept = [name for name in COLUMNS if any(row[name] for row in rows) and (in_steps or name != "steps")]
     widths = {name: max(len(name), *(len(row[name]) for row in rows)) for name in kept}
     table = [{name: name for name in kept}, *rows]
     return [

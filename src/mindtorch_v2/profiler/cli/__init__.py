@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 
-from . import run
+from . import advise, run
 
 __all__ = ["COMMANDS", "main"]
 
-COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {"run": run.main}
+COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {"advise": advise.main, "run": run.main}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

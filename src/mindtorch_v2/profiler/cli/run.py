@@ -38,7 +38,9 @@ EPILOG = """\
 examples:
   python -m mindtorch_v2.profiler train.py --epochs 1
   python -m mindtorch_v2.profiler --record-shapes --row-limit 50 --trace run.pt.trace.json.gz train.py
-  python -m mindtorch_v2.profiler --with-stack --no-trace --session run.session -m package.train"""
+  python -m mindtorch_v2.profiler --with-stack --no-trace --session run.session -m package.train
+  python -m mindtorch_v2.profiler --advice --record-shapes --with-stack train.py
+  python -m mindtorch_v2.profiler advise run.session"""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -73,6 +75,12 @@ def parser() -> argparse.ArgumentParser:
     table.add_argument("--row-limit", metavar="N", type=_row_limit, default=20, help="rows to show, -1 for all (default: 20)")
     table.add_argument(
         "--table", metavar="WHERE", default="stdout", help="stdout (the default), stderr, none, or a file to write the table to"
+    )
+
+    table.add_argument(
+        "--advice",
+        action="store_true",
+        help="what could be faster, after the table; finds more with --record-shapes and says where with --with-stack",
     )
 
     files = p.add_argument_group("files")
@@ -117,6 +125,7 @@ def main(arguments: Sequence[str]) -> None:
         sort_by=options.sort_by,
         row_limit=options.row_limit,
         table=options.table,
+        advice=options.advice,
         trace=trace,
         session=options.session,
     )

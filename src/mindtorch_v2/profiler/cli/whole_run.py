@@ -12,6 +12,7 @@ from typing import Any
 
 from ...autograd.profiler import profile
 from .. import capture
+from ..advice import advise
 from ..module_times import ModuleTimes
 from .outputs import print_to, size_text
 
@@ -36,6 +37,7 @@ class WholeRun:
         sort_by: str,
         row_limit: int,
         table: str,
+        advice: bool,
         trace: str | None,
         session: str | None,
     ) -> None:
@@ -43,6 +45,7 @@ class WholeRun:
         self._sort_by = sort_by
         self._row_limit = row_limit
         self._table = table
+        self._advice = advice
         self._files = {"trace": trace, "session": session, "table": None if table in ("stdout", "stderr", "none") else table}
         # absolute, and the streams of now: the program may change the directory, and put other streams in their place
         self._paths = {name: os.path.abspath(path) for name, path in self._files.items() if path is not None}
@@ -91,7 +94,8 @@ class WholeRun:
         # the files first: printing ends early where the reader goes away
         text = self._text()
         notes, problems = self._write(text)
-        on = {"stdout": self._out, "stderr": self._err}.get(self._table)
+        # advice that was asked for without a table is printed all the same
+        on = {"stdout": self._out, "stderr": self._err, "none": self._out if self._advice else None}.get(self._table)
         if on is not None:
             print_to(on, f"\n{text}\n")
         print_to(on or self._err, "".join(f"{note}\n" for note in notes))
@@ -105,11 +109,15 @@ class WholeRun:
     def _text(self) -> str:
         if not len(self._profile.session):
             return "Nothing was recorded: the program called no operator of mindtorch_v2. Does it import torch?\n"
-        averages = self._profile.key_averages(group_by_input_shape=self._by_shape)
-        text = averages.table(sort_by=self._sort_by, row_limit=self._row_limit)
-        if self._profile.with_modules:
-            text += f"\n{ModuleTimes.of(self._profile.session).table(row_limit=self._row_limit)}"
-        return text
+        parts = []
+        if self._table != "none":
+            averages = self._profile.key_averages(group_by_input_shape=self._by_shape)
+            parts.append(averages.table(sort_by=self._sort_by, row_limit=self._row_limit))
+            if self._profile.with_modules:
+                parts.append(ModuleTimes.of(self._profile.session).table(row_limit=self._row_limit))
+        if self._advice:
+            parts.append(f"{advise(self._profile.session)}\n")
+        return "\n".join(parts)
 
     def _write(self, text: str) -> tuple[list[str], list[str]]:
         """Write the files; lines that say so, and lines about those that could not be written."""

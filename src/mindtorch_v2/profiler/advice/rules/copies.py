@@ -29,9 +29,9 @@ def repeated_casts(facts: Facts) -> Iterator[Match]:
     yield Match(
         rows=rows,
         gain_ns=gain,
-        seen=f"Tensors of the same shape were cast to the same dtype {facts.times(len(rows))}.",
-        instead="If it is the same tensor, cast it once and keep the result; make tensors in the dtype in which they are used.",
-        estimate="the time of all of these casts but one of each kind in a step, as if each kind was one tensor.",
+        seen=f"{_which(facts)} cast to the same dtype {facts.times(len(rows))}.",
+        instead=f"{_if_same(facts)}ast it once and keep the result; make tensors in the dtype in which they are used.",
+        estimate=f"the time of all of these casts but one {_of_each(facts)}.",
     )
 
 
@@ -47,22 +47,34 @@ def repeated_contiguous(facts: Facts) -> Iterator[Match]:
     yield Match(
         rows=rows,
         gain_ns=gain,
-        seen=f"Non-contiguous tensors of the same shape and strides were copied {facts.times(len(rows))}.",
-        instead="If it is the same tensor, make it contiguous once and keep the result; otherwise store it in the order in which it "
-        "is used, so that nothing has to be reordered.",
-        estimate="the time of all of these copies but one of each kind in a step, as if each kind was one tensor.",
+        seen=f"{_which(facts)} copied into another order in memory {facts.times(len(rows))}.",
+        instead=f"{_if_same(facts)}all contiguous() once and keep the result, or store it in the order in which it is used.",
+        estimate=f"the time of all of these copies but one {_of_each(facts)}.",
     )
+
+
+def _which(facts: Facts) -> str:
+    return "The same tensor was" if facts.knows_tensors else "Tensors of the same shape and strides were"
+
+
+def _if_same(facts: Facts) -> str:
+    return "C" if facts.knows_tensors else "If it is the same tensor, c"
+
+
+def _of_each(facts: Facts) -> str:
+    return "of each tensor in a step" if facts.knows_tensors else "of each kind in a step, as if a kind was one tensor"
 
 
 def _again(rows: Column, facts: Facts, *, within: tuple[str, ...]) -> tuple[Column, float]:
     """Of these rows, or of what made them, those that the program called often in a step, and the time of all but one of each kind.
 
-    Of one kind are calls on tensors of one shape, strides and dtype, from the same line and in the same module: in another
-    module it would be another tensor.
+    Of one kind are calls on one tensor, where that was recorded; otherwise on tensors of one shape, strides and dtype, from the same
+    line and in the same module, since another module would have another tensor.
     """
     outer = np.where(facts.is_named(facts.parent[rows], within), facts.parent[rows], rows)
     rows = rows[np.isin(outer, facts.called_by_program(outer))]
-    kind = combinations(facts.step[rows], facts.number_inputs(repr, rows), facts.places(rows), facts.module(rows))
+    same = (facts.tensor_read(rows),) if facts.knows_tensors else (facts.places(rows), facts.module(rows))
+    kind = combinations(facts.step[rows], facts.number_inputs(repr, rows), *same)
     count = repeats(kind)
     often = count >= AGAIN
     rows, count = rows[often], count[often]
