@@ -12,7 +12,7 @@ import re
 import sys
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import CodeType, FrameType
 from typing import Any
@@ -71,11 +71,22 @@ class History:
             storage_hooks.replace(former, self._hooks)
 
     def start(self) -> None:
-        """Watch from here on."""
-        self._hooks = self._make_hooks()
-        storage_hooks.add(self._hooks)
-        for key, array, storages in _live_arrays():
-            self._live.setdefault(key, [array.nbytes, address_of(array), None, 0, storages])
+        """Watch from here on. Other threads may make and free storages meanwhile."""
+        told: set[int] = set()
+        hooks = self._make_hooks()
+
+        def on_array(storage: UntypedStorage, array: Array) -> None:
+            told.add(id(storage))
+            hooks.on_array(storage, array)
+
+        first = Hooks(on_array, hooks.on_free)
+        storage_hooks.add(first)
+        storages = _live_storages()  # none of them dies before it is known
+        for storage, array in storages:
+            if id(storage) not in told:
+                self._live.setdefault(id(array), [array.nbytes, address_of(array), None, 0, 0])[_STORAGES] += 1
+        self._hooks = hooks
+        storage_hooks.replace(first, hooks)
 
     def stop(self) -> None:
         """Watch no more, and forget."""
@@ -237,21 +248,21 @@ def _codes_and_offsets(frame: FrameType | None) -> Stack:
 
 def live_blocks() -> list[Block]:
     """The memory that lives now, of which no history is known."""
-    return [Block(array.nbytes, address_of(array), (), 0) for _, array, _ in _live_arrays()]
+    arrays = {id(array): array for _, array in _live_storages()}
+    return [Block(array.nbytes, address_of(array)) for array in arrays.values()]
 
 
-def _live_arrays() -> Iterator[tuple[int, Array, int]]:
-    """The arrays of all storages, by address, and how many storages have each."""
-    gc.collect(0)  # what is young and dead
-    found: dict[int, tuple[Array, int]] = {}
-    for storage in gc.get_objects():
-        if type(storage) is UntypedStorage:
-            try:
-                array = array_slot.__get__(storage)
-            except AttributeError:  # another thread is about to give it one
-                continue
-            found[id(array)] = (array, found.get(id(array), (array, 0))[1] + 1)
-    return ((key, array, storages) for key, (array, storages) in found.items() if array.nbytes)
+def _live_storages() -> list[tuple[UntypedStorage, Array]]:
+    """All storages with memory, and their arrays."""
+    found = []
+    for storage in [s for s in gc.get_objects() if type(s) is UntypedStorage]:
+        try:
+            array = array_slot.__get__(storage)
+        except AttributeError:  # another thread is about to give it one
+            continue
+        if array.nbytes:
+            found.append((storage, array))
+    return found
 
 
 def _address_by_interface(array: Array) -> int:

@@ -3,9 +3,11 @@
 import gc
 import os
 import pickle
+import random
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
@@ -68,8 +70,6 @@ def test_a_storage_is_in_the_trace_from_its_making_to_its_end():
 
 
 def test_times_rise_and_are_those_of_the_unix_clock():
-    import time
-
     before = time.time_ns() // 1000
     memory._record_memory_history()
     kept = [torch.ones(3) for _ in range(5)]
@@ -252,6 +252,58 @@ def test_threads_are_seen_and_nothing_is_lost():
         worker.join()
     found = [entry["action"] for entry in trace() if entry["size"] == 64]
     assert found.count("alloc") == found.count("free_completed") == 800
+
+
+def live_memory():
+    """Address and bytes of what lives, found without a history."""
+    arrays = {id(s.array): s for s in gc.get_objects() if type(s) is UntypedStorage}
+    return sorted((s.data_ptr(), s.nbytes()) for s in arrays.values() if s.nbytes())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_after_any_program_on_several_threads_the_history_knows_what_lives(seed):
+    stop = threading.Event()
+
+    def work(number):
+        generator, kept = random.Random(f"{seed} {number}"), []
+        while not stop.is_set() or len(kept) < 5:
+            match generator.randrange(7):
+                case 0 | 1:
+                    kept.append(torch.ones(generator.randrange(1, 50)))
+                case 2:
+                    kept.append(kept[-1][:1] if kept else torch.zeros(3))
+                case 3:
+                    kept.append(kept[-1].data if kept else torch.zeros(3))
+                case 4:
+                    kept.append(torch.ones(4).resize_(generator.randrange(1, 200)))
+                case 5:
+                    ring = [torch.ones(5)]
+                    ring.append(ring)
+                case _:
+                    del kept[generator.randrange(len(kept) + 1) :]
+        results[number] = kept
+
+    results = {}
+    workers = [threading.Thread(target=work, args=(number,)) for number in range(3)]
+    for worker in workers:
+        worker.start()
+    memory._record_memory_history(context=None)  # while they work
+    time.sleep(0.05)
+    stop.set()
+    for worker in workers:
+        worker.join()
+    gc.collect()
+    snapshot = memory._snapshot()
+    assert [(segment["address"], segment["total_size"]) for segment in snapshot["segments"]] == live_memory()
+    balance = dict.fromkeys((address for address, _ in live_memory()), 0)
+    for entry in trace(snapshot):
+        if entry["action"] in ("alloc", "free_completed"):
+            balance[entry["addr"]] = balance.get(entry["addr"], 0) + (1 if entry["action"] == "alloc" else -1)
+    known_before = {a for a, count in balance.items() if count == -1}
+    assert all(-1 <= count <= 1 for count in balance.values()), "an address is made twice, or freed twice"
+    assert not known_before & {address for address, _ in live_memory()}
+    results.clear()
+    assert [(segment["address"], segment["total_size"]) for segment in memory._snapshot()["segments"]] == live_memory()
 
 
 # --- the bound ----------------------------------------------------------------------------------------------------------------------
