@@ -80,11 +80,13 @@ def _arange_into(start: Any, end: Any, step: Any, out: Tensor) -> Tensor:
     start, step, n = _range_of(start, end, step, out.dtype)
     if n and not out._array.size:
         aten.resize_(out, (n,))
-    if out._array.shape == (n,) and out.device.key == keys.CPU:
+    if out.device.key == keys.META:
+        write_out(out, allocate((n,), out.dtype, out.device))
+    elif out._array.shape == (n,):
         out._array[...] = kernels.progression(start, step, n, out.dtype)
         out._storage.version += 1
     else:
-        write_out(out, _arange(start, start + n * step, step, out.dtype, None, out.device, None))
+        write_out(out, wrap(kernels.progression(start, step, n, out.dtype), out.dtype))
     return out
 
 
