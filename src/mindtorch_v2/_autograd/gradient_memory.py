@@ -66,9 +66,9 @@ def is_dense(array: Array) -> bool:
 
 def take_over(grad: Tensor, leaf: Tensor) -> Tensor:
     """The gradient itself as `leaf.grad`."""
-    if dispatcher.active_keys() or grad.__class__ is not Tensor:
+    if dispatcher.active_keys() & ~(keys.RECORDING | keys.NOTING) or grad.__class__ is not Tensor:
         return grad.detach()  # type: ignore[no-any-return]
-    # nobody sees the difference, and it saves making a tensor
+    # nobody sees the difference but in a row of a profile, and it saves making a tensor
     grad._base = None
     grad._keys &= ~keys.AUTOGRAD
     return grad

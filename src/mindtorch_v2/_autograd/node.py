@@ -56,6 +56,10 @@ class Node:
     _views_forbid_inplace = False  # results that are views must not be written: a custom Function made them
     _metadata: dict[Any, Any] | None = None
     _track: Any = None  # where it was made, in an execution trace that was being written then
+    _labels: tuple[int, int] | None = None  # of this class in profiles, once it was in one
+
+    def __init_subclass__(cls) -> None:
+        cls._labels = None
 
     def _run(self, grad: Any, edges: tuple[Any, ...]) -> tuple[Any, ...]:
         """Gradients for those `edges` that are not None, from that of the result, or the list of those of several results."""

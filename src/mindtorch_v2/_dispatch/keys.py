@@ -33,6 +33,7 @@ RECORD_HEAP = 1048576  # of Python, before and after
 OUT_VARIANT = 2097152  # called by its variant with `out=`, which is what is recorded
 
 RECORDING = PROFILER | EXECUTION_TRACE
+NOTING = RECORD_SHAPES | RECORD_STACKS | RECORD_TASKS | RECORD_OPERANDS | RECORD_STORAGES | RECORD_HEAP
 
 # From the innermost (nearest the kernel) to the outermost.
 LAYER_ORDER = (INFERENCE, PYTHON, DISPATCH_MODE, AUTOGRAD, FUNCTION_MODE, SUBCLASS, PROFILER, EXECUTION_TRACE)

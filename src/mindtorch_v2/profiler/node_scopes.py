@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable
 from typing import Any
 
+from .._dispatch.codegen import compile_function
 from . import call_inputs, recorder, roles, stack_walk, tasks
 from .recorder import Log
 from .session import BACKWARD_FUNCTION, FUNCTION, Label, ModulePart
 
-__all__ = ["NodeScopes", "NodeScopesWithRoles", "gradients_of"]
+__all__ = ["NodeScopes", "NodeScopesWithRoles", "PlainNodeScopes", "gradients_of"]
 
 LEAF = 2
 ACCUMULATE = "torch::autograd::AccumulateGrad"
@@ -20,6 +22,13 @@ Owner = Callable[[Any], tuple[ModulePart, ...]]
 _labels: dict[str | tuple[str, tuple[ModulePart, ...]], tuple[int, int]] = {}
 
 
+def _made_labels(name: str, module: tuple[ModulePart, ...]) -> tuple[int, int]:
+    return (
+        recorder.label_number(Label(f"autograd::engine::evaluate_function: {name}", "op", FUNCTION, module=module)),
+        recorder.label_number(Label(name, "op", BACKWARD_FUNCTION, module=module)),
+    )
+
+
 def _labels_of(target: Any, owner: Owner | None) -> tuple[int, int]:
     is_leaf = target._kind == LEAF
     name = ACCUMULATE if is_leaf else target.name()
@@ -27,10 +36,7 @@ def _labels_of(target: Any, owner: Owner | None) -> tuple[int, int]:
     key = (name, module) if module else name
     found = _labels.get(key)
     if found is None:
-        found = _labels[key] = (
-            recorder.label_number(Label(f"autograd::engine::evaluate_function: {name}", "op", FUNCTION, module=module)),
-            recorder.label_number(Label(name, "op", BACKWARD_FUNCTION, module=module)),
-        )
+        found = _labels[key] = _made_labels(name, module)
     return found
 
 
@@ -68,6 +74,50 @@ class NodeScopes:
         self._log.write(label, start, recorder.clock(), tasks.track_number(), *facts)
 
     end_run = end
+
+    def alone(self) -> NodeScopes | PlainNodeScopes:
+        """What is to watch when nobody else does."""
+        plain = type(self) is NodeScopes and not (self._log.stacks or self._log.heap or self._owner)
+        return PlainNodeScopes(self._log) if plain else self
+
+
+class PlainNodeScopes:
+    """As `NodeScopes`, for records without stacks, heap and modules: functions that are written out for their form.
+
+    A token is label, sequence number, the number of the inputs where they are recorded, and the start.
+    """
+
+    def __init__(self, log: Log) -> None:
+        names = {
+            "LEAF": LEAF, "clock": recorder.clock, "extend": log.records.extend, "tracks": tasks.tracks,
+            "track_number": tasks.track_number, "get_ident": threading.get_ident, "note_labels": _note_labels,
+            "gradients": lambda target, grad: call_inputs.gradient_inputs(gradients_of(target, grad)),
+        }  # fmt: skip
+        inputs = (str(call_inputs.no_inputs()), "gradients(target, grad)") if log.shapes else ()
+        of_leaf = _made_labels(ACCUMULATE, ())
+
+        def begin(name: str, which: int) -> Any:
+            facts = f", {inputs[which]}" if inputs else ""
+            lines = [
+                "if target._kind == LEAF:",
+                f"    return {of_leaf[which]}, -1{facts}, clock()",
+                f"return (target._labels or note_labels(target))[{which}], target._seq{facts}, clock()",
+            ]
+            return compile_function(name, "target, grad", lines, names)
+
+        extra = ", inputs" if inputs else ""
+        token = f"label, sequence{extra}, start"
+        nothing = "".join(f", {value}" for value in log.nothing[int(log.shapes) :])
+        record = f"label, start, clock(), track_number() if tracks else get_ident(), sequence{extra}{nothing}"
+        self.begin = begin("begin", 0)
+        self.begin_run = begin("begin_run", 1)
+        self.end = self.end_run = compile_function("end", "token", [f"{token} = token", f"extend(({record}))"], names)
+
+
+def _note_labels(node: Any) -> tuple[int, int]:
+    labels: tuple[int, int] = _made_labels(node.name(), ())
+    type(node)._labels = labels
+    return labels
 
 
 class NodeScopesWithRoles(NodeScopes):
