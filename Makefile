@@ -5,7 +5,7 @@ help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
 
 install:  ## install the package with everything that developing it needs
-	$(PYTHON) -m pip install -e '.[test,parity,lint]'
+	$(PYTHON) -m pip install -e '.[test,parity,browser,lint]'
 
 check: lint types test  ## what must pass before a commit: lint, types, tests
 
@@ -22,6 +22,9 @@ test:  ## the tests that need no torch
 parity:  ## the comparisons with PyTorch 2.13
 	$(PYTHON) -m pytest -m parity -n auto
 
+browser:  ## the pages in chromium, which must be installed with its driver
+	$(PYTHON) -m pytest -m browser
+
 coverage:  ## PyTorch's operator database against ours; refreshes docs/compatibility.md
 	$(PYTHON) tests/parity/opinfo.py --write docs/compatibility.md
 
@@ -35,4 +38,4 @@ fix:  ## let ruff mend what it can
 	$(PYTHON) -m ruff check --fix .
 	$(PYTHON) -m ruff format .
 
-.PHONY: help install check lint types test parity coverage bench samples fix
+.PHONY: help install check lint types test parity browser coverage bench samples fix

@@ -95,14 +95,17 @@ class MemoryProfileTimeline:
     """Writes the timeline of a memory profile to files."""
 
     def __init__(self, memory_profile: MemoryProfile) -> None:
-        self._timeline = memory_profile._timeline
-        self.timeline = memory_profile.timeline
+        self._profile = memory_profile
         self.categories = memory_profile._categories
+
+    @property
+    def timeline(self) -> tuple[tuple[int, Action, tuple[TensorKey, int], int], ...]:
+        return self._profile.timeline
 
     def _of_device(self, device_str: Any) -> MemoryTimeline:
         device = torch_device(device_str)
         name = "cpu" if device.type == "cpu" else f"{device.type}:{device.index or 0}"
-        return self._timeline.of_device(name)
+        return self._profile._timeline.of_device(name)
 
     def _coalesce_timeline(self, device_str: Any) -> tuple[list[int], list[list[int]]]:
         """Times in microseconds, and for each a zero and the bytes of each category in the order of `_CATEGORY_TO_INDEX`."""

@@ -39,36 +39,31 @@ class Storage:
 class Node:
     """A step of the data flow. Inputs are the values it read, wrote or freed, outputs those that it left behind."""
 
-    __slots__ = ("freed", "inputs", "is_backward", "made", "outputs", "read", "row", "start_ns", "temporaries", "written")
+    __slots__ = ("freed", "input_storages", "inputs", "is_backward", "made", "output_storages", "outputs", "read", "row", "start_ns", "temporaries", "written")  # fmt: skip
 
     def __init__(self, row: int, start_ns: int, *, is_backward: bool) -> None:
         self.row = row  # -1 for an allocation outside of operators
         self.start_ns = start_ns
         self.is_backward = is_backward
-        self.read: dict[int, None] = {}  # in the order in which they were met
-        self.written: set[int] = set()
-        self.made: dict[int, None] = {}
-        self.freed: dict[int, None] = {}
-        self.inputs: list[Value] = []
-        self.outputs: list[Value] = []
-        self.temporaries: list[int] = []
+        self.read: list[int] = []  # storages, maybe several times
+        self.written: list[int] = []
+        self.made: list[int] = []
+        self.freed: list[int] = []
 
     def number_versions(self, versions: list[int], storages: list[Storage]) -> None:
         """Set inputs, outputs and temporaries; `versions` are those of all storages before this node, and after."""
-        for number in self.made:
-            if number in self.freed:
-                self.temporaries.append(number)
-            else:
-                self.outputs.append((number, 0))
-        for number in self.read | self.freed:
-            if number in self.made:
-                continue
-            version = versions[number]
-            self.inputs.append((number, version))
-            if number in self.written and number not in self.freed:
+        made, freed, written = set(self.made), set(self.freed), set(self.written)
+        self.temporaries = [number for number in self.made if number in freed]
+        outputs = [(number, 0) for number in self.made if number not in freed]
+        self.input_storages = tuple([n for n in dict.fromkeys([*self.read, *self.freed]) if n not in made])
+        self.inputs = tuple([(number, versions[number]) for number in self.input_storages])
+        for number, version in self.inputs:
+            if number in written and number not in freed:
                 versions[number] = version + 1
-                self.outputs.append((number, version + 1))
+                outputs.append((number, version + 1))
                 storages[number].writes.append(self.start_ns)
+        self.outputs = tuple(outputs)
+        self.output_storages = tuple([number for number, _ in outputs])
 
 
 class DataFlowGraph(NamedTuple):
@@ -162,13 +157,15 @@ class _Reader:
     def _change(self, i: int) -> None:
         log = self.memory
         row, now, address, size = log.event.item(i), log.time_ns.item(i), log.address.item(i), log.size_bytes.item(i)
-        node = self._node_of(row, now)
         if size > 0:
             if address in self.live:
                 self._free(address, now, row)  # freed unseen
-            node.made[self._make(Storage(address, size, self.devices[log.track.item(i)], now, row))] = None
+            made = self._make(Storage(address, size, self.devices[log.track.item(i)], now, row))
+            self._node_of(row, now).made.append(made)
         elif address in self.live:
-            node.freed[self._free(address, now, row)] = None
+            freed = self._free(address, now, row)
+            if row >= 0 and self.top.item(row) >= 0:  # no data flows where nothing else happens
+                self._node_of(row, now).freed.append(freed)
 
     def _operand(self, i: int) -> None:
         address = self.flow.operand_address.item(i)
@@ -176,9 +173,9 @@ class _Reader:
         if number is not None:
             row = self.flow.operand_row.item(i)
             node = self._node_of(row, self.start_ns[row])
-            node.read[number] = None
+            node.read.append(number)
             if address < 0:
-                node.written.add(number)
+                node.written.append(number)
 
     def _role(self, i: int) -> None:
         number = self.live.get(self.flow.role_address.item(i))

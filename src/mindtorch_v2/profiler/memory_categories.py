@@ -10,7 +10,6 @@ made and nobody but autograd kept is an activation.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable
 
 from .data_flow import Column, DataFlowGraph, Value
 from .session import GRADIENT, OPTIMIZER_STATE, PARAMETER
@@ -40,8 +39,9 @@ class Categories:
     def get(self, value: Value) -> Category | None:
         return self.of_storage.get(value[0]) or self.of_value.get(value)
 
-    def any_is(self, values: Iterable[Value], wanted: set[Category | None]) -> bool:
-        return any(self.get(value) in wanted for value in values)
+    def storages_of(self, *categories: Category) -> set[int]:
+        """Storages that are of one of these categories as a whole."""
+        return {number for number, category in self.of_storage.items() if category in categories}
 
 
 def categories_of(graph: DataFlowGraph) -> Categories:
@@ -66,29 +66,27 @@ def categories_of(graph: DataFlowGraph) -> Categories:
     return found
 
 
-_LEARNED: set[Category | None] = {Category.GRADIENT, Category.PARAMETER}
-
-
 def _depending_on_gradients(graph: DataFlowGraph, found: Categories) -> set[int]:
     """Storages of which some version comes from a gradient, a parameter or an optimizer's state."""
-    depending: set[int] = {number for number, category in found.of_storage.items() if category in _LEARNED}
+    depending = found.storages_of(Category.GRADIENT, Category.PARAMETER)
     depending |= {number for number, storage in enumerate(graph.storages) if OPTIMIZER_STATE in storage.roles}
     before = -1
     # a storage counts with its earlier versions too, so what one pass finds may matter to nodes before
     while before != len(depending):
         before = len(depending)
         for node in graph.nodes:
-            if any(number in depending for number, _ in node.inputs):
-                depending.update([number for number, _ in node.outputs])
+            if node.outputs and not depending.isdisjoint(node.input_storages):
+                depending.update(node.output_storages)
     return depending
 
 
 def _find_inputs(graph: DataFlowGraph, found: Categories) -> None:
     depending = _depending_on_gradients(graph, found)
+    learned = found.storages_of(Category.GRADIENT, Category.PARAMETER)
     contributing: set[Value] = set()
     for node in reversed(graph.nodes):
-        values = [*node.inputs, *node.outputs]
-        if any(value in contributing for value in values) or found.any_is(values, _LEARNED):
+        values = node.inputs + node.outputs
+        if not (contributing.isdisjoint(values) and learned.isdisjoint(node.input_storages + node.output_storages)):
             contributing.update(values)
     for node in graph.nodes:
         if node.is_backward:
@@ -100,18 +98,18 @@ def _find_inputs(graph: DataFlowGraph, found: Categories) -> None:
 
 def _find_parameters(graph: DataFlowGraph, found: Categories) -> None:
     """Tensors that are parameters without being called so: combined with inputs, used for a gradient, and updated by one."""
-    gradient: set[Category | None] = {Category.GRADIENT}
+    gradients = found.storages_of(Category.GRADIENT)
     forward = {value for value, category in found.of_value.items() if category is Category.INPUT}
     candidates: set[Value] = set()
     for node in graph.nodes:
-        if node.is_backward or not forward.intersection(node.inputs):
+        if node.is_backward or forward.isdisjoint(node.inputs):
             continue
-        if not found.any_is([*node.inputs, *node.outputs], gradient):
+        if gradients.isdisjoint(node.input_storages + node.output_storages):
             forward.update(node.outputs)
             candidates.update(value for value in node.inputs if value not in forward)
     used: set[Value] = set()
     for node in reversed(graph.nodes):
-        if any(value in used for value in node.outputs) or found.any_is(node.outputs, gradient):
+        if not (used.isdisjoint(node.outputs) and gradients.isdisjoint(node.output_storages)):
             used.update(node.inputs)
     depending = _depending_on_gradients(graph, found)
     for number, _ in candidates & used:

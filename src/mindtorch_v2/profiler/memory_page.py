@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import html
 import json
 import os
@@ -10,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from . import links
+from . import links, tree
 from .atomic_file import replacing
 from .memory_categories import Category
 from .memory_timeline import MemoryTimeline
@@ -25,6 +26,8 @@ TEMPLATE = Path(__file__).with_name("memory_page.html")
 SHOWN = 100_000  # storages drawn one by one, the largest; some 5 MB of page
 BINS = 2_000  # intervals of time for which the others are summed
 LIBRARY = ("mindtorch_v2/", "mindtorch_v2\\")  # how places in this package begin
+# what operators call to get the memory of their results ready
+PREPARATION = {f"aten::{name}" for name in ("empty", "empty_like", "empty_strided", "new_empty", "resize_", "resize_as_")}
 PIXELS = 80  # of a unit of `figsize`, as in torch
 
 # From the bottom of the picture: what stays, then what comes and goes.
@@ -94,13 +97,15 @@ def _pieces(timeline: MemoryTimeline, zero: int, end: int, names: Distinct, plac
     shown = {change.storage for change in timeline.changes}
     index = {category: i for i, category in enumerate(ORDER)}
     recording = recording_of(timeline.session)
+    parent = tree.parents(timeline.session, skip=("python_function",))
     rows: list[tuple[int, ...]] = []
 
+    @functools.cache
     def name_of(row: int) -> int:
-        return names.number("outside of operators" if row < 0 else _operator(timeline, row))
+        return names.number("outside of operators" if row < 0 else _operator(timeline, parent, row))
 
-    def place_of(row: int) -> int:
-        stack = -1 if row < 0 else recording.stack.item(row)
+    @functools.cache
+    def place_of(stack: int) -> int:
         lines = [recording.places[frame] for frame in timeline.session.stack_table[stack]] if stack >= 0 else []
         # the user's own code, if there is any
         shown_first = next((line for line in lines if not line.startswith(LIBRARY)), *lines[:1] or [""])
@@ -109,7 +114,7 @@ def _pieces(timeline: MemoryTimeline, zero: int, end: int, names: Distinct, plac
     for number in sorted(shown):
         storage = timeline.graph.storages[number]
         maker = names.number("before the recording") if storage.made_ns is None else name_of(storage.made_by)
-        place = place_of(storage.made_by)
+        place = place_of(-1 if storage.made_by < 0 else recording.stack.item(storage.made_by))
         times = [0 if storage.made_ns is None else storage.made_ns - zero, *(at - zero for at in storage.writes)]
         freed = end + 1 if storage.freed_ns is None else storage.freed_ns - zero
         freer = -1 if storage.freed_ns is None else name_of(storage.freed_by)
@@ -122,13 +127,15 @@ def _pieces(timeline: MemoryTimeline, zero: int, end: int, names: Distinct, plac
     return dict(zip(("start", "end", "size", "category", "maker", "place", "freer"), columns, strict=True))
 
 
-def _operator(timeline: MemoryTimeline, row: int) -> str:
+def _operator(timeline: MemoryTimeline, parent: Column, row: int) -> str:
     """What ran: the backward node or outermost operator, and the operator inside it that did it."""
     session, graph = timeline.session, timeline.graph
 
     def name(row: int) -> str:
         return session.labels[session.label.item(row)].name.removeprefix(links.EVALUATE)
 
+    while name(row) in PREPARATION and graph.top.item(row) != row:
+        row = parent.item(row)
     outer = graph.evaluation.item(row)
     if outer < 0:
         outer = graph.top.item(row)
