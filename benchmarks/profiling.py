@@ -14,7 +14,7 @@ from typing import Any
 from . import training
 from .timing import Comparison
 
-__all__ = ["answers", "memory", "modules", "overhead"]
+__all__ = ["answers", "execution_traces", "memory", "modules", "overhead"]
 
 OPERATORS = 100_000
 Work = Callable[[], float]
@@ -81,6 +81,41 @@ def modules(ours: Any, torch: Any) -> list[Comparison]:
                     best[i] = min(best[i], *(works[i]() for _ in range(15)))
         rows.append(Comparison(name, (best[0] - off[0]) * 1e6, (best[1] - off[1]) * 1e6, aim))
     return [*rows, *_steps_of_gpt(libraries)]
+
+
+def execution_traces(ours: Any, torch: Any) -> list[Comparison]:
+    """What an observer adds to operators and to a training step, writing included."""
+    libraries = (ours, torch)
+    rows = []
+    for name, make, aim in (("added to x + y, 8×8", _adder, 1.0), ("added to a step of a linear layer, 8×8", _linear_step, 1.0)):
+        works = [make(library, 20) for library in libraries]
+        off = [min(work() for _ in range(100)) for work in works]
+        on = [float("inf"), float("inf")]
+        with tempfile.TemporaryDirectory() as folder:
+            for _ in range(6):
+                for i, library in enumerate(libraries):
+                    with _quiet():
+                        observer = library.profiler.ExecutionTraceObserver().register_callback(os.path.join(folder, "et.json"))
+                        observer.start()
+                        works[i]()
+                        # the mean, because most of the writing is in few of the calls
+                        on[i] = min(on[i], sum(works[i]() for _ in range(50)) / 50)
+                        observer.unregister_callback()
+        rows.append(Comparison(name, (on[0] - off[0]) * 1e6, (on[1] - off[1]) * 1e6, aim))
+    return rows
+
+
+def _linear_step(library: Any, count: int) -> Work:
+    """Times forward and backward of a linear layer: seconds of one."""
+    layer, x = library.nn.Linear(8, 8), library.randn(8, 8)
+
+    def work() -> float:
+        began = time.thread_time()
+        for _ in range(count):
+            layer(x).sum().backward()
+        return (time.thread_time() - began) / count
+
+    return work
 
 
 def _caller(library: Any, count: int) -> Work:

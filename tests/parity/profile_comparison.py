@@ -72,7 +72,7 @@ def _profiler(library: Any, **options: Any) -> Any:
     )
 
 
-def _profile_program(library: Any, make: Callable[[Any], Step]) -> Any:
+def profile_program(library: Any, make: Callable[[Any], Step]) -> Any:
     library.manual_seed(0)
     step = make(library)
     step()
@@ -277,7 +277,7 @@ def compare(program: str) -> Comparison:
     if program in EXAMPLES:
         run = functools.partial(profile_example, path=EXAMPLES[program])
     else:
-        run = functools.partial(_profile_program, make=PROGRAMS[program])
+        run = functools.partial(profile_program, make=PROGRAMS[program])
     with plain_torch():
         return Comparison(program, _facts(run(mindtorch_v2)), _facts(run(torch)))
 
