@@ -4,9 +4,11 @@ import asyncio
 import dis
 import gc
 import gzip
+import itertools
 import json
 import re
 import threading
+import tracemalloc
 import weakref
 from pathlib import Path
 
@@ -467,6 +469,350 @@ class TestShapesAndStacks:
         (row,) = slices(trace_of(prof, tmp_path), name="aten::add")
         e = event(prof, "aten::add")
         assert (row["args"]["input_shapes"], row["args"]["stack"]) == (e["input_shapes"], e["stack"])
+
+
+KEYS_OF_MEMORY = ["cpu_memory_allocated_before", "cpu_memory_allocated_after", "cpu_memory_allocated_delta"]
+
+
+def live_bytes():
+    """The bytes of all storages there are; those over one array count once."""
+    gc.collect()
+    arrays = {id(s.array): s.array.nbytes for s in gc.get_objects() if type(s) is torch.UntypedStorage}
+    return sum(arrays.values())
+
+
+class Totals:
+    """What `[memory]` events add up to, beside what really lived, at moments of a recording."""
+
+    def __init__(self):
+        self.lived = []
+
+    def look(self):
+        self.lived.append(live_bytes())
+        with record_function("look"):
+            pass
+
+    def recorded(self, prof):
+        log = prof.session.memory
+        looks = [e["start_ns"] for e in prof.events() if e["name"] == "look"]
+        totals = [prof.session.info.live_bytes, *log.total_bytes.tolist()]
+        assert [after - before for before, after in itertools.pairwise(totals)] == log.size_bytes.tolist()
+        return [totals[int((log.time_ns <= look).sum())] for look in looks]
+
+
+class TestMemory:
+    def test_every_operator_carries_the_memory_before_and_after_it_and_the_difference(self):
+        with profile(profile_memory=True) as prof:
+            train()
+        ops = [e for e in prof.events() if e["kind"] == "op"]
+        assert {"aten::addmm", "AddmmBackward0", "aten::add_"} <= {e["name"] for e in ops}
+        for e in ops:
+            before, after, delta = (e[key] for key in KEYS_OF_MEMORY)
+            assert delta == after - before
+            assert before >= 0 <= after
+        assert not any(key in e for e in prof.events() if e["kind"] != "op" for key in KEYS_OF_MEMORY)
+
+    def test_the_difference_is_what_the_operator_made_and_freed(self):
+        x = torch.ones(8, 8)
+        with profile(profile_memory=True) as prof:
+            made = [x + x, x.t(), x.max(0), x.add_(1), x.to(torch.float64)]
+        delta = {e["name"]: e["cpu_memory_allocated_delta"] for e in prof.events()}
+        values_and_indices = 8 * 4 + 8 * 8
+        assert delta == {
+            "aten::add": 256,
+            "aten::t": 0,
+            "aten::max": values_and_indices,
+            "aten::add_": 0,
+            "aten::to": 512,
+            "aten::_to_copy": 512,
+        }
+        assert len(made) == 5
+
+    def test_the_memory_is_in_the_args_of_the_trace_too(self, tmp_path):
+        with profile(profile_memory=True) as prof:
+            train()
+        rows = slices(trace_of(prof, tmp_path), cat="cpu_op")
+        shown = [[row["args"][key] for key in KEYS_OF_MEMORY] for row in rows]
+        assert shown == [[e[key] for key in KEYS_OF_MEMORY] for e in prof.events() if e["kind"] == "op"]
+
+    def test_with_memory_off_no_such_key_is_anywhere(self, tmp_path):
+        prof = record_one_op()
+        assert not any("memory" in key for e in prof.events() for key in e)
+        assert "cpu_memory" not in json.dumps(trace_of(prof, tmp_path))
+
+    def test_what_memory_events_add_up_to_is_what_lives_at_every_step(self):
+        totals = Totals()
+        model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.BatchNorm1d(16), torch.nn.Linear(16, 2))
+        optimizer = torch.optim.Adam(model.parameters())
+        with profile(profile_memory=True) as prof:
+            for _ in range(3):
+                totals.look()
+                optimizer.zero_grad()
+                loss = torch.nn.functional.cross_entropy(model(torch.randn(4, 8)), torch.tensor([0, 1, 1, 0]))
+                totals.look()
+                loss.backward()
+                totals.look()
+                optimizer.step()
+                totals.look()
+        assert totals.recorded(prof) == totals.lived
+        assert len(set(totals.lived[:4])) == 4
+
+    def test_memory_is_exact_under_threads_and_reference_cycles(self):
+        totals, kept = Totals(), {}
+
+        class Ring:
+            def __init__(self, tensor):
+                self.ring, self.tensor = self, tensor
+
+        def work(number):
+            x = torch.ones(10 + number)
+            for i in range(40):
+                Ring(x + i)  # lives until the collector comes, in whichever thread
+                x = (x * 2)[1:].clone() if i % 10 == 9 else x.data.relu()
+            kept[number] = Ring(x)
+
+        with profile(profile_memory=True) as prof:
+            for i in range(4):
+                threads = [threading.Thread(target=work, args=(i + 4 * n,)) for n in range(4)]
+                for thread in threads:
+                    thread.start()
+                for thread in threads:
+                    thread.join()
+                totals.look()
+                kept.pop(i)
+                totals.look()
+        assert totals.recorded(prof) == totals.lived
+        assert len(totals.lived) == 8
+
+    def test_memory_that_storages_share_counts_once_until_the_last_is_gone(self):
+        totals = Totals()
+        with profile(profile_memory=True) as prof:
+            x = torch.ones(100) * 2
+            others = [x.data, x.detach(), x[5:], torch.from_numpy(x.numpy()), x.view(10, 10)]
+            totals.look()
+            del x
+            while others:
+                others.pop()
+                totals.look()
+        assert totals.recorded(prof) == totals.lived
+        assert [now - totals.lived[-1] for now in totals.lived] == [400, 400, 400, 400, 400, 0]
+
+    def test_memory_that_takes_the_place_of_other_memory_is_counted(self):
+        totals = Totals()
+        x, y, z = torch.ones(4), torch.empty(0), torch.ones(7)
+        with profile(profile_memory=True) as prof:
+            totals.look()
+            x.resize_(1000)
+            totals.look()
+            torch.add(x, x, out=y)
+            totals.look()
+            z.data = x
+            totals.look()
+            x.set_()
+            totals.look()
+            del x, y
+            totals.look()
+        assert totals.recorded(prof) == totals.lived
+        # resize_ took 4,000 bytes for 16, out= took as many, z gave up 28
+        assert [now - totals.lived[0] for now in totals.lived] == [0, 3984, 7984, 7956, 7956, 3956]
+
+    def test_an_operator_that_raises_after_it_made_its_result_leaves_no_trace_of_it(self):
+        totals = Totals()
+        x = torch.ones(1000, requires_grad=True)
+
+        def refuse(saved):
+            raise KeyError("not saved")
+
+        with profile(profile_memory=True) as prof:
+            totals.look()
+            for _ in range(3):
+                with pytest.raises(KeyError), torch.autograd.graph.saved_tensors_hooks(refuse, lambda saved: saved):
+                    x.exp()
+            totals.look()
+        assert totals.recorded(prof) == totals.lived
+        assert totals.lived[0] == totals.lived[1]
+
+    def test_storages_on_other_devices_are_no_memory_of_the_cpu(self):
+        totals = Totals()
+        indices = torch.tensor([[0, 5]])
+        with profile(profile_memory=True) as prof:
+            totals.look()
+            imagined = torch.empty(10**6, device="meta") + 1
+            sparse = torch.sparse_coo_tensor(indices, torch.ones(2), (10**6,))
+            totals.look()
+            del imagined, sparse
+            totals.look()
+        assert totals.recorded(prof) == totals.lived
+        assert totals.lived[1] < totals.lived[0] + 1000
+
+    def test_what_lived_before_counts_in_a_baseline_so_that_freeing_it_is_right(self):
+        before = [torch.ones(n) for n in (10, 1000, 100_000)]
+        lived = live_bytes()
+        with profile(profile_memory=True) as prof:
+            x = torch.ones(5)
+            while before:
+                before.pop()
+        log = prof.session.memory
+        assert log.size_bytes.tolist() == [20, -400_000, -4000, -40]
+        assert log.total_bytes.tolist() == [lived + n for n in (20, 20 - 400_000, 20 - 404_000, 20 - 404_040)]
+        assert event(prof, "aten::ones")["cpu_memory_allocated_before"] == lived
+        assert x.numel() == 5
+
+    def test_each_recording_of_a_schedule_has_a_baseline_of_its_own(self):
+        totals, kept = Totals(), []
+        recordings = []
+        with profile(
+            profile_memory=True,
+            schedule=schedule(wait=1, warmup=1, active=1, repeat=3),
+            on_trace_ready=lambda prof: recordings.append(totals.recorded(prof)),
+        ) as prof:
+            for i in range(9):
+                kept.append(torch.ones(100 + i) + 1)
+                if i % 3 == 2:
+                    del kept[0]
+                    totals.look()
+                prof.step()
+        assert [total for totals in recordings for total in totals] == totals.lived
+
+    def test_a_free_is_an_event_with_address_bytes_total_and_thread(self):
+        box = [torch.ones(3000)]
+        lived = live_bytes()
+        with profile(profile_memory=True) as prof:
+            thread = threading.Thread(target=box.clear, name="frees")
+            thread.start()
+            thread.join()
+        (free,) = prof.events()
+        assert (free["name"], free["kind"]) == ("[memory]", "memory")
+        assert (free["bytes"], free["total_allocated"]) == (-12_000, lived - 12_000)
+        assert free["thread_id"] == thread.native_id
+        assert free["duration_ns"] == 0
+        assert free.cpu_memory_usage == free.self_cpu_memory_usage == -12_000
+
+    def test_memory_made_and_freed_outside_of_operators_is_an_event_and_what_is_inside_is_not(self):
+        x = torch.ones(4)
+        with profile(profile_memory=True) as prof:
+            y = x + x
+            del y
+            with record_function("scope"):
+                y = x * x
+                del y
+            z = torch.from_numpy(x.numpy() * 2)
+        found = [(e["name"], e.cpu_memory_usage, e.self_cpu_memory_usage) for e in prof.events()]
+        assert found == [
+            ("aten::add", 16, 16),
+            ("[memory]", -16, -16),
+            ("scope", 0, -16),
+            ("aten::mul", 16, 16),
+            ("[memory]", 16, 16),
+        ]
+        assert sum(e["bytes"] for e in prof.events() if e["kind"] == "memory") == 0
+        assert z.numel() == 4
+
+    def test_memory_events_of_the_trace_say_the_operator_that_was_active(self, tmp_path):
+        x = torch.ones(4, 4)
+        with profile(profile_memory=True) as prof:
+            y = torch.nn.functional.linear(x, x, x[0])
+            del y
+        rows = [r for r in trace_of(prof, tmp_path)["traceEvents"] if r["name"] == "[memory]"]
+        made, freed = (r["args"] for r in rows)
+        assert (made["Bytes"], made["Operator"]) == (64, "aten::addmm")
+        assert (freed["Bytes"], freed.get("Operator")) == (-64, None)
+        assert made["Addr"] == freed["Addr"] != 0
+        assert made["Total Allocated"] - freed["Total Allocated"] == 64
+        assert {r["cat"] for r in rows} == {"cpu_instant_event"}
+
+    def test_usage_is_what_was_made_less_what_was_freed_and_self_usage_is_without_the_children(self):
+        x, w, b = torch.ones(4, 8), torch.ones(2, 8), torch.ones(2)
+        with profile(profile_memory=True) as prof, record_function("both"):
+            kept = torch.nn.functional.linear(x, w, b) * 2
+        usage = {e.name: (e.cpu_memory_usage, e.self_cpu_memory_usage) for e in prof.events()}
+        result = 4 * 2 * 4
+        assert usage == {
+            "both": (result, -result),  # the product of linear was freed in it
+            "aten::linear": (result, 0),
+            "aten::t": (0, 0),
+            "aten::addmm": (result, result),
+            "aten::mul": (result, result),
+        }
+        assert kept.numel() == 8
+
+    def test_the_table_shows_memory_in_columns_of_its_own(self):
+        with profile(profile_memory=True) as prof:
+            kept = torch.ones(1024)
+        text = prof.key_averages().table()
+        assert "CPU Mem" in text
+        assert "Self CPU Mem" in text
+        assert "4.00 KB" in text
+        assert "CPU Mem" not in record_one_op().key_averages().table()
+        assert kept.nbytes == 4096
+
+    def test_storages_are_made_and_freed_as_ever_while_no_memory_is_recorded(self):
+        def untouched():
+            slots = vars(torch.UntypedStorage)
+            return type(slots["array"]).__name__ == "member_descriptor" and "__del__" not in slots
+
+        assert untouched()
+        with profile():
+            assert untouched()
+        with profile(profile_memory=True):
+            assert not untouched()
+        assert untouched()
+        with pytest.raises(KeyError), profile(profile_memory=True):
+            raise KeyError
+        assert untouched()
+
+    def test_tracemalloc_is_a_second_source_of_the_same_figures(self, tmp_path):
+        x = torch.ones(100_000)
+        with profile(profile_memory="tracemalloc") as prof, record_function("scope"):
+            kept = x + x
+        add = event(prof, "aten::add")
+        before, after, delta = (add[key] for key in KEYS_OF_MEMORY)
+        assert delta == after - before == add.cpu_memory_usage
+        assert 400_000 <= delta < 500_000  # the heap has the objects too
+        assert event(prof, "scope").cpu_memory_usage >= delta
+        (row,) = slices(trace_of(prof, tmp_path), name="aten::add")
+        assert [row["args"][key] for key in KEYS_OF_MEMORY] == [before, after, delta]
+        assert "CPU Mem" in prof.key_averages().table()
+        assert prof.session.memory is None  # nothing was counted by storages
+        assert kept.numel() == 100_000
+
+    def test_tracemalloc_runs_only_when_selected_and_only_while_recording(self):
+        running = []
+        with profile(profile_memory=True):
+            assert not tracemalloc.is_tracing()
+        with profile(
+            profile_memory="tracemalloc", schedule=schedule(wait=1, warmup=1, active=2, repeat=1), on_trace_ready=lambda prof: None
+        ) as prof:
+            for _ in range(5):
+                running.append(tracemalloc.is_tracing())
+                prof.step()
+        assert running == [False, False, True, True, False]
+        with profile(profile_memory="tracemalloc") as prof:
+            prof.toggle_collection_dynamic(False, [ProfilerActivity.CPU])
+            assert not tracemalloc.is_tracing()
+            prof.toggle_collection_dynamic(True, [ProfilerActivity.CPU])
+            assert tracemalloc.is_tracing()
+        assert not tracemalloc.is_tracing()
+        with pytest.raises(KeyError), profile(profile_memory="tracemalloc"):
+            raise KeyError
+        assert not tracemalloc.is_tracing()
+
+    def test_a_tracemalloc_that_was_running_is_left_running(self):
+        tracemalloc.start(3)
+        try:
+            with profile(profile_memory="tracemalloc"):
+                torch.ones(3)
+            assert tracemalloc.is_tracing()
+            assert tracemalloc.get_traceback_limit() == 3
+        finally:
+            tracemalloc.stop()
+
+    def test_an_unknown_source_of_memory_is_refused(self):
+        with pytest.raises(ValueError, match=r"'heap'.*'storages'.*'tracemalloc'"):
+            profile(profile_memory="heap")
+        with profile(profile_memory="storages") as prof:
+            kept = torch.ones(4)
+        assert prof.session.memory.size_bytes.tolist() == [kept.nbytes]
 
 
 class TestCorrelation:

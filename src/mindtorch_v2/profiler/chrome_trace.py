@@ -187,6 +187,9 @@ class _Rows:
         texts = [""] * (len(given) * (last - first))
         for place, column in enumerate(given):
             texts[place :: len(given)] = column
+        # changes of memory come after all events, those that are events among them
+        for row in np.flatnonzero(self.kinds[self.session.label[rows]] == MEMORY).tolist():
+            texts[row * len(given) : (row + 1) * len(given)] = [""] * len(given)
         return "".join(texts)
 
     def _frame_keys(self, rows: slice) -> Column:
@@ -237,7 +240,9 @@ class _Rows:
         return fields
 
 
-OP, SCOPE, PYTHON_FUNCTION, RUNTIME, KERNEL = map(KINDS.index, ("op", "scope", "python_function", "runtime", "kernel"))
+OP, SCOPE, PYTHON_FUNCTION, MEMORY, RUNTIME, KERNEL = map(
+    KINDS.index, ("op", "scope", "python_function", "memory", "runtime", "kernel")
+)
 
 
 class _Frames(dict[int, tuple[str, str]]):
@@ -366,24 +371,26 @@ def _memory_rows(session: Session, base_ns: int) -> Iterator[str]:
     log = session.memory
     if log is None:
         return
-    heads = [_memory_head(session, track) for track in session.tracks]
+    heads, tails = zip(*(_memory_frame(session, track) for track in session.tracks)) if session.tracks else ((), ())
+    operators = [f',"Operator":{json_text(label.name)}}}}},\n' for label in session.labels] + ["}},\n"]
+    operator = np.append(session.label, len(session.labels))[live_memory.active_operators(session)]  # -1, for none, is the last
     for first in range(0, len(log.time_ns), CHUNK_ROWS):
         rows = slice(first, first + CHUNK_ROWS)
-        time_ns = log.time_ns[rows] - base_ns
+        count = len(log.time_ns[rows])
         fields = [
-            Field("", np.arange(len(session) + first, len(session) + first + len(time_ns))),
+            Field("", log.time_ns[rows] - base_ns, thousandths=True),
+            Field(',"args":{"Ev Idx":', np.arange(len(session) + first, len(session) + first + count)),
             Field(',"Total Allocated":', log.total_bytes[rows]),
             Field(',"Bytes":', log.size_bytes[rows]),
             Field(',"Addr":', log.address[rows]),
-            Field('},"ts":', time_ns, thousandths=True),
         ]
-        numbers = number_text.lines(fields, len(time_ns))
-        yield "".join([f"{heads[track]}{text}}},\n" for track, text in zip(log.track[rows].tolist(), numbers)])
+        lines = zip(number_text.lines(fields, count), log.track[rows].tolist(), operator[rows].tolist(), strict=True)
+        yield "".join([f"{heads[track]}{text}{tails[track]}{operators[number]}" for text, track, number in lines])
 
 
-def _memory_head(session: Session, track: Track) -> str:
+def _memory_frame(session: Session, track: Track) -> tuple[str, str]:
     device_type, device = (0, -1) if track.device_type == "CPU" else (PRIVATE_USE_1, track.device_index)
     return (
-        f'{{"ph":"i","cat":"cpu_instant_event","s":"t","name":"[memory]","pid":{session.info.pid},"tid":{track.tid},'
-        f'"args":{{"Total Reserved":0,"Device Id":{device},"Device Type":{device_type},"Ev Idx":'
+        f'{{"ph":"i","cat":"cpu_instant_event","s":"t","name":"[memory]","pid":{session.info.pid},"tid":{track.tid},"ts":',
+        f',"Total Reserved":0,"Device Id":{device},"Device Type":{device_type}',
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -9,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import tree
+from . import live_memory, tree
 from .memory import NOTHING, Changes, Noted, Notes, changes_of
 from .recorder import FUNCTION_ID, Log, nanoseconds
 from .session import DataFlow, Frame, Info, Label, MemoryLog, Roles, Session, Track, empty_session
@@ -161,6 +162,8 @@ def assemble(records: Records, context: Context) -> Session:
         session = _with_memory(session, changes, memory_track, context)
     if changes is not None and records.operands is not None:
         session = session.replace(flow=_data_flow(records, rows, context, changes))
+    if context.kinds is None or "memory" in context.kinds:
+        session = live_memory.with_rows_of_changes(session, step_starts + context.epoch_ns, step_numbers)
     return session
 
 
@@ -187,7 +190,8 @@ def _data_flow(records: Records, rows: Column, context: Context, memory: Changes
 
 def _with_memory(session: Session, changes: Changes, track: Column, context: Context) -> Session:
     time_ns = changes.time_ns + context.epoch_ns
-    total = changes.held_bytes.sum() + np.cumsum(changes.size_bytes)
+    live_bytes = int(changes.held_bytes.sum())
+    total = live_bytes + np.cumsum(changes.size_bytes)
     event = _open_events(session, time_ns, track)
     log = MemoryLog(time_ns, track, changes.address, changes.size_bytes, total, event)
     made = np.unique(log.address[log.size_bytes > 0]).tolist()
@@ -197,7 +201,7 @@ def _with_memory(session: Session, changes: Changes, track: Column, context: Con
         np.fromiter(known.keys(), np.int64, len(known)),
         np.fromiter(known.values(), np.int8, len(known)),
     )
-    return session.replace(memory=log, roles=roles)
+    return session.replace(memory=log, roles=roles, info=dataclasses.replace(session.info, live_bytes=live_bytes))
 
 
 def _open_events(session: Session, time_ns: Column, track: Column) -> Column:

@@ -1,12 +1,15 @@
-"""How much memory was in use around each event."""
+"""How much memory was in use around each event, and what changed it."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from .session import Column, Session
+from . import tree
+from .session import COLUMNS, Column, Label, Session
 
-__all__ = ["around"]
+__all__ = ["active_operators", "around", "with_rows_of_changes"]
+
+CHANGE = Label("[memory]", "memory")
 
 
 def around(session: Session) -> tuple[Column, Column] | None:
@@ -20,6 +23,49 @@ def around(session: Session) -> tuple[Column, Column] | None:
     if log is None:
         return None
     on_cpu = np.array([track.device_type == "CPU" for track in session.tracks], bool)[log.track]
-    time_ns, total, size = log.time_ns[on_cpu], log.total_bytes[on_cpu], log.size_bytes[on_cpu]
-    live = np.concatenate([(total - size)[:1] if len(total) else [0], total])  # before the first change, and after each
+    time_ns, total = log.time_ns[on_cpu], log.total_bytes[on_cpu]
+    live = np.concatenate([[session.info.live_bytes], total])  # before the first change, and after each
     return live[np.searchsorted(time_ns, session.start_ns, "left")], live[np.searchsorted(time_ns, session.end_ns, "right")]
+
+
+def active_operators(session: Session) -> Column:
+    """For each change of memory, the row of the innermost operator that was open then on its thread; -1 for none."""
+    if session.memory is None or not len(session):
+        return np.empty(0, np.int64) if session.memory is None else np.full(len(session.memory.event), -1)
+    is_op = np.array([label.kind == "op" for label in session.labels], bool)[session.label]
+    parent, found = tree.parents(session), session.memory.event.copy()
+    while (over := (found >= 0) & ~is_op[found]).any():
+        found[over] = parent[found[over]]
+    return found
+
+
+def with_rows_of_changes(session: Session, first_of_step_ns: Column, step: Column) -> Session:
+    """The session with an event for each change of memory that was inside of none, as torch shows them."""
+    log = session.memory
+    if log is None or not (log.event < 0).any():
+        return session
+    outside = np.flatnonzero(log.event < 0)
+    count, time_ns = len(outside), log.time_ns[outside]
+    order = np.argsort(np.concatenate([session.start_ns, time_ns]), kind="stable")
+    place = np.empty(len(order), np.int64)  # of each row, and behind them of each new one
+    place[order] = np.arange(len(order))
+    rows, added = place[: len(session)], place[len(session) :]
+    new = {
+        "label": np.full(count, len(session.labels)),
+        "track": log.track[outside],
+        "start_ns": time_ns,
+        "end_ns": time_ns,
+        "depth": np.zeros(count),
+        "step": step[np.maximum(np.searchsorted(first_of_step_ns, time_ns, side="right") - 1, 0)],
+    }
+    columns = {}
+    for name in COLUMNS:
+        column = getattr(session, name)
+        if column is not None:
+            absent = 0 if name in ("function_id", "heap_before", "heap_after") else -1
+            columns[name] = np.concatenate([column, new.get(name, np.full(count, absent)).astype(column.dtype)])[order]
+    event = log.event.copy()
+    event[outside] = added
+    event[log.event >= 0] = rows[log.event[log.event >= 0]]
+    flow = session.flow if session.flow is None else session.flow._replace(operand_row=rows[session.flow.operand_row])
+    return session.replace(**columns, labels=(*session.labels, CHANGE), memory=log._replace(event=event), flow=flow)

@@ -24,7 +24,7 @@ _ACTIVITY = {
     "op": "cpu_op",
     "scope": "user_annotation",
     "python_function": "python_function",
-    "memory": "cpu_instant_event",
+    "memory": None,  # torch: of those outside of operators, which alone are events
     "runtime": "privateuse1_runtime",
     "kernel": "kernel",
     "gc": "python_function",
@@ -149,6 +149,14 @@ def _python_ids(recording: Recording, row: int) -> tuple[int, int]:
     return ids.item(row), parents.item(row) or -1
 
 
+def _is_memory(recording: Recording, row: int) -> bool:
+    return recording.label(row).kind == "memory"
+
+
+def _forward_thread(recording: Recording, row: int) -> int:
+    return int((recording.session.track if _is_memory(recording, row) else recording.forward_track).item(row)) + 1
+
+
 def _device_resource(recording: Recording, row: int) -> int:
     track = recording.track(row)
     return track.thread_id if track.device_type == "CPU" else track.tid
@@ -156,6 +164,8 @@ def _device_resource(recording: Recording, row: int) -> int:
 
 def _device_index(recording: Recording, row: int) -> int:
     track = recording.track(row)
+    if _is_memory(recording, row):
+        return 0
     return recording.session.info.pid if track.device_type == "CPU" else track.device_index  # torch: the process, on a CPU
 
 
@@ -170,10 +180,10 @@ class RecordedEvent(FunctionEvent):
     node_id = -1
     name = _fact(lambda recording, row: recording.names[recording.session.label.item(row)])
     overload_name = _fact(lambda recording, row: recording.label(row).overload if recording.session.info.overload_names else "")
-    trace_name = _fact(lambda recording, row: recording.label(row).name)
+    trace_name = _fact(lambda recording, row: None if _is_memory(recording, row) else recording.label(row).name)
     time_range = _fact(_time_range)
     thread = _fact(lambda recording, row: recording.session.track.item(row) + 1)
-    fwd_thread = _fact(lambda recording, row: recording.forward_track.item(row) + 1)
+    fwd_thread = _fact(_forward_thread)
     kernels = _fact(_kernels)
     count = 1
     cpu_children = _fact(lambda recording, row: [recording.events[child] for child in recording.children(row)])
@@ -204,7 +214,7 @@ class RecordedEvent(FunctionEvent):
     flow_id = _fact(lambda recording, row: recording.arrows.get(row, (0, False))[0])
     flow_type = _fact(lambda recording, row: _FORWARD_BACKWARD if row in recording.arrows else 0)
     flow_start = _fact(lambda recording, row: recording.arrows.get(row, (0, False))[1])
-    external_id = _fact(lambda recording, row: _operator_id(recording, row) or row + 1)
+    external_id = _fact(lambda recording, row: 0 if _is_memory(recording, row) else _operator_id(recording, row) or row + 1)
     linked_correlation_id = _fact(_operator_id)
     event_metadata = None
     structured_input_shapes = _fact(lambda recording, row: inputs.shapes(recording.inputs(row)))
@@ -273,6 +283,8 @@ class RecordedEvent(FunctionEvent):
                 keys += FLOPS
             if session.info.profile_memory:
                 keys += MEMORY
+        if kind == "memory":
+            keys += CHANGE
         if session.info.with_stack and kind in ("op", "scope"):
             keys += STACK
         if session.info.with_modules and (kind in ("op", "scope") or self.python_module_id >= 0):
@@ -323,4 +335,9 @@ MEMORY: dict[str, Look] = {
     "cpu_memory_allocated_after": lambda recording, row: recording.live_memory[1].item(row),
     "cpu_memory_allocated_delta": lambda recording, row: (recording.live_memory[1][row] - recording.live_memory[0][row]).item(),
 }
-KEYS = ALWAYS | CORRELATION | SHAPES | FLOPS | STACK | MEMORY | MODULES
+CHANGE: dict[str, Look] = {
+    "address": lambda recording, row: recording.change(row).address,
+    "bytes": lambda recording, row: recording.change(row).size_bytes,
+    "total_allocated": lambda recording, row: recording.change(row).total_bytes,
+}
+KEYS = CHANGE | ALWAYS | CORRELATION | SHAPES | FLOPS | STACK | MEMORY | MODULES

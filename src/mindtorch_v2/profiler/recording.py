@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from . import flops, links, live_memory, modules, places, tree
-from .session import BACKWARD_FUNCTION, Frame, Label, ModulePart, Session, Track
+from .session import BACKWARD_FUNCTION, Frame, Label, MemoryLog, ModulePart, Session, Track
 
 __all__ = ["Recording"]
 
@@ -131,6 +131,19 @@ class Recording:
         inside = log.event >= 0
         np.add.at(own, log.event[inside], log.size_bytes[inside])
         return self.with_children(own, tree.parents(self.session))
+
+    def change(self, row: int) -> MemoryLog:
+        """What a change of memory that is an event was, as a log of one."""
+        log = self.session.memory
+        assert log is not None, "memory was not recorded"
+        return MemoryLog(*(column.item(self._changes[row]) for column in log))
+
+    @functools.cached_property
+    def _changes(self) -> dict[int, int]:
+        """Places in the log of the changes that are events, by row."""
+        log = self.session.memory
+        assert log is not None, "memory was not recorded"
+        return {row: at for at, row in enumerate(log.event.tolist()) if row >= 0 and self.label(row).kind == "memory"}
 
     def _heap_growth(self) -> Column:
         before, after = self.live_memory

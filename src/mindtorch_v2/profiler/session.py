@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 __all__ = [
+    "COLUMNS",
     "GRADIENT",
     "KINDS",
     "OPTIMIZER_STATE",
@@ -98,7 +99,7 @@ class MemoryLog(NamedTuple):
     address: Column
     size_bytes: Column  # negative for a free
     total_bytes: Column  # live after it
-    event: Column  # row of the innermost event then open on that track, -1 for none
+    event: Column  # row of the innermost event then open on that track, or else of the change's own; -1 if that is not kept
 
 
 class Roles(NamedTuple):
@@ -135,6 +136,7 @@ class Info:
     record_shapes: bool = False
     with_stack: bool = False
     profile_memory: bool = False
+    live_bytes: int = 0  # of storage on the CPU when the recording began, if its memory was recorded
     with_modules: bool = False
     with_flops: bool = False
     overload_names: bool = False
@@ -187,13 +189,14 @@ class Session:
 
     def head(self, count: int) -> Session:
         """The events that began first; with each, all that are around it."""
-        columns = ["label", "track", "start_ns", "end_ns", "depth", "step", "sequence", "inputs", "stack", "function_id", "launch"]
-        columns += ["heap_before", "heap_after"]
-        flow = self.flow
+        flow, memory = self.flow, self.memory
         if flow is not None:
             kept = flow.operand_row < count
             flow = flow._replace(operand_row=flow.operand_row[kept], operand_address=flow.operand_address[kept])
-        return self.replace(**{name: None if (c := getattr(self, name)) is None else c[:count] for name in columns}, flow=flow)
+        if memory is not None:
+            memory = memory._replace(event=np.where(memory.event < count, memory.event, -1))
+        columns = {name: None if (c := getattr(self, name)) is None else c[:count] for name in COLUMNS}
+        return self.replace(**columns, flow=flow, memory=memory)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the session to a file that `Session.load` reads."""
@@ -207,6 +210,13 @@ class Session:
         from . import session_file
 
         return session_file.load(path)
+
+
+# Of which each event has a value.
+COLUMNS = ("label", "track", "start_ns", "end_ns", "depth", "step", "sequence", "inputs", "stack", "function_id", "launch") + (
+    "heap_before",
+    "heap_after",
+)
 
 
 def empty_session(info: Info | None = None) -> Session:
@@ -269,7 +279,9 @@ def join(sessions: Sequence[Session]) -> Session:
         input_table=tuple(inputs),
         frames=tuple(frames),
         stack_table=tuple(stacks),
-        info=dataclasses.replace(last, started_ns=first.started_ns, metadata={**first.metadata, **last.metadata}),
+        info=dataclasses.replace(
+            last, started_ns=first.started_ns, live_bytes=first.live_bytes, metadata={**first.metadata, **last.metadata}
+        ),
     )
 
 
