@@ -122,7 +122,7 @@ class Capture:
         self._steps = [(self._started, step)]
         if self.settings.memory == STORAGES:
             # not again after a pause: what is freed meanwhile counts
-            memory.begin(recorder.unreported if self.settings.with_stack else None)
+            memory.begin(with_stack=self.settings.with_stack)
         if self.settings.cpu:
             if self.settings.with_modules or self.settings.with_stack:
                 self._modules = module_calls.ModuleCalls(self._log)

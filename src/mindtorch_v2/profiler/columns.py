@@ -104,7 +104,7 @@ def _with_results(records: Records) -> Records:
     assert records.heap is not None
     address, size_bytes = records.heap
     made = np.flatnonzero(size_bytes)
-    results = Notes(records.end[made], records.track[made], address[made], size_bytes[made])
+    results = Notes(records.end[made], records.track[made], address[made], size_bytes[made], np.full(len(made), -1))
     return records._replace(results=results, heap=None)
 
 
@@ -149,17 +149,22 @@ def assemble(records: Records, context: Context) -> Session:
     if records.inputs is not None:
         numbers, table = _used(records.inputs[rows], context.inputs)
         session = session.replace(inputs=numbers, input_table=table)
+    memory_stack = None
     if records.stack is not None:
-        numbers, stacks = _used(records.stack[rows], context.stacks)
+        of_changes = np.empty(0, np.int64) if changes is None else changes.stack
+        numbers, stacks = _used(np.concatenate([records.stack[rows], of_changes]), context.stacks)
         frames = {frame: i for i, frame in enumerate(dict.fromkeys(f for stack in stacks for f in stack))}
+        memory_stack = numbers[len(rows) :]
         session = session.replace(
-            stack=numbers, frames=tuple(frames), stack_table=tuple(tuple(frames[f] for f in stack) for stack in stacks)
+            stack=numbers[: len(rows)],
+            frames=tuple(frames),
+            stack_table=tuple(tuple(frames[f] for f in stack) for stack in stacks),
         )
     if records.heap is not None:
         before, after = (column[rows] for column in records.heap)
         session = session.replace(heap_before=before, heap_after=after)
     if changes is not None:
-        session = _with_memory(session, changes, memory_track, context)
+        session = _with_memory(session, changes, memory_track, memory_stack, context)
     if changes is not None and records.operands is not None:
         session = session.replace(flow=_data_flow(records, rows, context, changes))
     if context.kinds is None or "memory" in context.kinds:
@@ -188,12 +193,12 @@ def _data_flow(records: Records, rows: Column, context: Context, memory: Changes
     )
 
 
-def _with_memory(session: Session, changes: Changes, track: Column, context: Context) -> Session:
+def _with_memory(session: Session, changes: Changes, track: Column, stack: Column | None, context: Context) -> Session:
     time_ns = changes.time_ns + context.epoch_ns
     live_bytes = int(changes.held_bytes.sum())
     total = live_bytes + np.cumsum(changes.size_bytes)
     event = _open_events(session, time_ns, track)
-    log = MemoryLog(time_ns, track, changes.address, changes.size_bytes, total, event)
+    log = MemoryLog(time_ns, track, changes.address, changes.size_bytes, total, event, stack)
     made = np.unique(log.address[log.size_bytes > 0]).tolist()
     known = {address: context.roles_at_end[address] for address in made if address in context.roles_at_end}
     roles = Roles(

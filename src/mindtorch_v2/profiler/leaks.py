@@ -69,7 +69,7 @@ class Leaks(list[Leak]):
         if log is None:
             raise ValueError("what is alive at the end is known with memory recorded: profile(profile_memory=True)")
         made = np.flatnonzero(log.size_bytes > 0)
-        places, number = _places(session, log.event[made], group_by_stack_n)
+        places, number = _places(session, log, made, group_by_stack_n)
         step = _steps(session, log.time_ns[made])
         makes: dict[Place, set[int]] = {}
         for i, k in np.unique(np.stack([number, step]), axis=1).T.tolist():
@@ -152,12 +152,14 @@ def _alive(log: MemoryLog) -> Column:
     return last[log.size_bytes[last] > 0]
 
 
-def _places(session: Session, event: Column, group_by_stack_n: int | None) -> tuple[list[Place], Column]:
+def _places(session: Session, log: MemoryLog, made: Column, group_by_stack_n: int | None) -> tuple[list[Place], Column]:
     """The distinct places of allocations, and the number of each one's."""
-    recording = Recording(session)
+    recording, event = Recording(session), log.event[made]
     operator = _around(session, event, np.array([label.kind == "op" for label in session.labels], bool)[session.label])
     label = np.where(operator >= 0, session.label[operator] if len(session) else -1, -1)
     stack = _stacks(recording, event)
+    if log.stack is not None:
+        stack = np.where(log.stack[made] >= 0, log.stack[made], stack)
     module, paths = np.full(len(event), -1), [""]
     if session.info.with_modules:
         found = recording.attribution

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import operator
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -17,17 +18,17 @@ import numpy as np
 
 from .._dispatch.codegen import compile_function
 from .._storage import UntypedStorage
-from . import recorder, storage_hooks, tasks
+from . import recorder, stack_walk, storage_hooks, tasks
 from .storage_hooks import Hooks, array_slot
 
 __all__ = ["NOTHING", "Changes", "Noted", "Notes", "begin", "changes_of", "end", "take"]
 
 Array = np.ndarray[Any, Any]
 
-MADE_WIDTH = 5
+MADE_WIDTH = 6
 FREED = -1  # in place of bytes
 ALWAYS = np.iinfo(np.int64).min  # in place of a time
-_made: list[Any] = []  # time, thread, address of the array, bytes, address of the storage, over and over
+_made: list[Any] = []  # time, thread, address of the array, bytes, number of the stack, address of the storage, over and over
 _freed: list[Any] = []  # address of the array, time, thread
 _live_before: list[tuple[int, int]] = []  # address, bytes
 _hooks: Hooks | None = None
@@ -40,9 +41,10 @@ class Notes(NamedTuple):
     thread: Array
     address: Array
     size_bytes: Array  # FREED for a free
+    stack: Array  # number of the stack, -1 where it was not asked for or is an operator's
 
 
-NOTHING = Notes(*[np.empty(0, np.int64)] * 4)
+NOTHING = Notes(*[np.empty(0, np.int64)] * 5)
 
 
 class Noted(NamedTuple):
@@ -60,12 +62,13 @@ class Changes(NamedTuple):
     thread: Array
     address: Array
     size_bytes: Array  # negative for a free
+    stack: Array  # number of the stack, -1 for none
     held_address: Array  # of what lived before
     held_bytes: Array
 
 
-def begin(unreported: Callable[[Any], Any] | None = None) -> None:
-    """Note storages from here on; what lives already is the baseline. Functions are called in the form that `unreported` gives them."""
+def begin(*, with_stack: bool = False) -> None:
+    """Note storages from here on, with stacks or not; what lives already is the baseline."""
     global _hooks
     gc.collect(0)
     names = {
@@ -74,10 +77,11 @@ def begin(unreported: Callable[[Any], Any] | None = None) -> None:
         "id": id,
         "note_made": _made.extend,
         "note_freed": _freed.extend,
+        "caller": sys._getframe,
     }
-    if unreported is not None:
-        names = {name: unreported(function) for name, function in names.items()}
-    _hooks = _make_hooks(names)
+    if with_stack:
+        names = {name: recorder.unreported(function) for name, function in names.items()}
+    _hooks = _make_hooks(names, with_stack=with_stack)
     storage_hooks.add(_hooks)
     # one after the other without a thread in between, as nothing here is called from Python
     at_once: tuple[Callable[[], Any], ...] = (gc.get_objects, _made.clear, _freed.clear, _live_before.clear)
@@ -109,21 +113,23 @@ def take() -> Noted:
     before = _notes([0.0] * len(sizes), [0] * len(sizes), addresses, sizes)
     return Noted(
         before._replace(time_ns=np.full(len(sizes), ALWAYS)),
-        _notes(*(made[i::MADE_WIDTH] for i in range(4))),
+        _notes(*(made[i::MADE_WIDTH] for i in range(5))),
         _notes(freed[1::3], freed[2::3], freed[0::3]),
     )
 
 
-def _notes(time: Any, thread: Any, address: Any, size_bytes: Any = None) -> Notes:
+def _notes(time: Any, thread: Any, address: Any, size_bytes: Any = None, stack: Any = None) -> Notes:
     sizes = np.full(len(time), FREED) if size_bytes is None else np.array(size_bytes, np.int64)
-    return Notes(recorder.nanoseconds(time), np.array(thread, np.int64), np.array(address, np.int64), sizes)
+    stacks = np.full(len(time), -1) if stack is None else np.array(stack, np.int64)
+    return Notes(recorder.nanoseconds(time), np.array(thread, np.int64), np.array(address, np.int64), sizes, stacks)
 
 
 def changes_of(noted: Noted, results: Notes) -> Changes:
     """The memory that was made and freed, by what was noted and by what operators made."""
-    time, thread, address, size = map(np.concatenate, zip(noted.live_before, noted.made, noted.freed, results, strict=True))
+    notes = map(np.concatenate, zip(noted.live_before, noted.made, noted.freed, results, strict=True))
+    time, thread, address, size, stack = notes
     order = np.lexsort((time, address))
-    time, thread, address, size = time[order], thread[order], address[order], size[order]
+    time, thread, address, size, stack = time[order], thread[order], address[order], size[order], stack[order]
     is_first = np.diff(address, prepend=0) != 0
     freed = size == FREED
     owners = _owners(is_first, np.where(freed, -1, 1))
@@ -135,7 +141,7 @@ def changes_of(noted: Noted, results: Notes) -> Changes:
     held = (time == ALWAYS) & (change != 0)
     rows = np.flatnonzero((change != 0) & (time != ALWAYS))
     rows = rows[np.argsort(time[rows], kind="stable")]
-    return Changes(time[rows], thread[rows], address[rows], change[rows], address[held], change[held])
+    return Changes(time[rows], thread[rows], address[rows], change[rows], stack[rows], address[held], change[held])
 
 
 def _owners(is_first: Array, step: Array) -> Array:
@@ -166,7 +172,7 @@ def _array_of(storage: UntypedStorage) -> Array | None:
 _ON_ARRAY = [
     "if storage.__class__ is Storage:",
     "    storage._address = address = id(array)",
-    "    note_made((clock(), track(), address, array.nbytes, id(storage)))",
+    "    note_made((clock(), track(), address, array.nbytes, {stack}, id(storage)))",
     "set_array(storage, array)",  # at last: `begin` takes a storage for noted whose array it sees come
 ]
 _ON_FREE = [
@@ -177,10 +183,11 @@ _ON_FREE = [
 ]
 
 
-def _make_hooks(names: dict[str, Any]) -> Hooks:
+def _make_hooks(names: dict[str, Any], *, with_stack: bool) -> Hooks:
     """What runs when a storage gets its array, and when it dies. Generated for their globals: calling these is 10 ns faster."""
-    names = {**names, "set_array": array_slot.__set__, "Storage": UntypedStorage}
-    on_array = compile_function("on_array", "storage, array", _ON_ARRAY, names)
+    names = {**names, "set_array": array_slot.__set__, "Storage": UntypedStorage, "stack_number": stack_walk.stack_number}
+    stack = "stack_number(caller(1))" if with_stack else "-1"
+    on_array = compile_function("on_array", "storage, array", [line.format(stack=stack) for line in _ON_ARRAY], names)
     on_free = compile_function("on_free", "storage", _ON_FREE, names)
 
     def ask_for_tasks() -> None:

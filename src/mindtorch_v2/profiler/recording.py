@@ -136,7 +136,7 @@ class Recording:
         """What a change of memory that is an event was, as a log of one."""
         log = self.session.memory
         assert log is not None, "memory was not recorded"
-        return MemoryLog(*(column.item(self._changes[row]) for column in log))
+        return MemoryLog(*(None if column is None else column.item(self._changes[row]) for column in log))  # type: ignore[arg-type]
 
     @functools.cached_property
     def _changes(self) -> dict[int, int]:

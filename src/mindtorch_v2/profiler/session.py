@@ -100,6 +100,7 @@ class MemoryLog(NamedTuple):
     size_bytes: Column  # negative for a free
     total_bytes: Column  # live after it
     event: Column  # row of the innermost event then open on that track, or else of the change's own; -1 if that is not kept
+    stack: Column | None = None  # into stack_table, of storage that no operator made; -1 for others
 
 
 class Roles(NamedTuple):
@@ -242,14 +243,13 @@ def join(sessions: Sequence[Session]) -> Session:
     on_device, numbered = any(s.launch is not None for s in sessions), any(s.function_id is not None for s in sessions)
     parts, memories, roles, flows, before = [], [], [], [], 0
     for s in sessions:
-        stack_numbers = frames.numbers(s.frames)
+        frame_numbers = frames.numbers(s.frames)
+        stack_table = stacks.numbers([tuple(frame_numbers[list(t)].tolist()) for t in s.stack_table])
         part = {
             "label": labels.numbers(s.labels)[s.label],
             "track": tracks.numbers(s.tracks)[s.track],
             "inputs": None if s.inputs is None else _point(inputs.numbers(s.input_table), s.inputs),
-            "stack": None
-            if s.stack is None
-            else _point(stacks.numbers([tuple(stack_numbers[list(t)].tolist()) for t in s.stack_table]), s.stack),
+            "stack": None if s.stack is None else _point(stack_table, s.stack),
             "launch": _shifted(s.launch, len(s), before) if on_device else None,
             "function_id": (np.zeros(len(s), np.int64) if s.function_id is None else s.function_id) if numbered else None,
         }
@@ -259,7 +259,10 @@ def join(sessions: Sequence[Session]) -> Session:
         parts.append(part)
         if s.memory is not None:
             track, event = _point(tracks.numbers(s.tracks), s.memory.track), _shifted(s.memory.event, 0, before)
-            memories.append(s.memory._replace(track=track, event=event))
+            stack = s.memory.stack
+            if stack is not None:
+                stack = _point(stack_table, stack)
+            memories.append(s.memory._replace(track=track, event=event, stack=stack))
         if s.roles is not None:
             roles.append(s.roles)
         if s.flow is not None:
@@ -271,7 +274,7 @@ def join(sessions: Sequence[Session]) -> Session:
     first, last = sessions[0].info, sessions[-1].info
     return Session(
         **joined,
-        memory=MemoryLog(*map(np.concatenate, zip(*memories, strict=True))) if memories else None,
+        memory=MemoryLog(*map(_joined, zip(*memories, strict=True))) if memories else None,
         roles=Roles(*map(np.concatenate, zip(*roles, strict=True))) if roles else None,
         flow=DataFlow(*map(np.concatenate, zip(*flows, strict=True))) if flows else None,
         labels=tuple(labels),
@@ -283,6 +286,11 @@ def join(sessions: Sequence[Session]) -> Session:
             last, started_ns=first.started_ns, live_bytes=first.live_bytes, metadata={**first.metadata, **last.metadata}
         ),
     )
+
+
+def _joined(columns: Sequence[Any]) -> Any:
+    """The columns one after the other; None if they were not asked for."""
+    return None if columns[0] is None else np.concatenate(columns)
 
 
 def _point(numbers: Column, column: Column) -> Column:

@@ -83,7 +83,7 @@ def _columns(session: Session) -> Iterator[tuple[str, Column]]:
     for name in LOGS:
         log = getattr(session, name)
         if log is not None:
-            yield from ((f"{name}.{part}", column) for part, column in log._asdict().items())
+            yield from ((f"{name}.{part}", column) for part, column in log._asdict().items() if column is not None)
 
 
 def _chunk_starts(rows: int) -> range:

@@ -223,6 +223,34 @@ def test_memory_made_outside_of_operators_is_listed():
     assert kept.numel() == 5
 
 
+def test_memory_made_outside_of_operators_has_its_own_stack():
+    def makes():
+        return torch.tensor([1.0, 2.0]), torch.from_numpy(np.zeros(5))
+
+    with profile(profile_memory=True, with_stack=True) as prof:
+        kept = makes()
+        with torch.profiler.record_function("scope"):
+            more = makes()
+    line = makes.__code__.co_firstlineno + 1
+    leaks = prof.leaks()
+    assert [(row.count, row.size_bytes) for row in leaks] == [(2, 48), (2, 48)]  # two lines called
+    assert all(row.stack[0].endswith(f"test_leaks.py({line}): makes") for row in leaks)
+    assert [(row.count, row.size_bytes) for row in prof.leaks(group_by_stack_n=1)] == [(4, 96)]
+    assert len(kept) == len(more) == 2
+
+
+def test_stacks_of_several_cycles_are_joined():
+    kept = []
+    schedule = torch.profiler.schedule(wait=0, warmup=1, active=1, repeat=2)
+    with profile(profile_memory=True, with_stack=True, acc_events=True, schedule=schedule) as prof:
+        for _ in range(4):
+            kept.append(torch.tensor([1.0]))
+            prof.step()
+    (row,) = prof.leaks()
+    assert list(row.step_bytes) == [1, 3]
+    assert "test_stacks_of_several_cycles_are_joined" in row.stack[0]
+
+
 def test_without_memory_recorded_it_says_what_to_do():
     with profile() as prof:
         torch.ones(2)
