@@ -1,0 +1,75 @@
+"""speedscope in a browser: its static page from npm, served on this machine, and what it makes of a file."""
+
+import base64
+import functools
+import hashlib
+import http.server
+import io
+import json
+import tarfile
+import threading
+import urllib.request
+from pathlib import Path
+
+VERSION = "1.25.0"
+PACKAGE = f"https://registry.npmjs.org/speedscope/-/speedscope-{VERSION}.tgz"
+SHA512 = "cpf9HWTZf1ijLXBJrk87Ve/54tnYx6rlf0gUThvn3ook6h63hLXVOQiMf44PT+XoV503cPfvfiT5gP5vojp6Ag=="
+PAGE = "package/dist/release"
+
+
+def fetched(folder: Path) -> Path:
+    """The folder of the page, which is fetched once."""
+    if not (folder / PAGE / "index.html").exists():
+        with urllib.request.urlopen(PACKAGE, timeout=60) as response:
+            content = response.read()
+        if base64.b64encode(hashlib.sha512(content).digest()).decode() != SHA512:
+            raise ValueError(f"{PACKAGE} is not what it was")
+        with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+            archive.extractall(folder, filter="data")
+    return folder / PAGE
+
+
+class Server:
+    """Serves files of some folders at http://127.0.0.1."""
+
+    def __init__(self, *folders: Path):
+        class Handler(http.server.SimpleHTTPRequestHandler):
+            def translate_path(self, path):
+                name = path.partition("?")[0].lstrip("/")
+                return str(next((folder / name for folder in folders if (folder / name).exists()), folders[0] / name))
+
+            def log_message(self, *_):
+                pass
+
+        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler))
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+# what its Export button would save
+CATCH = """const make = URL.createObjectURL;
+URL.createObjectURL = blob => { blob.text().then(text => { window.saved = text; }); return make.call(URL, blob); };"""
+
+
+def read(browser, server: Server, name: str) -> dict:
+    """What speedscope has understood of a file, in its own form."""
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    def wait(condition):
+        return WebDriverWait(browser.driver, 60).until(lambda _: condition())
+
+    browser.open(f"{server.url}/index.html#profileURL={server.url}/{name}")
+    wait(lambda: "Export" in browser.one("body").text or "Something went wrong" in browser.one("body").text)
+    browser.driver.execute_script(CATCH)
+    button = "[...document.querySelectorAll('div')].find(e => e.textContent.endsWith('Export') && e.textContent.length < 12)"
+    browser.driver.execute_script(f"{button}.click()")
+    return json.loads(wait(lambda: browser.run("window.saved")))
