@@ -46,7 +46,7 @@ class Leak:
     operator: str  # that made them; empty outside of any
     stack: tuple[str, ...]  # innermost first; empty if stacks were not recorded
     module: str  # of which the operator was; empty if modules were not recorded
-    role: str  # "parameter", "gradient" or "optimizer state", where the runtime knows
+    role: str  # "parameter", "gradient", "optimizer state" or "buffer", where the runtime knows
     step_bytes: Mapping[int, int]  # of each step, the bytes made in it that are alive; empty for a history, which knows no steps
     grows: bool  # three steps or more made something here, and of each something is alive
 

@@ -6,6 +6,7 @@ when a gradient has been added to them, and optimizers after each step. Only add
 
 from __future__ import annotations
 
+import contextlib
 import gc
 from collections.abc import Iterable
 from typing import Any
@@ -13,11 +14,12 @@ from typing import Any
 import numpy as np
 
 from .._tensor import Tensor
+from ..nn.modules.module import Module
 from ..nn.parameter import Parameter
 from ..optim.optimizer import Optimizer, register_optimizer_step_post_hook
 from ..utils.hooks import RemovableHandle
 from . import recorder
-from .session import GRADIENT, OPTIMIZER_STATE, PARAMETER
+from .session import BUFFER, GRADIENT, OPTIMIZER_STATE, PARAMETER
 
 __all__ = ["begin", "end", "note_leaf", "now", "take"]
 
@@ -57,12 +59,19 @@ def take() -> tuple[Column, Column, Column]:
 
 def now() -> dict[int, int]:
     """What the memory at each address is known to be now; if two things, the one that comes first in the order of roles."""
+    objects = _objects(Tensor, Optimizer, Module)
     first = len(_notes)
-    _look_at_everything()
-    found = _notes[first:]
+    _look_at(found for found in objects if not isinstance(found, Module))
+    notes = _notes[first:]
     if _hook is None:
         del _notes[first:]  # nobody records
-    return dict(sorted(zip(found[1::3], found[2::3], strict=True), reverse=True))
+    known = dict(sorted(zip(notes[1::3], notes[2::3], strict=True), reverse=True))
+    for module in objects:
+        if isinstance(module, Module):
+            for buffer in list(vars(module).get("_buffers", {}).values()):
+                if isinstance(buffer, Tensor):
+                    known.setdefault(id(buffer._storage.array), BUFFER)
+    return known
 
 
 def note_leaf(leaf: Any) -> None:
@@ -74,16 +83,26 @@ def note_leaf(leaf: Any) -> None:
 
 
 def _look_at_everything() -> None:
+    _look_at(_objects(Tensor, Optimizer))
+
+
+def _objects(*kinds: type) -> list[Any]:
+    """The objects of these kinds that live."""
     # objects are many and types few
     objects = gc.get_objects()
-    wanted = {kind for kind in set(map(type, objects)) if issubclass(kind, Tensor | Optimizer)}
-    for found in [found for found in objects if type(found) in wanted]:
+    wanted = {kind for kind in set(map(type, objects)) if issubclass(kind, kinds)}
+    return [found for found in objects if type(found) in wanted]
+
+
+def _look_at(objects: Iterable[Any]) -> None:
+    for found in objects:
         if isinstance(found, Optimizer):
             _note_optimizer(found)
         elif isinstance(found, Parameter):
             _note_tensor(found)
         else:
-            _note_gradient(found)
+            with contextlib.suppress(AttributeError):  # half made, by another thread
+                _note_gradient(found)
 
 
 def _note_tensor(parameter: Any) -> None:

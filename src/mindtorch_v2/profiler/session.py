@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 __all__ = [
+    "BUFFER",
     "COLUMNS",
     "GRADIENT",
     "KINDS",
@@ -44,8 +45,8 @@ KINDS = ("op", "scope", "python_function", "memory", "runtime", "kernel", "gc")
 FUNCTION, BACKWARD_FUNCTION, USER_SCOPE = 0, 1, 7
 
 # What the runtime knows a storage to be.
-PARAMETER, GRADIENT, OPTIMIZER_STATE = 0, 1, 2
-ROLE_NAMES = ("parameter", "gradient", "optimizer state")
+PARAMETER, GRADIENT, OPTIMIZER_STATE, BUFFER = 0, 1, 2, 3
+ROLE_NAMES = ("parameter", "gradient", "optimizer state", "buffer")
 
 
 class ModulePart(NamedTuple):

@@ -1,11 +1,13 @@
 """What is alive at the end of a recording that was made inside: `prof.leaks()` and `torch.cpu.memory.leaks()`."""
 
 import gc
+import random
 
 import numpy as np
 import pytest
 
 import mindtorch_v2 as torch
+from mindtorch_v2._storage import UntypedStorage
 from mindtorch_v2.profiler import Session, profile
 from mindtorch_v2.profiler.leaks import Leak, Leaks, Place, Survivor
 
@@ -107,6 +109,54 @@ def test_what_the_runtime_knows_of_memory_is_told():
     parameters = (8 * 4 + 4) * 4
     assert roles["parameter"] == roles["gradient"] == roles["optimizer state"] == parameters
     assert roles[""] >= out.nbytes
+
+
+def test_a_tensor_that_another_thread_is_making_is_no_obstacle():
+    with profile(profile_memory=True) as prof:
+        half_made = object.__new__(torch.Tensor)
+        kept = torch.ones(5)
+    assert [row.size_bytes for row in prof.leaks()] == [20]
+    assert kept is not half_made
+
+
+def test_buffers_of_modules_are_told():
+    with profile(profile_memory=True) as prof:
+        norm = torch.nn.BatchNorm1d(8)
+    sizes = {}
+    for row in prof.leaks():
+        sizes[row.role] = sizes.get(row.role, 0) + row.size_bytes
+    assert sizes == {"parameter": 64, "buffer": 8 * 4 * 2 + 8}  # mean and variance, and the count of batches
+    assert norm.num_features == 8
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_after_any_program_the_list_has_what_is_there_and_was_not_before(seed):
+    generator, kept = random.Random(seed), [torch.ones(n) for n in range(1, 20)]
+    before = {id(s): s for s in storages()}
+    with profile(profile_memory=True) as prof:
+        for _ in range(300):
+            match generator.randrange(8):
+                case 0 | 1:
+                    kept.append(torch.ones(generator.randrange(1, 50)))
+                case 2:
+                    kept.append(kept[-1][:1] * 2 if kept else torch.zeros(3))
+                case 3:
+                    kept.append(kept[-1].data if kept else torch.zeros(3))
+                case 4:
+                    kept.append(torch.tensor([1.0] * generator.randrange(1, 9)))
+                case 5:
+                    kept.append(torch.from_numpy(np.zeros(generator.randrange(5))))
+                case 6:
+                    kept.append(torch.ones(3).resize_(generator.randrange(1, 90)))
+                case _:
+                    del kept[generator.randrange(len(kept) + 1) :]
+    known = {id(s.array) for s in before.values()}
+    expected = {id(s.array): s.nbytes() for s in storages() if id(s) not in before and id(s.array) not in known and s.nbytes()}
+    assert (prof.leaks().total_count, prof.leaks().total_bytes) == (len(expected), sum(expected.values()))
+
+
+def storages():
+    return [s for s in gc.get_objects() if type(s) is UntypedStorage]
 
 
 # --- steps ----------------------------------------------------------------------------------------------------------------------------
