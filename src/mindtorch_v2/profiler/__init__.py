@@ -6,7 +6,7 @@ capture   recorder (hot), capture, watching, execution_layer (hot), record_funct
 model     session, tree, modules, events, event_list, averages, module_times, kineto_results,
           data_flow, memory_categories      what it means: data alone
 output    table, units, chrome_trace, stacks, tensorboard, trace_check, session_file, snapshot,
-          memory_timeline, memory_page      what people see
+          memory_timeline, memory_page, advice      what people see
 """
 
 from __future__ import annotations

@@ -275,6 +275,11 @@ class TestLoops:
     def test_work_is_no_overhead(self):
         assert found(record(row_of("aten::exp", 100, inputs=(tensor(5000),)), info=SHAPES), "tiny operators", min_share=0) == []
 
+    def test_recurrent_cells_depend_on_each_other(self):
+        call = (tensor(4, 8), tensor(4, 8), tensor(24, 8), tensor(24, 8), None, None)
+        session = record(row_of("aten::gru_cell", 50, inputs=call), info=SHAPES)
+        assert found(session, "tiny operators", min_share=0) == []
+
     def test_nothing_is_counted_twice(self):
         x = torch.randn(60, 8)
         prof = recorded(lambda: [(x[i] * 2).sum().item() for i in range(60)])

@@ -29,7 +29,8 @@ def advise(recording: Any, *, min_share: float = 0.01, rules: Iterable[str | Rul
         raise ValueError(f"min_share is a share between 0 and 1, got {min_share}")
     facts = Facts(_session_of(recording))
     chosen = [_rule(each) for each in (RULES.values() if rules is None else rules)]
-    findings, not_checked = [], []
+    findings: list[tuple[Rule, Finding]] = []
+    not_checked = []
     for rule in chosen:
         missing = rule.missing(facts.session.info)
         if missing:
@@ -37,10 +38,11 @@ def advise(recording: Any, *, min_share: float = 0.01, rules: Iterable[str | Rul
             continue
         for match in rule.check(facts):
             if len(match.rows) and match.gain_ns > 0 and match.gain_ns >= min_share * facts.recorded_ns:
-                findings.append(_finding(rule, match, facts))
+                findings.append((rule, _finding(rule, match, facts)))
                 facts.claimed[match.rows if match.claims is None else match.claims] = True
+    findings.sort(key=lambda pair: (pair[0].is_about_recording, -pair[1].gain_ns))
     return Advice(
-        sorted(findings, key=lambda finding: -finding.gain_ns),
+        [finding for _, finding in findings],
         not_checked=not_checked,
         recorded_ns=facts.recorded_ns,
         steps=facts.step_count if len(facts.session) else 0,

@@ -89,7 +89,7 @@ class NotChecked:
 
 
 class Advice(list[Finding]):
-    """The findings about a recording, largest gain first."""
+    """The findings about a recording, largest gain first; last what is about the recording itself."""
 
     def __init__(
         self,

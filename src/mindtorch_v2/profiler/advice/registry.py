@@ -42,6 +42,7 @@ class Rule:
     name: str
     check: Check
     needs: tuple[str, ...] = ()  # arguments of `profile`
+    is_about_recording: bool = False  # rather than about the program: comes after what is
 
     def __post_init__(self) -> None:
         unknown = [flag for flag in self.needs if flag not in FLAGS]
@@ -56,13 +57,13 @@ class Rule:
 RULES: dict[str, Rule] = {}  # in the order in which they look
 
 
-def rule(name: str, *, needs: tuple[str, ...] = ()) -> Callable[[Check], Check]:
+def rule(name: str, *, needs: tuple[str, ...] = (), is_about_recording: bool = False) -> Callable[[Check], Check]:
     """Add a function to the rules."""
 
     def add(check: Check) -> Check:
         if name in RULES:
             raise ValueError(f"there is a rule {name!r} already")
-        RULES[name] = Rule(name=name, check=check, needs=needs)
+        RULES[name] = Rule(name=name, check=check, needs=needs, is_about_recording=is_about_recording)
         return check
 
     return add

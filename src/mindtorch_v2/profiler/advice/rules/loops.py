@@ -17,6 +17,9 @@ ITERATIONS = 10
 LOOP = 32
 ELEMENT_NS = 1.0  # for an element more in one call
 INDEXING = ("aten::select",)
+RECURRENT = tuple(
+    f"aten::{name}_cell" for name in ("gru", "lstm", "rnn_tanh", "rnn_relu")
+)  # each needs the state that the last left
 
 
 @rule("indexing in a loop", needs=("record_shapes",))
@@ -74,7 +77,7 @@ def tiny_operators(facts: Facts) -> Iterator[Match]:
         gain_ns=_gain_of_one_call(rows, facts),
         seen=f"Operators on at most {FEW:,} elements ran {facts.times(len(rows))} in loops, {mean / 1000:.1f} us each: the call takes "
         "longer than the work.",
-        instead="Do more in one call: stack the tensors and compute along a dimension, use larger batches, or a _foreach_ function.",
+        instead="Do more in one call: stack the tensors and compute along a dimension, or use larger batches.",
         estimate="the time of these calls and of their backward passes, less that of one call each for all elements.",
         claims=facts.with_backward(rows),
     )
@@ -83,6 +86,7 @@ def tiny_operators(facts: Facts) -> Iterator[Match]:
 def _small(facts: Facts) -> Column:
     """Operators that the program called on few elements, and that nothing explains yet."""
     rows = facts.unclaimed(facts.called_by_program(np.flatnonzero(facts.is_operator)))
+    rows = rows[~facts.is_named(rows, RECURRENT)]
     work = facts.work(rows)
     return np.asarray(rows[(work > 0) & (work <= FEW)])
 

@@ -13,7 +13,7 @@ MUCH = 0.3  # of the recorded time
 FUNCTION_NS = 800  # for a call of a Python function that is recorded, measured
 
 
-@rule("recording takes much of the time")
+@rule("recording takes much of the time", is_about_recording=True)
 def recording_cost(facts: Facts) -> Iterator[Match]:
     """So many events that the times say more about the recorder than about the program."""
     functions = facts.where(lambda label: label.kind == "python_function")
