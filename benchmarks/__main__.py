@@ -1,4 +1,4 @@
-"""Print every figure: `python -m benchmarks [small] [large] [training] [recording] [modules] [traces] [answers] [memory] [--write docs/performance.md]`."""
+"""Print every figure: `python -m benchmarks [small] [large] [training] [recording] [steps] [modules] [traces] [answers] [memory] [--write docs/performance.md]`."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ GROUPS = {
     "large": ("Large sizes", operators.large),
     "training": ("A training step", training.steps),
     "recording": ("Recording an operator: x + y, 8×8, and what recording adds to it", profiling.overhead),
+    "steps": ("Recording a training step: what it adds", profiling.steps),
     "modules": ("Recording the call of a module", profiling.modules),
     "traces": ("Writing an execution trace", profiling.execution_traces),
     "answers": ("Answers about 100,000 recorded operators", profiling.answers),

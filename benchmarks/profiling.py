@@ -14,7 +14,7 @@ from typing import Any
 from . import training
 from .timing import Comparison
 
-__all__ = ["answers", "execution_traces", "memory", "modules", "overhead"]
+__all__ = ["answers", "execution_traces", "memory", "modules", "overhead", "steps"]
 
 OPERATORS = 100_000
 Work = Callable[[], float]
@@ -146,6 +146,43 @@ def _steps_of_gpt(libraries: tuple[Any, Any]) -> list[Comparison]:
                         best[i] = min(best[i], time.thread_time() - began)
         rows.append(Comparison(name, best[0] * 1e6, best[1] * 1e6))
     return rows
+
+
+def steps(ours: Any, torch: Any) -> list[Comparison]:
+    """What recording adds to a training step, with its backward pass and optimizer."""
+    libraries = (ours, torch)
+    rows = []
+    for title, make in (("MLP", training.mlp), ("GPT", training.gpt)):
+        works = [make(library) for library in libraries]
+        off = [float("inf"), float("inf")]
+        on = {name: [float("inf"), float("inf")] for name in STEP_OPTIONS}
+        for _ in range(10):  # in turn, so that a busy moment of the machine meets all
+            for i, library in enumerate(libraries):
+                off[i] = min(off[i], *_times(works[i]))
+                for name, (options, _) in STEP_OPTIONS.items():
+                    with _quiet(), _profile(library, **options):
+                        on[name][i] = min(on[name][i], *_times(works[i]))
+        rows.append(Comparison(f"{title} step, not recorded", off[0] * 1e6, off[1] * 1e6))
+        for name, (_, aim) in STEP_OPTIONS.items():
+            added = [(on[name][i] - off[i]) * 1e6 for i in (0, 1)]
+            rows.append(Comparison(f"{title} step, added {name}", *added, aim))
+    return rows
+
+
+STEP_OPTIONS: dict[str, tuple[dict[str, bool], float | None]] = {
+    "by recording": ({}, 0.7),
+    "with shapes": ({"record_shapes": True}, 0.7),
+    "with memory": ({"profile_memory": True}, 1.0),
+}
+
+
+def _times(step: Callable[[], object], count: int = 12) -> list[float]:
+    taken = []
+    for _ in range(count):
+        began = time.thread_time()
+        step()
+        taken.append(time.thread_time() - began)
+    return taken
 
 
 def answers(ours: Any, torch: Any) -> list[Comparison]:

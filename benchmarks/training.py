@@ -11,7 +11,7 @@ from typing import Any
 
 from .timing import Comparison, compare
 
-__all__ = ["gpt", "steps"]
+__all__ = ["gpt", "mlp", "steps"]
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
@@ -35,7 +35,7 @@ def load_example(name: str, lib: ModuleType) -> Any:
         sys.modules.update(saved)
 
 
-def _mlp(lib: Any) -> Callable[[], object]:
+def mlp(lib: Any) -> Callable[[], object]:
     example = load_example("mlp", lib)
     lib.manual_seed(0)
     points, arms = example.spirals(100)
@@ -85,5 +85,5 @@ def gpt(lib: Any) -> Callable[[], object]:
 
 
 def steps(ours: Any, torch: Any) -> list[Comparison]:
-    cases = [("MLP classifier", _mlp), ("CNN with batch norm", _cnn), ("small GPT", gpt)]
+    cases = [("MLP classifier", mlp), ("CNN with batch norm", _cnn), ("small GPT", gpt)]
     return [compare(name, case(ours), case(torch), chunks=15, chunk_seconds=0.05) for name, case in cases]
