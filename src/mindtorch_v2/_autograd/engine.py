@@ -161,13 +161,19 @@ def _propagate(roots: Sequence[Any], grads: Sequence[Any], keep_graph: bool, cre
         ready = [(-s._seq, s) for s in starts if s._kind != LEAF and not waiting[s]]
         heapify(ready)
     observer = observing.observer
+    plain = None if anomaly.state.enabled else observing.plain
     call = anomaly.checked_call if anomaly.state.enabled else None if observer is None else observing.run_observed
+    if plain is not None:
+        call = plain.run
 
     try:
         while True:
             if leaves:
                 for leaf in leaves:
-                    _finish_leaf(leaf, buffers, capture, observer)
+                    if plain is None or capture is not None or leaf._extra is None or leaf._extra.hooks:
+                        _finish_leaf(leaf, buffers, capture, observer)
+                    else:
+                        plain.accumulate(leaf, buffers)
                 leaves.clear()
             if following is None:
                 if not ready:
@@ -182,7 +188,7 @@ def _propagate(roots: Sequence[Any], grads: Sequence[Any], keep_graph: bool, cre
             edges = node._edges
             grad = buffers.pop(node, None)
             if observer is not None:
-                scope = observer.begin(node, grad)
+                scope = observer.begin(node, grad) if plain is None else plain.clock()
             if grad is None and node._multi:
                 grad = [None] * len(node._metas)
             hooks = node._hooks
@@ -192,7 +198,7 @@ def _propagate(roots: Sequence[Any], grads: Sequence[Any], keep_graph: bool, cre
                 capture.store(node, grad)
                 if node not in capture.needed:
                     if observer is not None:
-                        observer.end(scope)
+                        _end(node, scope, observer, plain)
                         scope = None
                     continue
                 edges = tuple([e if e is not None and capture.wants(e) else None for e in edges])
@@ -266,12 +272,22 @@ def _propagate(roots: Sequence[Any], grads: Sequence[Any], keep_graph: bool, cre
                 sums.clear()
             outs = out = held = None
             if observer is not None:
-                observer.end(scope)
+                if plain is None:
+                    observer.end(scope)
+                else:
+                    plain.end(node, scope)
                 scope = None
     except BaseException:
         if scope is not None and observer is not None:
-            observer.end(scope)
+            _end(node, scope, observer, plain)
         raise
+
+
+def _end(node: Any, scope: Any, observer: observing.Observer, plain: observing.Plain | None) -> None:
+    if plain is None:
+        observer.end(scope)
+    else:
+        plain.end(node, scope)
 
 
 def _put(buffers: dict[Any, Any], edge: Any, grad: Any) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
-__all__ = ["Observer", "observe"]
+__all__ = ["Observer", "Plain", "observe"]
 
 
 class Observer(Protocol):
@@ -25,13 +26,24 @@ class Observer(Protocol):
     def end_run(self, token: Any) -> None: ...
 
 
+class Plain(Protocol):
+    """An observer for which two calls a node suffice instead of five."""
+
+    clock: Callable[[], float]  # read when a node's whole evaluation begins
+
+    run: Callable[[Any, Any, tuple[Any, ...]], tuple[Any, ...]]  # a node's own computation, as `run_observed`
+    end: Callable[[Any, float], None]  # of a node's evaluation that began then
+    accumulate: Callable[[Any, dict[Any, Any]], None]  # a leaf's gradient, which is in this dictionary
+
+
 observer: Observer | None = None
+plain: Plain | None = None
 
 
-def observe(new: Observer | None) -> None:
-    """Let somebody watch backward; while nobody does, a node pays for a comparison."""
-    global observer
-    observer = new
+def observe(new: Observer | None, as_plain: Plain | None = None) -> None:
+    """Let somebody watch backward, in the shorter way too where there is one; while nobody does, a node pays for a comparison."""
+    global observer, plain
+    observer, plain = new, as_plain
 
 
 def run_observed(node: Any, grad: Any, edges: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from .._autograd.engine import accumulate
 from .._dispatch.codegen import compile_function
 from . import call_inputs, recorder, roles, stack_walk, tasks
 from .recorder import Log
@@ -59,9 +60,7 @@ class NodeScopes:
         return self._open(target, call_inputs.no_inputs() if self._log.shapes else -1, 0, function_id)
 
     def begin_run(self, target: Any, grad: Any, function_id: int = 0) -> Any:
-        return self._open(
-            target, call_inputs.gradient_inputs(gradients_of(target, grad)) if self._log.shapes else -1, 1, function_id
-        )
+        return self._open(target, _gradient_inputs(target, grad) if self._log.shapes else -1, 1, function_id)
 
     def _open(self, target: Any, inputs: int, which: int, function_id: int) -> Any:
         stack = stack_walk.stack_number(sys._getframe(2)) if self._log.stacks else -1
@@ -75,43 +74,63 @@ class NodeScopes:
 
     end_run = end
 
-    def alone(self) -> NodeScopes | PlainNodeScopes:
-        """What is to watch when nobody else does."""
-        plain = type(self) is NodeScopes and not (self._log.stacks or self._log.heap or self._owner)
-        return PlainNodeScopes(self._log) if plain else self
+    def plain(self) -> PlainNodeScopes | None:
+        """The shorter way to watch the same, when nobody else does."""
+        simple = type(self) is NodeScopes and not (self._log.stacks or self._log.heap or self._owner)
+        return PlainNodeScopes(self._log) if simple else None
 
 
 class PlainNodeScopes:
-    """As `NodeScopes`, for records without stacks, heap and modules: functions that are written out for their form.
-
-    A token is label, sequence number, the number of the inputs where they are recorded, and the start.
-    """
+    """As `NodeScopes`, for records without stacks, heap and modules: functions that are written out for their form."""
 
     def __init__(self, log: Log) -> None:
-        names = {
-            "LEAF": LEAF, "clock": recorder.clock, "extend": log.records.extend, "tracks": tasks.tracks,
-            "track_number": tasks.track_number, "get_ident": threading.get_ident, "note_labels": _note_labels,
-            "gradients": lambda target, grad: call_inputs.gradient_inputs(gradients_of(target, grad)),
-        }  # fmt: skip
-        inputs = (str(call_inputs.no_inputs()), "gradients(target, grad)") if log.shapes else ()
+        self.clock = recorder.clock
         of_leaf = _made_labels(ACCUMULATE, ())
-
-        def begin(name: str, which: int) -> Any:
-            facts = f", {inputs[which]}" if inputs else ""
-            lines = [
-                "if target._kind == LEAF:",
-                f"    return {of_leaf[which]}, -1{facts}, clock()",
-                f"return (target._labels or note_labels(target))[{which}], target._seq{facts}, clock()",
-            ]
-            return compile_function(name, "target, grad", lines, names)
-
-        extra = ", inputs" if inputs else ""
-        token = f"label, sequence{extra}, start"
+        names = {
+            "clock": recorder.clock, "extend": log.records.extend, "tracks": tasks.tracks, "track_number": tasks.track_number,
+            "get_ident": threading.get_ident, "note_labels": _note_labels, "accumulate": accumulate, "inputs_of": _gradient_inputs,
+        }  # fmt: skip
         nothing = "".join(f", {value}" for value in log.nothing[int(log.shapes) :])
-        record = f"label, start, clock(), track_number() if tracks else get_ident(), sequence{extra}{nothing}"
-        self.begin = begin("begin", 0)
-        self.begin_run = begin("begin_run", 1)
-        self.end = self.end_run = compile_function("end", "token", [f"{token} = token", f"extend(({record}))"], names)
+        none = f", {call_inputs.no_inputs()}" if log.shapes else ""
+        inputs = ", inputs" if log.shapes else ""
+        thread = "track_number() if tracks else get_ident()"
+
+        record = "{label}, start, clock(), " + thread + ", {sequence}"
+        of_node = "(node._labels or note_labels(node))[{}]"
+        run = f"extend(({record.format(label=of_node.format(1), sequence='node._seq')}{inputs}{nothing}))"
+        noting = "inputs = inputs_of(node, grad)"
+        self.run = compile_function(
+            "run",
+            "node, grad, edges",
+            [*[noting] * log.shapes, "start = clock()", *_ending("outs = node._run(grad, edges)", run), "return outs"],
+            names,
+        )
+        end = f"extend(({record.format(label=of_node.format(0), sequence='node._seq')}{none}{nothing}))"
+        self.end = compile_function("end", "node, start", [end], names)
+        noting = "inputs = inputs_of(leaf, buffers.get(leaf))"
+        inner = f"{of_leaf[1]}, run_start, clock(), thread, -1{inputs}{nothing}"
+        both = f"extend(({inner}, {of_leaf[0]}, start, clock(), thread, -1{none}{nothing}))"
+        self.accumulate = compile_function(
+            "accumulate_recorded",
+            "leaf, buffers",
+            [
+                "start = clock()",
+                f"thread = {thread}",
+                *[noting] * log.shapes,
+                "run_start = clock()",
+                *_ending("accumulate(leaf, buffers.pop(leaf, None))", both),
+            ],
+            names,
+        )
+
+
+def _ending(statement: str, finish: str) -> list[str]:
+    """A statement, and another after it whether it fails or not."""
+    return ["try:", f"    {statement}", "except BaseException:", f"    {finish}", "    raise", finish]
+
+
+def _gradient_inputs(target: Any, grad: Any) -> int:
+    return call_inputs.gradient_inputs(gradients_of(target, grad))
 
 
 def _note_labels(node: Any) -> tuple[int, int]:

@@ -46,7 +46,7 @@ def _install() -> None:
         observing.observe(_trace)
     elif _profiler is not None:
         _record.install(scopes.begin, scopes.end)
-        observing.observe(_profiler.alone())
+        observing.observe(_profiler, _profiler.plain())
     else:
         _record.install(None, None)
         observing.observe(None)
