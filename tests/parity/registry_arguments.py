@@ -136,6 +136,17 @@ def _listed(kind: str, value: Any) -> Any:
 
 
 def torch_tensor(array: Array) -> torch.Tensor:
+    """The array's elements in the same layout: in memory of torch's own, which it can resize, where they are contiguous.
+
+    NumPy has strides of zero for an array without elements, which is no layout of torch's.
+    """
+    if array.flags.c_contiguous:
+        made = _torch_view(array)
+        return made.clone() if array.size else torch.empty(made.shape, dtype=made.dtype)
+    return _torch_view(array)
+
+
+def _torch_view(array: Array) -> torch.Tensor:
     if array.dtype.name == "bfloat16":
         return torch.from_numpy(array.view("int16")).view(torch.bfloat16)
     return torch.from_numpy(array)

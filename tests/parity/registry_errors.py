@@ -15,12 +15,16 @@ from mindtorch_v2._dispatch.op import Op
 
 __all__ = ["checks", "compare", "mutations"]
 
-# Operators on which torch itself crashes when an argument is bad, with what it does.
-TORCH_CRASHES = {
-    "slow_conv_transpose3d": "reads beyond the weight",
-    "lu_unpack": "follows pivots out of the matrix",
-    "lstm": "reads beyond a list of weights that is too short",
-}
+# Calls that end torch's process, by a segmentation fault or an abort: operators, changes (both as regular expressions), what it
+# does. It is not asked about these; this package must refuse them.
+Accident = tuple[str, str, str]
+TORCH_CRASHES: list[Accident] = [
+    ("slow_conv_transpose3d", "weight longer", "writes beyond the result of a kernel of another size"),
+    ("lu_unpack", "LU_pivots no elements|LU_data (one dimension more|no elements)", "reads pivots where there are none"),
+    ("native_batch_norm", "running_(mean|var) no elements", "reads and writes statistics of channels that have none"),
+    ("lstm", "input one dimension more|params no elements", "reads beyond the weights"),
+    ("lstm|gru|rnn_(tanh|relu)", "batch_sizes no elements", "reads the first of no steps"),
+]
 
 
 def checks(op: Op) -> bool:
@@ -29,24 +33,26 @@ def checks(op: Op) -> bool:
     Bad arguments to the latter make torch read and write beyond its memory: of 300, twenty crashed.
     """
     internal = (op.name.startswith("_") and not op.name.startswith("_foreach")) or "_backward" in op.name
-    return not internal and op.name not in TORCH_CRASHES and op.name not in SPARSE
+    return not internal and op.name not in SPARSE
 
 
-# What torch does with bad arguments by accident: operators, changes (both as regular expressions), what it does.
+# What torch does with bad arguments by accident: operators, changes and what this package says about them (both as regular
+# expressions: the first of the whole name, the second of the beginning of "change: message"), what it does.
 # None of these covers what both refuse with errors of other types. A test fails when one covers nothing.
-EMPTY = "empty"  # in place of a change: any, of a sample with a tensor that has no elements
-Accident = tuple[str, str, str]
 ACCIDENTAL_ANSWERS: list[Accident] = [
-    (".*_loss(_forward)?|.*cross_entropy.*|kl_div|nll_.*", "reduction .*", "takes numbers that mean no reduction for one of them"),
     (
-        "bmm|matmul|addmm|cholesky|linalg_.*|adaptive_avg_pool.d|softmax|mv|cdist|fractional_max_pool.d|index_(copy|fill)_?|"
-        "repeat|cum(max|min)|batch_norm|instance_norm|polygamma|bernoulli_?|mm|linear|mode|diff|new_empty_strided|embedding",
-        EMPTY,
-        "answers before it looks at dtypes and sizes, because there is nothing to compute",
+        ".*_loss(_forward)?|.*cross_entropy.*|kl_div|nll_.*",
+        "reduction .*: -?99 is not a valid value for reduction",
+        "takes numbers that mean no reduction for one of them: for none in some operators, for the sum in others",
+    ),
+    (
+        "new_empty_strided",
+        "stride far below: strides must be nonnegative",
+        "takes strides below zero, which no tensor with elements has, where there are none",
     ),
     (
         "binary_cross_entropy",
-        "(self|target) .*",
+        "(self|target) .*: binary_cross_entropy",
         "writes one element and drops the others, where one of the shapes is of one element",
     ),
     (
@@ -56,22 +62,62 @@ ACCIDENTAL_ANSWERS: list[Accident] = [
     ),
     (
         "(native_)?batch_norm",
-        "(weight|bias|running_mean|running_var) .*",
+        "(weight|bias|running_mean|running_var) .*: .*should contain",
         "reads as many elements as there are channels, without asking how many there are",
     ),
-    ("thnn_conv2d|slow_conv.*", "weight .*|kernel_size .*", "reads the weight as if it were of the kernel's size"),
-    ("topk|kthvalue", "self (longer|int64)|all int64", "may give the position of another one of equal elements"),
-    ("grid_sampler.*", "(interpolation|padding)_mode .*", "leaves the result uninitialised"),
-]
-ACCIDENTAL_REFUSALS: list[Accident] = [
     (
-        "thnn_conv2d|slow_conv.*|convolution",
-        ".*complex64",
-        "leaves complex numbers to the callers of its kernels, which make real ones of them; these kernels take both",
+        "thnn_conv2d|slow_conv.*",
+        "(weight|kernel_size) .*: (weight.2:. shape .* must be equal|non-empty weight tensor)",
+        "reads the weight as if it were of the kernel's size",
     ),
-    ("(i?stft|fft_.*)", EMPTY, "fails inside MKL"),
-    ("resize_.*", "self .*", "cannot resize memory that NumPy owns, as that of the comparison's samples is"),
+    (
+        "native_batch_norm",
+        "input (longer|one dimension more): weight should contain",
+        "reads parameters, and writes statistics, beyond their end, for channels that they have no place for",
+    ),
+    ("reflection_pad2d", "padding far below: input .* is too small", "makes a tensor of a negative size"),
+    (
+        "linalg_lstsq",
+        "self one dimension more: torch.linalg.lstsq: input.size.-2. should match",
+        "takes the rows of the right-hand side for a batch of them, and answers with more solutions than ranks",
+    ),
+    ("embedding_bag", "offsets longer: offsets must not decrease", "gives bags of sizes below zero, or fails in an assertion"),
+    ("fractional_max_pool.d", "kernel_size far below: .*greater than zero", "takes maxima over windows without elements"),
+    ("gru|rnn_(tanh|relu)", "batch_sizes one dimension more: ", "reads as many sizes as there are rows of them"),
+    ("lu_unpack", "LU_pivots .*: torch.lu_unpack: Expected LU_pivots", "reads pivots as if they were of the matrices' batch"),
+    (
+        "lstm",
+        "(input|params) .*: (mat1 and mat2 shapes cannot|t\\(\\) expects|both arguments to linear)",
+        "hands the weights to a library that reads as many as the input's size says",
+    ),
+    (
+        "addbmm_",
+        ".*: Bad in-place call",
+        "resizes the tensor that is written in place, with a warning that this will not be done any more",
+    ),
+    ("grid_sampler.*", "(interpolation|padding)_mode .*: grid_sampler.*but got -?99", "leaves the result uninitialised"),
 ]
+# What torch refuses by accident and this package takes: operators, torch's messages, what it does.
+ACCIDENTAL_REFUSALS: list[Accident] = [
+    ("fft_.*", "MKL FFT error: .*", "fails inside MKL where there are no elements to transform"),
+]
+
+# What torch refuses, as this package does, with an error of another type by accident: operators, its messages, why.
+ACCIDENTAL_TYPES: list[Accident] = [
+    (
+        "index_(copy|fill)_?",
+        "setStorage: .*",
+        "complains about its storage where that is empty; in an empty view of a larger one, about the index, as here",
+    ),
+    (
+        ".*",
+        "cannot create std::vector larger than max_size.*|SmallVector unable to grow.*",
+        "makes a container of a negative length; which type of error C++ has for that is nobody's choice",
+    ),
+]
+
+# Operators that may give the position of another one of equal elements; of mutated samples, which repeat some, only values count.
+TIES = ("topk", "kthvalue")
 
 FAR = 99  # no dimension, and no position in a dimension, of any sample
 
@@ -82,13 +128,23 @@ def compare(op: Op, theirs: Any, sample: Sample, report: Any) -> None:
 
     for change, mutated in mutations(op, sample):
         ours_in, theirs_in = both(op, mutated)
+        crash = _matching(TORCH_CRASHES, op, change)
+        if crash is not None:
+            report.counts[crash] += 1
+            if not isinstance(_outcome(lambda ours_in=ours_in: call_ours(op, ours_in)), Exception):
+                report.differs("error", f"{describe(mutated)}, {change}: no error where torch crashes")
+            continue
         expected = _outcome(lambda theirs_in=theirs_in: call_theirs(theirs, theirs_in))
         ours = _outcome(lambda ours_in=ours_in: call_ours(op, ours_in))
         try:
             _compare_outcomes(op, [ours, ours_in.written], [expected, theirs_in.written], _precision(mutated))
         except AssertionError as difference:
             both_refuse = isinstance(ours, Exception) and isinstance(expected, Exception)
-            accident = None if both_refuse else _accident(op, change, mutated, expected)
+            told = change + (f": {ours}" if isinstance(ours, Exception) else "")
+            if isinstance(expected, Exception):
+                accident = _matching(ACCIDENTAL_TYPES if both_refuse else ACCIDENTAL_REFUSALS, op, str(expected))
+            else:
+                accident = _matching(ACCIDENTAL_ANSWERS, op, told)
             report.counts["error"] += 1
             if accident is None:
                 report.differs("error", f"{describe(mutated)}, {change}: {first_words(difference)}")
@@ -96,6 +152,8 @@ def compare(op: Op, theirs: Any, sample: Sample, report: Any) -> None:
                 report.counts[accident] += 1
         else:
             report.counts["error"] += 1
+        if isinstance(ours, Exception) and foreign(ours):
+            report.differs("text", f"{describe(mutated)}, {change}: {first_words(ours)}")
 
 
 def _compare_outcomes(op: Op, ours: list[Any], expected: list[Any], precision: float) -> None:
@@ -108,13 +166,15 @@ def _compare_outcomes(op: Op, ours: list[Any], expected: list[Any], precision: f
     assert not isinstance(expected[0], Exception), f"no error instead of {first_words(expected[0])}"
     if not op.name.strip("_").startswith(UNDEFINED):
         compared = INVARIANTS.get(op.name, lambda results: results)
+        if op.name in TIES:
+            ours, expected = ([results[0][0]] for results in (ours, expected))
         assert_close(compared(ours), compared(expected), precision)
 
 
 def _precision(sample: Any) -> float:
     """Roundings of float64 in one of the least precise tensor: what is computed of a float32 alone is rounded as one."""
-    kinds = {d for d in _dtypes(sample) if d.kind in "fc"}
-    return float(np.finfo(np.float32).eps / np.finfo(np.float64).eps) if {"float32", "float64"} <= {d.name for d in kinds} else 1.0
+    parts = {np.finfo(d).dtype.name for d in _dtypes(sample) if d.kind in "fc"}
+    return float(np.finfo(np.float32).eps / np.finfo(np.float64).eps) if {"float32", "float64"} <= parts else 1.0
 
 
 def _dtypes(x: Any) -> Iterator[np.dtype[Any]]:
@@ -125,18 +185,29 @@ def _dtypes(x: Any) -> Iterator[np.dtype[Any]]:
             yield from _dtypes(v)
 
 
-def _has_empty(x: Any) -> bool:
-    if isinstance(x, mt.Tensor):
-        return not x._array.size
-    return isinstance(x, list | tuple) and any(_has_empty(v) for v in x)
+# Words of NumPy, SciPy or Python itself about an operator's inner workings, which mean nothing to whoever called it.
+FOREIGN_WORDS = re.compile(
+    r"broadcast together|could not (be )?broadcast|non-broadcastable|cannot reshape array|axes don't match|for axis|for array|"
+    r"array element with a sequence|matmul: |input types|numpy|Cannot cast|used as indices must be|boolean index did not|zero-size array|"
+    r"at least one array|input arrays? |attempt to get arg|ufunc|dtype\('|values to unpack|(tuple|list) index|subscriptable|has no len|"
+    r"between instances|unsized|zip\(\) argument|division by zero|negative dimensions|truth value|NoneType|has no attribute|"
+    r"slice indices|non-empty take|cannot convert|real number|positional argument|argument must be|keyword argument|core dimension|"
+    r"einstein sum|cannot select an axis|repeated axis|unhashable|not iterable|out of bounds for (Python|int|uint)|Python int"
+)
 
 
-def _accident(op: Op, change: str, sample: Sample, expected: Any) -> str | None:
-    """What torch does with this call by accident, if it is one of those."""
-    for names, changes, what in ACCIDENTAL_REFUSALS if isinstance(expected, Exception) else ACCIDENTAL_ANSWERS:
-        if re.fullmatch(names, op.name) and (_has_empty(sample) if changes == EMPTY else re.fullmatch(changes, change)):
-            return f"torch {what}"
-    return None
+def foreign(error: Exception) -> bool:
+    """Whether an error was not meant for the operator's caller: raised inside NumPy or SciPy, or in their words."""
+    innermost = error.__traceback__
+    while innermost is not None and innermost.tb_next is not None:
+        innermost = innermost.tb_next
+    where = "" if innermost is None else innermost.tb_frame.f_code.co_filename
+    return bool(re.search(r"site-packages/(numpy|scipy)/", where) or FOREIGN_WORDS.search(str(error)))
+
+
+def _matching(entries: list[Accident], op: Op, text: str) -> str | None:
+    found = (what for names, texts, what in entries if re.fullmatch(names, op.name) and re.match(texts, text, re.DOTALL))
+    return next((f"torch {what}" for what in found), None)
 
 
 def _outcome(call: Callable[[], Any]) -> Any:

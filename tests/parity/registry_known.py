@@ -17,11 +17,13 @@ MASK = "torch computes the first gradient whether the mask asks for it or not"
 BEYOND = "strides of the caller's, over memory that a copied sample does not have"
 BAGS = "torch leaves parts of what is kept for backward empty"
 BLOCKED = "torch's blocked kernel for the CPU answers in an order of dimensions of its own"
+RESIZED = "torch resizes what is written in place, with a warning that it will not do so any more; here that is refused"
 THIRD_GRID = "the second gradients are a kernel here, and cannot be differentiated again"
 
 # kind of comparison → operator → reason
 KNOWN: dict[str, dict[str, str]] = {
     "value": {
+        "aten::addbmm_.default": RESIZED,
         "aten::_convolution_double_backward.default": MASK,
         "aten::_reshape_alias.default": BEYOND,
         "aten::_linalg_check_errors.default": LAYOUT,
@@ -78,6 +80,7 @@ KNOWN: dict[str, dict[str, str]] = {
         "aten::unsafe_split_with_sizes.default": UNSAFE,
     },
     "graph": {
+        "aten::addbmm_.default": RESIZED,
         "aten::_embedding_bag_forward_only.default": "torch fails on the integer results of an operator without a derivative",
         "aten::_convolution_double_backward.default": MASK,
         **dict.fromkeys(

@@ -18,6 +18,7 @@ from .._allocation_failure import allocation_error
 from ..return_types import named_results
 from . import keys, registry
 from .codegen import Body, compile_function, indent
+from .entry import NUMBERS
 from .op import Op, Table
 
 __all__ = [
@@ -167,15 +168,14 @@ def _backend_body(op: Op, full: int) -> Body:
     observed = "shortcut" in op.tags and full & (keys.RECORDING | keys.DISPATCH_MODE)
     if op.composite is not None and (observed or (backend not in op.kernels and backend not in op.array_kernels)):
         body = call_body(op, op.composite, "composite")
-        made_inside = "shortcut" in op.tags or "fresh" in op.tags
-        if made_inside and op.schema.returns[0].type == "Tensor" and not overridden:
-            # what the parts write into a result that they made themselves is no write that anybody saw
-            body.lines.append("result._storage.version = 0")
-        return body
+        made_inside = "shortcut" in op.tags or "fresh" in op.tags or op.formulas
+        return _as_unwritten(op, full, body) if made_inside else body
     if backend in op.kernels:
         kernel = op.kernels[backend]
         # a kernel written as statements is inlined: the call it saves is a tenth of a small factory
-        return Body(list(kernel.lines), dict(kernel.names)) if isinstance(kernel, Body) else call_body(op, kernel, "kernel")
+        if isinstance(kernel, Body):
+            return Body(list(kernel.lines), dict(kernel.names))
+        return _as_unwritten(op, full, call_body(op, kernel, "kernel"))
     if backend & keys.SPARSE:
         return call_body(op, _no_backend(op, full), "no_backend")
     if backend & (backend - 1):
@@ -188,6 +188,23 @@ def _backend_body(op: Op, full: int) -> Body:
 def call_body(op: Op, function: Callable[..., Any], name: str) -> Body:
     """The body that calls a function over tensors with all of the operator's arguments."""
     return Body([f"result = {name}({', '.join(op.schema.argument_names)})"], {name: function})
+
+
+def _as_unwritten(op: Op, full: int, body: Body) -> Body:
+    """What the parts of an operator write into a result that they made themselves is no write that anybody saw."""
+    overridden = full & (keys.DISPATCH_MODE | keys.PYTHON | keys.SUBCLASS)  # the result may be anything
+    returned = op.schema.returns
+    if overridden or len(returned) != 1 or returned[0].type != "Tensor" or returned[0].alias:
+        return body
+    given = [("*" if a.is_tensor_list else "") + a.name for a in op.schema.arguments if a.is_tensor or a.is_tensor_list]
+    lines = ["if result._storage.version:", f"    forget_writes(result, ({''.join(f'{x}, ' for x in given)}))"]
+    return Body([*body.lines, *lines], {**body.names, "forget_writes": _forget_writes})
+
+
+def _forget_writes(result: Any, arguments: tuple[Any, ...]) -> None:
+    storage = result._storage
+    if all(a is None or a.__class__ in NUMBERS or a._storage is not storage for a in arguments):
+        storage.version = 0
 
 
 def _mixed_devices(op: Op) -> Callable[..., Any]:

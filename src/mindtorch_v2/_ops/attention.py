@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import _dtype
+from .. import _checks, _dtype
 from .._backends.cpu import attention as kernels
 from .._dispatch import keys
 from .._tensor import Tensor
@@ -45,6 +45,12 @@ def _check(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None) 
             "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: "
             f"{_c_name(attn_mask)} and  query.dtype: {_c_name(query)} instead."
         )
+
+
+def _check_mask_of_blocks(attn_mask: Tensor, fits: bool) -> None:
+    """torch: where the blocked kernel could be taken, the mask is asked for its last two sizes."""
+    if fits:
+        raise _checks.dimension_error(-2, 1) if attn_mask.dim() else _checks.no_dimensions(-2)
 
 
 def _choice(
@@ -97,6 +103,12 @@ def _additive(mask: Tensor | None, query: Tensor) -> Tensor | None:
     return aten.where(mask, 0.0, low)  # type: ignore[no-any-return]
 
 
+def _attention_to_nothing(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    """Zeros that depend on all three, for values without elements."""
+    zeros = aten.zeros((*query.shape[:-1], value.shape[-1]), dtype=query.dtype, device=query.device)
+    return zeros + (query.sum() + key.sum() + value.sum()) * 0
+
+
 def _attention(
     query: Tensor,
     key: Tensor,
@@ -108,6 +120,10 @@ def _attention(
     enable_gqa: bool,
 ) -> Tensor:
     _check(query, key, value, attn_mask)
+    if not value._array.size:
+        return _attention_to_nothing(query, key, value)
+    if attn_mask is not None and attn_mask.dim() < 2 and not attn_mask._keys & keys.AUTOGRAD:
+        _check_mask_of_blocks(attn_mask, _blocks_fit(query, key, value, None, dropout_p, enable_gqa))
     choice = _choice(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
     if choice == ERROR:
         if FLASH in allowed:
@@ -154,11 +170,11 @@ def _attention_math(
         # torch: 16-bit floats are multiplied in float32, and the result is rounded once
         query, key, value = (t.to(_dtype.float32) for t in (query, key, value))
         attn_mask = attn_mask if attn_mask is None or attn_mask.dtype is _dtype.bool_ else attn_mask.to(_dtype.float32)
-    factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    factor = 1 / math.sqrt(query.shape[-1] or math.inf) if scale is None else scale
     root = math.sqrt(abs(factor))
     # torch: both factors are scaled before the product, which keeps half precision from overflowing
     q = mul_number(query, -root if factor < 0 else root)
-    mask = _additive(attn_mask, query)
+    mask = _additive(attn_mask, q)
     if enable_gqa:
         key, value = _shared_heads(query, key, value)
     scores = q.matmul(mul_number(key.transpose(-2, -1), root))
@@ -170,7 +186,9 @@ def _attention_math(
             dropped = weights.masked_fill(dropout_mask.logical_not(), 0.0)
             return dropped.matmul(mul_number(value, 1 / (1 - dropout_p))).to(origin), weights.to(origin)
         weights = aten.dropout(weights, dropout_p, True)
-    return weights.to(value.dtype).matmul(value).to(origin), weights.to(origin)
+    if value.dtype.inexact:
+        weights = weights.to(value.dtype)
+    return weights.matmul(value).to(origin), weights.to(origin)
 
 
 scaled_dot_product_attention = op(

@@ -64,6 +64,8 @@ linalg_cholesky = op("linalg_cholesky(Tensor self, *, bool upper=False) -> Tenso
 
 
 def _cholesky(self: Array, upper: bool) -> Array:
+    if not self.size:
+        return np.empty(self.shape, self.dtype)  # torch: of whatever shape and dtype
     check_square(self, "cholesky")
     kernels.require_lapack(self, "cholesky_cpu")
     factor, info = kernels.cholesky_ex(self, upper)

@@ -15,9 +15,11 @@ from .computing import computed, empty_sized, memory_by_operators, with_memory_o
 from .convolution_checks import (
     check_bias_dtype,
     check_dtypes,
+    check_grouped_bias,
     check_groups,
     check_kernel,
     check_shapes,
+    check_transposed,
     check_unbatched,
     expand_sizes,
 )
@@ -39,10 +41,37 @@ def _batched(n: int, name: str, input: Tensor, call: Any) -> Tensor:
     return call(input)  # type: ignore[no-any-return]
 
 
+def _of_parts(call: Any, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """A convolution of complex numbers as three of real ones: its kernels take only those."""
+    if not input.dtype.is_complex:
+        return call(input, weight, bias)  # type: ignore[no-any-return]
+    real, imaginary = _parts(input)
+    weight_real, weight_imaginary = _parts(weight)
+    bias_real = bias_sum = None
+    if bias is not None:
+        bias_real, bias_imaginary = _parts(bias)
+        bias_sum = bias_real + bias_imaginary
+    reals = call(real, weight_real, bias_real)
+    imaginaries = call(imaginary, weight_imaginary, None)
+    sums = call(real + imaginary, weight_real + weight_imaginary, bias_sum)
+    return reals - imaginaries + (sums - reals - imaginaries) * 1j  # type: ignore[no-any-return]
+
+
+def _parts(x: Tensor) -> tuple[Tensor, Tensor]:
+    pairs = aten.view_as_real(x)
+    return pairs.select(-1, 0), pairs.select(-1, 1)
+
+
 def _conv(n: int) -> Any:
     def conv(input: Tensor, weight: Tensor, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Tensor:
         zero = (0,) * n
         check_bias_dtype(input, bias)
+        if weight.dtype.is_complex:
+
+            def call(x: Tensor, w: Tensor, b: Any) -> Any:
+                return convolution(x, w, b, stride, padding, dilation, False, zero, groups)
+
+            return _batched(n, f"conv{n}d", input, lambda x: _of_parts(call, x, weight, bias))
         return _batched(
             n, f"conv{n}d", input, lambda x: convolution(x, weight, bias, stride, padding, dilation, False, zero, groups)
         )
@@ -52,7 +81,10 @@ def _conv(n: int) -> Any:
 
 def _conv_with_mode(n: int) -> Any:
     def conv(input: Tensor, weight: Tensor, bias: Any, stride: Any, padding: str, dilation: Any, groups: int) -> Tensor:
-        return _batched(n, f"conv{n}d", input, lambda x: _convolution_mode(x, weight, bias, stride, padding, dilation, groups))
+        def call(x: Tensor, w: Tensor, b: Any) -> Any:
+            return _convolution_mode(x, w, b, stride, padding, dilation, groups)
+
+        return _batched(n, f"conv{n}d", input, lambda x: _of_parts(call, x, weight, bias))
 
     return conv
 
@@ -61,12 +93,10 @@ def _conv_transpose(n: int) -> Any:
     def conv(
         input: Tensor, weight: Tensor, bias: Any, stride: Any, padding: Any, output_padding: Any, groups: int, dilation: Any
     ) -> Tensor:
-        return _batched(
-            n,
-            f"conv_transpose{n}d",
-            input,
-            lambda x: convolution(x, weight, bias, stride, padding, dilation, True, output_padding, groups),
-        )
+        def call(x: Tensor, w: Tensor, b: Any) -> Any:
+            return convolution(x, w, b, stride, padding, dilation, True, output_padding, groups)
+
+        return _batched(n, f"conv_transpose{n}d", input, lambda x: _of_parts(call, x, weight, bias))
 
     return conv
 
@@ -196,6 +226,8 @@ def _select_kernel(
         input._array.shape, weight._array.shape, None if bias is None else bias._array.shape, _hashable(stride), _hashable(padding),
         _hashable(dilation), transposed, _hashable(output_padding), groups,
     )  # fmt: skip
+    if groups > 1:
+        check_grouped_bias(input, bias)
     if n == 1:
         input, weight = input.unsqueeze(2), weight.unsqueeze(2)
         stride, padding, dilation, output_padding = (1, *stride), (0, *padding), (1, *dilation), (0, *output_padding)
@@ -229,6 +261,8 @@ def _one_group(
     result: Tensor
     flat = len(kernel) == 2
     if transposed:
+        if not len(x._array):
+            return x.new_zeros(_transposed_shape(x, weight, stride, padding, output_padding, dilation))  # type: ignore[no-any-return]
         chosen = slow_conv_transpose2d if flat else slow_conv_transpose3d
         result = chosen(x, weight, kernel, bias, stride, padding, output_padding, dilation)
     elif any(d != 1 for d in dilation):
@@ -282,6 +316,8 @@ def _correlated(
     check_dtypes(name, self, weight)
     steps = (_hashable(stride), _hashable(padding), _hashable(dilation))
     check_kernel(self.shape, weight.shape, _hashable(kernel_size), None if bias is None else bias.shape, *steps)
+    if bias is not None and bias.dtype != self.dtype:
+        bias = bias.real.astype(self.dtype)
     return conv_forward(self, weight, bias, stride, padding, dilation or (1,) * (weight.ndim - 2), empty=empty)
 
 
@@ -345,7 +381,8 @@ def _transposed_kernel(
     self: Array, weight: Array, kernel_size: Any, bias: Array | None, stride: Sizes, padding: Sizes, output_padding: Sizes,
     dilation: Sizes,
 ) -> Array:  # fmt: skip
-    name = f"slow_conv_transpose{weight.ndim - 2}d_out_cpu"
+    name = f"slow_conv_transpose{len(kernel_size)}d_out_cpu"
+    check_transposed(self.shape, weight.shape, None if bias is None else bias.shape, len(kernel_size))
     check_dtypes(name, self, weight)
     if bias is not None:
         check_dtypes(name, self, bias)
@@ -357,10 +394,24 @@ def _transposed_kernel(
         raise RuntimeError(
             f"Given input size per channel: ({given}). Calculated output size per channel: ({got}). Output size is too small"
         )
-    out = conv_grad_input(self, weight, size, stride, padding, dilation, conjugate=False)
+    out = _spread(self, weight, size, stride, padding, dilation, output_padding)
     if bias is not None:
         out += bias.reshape(-1, *(1,) * len(size))
     return in_channels_last(out) if out.ndim == 4 and (has_channels_last(self) or has_channels_last(weight)) else out
+
+
+def _spread(
+    x: Array, weight: Array, size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, output_padding: Sizes
+) -> Array:  # fmt: skip
+    """A transposed convolution of this size; padding below zero puts zeros around it."""
+    if min(padding) >= 0:
+        return conv_grad_input(x, weight, size, stride, padding, dilation, conjugate=False)
+    kept = tuple(max(p, 0) for p in padding)
+    inner = transposed_output_size(x.shape[2:], weight.shape[2:], stride, kept, dilation, output_padding)
+    out = np.zeros((len(x), weight.shape[1], *size), x.dtype)
+    inside: Any = [slice(-min(p, 0), n - min(p, 0)) for n, p in zip(inner, padding, strict=True)]
+    out[(..., *inside)] = conv_grad_input(x, weight, inner, stride, kept, dilation, conjugate=False)
+    return out
 
 
 def _transposed(
@@ -374,6 +425,8 @@ def _transposed(
     dilation: Any,
 ) -> Tensor:
     """The kernel, with the bias added by an operator, as in torch."""
+    if bias is not None:
+        check_transposed(self._array.shape, weight._array.shape, bias._array.shape, len(kernel_size))
     out: Tensor = computed(
         _transposed_kernel,
         self,

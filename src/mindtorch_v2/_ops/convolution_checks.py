@@ -10,7 +10,17 @@ from .._checks import no_dimensions
 from .._dtype import FROM_NUMPY
 from .._tensor import Tensor
 
-__all__ = ["check_bias_dtype", "check_dtypes", "check_groups", "check_kernel", "check_shapes", "check_unbatched", "expand_sizes"]
+__all__ = [
+    "check_bias_dtype",
+    "check_dtypes",
+    "check_grouped_bias",
+    "check_groups",
+    "check_kernel",
+    "check_shapes",
+    "check_transposed",
+    "check_unbatched",
+    "expand_sizes",
+]
 
 Sizes = tuple[int, ...]
 _WORDS = {"Half": "c10::Half", "BFloat16": "c10::BFloat16", "Float": "float", "Double": "double", "Long": "long long"}
@@ -43,11 +53,39 @@ def check_bias_dtype(x: Tensor, bias: Tensor | None) -> None:
         raise RuntimeError(f"Input type ({_word(x)}) and bias type ({_word(bias)}) should be the same")
 
 
+def check_grouped_bias(x: Tensor, bias: Tensor | None) -> None:
+    """torch: groups go to another library's kernels, which take a bias of the input's dtype only."""
+    if bias is not None and bias.dtype is not x.dtype and x.dtype.is_floating_point and x.dtype.itemsize <= 4:
+        raise RuntimeError(
+            f"Input type ({_type_name(x)}) and bias type ({_type_name(bias)}) should be the same or input should be a MKLDNN tensor "
+            "and bias is a dense tensor"
+        )
+
+
+def _type_name(x: Tensor) -> str:
+    name = x.dtype.scalar_name
+    return f"CPU{name}Type" if name == "Bool" or x.dtype.is_complex else f"torch.{name}Tensor"
+
+
+def check_transposed(size: Sizes, w: Sizes, bias: Sizes | None, n: int) -> None:
+    """What the kernels of transposed convolutions ask of a bias, and of the input's elements."""
+    if bias is not None and len(w) == n + 2:
+        if not bias:
+            raise no_dimensions(0)
+        if bias != w[1:2]:
+            raise RuntimeError(
+                f"Expected a tensor of dimension 1 and tensor.size[0] == {w[1]} but got: dimension {len(bias)} and tensor.size[0] = "
+                f"{bias[0]}"
+            )
+    if len(size) == n + 2 and 0 in size:
+        raise RuntimeError(f"non-empty {n + 1}D or {n + 2}D input tensor expected but got a tensor with size {list(size)}")
+
+
 def check_dtypes(name: str, x: Any, weight: Any) -> None:
-    """Bools are refused, and weights of another dtype. Complex numbers are taken: torch's kernels leave them to their callers."""
-    if x.dtype == weight.dtype and x.dtype.kind != "b":
+    """Bools and complex numbers are refused, and weights of another dtype."""
+    if x.dtype == weight.dtype and x.dtype.kind not in "bc":
         return
-    refuse(name, x, "b")
+    refuse(name, x, "bc")
     wanted, found = (FROM_NUMPY[a.dtype].scalar_name for a in (x, weight))
     raise RuntimeError(f"expected scalar type {wanted} but found {found}")
 
@@ -65,6 +103,8 @@ def check_kernel(
 ) -> None:
     """What the kernels ask of their arguments: sizes for each dimension, positive steps, and a weight of the kernel's size."""
     n = len(w) - 2
+    if (not size or not w) and dilation is None and isinstance(kernel, tuple) and len(kernel) == 3:
+        raise no_dimensions(1)  # torch: the volume's kernel asks for channels first
     if n < 1 or not w[0]:
         raise RuntimeError(f"non-empty weight tensor of a convolution expected, but got: {list(w)}")
     if bias is not None and not bias and dilation is None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from .. import _device, _dtype
+from .._backends.cpu.copying import number_in
 from .._backends.cpu.floating_errors import SILENT
 from .._creation import allocate, checked_shape, device_of, dtype_of
 from .._dispatch import keys
@@ -108,7 +109,7 @@ def _scalar_tensor(s: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any
         return wrap(np.array(s, dtype.np), dtype)
     t = allocate((), dtype_of(dtype), device_of(device))
     if t._keys == keys.CPU:
-        t._array[...] = s.item() if isinstance(s, Tensor) else s
+        t._array[...] = number_in(s.item() if isinstance(s, Tensor) else s, t.dtype)
     return t
 
 

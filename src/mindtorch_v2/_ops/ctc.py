@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._backends.cpu import ctc as kernels
-from .._dtype import int64
+from .._dtype import INTEGER, int64
 from .._tensor import Tensor
 from .declare import op
 from .lookup import aten
@@ -44,9 +44,9 @@ def _ctc_loss_of_tensors(
     reduction: int,
     zero_infinity: bool,
 ) -> Tensor:
-    if input_lengths.dtype.inexact:
+    if input_lengths.dtype.category != INTEGER:
         raise RuntimeError("input_lengths must be integral")
-    if target_lengths.dtype.inexact:
+    if target_lengths.dtype.category != INTEGER:
         raise RuntimeError("target_lengths must be integral")
     as_lists = [t.to(int64)._array.reshape(-1).tolist() for t in (input_lengths, target_lengths)]
     return _ctc_loss_of_lists(log_probs, targets, as_lists[0], as_lists[1], blank, reduction, zero_infinity)

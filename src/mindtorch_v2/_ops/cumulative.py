@@ -31,7 +31,13 @@ cumsum = op(
     tags=("dtype_of_out",),
     shape=lambda self, dtype: meta_tensor(self._array.shape, accumulated(self.dtype, dtype)),
     grad={"self": lambda grad, self_dtype, dim: _cumsum_backward(grad.to(self_dtype), dim)},
-    inplace=True,
+)
+op(
+    "cumsum_(Tensor(a!) self, int dim, *, ScalarType? dtype=None) -> Tensor(a!)",
+    cpu=lambda self, dim, dtype: kernels.accumulate_in_place(np.add, self, dim, dtype, "cumsum_out_cpu"),
+    grad={"self": lambda grad, self_dtype, dim: _cumsum_backward(grad.to(self_dtype), dim)},
+    node="CumsumBackward0",
+    variants="method",
 )
 cumprod = op(
     "cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
@@ -39,7 +45,13 @@ cumprod = op(
     tags=("dtype_of_out",),
     shape=lambda self, dtype: meta_tensor(self._array.shape, accumulated(self.dtype, dtype)),
     grad={"self": lambda grad, self, dim, result: cumprod_backward(grad.to(self.dtype), self, dim, result)},
-    inplace=True,
+)
+op(
+    "cumprod_(Tensor(a!) self, int dim, *, ScalarType? dtype=None) -> Tensor(a!)",
+    cpu=lambda self, dim, dtype: kernels.accumulate_in_place(np.multiply, self, dim, dtype, "cumprod_out_cpu"),
+    grad={"self": lambda grad, self, dim, result: cumprod_backward(grad.to(self.dtype), self, dim, result)},
+    node="CumprodBackward0",
+    variants="method",
 )
 
 

@@ -58,7 +58,7 @@ def op(
     format_of  names of images: the result is in channels-last format when one of them is
     rows       the results are contiguous whatever the arguments are
     refuses    torch's name of the kernel, or its complaint, and the kinds of dtype it does not take: letters of "bifc" (bool,
-               integers, floating, complex)
+               integers, floating, complex), and "0" where tensors without elements are taken all the same
     same_dtype names of tensors that must be of one dtype
     grad       argument name, or a tuple of them → formula; the formula's parameters say what is saved
     node       the backward node's name, where it is not the default `NameBackward0`
@@ -205,11 +205,31 @@ def _copying(kernel: Callable[..., Any]) -> Callable[..., Any]:
     import inspect
 
     names = tuple(inspect.signature(kernel).parameters)
-    source = f"lambda {', '.join(names)}: copy_into(self, kernel({', '.join(names)}))"
     if "self" not in names:
         raise TypeError(f"a kernel with an in-place variant takes `self`, not only {names}")
-    function: Callable[..., Any] = eval(source, {"kernel": kernel, "copy_into": copy_into})
+    listed = ", ".join(names)
+    source = (
+        f"def run({listed}):\n"
+        f"    try:\n        value = kernel({listed})\n"
+        f"    except NotImplementedError:\n        check_castable(self, ({listed},))\n        raise\n"
+        f"    copy_into(self, value)\n"
+    )
+    found: dict[str, Any] = {"kernel": kernel, "copy_into": copy_into, "check_castable": _check_castable}
+    exec(source, found)
+    function: Callable[..., Any] = found["run"]
     return function
+
+
+def _check_castable(target: np.ndarray[Any, Any], operands: tuple[Any, ...]) -> None:
+    """torch: that the result cannot be written is found before the kernel refuses the dtype of its operands."""
+    arrays = [x for x in operands if isinstance(x, np.ndarray)]
+    found, wanted = _dtype.FROM_NUMPY[np.result_type(*arrays)], _dtype.FROM_NUMPY[target.dtype]
+    if found is not wanted and not _promotion.can_cast(found, wanted):
+        raise _cast_error(found, wanted) from None
+
+
+def _cast_error(found: _dtype.dtype, wanted: _dtype.dtype) -> RuntimeError:
+    return RuntimeError(f"result type {found.scalar_name} can't be cast to the desired output type {wanted.scalar_name}")
 
 
 def copy_into(target: np.ndarray[Any, Any], value: np.ndarray[Any, Any]) -> None:
@@ -218,5 +238,5 @@ def copy_into(target: np.ndarray[Any, Any], value: np.ndarray[Any, Any]) -> None
     if target.dtype != value.dtype:
         found, wanted = (_dtype.FROM_NUMPY[x.dtype] for x in (value, target))
         if not _promotion.can_cast(found, wanted):
-            raise RuntimeError(f"result type {found.scalar_name} can't be cast to the desired output type {wanted.scalar_name}")
+            raise _cast_error(found, wanted)
     target[...] = value

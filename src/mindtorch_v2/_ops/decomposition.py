@@ -46,6 +46,8 @@ def _eigh_kernel(A: Array, UPLO: str, compute_v: bool) -> tuple[Array, Array]:
     check_square(A, "linalg.eigh")
     if UPLO.upper() not in ("L", "U"):
         raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
+    if not A.size:
+        return np.empty(A.shape[:-1], A.real.dtype), np.empty(A.shape if compute_v else (0,), A.dtype)
     return kernels.eigh(A, UPLO.upper(), compute_v)
 
 

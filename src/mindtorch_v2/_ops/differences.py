@@ -18,10 +18,10 @@ def _diff(self: Tensor, n: int, dim: int, prepend: Tensor | None, append: Tensor
     _check_diff(self, n, dim, prepend, append)
     parts = [t for t in (prepend, self, append) if t is not None]
     joined = self if len(parts) == 1 else aten.cat(parts, dim)
-    dim = _checks.wrap_dim(dim, self._array.ndim)
     if n == 0:
         # torch: without a difference to take, what would be joined is left out
         return aten.zeros_like(self).copy_(self)  # type: ignore[no-any-return]
+    dim = _checks.wrap_dim(dim, self._array.ndim)
     n = min(n, joined._array.shape[dim])
     for _ in range(n):
         length = joined._array.shape[dim]
@@ -38,6 +38,8 @@ def _check_diff(self: Tensor, n: int, dim: int, prepend: Tensor | None, append: 
         raise RuntimeError("diff expects input to be at least one-dimensional")
     if n < 0:
         raise RuntimeError(f"order must be non-negative but got {n}")
+    if prepend is None and append is None:
+        return
     dim = _checks.wrap_dim(dim, ndim)
     for extra in (prepend, append):
         if extra is None:
@@ -123,7 +125,7 @@ def _gradient_uneven(self: Tensor, points: Tensor, dim: int, edge_order: int) ->
     """Second-order differences over points at any distances; one-sided ones of the given order at both ends."""
     n = self._array.shape[dim]
     shape = [1] * self._array.ndim
-    shape[dim] = n - 2
+    shape[dim] = -1
     steps = points.diff()
 
     def y(start: int, stop: int) -> Tensor:
@@ -132,18 +134,18 @@ def _gradient_uneven(self: Tensor, points: Tensor, dim: int, edge_order: int) ->
     def h(at: int) -> Tensor:
         return steps.select(0, at)  # type: ignore[no-any-return]
 
-    a, b = aten.slice(steps, 0, 0, n - 2), aten.slice(steps, 0, 1, n - 1)
+    a, b = aten.slice(steps, 0, 0, -1), aten.slice(steps, 0, 1)
     before = (-b / (a * (a + b))).reshape(shape)
     here = ((b - a) / (a * b)).reshape(shape)
     after = (a / (b * (a + b))).reshape(shape)
     middle = y(0, n - 2) * before + y(1, n - 1) * here + y(2, n) * after
     if edge_order == 1:
         first = (y(1, 2) - y(0, 1)) / h(0)
-        last = (y(n - 1, n) - y(n - 2, n - 1)) / h(n - 2)
+        last = (y(n - 1, n) - y(n - 2, n - 1)) / h(-1)
     else:
         a, b = h(0), h(1)
         first = y(0, 1) * (-(2 * a + b) / (a * (a + b))) + y(1, 2) * ((a + b) / (a * b)) + y(2, 3) * (-a / (b * (a + b)))
-        a, b = h(n - 3), h(n - 2)
+        a, b = h(-2), h(-1)
         last = (
             y(n - 3, n - 2) * (b / (a * (a + b)))
             + y(n - 2, n - 1) * (-(a + b) / (a * b))
@@ -194,9 +196,8 @@ def _points(y: Tensor, x: Tensor, dim: int, name: str) -> Tensor:
         x = x.view(shape)
     elif x._array.ndim < y._array.ndim:
         x = x.view([1] * (y._array.ndim - x._array.ndim) + list(x._array.shape))
-    along = dim if dim < 0 else dim - y._array.ndim
-    n = x._array.shape[along]
-    return aten.slice(x, along, 1, n) - aten.slice(x, along, 0, n - 1)  # type: ignore[no-any-return]
+    n = x._array.shape[wrapped]
+    return aten.slice(x, wrapped, 1, n) - aten.slice(x, wrapped, 0, n - 1)  # type: ignore[no-any-return]
 
 
 def _pairs(y: Tensor, dim: int) -> Tensor:
@@ -210,12 +211,14 @@ def _left_pairs(y: Tensor, dim: int) -> Tensor:
 
 
 def _trapezoid_x(y: Tensor, x: Tensor, dim: int) -> Tensor:
-    _checks.wrap_dim(dim, y._array.ndim)
-    if y._array.ndim == 0 or not y._array.shape[dim]:
+    wrapped = _checks.wrap_dim(dim, y._array.ndim)
+    if not y._array.ndim:
+        raise _checks.no_dimensions(wrapped)
+    if not y._array.shape[dim]:
         return y.new_zeros(_without(y._array.shape, dim))
     _check_bool("trapezoid", x, y)
     steps = _points(y, x, dim, "trapezoid")
-    return div_number((steps * _left_pairs(y, dim)).sum(dim), 2.0)  # type: ignore[no-any-return]
+    return div_number((_left_pairs(y, dim) * steps).sum(dim), 2.0)  # type: ignore[no-any-return]
 
 
 def _without(shape: Sequence[int], dim: int) -> list[int]:
@@ -227,7 +230,9 @@ def _without(shape: Sequence[int], dim: int) -> list[int]:
 
 def _trapezoid_dx(y: Tensor, dx: Any, dim: int) -> Tensor:
     _checks.wrap_dim(dim, y._array.ndim)
-    if y._array.ndim == 0 or not y._array.shape[dim]:
+    if not y._array.ndim:
+        raise _checks.no_dimensions(dim)
+    if not y._array.shape[dim]:
         return y.new_zeros(_without(y._array.shape, dim))
     if y.dtype.category == 0:
         raise RuntimeError("trapezoid: received a bool input for `y`, but bool is not supported")
@@ -239,7 +244,7 @@ def _cumulative_x(y: Tensor, x: Tensor, dim: int) -> Tensor:
     _checks.wrap_dim(dim, y._array.ndim)
     _check_bool("cumulative_trapezoid", x, y)
     steps = _points(y, x, dim, "cumulative_trapezoid")
-    return div_number((steps * _left_pairs(y, dim)).cumsum(dim), 2.0)  # type: ignore[no-any-return]
+    return div_number((_left_pairs(y, dim) * steps).cumsum(dim), 2.0)  # type: ignore[no-any-return]
 
 
 def _cumulative_dx(y: Tensor, dx: Any, dim: int) -> Tensor:

@@ -8,6 +8,7 @@ import numpy as np
 
 from .. import _checks, _dtype
 from .._backends.cpu import reduction as kernels
+from .._backends.cpu.dtype_rules import refuse
 from .._backends.cpu.floating_errors import silent
 from .._dispatch.entry import MISSING
 from .._dispatch.tls import state
@@ -202,6 +203,8 @@ def _aminmax(self: Array, dim: int | None, keepdim: bool) -> tuple[Array, Array]
         raise RuntimeError("aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.")
     if dim is not None and self.ndim and not self.shape[gone[0]]:
         raise IndexError(f"aminmax: Expected reduction dim {gone[0]} to have non-zero size.")
+    if dim is not None and not self.ndim:
+        refuse("aminmax not implemented for {}", self, "c")
     _refuse_complex("aminmax_cpu", self)
     if dim is None and not keepdim and self.size <= 4096 and self.dtype.char in "fdl":
         flat = self.ravel()

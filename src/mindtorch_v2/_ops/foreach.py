@@ -162,6 +162,8 @@ def _with_list(name: str) -> Callable[[str], Callable[..., Any]]:
 def _with_alpha(name: str, *, one: bool) -> Callable[[str], Callable[..., Any]]:
     def compute(suffix: str) -> Callable[..., Any]:
         def run(self: TensorList, other: Any, alpha: Any) -> Any:
+            if one:
+                _check_one(other)
             others = [other] * len(self) if one else other
             check_lengths(self, others)
             method = _method(name + suffix)
@@ -172,14 +174,16 @@ def _with_alpha(name: str, *, one: bool) -> Callable[[str], Callable[..., Any]]:
     return compute
 
 
+def _check_one(other: Tensor) -> None:
+    if other.dim():
+        raise RuntimeError(f"scalar tensor expected to be 0 dim but it has {other.dim()} dimensions and {other.numel()} elements.")
+
+
 def _one_tensor(name: str) -> Callable[[str], Callable[..., Any]]:
     def compute(suffix: str) -> Callable[..., Any]:
         def run(self: TensorList, other: Tensor) -> Any:
             check_lengths(self)
-            if other.dim() or other.numel() != 1:
-                raise RuntimeError(
-                    f"scalar tensor expected to be 0 dim but it has {other.dim()} dimensions and {other.numel()} elements."
-                )
+            _check_one(other)
             method = _method(name + suffix)
             return _finish([method(t, other) for t in self], suffix)
 
@@ -264,6 +268,8 @@ def _ternary(name: str, *, keyword: str) -> Callable[..., Callable[[str], Callab
 
 
 def _numbers_of(self: TensorList, value: Tensor) -> Sequence[Any]:
+    if value.dim() != 1:
+        raise RuntimeError(f"Expected packed scalar Tensor to be of dimension 1. Got {value.dim()} instead.")
     if not value._array.flags.c_contiguous:
         raise RuntimeError("Expected scalars to be contiguous")
     found: Sequence[Any] = value.tolist()

@@ -30,6 +30,7 @@ def _declare_inplace_view(view: Any, node: str) -> None:
 
     def become(self: Tensor, *arguments: Any) -> Tensor:
         self._array = kernel(self._array, *arguments)
+        self._storage.version += 1
         return self
 
     composite = eval(f"lambda {names}: become({names})", {"become": become})
@@ -59,6 +60,7 @@ op(
 
 def _as_strided_inplace(self: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None) -> Tensor:
     self._array = shape._strided_array(self, size, stride, storage_offset)
+    self._storage.version += 1
     return self
 
 
@@ -105,6 +107,7 @@ def _resize(self: Tensor, size: Sequence[int], memory_format: Any = None) -> Ten
         self._array = np.empty(size, self._array.dtype)
     else:
         self._array = shape._strided_array(self, size, strides, offset)
+    self._storage.version += 1
     return self
 
 

@@ -80,6 +80,9 @@ def cartesian_prod(*tensors: Any) -> Tensor:
     return _cartesian_prod_op(list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], list | tuple) else list(tensors))  # type: ignore[no-any-return]
 
 
+_MOST = 64  # dimensions of a NumPy array
+
+
 def _combinations(self: Tensor, r: int, with_replacement: bool) -> Tensor:
     if self.dim() != 1:
         raise RuntimeError(f"Expect a 1D vector, but got shape {list(self._array.shape)}")
@@ -88,6 +91,8 @@ def _combinations(self: Tensor, r: int, with_replacement: bool) -> Tensor:
     if r == 0:
         return aten.empty(size=(0,), dtype=self.dtype, device=self.device)  # type: ignore[no-any-return]
     n = self.numel()
+    if r > _MOST and n <= 1:
+        return stack([self[: n if with_replacement else 0]] * r, 1)  # type: ignore[no-any-return]
     grids = _meshgrid_indexing([self] * r, indexing="ij")
     positions = _meshgrid_indexing([aten.arange(n, device=self.device)] * r, indexing="ij")
     mask = aten.full(size=(n,) * r, fill_value=True, dtype=bool_, device=self.device)
@@ -121,6 +126,7 @@ def _one_hot(self: Tensor, num_classes: int) -> Tensor:
     elif high.item() >= num_classes:
         raise RuntimeError("Class values must be smaller than num_classes.")
     result = aten.zeros(size=(*shape, num_classes), dtype=int64, device=self.device)
+    result._storage.version += 1  # torch: zeros made inside an operator count as written
     return _scatter_value()(result, -1, unsqueeze(self, -1), 1)  # type: ignore[no-any-return]
 
 

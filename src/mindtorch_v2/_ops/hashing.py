@@ -20,7 +20,13 @@ def _hash(self: Array, dim: Any, keepdim: bool, mode: int) -> Array:
         raise NotImplementedError("\"xor_sum\" not implemented for 'Complex'")
     wide = np.int64 if self.dtype.kind in "biu" else np.float64
     axes = tuple(range(self.ndim))
-    if dim not in ((), [], None):
+    if dim in ((), [], None):
+        if not self.size:
+            raise RuntimeError(
+                "hash_tensor: Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' "
+                "argument."
+            )
+    else:
         axes = wrap_dims([dim] if isinstance(dim, int) else dim, self.ndim)[: self.ndim]  # a zero-dim tensor has nothing to reduce
     bits = np.ascontiguousarray(self.astype(wide)).view(np.uint64).reshape(self.shape)
     reduce: Any = np.bitwise_xor.reduce

@@ -8,6 +8,7 @@ import numpy as np
 
 from .._backends.cpu import linalg as kernels
 from .._backends.cpu.matmul import scalar_name
+from .._checks import no_dimensions
 from .._tensor import Tensor
 from .declare import op
 from .linalg_checks import check_errors, check_floating, check_square, raise_first_failure
@@ -48,6 +49,8 @@ linalg_ldl_factor = op(
 def _ldl_solve(LD: Array, pivots: Array, B: Array, hermitian: bool) -> Array:
     check_square(LD, "torch.linalg.ldl_solve")
     check_floating(LD, "torch.linalg.ldl_solve")
+    if not B.ndim:
+        raise no_dimensions(-2)
     if B.ndim < 2:
         raise RuntimeError(
             f"torch.linalg.ldl_solve: Expected B to have at least 2 dimensions, but it has {B.ndim} dimensions instead"

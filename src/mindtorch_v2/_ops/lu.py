@@ -33,6 +33,9 @@ def _expect_matrix(a: Array | Tensor, function: str) -> None:
 
 def _lu_factor_ex(A: Array, pivot: bool, check_errors: bool) -> tuple[Array, Array, Array]:
     _expect_matrix(A, "torch.lu_factor")
+    if not A.size:
+        *batch, m, n = A.shape
+        return np.empty(A.shape, A.dtype), np.zeros((*batch, min(m, n)), np.int32), np.zeros(batch, np.int32)
     kernels.require_lapack(A, "lu_cpu")
     _check_pivot(pivot)
     factors = kernels.lu_factor(A)
@@ -133,9 +136,25 @@ def _lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool, unpack_piv
             "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.\n"
             "Note: this function is intended to be used with the output produced by torch.linalg.lu_factor"
         )
+    if unpack_pivots:
+        _check_pivots(LU_data, LU_pivots)
     lower, upper = _unpacked_factors(LU_data) if unpack_data else (LU_data.new_empty((0,)), LU_data.new_empty((0,)))
     p = _permutation(LU_data, LU_pivots) if unpack_pivots else LU_data.new_empty((0,))
     return p, lower, upper
+
+
+def _check_pivots(compact: Tensor, pivots: Tensor) -> None:
+    *batch, m, n = compact.shape
+    if tuple(pivots.shape) != (*batch, min(m, n)):
+        raise RuntimeError(
+            f"torch.lu_unpack: Expected LU_pivots of size {[*batch, min(m, n)]} for LU_data of size {list(compact.shape)}, but got "
+            f"{list(pivots.shape)}"
+        )
+    found = pivots._array
+    if found.size and not (found.min() >= 1 and found.max() <= m):
+        raise RuntimeError(
+            "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive.Did you properly pass the result of lu_factor?"
+        )
 
 
 def _unpacked_factors(compact: Tensor) -> tuple[Tensor, Tensor]:

@@ -124,9 +124,17 @@ addbmm_ = op(
     grad=_ADDBMM,
     variants="method",
 )
+
+
+def _mv(self: Tensor, vec: Tensor) -> Tensor:
+    if not self._array.ndim:
+        raise _checks.no_dimensions(0)
+    return self.new_empty(self.shape[:1]).addmv_(self, vec, beta=0)  # type: ignore[no-any-return]
+
+
 mv = op(
     "mv(Tensor self, Tensor vec) -> Tensor",
-    over_tensors=lambda self, vec: self.new_empty(self.shape[:1]).addmv_(self, vec, beta=0),
+    over_tensors=_mv,
     shape=lambda self: (self.shape[0],),
     grad={
         "self": lambda grad, vec: grad.ger(conj(vec)),
@@ -277,7 +285,7 @@ def _linear(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         raise RuntimeError(f"both arguments to linear need to be at least 1D, but they are {array.ndim}D and {weight.ndim}D")
     if bias is None:
         return matmul(input, t(weight))  # type: ignore[no-any-return]
-    if bias._array.ndim <= 1 and array.flags.c_contiguous:
+    if (bias._array.ndim == 1 or sum(n != 1 for n in bias._array.shape) == 1) and array.flags.c_contiguous:
         *lead, features = array.shape
         flat = input.view((prod(lead), features))
         return addmm(bias, flat, t(weight)).view((*lead, weight._array.shape[0]))  # type: ignore[no-any-return]

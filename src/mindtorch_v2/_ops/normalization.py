@@ -9,6 +9,7 @@ import numpy as np
 from .. import _dtype
 from .._backends.cpu import normalization as kernels
 from .._backends.cpu.dtype_rules import refuse
+from .._checks import dimension_error, no_dimensions
 from .._dispatch import keys
 from .._dispatch.tls import state
 from .._tensor import Tensor
@@ -171,6 +172,8 @@ native_layer_norm_backward = op(
 
 
 def _rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None, eps: float | None) -> Tensor:
+    if input.dim() < len(normalized_shape) and (weight is None or tuple(weight.shape) == tuple(normalized_shape)):
+        raise ValueError(f"Input tensor must have at least {len(normalized_shape)} dimensions, but got {input.dim()}")
     kernels.check_normalized_shape(input, normalized_shape, weight, None, star="*")
     if not input.dtype.inexact:
         refuse("rms_norm", input, "bi")
@@ -223,11 +226,7 @@ def _check_batch_norm(
     running_var: Tensor | None,
     training: bool,
 ) -> None:
-    if x.numel() == 0:
-        return
-    if x.dim() < 2:
-        raise IndexError("Dimension out of range (expected to be in range of [-1, 0], but got 1)")
-    channels = x.shape[1]
+    channels = x.shape[1] if x.dim() > 1 else 0
     if not training:
         for name, value in (("running_mean", running_mean), ("running_var", running_var)):
             if value is None:
@@ -236,6 +235,8 @@ def _check_batch_norm(
     for name, value in named:
         if value is not None and value.numel() != channels:
             raise RuntimeError(f"{name} should contain {channels} elements not {value.numel()}")
+    if x.dim() < 2:
+        raise dimension_error(1, 1)
 
 
 def _batch_norm_impl_index(
@@ -249,8 +250,14 @@ def _batch_norm_impl_index(
     eps: float,
     cudnn_enabled: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, int]:
-    _check_batch_norm(input, weight, bias, running_mean, running_var, training)
     reserve = aten.empty([0], dtype=_dtype.uint8, device=input.device)
+    if not input._array.size:
+        # torch: depends on the parameters, so that they get gradients
+        out = input.clone()
+        out = out if weight is None else out * weight[0]
+        out = out if bias is None else out + bias[0]
+        return (out, *(aten.empty([input.shape[1]], dtype=input.dtype, device=input.device) for _ in range(2)), reserve, 0)
+    _check_batch_norm(input, weight, bias, running_mean, running_var, training)
     made = native_batch_norm_op(input, weight, bias, running_mean, running_var, training, momentum, eps)
     return (*made, reserve, 0)
 
@@ -389,12 +396,17 @@ def _instance_norm(
     """Batch normalisation with every channel of every sample as a channel of its own."""
     if not use_input_stats and (running_mean is None or running_var is None):
         raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
+    if input.dim() < 2:
+        raise dimension_error(1, 1) if input.dim() else no_dimensions(0)
     n, c = input.shape[:2]
 
     def repeated(t: Tensor | None) -> Tensor | None:
         return None if t is None else t.repeat([n])
 
-    mean, var = repeated(running_mean), repeated(running_var)
+    running = (running_mean, running_var)
+    if running_mean is not None and running_mean.dtype is not input.dtype:
+        running = tuple(None if t is None else t.to(input.dtype) for t in running)  # type: ignore[assignment]
+    mean, var = repeated(running[0]), repeated(running[1])
     out = batch_norm(
         input.contiguous().view([1, n * c, *input.shape[2:]]),
         repeated(weight),
@@ -406,9 +418,9 @@ def _instance_norm(
         eps,
         cudnn_enabled,
     )
-    for running, new in ((running_mean, mean), (running_var, var)):
-        if running is not None and new is not None:
-            running.copy_(new.view([n, c]).mean(0, False))
+    for kept, new in ((running_mean, mean), (running_var, var)):
+        if kept is not None and new is not None:
+            kept.copy_(new.view([n, c]).mean(0, False))
     return out.view(input.shape)  # type: ignore[no-any-return]
 
 
@@ -432,7 +444,7 @@ def _group_norm(
 ) -> Tensor:
     shape = list(input.shape)
     if input.dim() < 2:
-        raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.dim()}")
+        raise dimension_error(1, 1) if shape else no_dimensions(0)
     n, c = shape[:2]
     if num_groups <= 0:
         raise RuntimeError(f"Expected num groups to be greater than 0, got {num_groups}")

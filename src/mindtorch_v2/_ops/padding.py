@@ -52,7 +52,7 @@ def _check_replication(shape: Sizes, n: int, pairs: list[tuple[int, int]]) -> No
 
 def _check_result(shape: Sizes, n: int, pairs: list[tuple[int, int]]) -> None:
     out = [size + left + right for size, (left, right) in zip(shape[-n:], pairs, strict=True)]
-    if min(out) < 1:
+    if max(out) < 1 or min(out) < 0:
         names = _AXES[-n:]
         before = " ".join(f"{a}: {v}" for a, v in zip(names, shape[-n:], strict=True))
         after = " ".join(f"{a}: {v}" for a, v in zip(names, out, strict=True))
@@ -153,6 +153,11 @@ def _choose(self: Tensor, pad: Any, mode: str, value: Any) -> Tensor:
     if mode not in _MODES:
         raise NotImplementedError(f"Unrecognised padding mode {mode}")
     n, dims = len(pad), self.dim()
+    if n > 2 * dims and n % 2 == 0:
+        raise RuntimeError(
+            "Padding length should be less than or equal to two times the input dimension but got padding length "
+            f"{n} and input of dimension {dims}"
+        )
     if (n, dims) in ((2, 2), (2, 3), (4, 3), (4, 4), (6, 4), (6, 5)):
         if mode == "circular":
             return _pad_circular(self, pad)  # type: ignore[no-any-return]

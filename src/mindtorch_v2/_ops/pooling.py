@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._backends.cpu import pooling as kernels
+from .._backends.cpu.dtype_rules import refuse
 from .._dispatch import dispatcher, keys
 from .._dispatch.tls import state
 from .._tensor import Tensor
@@ -148,6 +149,7 @@ def _max_pool1d(self: Tensor, kernel_size: Any, stride: Any, padding: Any, dilat
         raise RuntimeError(f"max_pool1d() Invalid computed output size: {out}")
     if self._keys & keys.AUTOGRAD and state.grad_enabled:
         return max_pool1d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode)[0]  # type: ignore[no-any-return]
+    refuse("max_pool1d_impl", self, "bic")
     # torch: without a gradient to keep indices for, there is a kernel of its own under this name
     if self._keys & keys.CPU:
         return computed(_pooled_rows, self, kernel, step, pad, gap, ceil_mode)  # type: ignore[no-any-return]
@@ -279,7 +281,7 @@ def _declare_adaptive_avg_pool(n: int) -> tuple[Any, Any]:
     inner = op(
         f"_{name}(Tensor self, SymInt[{n}] output_size) -> Tensor",
         cpu=kernel,
-        refuses=(name if n == 2 else f"{name}_cpu", "bic"),
+        refuses=(name, "bic0") if n == 2 else (f"{name}_cpu", "bic"),
         format_of=("self",) if n == 2 else (),
         grad={"self": lambda grad, self: spread(grad, self)},
         variants="",
@@ -384,6 +386,11 @@ def _declare_fractional(n: int) -> Any:
         size = expand(kernel_size, n, name, "kernel_size")
         out = expand(output_size, n, name, "output_size")
         _check_fractional(self.shape, size, out, random_samples.shape, n)
+        if self.dtype != random_samples.dtype:
+            raise RuntimeError("Expect _random_samples to have the same dtype as input")
+        refuse(f"{name}_out_frame", self, "bic")
+        if min(size) <= 0:
+            raise RuntimeError(f"{name}: kernel_size should be greater than zero, but got {list(size)}")
         samples = random_samples[0] if self.ndim == n + 1 else random_samples[: len(self)]
         return kernels.fractional_max(self, size, out, samples)
 
@@ -394,8 +401,6 @@ def _declare_fractional(n: int) -> Any:
     return op(
         f"{name}(Tensor self, {ints} kernel_size, {ints} output_size, Tensor random_samples) -> (Tensor, Tensor)",
         cpu=kernel,
-        refuses=(f"{name}_out_frame", "bic"),
-        same_dtype=("self", "random_samples"),
         grad={"self": lambda grad, self, kernel_size, output_size, result1: spread(grad, self, kernel_size, output_size, result1)},
         nondifferentiable=("result1",),
         fixed=("random_samples",),
@@ -445,7 +450,12 @@ max_unpool2d = op(
 )
 
 
-def _unpool3d(self: Array, indices: Array, output_size: Any, stride: Any) -> Array:
+def _unpool3d(self: Array, indices: Array, output_size: Any, stride: Any, padding: Any) -> Array:
+    for argument, values in (("stride", stride), ("padding", padding)):
+        if len(values) != 3:
+            raise RuntimeError(
+                f"There should be exactly three elements (depth, height, width) in {argument}, but got: {len(values)} elements."
+            )
     if min(stride) <= 0:
         raise RuntimeError(f"strides should be greater than zero, but got stride: {list(stride)}")
     return _unpool(self, indices, output_size, 3)
@@ -453,7 +463,7 @@ def _unpool3d(self: Array, indices: Array, output_size: Any, stride: Any) -> Arr
 
 max_unpool3d = op(
     "max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, int[3] stride, int[3] padding) -> Tensor",
-    cpu=lambda self, indices, output_size, stride: _unpool3d(self, indices, output_size, stride),
+    cpu=_unpool3d,
     grad={"self": lambda grad, indices: _unpool_backward(grad, indices, 3)},
     variants="",
     refuses=("max_unpool3d", "bic"),

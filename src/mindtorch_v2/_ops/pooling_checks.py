@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from .._checks import dimension_error, no_dimensions
+
 __all__ = ["Window", "adaptive_size", "check_adaptive", "check_extents", "check_one", "expand", "window"]
 
 Array = np.ndarray[Any, Any]
@@ -79,8 +81,8 @@ def _window(name: str, shape: Sizes, kernel: Any, stride: Any, padding: Any, dil
     padding = expand(padding, n, name, "padding")
     dilation = expand(dilation, n, name, "dilation")
     if len(shape) not in (n + 1, n + 2):
-        if name == "avg_pool2d" and len(shape) == 2:
-            raise IndexError("Dimension out of range (expected to be in range of [-2, 1], but got -3)")
+        if name == "avg_pool2d" and len(shape) in (0, 2):
+            raise dimension_error(-3, 2) if shape else no_dimensions(-3)
         raise RuntimeError(f"non-empty {n + 1}D or {n + 2}D (batch mode) tensor expected for input")
     if min(dilation) <= 0:
         told = " ".join(f"dilation{a}: {d}" for a, d in zip(_AXES[n], dilation, strict=True))

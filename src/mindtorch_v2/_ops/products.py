@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import _checks, _dtype, _promotion
 from .._backends.cpu import matmul as kernels
+from .._backends.cpu.copying import number_in
 from .._backends.cpu.dtype_rules import refuse
 from .._tensor import Tensor
 from .declare import op, public
@@ -37,9 +38,11 @@ ger = op("ger(Tensor self, Tensor vec2) -> Tensor", composite=lambda self, vec2:
 
 
 def _addr_factor(name: str, value: Any, dtype: _dtype.dtype) -> Any:
-    if dtype.category == _dtype.INTEGER and isinstance(value, float):
+    if isinstance(value, bool) and dtype.category != _dtype.BOOL:
+        raise RuntimeError(f"Boolean {name} only supported for Boolean results.")
+    if not dtype.inexact and isinstance(value, float | complex):
         raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
-    return np.asarray(value, dtype.np)
+    return number_in(value, dtype)
 
 
 def _addr_kernel(self: Array, vec1: Array, vec2: Array, beta: Any, alpha: Any) -> Array:
@@ -49,15 +52,16 @@ def _addr_kernel(self: Array, vec1: Array, vec2: Array, beta: Any, alpha: Any) -
     d = _dtype.FROM_NUMPY[self.dtype]
     for x in (vec1, vec2):
         d = _promotion.promote_types(d, _dtype.FROM_NUMPY[x.dtype])
+    share, scale = _addr_factor("beta", beta, d), _addr_factor("alpha", alpha, d)
     if d is _dtype.bool_:
-        product = (vec1[:, None] & vec2) & bool(alpha)
-        return product | self if beta else product
+        product = (vec1[:, None] & vec2) & scale
+        return product | self if share else product  # type: ignore[no-any-return]
     column = vec1.astype(d.np)
     if alpha != 1:
-        column *= _addr_factor("alpha", alpha, d)
+        column *= scale
     out = column[:, None] * vec2.astype(d.np)
     if beta != 0:
-        out += self.astype(d.np) * _addr_factor("beta", beta, d)
+        out += self.astype(d.np) * share
     return out
 
 

@@ -53,9 +53,11 @@ def _uniform(self: Any, from_: float, to: float, generator: Any) -> None:
 
 
 def _normal(self: Any, mean: float, std: float, generator: Any) -> None:
-    _floating(self, "normal_kernel_cpu")
     if std < 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
+    if not self.size:
+        return
+    _floating(self, "normal_kernel_cpu")
     kernels.normal_(self, mean, std, generator)
 
 
@@ -245,6 +247,12 @@ def _coins(self: Any, p: float, generator: Any) -> None:
     kernels.bernoulli_scalar(self, p, generator)
 
 
+def _bernoulli_tensor(self: Any, p: Any, generator: Any) -> None:
+    if self.size:
+        refuse("bernoulli_tensor_cpu_self_", self, "c")
+        kernels.bernoulli_tensor(self, p, generator)
+
+
 bernoulli_float_ = op(
     "bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? generator=None) -> Tensor(a!)",
     cpu=lambda self, p, generator: _coins(self, p, generator),
@@ -255,11 +263,10 @@ bernoulli_float_ = op(
 )
 bernoulli_tensor_ = op(
     "bernoulli_.Tensor(Tensor(a!) self, Tensor p, *, Generator? generator=None) -> Tensor(a!)",
-    cpu=lambda self, p, generator: kernels.bernoulli_tensor(self, p, generator),
+    cpu=_bernoulli_tensor,
     node="BernoulliBackward1",
     grad={"self": lambda grad: creation.zeros_like(grad), "p": lambda p: creation.zeros_like(p)},
     variants="method",
-    refuses=("bernoulli_tensor_cpu_self_", "c"),
 )
 bernoulli = op(
     "bernoulli(Tensor self, *, Generator? generator=None) -> Tensor",
@@ -465,6 +472,10 @@ def _multinomial(self: Tensor, num_samples: int, replacement: bool, generator: A
         _checked(bool((weights >= 0).all()), "invalid multinomial distribution (encountering probability entry < 0)")
         finite = bool(np.isfinite(weights).all())
         _checked(finite, "invalid multinomial distribution (encountering probability entry = infinity or NaN)")
+        _checked(
+            bool(self.shape[-1]) or (ndim == 2 and not weights.shape[0]),
+            "invalid multinomial distribution (sum of probabilities <= 0)",
+        )
         return wrap(kernels.with_replacement(weights, num_samples, generator))
     check(self)
     # the largest of weights over exponential variates are a sample without replacement
@@ -507,6 +518,9 @@ def _binomial(count: Any, prob: Any, generator: Any) -> Any:
         if not d.is_floating_point:
             raise ValueError(f"binomial only supports floating-point dtypes for {name}, got: {d.scalar_name}")
     _counts_of(count, "binomial_cpu", 4)
+    if prob.dtype != count.dtype:
+        found, wanted = (_dtype.FROM_NUMPY[x.dtype].scalar_name for x in (prob, count))
+        raise RuntimeError(f"Found dtype {found} but expected {wanted}")
     return random_counts.binomial(count, prob, generator)
 
 

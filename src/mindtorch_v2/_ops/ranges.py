@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import _device, _dtype
 from .._backends.cpu import ranges as kernels
+from .._backends.cpu.dtype_rules import refusal
 from .._creation import allocate, device_of, dtype_of, require_grad
 from .._dispatch import keys
 from .._dispatch.op import Op
@@ -158,6 +159,8 @@ def _linspace(start: Any, end: Any, steps: Any, dtype: Any, layout: Any, device:
     start, end = _ends("linspace", start, end)
     d, where = _spaced_dtype("linspace", dtype, start, end), device_of(device)
     _check_steps("linspace", start, end, steps)
+    if d.category == _dtype.BOOL and steps > 1:
+        raise refusal("linspace_cpu", d)
     if where.key == keys.META:
         return allocate((steps,), d, where)
     return wrap(kernels.spaced(start, end, int(steps), d), d)

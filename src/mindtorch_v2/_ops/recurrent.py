@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from .._checks import no_dimensions
+from .._checks import dimension_error, no_dimensions
+from .._dtype import int64
 from .._tensor import Tensor
 from .declare import op
 
@@ -170,6 +171,33 @@ def _run(
     return x, finals
 
 
+def _size(x: Tensor, dim: int) -> int:
+    if not x.ndim:
+        raise no_dimensions(dim)
+    if dim >= x.ndim:
+        raise dimension_error(dim, x.ndim)
+    return int(x.shape[dim])
+
+
+def _check_layers(states: int, weights: int, wanted: int) -> None:
+    if states < wanted:
+        raise RuntimeError("Expected more hidden states in stacked_rnn")
+    if weights < wanted:
+        raise RuntimeError("Expected more weights in stacked_rnn")
+
+
+def _listed(batch_sizes: Tensor) -> list[int]:
+    """How many sequences each step has."""
+    if not batch_sizes.ndim:
+        raise no_dimensions(0)
+    if batch_sizes.dtype is not int64:
+        raise RuntimeError(f"expected scalar type Long but found {batch_sizes.dtype.scalar_name}")
+    if batch_sizes.ndim != 1 or not len(batch_sizes):
+        raise RuntimeError(f"batch_sizes should be a vector with an element for each step, but got size {list(batch_sizes.shape)}")
+    sizes: list[int] = batch_sizes.tolist()
+    return sizes
+
+
 def _lstm(
     x: Tensor, hx: Sequence[Tensor], params: Sequence[Tensor], has_biases: bool, num_layers: int, dropout: float, train: bool,
     bidirectional: bool, batch_first: bool = False, sizes: list[int] | None = None,
@@ -178,12 +206,18 @@ def _lstm(
 
     if len(hx) != 2:
         raise RuntimeError("lstm expects two hidden states")
-    projected = hx[0].shape[-1] != hx[1].shape[-1]
+    projected = _size(hx[0], 2) != _size(hx[1], 2)
+    if not x.ndim and sizes is None:
+        raise no_dimensions(0)
     if batch_first:
         x = x.transpose(0, 1)
-    states = list(zip(hx[0].unbind(0), hx[1].unbind(0), strict=True))
+    weights = _weights(params, has_biases, projected)
+    for states in hx:
+        if not len(states) and sizes is None:
+            raise IndexError(f"select(): index 0 out of range for tensor of size {list(states.shape)} at dimension 0")
+        _check_layers(len(states), len(weights), num_layers * (1 + bidirectional))
     out, finals = _run(
-        _lstm_step, x, states, _weights(params, has_biases, projected), layers=num_layers, dropout=dropout, train=train,
+        _lstm_step, x, list(zip(hx[0].unbind(0), hx[1].unbind(0), strict=False)), weights, layers=num_layers, dropout=dropout, train=train,
         bidirectional=bidirectional, sizes=sizes,
     )  # fmt: skip
     h, c = stack([f[0] for f in finals], 0), stack([f[1] for f in finals], 0)
@@ -198,10 +232,10 @@ def _simple(
 
     if batch_first:
         x = x.transpose(0, 1)
-    if len(hx) < num_layers * (1 + bidirectional):
-        raise RuntimeError("Expected more hidden states in stacked_rnn")
+    weights = _weights(params, has_biases, False)
+    _check_layers(_size(hx, 0), len(weights), num_layers * (1 + bidirectional))
     out, finals = _run(
-        step, x, list(hx.unbind(0)), _weights(params, has_biases, False), layers=num_layers, dropout=dropout, train=train,
+        step, x, list(hx.unbind(0)), weights, layers=num_layers, dropout=dropout, train=train,
         bidirectional=bidirectional, sizes=sizes,
     )  # fmt: skip
     return (out.transpose(0, 1) if batch_first else out), stack(finals, 0)
@@ -219,7 +253,7 @@ lstm_input = op(
 lstm_data = op(
     f"lstm.data(Tensor data, Tensor batch_sizes, Tensor[] hx, {_OPTIONS}) -> (Tensor, Tensor, Tensor)",
     composite=lambda data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional: _lstm(
-        data, hx, params, has_biases, num_layers, dropout, train, bidirectional, sizes=batch_sizes.tolist()
+        data, hx, params, has_biases, num_layers, dropout, train, bidirectional, sizes=_listed(batch_sizes)
     ),
     variants="function",
 )
@@ -236,7 +270,7 @@ def _declare_simple(name: str, step: Step) -> None:
     op(
         f"{name}.data(Tensor data, Tensor batch_sizes, Tensor hx, {_OPTIONS}) -> (Tensor, Tensor)",
         composite=lambda data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional: _simple(
-            step, data, hx, params, has_biases, num_layers, dropout, train, bidirectional, sizes=batch_sizes.tolist()
+            step, data, hx, params, has_biases, num_layers, dropout, train, bidirectional, sizes=_listed(batch_sizes)
         ),
         variants="function",
     )
@@ -256,6 +290,11 @@ def _cell(step: Step, x: Tensor, state: State, weights: Weights) -> State:
     hidden = state if isinstance(state, Tensor) else state[0]
     if not (x.ndim and hidden.ndim and weights.w_ih.ndim):
         raise no_dimensions(0 if x.ndim else 1)
+    if x.ndim == hidden.ndim == 2:
+        for name, given, weight in (("input has inconsistent input_size: got {}", x, weights.w_ih),
+                                    ("hidden0 has inconsistent hidden_size: got {},", hidden, weights.w_hh)):  # fmt: skip
+            if given.shape[1] != _size(weight, 1):
+                raise RuntimeError(f"{name.format(given.shape[1])} expected {weight.shape[1]}")
     if x.shape[0] != hidden.shape[0]:
         raise RuntimeError(f"Input batch size {x.shape[0]} doesn't match hidden0 batch size {hidden.shape[0]}")
     return step(weights.input_gates(x), state, weights)

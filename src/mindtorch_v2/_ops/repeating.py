@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._backends.cpu import repeating as kernels
-from .._checks import wrap_dim
+from .._checks import no_dimensions, wrap_dim
 from .._dispatch.keys import META
 from .._dtype import int64
 from .._memory_format import contiguous_format
@@ -123,11 +123,8 @@ def _rot90(self: Tensor, k: int, dims: Sequence[int]) -> Tensor:
     if ndim < 2:
         raise RuntimeError(f"expected total dims >= 2, but got total dims = {ndim}")
     first, second = dims
-    if first == second or abs(first - second) == ndim:
+    if wrap_dim(first, ndim) == wrap_dim(second, ndim):
         raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {first} and dim1 = {second}")
-    for name, d in (("dim0", first), ("dim1", second)):
-        if not -ndim <= d < ndim:
-            raise RuntimeError(f"Rotation {name} out of range, {name} = {d}")
     turns = k % 4
     if turns == 0:
         return self.clone(memory_format=contiguous_format)  # type: ignore[no-any-return]
@@ -156,7 +153,9 @@ def _interleave_tensor(self: Tensor, repeats: Tensor, dim: int | None, output_si
     if dim is None:
         self, dim = flatten(self), 0
     d = wrap_dim(dim, self.dim())
-    n = self._array.shape[d] if self.dim() else 1
+    if not self.dim():
+        raise no_dimensions(dim)
+    n = self._array.shape[d]
     if repeats.dim() == 0 or (repeats.dim() == 1 and repeats.numel() == 1):
         repeats = expand(reshape(repeats, (1,)), (n,))
     elif repeats.dim() == 1:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from .._backends.cpu.sampling import sample, sample_backward, sample_double_backward
+from .._checks import no_dimensions
 from .._tensor import Tensor, wrap
 from .declare import op
 from .lookup import aten
@@ -18,7 +20,26 @@ _ARGUMENTS = "Tensor input, Tensor grid, int interpolation_mode, int padding_mod
 
 def _check(input: Tensor, grid: Tensor, interpolation_mode: int) -> None:
     x, g = input._array.shape, grid._array.shape
-    if not x or not g or x[0] != g[0]:
+    _check_common(x, g)
+    if len(x) not in (4, 5) or len(x) != len(g):
+        raise RuntimeError(
+            "grid_sampler(): expected 4D or 5D input and grid with same number of dimensions, but got input with sizes "
+            f"{list(x)} and grid with sizes {list(g)}"
+        )
+    if len(x) == 5 and interpolation_mode == 2:
+        raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
+
+
+def _check_modes(interpolation_mode: int, padding_mode: int) -> None:
+    for name, value in (("interpolation_mode", interpolation_mode), ("padding_mode", padding_mode)):
+        if value not in (0, 1, 2):
+            raise RuntimeError(f"grid_sampler(): expected {name} to be 0, 1 or 2, but got {value}")
+
+
+def _check_common(x: Sequence[int], g: Sequence[int]) -> None:
+    if not x or not g:
+        raise no_dimensions(0)
+    if x[0] != g[0]:
         raise RuntimeError(
             "grid_sampler(): expected grid and input to have same batch size, but got input with sizes "
             f"{list(x)} and grid with sizes {list(g)}"
@@ -33,15 +54,17 @@ def _check(input: Tensor, grid: Tensor, interpolation_mode: int) -> None:
                 "grid_sampler(): expected input to have non-empty spatial dimensions, but input has sizes "
                 f"{list(x)} with dimension {i} being empty"
             )
-    if len(x) not in (4, 5) or len(x) != len(g):
+
+
+def _sampled(n: int, input: Array, grid: Array, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Array:
+    _check_common(input.shape, grid.shape)
+    if not input.ndim == grid.ndim == n + 2:
         raise RuntimeError(
-            "grid_sampler(): expected 4D or 5D input and grid with same number of dimensions, but got input with sizes "
-            f"{list(x)} and grid with sizes {list(g)}"
+            f"grid_sampler(): expected {n + 2}D input and grid with same number of dimensions, but got input with sizes "
+            f"{list(input.shape)} and grid with sizes {list(grid.shape)}"
         )
-    if len(x) == 5 and interpolation_mode == 2:
-        raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
-    if input.dtype is not grid.dtype:
-        raise RuntimeError(f"expected scalar type {input.dtype.scalar_name} but found {grid.dtype.scalar_name}")
+    _check_modes(interpolation_mode, padding_mode)
+    return sample(input, grid, interpolation_mode, padding_mode, align_corners)
 
 
 def _choose(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Tensor:
@@ -72,8 +95,8 @@ def _declare(n: int) -> Any:
     )
     return op(
         f"grid_sampler_{n}d({_ARGUMENTS}) -> Tensor",
-        cpu=lambda input, grid, interpolation_mode, padding_mode, align_corners: sample(
-            input, grid, interpolation_mode, padding_mode, align_corners
+        cpu=lambda input, grid, interpolation_mode, padding_mode, align_corners: _sampled(
+            n, input, grid, interpolation_mode, padding_mode, align_corners
         ),
         refuses=("grid_sampler_2d_cpu_kernel_impl" if n == 2 else "grid_sampler3d_cpu", "bic"),
         same_dtype=("input", "grid"),

@@ -7,6 +7,9 @@ from typing import Any
 import numpy as np
 
 from .._backends.cpu import segment as kernels
+from .._backends.cpu.dtype_rules import refusal, refuse
+from .._checks import wrap_dim
+from .._dtype import FROM_NUMPY
 from .._tensor import Tensor
 from .declare import op
 
@@ -18,22 +21,26 @@ def _segment_reduce(
 ) -> Array:
     if reduce not in kernels.IDENTITY:
         raise RuntimeError(f"unsupported reduction given! {reduce}")
-    if not -data.ndim <= axis < data.ndim:
-        raise IndexError(f"segment_reduce(): axis {axis} is out of range for data with {data.ndim} dimensions")
-    axis %= data.ndim
+    axis = wrap_dim(axis, data.ndim)
     if lengths is None and offsets is None:
         raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
     given = lengths if lengths is not None else offsets
     assert given is not None
+    name = "lengths" if lengths is not None else "offsets"
+    if data.ndim < given.ndim:
+        raise RuntimeError(f"Expected data.dim() >= {name}_value.dim() to be true, but got false.")
     if given.ndim != axis + 1:
-        raise RuntimeError(f"segment_reduce(): Expected axis to be the last dimension of {'lengths' if lengths is not None else 'offsets'} but got {axis}.")  # fmt: skip
+        raise RuntimeError(f"segment_reduce(): Expected axis to be the last dimension of {name} but got {axis}.")  # fmt: skip
     if lengths is not None and not unsafe:
+        refuse("min_all", lengths, "c")
         if lengths.size and lengths.min() < 0:
             raise RuntimeError("lengths contains negative value!")
         if not (lengths.sum(-1) == data.shape[axis]).all():
             raise RuntimeError(
                 "segment_reduce(): Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1) when !unsafe."
             )
+    if given.dtype.name not in ("int64", "int32"):
+        raise refusal(f"_segment_reduce_{name}_cpu_kernel1", FROM_NUMPY[given.dtype])
     return kernels.segment_reduce(data, reduce, lengths, offsets, axis, initial)
 
 

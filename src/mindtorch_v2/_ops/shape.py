@@ -129,7 +129,7 @@ def _unflatten(self: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
     if not sizes:
         raise RuntimeError("unflatten: sizes must be non-empty")
     if not shape:
-        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+        raise RuntimeError(f"unflatten got an unexpected error:\nDimension specified as {d} but tensor has no dimensions")
     resolved = list(sizes)
     if sizes.count(-1) > 1:
         raise RuntimeError("only one dimension can be inferred")

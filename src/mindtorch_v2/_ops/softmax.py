@@ -64,7 +64,7 @@ def _kernel_dim(name: str, self: Array, dim: int, half_to_float: bool) -> int:
     if half_to_float:
         raise RuntimeError(f"{name.split('_lastdim')[0]} with half to float conversion is not supported on CPU")
     dim = _checks.wrap_dim(dim, self.ndim)
-    if self.dtype.kind != "f" and self.dtype != BFLOAT:
+    if self.dtype.kind != "f" and self.dtype != BFLOAT and self.size:
         raise NotImplementedError(f"\"{name}\" not implemented for '{_dtype.FROM_NUMPY[self.dtype].scalar_name}'")
     return dim
 

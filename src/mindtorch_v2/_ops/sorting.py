@@ -163,7 +163,6 @@ nanmedian, nanmedian_dim = _median_operators("nanmedian", ignore_nan=True)
 
 def _mode(self: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
     dim = _checks.wrap_dim(dim, self.ndim)
-    _refuse("mode_cpu", self, "c")
     if not self.ndim:
         return self.copy(), np.zeros((), np.int64)
     if not self.shape[dim]:
@@ -171,6 +170,7 @@ def _mode(self: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
     if not self.size:
         shape = tuple(1 if i == dim else n for i, n in enumerate(self.shape))
         return _kept((np.empty(shape, self.dtype), np.empty(shape, np.int64)), dim, keepdim)
+    _refuse("mode_cpu", self, "c")
     return _kept(kernels.mode(self, dim), dim, keepdim)
 
 

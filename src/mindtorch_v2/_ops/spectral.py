@@ -17,7 +17,8 @@ def _tensor_text(t: Tensor | None, *, braces: bool) -> str:
     if t is None:
         return "None"
     shape = str(list(t.shape))
-    return f"torch.{t.dtype.scalar_name}Tensor" + (f"{{{shape}}}" if braces else shape)
+    kind = "CPUBoolType" if t.dtype.scalar_name == "Bool" else f"torch.{t.dtype.scalar_name}Tensor"
+    return kind + (f"{{{shape}}}" if braces else shape)
 
 
 def _describe_stft(self: Tensor, n_fft: Any, hop: Any, win: Any, window: Any, normalized: Any, onesided: Any, complex_: Any, align: Any) -> str:  # fmt: skip
@@ -121,6 +122,10 @@ def _stft_centered(
     self: Tensor, n_fft: int, hop_length: Any, win_length: Any, window: Any, center: bool, pad_mode: str, normalized: bool,
     onesided: Any, return_complex: Any, align_to_window: Any,
 ) -> Tensor:  # fmt: skip
+    if not self.dtype.inexact:
+        hop, win = n_fft >> 2 if hop_length is None else hop_length, n_fft if win_length is None else win_length
+        call = _describe_stft(self, n_fft, hop, win, window, normalized, onesided, return_complex, align_to_window)
+        raise RuntimeError(f"{call}: expected a tensor of floating point or complex values")
     x = _centered(self, n_fft, pad_mode) if center else self
     return _stft_op(x, n_fft, hop_length, win_length, window, normalized, onesided, return_complex, align_to_window)  # type: ignore[no-any-return]
 

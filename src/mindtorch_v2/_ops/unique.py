@@ -175,7 +175,7 @@ def _searchsorted(
 
 
 def _check_ordered(sequence: Array, values: Array) -> None:
-    for operand in (sequence, values):
+    for operand in (sequence, values) if values.size else ():
         refuse("searchsorted_out_cpu", operand, "bc" if sequence.dtype == values.dtype else "c")
 
 

@@ -36,6 +36,47 @@ def test_kinds_of_dtype(call, error, text):
 
 
 @pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda: torch.ones(3).clamp_(COMPLEX), RuntimeError, "ComplexFloat can't be cast to the desired output type Float"),
+        (lambda: torch.mv(torch.tensor(1.0), torch.ones(3)), IndexError, "Dimension specified as 0 but tensor has no dimensions"),
+        (lambda: torch.addmv(torch.tensor(1.0), torch.ones(2, 3), torch.ones(4)), IndexError, "tensor has no dimensions"),
+        (lambda: torch.tensor(1.0).addmv_(torch.ones(0, 3), torch.ones(3)), RuntimeError, "Bad in-place call"),
+        (lambda: torch.bmm(BOOLS.view(1, 1, 3), torch.ones(1, 3, 1)), NotImplementedError, "\"bmm\" not implemented for 'Bool'"),
+        (lambda: torch.addmm(BOOLS.view(1, 3), BOOLS.new_ones(1, 0), BOOLS.new_ones(0, 3)), RuntimeError, "Long can't be cast"),
+        (lambda: torch.scalar_tensor(float("inf"), dtype=torch.int64), RuntimeError, "int64_t without overflow"),
+        (lambda: torch.ones(3).index_fill(0, torch.tensor([0]), 1j), RuntimeError, "Converting complex Scalar"),
+        (lambda: torch.ones(3).put(torch.tensor([0]), torch.ones(2)), IndexError, "same number of elements"),
+        (
+            lambda: torch.ones(2, 2).index_add(1, torch.tensor([0]), torch.tensor(1.0)),
+            RuntimeError,
+            "Indexing dim 1 is out of bounds",
+        ),
+        (lambda: torch.ones(2, 5).index_put((torch.tensor([0]),), torch.ones(1, 1, 5)), RuntimeError, r"of shape \[1, 1, 5\]"),
+        (lambda: torch.ones(1).masked_scatter_(torch.ones(1, 1).bool(), torch.ones(1)), RuntimeError, "expand"),
+        (lambda: F.scaled_dot_product_attention(*[torch.ones(1, 1, 2, 2)] * 3, attn_mask=torch.tensor(1.0)), IndexError, "as -2"),
+    ],
+)
+def test_arguments_that_do_not_fit(call, error, text):
+    with pytest.raises(error, match=text):
+        call()
+
+
+def test_products_without_terms_take_any_dtype():
+    assert torch.mm(BOOLS.new_ones(2, 0), BOOLS.new_ones(0, 3)).tolist() == [[False] * 3] * 2
+    assert torch.bmm(BOOLS.new_ones(0, 2, 3), torch.ones(0, 3, 2)).dtype is torch.float32
+    assert torch.addmv(torch.tensor(2.0), torch.ones(0, 3), torch.ones(3), beta=3).tolist() == 6.0
+
+
+def test_a_bias_of_two_dimensions_is_added_to_one_row():
+    assert F.linear(torch.ones(3), torch.ones(4, 3), torch.ones(1, 4)).tolist() == [4.0] * 4
+
+
+def test_attention_to_no_values_is_zero():
+    assert F.scaled_dot_product_attention(torch.ones(4, 3, 8), torch.ones(4, 6, 8), torch.ones(0, 6, 8)).eq(0).all()
+
+
+@pytest.mark.parametrize(
     ("call", "text"),
     [
         (lambda: F.huber_loss(torch.ones(3).long(), torch.ones(3)), "can't be cast to the desired output type Long"),
@@ -96,3 +137,91 @@ def test_what_is_taken():
     assert torch.allclose(F.silu(z), z * torch.sigmoid(z))
     out = F.conv3d(torch.ones(0, 1, 2, 2, 2), torch.ones(1, 1, 1, 1, 1))
     assert out.shape == (0, 1, 2, 2, 2)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda: torch.ones(2).bool().cumsum_(0), NotImplementedError, "\"cumsum_out_cpu\" not implemented for 'Bool'"),
+        (lambda: torch.ones(2).cumsum_(0, dtype=torch.float64), RuntimeError, "Bad in-place call: input tensor dtype float"),
+        (lambda: torch.trapezoid(torch.tensor(1.0)), IndexError, "Dimension specified as -1"),
+        (lambda: torch.trapezoid(torch.ones(6), torch.ones(1, 6)), RuntimeError, r"size of tensor a \(5\)"),
+        (lambda: torch.rot90(torch.ones(2, 2), 1, [9, 1]), IndexError, "Dimension out of range"),
+        (lambda: torch.ones(0, 3).index_select(0, torch.tensor([0])), RuntimeError, "axis dim should be positive"),
+        (lambda: F.embedding_bag(torch.tensor([0, 1]), torch.ones(2, 2), torch.tensor([0, 2, 1])), RuntimeError, "not decrease"),
+        (lambda: torch.max_pool1d(torch.ones(1, 2, 3).long(), 2), NotImplementedError, "\"max_pool1d_impl\".*'Long'"),
+        (
+            lambda: torch.grid_sampler(torch.ones(1, 1, 2, 2), torch.ones(1, 1, 1, 2), 9, 0, False),
+            RuntimeError,
+            "interpolation_mode",
+        ),
+        (lambda: torch.segment_reduce(torch.ones(3), "max", lengths=torch.ones(3)), NotImplementedError, "_segment_reduce_lengths"),
+        (lambda: torch.linspace(0, 1, 3, dtype=torch.bool), NotImplementedError, "\"linspace_cpu\" not implemented for 'Bool'"),
+        (lambda: torch.instance_norm(torch.tensor(1.0), *[None] * 4, True, 0.1, 0.1, False), IndexError, "no dimensions"),
+        (lambda: torch.native_batch_norm(torch.ones(0, 2), *[None] * 4, True, 0.1, 0.1), RuntimeError, "at least one element"),
+        (lambda: torch.group_norm(torch.ones(3), 1), IndexError, "Dimension out of range"),
+        (lambda: F.rms_norm(torch.tensor(1.0), (1,)), ValueError, "at least 1 dimensions, but got 0"),
+        (lambda: torch.lu_unpack(torch.ones(3, 3), torch.ones(2, dtype=torch.int32)), RuntimeError, r"LU_pivots of size \[3\]"),
+        (lambda: torch.addr(BOOLS[None], BOOLS[:1], BOOLS, beta=0.5), RuntimeError, "beta must not be a floating point"),
+        (lambda: F.pad(torch.tensor(1.0), (1, 1), "reflect"), RuntimeError, "two times the input dimension"),
+        (lambda: torch.hash_tensor(torch.ones(0)), RuntimeError, "Expected reduction dim to be specified"),
+        (lambda: torch.gru_cell(torch.ones(2, 4), torch.ones(2, 3), torch.ones(9, 4), torch.tensor(1.0)), IndexError, "as 1 but"),
+    ],
+)
+def test_arguments_of_single_operators(call, error, text):
+    with pytest.raises(error, match=text):
+        call()
+
+
+@pytest.mark.parametrize("name", ["cumsum_", "cumprod_"])
+def test_running_sums_in_place_keep_the_dtype(name):
+    assert getattr(torch.tensor([100, 100], dtype=torch.int8), name)(0).dtype is torch.int8
+    assert getattr(torch.tensor(True), name)(0).tolist() is True
+
+
+def test_what_has_no_elements_is_of_any_dtype():
+    empty = torch.empty(0, 0, dtype=torch.bool)
+    assert torch.softmax(empty, 0).dtype is torch.bool
+    assert torch.linalg.eigh(empty).eigenvectors.dtype is torch.bool
+    assert torch.linalg.lu_factor(empty).pivots.dtype is torch.int32
+    assert torch.cdist(torch.empty(0, 2), torch.ones(3, 2).double()).dtype is torch.float32
+    assert torch.empty(0).repeat(-2).shape == (0,)
+
+
+def test_running_statistics_of_another_dtype():
+    mean, var = torch.zeros(1, dtype=torch.int64), torch.ones(1, dtype=torch.float64)
+    torch.instance_norm(torch.tensor([[[1.0, 5.0]]]), None, None, mean, var, True, 1.0, 0.0, False)
+    assert mean.tolist() == [3]
+    assert var.tolist() == [8.0]
+
+
+def test_weights_of_channels_may_have_more_dimensions():
+    x = torch.tensor([[1.0], [3.0]])
+    out = torch.batch_norm(x, torch.full((1, 1), 2.0), None, None, None, True, 0.1, 0.0, False)
+    assert out.tolist() == [[-2.0], [2.0]]
+
+
+def test_bags_of_two_integer_dtypes():
+    weight = torch.tensor([[1.0], [2.0], [4.0]])
+    assert F.embedding_bag(torch.tensor([0, 2], dtype=torch.int32), weight, torch.tensor([0]), mode="sum").tolist() == [[5.0]]
+    assert torch.embedding_bag(weight, torch.tensor([0, 2]), torch.tensor([], dtype=torch.int64))[0].shape == (0, 1)
+
+
+def test_combinations_of_more_than_a_numpy_array_has_dimensions():
+    assert torch.combinations(torch.tensor([7.0]), 70, True).tolist() == [[7.0] * 70]
+    assert torch.combinations(torch.tensor([7.0]), 70).shape == (0, 70)
+
+
+def test_the_exponential_of_a_large_matrix_keeps_its_digits():
+    # of a Jordan block: e**9 times the powers' coefficients
+    block = torch.tensor([[9.0, 1.0], [0.0, 9.0]], dtype=torch.float64)
+    e9 = 8103.083927575384
+    assert torch.linalg.matrix_exp(block).flatten().tolist() == pytest.approx([e9, e9, 0.0, e9], rel=1e-14)
+
+
+def test_complex_convolutions_are_made_of_real_ones():
+    x = torch.tensor([[[1 + 2j, 3 - 1j]]])
+    w = torch.tensor([[[2 - 1j]]])
+    assert F.conv1d(x, w, torch.tensor([1j])).flatten().tolist() == pytest.approx([4 + 4j, 5 - 4j])
+    with pytest.raises(NotImplementedError, match="slow_conv2d_cpu"):
+        torch.convolution(x, w, None, [1], [0], [1], False, [0], 1)

@@ -28,6 +28,10 @@ def _check(log_probs: Array, targets: Array, input_lengths: list[int], target_le
     for value in input_lengths:
         if value > time:
             raise RuntimeError(f"Expected input_lengths to have value at most {time}, but got value {value} {_WHERE}")
+    if targets.ndim not in (1, 2):
+        raise RuntimeError(
+            f"Expected 1 to 2 dimensions, but got {targets.ndim}-dimensional tensor for argument #2 'targets' {_WHERE}"
+        )
     if targets.ndim == 1:
         if targets.shape[0] < sum(target_lengths):
             raise RuntimeError(

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from ... import _checks, _dtype
+from .dtype_rules import refuse
+from .matmul import c_name
 from .reduction import BFLOAT, FLOAT, HALF, LONG, row_major
 
 Array = np.ndarray[Any, Any]
@@ -42,6 +44,18 @@ def accumulate(ufunc: Any, self: Array, dim: int, dtype: _dtype.dtype | None) ->
     return row_major(ufunc.accumulate(self, dim, wide).astype(d, copy=False))
 
 
+def accumulate_in_place(ufunc: Any, self: Array, dim: int, dtype: _dtype.dtype | None, kernel: str) -> None:
+    """`cumsum_` or `cumprod_`: in the tensor's own dtype, so that integers wrap around."""
+    _checks.wrap_dim(dim, self.ndim)
+    if dtype is not None and dtype.np != self.dtype:
+        raise RuntimeError(
+            f"Bad in-place call: input tensor dtype {c_name(self)} and output tensor dtype {c_name(np.empty(0, dtype.np))} should match"
+        )
+    if self.ndim and self.size:
+        refuse(kernel, self, "b")
+        self[...] = accumulate(ufunc, self, dim, None)
+
+
 def _add_by_groups(x: Array) -> Array:
     """Running sums of float32 rows: those within groups of 8, all groups at once, and float64 ones of the groups' totals.
 
@@ -73,20 +87,18 @@ def _row_by_row(ufunc: Any, x: Array, dim: int, wide: np.dtype[Any]) -> Array:
 def running_extremum(ufunc: Any, self: Array, dim: int) -> tuple[Array, Array]:
     """The extremum so far and where it was last met; NaN is kept once met."""
     dim = _checks.wrap_dim(dim, self.ndim)
-    if self.dtype.kind == "c":
-        name = "cummax" if ufunc is np.maximum else "cummin"
-        raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{_dtype.FROM_NUMPY[self.dtype].scalar_name}'")
-    if not self.ndim:
-        return self.copy(), np.zeros((), LONG)
+    if not self.ndim or not self.size:
+        return self.copy(), np.zeros(self.shape, LONG)
+    refuse("cummax_cpu" if ufunc is np.maximum else "cummin_cpu", self, "c")
     wide = self.astype(FLOAT) if self.dtype == BFLOAT else self
-    values = ufunc.accumulate(wide, dim) if self.size else wide.copy()
+    values = ufunc.accumulate(wide, dim)
     met = wide == values
     if wide.dtype.kind == "f":
         met |= np.isnan(wide)
     shape = [1] * self.ndim
     shape[dim] = self.shape[dim]
     places = np.where(met, np.arange(self.shape[dim]).reshape(shape), 0)
-    indices = np.maximum.accumulate(places, dim) if self.size else places
+    indices = np.maximum.accumulate(places, dim)
     return row_major(values.astype(self.dtype, copy=False)), row_major(indices.astype(LONG, copy=False))
 
 

@@ -35,20 +35,20 @@ def with_rules(kernel: Callable[..., Any], refuses: tuple[str, str] | None, same
     """A kernel that first looks at the dtypes of its arrays.
 
     `refuses`: torch's name of the kernel, and kinds of the first array that it does not take: "b" for bool, "i" for integers,
-    "f" for floating and "c" for complex numbers. `same_dtype`: arrays that must have one dtype.
+    "f" for floating and "c" for complex numbers; "0" if it takes them where there are no elements. `same_dtype`: arrays that must have one dtype.
     """
     parameters = parameter_names(kernel)
     name, kinds = refuses or ("", "")
     # torch: images of bytes are taken where other integers are not
-    refused = {
-        d.np for d in _dtype.FROM_NUMPY.values() if any(d.category == CATEGORIES[k] for k in kinds) and d is not _dtype.uint8
-    }
+    categories = {CATEGORIES[k] for k in kinds if k != "0"}
+    refused = {d.np for d in _dtype.FROM_NUMPY.values() if d.category in categories and d is not _dtype.uint8}
+    empty_too = "0" not in kinds
     positions = [parameters.index(p) for p in same_dtype]
 
     @functools.wraps(kernel)
     def run(*arguments: Any) -> Any:
         first = next(a for a in arguments if isinstance(a, np.ndarray))
-        if first.dtype in refused:
+        if first.dtype in refused and (empty_too or first.size):
             raise refusal(name, _dtype.FROM_NUMPY[first.dtype])
         if positions:
             _check_same([arguments[i] for i in positions])

@@ -72,7 +72,16 @@ def _check_weight(weight: Array, mode: int, per_sample_weights: Array | None) ->
         raise RuntimeError("Expected tensor for argument #1 'weight' to have the same type as tensor for 'per_sample_weights'")
 
 
+def _of_one_dtype(indices: Array, offsets: Array) -> tuple[Array, Array]:
+    if indices.dtype == offsets.dtype:
+        return indices, offsets
+    common = np.result_type(indices, offsets)
+    return indices.astype(common), offsets.astype(common)
+
+
 def check_bags(weight: Array, indices: Array, offsets: Array, include_last_offset: bool) -> None:
+    if offsets.ndim != 1:
+        raise RuntimeError(f"offsets has to be a 1D Tensor, but got Tensor of dimension {offsets.ndim}")
     for number, (name, a) in enumerate((("indices", indices), ("offsets", offsets)), 1):
         if a.dtype not in (np.int64, np.int32):
             found = FROM_NUMPY[a.dtype].scalar_name
@@ -90,6 +99,8 @@ def check_bags(weight: Array, indices: Array, offsets: Array, include_last_offse
             raise RuntimeError(
                 f"offsets[-1] can not be greater than input's length {indices.size} but got offsets[-1] of {int(offsets[-1])}"
             )
+        if (np.diff(offsets) < 0).any():
+            raise RuntimeError(f"offsets must not decrease: bags follow one another, but got {offsets.tolist()}")
     elif include_last_offset:
         raise RuntimeError("include_last_offset: number of offsets should be at least 1")
     bad = (indices < 0) | (indices >= weight.shape[0])
@@ -102,6 +113,8 @@ def check_bags(weight: Array, indices: Array, offsets: Array, include_last_offse
 
 def _bags(indices: Array, offsets: Array, include_last_offset: bool) -> tuple[Array, Array]:
     """Where each bag starts, and which bag each index belongs to."""
+    if not offsets.size:
+        return offsets, np.full(indices.size, -1, indices.dtype)  # torch: in no bag
     starts = offsets[:-1] if include_last_offset else offsets
     ends = np.append(starts[1:], indices.size)
     return starts, np.repeat(np.arange(len(starts), dtype=indices.dtype), ends - starts)
@@ -118,10 +131,13 @@ def embedding_bag(
 ) -> tuple[Array, Array, Array, Array]:
     """The bags' sums, means or maxima; the bag of each index; the sizes of the bags; the rows of the maxima."""
     _check_weight(weight, mode, per_sample_weights)
+    indices, offsets = _of_one_dtype(indices, offsets)
     check_bags(weight, indices, offsets, include_last_offset)
     starts, bag_of = _bags(indices, offsets, include_last_offset)
     bags = len(starts)
     kept = indices != padding_idx if padding_idx >= 0 else np.ones(indices.size, bool)
+    if not bags:
+        kept[:] = False
     sizes = np.bincount(bag_of[kept], minlength=bags).astype(indices.dtype)
     index, bag = indices[kept], bag_of[kept]
     if mode == MAX_MODE:

@@ -84,6 +84,8 @@ def index_error(self: Array, indices: Sequence[Array | None], error: Exception) 
 
 def index_put(self: Array, indices: Sequence[Array | None], values: Array, *, accumulate: bool) -> None:
     """Write (or add) values, broadcast to the positions' shape."""
+    if values.ndim > 1 and values.ndim > _result_ndim(self, indices):
+        raise _value_error(values, _result_shape(self, indices))  # NumPy drops leading dimensions of one
     try:
         if accumulate:
             _put_accumulate(self, indices, values)
@@ -96,10 +98,18 @@ def index_put(self: Array, indices: Sequence[Array | None], values: Array, *, ac
     except ValueError:
         if not self.flags.writeable:
             raise
-        shape = _result_shape(self, indices)
-        raise RuntimeError(
-            f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to indexing result of shape {list(shape)}"
-        ) from None
+        raise _value_error(values, _result_shape(self, indices)) from None
+
+
+def _result_ndim(self: Array, indices: Sequence[Array | None]) -> int:
+    given = [i.ndim for i in indices if i is not None]
+    return max(given) + self.ndim - len(given) if given else self.ndim
+
+
+def _value_error(values: Array, shape: tuple[int, ...]) -> RuntimeError:
+    return RuntimeError(
+        f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to indexing result of shape {list(shape)}"
+    )
 
 
 def _put_accumulate(self: Array, indices: Sequence[Array | None], values: Array) -> None:
@@ -110,10 +120,7 @@ def _put_accumulate(self: Array, indices: Sequence[Array | None], values: Array)
         try:
             values = np.broadcast_to(values, whole)
         except ValueError:
-            raise RuntimeError(
-                f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to indexing result of shape "
-                f"{list(whole)}"
-            ) from None
+            raise _value_error(values, whole) from None
     if not values.size:
         return
     at, shape = _joint_positions(self, indices, given)

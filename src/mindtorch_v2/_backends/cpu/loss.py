@@ -10,6 +10,7 @@ import numpy as np
 from ..._dtype import FROM_NUMPY
 from ..._promotion import can_cast, promote_types
 from .activation import unimplemented, widened
+from .dtype_rules import refuse
 from .floating_errors import quiet, silent
 from .reduction import FLOAT, LONG, ONES
 
@@ -469,6 +470,9 @@ def _multilabel_inputs(self: Array, target: Array) -> tuple[Array, Array, Array]
         raise RuntimeError(f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {shape}")
     if (self.ndim <= 1 and (target.ndim > 1 or target.size != self.size)) or (self.ndim == 2 and target.shape != self.shape):
         raise RuntimeError(f"inconsistent target size: {list(target.shape)} for input of size: {shape}")
+    refuse("min_all", target, "c")
+    if target.dtype != np.int64:
+        raise RuntimeError(f"expected scalar type Long but found {FROM_NUMPY[target.dtype].scalar_name}")
     rows = self.reshape(-1, self.shape[-1] if self.ndim else 1)
     t = target.reshape(rows.shape)
     if t.size and t.min() < -1:

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ... import _dtype
+from ... import _dtype, _promotion
 from ..._checks import no_dimensions
 from .floating_errors import silent
+from .ternary import _Operand
 
 Array = np.ndarray[Any, Any]
 
@@ -70,6 +71,13 @@ def check_batches(batch1: Array, batch2: Array, *, sized: bool = True) -> None:
         )
 
 
+def _no_product(a: Array, b: Array, kernel: str) -> Array:
+    """The product of bools: only one of no terms, which torch knows before it chooses a kernel."""
+    if a.ndim == 1 or (a.size and b.size):
+        raise NotImplementedError(f"\"{kernel}\" not implemented for 'Bool'")
+    return np.zeros((*a.shape[:-1], *b.shape[-1:][: b.ndim - 1]), bool)
+
+
 @silent
 def product(a: Array, b: Array, kernel: str = "addmm_impl_cpu_") -> Array:
     """The product of two matrices or batches of them, of one dtype."""
@@ -80,7 +88,7 @@ def product(a: Array, b: Array, kernel: str = "addmm_impl_cpu_") -> Array:
     if a.dtype in _HALF:
         return np.matmul(a.astype(np.float32), b.astype(np.float32)).astype(a.dtype)
     if char == "?":
-        raise NotImplementedError(f"\"{kernel}\" not implemented for 'Bool'")
+        return _no_product(a, b, kernel)
     if a.dtype.itemsize <= 2 and a.shape[-1] < 1 << 21:
         # exact in float64, whose BLAS is many times faster than NumPy's integer loops; the cast wraps as torch does
         return np.matmul(a.astype(np.float64), b.astype(np.float64)).astype(np.int64).astype(a.dtype)
@@ -121,21 +129,30 @@ def mm(self: Array, mat2: Array) -> Array:
     return self.dot(mat2) if d.char in _BLAS else product(self, mat2)
 
 
+def _bmm_of_two_dtypes(self: Array, mat2: Array) -> Array:
+    if not self.size or not mat2.size:  # torch: the result is of the second dtype, where there is nothing to multiply
+        return np.zeros((*self.shape[:2], mat2.shape[2]), mat2.dtype)
+    if self.dtype.char == "?":
+        raise NotImplementedError("\"bmm\" not implemented for 'Bool'")
+    raise RuntimeError(f"expected scalar type {scalar_name(self)} but found {scalar_name(mat2)}")
+
+
 @silent
 def bmm(self: Array, mat2: Array) -> Array:
     shape1, shape2 = self.shape, mat2.shape
     if len(shape1) != 3 or len(shape2) != 3 or shape1[0] != shape2[0] or shape1[2] != shape2[1]:
         check_batches(self, mat2, sized=False)
     if self.dtype != mat2.dtype:
-        raise RuntimeError(f"expected scalar type {scalar_name(self)} but found {scalar_name(mat2)}")
+        return _bmm_of_two_dtypes(self, mat2)
     return product(self, mat2, "bmm")
 
 
 def expand_error(shape: tuple[int, ...], target: tuple[int, ...], scalar: str) -> RuntimeError | None:
     """torch's complaint when `shape` does not expand to `target`; None when it does."""
     if len(shape) > len(target):
+        kind = "CPUBoolType" if scalar == "Bool" else f"torch.{scalar}Tensor"
         return RuntimeError(
-            f"expand(torch.{scalar}Tensor{{{list(shape)}}}, size={list(target)}): the number of sizes provided ({len(target)}) "
+            f"expand({kind}{{{list(shape)}}}, size={list(target)}): the number of sizes provided ({len(target)}) "
             f"must be greater or equal to the number of dimensions in the tensor ({len(shape)})"
         )
     offset = len(target) - len(shape)
@@ -155,6 +172,17 @@ def check_expands(self: Array, target: tuple[int, ...]) -> None:
             raise error
 
 
+def _without_terms(self: Array, shape: tuple[int, ...], beta: Any) -> Array:
+    """beta * self, in its dtype, for the sum with a product of no terms."""
+    if beta == 0 or 0 in shape:
+        return np.zeros(shape, self.dtype)
+    found = _promotion.result_type_of((_Operand(self), beta))
+    wanted = _dtype.FROM_NUMPY[self.dtype]
+    if not _promotion.can_cast(found, wanted):
+        raise RuntimeError(f"result type {found.scalar_name} can't be cast to the desired output type {wanted.scalar_name}")
+    return np.multiply(np.broadcast_to(self, shape), _promotion.number_array(beta, wanted), order="C")
+
+
 @silent
 def addmm(self: Array, mat1: Array, mat2: Array, beta: Any, alpha: Any) -> Array:
     d, shape1, shape2 = self.dtype, mat1.shape, mat2.shape
@@ -171,6 +199,8 @@ def addmm(self: Array, mat1: Array, mat2: Array, beta: Any, alpha: Any) -> Array
         out: Array = mat1.dot(mat2)
         out += self
         return out
+    if not mat1.size:
+        return _without_terms(self, (shape1[0], shape2[1]), beta)
     return _affine(self, mat1, mat2, beta, alpha, "addmm_impl_cpu_")
 
 
@@ -225,6 +255,8 @@ def addbmm_(self: Array, batch1: Array, batch2: Array, beta: Any, alpha: Any) ->
 def check_mv(self_shape: tuple[int, ...], mat: Array, vec: Array) -> None:
     if mat.ndim != 2 or vec.ndim != 1 or len(self_shape) > 1:
         raise RuntimeError(f"vector + matrix @ vector expected, got {len(self_shape)}, {mat.ndim}, {vec.ndim}")
+    if not self_shape and mat.shape[1] != vec.shape[0]:
+        raise no_dimensions(0)  # torch: asks for self's size, to complain about all three
     rows = self_shape[0] if self_shape else mat.shape[0]
     if mat.shape[1] != vec.shape[0] or rows not in (1, mat.shape[0]):
         m, n = mat.shape
@@ -247,11 +279,14 @@ def addmv(self: Array, mat: Array, vec: Array, beta: Any, alpha: Any) -> Array:
     check_mv(self.shape, mat, vec)
     if not (self.dtype == mat.dtype == vec.dtype):
         raise _addmv_dtype_error(self, mat, vec)
+    if not mat.size:
+        return _without_terms(self, self.shape, beta)  # torch: of self's shape, then
     return _affine(self, mat, vec, beta, alpha, "addmv_impl_cpu")
 
 
 def addmv_(self: Array, mat: Array, vec: Array, beta: Any, alpha: Any) -> None:
-    _write(self, addmv(self, mat, vec, beta, alpha))
+    value = addmv(self, mat, vec, beta, alpha)
+    _write(self, value if mat.size else value.reshape(self.shape) if self.shape == mat.shape[:1] else np.empty(mat.shape[0]))
 
 
 def check_dot(self: Array, other: Array) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._checks import dimension_error
 from ..._dtype import FROM_NUMPY
 from .activation import unimplemented, widened
 from .dtype_rules import refuse
@@ -363,6 +364,12 @@ def _channel_dot(x: Array, y: Array) -> Array:
     return np.einsum("ncl,ncl->nc", x, y).sum(0)  # type: ignore[no-any-return]
 
 
+def _check_channels(channels: int, **given: Array | None) -> None:
+    for name, a in given.items():
+        if a is not None and a.size != channels:
+            raise RuntimeError(f"{name} should contain {channels} elements not {a.size}")
+
+
 def native_batch_norm(
     input: Array,
     weight: Array | None,
@@ -379,6 +386,8 @@ def native_batch_norm(
     """
     if input.dtype.kind not in "fV":
         refuse("batch_norm", input, "bic")
+    if input.ndim < 2:
+        raise dimension_error(1, 1)
     for statistics in (running_mean, running_var):
         if statistics is not None and statistics.ndim != 1:
             raise RuntimeError(f"TensorAccessor expected 1 dims but tensor has {statistics.ndim}")
@@ -388,8 +397,11 @@ def native_batch_norm(
     if dtype.kind in "biuc":
         raise unimplemented("batch_norm", input)
     if not input.size:
-        stats = np.zeros(input.shape[1] if input.ndim > 1 else 0, dtype)
-        return np.empty_like(input), stats, stats.copy()
+        if training:
+            raise RuntimeError(f"input tensor must have at least one element, but got input_sizes = {list(input.shape)}")
+        return np.empty_like(input), np.empty(0, dtype), np.empty(0, dtype)
+    _check_channels(input.shape[1], weight=weight, bias=bias, running_mean=running_mean, running_var=running_var)
+    weight, bias = (None if a is None else a.reshape(-1) for a in (weight, bias))
     if _has_channels_last(input):
         made = native_batch_norm(_rows_of_channels(input), weight, bias, running_mean, running_var, training, momentum, eps)
         return _image_of(made[0], input.shape), made[1], made[2]
@@ -509,14 +521,14 @@ def native_group_norm(
 ) -> tuple[Array, Array, Array]:
     if group <= 0:
         raise RuntimeError(f"Expected num groups to be greater than 0, got {group}")
-    if min(N, C, HxW) < 0 or C % group or input.size != N * C * HxW:
+    if min(N, C) < 0 or C % group or input.size != N * C * HxW:
         raise RuntimeError(
             f"Expected {input.size} elements in {group} groups of channels, but got N = {N}, C = {C} and HxW = {HxW}"
         )
     check_parameters(input, weight, bias)
     if input.dtype.kind in "biuc":
         raise unimplemented("GroupNormKernelImpl", input)
-    return _group_norm(input, weight, bias, N, C, HxW, group, eps)  # type: ignore[no-any-return]
+    return _group_norm(input, weight, bias, N, C, max(HxW, 0), group, eps)  # type: ignore[no-any-return]
 
 
 def _group_norm_of_images(

@@ -21,11 +21,11 @@ def repeat(self: Array, repeats: Sequence[int]) -> Array:
     extra = len(repeats) - self.ndim
     if extra < 0:
         raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
-    for r in repeats:
-        if r < 0:
-            raise RuntimeError(f"Trying to create tensor with negative dimension {r}: {list(repeats)}")
     shape = (1,) * extra + self.shape
-    out = np.empty(tuple(n * r for n, r in zip(shape, repeats, strict=True)), self.dtype)
+    target = tuple(n * r for n, r in zip(shape, repeats, strict=True))
+    if min(target, default=0) < 0:
+        raise RuntimeError(f"Trying to create tensor with negative dimension {min(target)}: {list(target)}")
+    out = np.empty(target, self.dtype)
     if out.size:
         # one dimension for the repetition, one for the elements: a single broadcast copy
         paired = tuple(k for pair in zip(repeats, shape, strict=True) for k in pair)
@@ -57,7 +57,7 @@ def repeat_interleave(repeats: Array, output_size: int | None) -> Array:
     if repeats.size and repeats.min() < 0:
         raise RuntimeError("repeats can not be negative")
     out = np.repeat(np.arange(repeats.size, dtype=repeats.dtype), repeats)
-    if output_size is not None and output_size != out.size:
+    if output_size is not None and output_size != out.size and repeats.size:
         raise RuntimeError(f"allocated size does not match required size: expected {out.size} but got {output_size}")
     return out
 

@@ -17,6 +17,7 @@ from ..._checks import contiguous_strides, no_dimensions, wrap_dim
 from .dtype_rules import refuse
 from .floating_errors import SILENT
 from .index import BOOL, INT32, INT64, add_flat, add_rows, nonzero
+from .matmul import check_expands
 
 Array = np.ndarray[Any, Any]
 UINT32, UINT64 = np.dtype(np.uint32), np.dtype(np.uint64)
@@ -249,6 +250,15 @@ def _rows(self: Array, dim: int) -> Array:
     return self if dim == 0 else self.swapaxes(0, dim)
 
 
+def _outside_error(self: Array, index: Array, n: int) -> Exception:
+    if self.ndim < 2 or self.size:
+        return IndexError("index out of range in self")
+    if not n:
+        return RuntimeError("index_select(): self indexing axis dim should be positive")
+    found = index[(index < 0) | (index >= n)].flat[0]
+    return RuntimeError(f"INDICES element is out of DATA bounds, id={int(found)} axis_dim={n}")
+
+
 def index_select(self: Array, dim: int, index: Array) -> Array:
     """The parts of a dimension at these positions."""
     d = wrap_dim(dim, self.ndim)
@@ -260,7 +270,7 @@ def index_select(self: Array, dim: int, index: Array) -> Array:
         raise RuntimeError(f"index_select(): Index to scalar can have only 1 value, got {index.size} value(s)")
     n = self.shape[d] if self.ndim else 1
     if _is_outside(index, n):
-        raise IndexError("index out of range in self")
+        raise _outside_error(self, index, n)
     if not self.ndim:
         return self.copy()
     return self.take(index if index.ndim else index.reshape(1), d)
@@ -283,7 +293,7 @@ def _check_rows(name: str, self: Array, dim: int, index: Array, source: Array) -
             f"{name}_(): self ({_scalar_name(self)}) and source ({_scalar_name(source)}) must have the same scalar type"
         )
     length = source.shape[d] if 0 <= d < source.ndim else 1
-    if source.ndim and d >= source.ndim:
+    if d >= max(source.ndim, 1):
         raise RuntimeError(f"{name}_(): Indexing dim {d} is out of bounds of the source tensor with dim {source.ndim}")
     if index.size != length:
         if not source.ndim:
@@ -356,6 +366,8 @@ def index_copy(self: Array, dim: int, index: Array, source: Array) -> None:
             f"index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: {list(mine)} at dimension {d} and source slice shape: {list(theirs)} at dimension 0."
         )
     n = self.shape[d] if self.ndim else 1
+    if n and not self.size:
+        return  # torch: looks at no index where there is nothing to write
     at = index.reshape(-1)
     if _is_outside(at, n):
         bad = at[(at < 0) | (at >= n)][0]
@@ -371,7 +383,11 @@ def index_fill(self: Array, dim: int, index: Array, value: Any) -> None:
         raise IndexError("index_fill_(): Expected dtype int64 for index.")
     if index.ndim > 1:
         raise RuntimeError("Index has to be a vector/scalar")
+    if isinstance(value, complex) and self.dtype.kind != "c":
+        raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
     n = self.shape[d] if self.ndim else 1
+    if n and not self.size:
+        return
     at = index.reshape(-1)
     if at.size and (at.min() < -n or at.max() >= n):
         bad = at[(at < -n) | (at >= n)][0]
@@ -379,12 +395,24 @@ def index_fill(self: Array, dim: int, index: Array, value: Any) -> None:
     _rows(self.reshape(1) if not self.ndim else self, d)[at] = value
 
 
+def _check_reduction(self: Array, reduce: str, include_self: bool) -> None:
+    """torch: vectors go through a kernel of their own, parts of more dimensions through the operators that reduce."""
+    if self.ndim <= 1:
+        refuse("index_func_", self, "bc")
+    if not include_self:
+        refuse("index_reduce_func_exclude_input_init", self, "bc")
+    if reduce == "mean":
+        refuse("div_floor_cpu", self, "b")
+    elif reduce != "prod":
+        refuse("maximum_cpu" if reduce == "amax" else "minimum_cpu", self, "c")
+
+
 def index_reduce(self: Array, dim: int, index: Array, source: Array, reduce: str, include_self: bool) -> None:
     """Reduce parts of `source` into the parts of `self` at these positions."""
     if reduce not in ("prod", "mean", "amax", "amin"):
         raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
     d = _check_rows("index_reduce", self, dim, index, source)
-    refuse("index_func_", self, "bc")
+    _check_reduction(self, reduce, include_self)
     n = self.shape[d] if self.ndim else 1
     at = index.reshape(-1)
     if _is_outside(at, n):
@@ -427,7 +455,7 @@ def put(self: Array, index: Array, source: Array, accumulate: bool) -> None:
             f"{_scalar_name(source)}"
         )
     if index.size != source.size:
-        raise RuntimeError(
+        raise IndexError(
             f"put_(): Expected source and index to have the same number of elements, but got source.numel() = {source.size}, "
             f"index.numel() = {index.size}"
         )
@@ -466,6 +494,7 @@ def masked_scatter(self: Array, mask: Array, source: Array) -> None:
     if mask.dtype != BOOL:
         raise RuntimeError("masked_scatter_ only supports boolean masks, but got mask with dtype " + _scalar_name(mask))
     if mask.shape != self.shape:
+        check_expands(mask, self.shape)
         mask = np.broadcast_to(mask, self.shape)
     count = int(np.count_nonzero(mask))
     if count > source.size:

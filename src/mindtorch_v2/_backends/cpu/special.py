@@ -107,8 +107,9 @@ def polygamma(n: int, self: Array) -> Array:
         return digamma(self)
     if n == 1:
         return _trigamma(self)
-    factor = float((-1) ** (n + 1)) * float(sc.gamma(n + 1.0))
-    return np.asarray(factor * sc.zeta(n + 1, self.astype(np.float64))).astype(self.dtype)
+    # torch: both factors are rounded to the dtype, so that a large order gives inf, or nan where the other is zero
+    factor = np.asarray((-1.0) ** (n + 1) * sc.gamma(n + 1.0), self.dtype)
+    return np.asarray(factor * np.asarray(sc.zeta(n + 1, self.astype(np.float64))).astype(self.dtype))
 
 
 def _trigamma(x: Array) -> Array:
