@@ -162,7 +162,7 @@ def _propagate(roots: Sequence[Any], grads: Sequence[Any], keep_graph: bool, cre
         heapify(ready)
     observer = observing.observer
     plain = None if anomaly.state.enabled else observing.plain
-    call = anomaly.checked_call if anomaly.state.enabled else None if observer is None else observing.run_observed
+    call: Any = anomaly.checked_call if anomaly.state.enabled else None if observer is None else observing.run_observed
     if plain is not None:
         call = plain.run
 

@@ -94,34 +94,25 @@ class PlainNodeScopes:
         none = f", {call_inputs.no_inputs()}" if log.shapes else ""
         inputs = ", inputs" if log.shapes else ""
         thread = "track_number() if tracks else get_ident()"
-
-        record = "{label}, start, clock(), " + thread + ", {sequence}"
-        of_node = "(node._labels or note_labels(node))[{}]"
-        run = f"extend(({record.format(label=of_node.format(1), sequence='node._seq')}{inputs}{nothing}))"
-        noting = "inputs = inputs_of(node, grad)"
-        self.run = compile_function(
-            "run",
-            "node, grad, edges",
-            [*[noting] * log.shapes, "start = clock()", *_ending("outs = node._run(grad, edges)", run), "return outs"],
-            names,
-        )
-        end = f"extend(({record.format(label=of_node.format(0), sequence='node._seq')}{none}{nothing}))"
-        self.end = compile_function("end", "node, start", [end], names)
-        noting = "inputs = inputs_of(leaf, buffers.get(leaf))"
+        of_node = "extend(((node._labels or note_labels(node))[{}], start, clock(), " + thread + ", node._seq{}))"
+        run = [
+            *["inputs = inputs_of(node, grad)"] * log.shapes,
+            "start = clock()",
+            *_ending("outs = node._run(grad, edges)", of_node.format(1, inputs + nothing)),
+            "return outs",
+        ]
+        self.run = compile_function("run", "node, grad, edges", run, names)
+        self.end = compile_function("end", "node, start", [of_node.format(0, none + nothing)], names)
         inner = f"{of_leaf[1]}, run_start, clock(), thread, -1{inputs}{nothing}"
-        both = f"extend(({inner}, {of_leaf[0]}, start, clock(), thread, -1{none}{nothing}))"
-        self.accumulate = compile_function(
-            "accumulate_recorded",
-            "leaf, buffers",
-            [
-                "start = clock()",
-                f"thread = {thread}",
-                *[noting] * log.shapes,
-                "run_start = clock()",
-                *_ending("accumulate(leaf, buffers.pop(leaf, None))", both),
-            ],
-            names,
-        )
+        outer = f"{of_leaf[0]}, start, clock(), thread, -1{none}{nothing}"
+        accumulating = [
+            "start = clock()",
+            f"thread = {thread}",
+            *["inputs = inputs_of(leaf, buffers.get(leaf))"] * log.shapes,
+            "run_start = clock()",
+            *_ending("accumulate(leaf, buffers.pop(leaf, None))", f"extend(({inner}, {outer}))"),
+        ]
+        self.accumulate = compile_function("accumulate_recorded", "leaf, buffers", accumulating, names)
 
 
 def _ending(statement: str, finish: str) -> list[str]:
