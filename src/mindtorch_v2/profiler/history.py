@@ -179,8 +179,9 @@ class History:
             size, key = array.nbytes, id(array)
             if not size or storage.__class__ is not UntypedStorage:
                 return
-            if key in live:
-                live[key][_STORAGES] += 1
+            known = live.get(key)
+            if known is not None:
+                known[_STORAGES] += 1
                 return
             now, address, stack = clock(), address_of(array), stack_of(caller().f_back) if has_stack else None
             live[key] = [size, address, stack, now, 1]
@@ -193,13 +194,15 @@ class History:
                 return
             try:
                 key = id(get_slot(storage))
-                block = live[key]
-            except (AttributeError, KeyError):  # it never got an array, or one without a byte
+            except AttributeError:  # it never got an array
+                return
+            block = live.get(key)
+            if block is None:  # of an array without a byte, or the history has just ended
                 return
             block[_STORAGES] -= 1
             if block[_STORAGES]:
                 return
-            del live[key]
+            live.pop(key, None)
             if notes_freed:
                 counts[FREED] += 1
                 append((FREED, clock(), block[_SIZE], block[_ADDRESS], stack_of(caller().f_back) if stack_of_free else None))
