@@ -40,13 +40,13 @@ def _expandable(small: tuple[int, ...], large: tuple[int, ...]) -> bool:
 
 def sum_to(grad: Any, shape: tuple[int, ...]) -> Any:
     """Sum over the dimensions that broadcasting added or stretched, as ATen's `sum_to` does: one `sum` and a `view`."""
+    if not shape:
+        return grad.sum()
     have = grad._array.shape
     if have == shape:
         return grad
     leading = len(have) - len(shape)
     dims = [i for i in range(len(have)) if i < leading or (shape[i - leading] == 1 and have[i] != 1)]
-    if not shape:
-        return grad.sum()
     if dims:
         grad = _operator("sum", "dim_IntList")(grad, dims, True)
     return _operator("view", "default")(grad, shape) if leading else grad

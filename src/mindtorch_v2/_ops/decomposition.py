@@ -68,17 +68,18 @@ def _eigh_grad(grads: Any, eigenvalues: Tensor, eigenvectors: Tensor) -> Tensor 
     return matmul(v, matmul(inner, v_h))  # type: ignore[no-any-return]
 
 
-def _check_phase(inner: Tensor, function: str, what: str) -> None:
-    """Refuse losses that depend on the arbitrary phase of complex vectors."""
+def _check_phase(inner: Tensor, function: str, what: str) -> Tensor:
+    """The diagonal of the products; losses that depend on the arbitrary phase of complex vectors are refused."""
     diagonal = inner.diagonal(0, -2, -1)
     if not inner.dtype.is_complex:
-        return
+        return diagonal
     imaginary = diagonal.imag
     if not aten.allclose(imaginary, aten.zeros_like(imaginary), rtol=1e-2, atol=1e-2):
         raise RuntimeError(
             f"{function}: The {what} in the complex case are specified up to multiplication by e^{{i phi}}. "
             "The specified loss function depends on this quantity, so it is ill-defined."
         )
+    return diagonal
 
 
 _linalg_eigh = op(
@@ -124,12 +125,12 @@ def _eig_grad(grads: Any, self_dtype: Any, eigenvalues: Tensor, eigenvectors: Te
     if grad_l is None and grad_v is None:
         return None
     if grad_v is None:
-        v_h = v.mH
-        grad_a = linalg_solve(v_h, grad_l.unsqueeze(-1) * v_h)
+        scaled = grad_l.unsqueeze(-1) * v.mH
+        grad_a = linalg_solve(v.mH, scaled)
     else:
         inner = matmul(v.mH, grad_v)
-        _check_phase(inner, "linalg_eig_backward", "eigenvectors")
-        norm = matmul(v.mH, v * inner.diagonal(0, -2, -1).real.unsqueeze(-2).to(v.dtype))
+        diagonal = _check_phase(inner, "linalg_eig_backward", "eigenvectors")
+        norm = matmul(v.mH, v * diagonal.real.unsqueeze(-2).to(v.dtype))
         inner = (inner - norm).div_(_differences(conj(eigenvalues)))
         inner.diagonal(0, -2, -1).copy_(aten.zeros_like(eigenvalues) if grad_l is None else grad_l)
         grad_a = linalg_solve(v.mH, matmul(inner, v.mH))

@@ -38,12 +38,12 @@ def _det_grad(grad: Tensor, A: Tensor, LU: Tensor, pivots: Tensor, result: Tenso
     """grad · det(A)* · A⁻ᴴ; det is smooth, so that a singular A may be moved by a little."""
     n = A.shape[-1]
     if not A.numel():
-        return A.new_zeros(A.shape)  # type: ignore[no-any-return]
+        return aten.zeros_like(A)  # type: ignore[no-any-return]
     if n == 1:
         return grad.unsqueeze(-1).unsqueeze(-1)  # type: ignore[no-any-return]
     if state.grad_enabled:
         return _det_grad_differentiable(grad, A, result)
-    scaled = (grad * conj(result)).unsqueeze(-1).expand((*result.shape, n)).diag_embed()
+    scaled = (grad * conj(result)).unsqueeze(-1).expand((*result.shape, n)).diag_embed().mT  # columns lie in a row, as LAPACK wants
     tiny = float(np.finfo(A.dtype.np).eps)
     diagonal = LU.diagonal(0, -2, -1)
     shift = aten.where(diagonal == 0, tiny, 0.0).to(diagonal.dtype)
@@ -108,7 +108,7 @@ def _slogdet_grad(grads: Any, A: Tensor, sign: Tensor, LU: Tensor, pivots: Tenso
     scaled = g.unsqueeze(-1).expand((*g.shape, n)).diag_embed()
     if state.grad_enabled:
         return linalg_solve(A.mH, scaled)  # type: ignore[no-any-return]
-    return linalg_lu_solve(LU, pivots, scaled, left=True, adjoint=True)  # type: ignore[no-any-return]
+    return linalg_lu_solve(LU, pivots, scaled.mT, left=True, adjoint=True)  # type: ignore[no-any-return]
 
 
 _linalg_slogdet = op(

@@ -102,5 +102,5 @@ native_dropout_backward = op(
     "native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor",
     composite=lambda grad_output, mask, scale: grad_output * (mask * scale),
     variants="",
-    grad={"grad_output": lambda grad, mask, scale: grad * (mask.type_as(grad) * scale)},
+    grad={"grad_output": lambda grad, mask, scale: grad * (mask.type_as(grad) * scale).type_as(grad)},
 )

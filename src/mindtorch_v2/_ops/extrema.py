@@ -159,12 +159,20 @@ min_all, min_dim = _selection("min", np.minimum)
 
 def _shared_by_count(grad: Tensor, self: Tensor, result: Tensor, dim: Any, keepdim: bool) -> Tensor:
     """The gradient of `amax`: shared equally by the elements that reach it."""
-    ndim = self._array.ndim
-    shape = reduced_shape(self, dim, True)
-    if result._array.shape != shape:
-        grad, result = grad.reshape(shape), result.reshape(shape)
-    mask = self == result
-    return grad / mask.sum(list(axes(dim, ndim)), True) * mask
+    dims = [] if dim is None else [dim] if dim.__class__ is int else list(dim)
+    mask = self == _with_dims(result, dims, keepdim)
+    grad = _with_dims(grad, dims, keepdim)
+    return grad / mask.sum(dims, True) * mask
+
+
+def _with_dims(reduced: Tensor, dims: list[int], keepdim: bool) -> Tensor:
+    """A result with the reduced dimensions back, if these were named."""
+    if keepdim:
+        return reduced
+    left = list(reduced._array.shape)
+    for i in sorted([d % (reduced._array.ndim + len(dims)) for d in dims]):
+        left.insert(i, 1)
+    return reduced.reshape(left)
 
 
 @silent

@@ -16,6 +16,7 @@ from .joining import cat
 from .linalg_checks import check_errors, check_floating, check_matrix, check_square, check_system, raise_first_failure
 from .lookup import aten
 from .matmul import matmul
+from .shape import zeros
 from .triangular_systems import linalg_solve_triangular
 
 Array = np.ndarray[Any, Any]
@@ -176,19 +177,23 @@ def _permutation(compact: Tensor, pivots: Tensor) -> Tensor:
 def _lu_unpack_grad(grads: Any, LU_data_shape: Any) -> Tensor | None:
     """The factors' gradients back in the compact storage."""
     _, grad_l, grad_u = grads
-    m, n = LU_data_shape[-2:]
+    if grad_l is None and grad_u is None:
+        return None
+    *batch, m, n = LU_data_shape
     k = min(m, n)
-    total = None
-    if grad_l is not None:
-        total = grad_l.tril(-1)
-        if n > k:
-            total = cat([total, total.new_zeros((*total.shape[:-1], n - k))], -1)
-    if grad_u is not None:
+    if grad_l is None:
         above = grad_u.triu()
-        if m > k:
-            above = cat([above, above.new_zeros((*above.shape[:-2], m - k, n))], -2)
-        total = above if total is None else total + above
-    return total
+        return above if m == k else cat([above, zeros((*batch, m - k, n), above)], -2)  # type: ignore[no-any-return]
+    if grad_u is None:
+        below = grad_l.tril(-1)
+        return below if n == k else cat([below, zeros((*batch, m, n - k), below)], -1)  # type: ignore[no-any-return]
+    above = (grad_u if n == k else grad_u.narrow(-1, 0, k)).triu()
+    total = (grad_l if m == k else grad_l.narrow(-2, 0, k)).tril(-1) + above
+    if n > k:
+        total = cat([total, grad_u.narrow(-1, k, n - k)], -1)
+    elif m > k:
+        total = cat([total, grad_l.narrow(-2, k, m - k)], -2)
+    return total  # type: ignore[no-any-return]
 
 
 def _unpacked_shapes(shape: Any, unpack_data: bool, unpack_pivots: bool) -> tuple[Any, Any, Any]:

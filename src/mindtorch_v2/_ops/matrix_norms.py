@@ -112,7 +112,7 @@ def _linalg_norm(self: Tensor, ord: Any, dim: Any, keepdim: bool, dtype: Any) ->
         raise RuntimeError(f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {self.ndim}D.")
     if (len(dims) if dims is not None else self.ndim) == 2:
         return matrix_norm(self, ord, (0, 1) if dims is None else dims, keepdim, dtype)
-    return _vector_norm(self, ord, (0,) if dims is None else dims, keepdim, dtype)
+    return _vector_norm(self, ord, dims, keepdim, dtype)
 
 
 def _linalg_norm_name(self: Tensor, ord: str, dim: Any, keepdim: bool, dtype: Any) -> Tensor:

@@ -66,18 +66,20 @@ def _plain(ord: Any) -> str:
     return f"{float(ord):g}"
 
 
-def _vector_norm_backward(grad: Tensor, self: Tensor, result: Tensor, ord: Any, dim: Any, keepdim: bool) -> Tensor:
+def _vector_norm_backward(grad: Tensor, self: Tensor, result: Tensor, ord: Any, dim: Any, keepdim: bool) -> Tensor | None:
     ndim = self._array.ndim
+    if ord == 0:
+        return None  # a count, of no slope
     if dim is not None and not (dim.__class__ is not int and not len(dim)):
         grad = restore_dims(grad, dim, keepdim, ndim)
         result = restore_dims(result, dim, keepdim, ndim)
     return norm_backward(grad, self, result, float(ord), dim)
 
 
-def norm_backward(grad: Tensor, self: Tensor, norm: Tensor, p: float, dim: Any) -> Tensor:
+def norm_backward(grad: Tensor, self: Tensor, norm: Tensor, p: float, dim: Any) -> Tensor | None:
     """The gradient of a p-norm; zero where the norm is zero."""
     if p == 0:
-        return self.new_zeros(self._array.shape)
+        return None
     if p == 1:
         return self.sgn() * grad
     if p == 2:
@@ -226,6 +228,7 @@ def _renorm_backward(grad: Tensor, self: Tensor, p: Any, dim: int, maxnorm: Any)
     if total.dtype.is_complex:
         total = total.real
     through_norm = norm_backward(total, self, norm, float(p), others)
+    assert through_norm is not None
     inverse = (norm + 1e-7).reciprocal()
     inner = inverse * maxnorm * (grad - inverse * through_norm)
     return aten.where(norm > maxnorm, inner.to(grad.dtype), grad)  # type: ignore[no-any-return]

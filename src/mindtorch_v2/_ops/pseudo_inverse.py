@@ -62,7 +62,9 @@ def _pinv(self: Tensor, atol: Any, rtol: Any, hermitian: bool) -> Tensor:
     _check_pinv(self)
     absolute, relative = _tolerances(self, atol, rtol, "torch.linalg.pinv")
     if not self.numel():
-        return self.new_empty((*self.shape[:-2], self.shape[-1], self.shape[-2]))  # type: ignore[no-any-return]
+        left, values, right = svd(self)
+        left = left.mH
+        return matmul(right * values.reciprocal().unsqueeze(-2), left)  # type: ignore[no-any-return]
     if hermitian:
         values, vectors = linalg_eigh(self)
         magnitude = values.abs()

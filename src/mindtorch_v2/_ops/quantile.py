@@ -60,7 +60,7 @@ def _check(name: str, self: Tensor, q: Tensor, interpolation: str) -> None:
 def _sorted_last(self: Tensor, dim: int | None, keepdim: bool) -> Tensor:
     """The elements in ascending order along a last dimension of their own, behind those of the result."""
     shape = list(self._array.shape)
-    if dim is None or not shape:
+    if dim is None:
         ordered = self.flatten().sort()[0]
         kept = [1] * len(shape) if keepdim else []
     elif dim == len(shape) - 1:

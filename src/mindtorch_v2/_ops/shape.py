@@ -108,7 +108,7 @@ def _flatten(self: Tensor, start_dim: int, end_dim: int) -> Tensor:
     if start > end:
         raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
     if not ndim:
-        return _reshaped(self, (1,))
+        return reshape(self, (1,))  # type: ignore[no-any-return]
     if start == end:
         return self
     return _reshaped(self, (*shape[:start], math.prod(shape[start : end + 1]), *shape[end + 1 :]))
@@ -400,6 +400,10 @@ def as_strided_backward(
 
     Gradients of view elements that share memory add up; base elements that share memory share that sum evenly.
     """
+    for i in reversed(range(len(shape))):
+        if shape[i] == 1 or (shape[i] and not strides[i]):
+            grad = grad.squeeze(i) if shape[i] == 1 else grad.sum(i)
+            shape, strides = (*shape[:i], *shape[i + 1 :]), (*strides[:i], *strides[i + 1 :])
     start = max(-offset, 0)  # the base's first element, in a stretch of memory that holds both geometries
     size = max(_extent(base_shape, base_strides, start), _extent(shape, strides, start + offset))
     flat = grad.new_zeros((size,))

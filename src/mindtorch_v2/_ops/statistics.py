@@ -49,7 +49,8 @@ def _var_backward(grad: Tensor, self: Tensor, dim: Any, correction: Any, keepdim
             else (restore_dims(grad, dim, keepdim, ndim) * math.nan * (self - self.mean(dim, True)))
         )
     if whole:
-        return 2.0 / (n - correction) * grad * (self - self.mean())
+        centred = self - self.mean()
+        return 2.0 / (n - correction) * grad * centred
     grad = restore_dims(grad, dim, keepdim, ndim)
     centred = self - self.mean(dim, True)
     return 2.0 / (n - correction) * grad * centred
@@ -62,7 +63,8 @@ def _std_backward(grad: Tensor, self: Tensor, result: Tensor, dim: Any, correcti
 
 def _mean_backward(grad: Tensor, self: Tensor, dim: Any, keepdim: bool) -> Tensor:
     shape = self._array.shape
-    return restore_dims(grad, None if dim is None else dim, keepdim, len(shape)).expand(shape) / count(shape, dim)
+    whole = dim is None or (dim.__class__ is not int and not len(dim))
+    return (grad if whole else restore_dims(grad, dim, keepdim, len(shape))).expand(shape) / count(shape, dim)
 
 
 def _var_mean_backward(grads: Any, self: Tensor, dim: Any, correction: Any, keepdim: bool) -> Tensor | None:

@@ -156,7 +156,7 @@ def _acosh_backward(grad: Tensor, self: Tensor) -> Tensor:
     return grad * (self * self - 1).rsqrt()
 
 
-atanh = _unary("atanh", np.arctanh, lambda grad, self: grad / conj(number_minus(1, self.pow(2))), **_no_inplace("atanh"))
+atanh = _unary("atanh", np.arctanh, lambda grad, self: grad * 1 / conj(number_minus(1, self.pow(2))), **_no_inplace("atanh"))
 exp2 = _unary("exp2", kernels.exp2, lambda grad, result: grad * conj(result) * math.log(2))
 expm1 = _unary("expm1", np.expm1, lambda grad, result: grad * (conj(result) + 1))
 log2 = _unary("log2", np.log2, lambda grad, self: grad / (conj(self) * math.log(2)))

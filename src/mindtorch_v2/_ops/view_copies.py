@@ -136,18 +136,19 @@ def _as_strided_scatter(
     return result.clone()  # type: ignore[no-any-return]
 
 
+def _only_strided(grad: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None) -> Tensor:
+    """A strided part of a tensor, and zeros around it."""
+    result = grad.new_zeros(grad._array.shape)
+    as_strided(result, size, stride, storage_offset).copy_(as_strided(grad, size, stride, storage_offset))
+    return result  # type: ignore[no-any-return]
+
+
 as_strided_scatter = op(
     "as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor",
     composite=_as_strided_scatter,
     grad={
         # torch: the gradient of `self` is that of the replaced part, and zero elsewhere
-        "self": lambda grad, size, stride, storage_offset: as_strided_scatter(
-            zeros(grad._array.shape, grad),
-            as_strided(grad.contiguous(), size, stride, storage_offset),
-            size,
-            stride,
-            storage_offset,
-        ),
+        "self": lambda grad, size, stride, storage_offset: _only_strided(grad.contiguous(), size, stride, storage_offset),
         "src": lambda grad, size, stride, storage_offset: as_strided(grad.contiguous(), size, stride, storage_offset),
     },
 )
