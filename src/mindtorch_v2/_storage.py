@@ -11,7 +11,7 @@ import numpy as np
 
 from . import _device
 
-__all__ = ["UntypedStorage", "identity", "next_identity"]
+__all__ = ["UntypedStorage", "identify", "identity", "next_identity"]
 
 next_identity = itertools.count(2).__next__  # 1 is the process, among the nodes that an execution trace numbers along with tensors
 _lock = threading.Lock()
@@ -22,12 +22,16 @@ def identity(thing: Any) -> int:
     try:
         return thing._identity  # type: ignore[no-any-return]
     except AttributeError:
-        with _lock:  # two threads that ask at once get the same
-            try:
-                return thing._identity  # type: ignore[no-any-return]
-            except AttributeError:
-                number = thing._identity = next_identity()
-                return number
+        return identify(thing)
+
+
+def identify(thing: Any) -> int:
+    """As `identity`, of what seems to have no number yet."""
+    with _lock:  # two threads that ask at once get the same
+        number: int = getattr(thing, "_identity", 0)  # an exception would take longer
+        if not number:
+            number = thing._identity = next_identity()
+        return number
 
 
 def _unlock_in_child() -> None:

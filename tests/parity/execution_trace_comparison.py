@@ -291,7 +291,8 @@ class Comparison:
         be one of torch's, and two of ours whose uses overlap in time must be different ones.
         """
         partner: dict[int, int] = {}
-        span: dict[int, list[int]] = {}
+        span: dict[tuple[int, int], list[int]] = {}
+        kept = {id(a): self._kept_gradient(b) for a, b in self.pairs if a.name == "torch::autograd::AccumulateGrad"}
         wrong, count = [], 0
         for at, node, x, y in self.tensors():
             if not x[3] or x[5] == "meta" or not y[1]:
@@ -301,14 +302,22 @@ class Comparison:
             count += 1
             if partner.setdefault(x[which], y[which]) != y[which]:
                 wrong.append(f"{node.name}: {x[which]} is {partner[x[which]]} and {y[which]}")
-            span.setdefault(x[which], [at, at])[1] = at
+            span.setdefault((x[which], y[which]), [at, at])[1] = at
+            if which == 0 and kept.get(id(node)) is not None:
+                partner[x[0]] = kept[id(node)]
         by_partner = collections.defaultdict(list)
-        for ours, theirs in partner.items():
-            by_partner[theirs].append(span[ours])
+        for (_, theirs), uses in span.items():
+            by_partner[theirs].append(uses)
         for theirs, spans in by_partner.items():
             spans.sort()
             wrong += [f"{theirs} is two at once" for (_, end), (start, _) in itertools.pairwise(spans) if start < end]
         return wrong, count
+
+    @staticmethod
+    def _kept_gradient(node: Node) -> int | None:
+        """The tensor that torch keeps as a leaf's gradient: a new one of the same memory, where the gradient itself is kept here."""
+        (detached,) = [d.outputs["values"][0][0] for d in node.children if d.name == "aten::detach"] or [None]
+        return detached
 
     def sequences(self) -> list[str]:
         """Backward nodes whose operators, innermost with their number, do not correspond."""

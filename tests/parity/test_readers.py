@@ -4,11 +4,15 @@ import asyncio
 import contextlib
 import json
 import logging
+import os
 import runpy
+import subprocess
+import sys
 import threading
 from collections import Counter
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -274,6 +278,48 @@ class TestHolisticTraceAnalysis:
         difference = TraceDiff.compare_traces(*traces)
         assert len(difference) > 0
         assert (difference["diff_counts"] == 0).all()
+
+    def test_execution_traces_correlate(self, tmp_path):
+        """It finds the node of each row by number. It compares `rf_id` with `External id`: these are equal in a program's first recording.
+
+        The class that it reads execution traces with is not on PyPI; what it needs of a node is taken from the file here.
+        """
+        from hta.common.execution_trace import add_et_column, correlate_execution_trace
+
+        (tmp_path / "script.py").write_text(EXECUTION_TRACE_SCRIPT)
+        environment = os.environ | {"PYTHONPATH": os.path.dirname(os.path.dirname(torch.__file__))}
+        subprocess.run([sys.executable, "script.py"], cwd=tmp_path, env=environment, check=True)
+        nodes = {}
+        for entry in json.loads((tmp_path / "et.json").read_text())["nodes"]:
+            attributes = {a["name"]: a["value"] for a in entry["attrs"]}
+            sides = {"input_shapes": entry["inputs"]["shapes"], "output_shapes": entry["outputs"]["shapes"]}
+            nodes[entry["id"]] = SimpleNamespace(name=entry["name"], **sides, **attributes)
+        analysis = self.analysis(tmp_path / "trace.json")
+        correlate_execution_trace(analysis.t, 0, SimpleNamespace(nodes=nodes))
+        frame = analysis.t.get_trace(0)
+        for column in ("et_node_name", "op_schema", "input_shapes"):
+            add_et_column(frame, SimpleNamespace(nodes=nodes), column)
+        symbols = analysis.t.symbol_table.get_sym_table()
+        found = frame[frame["et_node"].notna()]
+        assert len(found) == len(nodes) - 2  # the nodes of the process and of the thread
+        assert [symbols[n] for n in found["name"]] == found["et_node_name"].tolist()
+        (addmm,) = found[found["et_node_name"] == "aten::addmm"].to_dict("records")
+        assert addmm["input_shapes"] == [[2], [4, 3], [3, 2], [], []]
+        assert addmm["op_schema"].startswith("aten::addmm(Tensor self, Tensor mat1, Tensor mat2, ")
+
+
+EXECUTION_TRACE_SCRIPT = """
+import mindtorch_v2 as torch
+from mindtorch_v2.profiler import ExecutionTraceObserver, profile, record_function
+
+layer, x = torch.nn.Linear(3, 2), torch.ones(4, 3)
+optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+with profile(execution_trace_observer=ExecutionTraceObserver().register_callback("et.json")) as prof:
+    with record_function("step"):
+        layer(x).sum().backward()
+        optimizer.step()
+prof.export_chrome_trace("trace.json")
+"""
 
 
 class TestTorchsOwnTraces:

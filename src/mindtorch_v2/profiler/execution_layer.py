@@ -7,6 +7,7 @@ time of making the text anew.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from .._dispatch import dispatcher, keys
@@ -14,7 +15,7 @@ from .._dispatch.codegen import Body, indent
 from .._dispatch.entry import NUMBERS
 from .._dispatch.op import Op
 from .._dispatch.schema import Argument
-from .._storage import identity, next_identity
+from .._storage import identify, next_identity
 from . import execution_extras, execution_values
 from .call_inputs import CallInputs
 from .execution_nodes import FIRST_SEQUENCE, FUNCTION_ID, NOTHING, WANTED, NodeFile, Open, Track, next_function_id, node_text
@@ -47,7 +48,7 @@ def execution_layer(op: Op, full: int, body: Body) -> Body:
         "current_": current,
         "next_function_id_": next_function_id,
         "next_identity_": next_identity,
-        "identity_": identity,
+        "identify_": identify,
         "offset_": execution_values.offset_of,
         "templates_": calls.templates,
         "template_": calls.template,
@@ -111,7 +112,9 @@ class Calls:
         # an unhashable key is a call like no other
         self.key = CallInputs(op, numbers=numbers).expression.replace("calls_.", "CallInputs_.") if self._one_device else "[]"
         self._head = json_text(op.qualified_name)
-        self._returns_tensor = self._one_device and [r.type for r in op.schema.returns] == ["Tensor"]
+        self._outputs: Callable[[Any], str] = self._any_outputs
+        if self._one_device and [r.type for r in op.schema.returns] == ["Tensor"]:
+            self._outputs = execution_values.object_of_new_tensor if _makes_result(op, full) else execution_values.object_of_tensor
 
     def identity_lines(self) -> list[str]:
         """Numbers of tensors and storages and offsets, as they are before the call."""
@@ -121,12 +124,12 @@ class Calls:
                 "try:",
                 f"    i{n}_ = {a.name}._identity",
                 "except AttributeError:",
-                f"    i{n}_ = identity_({a.name})",
+                f"    i{n}_ = identify_({a.name})",
                 f"storage_ = {a.name}._storage",
                 "try:",
                 f"    j{n}_ = storage_._identity",
                 "except AttributeError:",
-                f"    j{n}_ = identity_(storage_)",
+                f"    j{n}_ = identify_(storage_)",
                 f"o{n}_ = 0 if {a.name}._array is storage_.array else offset_({a.name})",
             ]
         return [*lines, "storage_ = None"] if lines else []
@@ -180,7 +183,7 @@ class Calls:
             if around[FIRST_SEQUENCE] == WANTED:
                 around[FIRST_SEQUENCE] = sequence
         try:
-            outputs = execution_values.object_of_tensor(result) if self._returns_tensor else self._outputs(result)
+            outputs = self._outputs(result)
         except Exception:  # no reason to fail an operator that has run
             outputs = NOTHING
         if text is None:
@@ -193,13 +196,25 @@ class Calls:
             text = text or self._text(NOTHING)
             track.file.write(text % (*holes, NOTHING, entry[FUNCTION_ID], max(entry[FIRST_SEQUENCE], -1), track.tid, extras))
 
-    def _outputs(self, result: Any) -> str:
+    def _any_outputs(self, result: Any) -> str:
         returns = self.op.schema.returns
         results = [] if not returns else [result] if len(returns) == 1 else result
         return execution_values.object_of([self._result(r) for r in results])
 
     def _result(self, value: Any) -> Described:
         return execution_values.undefined(current.file.undefined) if value is None else execution_values.described(value)
+
+
+def _makes_result(op: Op, full: int) -> bool:
+    """Whether the result is always a tensor with a storage that a kernel's adapter has just made."""
+    overridden = full & (keys.DISPATCH_MODE | keys.FUNCTION_MODE | keys.PYTHON | keys.SUBCLASS)
+    by_kernel = (
+        op.composite is None
+        and op.watched is None
+        and full & keys.BACKENDS in op.array_kernels
+        and full & keys.BACKENDS not in op.kernels
+    )
+    return by_kernel and not overridden and not op.schema.returns[0].alias and keys.AUTOGRAD not in op.kernels
 
 
 def _holed(name: str, *, inputs: str, schema: str) -> str:

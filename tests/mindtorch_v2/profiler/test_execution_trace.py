@@ -325,6 +325,56 @@ class TestOperators:
         trace = traced(lambda: [x.clamp(min=i) for i in range(count)])
         assert [node.inputs["values"][1] for node in trace.named("aten::clamp")] == list(range(count))
 
+    def test_results_of_kernels_have_no_number_before(self, traced, monkeypatch):
+        """The observer counts on it, and gives them one without asking."""
+        from mindtorch_v2._dispatch import dispatcher, keys
+        from mindtorch_v2.profiler import execution_layer, execution_values
+
+        numbered, seen = [], set()
+
+        def check(t):
+            seen.add(1)
+            numbered.extend(what for what in (t, t._storage) if hasattr(what, "_identity"))
+            return original(t)
+
+        original = execution_values.object_of_new_tensor
+        monkeypatch.setattr(execution_values, "object_of_new_tensor", check)
+
+        def compile_anew():
+            dispatcher.unregister_layer(keys.EXECUTION_TRACE)
+            dispatcher.register_layer(keys.EXECUTION_TRACE, execution_layer.execution_layer)
+
+        def work():
+            net = torch.nn.Sequential(
+                torch.nn.Conv2d(1, 2, 3, padding=1), torch.nn.BatchNorm2d(2), torch.nn.ReLU(), torch.nn.MaxPool2d(2),
+                torch.nn.Flatten(), torch.nn.Linear(32, 8), torch.nn.LayerNorm(8), torch.nn.GELU(), torch.nn.Dropout(0.1),
+            )  # fmt: skip
+            optimizer = torch.optim.Adam(net.parameters())
+            for _ in range(2):
+                out = net(torch.randn(3, 1, 8, 8))
+                loss = (
+                    torch.nn.functional.cross_entropy(out, torch.tensor([0, 1, 2]))
+                    + out.softmax(1).std()
+                    + out.to(torch.float64).mean()
+                )
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+            x = torch.arange(6.0).reshape(2, 3)
+            torch.add(x, x, out=torch.empty(2, 3))
+            x.contiguous().float().clamp_(0).expand(2, 2, 3).sum((0, 1)).cumsum(0).sort()
+            x.bfloat16() @ x.t().bfloat16()
+            torch.where(x > 1, x, 0.0).flip(0).roll(1)
+
+        compile_anew()
+        try:
+            traced(work)
+        finally:
+            monkeypatch.undo()
+            compile_anew()
+        assert seen
+        assert numbered == []
+
     def test_tensors_are_not_kept_alive(self, tmp_path):
         observer = ExecutionTraceObserver().register_callback(tmp_path / "t.json")
         observer.start()
