@@ -113,6 +113,15 @@ def test_masks():
         x.masked_scatter(x > 1, torch.tensor([7.0]))
 
 
+def test_masked_select_of_many():
+    rng = np.random.default_rng(0)
+    x, mask = rng.standard_normal((300, 200)), rng.random((300, 200)) < 0.5
+    for array in (x, x.T.copy().T, np.repeat(x, 2, axis=1)[:, ::2]):
+        np.testing.assert_array_equal(torch.from_numpy(array).masked_select(torch.from_numpy(mask)).numpy(), array[mask])
+    rows = torch.from_numpy(x).masked_select(torch.from_numpy(mask[:, :1]))  # broadcast
+    np.testing.assert_array_equal(rows.numpy(), x[mask[:, 0]].reshape(-1))
+
+
 @pytest.mark.parametrize("shape", [(7,), (3, 4), (2, 3, 4), (70, 80), (10, 30, 40)])
 def test_nonzero(shape):
     x = torch.from_numpy((np.random.default_rng(0).random(shape) > 0.6).astype(np.float32))

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import mindtorch_v2 as torch
 from mindtorch_v2 import nn
@@ -460,3 +462,45 @@ def test_scopes_do_not_hide_loops():
             return [x[i].item() for i in range(40)]
 
     assert len(found(recorded(step), "item() in a loop", min_share=0)) == 1
+
+
+@given(st.data())
+@settings(max_examples=60, deadline=None)
+def test_any_recording_can_be_asked_about(data):
+    names = sorted(
+        {f"aten::{name}" for name in "item select is_nonzero gt zero_ fill_ add_ clone copy_ _to_copy nonzero index conv2d".split()}
+    )
+    names += [
+        "torch::autograd::AccumulateGrad",
+        "autograd::engine::evaluate_function: AddBackward0",
+        "aten::addcdiv_",
+        "aten::batch_norm",
+    ]
+    scopes = [
+        "Optimizer.step#Adam.step",
+        "Optimizer.zero_grad#SGD.zero_grad",
+        LOADER.format("SingleProcess"),
+        "aten::_to_copy",
+        "mine",
+    ]
+    full = (tensor(3, 4), 7, tensor(4), None, None, True)
+
+    def event(start, end, depth):
+        children, at = [], start + 1
+        while depth and end - at > 4 and data.draw(st.booleans()):
+            until = data.draw(st.integers(at, end - 1))
+            children.append(event(at, until, depth - 1))
+            at = until + 1
+        if data.draw(st.booleans()):
+            return scope(data.draw(st.sampled_from(scopes)), start, end, *children)
+        facts = {"sequence": data.draw(st.integers(-1, 3)), "inputs": full if shapes else None}
+        return op(data.draw(st.sampled_from(names)), start, end, *children, **facts)
+
+    shapes, events = data.draw(st.booleans()), []
+    for i in range(data.draw(st.integers(0, 12))):
+        events.append(event(i * 100, i * 100 + data.draw(st.integers(1, 100)), 3)._replace(step=i // 5, tid=1))
+    session = record(events, info=Info(record_shapes=shapes))
+    found = advise(session, min_share=0)
+    assert all(finding.gain_ns > 0 and finding.evidence for finding in found)
+    assert json.dumps(found.as_dict())
+    assert str(found)

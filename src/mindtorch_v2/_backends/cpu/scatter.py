@@ -476,12 +476,19 @@ def put(self: Array, index: Array, source: Array, accumulate: bool) -> None:
         self[...] = flat.reshape(self.shape)
 
 
+# Elements from which on a mask is turned into indices: 0.8 ms instead of 5.2 for a million where half of the mask is true at random,
+# 1.2 instead of 0.7 where nearly all is.
+MANY = 1 << 14
+
+
 def masked_select(self: Array, mask: Array) -> Array:
     """The elements where the mask is true, both broadcast against each other."""
     if mask.dtype != BOOL:
         raise RuntimeError("masked_select: expected BoolTensor for mask")
     if self.shape != mask.shape:
         self, mask = np.broadcast_arrays(self, mask)
+    if mask.size >= MANY:
+        return self.reshape(-1).take(np.flatnonzero(mask))
     return self[mask]
 
 

@@ -55,8 +55,8 @@ class Facts:
         return np.flatnonzero(mask[self.session.label])
 
     def find(self, *names: str) -> Column:
-        """Rows of the events of these names."""
-        return self.where(lambda label: label.name in names)
+        """Rows of the operators and nodes of these names."""
+        return self.where(lambda label: label.name in names and label.kind == "op")
 
     def scopes(self, prefix: str) -> Column:
         """Rows of the scopes whose name begins so, those inside another such scope left out."""

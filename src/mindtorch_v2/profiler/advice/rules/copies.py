@@ -83,17 +83,17 @@ def _again(rows: Column, facts: Facts, *, within: tuple[str, ...]) -> tuple[Colu
 
 
 def _is_cast(inputs: tuple[Any, ...]) -> bool:
-    tensor, dtype = inputs[0], inputs[1]
+    tensor, dtype = inputs[:2]
     return isinstance(tensor, TensorInput) and dtype is not None and dtype != ENUMERATED.get(tensor.dtype)
 
 
 def _clone_reorders(inputs: tuple[Any, ...]) -> bool:
-    tensor, memory_format = inputs[0], inputs[1] if len(inputs) > 1 else None
+    tensor, memory_format = inputs[:2]
     return memory_format == CONTIGUOUS and isinstance(tensor, TensorInput) and not _is_contiguous(tensor)
 
 
 def _copy_reorders(inputs: tuple[Any, ...]) -> bool:
-    to, source = inputs[0], inputs[1]
+    to, source = inputs[:2]
     # one element into many is filling, whatever its strides
     if not isinstance(to, TensorInput) or not isinstance(source, TensorInput) or to.shape != source.shape:
         return False
