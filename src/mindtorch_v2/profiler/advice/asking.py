@@ -37,7 +37,7 @@ def advise(recording: Any, *, min_share: float = 0.01, rules: Iterable[str | Rul
             not_checked.append(NotChecked(rule=rule.name, needs=missing))
             continue
         for match in rule.check(facts):
-            if len(match.rows) and match.gain_ns > 0 and match.gain_ns >= min_share * facts.recorded_ns:
+            if len(match.rows) and match.gain_ns >= max(1, min_share * facts.recorded_ns):
                 findings.append((rule, _finding(rule, match, facts)))
                 facts.claimed[match.rows if match.claims is None else match.claims] = True
     findings.sort(key=lambda pair: (pair[0].is_about_recording, -pair[1].gain_ns))
