@@ -543,6 +543,57 @@ def test_when_the_snapshot_cannot_be_written_the_programs_error_comes_through(re
     assert caught.value.__notes__[0].startswith(f"No snapshot of the memory could be written: {type(reason).__name__}")
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a disk that is always full is a device of Linux")
+def test_a_full_disk_does_not_hide_the_programs_error():
+    memory._record_memory_history(oom_snapshot="/dev/full")
+    with pytest.raises(RuntimeError, match="DefaultCPUAllocator") as caught:
+        torch.empty(1 << 60)
+    (note,) = caught.value.__notes__
+    assert note.startswith("No snapshot of the memory could be written: OSError: [Errno 28] No space left on device")
+
+
+LEAKING = """
+import resource, sys
+import mindtorch_v2 as torch
+
+torch.cpu.memory._record_memory_history(oom_snapshot=sys.argv[1])
+with open("/proc/self/statm") as file:
+    used = int(file.read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (256 << 20), -1))
+kept = []
+
+def leaks():
+    kept.append(torch.ones(4 << 20))
+
+try:
+    while True:
+        leaks()
+except RuntimeError as error:
+    print(len(kept), *error.__notes__)
+"""
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="reads its own size from Linux")
+def test_a_program_that_really_runs_out_of_memory_leaves_a_snapshot_of_what_filled_it(tmp_path):
+    (tmp_path / "leaking.py").write_text(LEAKING)
+    done = subprocess.run(
+        [sys.executable, str(tmp_path / "leaking.py"), str(tmp_path / "oom.pickle")],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | _importable(),
+    )
+    count, note = done.stdout.split(maxsplit=1)
+    assert "was written to" in note
+    with open(tmp_path / "oom.pickle", "rb") as file:
+        snapshot = pickle.load(file)
+    filled = [segment for segment in snapshot["segments"] if segment["total_size"] == 16 << 20]
+    assert len(filled) == int(count) > 5
+    assert all(functions(segment["frames"]) == ["aten::ones", "leaks", "<module>"] for segment in filled)
+    (failed,) = [entry for entry in trace(snapshot) if entry["action"] == "oom"]
+    assert failed["size"] == 16 << 20
+
+
 def test_recording_goes_on_after_a_failed_allocation():
     memory._record_memory_history()
     for _ in range(2):
