@@ -99,7 +99,7 @@ ACCIDENTAL_ANSWERS: list[Accident] = [
 ]
 # What torch refuses by accident and this package takes: operators, torch's messages, what it does.
 ACCIDENTAL_REFUSALS: list[Accident] = [
-    ("fft_.*", "MKL FFT error: .*", "fails inside MKL where there are no elements to transform"),
+    ("stft|fft_.*", "MKL FFT error: .*", "fails inside MKL where there are no elements to transform"),
 ]
 
 # What torch refuses, as this package does, with an error of another type by accident: operators, its messages, why.

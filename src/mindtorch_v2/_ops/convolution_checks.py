@@ -119,6 +119,9 @@ def check_kernel(
     if expand_sizes(kernel, n, "kernel_size") != w[2:]:
         raise RuntimeError(f"weight[2:] shape {list(w[2:])} must be equal to kernel_size {list(kernel)}")
     transposed = output_padding is not None
+    if not transposed:
+        steps = [expand_sizes(given[name] or 1, n, name) for name in ("stride", "dilation")]
+        _check_extents(size, w, steps[0], expand_sizes(padding, n, "padding"), steps[1], dilated=dilation is not None)
     channels, outputs = (w[0], w[1]) if transposed else (w[1], w[0])
     if size[1] != channels:
         raise RuntimeError(f"Expected {channels} channels of the input, but got: {list(size)}")
@@ -126,6 +129,20 @@ def check_kernel(
         _check_output_padding(*(expand_sizes(given[name], n, name) for name in ("output_padding", "stride", "dilation")))
     if bias is not None and bias != (outputs,):
         raise RuntimeError(f"expected bias of shape [{outputs}], but got {list(bias)}")
+
+
+def _check_extents(size: Sizes, w: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, *, dilated: bool) -> None:
+    """That the kernel fits into the padded input."""
+    padded = [n + 2 * p for n, p in zip(size[2:], padding, strict=True)]
+    out = [(n - d * (k - 1) - 1) // s + 1 for n, k, s, d in zip(padded, w[2:], stride, dilation, strict=True)]
+    if dilated and min(out) < 0:
+        raise RuntimeError(f"calculated output size {' '.join(map(str, out))} is too small (all sizes must be non-negative)")
+    if not dilated and min(out) < 1:
+        given, kernel = (" x ".join(map(str, sizes)) for sizes in (padded, w[2:]))
+        raise RuntimeError(
+            f"Calculated padded input size per channel: ({given}). Kernel size: ({kernel}). Kernel size can't be greater than actual "
+            "input size"
+        )
 
 
 def _word(x: Tensor) -> str:

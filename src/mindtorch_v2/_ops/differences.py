@@ -240,8 +240,14 @@ def _trapezoid_dx(y: Tensor, dx: Any, dim: int) -> Tensor:
     return mul_number(y.sum(dim) - ends, dx)  # type: ignore[no-any-return]
 
 
+def _check_sliceable(y: Tensor) -> None:
+    if not y._array.ndim:
+        raise IndexError("slice() cannot be applied to a 0-dim tensor.")
+
+
 def _cumulative_x(y: Tensor, x: Tensor, dim: int) -> Tensor:
     _checks.wrap_dim(dim, y._array.ndim)
+    _check_sliceable(y)
     _check_bool("cumulative_trapezoid", x, y)
     steps = _points(y, x, dim, "cumulative_trapezoid")
     return div_number((_left_pairs(y, dim) * steps).cumsum(dim), 2.0)  # type: ignore[no-any-return]
@@ -249,6 +255,7 @@ def _cumulative_x(y: Tensor, x: Tensor, dim: int) -> Tensor:
 
 def _cumulative_dx(y: Tensor, dx: Any, dim: int) -> Tensor:
     _checks.wrap_dim(dim, y._array.ndim)
+    _check_sliceable(y)
     if y.dtype.category == 0:
         raise RuntimeError("cumulative_trapezoid: received a bool input for `y`, but bool is not supported")
     return mul_number(_left_pairs(y, dim), dx / 2.0).cumsum(dim)  # type: ignore[no-any-return]

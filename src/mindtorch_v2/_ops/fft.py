@@ -288,7 +288,10 @@ _declare_several("ihfft", _ihfftn)
 def _shift_dims(x: Tensor, dim: Any) -> tuple[int, ...]:
     if dim is None:
         return tuple(range(x.ndim))
-    return tuple(_checks.wrap_dim(d, x.ndim) for d in ((dim,) if isinstance(dim, int) else dim))
+    dims = tuple(_checks.wrap_dim(d, x.ndim) for d in ((dim,) if isinstance(dim, int) else dim))
+    if dims and not x.ndim:
+        raise _checks.no_dimensions(dims[0])
+    return dims
 
 
 def _fftshift(self: Tensor, dim: Any) -> Tensor:

@@ -8,6 +8,7 @@ import numpy as np
 
 from .. import _dtype
 from .._backends.cpu import histogram as kernels
+from .._checks import no_dimensions
 from .._tensor import Tensor
 from .declare import op
 
@@ -145,6 +146,8 @@ def _histogramdd_tensors(self: Tensor, bins: Any, range: Any, weight: Tensor | N
 
 
 def _histogramdd_equal(self: Tensor, bins: int, range: Any, weight: Tensor | None, density: bool) -> tuple[Tensor, Any]:
+    if not self.dim():
+        raise no_dimensions(-1)
     return _histogramdd(self, [bins] * self._array.shape[-1], range, weight, density)
 
 

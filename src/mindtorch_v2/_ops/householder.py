@@ -8,6 +8,7 @@ import numpy as np
 
 from .._backends.cpu import linalg as kernels
 from .._backends.cpu.matmul import scalar_name
+from .._checks import no_dimensions
 from .._tensor import Tensor, wrap
 from .declare import not_implemented, op
 from .joining import cat
@@ -32,6 +33,8 @@ def _householder_kernel(input: Array, tau: Array) -> Array:
     m, n = input.shape[-2:]
     if m < n:
         raise RuntimeError(f"{name}: input.shape[-2] must be greater than or equal to input.shape[-1]")
+    if not tau.ndim:
+        raise no_dimensions(-1)
     if n < tau.shape[-1]:
         raise RuntimeError(f"{name}: input.shape[-1] must be greater than or equal to tau.shape[-1]")
     if input.ndim - tau.ndim != 1:
@@ -98,6 +101,8 @@ def _ormqr_kernel(self: Array, input2: Array, input3: Array, left: bool, transpo
     for label, x in (("input", self), ("other", input3)):
         if x.ndim < 2:
             raise RuntimeError(f"{name}: {label} must have at least 2 dimensions.")
+    if not input2.ndim:
+        raise no_dimensions(-1)
     if input3.shape[side] < input2.shape[-1]:
         raise RuntimeError(f"{name}: other.shape[{side}] must be greater than or equal to tau.shape[-1]")
     if input3.shape[side] != self.shape[-2]:

@@ -239,6 +239,8 @@ def _lu_solve_kernel(LU: Array, pivots: Array, B: Array, left: bool, adjoint: bo
     check_square(LU, "torch.linalg.lu_solve")
     check_matrix(B, "torch.linalg.lu_solve", "B")
     check_system(LU, B, left, "linalg.lu_solve")
+    if not pivots.ndim:
+        raise _checks.no_dimensions(-1)
     if pivots.shape[-1] != LU.shape[-1]:
         raise RuntimeError("linalg.lu_solve: Number of pivots per batch should be same as the dimension of the matrix")
     if pivots.shape[:-1] != LU.shape[:-2]:

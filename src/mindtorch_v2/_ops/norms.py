@@ -165,6 +165,8 @@ def _norm_except_dim(v: Tensor, pow: int, dim: int) -> Tensor:
         return norm_scalar(v, pow)  # type: ignore[no-any-return]
     ndim = v._array.ndim
     if dim == 0:
+        if not ndim:
+            raise _checks.no_dimensions(0)
         return norm_dim(v.contiguous().view(v._array.shape[0], -1), pow, 1).view(v._array.shape[0], *(1,) * (ndim - 1))  # type: ignore[no-any-return]
     if dim == ndim - 1:
         last = v._array.shape[-1]

@@ -117,6 +117,8 @@ def _tensordot(self: Tensor, other: Tensor, dims_self: Any, dims_other: Any) -> 
         raise RuntimeError("both inputs should have same dtype")
     dims1 = [_checks.wrap_dim(d, self.ndim) for d in dims_self]
     dims2 = [_checks.wrap_dim(d, other.ndim) for d in dims_other]
+    if dims1 and not (self.ndim and other.ndim):
+        raise _checks.no_dimensions(dims_other[0] if self.ndim else dims_self[0])
     t1, t2 = self, other
     contracted = 1
     for i, (d1, d2) in enumerate(zip(dims1, dims2, strict=True)):
@@ -414,6 +416,10 @@ def _bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | Non
             raise RuntimeError(
                 f"bilinear(): input batch dimensions do not match at dim {d}: got {input1.shape[d]} and {input2.shape[d]}"
             )
+    if not weight.ndim:
+        raise _checks.no_dimensions(1)
+    if bias is not None and not bias.ndim:
+        raise _checks.no_dimensions(0)
     for name, x, d in (("input1", input1, 1), ("input2", input2, 2)):
         if x.shape[-1] != weight.shape[d]:
             raise RuntimeError(

@@ -14,6 +14,10 @@ _WHERE = "(while checking arguments for ctc_loss_cpu)"
 
 
 def _check(log_probs: Array, targets: Array, input_lengths: list[int], target_lengths: list[int], blank: int) -> None:
+    if log_probs.ndim != 3:
+        raise RuntimeError(
+            f"Expected 3-dimensional tensor, but got {log_probs.ndim}-dimensional tensor for argument #1 'log_probs' {_WHERE}"
+        )
     time, batch, classes = log_probs.shape
     if log_probs.dtype.kind != "f" or log_probs.dtype.itemsize < 4:
         raise unimplemented("ctc_loss_cpu", log_probs)

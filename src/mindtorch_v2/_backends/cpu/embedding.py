@@ -48,7 +48,15 @@ def embedding_renorm_(self: Array, indices: Array, max_norm: float, norm_type: f
     refuse("norm(): input dtype should be either floating point or complex. Got {} instead.", self, "bi")
     if self.ndim != 2:
         raise RuntimeError(f"Expected 2-dimensional tensor, but got {self.ndim}-dimensional tensor for argument #1 'self'")
+    if indices.dtype not in (np.int64, np.int32):
+        raise RuntimeError(
+            "Expected tensor for argument #2 'indices' to have one of the following scalar types: Long, Int; but got "
+            f"torch.{FROM_NUMPY[indices.dtype].scalar_name}Tensor instead (while checking arguments for embedding_renorm_)"
+        )
     used = np.unique(indices)
+    if used.size and not (used[0] >= -len(self) and used[-1] < len(self)):
+        beyond = int(used[-1] if used[-1] >= len(self) else used[0])
+        raise IndexError(f"select(): index {beyond} out of range for tensor of size {list(self.shape)} at dimension 0")
     rows = self[used]
     wide = rows.astype(np.float32) if rows.dtype.itemsize == 2 else rows
     lengths = np.linalg.norm(wide, norm_type, 1)
@@ -95,12 +103,15 @@ def check_bags(weight: Array, indices: Array, offsets: Array, include_last_offse
                 "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. However, got "
                 f"{int(offsets[0])}"
             )
-        if offsets[-1] > indices.size:
+        length = len(indices) if indices.ndim else 1
+        if offsets[-1] > length:
             raise RuntimeError(
-                f"offsets[-1] can not be greater than input's length {indices.size} but got offsets[-1] of {int(offsets[-1])}"
+                f"offsets[-1] can not be greater than input's length {length} but got offsets[-1] of {int(offsets[-1])}"
             )
         if (np.diff(offsets) < 0).any():
             raise RuntimeError(f"offsets must not decrease: bags follow one another, but got {offsets.tolist()}")
+        if indices.ndim != 1:
+            raise RuntimeError(f"input has to be a 1D or 2D Tensor, but got Tensor of dimension {indices.ndim}")
     elif include_last_offset:
         raise RuntimeError("include_last_offset: number of offsets should be at least 1")
     bad = (indices < 0) | (indices >= weight.shape[0])
@@ -133,6 +144,10 @@ def embedding_bag(
     _check_weight(weight, mode, per_sample_weights)
     indices, offsets = _of_one_dtype(indices, offsets)
     check_bags(weight, indices, offsets, include_last_offset)
+    if per_sample_weights is not None and per_sample_weights.shape != indices.shape:
+        raise RuntimeError(
+            f"Expected per_sample_weights of shape {list(indices.shape)}, as the indices, but got {list(per_sample_weights.shape)}"
+        )
     starts, bag_of = _bags(indices, offsets, include_last_offset)
     bags = len(starts)
     kept = indices != padding_idx if padding_idx >= 0 else np.ones(indices.size, bool)

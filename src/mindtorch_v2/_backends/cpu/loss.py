@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._checks import broadcast_shapes
 from ..._dtype import FROM_NUMPY
 from ..._promotion import can_cast, promote_types
 from .activation import unimplemented, widened
@@ -202,6 +203,10 @@ def binary_cross_entropy(self: Array, target: Array, weight: Array | None, reduc
         raise RuntimeError("all elements of target should be between 0 and 1")
     if self.dtype != target.dtype:
         raise RuntimeError(f"Found dtype {FROM_NUMPY[target.dtype].scalar_name} but expected {FROM_NUMPY[self.dtype].scalar_name}")
+    if self.shape != target.shape and broadcast_shapes(self.shape, target.shape) != self.shape:
+        raise RuntimeError(
+            f"binary_cross_entropy: expected target to broadcast to the input's size {list(self.shape)}, but got {list(target.shape)}"
+        )
     # torch: logarithms are held above -100, so that a certain and wrong prediction costs a finite amount
     loss = np.asarray(1 - self)  # exact from 1/2 on, and elsewhere within half a unit of log1p(-x)'s own rounding
     np.log(loss, out=loss)

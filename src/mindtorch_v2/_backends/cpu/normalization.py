@@ -525,6 +525,12 @@ def native_group_norm(
         raise RuntimeError(
             f"Expected {input.size} elements in {group} groups of channels, but got N = {N}, C = {C} and HxW = {HxW}"
         )
+    for name, p in (("weight", weight), ("bias", bias)):
+        if p is not None and p.shape != (C,):
+            raise RuntimeError(
+                f"Expected {name} to be a vector of size equal to the number of channels in input, but got {name} of shape "
+                f"{list(p.shape)} and input of shape {list(input.shape)}"
+            )
     check_parameters(input, weight, bias)
     if input.dtype.kind in "biuc":
         raise unimplemented("GroupNormKernelImpl", input)
