@@ -24,6 +24,7 @@ _clock: Callable[[], float]
 _known: list[tuple[Thread, weakref.ref[threading.Thread]]] = []
 _before: Trace | None = None  # of another profiler, which new threads go on to call
 _trace: Trace | None = None  # ours
+on_new: Callable[[], None] | None = None  # called by each thread that starts
 
 
 def begin(clock: Callable[[], float]) -> None:
@@ -74,5 +75,7 @@ def _first_call(frame: Any, event: str, arg: Any) -> None:
     following = _before or _trace
     sys.setprofile(following)
     _note(_clock(), threading.current_thread())
+    if on_new is not None:
+        on_new()
     if following is not None:
         following(frame, event, arg)

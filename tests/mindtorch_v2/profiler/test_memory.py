@@ -1,14 +1,18 @@
 """Memory in profiles: bytes of live storage, exactly, counted where storages are made and freed."""
 
+import asyncio
 import gc
 import json
 import threading
 
+import numpy as np
 import pytest
 
 import mindtorch_v2 as torch
 from mindtorch_v2._storage import UntypedStorage
 from mindtorch_v2.profiler import profile
+from mindtorch_v2.profiler.event_list import EventList
+from mindtorch_v2.profiler.memory import ALWAYS, FREED, NOTHING, Noted, Notes, changes_of
 
 KEYS = {"cpu_memory_allocated_before", "cpu_memory_allocated_after", "cpu_memory_allocated_delta"}
 
@@ -176,3 +180,81 @@ def test_what_a_node_saved_is_freed_after_its_gradients_have_got_their_shapes():
     log = prof.session.memory
     (freed_ns,) = log.time_ns[(log.address == saved) & (log.size_bytes < 0)]
     assert freed_ns > to_the_shape_of_scale["end_ns"]
+
+
+def test_frees_are_on_their_threads_before_others_come_and_after():
+    boxes = [[torch.ones(n)] for n in (10, 20, 30)]
+    with profile(profile_memory=True) as prof:
+        boxes[0].clear()
+        thread = threading.Thread(target=boxes[1].clear, name="another")
+        thread.start()
+        thread.join()
+        boxes[2].clear()
+    log, tracks = prof.session.memory, prof.session.tracks
+    main, other = threading.main_thread().native_id, thread.native_id
+    assert [(size, tracks[i].tid) for size, i in zip(log.size_bytes.tolist(), log.track.tolist(), strict=True)] == [
+        (-40, main),
+        (-80, other),
+        (-120, main),
+    ]
+
+
+def test_frees_in_a_task_with_scopes_are_on_its_track():
+    async def work(box):
+        with torch.profiler.record_function("scope"):
+            await asyncio.sleep(0)
+            box.clear()
+
+    async def both():
+        await asyncio.gather(*(asyncio.create_task(work([torch.ones(n)]), name=f"task {n}") for n in (10, 20)))
+
+    with profile(profile_memory=True) as prof:
+        asyncio.run(both())
+    log, tracks = prof.session.memory, prof.session.tracks
+    freed = {size: tracks[i].name for size, i in zip(log.size_bytes.tolist(), log.track.tolist(), strict=True) if size < 0}
+    assert freed == {-40: "task 10", -80: "task 20"}
+    assert [e.cpu_memory_usage for e in prof.events() if e.name == "scope"] == [-40, -80]
+
+
+def test_storages_of_a_recording_are_told_apart_from_those_that_lie_where_they_lay():
+    with profile(profile_memory=True) as prof:
+        for _ in range(100):
+            torch.ones(16) * 2
+    log = prof.session.memory
+    assert sorted(log.size_bytes.tolist()) == [-64] * 200 + [64] * 200
+    assert len(set(log.address.tolist())) < 200
+    assert log.total_bytes[-1] == prof.session.info.live_bytes
+    live = set()
+    for address, size in zip(log.address.tolist(), log.size_bytes.tolist(), strict=True):
+        assert (address in live) == (size < 0)
+        live ^= {address}
+    assert not live
+
+
+def test_what_goes_without_having_come_is_ignored():
+    def notes(*rows):
+        columns = np.array(rows, np.int64).reshape(-1, 3).T
+        return Notes(columns[0], np.zeros_like(columns[0]), columns[1], columns[2], np.full_like(columns[0], -1))
+
+    before = notes((ALWAYS, 7, 100), (ALWAYS, 7, 100), (ALWAYS, 8, 10))
+    freed = notes((5, 7, FREED), (6, 9, FREED), (10, 7, FREED), (30, 9, FREED), (40, 9, FREED), (50, 8, FREED))
+    results = notes((20, 9, 1000), (45, 9, 2000))
+    found = changes_of(Noted(before, NOTHING, freed), results)
+    assert found.time_ns.tolist() == [10, 20, 30, 45, 50]
+    assert found.size_bytes.tolist() == [-100, 1000, -1000, 2000, -10]
+    assert dict(zip(found.held_address.tolist(), found.held_bytes.tolist(), strict=True)) == {7: 100, 8: 10}
+
+
+def test_a_recording_that_is_cut_off_keeps_what_its_events_made():
+    x = torch.ones(4)
+    with profile(profile_memory=True) as prof:
+        kept = [x + x for _ in range(3)]
+    assert [e.cpu_memory_usage for e in EventList.of(prof.session.head(2))] == [16, 16]
+    assert len(kept) == 3
+
+
+def test_a_timeline_takes_storages(tmp_path):
+    with profile(profile_memory="tracemalloc", record_shapes=True, with_stack=True) as prof:
+        torch.ones(4)
+    with pytest.raises(ValueError, match="not of Python's heap"):
+        prof.export_memory_timeline(str(tmp_path / "t.json"))
