@@ -2,7 +2,7 @@
 
     print(advise(prof))
 
-facts     the columns of a recording, as rules look at them
+facts     the columns of a recording, as rules look at them; kinds of events in it
 asking    all rules, one recording
 registry  what a rule is, and the rules there are
 rules     one module a subject

@@ -10,8 +10,9 @@ import numpy as np
 
 from .. import inputs
 from ..session import Session
-from .facts import Facts, combinations
+from .facts import Facts
 from .findings import Advice, Evidence, Finding, NotChecked
+from .kinds import combinations
 from .registry import RULES, Match, Rule
 
 __all__ = ["advise"]

@@ -10,8 +10,9 @@ import numpy as np
 
 from .. import links, places, tree
 from ..session import BACKWARD_FUNCTION, Label, Session, TensorInput
+from .kinds import combinations, medians
 
-__all__ = ["Facts", "combinations", "repeats"]
+__all__ = ["Facts"]
 
 Column = np.ndarray[Any, np.dtype[Any]]
 
@@ -23,13 +24,11 @@ PASSED_OVER = ("python_function", "memory", "runtime", "gc")
 # What recording adds to an operator, and what each option adds to that, measured on x + y and on steps of training. Stacks take 2,500
 # ns where the program calls operators itself, and 11,000 where modules, the engine and the optimizer call Python functions between.
 PLAIN_NS, SHAPES_NS, STACK_NS, MEMORY_NS = 250, 450, 6000, 1000
-TIME_BITS = 42  # an hour of ns, so that a number for the kind has room above it
-LONGEST = (1 << TIME_BITS) - 1
 VIEWS = tuple(
     f"aten::{name}"
     for name in (
-        "select slice narrow view reshape t transpose permute expand unsqueeze squeeze unbind split chunk detach alias as_strided "
-        "flatten unflatten _unsafe_view view_as expand_as movedim diagonal unfold"
+        "select slice narrow view t transpose permute expand unsqueeze squeeze unbind split chunk detach alias as_strided "
+        "unflatten _unsafe_view view_as expand_as movedim diagonal unfold"
     ).split()
 )
 
@@ -414,32 +413,6 @@ class Facts:
     def has_device(self) -> bool:
         """Whether a device took part."""
         return any(track.device_type != "CPU" for track in self.session.tracks)
-
-
-def medians(kinds: Column, values: Column) -> Column:
-    """For each place the median, of the values of its kind; the lower one of two."""
-    if not len(kinds):
-        return np.empty(0, np.int64)
-    _, which = np.unique(kinds, return_inverse=True)
-    in_order = np.sort((which << TIME_BITS) | np.minimum(values, LONGEST))
-    counts = np.bincount(which)
-    middle = in_order[np.cumsum(counts) - counts + (counts - 1) // 2] & LONGEST
-    return np.asarray(middle[which])
-
-
-def combinations(*columns: Column) -> Column:
-    """A number for each combination of values."""
-    key = np.zeros(len(columns[0]), np.int64)
-    for column in columns:
-        _, numbers = np.unique(column, return_inverse=True)
-        key = key * (numbers.max(initial=0) + 1) + numbers
-    return key
-
-
-def repeats(values: Column) -> Column:
-    """How often the value at each place is there."""
-    _, which, counts = np.unique(values, return_inverse=True, return_counts=True)
-    return np.asarray(counts[which])
 
 
 def tensors(inputs: tuple[Any, ...]) -> list[TensorInput]:

@@ -10,7 +10,8 @@ import numpy as np
 from ...._checks import contiguous_strides
 from ...call_inputs import ENUMERATED
 from ...session import TensorInput
-from ..facts import Facts, combinations, repeats
+from ..facts import Facts
+from ..kinds import combinations, repeats
 from ..registry import Match, rule
 
 Column = np.ndarray[Any, np.dtype[Any]]

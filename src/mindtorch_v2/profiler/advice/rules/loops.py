@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..facts import Facts, combinations, repeats
+from ..facts import Facts
+from ..kinds import combinations, repeats
 from ..registry import Match, rule
 
 Column = np.ndarray[Any, np.dtype[Any]]

@@ -24,26 +24,26 @@ CALL_NS = 100_000
 def optimizer_not_fused(facts: Facts) -> Iterator[Match]:
     """Adam with its operators called for each parameter, alone (the default here) or through `_foreach_*`."""
     scopes = facts.scopes(STEP)
-    names = {f"{STEP}{name}.step" for name in FASTER_FUSED}
-    scopes = facts.called(scopes, names)
-    inside = facts.called(facts.children(scopes), FUSED)
-    scopes = scopes[~np.isin(scopes, facts.parent[inside])]
-    if not len(scopes):
-        return
-    optimizer = facts.name(scopes.item(0)).removeprefix(STEP).removesuffix(".step")
+    fused = facts.parent[facts.called(facts.children(scopes), FUSED)]
+    for optimizer in FASTER_FUSED:
+        of_it = facts.called(scopes, (f"{STEP}{optimizer}.step",))
+        of_it = of_it[~np.isin(of_it, fused)]
+        if len(of_it):
+            yield _match(optimizer, of_it, facts)
+
+
+def _match(optimizer: str, scopes: Column, facts: Facts) -> Match:
     operators = facts.children(scopes)
     operators = operators[facts.is_operator[operators]]
-    saved, how = _saved(scopes, operators, facts)
-    each = facts.is_named(
-        operators, {label.name for label in facts.session.labels if label.name.startswith("aten::_foreach_")}
-    ).any()
-    way = "one parameter after the other inside _foreach_ operators" if each else "for one parameter after the other"
-    yield Match(
+    gain_ns, estimate = _saved(scopes, operators, facts)
+    in_lists = any(facts.name(row).startswith("aten::_foreach_") for row in facts.children(scopes[:1]).tolist())
+    each = "for one parameter after the other" + (" inside _foreach_ operators" if in_lists else "")
+    return Match(
         rows=facts.union(scopes, operators),
-        gain_ns=saved,
-        seen=f"{optimizer} made its step {facts.times(len(scopes))} by calling operators {way}, {len(operators) / len(scopes):,.0f} in each.",
+        gain_ns=gain_ns,
+        seen=f"{optimizer} made its step {facts.times(len(scopes))} by calling {len(operators) / len(scopes):,.0f} operators {each}.",
         instead=f"Make it with {optimizer}(..., fused=True): one operator for all parameters. On the CPU foreach=True saves nothing.",
-        estimate=how,
+        estimate=estimate,
     )
 
 
