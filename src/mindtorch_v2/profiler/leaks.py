@@ -72,7 +72,8 @@ class Leaks(list[Leak]):
         places, number = _places(session, log, made, group_by_stack_n)
         step = _steps(session, log.time_ns[made])
         makes: dict[Place, set[int]] = {}
-        for i, k in np.unique(np.stack([number, step]), axis=1).T.tolist():
+        for row in _distinct(number, step)[0].tolist():
+            i, k = number.item(row), step.item(row)
             makes.setdefault(places[i], set()).add(k)
         lives = np.isin(made, _alive(log)) & ~np.isin(log.address[made], list(without))
         rows = made[lives]
@@ -167,8 +168,19 @@ def _places(session: Session, log: MemoryLog, made: Column, group_by_stack_n: in
         paths = [*map(modules.path, found.modules), ""]
     texts = [tuple(recording.places[frame] for frame in frames[:group_by_stack_n]) for frames in session.stack_table]
     names, texts = [*(label.name for label in session.labels), ""], [*texts, ()]
-    distinct, number = np.unique(np.stack([label, stack, module]), axis=1, return_inverse=True)
-    return [Place(names[i], texts[j], paths[k]) for i, j, k in distinct.T.tolist()], number.ravel()
+    first, number = _distinct(label, stack, module)
+    rows = zip(label[first].tolist(), stack[first].tolist(), module[first].tolist(), strict=True)
+    return [Place(names[i], texts[j], paths[k]) for i, j, k in rows], number
+
+
+def _distinct(*columns: Column) -> tuple[Column, Column]:
+    """Of each distinct combination the first row, and the number of each row's combination. Values are -1 or more."""
+    combined = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        # one number for what came so far, so that numbers stay small
+        combined = np.unique(combined, return_inverse=True)[1] * (column.max(initial=-1) + 2) + column + 1
+    _, first, number = np.unique(combined, return_index=True, return_inverse=True)
+    return first, number
 
 
 def _around(session: Session, event: Column, wanted: Column) -> Column:

@@ -9,11 +9,12 @@ import sys
 import threading
 import time
 
+import numpy as np
 import pytest
 
 import mindtorch_v2 as torch
 from mindtorch_v2._storage import UntypedStorage
-from mindtorch_v2.profiler import profile
+from mindtorch_v2.profiler import history, profile
 from mindtorch_v2.profiler.storage_hooks import array_slot
 
 memory = torch.cpu.memory
@@ -194,6 +195,11 @@ def test_memory_that_grows_in_place_is_freed_and_made():
     x.resize_(1000)
     assert actions(before)[:5] == ALLOCATION + FREE
     assert segment_of(x)["total_size"] == 4000
+
+
+@pytest.mark.parametrize("array", [np.zeros(3), np.zeros((4, 5))[1:, ::2], np.array(7.0), np.zeros(0), np.ma.zeros(2)])
+def test_the_two_ways_to_an_address_agree(array):
+    assert history._address_by_layout(array) == history._address_by_interface(array)
 
 
 def test_tensors_without_memory_are_not_in_it():
