@@ -114,6 +114,8 @@ class Capture:
         call_inputs.forget_if_many()
         stack_walk.forget()
         scopes.use(self._log)
+        if dispatcher.active_keys() & keys.EXECUTION_TRACE:  # whose operators are other functions
+            dispatcher.precompile(sum(self._keys()) | keys.EXECUTION_TRACE)
         threads.begin(recorder.clock)
         if self.settings.data_flow:
             roles.begin()

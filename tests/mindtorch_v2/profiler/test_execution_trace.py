@@ -386,12 +386,22 @@ class TestOperators:
         assert [ref() for ref in watched] == [None] * 4
         observer.unregister_callback()
 
-    def test_nothing_is_left_when_nobody_observes(self, traced):
-        x = torch.ones(2)
-        op = torch.neg.op if hasattr(torch.neg, "op") else None
-        traced(x.neg)
-        x.neg()
-        assert op is None or all("rf_" not in f.__code__.co_varnames for f in op.table.values())
+    def test_nothing_is_left_when_nobody_observes(self, tmp_path):
+        from mindtorch_v2._dispatch import registry
+
+        def variables():
+            ONE.neg()
+            (function,) = registry.find("aten::neg").table.values()
+            return function.__code__.co_varnames
+
+        before = variables()
+        observer = ExecutionTraceObserver().register_callback(tmp_path / "t.json")
+        assert variables() == before
+        observer.start()
+        assert "rf_" in variables()
+        observer.stop()
+        assert variables() == before
+        observer.unregister_callback()
 
 
 class TestBackward:
@@ -419,8 +429,15 @@ class TestBackward:
         linear, x = torch.nn.Linear(3, 2), torch.ones(4, 3)
         trace = traced(lambda: linear(x))
         assert trace["aten::linear"]["seq_id"] == trace["aten::t"]["seq_id"] == trace["aten::addmm"]["seq_id"] - 1
-        with record_function("outside"):
-            pass
+
+    def test_scopes_have_no_number(self, traced):
+        w = torch.ones(2, requires_grad=True)
+
+        def work():
+            with record_function("scope"):
+                w * 2
+
+        assert traced(work)["scope"]["seq_id"] == -1
 
     def test_on_another_thread(self, traced):
         w = torch.ones(2, requires_grad=True)
