@@ -115,7 +115,7 @@ class _Reader:
     def __init__(self, session: Session, top: Column, evaluation: Column) -> None:
         assert session.memory is not None
         assert session.flow is not None
-        self.session, self.memory, self.flow, self.top = session, session.memory, session.flow, top
+        self.session, self.memory, self.flow, self.top = session, session.memory, session.flow, top.tolist()
         self.storages: list[Storage] = []
         self.live: dict[int, int] = {}  # address → number of the storage
         self.nodes: dict[int, Node] = {}  # by row
@@ -123,9 +123,16 @@ class _Reader:
         self.start_ns = session.start_ns.tolist()
         # torch: what the engine itself does, such as adding gradients up, is no backward pass, and so unknown
         self.is_backward = (evaluation >= 0).tolist()
-        self.devices = [
-            "cpu" if t.device_type == "CPU" else f"{t.device_type.lower()}:{t.device_index}" for t in session.tracks
-        ]  # fmt: skip
+        tracks = [
+            t.device_type.lower() if t.device_type == "CPU" else f"{t.device_type.lower()}:{t.device_index}" for t in session.tracks
+        ]
+        self.devices = [tracks[i] for i in self.memory.track.tolist()]
+        # lists, of which an element is read in half the time
+        memory, flow = self.memory, self.flow
+        self.changes = list(
+            zip(*[c.tolist() for c in (memory.event, memory.time_ns, memory.address, memory.size_bytes)], strict=True)
+        )
+        self.operands = list(zip(flow.operand_row.tolist(), flow.operand_address.tolist(), strict=True))
 
     def read(self) -> tuple[list[Storage], list[Node]]:
         """Each storage, and the nodes in order of their start."""
@@ -155,23 +162,21 @@ class _Reader:
                 self._make(Storage(address, size, "cpu", None if i == 0 else now))
 
     def _change(self, i: int) -> None:
-        log = self.memory
-        row, now, address, size = log.event.item(i), log.time_ns.item(i), log.address.item(i), log.size_bytes.item(i)
+        row, now, address, size = self.changes[i]
         if size > 0:
             if address in self.live:
                 self._free(address, now, row)  # freed unseen
-            made = self._make(Storage(address, size, self.devices[log.track.item(i)], now, row))
+            made = self._make(Storage(address, size, self.devices[i], now, row))
             self._node_of(row, now).made.append(made)
         elif address in self.live:
             freed = self._free(address, now, row)
-            if row >= 0 and self.top.item(row) >= 0:  # no data flows where nothing else happens
+            if row >= 0 and self.top[row] >= 0:  # no data flows where nothing else happens
                 self._node_of(row, now).freed.append(freed)
 
     def _operand(self, i: int) -> None:
-        address = self.flow.operand_address.item(i)
+        row, address = self.operands[i]
         number = self.live.get(abs(address))
         if number is not None:
-            row = self.flow.operand_row.item(i)
             node = self._node_of(row, self.start_ns[row])
             node.read.append(number)
             if address < 0:
@@ -193,7 +198,7 @@ class _Reader:
         return number
 
     def _node_of(self, row: int, now: int) -> Node:
-        top = -1 if row < 0 else self.top.item(row)
+        top = -1 if row < 0 else self.top[row]
         if top < 0:
             node = Node(-1, now, is_backward=row >= 0 and self.is_backward[row])
             self.alone.append(node)

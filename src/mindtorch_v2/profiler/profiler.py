@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -241,7 +242,7 @@ class _KinetoProfile:
             raise ValueError("record_shapes=True, profile_memory=True, with_stack=True required for memory profiling.")
         return MemoryProfile(self._finished("memory profiling").session)
 
-    def export_memory_timeline(self, path: str, device: str | None = None) -> None:
+    def export_memory_timeline(self, path: str | os.PathLike[str], device: str | None = None) -> None:
         """Write how much memory of each category was in use over time; needs shapes, memory and stacks.
 
         `.html` is a page to look at, `.raw.json.gz` a list of `[time, action, bytes, category]`, anything else `[times, sizes by
@@ -249,9 +250,10 @@ class _KinetoProfile:
         """
         self.mem_tl = MemoryProfileTimeline(self._memory_profile())
         device = device or (f"{self.use_device}:0" if self.use_device else "cpu")
-        if path.endswith(".html"):
+        name = os.fspath(path)
+        if name.endswith(".html"):
             self.mem_tl.export_memory_timeline_html(path, device)
-        elif path.endswith("raw.json.gz"):
+        elif name.endswith("raw.json.gz"):
             self.mem_tl.export_memory_timeline_raw(path, device)
         else:
             self.mem_tl.export_memory_timeline(path, device)

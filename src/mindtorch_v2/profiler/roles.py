@@ -6,13 +6,14 @@ when a gradient has been added to them, and optimizers after each step. Only add
 
 from __future__ import annotations
 
-import contextlib
 import gc
-from collections.abc import Iterable
+import weakref
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from .._storage import UntypedStorage
 from .._tensor import Tensor
 from ..nn.modules.module import Module
 from ..nn.parameter import Parameter
@@ -24,9 +25,12 @@ from .session import BUFFER, GRADIENT, OPTIMIZER_STATE, PARAMETER
 __all__ = ["begin", "end", "note_leaf", "now", "take"]
 
 Column = np.ndarray[Any, np.dtype[Any]]
+Known = Iterator[tuple[UntypedStorage, int]]  # storages and what they are
 
 # time, address, role, over and over
 _notes: list[Any] = []
+# storages whose address and role are noted: parameters and state are met at each step, and would fill the list
+_noted: weakref.WeakKeyDictionary[UntypedStorage, tuple[int, int]] = weakref.WeakKeyDictionary()
 _hook: RemovableHandle | None = None
 
 
@@ -34,10 +38,11 @@ def begin() -> None:
     """Note what is there, and what comes from here on."""
     global _hook
     _notes.clear()
-    _look_at_everything()
+    _noted.clear()
+    _note(_of_everything())
     if _hook is None:
-        _hook = register_optimizer_step_post_hook(lambda optimizer, args, kwargs: _note_optimizer(optimizer))
-        Parameter.__del__ = _note_tensor  # type: ignore[attr-defined]
+        _hook = register_optimizer_step_post_hook(lambda optimizer, args, kwargs: _note(_of_optimizer(optimizer)))
+        Parameter.__del__ = lambda parameter: _note(_of_parameter(parameter))  # type: ignore[attr-defined]
 
 
 def end() -> None:
@@ -47,96 +52,82 @@ def end() -> None:
         _hook.remove()
         _hook = None
         del Parameter.__del__  # type: ignore[attr-defined]
-        _look_at_everything()
+        _note(_of_everything())
 
 
 def take() -> tuple[Column, Column, Column]:
     """Times in seconds, addresses and roles."""
     notes = _notes[: len(_notes) - len(_notes) % 3]
     _notes.clear()
+    _noted.clear()
     return np.array(notes[0::3], np.float64), np.array(notes[1::3], np.int64), np.array(notes[2::3], np.int8)
 
 
 def now() -> dict[int, int]:
     """What the memory at each address is known to be now; if two things, the one that comes first in the order of roles."""
-    objects = _objects(Tensor, Optimizer, Module)
-    first = len(_notes)
-    _look_at(found for found in objects if not isinstance(found, Module))
-    notes = _notes[first:]
-    if _hook is None:
-        del _notes[first:]  # nobody records
-    known = dict(sorted(zip(notes[1::3], notes[2::3], strict=True), reverse=True))
-    for module in objects:
-        if isinstance(module, Module):
-            for buffer in list(vars(module).get("_buffers", {}).values()):
-                if isinstance(buffer, Tensor):
-                    known.setdefault(id(buffer._storage.array), BUFFER)
-    return known
+    found = [(id(storage.array), role) for storage, role in _of_everything(buffers=True)]
+    return dict(sorted(found, reverse=True))
 
 
 def note_leaf(leaf: Any) -> None:
     """Note a tensor to which a gradient was added."""
-    if isinstance(leaf, Parameter):
-        _note_tensor(leaf)
-    else:
-        _note_gradient(leaf)
+    _note(_of_tensor(leaf))
 
 
-def _look_at_everything() -> None:
-    _look_at(_objects(Tensor, Optimizer))
+def _note(known: Known) -> None:
+    for storage, role in known:
+        note = id(storage.array), role
+        if _noted.get(storage) != note:
+            _noted[storage] = note
+            _notes.extend((recorder.clock(), *note))
 
 
-def _objects(*kinds: type) -> list[Any]:
-    """The objects of these kinds that live."""
+def _of_everything(*, buffers: bool = False) -> Known:
+    kinds = (Tensor, Optimizer, Module) if buffers else (Tensor, Optimizer)
     # objects are many and types few
     objects = gc.get_objects()
     wanted = {kind for kind in set(map(type, objects)) if issubclass(kind, kinds)}
-    return [found for found in objects if type(found) in wanted]
-
-
-def _look_at(objects: Iterable[Any]) -> None:
-    for found in objects:
+    for found in [found for found in objects if type(found) in wanted]:
         if isinstance(found, Optimizer):
-            _note_optimizer(found)
-        elif isinstance(found, Parameter):
-            _note_tensor(found)
+            yield from _of_optimizer(found)
+        elif isinstance(found, Module):
+            yield from _of_module(found)
         else:
-            with contextlib.suppress(AttributeError):  # half made, by another thread
-                _note_gradient(found)
+            yield from _of_tensor(found)
 
 
-def _note_tensor(parameter: Any) -> None:
-    """Note a parameter and its gradient. It may be half made, or about to die."""
-    try:
-        _note(parameter, PARAMETER)
-        _note_gradient(parameter)
-    except AttributeError:
-        pass
+def _of_tensor(tensor: Any) -> Known:
+    return _of_parameter(tensor) if isinstance(tensor, Parameter) else _of_gradient(tensor)
 
 
-def _note_gradient(tensor: Any) -> None:
-    if tensor._extra is not None:
-        _note(tensor._extra.grad, GRADIENT)
+def _of_parameter(parameter: Any) -> Known:
+    yield from _storage(parameter, PARAMETER)
+    yield from _of_gradient(parameter)
 
 
-def _note_optimizer(optimizer: Optimizer) -> None:
-    """Note what an optimizer updates, from which gradients, and what it keeps for it."""
-    try:
-        groups, states = optimizer.param_groups, optimizer.state
-    except AttributeError:  # half made
-        return
-    for group in list(groups):
+def _of_gradient(tensor: Any) -> Known:
+    extra = getattr(tensor, "_extra", None)  # it may be half made, or about to die
+    if extra is not None:
+        yield from _storage(extra.grad, GRADIENT)
+
+
+def _of_optimizer(optimizer: Any) -> Known:
+    """What an optimizer updates, from which gradients, and what it keeps for it."""
+    known = vars(optimizer)  # which is empty while it is made
+    for group in list(known.get("param_groups", ())):
         for parameter in group["params"]:
-            _note_tensor(parameter)
-    for state in list(states.values()):
-        for value in _values(state):
-            _note(value, OPTIMIZER_STATE)
+            yield from _of_parameter(parameter)
+    for state in list(known.get("state", {}).values()):
+        for value in list(state.values()) if isinstance(state, dict) else [state]:
+            yield from _storage(value, OPTIMIZER_STATE)
 
 
-def _values(state: Any) -> Iterable[Any]:
-    return list(state.values()) if isinstance(state, dict) else [state]
+def _of_module(module: Any) -> Known:
+    for buffer in list(vars(module).get("_buffers", {}).values()):
+        yield from _storage(buffer, BUFFER)
 
 
-def _note(tensor: Any, role: int) -> None:
-    if isinstance(tensor, Tensor):
-        _notes.extend((recorder.clock(), id(tensor._storage.array), role))
+def _storage(tensor: Any, role: int) -> Known:
+    storage = getattr(tensor, "_storage", None) if isinstance(tensor, Tensor) else None
+    if storage is not None:
+        yield storage, role

@@ -123,3 +123,16 @@ def test_cycles_that_are_kept_are_joined():
             prof.step()
     assert len(prof.session.flow.began_ns) == 2
     assert operands(prof.session, "aten::neg") == [[address(x)]] * 2
+
+
+def test_what_stays_is_noted_once():
+    model = torch.nn.Linear(2, 2)
+    optimizer = torch.optim.Adam(model.parameters())
+    with profile(**ALL) as prof:
+        for _ in range(10):
+            model(torch.ones(1, 2)).sum().backward()
+            optimizer.step()
+    flow = prof.session.flow
+    for weight in model.parameters():
+        assert (flow.role_address == address(weight)).sum() == 1
+        assert (flow.role_address == address(optimizer.state[weight]["exp_avg"])).sum() == 1
