@@ -495,7 +495,8 @@ class Totals:
     def recorded(self, prof):
         log = prof.session.memory
         looks = [e["start_ns"] for e in prof.events() if e["name"] == "look"]
-        totals = [prof.session.info.live_bytes, *log.total_bytes.tolist()]
+        ((_, at_first),) = prof.session.info.live_bytes
+        totals = [at_first, *log.total_bytes.tolist()]
         assert [after - before for before, after in itertools.pairwise(totals)] == log.size_bytes.tolist()
         return [totals[int((log.time_ns <= look).sum())] for look in looks]
 

@@ -196,6 +196,7 @@ def _data_flow(records: Records, rows: Column, context: Context, memory: Changes
 def _with_memory(session: Session, changes: Changes, track: Column, stack: Column | None, context: Context) -> Session:
     time_ns = changes.time_ns + context.epoch_ns
     live_bytes = int(changes.held_bytes.sum())
+    began = ((session.info.started_ns, live_bytes),)
     total = live_bytes + np.cumsum(changes.size_bytes)
     event = _open_events(session, time_ns, track)
     log = MemoryLog(time_ns, track, changes.address, changes.size_bytes, total, event, stack)
@@ -206,7 +207,7 @@ def _with_memory(session: Session, changes: Changes, track: Column, stack: Colum
         np.fromiter(known.keys(), np.int64, len(known)),
         np.fromiter(known.values(), np.int8, len(known)),
     )
-    return session.replace(memory=log, roles=roles, info=dataclasses.replace(session.info, live_bytes=live_bytes))
+    return session.replace(memory=log, roles=roles, info=dataclasses.replace(session.info, live_bytes=began))
 
 
 def _open_events(session: Session, time_ns: Column, track: Column) -> Column:

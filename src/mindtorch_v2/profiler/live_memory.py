@@ -23,8 +23,11 @@ def around(session: Session) -> tuple[Column, Column] | None:
     if log is None:
         return None
     on_cpu = np.array([track.device_type == "CPU" for track in session.tracks], bool)[log.track]
-    time_ns, total = log.time_ns[on_cpu], log.total_bytes[on_cpu]
-    live = np.concatenate([[session.info.live_bytes], total])  # before the first change, and after each
+    began = np.array(session.info.live_bytes, np.int64).reshape(-1, 2)
+    time_ns = np.concatenate([began[:, 0] - 1, log.time_ns[on_cpu]])  # whatever happens is after the beginning
+    order = np.argsort(time_ns, kind="stable")
+    live = np.concatenate([[0], np.concatenate([began[:, 1], log.total_bytes[on_cpu]])[order]])
+    time_ns = time_ns[order]
     return live[np.searchsorted(time_ns, session.start_ns, "left")], live[np.searchsorted(time_ns, session.end_ns, "right")]
 
 

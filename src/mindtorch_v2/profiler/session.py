@@ -138,7 +138,7 @@ class Info:
     record_shapes: bool = False
     with_stack: bool = False
     profile_memory: bool = False
-    live_bytes: int = 0  # of storage on the CPU when the recording began, if its memory was recorded
+    live_bytes: tuple[tuple[int, int], ...] = ()  # when each recording of memory began, and the bytes of storage on the CPU then
     with_modules: bool = False
     with_flops: bool = False
     overload_names: bool = False
@@ -284,7 +284,10 @@ def join(sessions: Sequence[Session]) -> Session:
         frames=tuple(frames),
         stack_table=tuple(stacks),
         info=dataclasses.replace(
-            last, started_ns=first.started_ns, live_bytes=first.live_bytes, metadata={**first.metadata, **last.metadata}
+            last,
+            started_ns=first.started_ns,
+            live_bytes=tuple(began for s in sessions for began in s.info.live_bytes),
+            metadata={**first.metadata, **last.metadata},
         ),
     )
 

@@ -386,7 +386,7 @@ def test_operators_know_the_memory_around_them():
     events = [op("a", 100, 200), scope("s", 210, 400, op("b", 220, 300), op("c", 310, 330)), op("d", 410, 420)]
     memory = {
         e["name"]: [e["args"].get(f"cpu_memory_allocated_{when}") for when in ("before", "after", "delta")]
-        for e in slices(record(events, info=Info(live_bytes=1000)).replace(memory=log))
+        for e in slices(record(events, info=Info(live_bytes=((0, 1000),))).replace(memory=log))
     }
     assert memory == {
         "a": [1000, 1064, 64],

@@ -223,7 +223,7 @@ def test_storages_of_a_recording_are_told_apart_from_those_that_lie_where_they_l
     log = prof.session.memory
     assert sorted(log.size_bytes.tolist()) == [-64] * 200 + [64] * 200
     assert len(set(log.address.tolist())) < 200
-    assert log.total_bytes[-1] == prof.session.info.live_bytes
+    assert log.total_bytes[-1] == prof.session.info.live_bytes[0][1]
     live = set()
     for address, size in zip(log.address.tolist(), log.size_bytes.tolist(), strict=True):
         assert (address in live) == (size < 0)
@@ -258,3 +258,31 @@ def test_a_timeline_takes_storages(tmp_path):
         torch.ones(4)
     with pytest.raises(ValueError, match="not of Python's heap"):
         prof.export_memory_timeline(str(tmp_path / "t.json"))
+
+
+def test_every_cycle_that_is_kept_begins_with_what_lived_then():
+    x, kept = torch.ones(25), []
+    with profile(
+        profile_memory=True, acc_events=True, schedule=torch.profiler.schedule(wait=0, warmup=1, active=1, repeat=2)
+    ) as prof:
+        for _ in range(4):
+            lived = live_bytes()
+            x.t()
+            kept += [x + x, (lived, prof.step_num)]
+            prof.step()
+    recorded = [lived for lived, step in kept[1::2] if step % 2]
+    assert [e["cpu_memory_allocated_before"] for e in events_named(prof, "aten::t")] == recorded
+    assert recorded[1] == recorded[0] + 200  # an unrecorded step made something, too
+
+
+def test_a_saved_session_has_the_same_memory(tmp_path):
+    for source in ("storages", "tracemalloc"):
+        x = torch.ones(8)
+        with profile(profile_memory=source) as prof:
+            y = x.t() + x
+            del y
+        prof.session.save(tmp_path / "session")
+        saved = EventList.of(type(prof.session).load(tmp_path / "session"))
+        assert [(dict(e.items()), e.cpu_memory_usage) for e in saved] == [
+            (dict(e.items()), e.cpu_memory_usage) for e in prof.events()
+        ]
