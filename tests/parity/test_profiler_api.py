@@ -22,6 +22,8 @@ DIFFERENCES = {
     "profile.session": "ours: the recording as columns",
     "profile.by_module": "ours: the time of each module, forward and backward",
     "_KinetoProfile.by_module": "ours: the time of each module, forward and backward",
+    "profile.leaks": "ours: what was made inside and is alive at the end",
+    "_KinetoProfile.leaks": "ours: what was made inside and is alive at the end",
     "profile.key_averages(group_by_module)": "ours: rows for each module",
     "_KinetoProfile.key_averages(group_by_module)": "ours: rows for each module",
     "EventList.key_averages(group_by_module)": "ours: rows for each module",
