@@ -187,7 +187,7 @@ def _dtypes(x: Any) -> Iterator[np.dtype[Any]]:
 
 # Words of NumPy, SciPy or Python itself about an operator's inner workings, which mean nothing to whoever called it.
 FOREIGN_WORDS = re.compile(
-    r"broadcast together|could not (be )?broadcast|non-broadcastable|cannot reshape array|axes don't match|for axis|for array|"
+    r"broadcast together|objects cannot be broadcast|could not (be )?broadcast|non-broadcastable|cannot reshape array|axes don't match|for axis|for array|"
     r"array element with a sequence|matmul: |input types|numpy|Cannot cast|used as indices must be|boolean index did not|zero-size array|"
     r"at least one array|input arrays? |attempt to get arg|ufunc|dtype\('|values to unpack|(tuple|list) index|subscriptable|has no len|"
     r"between instances|unsized|zip\(\) argument|division by zero|negative dimensions|truth value|NoneType|has no attribute|"

@@ -21,6 +21,7 @@ from .convolution_checks import (
     check_shapes,
     check_transposed,
     check_unbatched,
+    check_weight_kind,
     expand_sizes,
 )
 from .declare import op, public
@@ -45,6 +46,7 @@ def _of_parts(call: Any, input: Tensor, weight: Tensor, bias: Tensor | None) -> 
     """A convolution of complex numbers as three of real ones: its kernels take only those."""
     if not input.dtype.is_complex:
         return call(input, weight, bias)  # type: ignore[no-any-return]
+    check_weight_kind(input, weight)
     real, imaginary = _parts(input)
     weight_real, weight_imaginary = _parts(weight)
     bias_real = bias_sum = None

@@ -9,6 +9,7 @@ from .._backends.cpu.dtype_rules import refuse
 from .._checks import no_dimensions
 from .._dtype import FROM_NUMPY
 from .._tensor import Tensor
+from .out import C_NAMES
 
 __all__ = [
     "check_bias_dtype",
@@ -19,11 +20,11 @@ __all__ = [
     "check_shapes",
     "check_transposed",
     "check_unbatched",
+    "check_weight_kind",
     "expand_sizes",
 ]
 
 Sizes = tuple[int, ...]
-_WORDS = {"Half": "c10::Half", "BFloat16": "c10::BFloat16", "Float": "float", "Double": "double", "Long": "long long"}
 
 
 def expand_sizes(value: Any, n: int, name: str) -> Sizes:
@@ -51,6 +52,12 @@ def check_unbatched(n: int, name: str, x: Tensor) -> None:
 def check_bias_dtype(x: Tensor, bias: Tensor | None) -> None:
     if bias is not None and bias.dtype is not x.dtype:
         raise RuntimeError(f"Input type ({_word(x)}) and bias type ({_word(bias)}) should be the same")
+
+
+def check_weight_kind(x: Tensor, weight: Tensor) -> None:
+    """That both are complex or neither is."""
+    if x.dtype.is_complex != weight.dtype.is_complex:
+        raise RuntimeError(f"Input type ({_type_name(x)}) and weight type ({_type_name(weight)}) should be the same")
 
 
 def check_grouped_bias(x: Tensor, bias: Tensor | None) -> None:
@@ -146,7 +153,7 @@ def _check_extents(size: Sizes, w: Sizes, stride: Sizes, padding: Sizes, dilatio
 
 
 def _word(x: Tensor) -> str:
-    return _WORDS.get(x.dtype.scalar_name, x.dtype.scalar_name)
+    return C_NAMES[x.dtype.name]
 
 
 def check_groups(size: Sizes, w: Sizes, groups: int) -> None:

@@ -97,13 +97,14 @@ def _by_name(name: str, operands: int, args: tuple[Any, ...], kwargs: dict[str, 
 
 
 def check_lengths(self: TensorList, *others: Sequence[Any]) -> None:
-    if not self:
-        raise RuntimeError("Tensor list must have at least one tensor.")
     for other in others:
         if len(other) != len(self):
-            if isinstance(other[0] if other else 0, Tensor):
+            # an empty list has no elements to tell of what kind it is
+            if isinstance((other or self or (0,))[0], Tensor):
                 raise RuntimeError(f"Tensor lists must have the same number of tensors, got {len(self)} and {len(other)}")
             raise RuntimeError(f"Tensor list must have same number of elements as scalar list, got {len(self)} and {len(other)}")
+    if not self:
+        raise RuntimeError("Tensor list must have at least one tensor.")
 
 
 def _finish(results: list[Tensor], suffix: str) -> Any:

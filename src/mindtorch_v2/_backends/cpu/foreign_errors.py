@@ -35,7 +35,7 @@ def translated(name: str, error: Exception) -> Exception:
     for pattern, kind in _TYPES:
         if pattern.search(text):
             shapes = [tuple(int(n) for n in found.split(",") if n.strip()) for found in _SHAPES.findall(text)]
-            if "broadcast together" in text and len(shapes) >= 2:
+            if ("broadcast together" in text or "objects cannot be broadcast" in text) and len(shapes) >= 2:
                 return broadcast_error(*shapes[:2])
             return kind(f"{name}(): {text}")
     return error

@@ -410,6 +410,10 @@ def unpool(x: Array, indices: Array, out: Sizes) -> Array:
     """Zeros with the elements put at flat positions of each plane."""
     n = len(out)
     area = prod(out)
+    if min(out) < 0:
+        raise RuntimeError(
+            f"max_unpooling{n}d(): output_size must contain non-negative spatial dimensions, but got output_size={tuple(out)}"
+        )
     if indices.size and (int(indices.min()) < 0 or int(indices.max()) >= area):
         bad = int(indices.max()) if int(indices.max()) >= area else int(indices.min())
         shape = "x".join(map(str, out))

@@ -58,7 +58,7 @@ def where(condition: Array, self: Array, other: Array) -> Array:
     if condition.dtype is not _BOOL and condition.dtype != _BOOL:
         if condition.dtype != np.uint8:
             name = _dtype.FROM_NUMPY[condition.dtype]
-            raise RuntimeError(f"expected condition to be a boolean tensor, but got a tensor with dtype {name.scalar_name}")
+            raise RuntimeError(f"where expected condition to be a boolean tensor, but got a tensor with dtype {name.scalar_name}")
         condition = condition.astype(np.bool_)
     if self.dtype is not other.dtype and self.dtype != other.dtype:
         d = _promotion.result_type_of((_Operand(self), _Operand(other))).np

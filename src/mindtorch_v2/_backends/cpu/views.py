@@ -49,10 +49,10 @@ def view_error(self: Array, size: Sequence[int]) -> RuntimeError:
     """What is wrong with this shape for this array."""
     if sum(n == -1 for n in size) > 1:
         return RuntimeError("only one dimension can be inferred")
-    for n in size:
-        if n < -1:
-            return RuntimeError(f"invalid shape dimension {n}")
     shown = [int(n) for n in size]
+    for i, n in enumerate(shown):
+        if n < -1:
+            return RuntimeError(f"invalid shape dimension {n} at index {i} of shape {shown}")
     known = math.prod([n for n in shown if n != -1])
     if -1 in shown and known == 0 and self.size == 0:
         return RuntimeError(
