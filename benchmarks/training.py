@@ -67,10 +67,10 @@ def _cnn(lib: Any) -> Callable[[], object]:
     return step
 
 
-def gpt(lib: Any) -> Callable[[], object]:
+def gpt(lib: Any, count: int = 64) -> Callable[[], object]:
     example = load_example("gpt", lib)
     lib.manual_seed(0)
-    lines = example.sums(64)
+    lines = example.sums(count)
     model = example.GPT()
     optimizer = lib.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.1)
 

@@ -1,4 +1,4 @@
-"""Calls of modules: while recording, `Module.__call__` is a function that notes which module runs and where it stands in its network.
+"""Calls of modules: while recording, `Module.__call__` notes which module runs and where it stands in its network.
 
 The call of a module is an event `nn.Module: Linear_0`. Its label says where the module stands: the names that lead to it, from the
 outermost module that was called, and their classes. Operators are not touched: which module they belong to follows from what is
@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from . import recorder, tasks
@@ -20,7 +20,6 @@ from .session import Label, ModulePart
 __all__ = ["ModuleCalls"]
 
 Parts = tuple[ModulePart, ...]
-NAMES = ("__call__", "_call_impl", "_wrapped_call_impl")  # torch: three names for calling a module
 
 
 class Place:
@@ -74,31 +73,22 @@ class ModuleCalls:
         self._next_number: dict[str, int] = {}
         self._free_numbers: dict[str, list[int]] = {}
         self._lock = threading.RLock()
-        self._originals: dict[str, Any] = {}
-        self._installed: dict[str, Any] = {}
+        self._uninstall: Callable[[None], None] | None = None
 
     # --- when -----------------------------------------------------------------------------------------------------------------
 
     def install(self) -> None:
         """Have calls of modules come here, to be recorded."""
-        from ..nn.modules.module import Module
+        from ..nn.modules.module import call_unobserved, observe_calls
 
-        self._originals = {name: getattr(Module, name) for name in NAMES}
-        made = {original: _recorded(self, original) for original in self._originals.values()}
-        self._installed = {name: made[original] for name, original in self._originals.items()}
-        for name, function in self._installed.items():
-            setattr(Module, name, function)
+        observe_calls(_recorded(self, call_unobserved))
+        self._uninstall = observe_calls
 
     def end(self, now: float) -> None:
         """Leave modules alone again. Calls that still run end here."""
-        from ..nn.modules.module import Module
-
         log, self.log = self.log, None
-        for name, function in self._installed.items():
-            # somebody may have put a function of their own around ours, which from now on only calls the original
-            if getattr(Module, name) is function:
-                setattr(Module, name, self._originals[name])
-        self._installed = {}
+        if self._uninstall is not None:
+            self._uninstall(None)
         for thread, innermost in list(self.running.items()):
             for place, start, _ in _outwards(innermost):
                 if log is not None and 0 <= start <= now:
@@ -204,7 +194,7 @@ class ModuleCalls:
                     self._owners[id(parameter)] = (weakref.ref(parameter), own)
 
 
-def _recorded(calls: ModuleCalls, original: Any) -> Any:
+def _recorded(calls: ModuleCalls, call: Callable[..., Any]) -> Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]:
     """A function that calls a module and notes when."""
     log = calls.log
     assert log is not None
@@ -212,26 +202,26 @@ def _recorded(calls: ModuleCalls, original: Any) -> Any:
     address, ident, clock, extend = map(hidden, (id, threading.get_ident, recorder.clock, log.records.extend))
     running, called, nothing, tracks = calls.running, calls.called, (-1, *log.nothing), tasks.tracks
 
-    def __call__(self: Any, /, *args: Any, **kwargs: Any) -> Any:  # noqa: N807 - what it stands in for
+    def recorded(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if calls.log is None:
-            return original(self, *args, **kwargs)
+            return call(module, *args, **kwargs)
         thread = ident()
         around = running[thread]
         try:
-            place = (called if around is None else around[0].inside)[address(self)]
+            place = (called if around is None else around[0].inside)[address(module)]
         except KeyError:
-            place = calls.enter(around, self)
+            place = calls.enter(around, module)
         start = clock() if calls.collecting else -1.0
-        running[thread] = (place, start, self, around)
+        running[thread] = (place, start, module, around)
         try:
-            return original(self, *args, **kwargs)
+            return call(module, *args, **kwargs)
         finally:
             running[thread] = around
             # asked for after that: what still runs is ended by `end`
             if calls.log is not None and start >= 0:
                 extend((place.label, start, clock(), tasks.track_number() if tracks else thread, *nothing))
 
-    return __call__
+    return recorded
 
 
 def _outwards(innermost: Running | None) -> Iterator[tuple[Place, float, Any]]:

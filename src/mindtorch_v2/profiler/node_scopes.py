@@ -76,19 +76,20 @@ class NodeScopes:
 
     def plain(self) -> PlainNodeScopes | None:
         """The shorter way to watch the same, when nobody else does."""
-        simple = type(self) is NodeScopes and not (self._log.stacks or self._log.heap or self._owner)
-        return PlainNodeScopes(self._log) if simple else None
+        simple = type(self) is NodeScopes and not (self._log.stacks or self._log.heap)
+        return PlainNodeScopes(self._log, self._owner) if simple else None
 
 
 class PlainNodeScopes:
-    """As `NodeScopes`, for records without stacks, heap and modules: functions that are written out for their form."""
+    """As `NodeScopes`, for records without stacks and heap: functions that are written out for their form."""
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: Log, owner: Owner | None) -> None:
         self.clock = recorder.clock
-        of_leaf = _made_labels(ACCUMULATE, ())
+        of_leaf = _made_labels(ACCUMULATE, ()) if owner is None else ("labels[0]", "labels[1]")
         names = {
             "clock": recorder.clock, "extend": log.records.extend, "tracks": tasks.tracks, "track_number": tasks.track_number,
             "get_ident": threading.get_ident, "note_labels": _note_labels, "accumulate": accumulate, "inputs_of": _gradient_inputs,
+            "labels_of": _labels_of, "owner": owner,
         }  # fmt: skip
         nothing = "".join(f", {value}" for value in log.nothing[int(log.shapes) :])
         none = f", {call_inputs.no_inputs()}" if log.shapes else ""
@@ -106,6 +107,7 @@ class PlainNodeScopes:
         inner = f"{of_leaf[1]}, run_start, clock(), thread, -1{inputs}{nothing}"
         outer = f"{of_leaf[0]}, start, clock(), thread, -1{none}{nothing}"
         accumulating = [
+            *["labels = labels_of(leaf, owner)"] * (owner is not None),
             "start = clock()",
             f"thread = {thread}",
             *["inputs = inputs_of(leaf, buffers.get(leaf))"] * log.shapes,
