@@ -1,15 +1,14 @@
 """speedscope in a browser: its static page from npm, served on this machine, and what it makes of a file."""
 
 import base64
-import functools
 import hashlib
-import http.server
 import io
 import json
 import tarfile
-import threading
 import urllib.request
 from pathlib import Path
+
+from tests.browser.serving import Server
 
 VERSION = "1.25.0"
 PACKAGE = f"https://registry.npmjs.org/speedscope/-/speedscope-{VERSION}.tgz"
@@ -27,32 +26,6 @@ def fetched(folder: Path) -> Path:
         with tarfile.open(fileobj=io.BytesIO(content)) as archive:
             archive.extractall(folder, filter="data")
     return folder / PAGE
-
-
-class Server:
-    """Serves files of some folders at http://127.0.0.1."""
-
-    def __init__(self, *folders: Path):
-        class Handler(http.server.SimpleHTTPRequestHandler):
-            def translate_path(self, path):
-                name = path.partition("?")[0].lstrip("/")
-                return str(next((folder / name for folder in folders if (folder / name).exists()), folders[0] / name))
-
-            def log_message(self, *_):
-                pass
-
-        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler))
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
-
-    def __enter__(self):
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
 
 
 # what its Export button would save

@@ -5,6 +5,7 @@ from collections import Counter
 
 import pytest
 from tests.browser import speedscope
+from tests.browser.serving import Server
 
 import mindtorch_v2 as torch
 from mindtorch_v2.profiler import profile, record_function
@@ -51,7 +52,7 @@ def opened(frames, events):
 def test_a_trace(browser, page, tmp_path):
     prof = record()
     prof.export_chrome_trace(str(tmp_path / "trace.json"))
-    with speedscope.Server(page, tmp_path) as server:
+    with Server(page, tmp_path) as server:
         found = speedscope.read(browser, server, "trace.json")
     assert not any("rror" in message for message in browser.errors())
     profiles = {p["name"]: p for p in found["profiles"]}
@@ -72,7 +73,7 @@ def test_the_lines_of_stacks(browser, page, tmp_path):
     expected = Counter()
     for stack, _, weight in lines:
         expected[tuple(stack.split(";"))] += int(weight)
-    with speedscope.Server(page, tmp_path) as server:
+    with Server(page, tmp_path) as server:
         found = speedscope.read(browser, server, "stacks.txt")
     (of_all,) = found["profiles"]
     assert self_weights(found["shared"]["frames"], of_all["events"]) == +expected
