@@ -1,13 +1,15 @@
 """Calls of modules as events, `nn.Module: Linear_0`, and what becomes of the modules."""
 
+import asyncio
 import gc
+import os
 import weakref
 
 import pytest
 from tests.mindtorch_v2.profiler.networks import Calling, Net, calls, modules_of, recorded, x
 
 from mindtorch_v2 import nn
-from mindtorch_v2.profiler import ProfilerActivity, profile
+from mindtorch_v2.profiler import ProfilerActivity, profile, record_function
 
 
 class TestCalls:
@@ -232,6 +234,37 @@ class TestCalls:
             nn.Module.__call__ = nn.Module._call_impl
         assert calls(prof) == ["ReLU_0"]
         assert seen == ["ReLU", "Tanh"]
+
+    @pytest.mark.skipif(not hasattr(os, "fork"), reason="fork is POSIX's")
+    @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+    def test_a_forked_process_calls_as_without(self):
+        plain, linear = nn.Module.__call__.__code__, nn.Linear(4, 4)
+        with profile(with_modules=True) as prof:
+            child = os.fork()
+            if child == 0:
+                linear(x())
+                os._exit(0 if nn.Module.__call__.__code__ is plain else 1)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+            linear(x())
+        assert calls(prof) == ["Linear_0"]
+
+    def test_tasks_of_asyncio(self):
+        a, b = nn.Sequential(nn.ReLU()), nn.Sequential(nn.Tanh())
+
+        async def job(net):
+            with record_function("job"):
+                net(x())
+                await asyncio.sleep(0)
+                net(x())
+
+        async def jobs():
+            await asyncio.gather(job(a), job(b))
+
+        prof = recorded(lambda: asyncio.run(jobs()))
+        around = [e.cpu_parent.cpu_parent.cpu_parent.name for e in prof.events() if e.name in ("aten::relu", "aten::tanh")]
+        assert around == ["job"] * 4
+        assert modules_of(prof, "aten::relu") == ["Sequential.0"] * 2
+        assert modules_of(prof, "aten::tanh") == ["Sequential_1.0"] * 2
 
     def test_a_module_that_was_never_initialised_fails_as_it_does_without(self):
         class Broken(nn.Module):

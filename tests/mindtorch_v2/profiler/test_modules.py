@@ -199,6 +199,20 @@ class TestBackward:
         )
         assert modules_of(prof, EVALUATE + "torch::autograd::AccumulateGrad") == found
 
+    @pytest.mark.parametrize("memory", [False, True])
+    @pytest.mark.parametrize("shapes", [False, True])
+    @pytest.mark.parametrize("stacks", [False, True])
+    def test_other_wishes_make_no_difference(self, memory, shapes, stacks):
+        def found(**options):
+            prof = recorded(lambda: net(x()).sum().backward(), **options)
+            return [(e.name, e.module, e.phase) for e in prof.events() if e["kind"] == "op"]
+
+        net = Net(1)
+        net(x()).sum().backward()  # gradients are there from now on, and are added to
+        plain = found()
+        assert ("torch::autograd::AccumulateGrad", "Net.head", "backward") in plain
+        assert found(profile_memory=memory, record_shapes=shapes, with_stack=stacks) == plain
+
     def test_a_parameter_of_a_module_that_is_not_called(self):
         net = Calling(lambda self, x: x @ self.table.weight, table=nn.Linear(2, 4))
         prof = recorded(lambda: net(x()).sum().backward())
