@@ -49,18 +49,20 @@ def _of_parts(call: Any, input: Tensor, weight: Tensor, bias: Tensor | None) -> 
     check_weight_kind(input, weight)
     real, imaginary = _parts(input)
     weight_real, weight_imaginary = _parts(weight)
-    bias_real = bias_sum = None
+    bias_real = bias_imaginary = bias_sum = None
     if bias is not None:
         bias_real, bias_imaginary = _parts(bias)
-        bias_sum = bias_real + bias_imaginary
     reals = call(real, weight_real, bias_real)
     imaginaries = call(imaginary, weight_imaginary, None)
+    if bias_real is not None:
+        bias_sum = bias_real + bias_imaginary
     sums = call(real + imaginary, weight_real + weight_imaginary, bias_sum)
-    return reals - imaginaries + (sums - reals - imaginaries) * 1j  # type: ignore[no-any-return]
+    turned = (sums - reals - imaginaries) * 1j  # torch: before the real part
+    return reals - imaginaries + turned  # type: ignore[no-any-return]
 
 
 def _parts(x: Tensor) -> tuple[Tensor, Tensor]:
-    pairs = aten.view_as_real(x)
+    pairs = aten.view_as_real(x.resolve_conj())
     return pairs.select(-1, 0), pairs.select(-1, 1)
 
 
