@@ -43,8 +43,8 @@ class ExecutionScopes:
             inputs = NOTHING if args is None else execution_values.object_of([execution_values.described(args)])
             return self._open(self._file.track_of(number), name, USER_SCOPE, inputs)
         # torch: other arguments are left out
-        operands = [execution_values.described(o) for o in call[0] if isinstance(o, Tensor | int | float)]
-        return self._open(self._file.track_of(number), name, FUNCTION, execution_values.object_of(operands), sequence=call[1])
+        operands = [o for o in call[0] if isinstance(o, Tensor | int | float)]
+        return self._open(self._file.track_of(number), name, FUNCTION, self._values(operands), sequence=call[1])
 
     def end(self, token: Token) -> None:
         if token.track.leave(token.entry):
@@ -64,7 +64,7 @@ class ExecutionScopes:
             track,
             _name(target),
             BACKWARD_FUNCTION,
-            self._gradients(gradients_of(target, grad)),
+            self._values(gradients_of(target, grad)),
             sequence=-1 if target._kind == LEAF else target._seq,
             # torch: not the operator that made the node, but what the thread that made it is in now
             forward_parent=forward[-1][ID],
@@ -73,11 +73,15 @@ class ExecutionScopes:
 
     end_run = end
 
-    def _gradients(self, grads: list[Any]) -> str:
-        if len(grads) == 1 and grads[0] is not None and grads[0]._keys & keys.BACKENDS == keys.CPU:
-            return execution_values.object_of_tensor(grads[0])
-        undefined = execution_values.undefined(self._file.undefined)
-        return execution_values.object_of([undefined if g is None else execution_values.described(g) for g in grads])
+    def _values(self, values: list[Any]) -> str:
+        """What a node is called with. What cannot be described is no reason to keep it from running."""
+        try:
+            if len(values) == 1 and isinstance(values[0], Tensor) and values[0]._keys & keys.BACKENDS == keys.CPU:
+                return execution_values.object_of_tensor(values[0])
+            undefined = execution_values.undefined(self._file.undefined)
+            return execution_values.object_of([undefined if v is None else execution_values.described(v) for v in values])
+        except Exception:
+            return NOTHING
 
     def _open(self, track: Track, name: str, scope: int, inputs: str, **facts: int) -> Token:
         node, function_id = next_identity(), next_function_id()
