@@ -410,6 +410,13 @@ class TestAdvise:
         assert "Estimate: the time of these calls" in text
         assert found.table(max_evidence=0).count("\n") < text.count("\n")
 
+    def test_long_lists_are_cut_short_in_text_only(self):
+        call = ([tensor(16, 16)] * 100,)
+        session = record(row_of("aten::item", 20, inputs=call), info=SHAPES)
+        (finding,) = found(session, "item() in a loop")
+        assert finding.evidence[0].shapes == [[[16, 16]] * 100]
+        assert "[[[16, 16], [16, 16], [16, 16], [16, 16], ..." in str(finding)
+
     def test_a_session_stays_as_it_is(self):
         session = recorded(lambda: [x.item() for x in torch.arange(20)]).session
         before = session.label.copy(), session.end_ns.copy()

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["advice", "finding", "steps", "time"]
 
 WIDTH = 118
+SHAPES = 48  # of lists of tensors the first
 Line = tuple[str, ...]
 
 
@@ -78,7 +79,7 @@ COLUMNS: dict[str, Callable[[Evidence], str]] = {
     "time": lambda e: time(e.time_ns),
     "share": lambda e: f"{e.share:.1%}",
     "steps": lambda e: steps(e.steps),
-    "shapes": lambda e: "" if e.shapes is None else str(e.shapes),
+    "shapes": lambda e: "" if e.shapes is None else textwrap.shorten(str(e.shapes), SHAPES, placeholder=" ..."),
     "where": lambda e: "" if e.place is None else _place(e.place),
 }
 RIGHT = ("count", "time", "share")

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..facts import Facts
 from ..registry import Match, rule
+from ..text import time
 
 MUCH = 0.3  # of the recorded time
 FUNCTION_NS = 800  # for a call of a Python function that is recorded, measured
@@ -25,9 +26,9 @@ def recording_cost(facts: Facts) -> Iterator[Match]:
     flags = [flag for flag in ("with_stack", "record_shapes", "profile_memory") if getattr(facts.session.info, flag)]
     without = f"Record without {' or '.join(flags)}, or f" if flags else "F"
     yield Match(
-        rows=functions if len(functions) > events else rows,
+        rows=functions if len(functions) > events else np.flatnonzero(facts.is_operator),
         gain_ns=cost,
-        seen=f"{len(rows):,} events were recorded, one every {facts.recorded_ns / len(rows):,.0f} ns: much of the recorded time is "
+        seen=f"{len(rows):,} events were recorded, one every {time(facts.recorded_ns / len(rows))}: much of the recorded time is "
         "the recorder's.",
         instead=f"{without}ewer steps of larger batches, before you trust the times of small operators.",
         estimate="the number of events, times what recording one took when measured. The program gains nothing by it, the "
