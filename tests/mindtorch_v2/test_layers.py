@@ -77,7 +77,7 @@ def test_nothing_imports_torch_or_mindspore():
 # The profiler's files that may know the runtime. All others are data, and what is made of it.
 CONTROL = {"__init__", "__main__", "_memory_profiler", "activity", "profiler", "schedule", "execution_trace", "itt"}
 CAPTURE = {
-    "call_inputs", "capture", "columns", "execution_extras", "execution_layer", "execution_nodes", "execution_scopes", "execution_values", "heap", "history",
+    "call_inputs", "capture", "columns", "execution_extras", "execution_layer", "execution_nodes", "execution_scopes", "execution_values", "heap", "history", "living",
     "memory", "module_calls", "node_scopes", "operands", "python_tracer", "record_function", "recorder", "roles", "scopes", "stack_walk", "storage_hooks", "survivors",
     "tasks", "threads", "watching",
 }  # fmt: skip

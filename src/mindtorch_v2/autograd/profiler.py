@@ -197,7 +197,7 @@ class profile:  # noqa: N801 - torch's name
         session = session.replace(info=info)
         self._session = join([self._session, session]) if self.acc_events and self._session is not None else session
         self._events = self._results = None
-        self._survivors = survivors.references() if session.memory is not None else {}
+        self._survivors = capture.survivors
         self._stats.profiler_disable_call_duration_us = (time.perf_counter_ns() - began) // 1000
         self._stats.profiling_window_duration_sec = (info.stopped_ns - info.started_ns) / 1e9
         self._stats.number_of_events = len(self._session)

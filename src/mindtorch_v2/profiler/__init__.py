@@ -2,7 +2,7 @@
 
 control   profiler, schedule, activity, experimental_config, execution_trace, itt      when to record
 capture   recorder (hot), capture, watching, execution_layer (hot), record_function, node_scopes, module_calls, python_tracer, stack_walk, memory, storage_hooks,
-          history, survivors, operands, roles, columns      what happened
+          history, survivors, living, operands, roles, columns      what happened
 model     session, tree, modules, events, event_list, averages, module_times, kineto_results,
           data_flow, memory_categories, leaks      what it means: data alone
 output    table, units, chrome_trace, stacks, tensorboard, trace_check, session_file, snapshot,

@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._dispatch import dispatcher, keys
+from .._storage import UntypedStorage
 from . import (
     call_inputs,
     columns,
     heap,
+    living,
     memory,
     module_calls,
     places,
@@ -24,6 +26,7 @@ from . import (
     roles,
     scopes,
     stack_walk,
+    survivors,
     tasks,
     threads,
     watching,
@@ -70,6 +73,7 @@ class Capture:
         self._thread = 0
         self._pid = os.getpid()
         self._steps: list[tuple[float, int]] = []
+        self.survivors: survivors.References = {}  # storages that lived at the end, where memory is recorded
         self._collecting = False
         self._warm = False
         self._modules: module_calls.ModuleCalls | None = None
@@ -181,6 +185,12 @@ class Capture:
         operands = [keys.RECORD_OPERANDS] if self.settings.data_flow else []
         return [*shapes, *stacks, *counted, *operands, keys.PROFILER]
 
+    def _look_at_what_lives(self) -> dict[int, int]:
+        """Note the storages that live; returns what is known of them."""
+        objects = living.objects(*roles.KINDS, UntypedStorage)
+        self.survivors = survivors.references(objects)
+        return roles.now(objects)
+
     def _end_modules(self, now: float) -> None:
         calls, self._modules = self._modules, None
         if calls is not None:
@@ -204,7 +214,7 @@ class Capture:
             memory.end()
             stopped = recorder.clock()
             roles.end()  # looks at all there is, which is no part of the recording
-            roles_at_end = roles.now() if self.settings.memory == STORAGES else {}
+            roles_at_end = self._look_at_what_lives() if self.settings.memory == STORAGES else {}
             scopes.close_all(stopped)
             self._end_modules(stopped)
             drained = columns.drain(self._log)

@@ -7,7 +7,6 @@ threads share is one that Python does not interrupt.
 from __future__ import annotations
 
 import ctypes
-import gc
 import re
 import sys
 import time
@@ -20,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from .._storage import UntypedStorage
-from . import places, roles, snapshot, stack_walk, storage_hooks
+from . import living, places, roles, snapshot, stack_walk, storage_hooks
 from .leaks import Place, Survivor
 from .session import ROLE_NAMES, Frame
 from .snapshot import FREED, KINDS, MADE, OPERATOR, TAKEN, Block, Record, entry_count
@@ -258,7 +257,7 @@ def live_blocks() -> list[Block]:
 def _live_storages() -> list[tuple[UntypedStorage, Array]]:
     """All storages with memory, and their arrays."""
     found = []
-    for storage in [s for s in gc.get_objects() if type(s) is UntypedStorage]:
+    for storage in [s for s in living.objects(UntypedStorage) if type(s) is UntypedStorage]:
         try:
             array = array_slot.__get__(storage)
         except AttributeError:  # another thread is about to give it one

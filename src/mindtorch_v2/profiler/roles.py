@@ -6,9 +6,8 @@ when a gradient has been added to them, and optimizers after each step. Only add
 
 from __future__ import annotations
 
-import gc
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -19,10 +18,12 @@ from ..nn.modules.module import Module
 from ..nn.parameter import Parameter
 from ..optim.optimizer import Optimizer, register_optimizer_step_post_hook
 from ..utils.hooks import RemovableHandle
-from . import recorder
+from . import living, recorder
 from .session import BUFFER, GRADIENT, OPTIMIZER_STATE, PARAMETER
 
-__all__ = ["begin", "end", "note_leaf", "now", "take"]
+__all__ = ["KINDS", "begin", "end", "note_leaf", "now", "take"]
+
+KINDS = (Tensor, Optimizer, Module)  # what memory is known by
 
 Column = np.ndarray[Any, np.dtype[Any]]
 Known = Iterator[tuple[UntypedStorage, int]]  # storages and what they are
@@ -63,9 +64,12 @@ def take() -> tuple[Column, Column, Column]:
     return np.array(notes[0::3], np.float64), np.array(notes[1::3], np.int64), np.array(notes[2::3], np.int8)
 
 
-def now() -> dict[int, int]:
-    """What the memory at each address is known to be now; if two things, the one that comes first in the order of roles."""
-    found = [(id(storage.array), role) for storage, role in _of_everything(buffers=True)]
+def now(objects: Iterable[Any] | None = None) -> dict[int, int]:
+    """What the memory at each address is known to be now; if two things, the one that comes first in the order of roles.
+
+    `objects` are the instances of `KINDS` that live, if they are known.
+    """
+    found = [(id(storage.array), role) for storage, role in _of_objects(living.objects(*KINDS) if objects is None else objects)]
     return dict(sorted(found, reverse=True))
 
 
@@ -82,17 +86,17 @@ def _note(known: Known) -> None:
             _notes.extend((recorder.clock(), *note))
 
 
-def _of_everything(*, buffers: bool = False) -> Known:
-    kinds = (Tensor, Optimizer, Module) if buffers else (Tensor, Optimizer)
-    # objects are many and types few
-    objects = gc.get_objects()
-    wanted = {kind for kind in set(map(type, objects)) if issubclass(kind, kinds)}
-    for found in [found for found in objects if type(found) in wanted]:
+def _of_everything() -> Known:
+    return _of_objects(living.objects(Tensor, Optimizer))
+
+
+def _of_objects(objects: Iterable[Any]) -> Known:
+    for found in objects:
         if isinstance(found, Optimizer):
             yield from _of_optimizer(found)
         elif isinstance(found, Module):
             yield from _of_module(found)
-        else:
+        elif isinstance(found, Tensor):
             yield from _of_tensor(found)
 
 
@@ -129,5 +133,5 @@ def _of_module(module: Any) -> Known:
 
 def _storage(tensor: Any, role: int) -> Known:
     storage = getattr(tensor, "_storage", None) if isinstance(tensor, Tensor) else None
-    if storage is not None:
+    if storage is not None and hasattr(storage, "array"):  # that of a tensor which is being made may have none yet
         yield storage, role

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import weakref
 from collections.abc import Iterable
+from typing import Any
 
 from .._storage import UntypedStorage
 from .storage_hooks import array_slot
@@ -14,10 +15,10 @@ __all__ = ["References", "freed_by_collecting", "references"]
 References = dict[int, list[weakref.ref[UntypedStorage]]]  # by the address of the array
 
 
-def references() -> References:
-    """The storages that live now, without keeping them alive."""
+def references(objects: Iterable[Any]) -> References:
+    """The storages among these objects, without keeping them alive."""
     found: References = {}
-    for storage in [s for s in gc.get_objects() if type(s) is UntypedStorage]:
+    for storage in [s for s in objects if type(s) is UntypedStorage]:
         try:
             address = id(array_slot.__get__(storage))
         except AttributeError:  # another thread is about to give it an array
