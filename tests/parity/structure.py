@@ -50,6 +50,13 @@ KERNELS_OVER_TENSORS = {
 # One view here, two in ATen.
 ONE_VIEW = {("aten::t", "aten::transpose"), ("aten::t_", "aten::transpose_")}
 
+# Conjugates are lazy there: an operator that cannot read one first copies it, and the real part is taken of the conjugate of it.
+LAZY_CONJUGATE = {
+    ("aten::new_zeros", "aten::clone"),
+    ("aten::slice_backward", "aten::clone"),
+    ("aten::real", "aten::_conj"),
+}
+
 # Kernels that are one piece here, while torch's call operators for parts of their work: what those show inside is left out.
 # Nothing is recorded here that did not run.
 ONE_KERNEL = {
@@ -78,7 +85,26 @@ ONE_KERNEL = {
         # ATen makes the order of dimensions with tensors of indices; one copy here
         "repeat "
         # offsets become bags by index_add_ and cumsum there
-        "_embedding_bag _embedding_bag_forward_only _embedding_bag_dense_backward"
+        "_embedding_bag _embedding_bag_forward_only _embedding_bag_dense_backward _embedding_bag_backward "
+        "_embedding_bag_per_sample_weights_backward "
+        # LAPACK's wrappers again, which raise errors and clear triangles themselves; pivots are compared with their bounds by NumPy
+        "cholesky cholesky_inverse _cholesky_solve_helper linalg_ldl_factor_ex linalg_ldl_solve linalg_lstsq "
+        # products of batches are added up by a loop of addmm_ there, by one product of matrices here
+        "addbmm "
+        # edges and densities are made of linspace, diff, sum and div_ there; NumPy gives both at once
+        "_histogramdd_bin_edges _histogramdd_from_bin_cts _histogramdd_from_bin_tensors "
+        # targets and lengths are compared with their bounds by operators there, in the kernel here
+        "multilabel_margin_loss_forward multilabel_margin_loss_backward segment_reduce "
+        # what is not to be included is overwritten by index_fill_ there, and means are counted by operators
+        "index_reduce index_reduce_ "
+        # positions come from an arange there; slices of NumPy here
+        "unfold_backward "
+        # the bias is added as a product with ones there; nearest positions are weighted by ones there
+        "slow_conv_transpose3d upsample_nearest1d _upsample_nearest_exact1d "
+        # filled by full_like there before the recursion; NumPy's arrays of the recursion here
+        "_ctc_loss_backward "
+        # coordinates and values are found by operators there, by NumPy here
+        "_to_sparse"
     ).split()
 }
 
@@ -104,6 +130,7 @@ def _pairs(events: list[tuple[str, int, int]]) -> Pairs:
             or name in BOOKKEEPING
             or (name in KERNELS_OWN and _is_kernel(parent))
             or (parent, name) in ONE_VIEW
+            or (parent, name) in LAZY_CONJUGATE
         )
         # torch: many functional and in-place variants call the one with `out=`, which shows as a second row of the functional name
         out_variant = name == parent.rstrip("_") and parent

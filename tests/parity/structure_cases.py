@@ -219,6 +219,18 @@ FORWARD: dict[str, tuple[tuple[int, ...], Function]] = {
     "conv_transpose3d": ((1, 2, 3, 3, 3), lambda lib, x: lib.nn.functional.conv_transpose3d(x, x[:1].transpose(0, 1))),
     "attention with a mask": ((2, 4, 3, 8), lambda lib, x: attention(lib, x, attn_mask=lib.ones(3, 3, dtype=lib.bool))),
     "attention with dropout": ((2, 4, 3, 8), lambda lib, x: attention(lib, x, dropout_p=0.5)),
+    "quantile of a number": ((1,), lambda lib, x: lib.quantile(x[0], 0.3, 0)),
+    "flatten a number": ((1,), lambda lib, x: x[0].flatten()),
+    "view_copy": (MATRIX, lambda lib, x: lib.view_copy(x, (4, 3))),
+    "view_copy of other strides": (MATRIX, lambda lib, x: lib.view_copy(x.t(), (3, 4))),
+    "narrow_copy": (MATRIX, method("narrow_copy", 1, 1, 2)),
+    "vector norm of single elements": ((1, 3), lambda lib, x: lib.linalg.vector_norm(x, 3, 0)),
+    "vector norm of numbers": ((1,), lambda lib, x: lib.linalg.vector_norm(x[0], 2)),
+    "ihfft2": (MATRIX, lambda lib, x: lib.fft.ihfft2(x)),
+    "pinv of nothing": ((0, 0), lambda lib, x: lib.linalg.pinv(x)),
+    "matrix_rank of nothing": ((2, 0, 3), lambda lib, x: lib.linalg.matrix_rank(x)),
+    "_chunk_cat": (MATRIX, lambda lib, x: lib._chunk_cat([x, x], 0, 2)),
+    "logsumexp of a number": ((1,), lambda lib, x: x[0].logsumexp(0)),
 }
 
 BACKWARD: dict[str, tuple[tuple[int, ...], Function]] = {
@@ -238,6 +250,29 @@ BACKWARD: dict[str, tuple[tuple[int, ...], Function]] = {
         "tensordot to a number", "embedding_bag", "repeat", "poisson_nll_loss in full", "rrelu",
     )
 } | {
+    "var_mean": (MATRIX, lambda lib, x: sum(lib.var_mean(x))),
+    "std_mean": (MATRIX, lambda lib, x: sum(lib.std_mean(x, 1))),
+    "amin of a dimension": (MATRIX, method("amin", 1)),
+    "det": ((3, 3), lambda lib, x: lib.linalg.det(x)),
+    "slogdet": ((3, 3), lambda lib, x: lib.linalg.slogdet(x)[1]),
+    "logdet": ((3, 3), lambda lib, x: lib.logdet(x @ x.t() + lib.eye(3))),
+    "lu_unpack of a wide matrix": ((3, 5), lambda lib, x: packed(lib, x, (1, 2))),
+    "lu_unpack of a tall matrix": ((5, 3), lambda lib, x: packed(lib, x, (1, 2))),
+    "lu_unpack, one factor": ((3, 5), lambda lib, x: packed(lib, x, (1,))),
+    "eigvals": ((3, 3), lambda lib, x: lib.linalg.eigvals(x).abs()),
+    "lstsq with residuals": ((4, 3), lambda lib, x: least_squares(lib, x)),
+    "atanh": (MATRIX, lambda lib, x: lib.tanh(x).atanh()),
+    "sinc": (MATRIX, lambda lib, x: x.sinc()),
+    "block_diag of vectors": ((3,), lambda lib, x: lib.block_diag(x, x[:1], x[0])),
+    "stft": ((40,), lambda lib, x: lib.stft(x, 8, return_complex=True).abs()),
+    "as_strided with a dimension of one": (MATRIX, lambda lib, x: x.as_strided((2, 1, 3), (4, 1, 1))),
+    "as_strided, repeated": (MATRIX, lambda lib, x: x.as_strided((2, 3), (0, 1))),
+    "as_strided_scatter": (MATRIX, lambda lib, x: x.as_strided_scatter(lib.zeros(2, 2), (2, 2), (4, 1))),
+    "expand a number": ((1,), lambda lib, x: x[0].expand(())),
+    "count as a norm": (MATRIX, lambda lib, x: x.norm(0) + x.sum()),
+    "norm of a vector": ((5,), lambda lib, x: lib.linalg.norm(x, 0.5)),
+    "repeat along new dimensions": ((3,), method("repeat", 2, 2, 3)),
+    "index_add of a number": ((1,), lambda lib, x: x[0].index_add(0, lib.tensor([0]), x[0], alpha=2)),
     "weight norm": (MATRIX, lambda lib, x: lib._weight_norm(x, x[:, :1], 0)),
     "cumsum": (MATRIX, method("cumsum", 1)),
     "where": (MATRIX, lambda lib, x: lib.where(x > 0, x, x * 2)),
@@ -344,6 +379,18 @@ def assigned(lib: Any, x: Any) -> Any:
     out = lib.zeros(3, 4)
     out[1:] = x[1:]
     return out
+
+
+def packed(lib: Any, x: Any, factors: tuple[int, ...]) -> Any:
+    """The sum of some factors unpacked from a matrix as if it were an LU factorisation."""
+    pivots = lib.arange(1, min(x.shape) + 1, dtype=lib.int32)
+    parts = lib.lu_unpack(x, pivots)
+    return sum(parts[i].sum() for i in factors)
+
+
+def least_squares(lib: Any, x: Any) -> Any:
+    found = lib.linalg.lstsq(x, x[:, :2] * 2 + 1, driver="gels")
+    return found.solution.sum() + found.residuals.sum()
 
 
 def attention(lib: Any, x: Any, **options: Any) -> Any:

@@ -76,6 +76,7 @@ _conj_physical = op(
 conj_physical = op(
     "conj_physical(Tensor self) -> Tensor", composite=lambda self: _conj_physical(self) if self.dtype.is_complex else self
 )
+calls_out_variant(_conj_physical, of=conj_physical)
 conj_physical_ = op(
     "conj_physical_(Tensor(a!) self) -> Tensor(a!)",
     pointwise="same",

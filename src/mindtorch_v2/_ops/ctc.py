@@ -26,13 +26,19 @@ def _ctc_loss_of_lists(
         log_probs = log_probs.unsqueeze(1)
     loss = _ctc_loss(log_probs, targets, list(input_lengths), list(target_lengths), blank, zero_infinity)[0]
     if zero_infinity:
-        loss = aten.where(loss == float("inf"), aten.scalar_tensor(0.0, dtype=loss.dtype, device=loss.device), loss)
+        loss = _without_infinities(loss)
     if reduction == MEAN:
         lengths = aten.empty([len(target_lengths)], dtype=loss.dtype, device=loss.device)
         lengths._array[...] = list(target_lengths)
         return (loss / lengths.clamp_min(1)).mean()  # type: ignore[no-any-return]
     loss = reduce(loss, reduction)
     return loss if batched or loss.dim() == 0 else loss.squeeze(0)  # type: ignore[no-any-return]
+
+
+def _without_infinities(loss: Tensor) -> Tensor:
+    """Losses with zero for those of impossible alignments."""
+    zero = aten.zeros((), dtype=loss.dtype, device=loss.device)
+    return aten.where(loss == float("inf"), zero, loss)  # type: ignore[no-any-return]
 
 
 def _ctc_loss_of_tensors(

@@ -290,8 +290,9 @@ def _chunk_cat_composite(tensors: Sequence[Tensor], dim: int, num_chunks: int) -
         shape = t._array.shape
         size = -(-shape[d] // num_chunks) * num_chunks
         if size != shape[d]:
-            pad = [0, 0] * (len(shape) - 1 - d) + [0, size - shape[d]]
-            t = aten.constant_pad_nd(t, pad)
+            padded = t.new_zeros((*shape[:d], size, *shape[d + 1 :]))
+            padded.narrow(d, 0, shape[d]).copy_(t)
+            t = padded
         rows.append(reshape(t, (*shape[:d], num_chunks, -1)))
     return cat(rows, d + 1)  # type: ignore[no-any-return]
 

@@ -26,7 +26,7 @@ from ..return_types import out_type
 from .calling import argument_keys
 from .lookup import aten
 
-__all__ = ["call_with_out", "calls_out_variant", "out_variant", "write_out", "writes_through_out"]
+__all__ = ["call_with_out", "calls_out_variant", "out_variant", "through_out_variant", "write_out", "writes_through_out"]
 
 # Element types as C++ spells them, for messages that torch words so.
 C_NAMES = {
@@ -106,25 +106,33 @@ def _make(op: Op, count: int, *given: Any) -> Tensor:
     return out  # type: ignore[no-any-return]
 
 
-def calls_out_variant(entry: Any, *dtypes: Callable[..., dtype]) -> None:
+def calls_out_variant(entry: Any, *dtypes: Callable[..., dtype], of: Any = None) -> None:
     """Let an operator make empty results and call its variant with `out=` while somebody records, as ATen's does always.
 
-    `dtypes` tell the results' from the arguments; by default it is that of the first.
+    `dtypes` tell the results' from the arguments; by default it is that of the first. The variant may be that `of` another
+    operator, which then leaves its work to this one.
     """
     op = entry.op
+    variant = op if of is None else of.op
+    if of is not None:
+        out_variant(variant, functools.partial(_compute_apart, op, len(op.schema.arguments)))
 
-    def through_variant(*arguments: Any) -> Any:
-        blanks = tuple([empty((0,), d(*arguments)) for d in dtypes or (lambda first, *_: first.dtype,)])
-        for blank in blanks:
-            blank._storage = BLANK
-        previous, state.grad_enabled = state.grad_enabled, False
-        try:
-            _call_variant(op, arguments, blanks)
-        finally:
-            state.grad_enabled = previous
-        return blanks[0] if len(blanks) == 1 else blanks
+    op.watched = lambda *arguments: through_out_variant(
+        variant, arguments, *[d(*arguments) for d in dtypes or (lambda first, *_: first.dtype,)]
+    )
 
-    op.watched = through_variant
+
+def through_out_variant(op: Op, arguments: tuple[Any, ...], *dtypes: dtype) -> Any:
+    """Empty results of these dtypes, and what an operator's variant with `out=` makes of them."""
+    blanks = tuple([empty((0,), d) for d in dtypes])
+    for blank in blanks:
+        blank._storage = BLANK
+    previous, state.grad_enabled = state.grad_enabled, False
+    try:
+        _call_variant(op, arguments, blanks)
+    finally:
+        state.grad_enabled = previous
+    return blanks[0] if len(blanks) == 1 else blanks
 
 
 def writes_through_out(op: Op, functional: Op) -> None:

@@ -70,7 +70,10 @@ def _declare_max_pool(n: int) -> tuple[Any, Any]:
         cpu=backward,
         format_of=("self",),
         shape=lambda self: self.shape,
-        grad={"grad_output": lambda grad, indices: pick_by_index(grad, indices, n), "self": lambda grad: _zeros(grad)},
+        grad={
+            "grad_output": lambda grad, indices: pick_by_index(grad, indices, n),
+            "self": lambda grad, self_shape: aten.zeros(tuple(self_shape), dtype=grad.dtype, device=grad.device),
+        },
         variants="",
     )
     memory_by_operators(spread, zeros=empty_zeroed)

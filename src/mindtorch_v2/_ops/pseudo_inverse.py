@@ -150,7 +150,7 @@ def _matrix_rank(input: Tensor, atol: Any, rtol: Any, hermitian: bool) -> Tensor
     check_matrix(input, "torch.linalg.matrix_rank", "input")
     absolute, relative = _tolerances(input, atol, rtol, "torch.linalg.matrix_rank")
     if not input.numel():
-        return wrap(np.zeros(input.shape[:-2], np.int64))
+        return aten.empty(input.shape[:-2], dtype=_dtype.int64, device=input.device).fill_(0)  # type: ignore[no-any-return]
     values = linalg_eigvalsh(input).abs() if hermitian else linalg_svdvals(input)
     largest = values.amax(-1, True) if hermitian else values.narrow(-1, 0, 1)
     tolerance = _larger(absolute, relative, largest)
@@ -231,12 +231,14 @@ def _lstsq_grad(grads: Any, self: Tensor, b: Tensor, solution: Tensor, needs: An
         grad_b = matmul(pinv.mH, g) if needs[1] else None
     if grad_r is not None:
         # X minimises the residuals, so that they change with A and B alone
-        error = (matmul(self, x) - rhs) * (2 * grad_r.unsqueeze(-2))
+        error = matmul(self, x) - rhs
+        slope = grad_r.unsqueeze(-2)
         if needs[0]:
-            through = matmul(error, x.mH)
+            through = 2 * matmul(slope * error, x.mH)
             grad_a = through if grad_a is None else grad_a + through
         if needs[1]:
-            grad_b = -error if grad_b is None else grad_b - error
+            directly = -2 * slope * error
+            grad_b = directly if grad_b is None else grad_b + directly
     return grad_a, grad_b.squeeze(-1) if vector and grad_b is not None else grad_b
 
 

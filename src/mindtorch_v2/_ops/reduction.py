@@ -337,7 +337,7 @@ def _prod_backward(grad: Tensor, self: Tensor, result: Tensor) -> Tensor:
 
 def _prod_dim_backward(grad: Tensor, self: Tensor, result: Tensor, dim: int, keepdim: bool) -> Tensor:
     if self._array.ndim == 0:
-        return grad.clone()
+        return grad
     dim = _checks.wrap_dim(dim, self._array.ndim)
     if not keepdim:
         grad = grad.unsqueeze(dim)
@@ -393,7 +393,7 @@ def _logsumexp(self: Tensor, dim: Any, keepdim: bool) -> Tensor:
     if not self._array.size:
         return _sum_dims(self.exp(), gone, keepdim).log()  # type: ignore[no-any-return]
     top: Tensor = aten.amax(aten.real(self), gone, True)
-    squeezed = top if keepdim else top.squeeze(tuple(gone)) if gone else top
+    squeezed = top if keepdim else top.squeeze(tuple(gone))
     squeezed = squeezed.masked_fill_(squeezed.abs() == math.inf, 0)
     if keepdim:
         top = squeezed

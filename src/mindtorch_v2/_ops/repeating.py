@@ -29,8 +29,8 @@ def _repeat_grad(grad: Tensor, repeats: Sequence[int], self_shape: Sequence[int]
     if 0 in repeats:
         return aten.zeros(self_shape, dtype=grad.dtype, device=grad.device)
     extra = len(repeats) - len(self_shape)
-    if extra:
-        grad = grad.sum(tuple(range(extra))) if extra else grad
+    for _ in range(extra):
+        grad = grad.sum(0)
     sizes: list[int] = []
     dims: list[int] = []
     for n, r in zip(self_shape, repeats[extra:], strict=True):

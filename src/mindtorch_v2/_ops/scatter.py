@@ -175,7 +175,7 @@ index_select_backward = op(
 
 def _source_grad(grad: Tensor, dim: int, index: Tensor, source_shape: Sequence[int]) -> Tensor:
     if not source_shape:
-        return index_select(grad, dim, index).reshape(())  # type: ignore[no-any-return]
+        return index_select(grad, dim, index.squeeze(0))  # type: ignore[no-any-return]
     return expand(index_select(grad, dim, index), source_shape)  # type: ignore[no-any-return]
 
 

@@ -54,18 +54,24 @@ slice_backward = op(
 )
 
 
-def _narrow(self: Tensor, dim: int, start: int, length: int) -> Tensor:
-    if not self.dim():
+def narrow_start(shape: tuple[int, ...], dim: int, start: int, length: int) -> int:
+    """Where a part of a dimension begins, counted from its front; complains where there is no such part."""
+    if not shape:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
     if length < 0:
         raise RuntimeError("narrow(): length must be non-negative.")
-    size = self._array.shape[wrap_dim(dim, self.dim())]
+    size = shape[wrap_dim(dim, len(shape))]
     if not -size <= start <= size:
         raise IndexError(f"start out of range (expected to be in range of [-{size}, {size}], but got {start})")
     if start < 0:
         start += size
     if start + length > size:
         raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")
+    return start
+
+
+def _narrow(self: Tensor, dim: int, start: int, length: int) -> Tensor:
+    start = narrow_start(self._array.shape, dim, start, length)
     return slice_.op.table[self._keys](self, dim, start, start + length, 1)  # type: ignore[attr-defined, no-any-return]
 
 

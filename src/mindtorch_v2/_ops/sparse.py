@@ -173,12 +173,12 @@ def _to_sparse(self: Tensor, sparse_dim: int | None = None) -> Tensor:
 _to_sparse_op = op(
     "_to_sparse(Tensor self, *, Layout? layout=None, int[2]? blocksize=None, int? dense_dim=None) -> Tensor",
     composite=lambda self, layout, blocksize, dense_dim: _to_sparse(self, None if dense_dim is None else self.dim() - dense_dim),
-    grad={"self": lambda grad: grad.to_dense() if grad._keys & keys.SPARSE else grad},
+    grad={"self": lambda grad: grad.to_dense()},
 )
 _to_sparse_dim = op(
     "_to_sparse.sparse_dim(Tensor self, int sparse_dim) -> Tensor",
     composite=lambda self, sparse_dim: _to_sparse(self, sparse_dim),
-    grad={"self": lambda grad: grad.to_dense() if grad._keys & keys.SPARSE else grad},
+    grad={"self": lambda grad: grad.to_dense()},
 )
 
 

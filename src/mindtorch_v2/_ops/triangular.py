@@ -131,7 +131,9 @@ def _block_diag_grads(grad: Tensor, tensors_shape: list[Sequence[int]]) -> list[
     for shape in tensors_shape:
         r, c = _as_matrix(shape)
         block = slice_(slice_(grad, 0, row, row + r), 1, column, column + c)
-        found.append(block if len(shape) == 2 else block.squeeze(-1))  # the engine brings a row to its shape
+        for _ in range(2 - len(shape)):
+            block = block.squeeze(-1)  # the engine brings a row to its shape
+        found.append(block)
         row, column = row + r, column + c
     return found
 

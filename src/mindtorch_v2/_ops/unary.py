@@ -168,7 +168,10 @@ sinc = _unary("sinc", kernels.sinc, lambda grad, self: _sinc_backward(grad, self
 def _sinc_backward(grad: Tensor, self: Tensor) -> Tensor:
     x = self * math.pi
     squared = self * self * math.pi
-    return where(squared == 0.0, 0.0, grad * conj((x * x.cos() - x.sin()) / squared))
+    sine = x.sin()
+    slope = grad * conj((x * x.cos() - sine) / squared)
+    zero = aten.scalar_tensor(0.0, dtype=grad.dtype, device=grad.device)
+    return where(squared == 0.0, zero, slope)
 
 
 def _rounding(name: str, kernel: Any) -> Any:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from .._backends.cpu import views
 from .._memory_format import contiguous_format
 from .._tensor import Tensor
 from . import selecting, shape
@@ -13,14 +16,17 @@ from .lookup import aten
 from .selecting import diagonal, select, slice_
 from .shape import as_strided, zeros
 
+Array = np.ndarray[Any, Any]
+
 
 def _copy_of(view: Any) -> Any:
     """A composite that takes the view and clones it, or each of its parts."""
     declared = view.op
 
     def copied(*arguments: Any) -> Any:
-        # torch: a shape that is no view of these strides is copied all the same
-        result = shape.reshape(*arguments) if view is shape.view else view(*arguments)
+        if view is shape.view and not _fits(*arguments):
+            return shape.reshape(*arguments)  # torch: a shape that is no view of these strides is copied all the same
+        result = view(*arguments)
         if isinstance(result, Tensor):
             return result.clone(memory_format=contiguous_format)
         return tuple([t.clone(memory_format=contiguous_format) for t in result])
@@ -30,6 +36,11 @@ def _copy_of(view: Any) -> Any:
     names = ", ".join(schema.argument_names)
     source = f"lambda {names}: copied({', '.join(schema.argument_names[:positional])})"
     return eval(source, {"copied": copied})
+
+
+def _fits(self: Tensor, size: Sequence[int]) -> bool:
+    """Whether a shape can be read off the memory as it lies."""
+    return self._array.flags.c_contiguous or views.can_view(self._array, size)
 
 
 def declare_copy(view: Any) -> None:
@@ -55,17 +66,19 @@ op(
 )
 
 
-def _narrow_copy(self: Tensor, dim: int, start: int, length: int) -> Tensor:
-    if self.dim() and dim >= self.dim():
+def _narrow_copy(self: Array, dim: int, start: int, length: int) -> Array:
+    if self.ndim and dim >= self.ndim:
         raise RuntimeError("Expected dim < static_cast<int64_t>(self_sizes.size()) to be true, but got false.")
     if length < 0:
-        raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({self._array.shape[dim]}).")
-    return selecting.narrow(self, dim, start, length).clone(memory_format=contiguous_format)  # type: ignore[no-any-return]
+        raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({self.shape[dim]}).")
+    first = selecting.narrow_start(self.shape, dim, start, length)
+    d = dim % self.ndim
+    return np.array(self[(slice(None),) * d + (slice(first, first + length),)], order="C")
 
 
 narrow_copy = op(
     "narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor",
-    composite=_narrow_copy,
+    cpu=_narrow_copy,
     grad={"self": lambda grad, self_shape, dim, start, length: _narrow_copy_grad(grad, self_shape, dim, start, length)},
 )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 import pytest
 
@@ -357,3 +359,19 @@ def test_an_argument_may_be_called_b():
     a.requires_grad = b.requires_grad = True
     (grad_b,) = torch.autograd.grad(torch.linalg.lstsq(a, b).solution.sum(), b)
     same(grad_b, array(torch.linalg.pinv(a)).T @ np.ones((3, 2)))
+
+
+def test_a_count_as_a_norm_has_no_gradient():
+    x = torch.tensor([1.0, 0.0, 2.0], requires_grad=True)
+    torch.linalg.vector_norm(x, 0).backward()
+    assert x.grad is None
+
+
+@pytest.mark.parametrize("ord", [0.5, 1, 2, 3, -1, float("inf")])
+@pytest.mark.parametrize("recorded", [False, True])
+def test_the_norm_of_one_element_is_its_size_exactly(ord, recorded):
+    x = torch.tensor([[0.1, -0.7, 3.3]])
+    with torch.profiler.profile() if recorded else contextlib.nullcontext():
+        norms = torch.linalg.vector_norm(x, ord, 0), torch.linalg.vector_norm(x, ord, 0, keepdim=True)
+    assert norms[0].tolist() == x.abs()[0].tolist()
+    assert norms[1].tolist() == x.abs().tolist()

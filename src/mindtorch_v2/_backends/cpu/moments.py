@@ -59,8 +59,16 @@ def var_mean(self: Array, gone: tuple[int, ...], correction: float, keepdim: boo
     return var, mean if x.ndim < 3 else row_major(mean)
 
 
+def single(shape: tuple[int, ...], gone: tuple[int, ...]) -> bool:
+    """Whether there is but one element along these dimensions."""
+    return math.prod([shape[d] for d in gone]) == 1
+
+
 def vector_norm(self: Array, ord: float, gone: tuple[int, ...], keepdim: bool) -> Array:
     """The norm over some dimensions; half precision is added up in float32."""
+    if ord and single(self.shape, gone):
+        size = np.asarray(np.abs(self))
+        return row_major(size if keepdim else size.squeeze(gone))
     d = self.dtype
     x = self.astype(FLOAT) if d in HALVES else self
     out = np.asarray(_vector_norm(x, ord, gone, keepdim))
