@@ -286,3 +286,16 @@ def test_a_saved_session_has_the_same_memory(tmp_path):
         assert [(dict(e.items()), e.cpu_memory_usage) for e in saved] == [
             (dict(e.items()), e.cpu_memory_usage) for e in prof.events()
         ]
+
+
+def test_what_the_collector_does_not_show_is_not_counted_nor_its_end():
+    hidden = torch.ones(1000)
+    gc.freeze()
+    try:
+        with profile(profile_memory=True) as prof:
+            kept = torch.ones(4)
+            del hidden
+    finally:
+        gc.unfreeze()
+    assert prof.session.memory.size_bytes.tolist() == [kept.nbytes]
+    assert (prof.session.memory.total_bytes >= 0).all()
