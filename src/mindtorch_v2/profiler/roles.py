@@ -7,7 +7,7 @@ when a gradient has been added to them, and optimizers after each step. Only add
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -26,12 +26,12 @@ __all__ = ["KINDS", "begin", "end", "note_leaf", "now", "take"]
 KINDS = (Tensor, Optimizer, Module)  # what memory is known by
 
 Column = np.ndarray[Any, np.dtype[Any]]
-Known = Iterator[tuple[UntypedStorage, int]]  # storages and what they are
+Known = list[tuple[Any, int]]  # tensors, if they are such, and what they are
 
 # time, address, role, over and over
 _notes: list[Any] = []
 # storages whose address and role are noted: parameters and state are met at each step, and would fill the list
-_noted: weakref.WeakKeyDictionary[UntypedStorage, tuple[int, int]] = weakref.WeakKeyDictionary()
+_noted: dict[int, tuple[weakref.ref[UntypedStorage], tuple[int, int]]] = {}
 _hook: RemovableHandle | None = None
 
 
@@ -43,7 +43,7 @@ def begin() -> None:
     _note(_of_everything())
     if _hook is None:
         _hook = register_optimizer_step_post_hook(lambda optimizer, args, kwargs: _note(_of_optimizer(optimizer)))
-        Parameter.__del__ = lambda parameter: _note(_of_parameter(parameter))  # type: ignore[attr-defined]
+        Parameter.__del__ = _note_dying  # type: ignore[attr-defined]
 
 
 def end() -> None:
@@ -69,7 +69,7 @@ def now(objects: Iterable[Any] | None = None) -> dict[int, int]:
 
     `objects` are the instances of `KINDS` that live, if they are known.
     """
-    found = [(id(storage.array), role) for storage, role in _of_objects(living.objects(*KINDS) if objects is None else objects)]
+    found = [(id(t._storage.array), role) for t, role in _of_objects(living.objects(*KINDS) if objects is None else objects)]
     return dict(sorted(found, reverse=True))
 
 
@@ -78,12 +78,24 @@ def note_leaf(leaf: Any) -> None:
     _note(_of_tensor(leaf))
 
 
+def _note_dying(parameter: Any) -> None:
+    if hasattr(parameter, "_extra"):  # else it was never made
+        _note(_of_tensor(parameter))
+
+
 def _note(known: Known) -> None:
-    for storage, role in known:
+    for tensor, role in known:
+        if not isinstance(tensor, Tensor):
+            continue  # there is no gradient; a number among an optimizer's state
+        storage = tensor._storage
         note = id(storage.array), role
-        if _noted.get(storage) != note:
-            _noted[storage] = note
+        noted = _noted.get(id(storage))
+        if noted is None or noted[1] != note or noted[0]() is not storage:
+            _noted[id(storage)] = weakref.ref(storage), note
             _notes.extend((recorder.clock(), *note))
+
+
+# These return lists, since with stacks on each step of a generator would be told to the tracer.
 
 
 def _of_everything() -> Known:
@@ -91,47 +103,30 @@ def _of_everything() -> Known:
 
 
 def _of_objects(objects: Iterable[Any]) -> Known:
+    known: Known = []
     for found in objects:
         if isinstance(found, Optimizer):
-            yield from _of_optimizer(found)
+            known += _of_optimizer(found)
         elif isinstance(found, Module):
-            yield from _of_module(found)
-        elif isinstance(found, Tensor):
-            yield from _of_tensor(found)
+            known += [(buffer, BUFFER) for buffer in list(vars(found).get("_buffers", {}).values())]
+        elif hasattr(found, "_extra"):  # else it is a tensor that is half made, by another thread
+            known += _of_tensor(found)
+    return [(tensor, role) for tensor, role in known if isinstance(tensor, Tensor) and hasattr(tensor, "_storage")]
 
 
 def _of_tensor(tensor: Any) -> Known:
-    return _of_parameter(tensor) if isinstance(tensor, Parameter) else _of_gradient(tensor)
-
-
-def _of_parameter(parameter: Any) -> Known:
-    yield from _storage(parameter, PARAMETER)
-    yield from _of_gradient(parameter)
-
-
-def _of_gradient(tensor: Any) -> Known:
-    extra = getattr(tensor, "_extra", None)  # it may be half made, or about to die
-    if extra is not None:
-        yield from _storage(extra.grad, GRADIENT)
+    known: Known = [(tensor, PARAMETER)] if isinstance(tensor, Parameter) else []
+    return known if tensor._extra is None else [*known, (tensor._extra.grad, GRADIENT)]
 
 
 def _of_optimizer(optimizer: Any) -> Known:
     """What an optimizer updates, from which gradients, and what it keeps for it."""
-    known = vars(optimizer)  # which is empty while it is made
-    for group in list(known.get("param_groups", ())):
+    attributes = vars(optimizer)  # of which there are none while it is made
+    known: Known = []
+    for group in list(attributes.get("param_groups", ())):
         for parameter in group["params"]:
-            yield from _of_parameter(parameter)
-    for state in list(known.get("state", {}).values()):
+            known += ((parameter, PARAMETER), (parameter.grad, GRADIENT))
+    for state in list(attributes.get("state", {}).values()):
         for value in list(state.values()) if isinstance(state, dict) else [state]:
-            yield from _storage(value, OPTIMIZER_STATE)
-
-
-def _of_module(module: Any) -> Known:
-    for buffer in list(vars(module).get("_buffers", {}).values()):
-        yield from _storage(buffer, BUFFER)
-
-
-def _storage(tensor: Any, role: int) -> Known:
-    storage = getattr(tensor, "_storage", None) if isinstance(tensor, Tensor) else None
-    if storage is not None and hasattr(storage, "array"):  # that of a tensor which is being made may have none yet
-        yield storage, role
+            known += ((value, OPTIMIZER_STATE),)
+    return known
