@@ -230,6 +230,8 @@ FORWARD: dict[str, tuple[tuple[int, ...], Function]] = {
     "pinv of nothing": ((0, 0), lambda lib, x: lib.linalg.pinv(x)),
     "matrix_rank of nothing": ((2, 0, 3), lambda lib, x: lib.linalg.matrix_rank(x)),
     "_chunk_cat": (MATRIX, lambda lib, x: lib._chunk_cat([x, x], 0, 2)),
+    "cummax": (MATRIX, method("cummax", 1)),
+    "cummin": (MATRIX, method("cummin", 0)),
     "logsumexp of a number": ((1,), lambda lib, x: x[0].logsumexp(0)),
 }
 
