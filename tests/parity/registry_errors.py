@@ -75,7 +75,11 @@ ACCIDENTAL_ANSWERS: list[Accident] = [
         "input (longer|one dimension more): weight should contain",
         "reads parameters, and writes statistics, beyond their end, for channels that they have no place for",
     ),
-    ("reflection_pad2d", "padding far below: input .* is too small", "makes a tensor of a negative size"),
+    (
+        "reflection_pad2d|resize_",
+        "(padding|size) far below: (input .* is too small|Trying to create tensor with negative dimension)",
+        "makes a tensor of a negative size, where another one is zero",
+    ),
     (
         "linalg_lstsq",
         "self one dimension more: torch.linalg.lstsq: input.size.-2. should match",
