@@ -375,3 +375,15 @@ def test_the_norm_of_one_element_is_its_size_exactly(ord, recorded):
         norms = torch.linalg.vector_norm(x, ord, 0), torch.linalg.vector_norm(x, ord, 0, keepdim=True)
     assert norms[0].tolist() == x.abs()[0].tolist()
     assert norms[1].tolist() == x.abs().tolist()
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (2, 3, 4), (1, 4), (4, 1), (0, 4), (4, 0), (5,)])
+@pytest.mark.parametrize("dim", [None, -1, 0, (0, -1), (-1, 0)])
+def test_vector_norms_over_all_sorts_of_dimensions(shape, dim):
+    if isinstance(dim, tuple) and len(shape) == 1:
+        dim = (0,)
+    x = random(*shape, dtype=np.float32)
+    expected = np.sqrt(np.square(x.numpy().astype(np.float64)).sum(dim))
+    norm = torch.linalg.vector_norm(x, 2, dim)
+    assert tuple(norm.shape) == expected.shape
+    np.testing.assert_allclose(norm.numpy(), expected, rtol=1e-6)

@@ -66,7 +66,15 @@ def single(shape: tuple[int, ...], gone: tuple[int, ...]) -> bool:
 
 def vector_norm(self: Array, ord: float, gone: tuple[int, ...], keepdim: bool) -> Array:
     """The norm over some dimensions; half precision is added up in float32."""
-    if ord and single(self.shape, gone):
+    shape = self.shape
+    if ord == 2 and self.dtype is FLOAT and not keepdim and self.size > 1 and self.flags.c_contiguous:
+        if len(gone) == self.ndim:
+            flat = self.ravel()
+            return np.asarray(np.sqrt(np.dot(flat, flat)))
+        if gone == (self.ndim - 1,) and shape[-1] > 1:
+            rows: Array = np.sqrt(np.vecdot(self, self))
+            return rows
+    if (1 in shape or not shape) and ord and single(shape, gone):
         size = np.asarray(np.abs(self))
         return row_major(size if keepdim else size.squeeze(gone))
     d = self.dtype
