@@ -43,7 +43,7 @@ def without_frees_of_what_lived_before(prof):
         if size > 0 or address in made:
             kept.append(i)
         made ^= {address} if size > 0 or address in made else set()
-    return EventList.of(prof.session.replace(memory=type(log)(*(column[kept] for column in log))))
+    return EventList.of(prof.session.replace(memory=type(log)(*(None if column is None else column[kept] for column in log))))
 
 
 def usage(events):

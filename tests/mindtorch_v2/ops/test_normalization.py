@@ -208,3 +208,12 @@ def test_group_norm_of_large_images(shift: float) -> None:
     want = hat.reshape(x.shape) * w[:, None, None] + b[:, None, None]
     got = F.group_norm(torch.from_numpy(x), 2, torch.from_numpy(w), torch.from_numpy(b)).numpy()
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4 if shift else 1e-5)
+
+
+def test_batch_norm_of_nothing():
+    out = torch.nn.functional.batch_norm(torch.empty(0), torch.empty(0), torch.empty(0), training=True)
+    assert out.shape == (0,)
+    assert torch.nn.functional.batch_norm(torch.empty(0, 3), None, None, torch.ones(3), torch.ones(3), training=True).shape == (
+        0,
+        3,
+    )
