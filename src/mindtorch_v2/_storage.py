@@ -100,7 +100,7 @@ class UntypedStorage:
         return f"{lines}[torch.storage.UntypedStorage(device={self.device}) of size {self.nbytes()}]"
 
 
-# The slot by a second name, under which it stays a slot while somebody is told of `array` (see `profiler/storage_hooks.py`).
+# The slot by a second name, under which it stays a slot while somebody is told of `array` (see `profiler/capture/storage_hooks.py`).
 UntypedStorage.memory = vars(UntypedStorage)["array"]  # type: ignore[attr-defined]
 
 

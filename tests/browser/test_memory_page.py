@@ -8,7 +8,7 @@ import pytest
 import mindtorch_v2 as torch
 from mindtorch_v2.profiler import profile
 from mindtorch_v2.profiler._memory_profiler import MemoryProfileTimeline
-from mindtorch_v2.profiler.memory_timeline import timeline_of
+from mindtorch_v2.profiler.model.memory_timeline import timeline_of
 
 pytestmark = pytest.mark.browser
 

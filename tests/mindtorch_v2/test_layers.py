@@ -74,44 +74,43 @@ def test_nothing_imports_torch_or_mindspore():
             assert not any(n.partition(".")[0] in ("torch", "mindspore") for n in names), path
 
 
-# The profiler's files that may know the runtime. All others are data, and what is made of it.
-CONTROL = {"__init__", "__main__", "_memory_profiler", "activity", "profiler", "schedule", "execution_trace", "itt"}
-CAPTURE = {
-    "call_inputs", "capture", "columns", "execution_extras", "execution_layer", "execution_nodes", "execution_scopes", "execution_values", "heap", "history", "living",
-    "memory", "module_calls", "node_scopes", "operands", "python_tracer", "record_function", "recorder", "roles", "scopes", "stack_walk", "storage_hooks", "survivors",
-    "tasks", "threads", "watching",
-}  # fmt: skip
-
-
-def relative_imports(path: Path) -> set[str]:
-    """Modules that a file of the profiler imports anywhere, as names relative to the package."""
+def imports(path: Path) -> set[str]:
+    """What a file imports anywhere, by full names; of a name taken from a package, the package and the name."""
+    package = list(path.relative_to(ROOT.parent).parts[:-1])
     found = set()
     for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.level:
-            base = ["profiler"][: 2 - node.level]
-            target = base + (node.module.split(".") if node.module else [])
-            found |= {".".join([*target, alias.name]) if target in ([], ["profiler"]) else ".".join(target) for alias in node.names}
+        if isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            found |= {f"{module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def files(*folders: str) -> list[Path]:
+    found = [path for folder in folders for path in (ROOT / "profiler" / folder).glob("*.py")]
+    assert len(found) > 10
     return found
 
 
 def test_the_profilers_model_and_outputs_know_neither_the_runtime_nor_how_it_is_recorded():
-    files = {path.stem: path for path in (ROOT / "profiler").glob("*.py")}
-    assert files.keys() > CONTROL | CAPTURE
-    pure = files.keys() - CONTROL - CAPTURE
-    wrong = []
-    for name in pure:
-        for other in relative_imports(files[name]):
-            inside, _, module = other.partition(".")
-            if inside != "profiler" or module.partition(".")[0] not in pure:
-                wrong.append(f"profiler.{name} imports {other}")
-    assert not wrong
+    allowed = ("mindtorch_v2.profiler.model.", "mindtorch_v2.profiler.output.", "mindtorch_v2.profiler.device_type.")
+    for path in files("model", "output"):
+        inside = {name for name in imports(path) if name.startswith("mindtorch_v2")}
+        assert all((name + ".").startswith((*allowed, "mindtorch_v2.profiler.experimental_config.")) for name in inside), path
 
 
 def test_capture_does_not_know_who_controls_it_or_reads_it():
-    readers = {"event_list", "events", "table", "chrome_trace", "stacks", "tensorboard", "averages", "profiler"}
-    for name in CAPTURE:
-        imported = {other.partition(".")[2] for other in relative_imports(ROOT / "profiler" / f"{name}.py")}
-        assert not imported & readers, name
+    writers = ("json_text", "input_text", "atomic_file", "snapshot")  # of what is written while it happens
+    for path in files("capture"):
+        for name in imports(path):
+            if name.startswith("mindtorch_v2.profiler.output."):
+                assert name.split(".")[3] in writers, path
+            elif name.startswith("mindtorch_v2.profiler.model."):
+                assert name.split(".")[3] not in ("event_list", "events", "averages", "kineto_results"), path
+            else:
+                assert not name.startswith(
+                    ("mindtorch_v2.profiler.profiler", "mindtorch_v2.profiler.schedule", "mindtorch_v2.autograd.profiler")
+                ), path
 
 
 def test_no_file_of_the_profiler_names_mindspore():

@@ -162,7 +162,7 @@ def test_schemas_are_torchs():
 
     import mindtorch_v2
     from mindtorch_v2._dispatch import registry
-    from mindtorch_v2.profiler.execution_values import schema_text, takes_generator
+    from mindtorch_v2.profiler.capture.execution_values import schema_text, takes_generator
 
     known = {
         "aten::_conj": "a copy here, as conjugates are not lazy",

@@ -9,11 +9,11 @@ import warnings
 import pytest
 
 import mindtorch_v2.autograd.profiler_util as ours
-from mindtorch_v2.profiler.by_hand import op, record
 from mindtorch_v2.profiler.device_type import DeviceType
-from mindtorch_v2.profiler.event_list import EventList
 from mindtorch_v2.profiler.experimental_config import RecordScope
-from mindtorch_v2.profiler.kineto_results import EventType, KinetoResults
+from mindtorch_v2.profiler.model.by_hand import op, record
+from mindtorch_v2.profiler.model.event_list import EventList
+from mindtorch_v2.profiler.model.kineto_results import EventType, KinetoResults
 
 torch = pytest.importorskip("torch")
 theirs = pytest.importorskip("torch.autograd.profiler_util")

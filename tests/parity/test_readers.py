@@ -19,9 +19,9 @@ import pytest
 
 import mindtorch_v2 as torch
 from mindtorch_v2.profiler import profile, record_function, schedule, tensorboard_trace_handler, validate
-from mindtorch_v2.profiler.by_hand import Event, kernel, op, python_function, record, runtime, scope
-from mindtorch_v2.profiler.chrome_trace import write
-from mindtorch_v2.profiler.session import BACKWARD_FUNCTION, Frame, Info, Label, MemoryLog, TensorInput, Track
+from mindtorch_v2.profiler.model.by_hand import Event, kernel, op, python_function, record, runtime, scope
+from mindtorch_v2.profiler.model.session import BACKWARD_FUNCTION, Frame, Info, Label, MemoryLog, TensorInput, Track
+from mindtorch_v2.profiler.output.chrome_trace import write
 
 pytestmark = [pytest.mark.parity, pytest.mark.filterwarnings("ignore")]  # the readers' own warnings
 

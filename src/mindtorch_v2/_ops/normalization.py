@@ -256,7 +256,12 @@ def _batch_norm_impl_index(
         out = input.clone()
         out = out if weight is None else out * weight[0]
         out = out if bias is None else out + bias[0]
-        return (out, *(aten.empty(list(input.shape[1:2]) or [0], dtype=input.dtype, device=input.device) for _ in range(2)), reserve, 0)
+        return (
+            out,
+            *(aten.empty(list(input.shape[1:2]) or [0], dtype=input.dtype, device=input.device) for _ in range(2)),
+            reserve,
+            0,
+        )
     _check_batch_norm(input, weight, bias, running_mean, running_var, training)
     made = native_batch_norm_op(input, weight, bias, running_mean, running_var, training, momentum, eps)
     return (*made, reserve, 0)

@@ -12,16 +12,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .. import _dtype
-from ..profiler import capture, chrome_trace, survivors
 from ..profiler.activity import ProfilerActivity, kinds_wanted, kineto_available, memory_source
-from ..profiler.capture import Capture, Settings
+from ..profiler.capture import capture, survivors
+from ..profiler.capture.capture import Capture, Settings
 from ..profiler.device_type import DeviceType
-from ..profiler.event_list import EventList
-from ..profiler.events import FunctionEvent
 from ..profiler.experimental_config import _ExperimentalConfig
-from ..profiler.leaks import Leaks
+from ..profiler.model.event_list import EventList
+from ..profiler.model.events import FunctionEvent
+from ..profiler.model.leaks import Leaks
+from ..profiler.model.session import Session, empty_session, join
+from ..profiler.output import chrome_trace
 from ..profiler.record_function import record_function
-from ..profiler.session import Session, empty_session, join
 from .profiler_util import MEMORY_EVENT_NAME, OUT_OF_MEMORY_EVENT_NAME, MemRecordsAcc
 
 __all__ = [
@@ -235,7 +236,7 @@ class profile:  # noqa: N801 - torch's name
     def kineto_results(self) -> Any:
         """The recording as torch's libraries walk it; None before the end of the first."""
         if self._results is None and self._session is not None:
-            from ..profiler.kineto_results import KinetoResults
+            from ..profiler.model.kineto_results import KinetoResults
 
             self._results = KinetoResults(self.session, dtype=vars(_dtype).__getitem__)
         return self._results

@@ -7,12 +7,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ..profiler import table, units
-from ..profiler.averages import FunctionEventAvg
 from ..profiler.device_type import DeviceType
-from ..profiler.event_list import EventList
-from ..profiler.event_metadata import METADATA_KEYS, EventMetadata, metadata_of
-from ..profiler.events import FormattedTimesMixin, FunctionEvent, Interval, Kernel
+from ..profiler.model.averages import FunctionEventAvg
+from ..profiler.model.event_list import EventList
+from ..profiler.model.event_metadata import METADATA_KEYS, EventMetadata, metadata_of
+from ..profiler.model.events import FormattedTimesMixin, FunctionEvent, Interval, Kernel
+from ..profiler.output import table, units
 
 __all__ = [
     "EventList",

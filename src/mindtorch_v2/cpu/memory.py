@@ -18,10 +18,10 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from .. import _allocation_failure
-from ..profiler import snapshot
-from ..profiler.free_memory import free_bytes
-from ..profiler.history import History, Settings, live_blocks
-from ..profiler.leaks import Leaks
+from ..profiler.capture.free_memory import free_bytes
+from ..profiler.capture.history import History, Settings, live_blocks
+from ..profiler.model.leaks import Leaks
+from ..profiler.output import snapshot
 
 __all__ = ["_dump_snapshot", "_record_memory_history", "_snapshot", "leaks"]
 

@@ -1,12 +1,11 @@
 """Recording what a program does, and reading it: `torch.profiler`.
 
-control   profiler, schedule, activity, experimental_config, execution_trace, itt      when to record
-capture   recorder (hot), capture, watching, execution_layer (hot), record_function, node_scopes, module_calls, python_tracer, stack_walk, memory, storage_hooks,
-          history, survivors, living, operands, roles, columns      what happened
-model     session, tree, modules, events, event_list, averages, module_times, kineto_results,
-          data_flow, memory_categories, leaks      what it means: data alone
-output    table, units, chrome_trace, stacks, tensorboard, trace_check, session_file, snapshot,
-          memory_timeline, memory_page, advice      what people see
+here      profile, schedule, record_function, ExecutionTraceObserver: when to record
+capture/  what happened: the recorder inside every call (hot), scopes, backward, modules, stacks, memory
+model/    what it means, as data alone: sessions, trees, events, averages, timelines
+output/   what people see: tables, traces, files, pages
+advice/   what could be faster
+cli/      `python -m mindtorch_v2.profiler`
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ from .advice import advise
 from .device_type import DeviceType
 from .execution_trace import ExecutionTraceObserver
 from .experimental_config import RecordScope, _ExperimentalConfig
+from .model.session import Session
+from .output.tensorboard import tensorboard_trace_handler
+from .output.trace_check import validate
 from .record_function import record_function
 from .schedule import ProfilerAction, schedule
-from .session import Session
-from .tensorboard import tensorboard_trace_handler
-from .trace_check import validate
 
 from ..autograd.profiler import KinetoStepTracker  # isort: skip - reads what is above
 from .profiler import _KinetoProfile, profile  # isort: skip

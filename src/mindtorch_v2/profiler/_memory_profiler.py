@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._device import device as torch_device
-from . import memory_page, memory_timeline
-from .memory_categories import Category
-from .memory_timeline import CATEGORIES, Action, MemoryTimeline
-from .session import Session
+from .model import memory_timeline
+from .model.memory_categories import Category
+from .model.memory_timeline import CATEGORIES, Action, MemoryTimeline
+from .model.session import Session
+from .output import memory_page
 
 __all__ = ["Action", "Category", "Key", "MemoryProfile", "MemoryProfileTimeline", "TensorKey"]
 

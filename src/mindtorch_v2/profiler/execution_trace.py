@@ -14,9 +14,9 @@ import warnings
 from abc import ABC, abstractmethod
 
 from .._dispatch import dispatcher, keys
-from . import execution_extras, execution_layer, watching
-from .execution_nodes import NodeFile
-from .execution_scopes import ExecutionScopes
+from .capture import execution_extras, execution_layer, watching
+from .capture.execution_nodes import NodeFile
+from .capture.execution_scopes import ExecutionScopes
 
 __all__ = ["ExecutionTraceObserver"]
 

@@ -9,18 +9,18 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..autograd import profiler as prof
-from . import capture
 from ._memory_profiler import MemoryProfile, MemoryProfileTimeline
 from .activity import ProfilerActivity, memory_source, parse_activities, supported_activities
-from .event_list import EventList
+from .capture import capture
 from .execution_trace import ExecutionTraceObserver, _ITraceObserver
 from .experimental_config import _ExperimentalConfig
-from .leaks import Leaks
-from .module_times import ModuleTimes
+from .model.event_list import EventList
+from .model.leaks import Leaks
+from .model.module_times import ModuleTimes
+from .model.session import Session
+from .output.tensorboard import tensorboard_trace_handler
 from .record_function import record_function, step_scope
 from .schedule import TRANSITIONS, ProfilerAction, record_always, schedule
-from .session import Session
-from .tensorboard import tensorboard_trace_handler
 
 __all__ = [
     "ExecutionTraceObserver",

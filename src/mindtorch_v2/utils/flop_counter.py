@@ -14,7 +14,7 @@ from typing import Any
 
 from .._op_packet import OpOverloadPacket, ops
 from .._tensor import Tensor
-from ..profiler import flop_formulas
+from ..profiler.model import flop_formulas
 from ._python_dispatch import TorchDispatchMode
 from .module_tracker import ModuleTracker
 

@@ -120,7 +120,7 @@ class TestOut:
             torch.add(torch.ones(2), torch.ones(2), out=torch.empty(2, dtype=torch.int64))
 
     def test_the_clock_can_change_in_between(self):
-        from mindtorch_v2.profiler import recorder
+        from mindtorch_v2.profiler.capture import recorder
 
         x, out = torch.ones(2), torch.empty(2)
         self.rows(lambda: torch.add(x, x, out=out))

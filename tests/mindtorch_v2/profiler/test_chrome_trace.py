@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mindtorch_v2.profiler import chrome_trace
-from mindtorch_v2.profiler.by_hand import Event, kernel, op, python_function, record, runtime, scope
-from mindtorch_v2.profiler.session import (
+from mindtorch_v2.profiler.model.by_hand import Event, kernel, op, python_function, record, runtime, scope
+from mindtorch_v2.profiler.model.session import (
     BACKWARD_FUNCTION,
     Frame,
     Info,
@@ -24,6 +23,7 @@ from mindtorch_v2.profiler.session import (
     Track,
     empty_session,
 )
+from mindtorch_v2.profiler.output import chrome_trace
 
 MATRIX = TensorInput((2, 3), (3, 1), "float32")
 EVALUATE = "autograd::engine::evaluate_function: "

@@ -15,7 +15,7 @@ import pytest
 
 from mindtorch_v2.profiler import cli
 from mindtorch_v2.profiler.cli import program
-from mindtorch_v2.profiler.session import Session
+from mindtorch_v2.profiler.model.session import Session
 
 SOURCE = Path(__file__).parent.parent.parent.parent / "src"
 END_OF_TABLE = "Self CPU time total: "

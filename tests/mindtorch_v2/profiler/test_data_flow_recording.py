@@ -8,7 +8,7 @@ import pytest
 
 import mindtorch_v2 as torch
 from mindtorch_v2.profiler import Session, profile
-from mindtorch_v2.profiler.session import GRADIENT, OPTIMIZER_STATE, PARAMETER
+from mindtorch_v2.profiler.model.session import GRADIENT, OPTIMIZER_STATE, PARAMETER
 
 ALL = {"record_shapes": True, "profile_memory": True, "with_stack": True}
 

@@ -11,7 +11,8 @@ import weakref
 import pytest
 
 import mindtorch_v2 as torch
-from mindtorch_v2.profiler import _ExperimentalConfig, profile, record_function, recorder, validate
+from mindtorch_v2.profiler import _ExperimentalConfig, profile, record_function, validate
+from mindtorch_v2.profiler.capture import recorder
 
 x = torch.ones(2, 3)
 

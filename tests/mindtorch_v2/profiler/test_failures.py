@@ -12,16 +12,8 @@ import mindtorch_v2 as torch
 from mindtorch_v2 import _record
 from mindtorch_v2._autograd import observing
 from mindtorch_v2._dispatch import dispatcher, keys
-from mindtorch_v2.profiler import (
-    ProfilerAction,
-    _ExperimentalConfig,
-    _KinetoProfile,
-    profile,
-    record_function,
-    recorder,
-    schedule,
-    validate,
-)
+from mindtorch_v2.profiler import ProfilerAction, _ExperimentalConfig, _KinetoProfile, profile, record_function, schedule, validate
+from mindtorch_v2.profiler.capture import recorder
 
 NONE, WARMUP, RECORD, SAVE, _ = ProfilerAction
 x = torch.ones(2)

@@ -12,10 +12,11 @@ import mindtorch_v2.nn.functional as F
 from mindtorch_v2._dispatch import registry
 from mindtorch_v2._op_packet import overload_of
 from mindtorch_v2.overrides import split_arguments
-from mindtorch_v2.profiler import flops, profile
-from mindtorch_v2.profiler.by_hand import op, record
-from mindtorch_v2.profiler.event_list import EventList
-from mindtorch_v2.profiler.session import Info, Session, TensorInput
+from mindtorch_v2.profiler import profile
+from mindtorch_v2.profiler.model import flops
+from mindtorch_v2.profiler.model.by_hand import op, record
+from mindtorch_v2.profiler.model.event_list import EventList
+from mindtorch_v2.profiler.model.session import Info, Session, TensorInput
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "parity"))
 
@@ -285,7 +286,7 @@ SIGNS_AND_BITS = (
 )
 MOVING = (
     "cat clone copy_ fill_ flip gather im2col index_copy index_copy_ index_fill_ index_select _linalg_check_errors _local_scalar_dense "
-    "lu_unpack masked_fill_ masked_scatter_ masked_select max_unpool2d max_unpool3d native_channel_shuffle pixel_shuffle pixel_unshuffle "
+    "lu_unpack masked_fill_ masked_scatter_ masked_select max_unpool2d max_unpool3d narrow_copy native_channel_shuffle pixel_shuffle pixel_unshuffle "
     "reflection_pad1d reflection_pad2d reflection_pad3d repeat repeat_interleave replication_pad1d replication_pad2d replication_pad3d "
     "scatter scatter_ take tril tril_ triu triu_ upsample_nearest1d upsample_nearest2d upsample_nearest3d _upsample_nearest_exact1d "
     "_upsample_nearest_exact2d _upsample_nearest_exact3d zero_"

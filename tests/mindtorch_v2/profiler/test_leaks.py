@@ -9,7 +9,7 @@ import pytest
 import mindtorch_v2 as torch
 from mindtorch_v2._storage import UntypedStorage
 from mindtorch_v2.profiler import Session, profile
-from mindtorch_v2.profiler.leaks import Leak, Leaks, Place, Survivor
+from mindtorch_v2.profiler.model.leaks import Leak, Leaks, Place, Survivor
 
 memory = torch.cpu.memory
 

@@ -14,8 +14,9 @@ import pytest
 
 import mindtorch_v2 as torch
 from mindtorch_v2._storage import UntypedStorage
-from mindtorch_v2.profiler import history, profile
-from mindtorch_v2.profiler.storage_hooks import array_slot
+from mindtorch_v2.profiler import profile
+from mindtorch_v2.profiler.capture import history
+from mindtorch_v2.profiler.capture.storage_hooks import array_slot
 
 memory = torch.cpu.memory
 

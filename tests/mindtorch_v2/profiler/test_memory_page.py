@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import mindtorch_v2 as torch
-from mindtorch_v2.profiler import memory_page, profile
-from mindtorch_v2.profiler.memory_timeline import sums_by_category, timeline_of
+from mindtorch_v2.profiler import profile
+from mindtorch_v2.profiler.model.memory_timeline import sums_by_category, timeline_of
+from mindtorch_v2.profiler.output import memory_page
 
 ALL = {"record_shapes": True, "profile_memory": True, "with_stack": True}
 

@@ -11,11 +11,11 @@ from tests.mindtorch_v2.profiler.networks import Block, Calling, Net, calls, mod
 import mindtorch_v2 as torch
 from mindtorch_v2 import nn
 from mindtorch_v2.profiler import ProfilerActivity, Session, _ExperimentalConfig, profile, record_function, schedule, validate
-from mindtorch_v2.profiler.by_hand import Event, kernel, op, record, runtime, scope
-from mindtorch_v2.profiler.event_list import EventList
-from mindtorch_v2.profiler.module_times import ModuleTimes
-from mindtorch_v2.profiler.modules import attribute, hierarchy, path
-from mindtorch_v2.profiler.session import BACKWARD_FUNCTION, Info, Label, ModulePart, Track
+from mindtorch_v2.profiler.model.by_hand import Event, kernel, op, record, runtime, scope
+from mindtorch_v2.profiler.model.event_list import EventList
+from mindtorch_v2.profiler.model.module_times import ModuleTimes
+from mindtorch_v2.profiler.model.modules import attribute, hierarchy, path
+from mindtorch_v2.profiler.model.session import BACKWARD_FUNCTION, Info, Label, ModulePart, Track
 
 EVALUATE = "autograd::engine::evaluate_function: "
 

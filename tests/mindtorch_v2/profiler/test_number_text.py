@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mindtorch_v2.profiler.number_text import Field, lines
+from mindtorch_v2.profiler.output.number_text import Field, lines
 
 whole = st.lists(st.integers(-(2**62), 2**62), min_size=1, max_size=30)
 

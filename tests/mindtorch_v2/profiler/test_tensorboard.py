@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from mindtorch_v2.profiler.tensorboard import tensorboard_trace_handler
+from mindtorch_v2.profiler.output.tensorboard import tensorboard_trace_handler
 
 
 class Profiler:

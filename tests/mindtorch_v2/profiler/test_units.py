@@ -2,7 +2,7 @@
 
 import pytest
 
-from mindtorch_v2.profiler import units
+from mindtorch_v2.profiler.output import units
 
 
 class TestTime:

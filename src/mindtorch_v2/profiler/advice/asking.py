@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import inputs
-from ..session import Session
+from ..model import inputs
+from ..model.session import Session
 from .facts import Facts
 from .findings import Advice, Evidence, Finding, NotChecked
 from .kinds import combinations

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import links, places, tree
-from ..session import BACKWARD_FUNCTION, Label, Session, TensorInput
+from ..model import links, places, tree
+from ..model.session import BACKWARD_FUNCTION, Label, Session, TensorInput
 from .kinds import combinations, medians
 
 __all__ = ["Facts"]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..session import Info
+from ..model.session import Info
 from .facts import Facts
 
 __all__ = ["RULES", "Match", "Rule", "rule"]

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ...autograd.profiler import profile
-from .. import capture
 from ..advice import advise
-from ..module_times import ModuleTimes
+from ..capture import capture
+from ..model.module_times import ModuleTimes
 from .outputs import print_to, size_text
 
 __all__ = ["WholeRun"]
@@ -141,7 +141,7 @@ class WholeRun:
 
 _NOTES = {
     "trace": "trace    {path} ({size}): open it at https://ui.perfetto.dev",
-    "session": "session  {path} ({size}): read it with mindtorch_v2.profiler.session.Session.load",
+    "session": "session  {path} ({size}): read it with mindtorch_v2.profiler.model.session.Session.load",
     "table": "table    {path}",
 }
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ...._checks import contiguous_strides
-from ...call_inputs import ENUMERATED
-from ...session import TensorInput
+from ...capture.call_inputs import ENUMERATED
+from ...model.session import TensorInput
 from ..facts import Facts
 from ..kinds import combinations, repeats
 from ..registry import Match, rule

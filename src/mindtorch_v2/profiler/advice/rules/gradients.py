@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ... import links
+from ...model import links
 from ..facts import Facts
 from ..registry import Match, rule
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...session import TensorInput
+from ...model.session import TensorInput
 from ..facts import Facts
 from ..registry import Match, rule
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ... import tree
+from ...model import tree
 from ..facts import Facts
 from ..registry import Match, rule
 

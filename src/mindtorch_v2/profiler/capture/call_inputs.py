@@ -1,0 +1,211 @@
+"""What operators were called with: each distinct combination of shapes, dtypes and numbers once, and a number in the record."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..._checks import contiguous_strides, torch_strides
+from ..._dispatch.op import Op
+from ..._dtype import dtype
+from ..._memory_format import layout, memory_format
+from ..._tensor import Tensor
+from ..model.session import TensorInput
+
+__all__ = ["CallInputs", "gradient_inputs", "no_inputs", "table", "tensor_input", "text_inputs"]
+
+# The numbers that torch's traces show for dtypes, memory formats and layouts.
+ENUMERATED = {
+    "uint8": 0, "int8": 1, "int16": 2, "int32": 3, "int64": 4, "float16": 5, "float32": 6, "float64": 7, "complex64": 9,
+    "complex128": 10, "bool": 11, "bfloat16": 15, "uint16": 27, "uint32": 28, "uint64": 29,
+    "contiguous_format": 0, "preserve_format": 1, "channels_last": 2, "channels_last_3d": 3, "strided": 0, "sparse_coo": 1,
+}  # fmt: skip
+LIMIT = 1 << 20
+
+table: dict[int, tuple[Any, ...]] = {}  # what the numbers stand for
+_count = itertools.count()  # never begins anew: a number means one thing, whichever thread or recording asked for it
+_all: weakref.WeakSet[CallInputs] = weakref.WeakSet()
+
+
+def forget_if_many() -> None:
+    """Begin anew when programs with ever new shapes have filled the table; between recordings only."""
+    if len(table) > LIMIT:
+        table.clear()
+        _known.clear()
+        for inputs in list(_all):
+            inputs.clear()
+
+
+class CallInputs(dict[tuple[Any, ...], int]):
+    """The calls of one operator: its arguments, with shape, strides and dtype for a tensor, → their number in the table.
+
+    Looking a call up takes as long as keeping it would, and nothing is kept but what is new.
+    """
+
+    __slots__ = ("__weakref__", "_kept", "expression")
+    __hash__ = object.__hash__  # type: ignore[assignment]  # to be in a set of all
+
+    def __init__(self, op: Op, *, numbers: tuple[str, ...] = ()) -> None:
+        super().__init__()
+        self._kept: list[Callable[[Any], Any] | None] = []
+        parts = []
+        for a in op.schema.arguments:
+            kept, expression = _argument(a, is_number=a.name in numbers)
+            if a.type == "Generator?" and "factory" in op.tags:
+                kept = _generator
+            self._kept.append(kept)
+            parts.append(expression)
+        self.expression = f"({', '.join(parts)},)" if parts else "()"
+        _all.add(self)
+
+    def __missing__(self, call: tuple[Any, ...]) -> int:
+        number = self[call] = _number(_resolved(call, self._kept))
+        return number
+
+    def unusual(self, call: tuple[Any, ...]) -> int:
+        """The number of a call with arguments that cannot be looked up, such as an array for a list of numbers."""
+        return _number(_resolved(call, self._kept))
+
+    @staticmethod
+    def plain(value: Any) -> tuple[Any, type]:
+        """What a number is that came as a tensor or as NumPy's, which are not kept; anything else by its type's name."""
+        array = value._array if isinstance(value, Tensor) else value
+        if not isinstance(array, np.ndarray | np.generic) or array.size != 1:
+            return type(value).__name__, str
+        number = array.item()
+        return (number, type(number)) if isinstance(number, bool | int | float | complex) else (float(number), float)
+
+
+def _argument(a: Any, *, is_number: bool) -> tuple[Callable[[Any], Any] | None, str]:
+    """How an argument is kept, and the expression that says it. A tensor's is flat, to save making a tuple, and kept by None."""
+    n = a.name
+    facts = f"{n}._array.shape, {n}._array.strides, {n}.dtype"
+    if a.is_tensor_list:
+        of_one = "None if t is None else (t._array.shape, t._array.strides, t.dtype)"
+        # torch: nothing is kept of lists that may have gaps
+        return _nothing if "?" in a.type else _value, f"None if {n} is None else tuple([{of_one} for t in {n}])"
+    if a.is_tensor and is_number:
+        return _tensor_or_number, f"({n}, {n}.__class__) if {n}.__class__ in NUMBERS_ else ({facts})"
+    if a.type == "Tensor":
+        return None, facts
+    if a.is_tensor:
+        return _value, f"None if {n} is None else ({facts})"
+    if a.type in ("Scalar", "Scalar?", "Any"):
+        # 1, 1.0 and True are equal, and yet different arguments
+        typed = f"({n}, {n}.__class__) if {n}.__class__ in NUMBERS_ else None if {n} is None else calls_.plain({n})"
+        return _value, f"{n} if {n}.__class__ is int else {typed}"
+    if "[" in a.type:
+        size = int(a.type.partition("[")[2].partition("]")[0] or 1)
+        return functools.partial(_list, size), f"tuple({n}) if {n}.__class__ is list else {n}"
+    return _float if a.type in ("float", "float?") else _value, n
+
+
+def _resolved(call: tuple[Any, ...], kept: list[Callable[[Any], Any] | None]) -> tuple[Any, ...]:
+    values, at = [], 0
+    for keep in kept:
+        if keep is None:
+            values.append(tensor_input(*call[at : at + 3]))
+            at += 3
+        else:
+            values.append(keep(call[at]))
+            at += 1
+    return tuple([value for value in values if value is not _LEFT_OUT])
+
+
+_LEFT_OUT = object()
+# torch: a number in a tensor's place is a tensor without dims
+_NUMBERS = {bool: "bool", int: "int64", float: "float64", complex: "complex128"}
+
+
+def _generator(value: Any) -> Any:
+    # torch: a factory without a generator is another overload, which has no such argument
+    return _LEFT_OUT if value is None else _value(value)
+
+
+def _nothing(value: Any) -> None:
+    return None
+
+
+def _tensor_or_number(value: tuple[Any, ...]) -> TensorInput:
+    return TensorInput((), (), _NUMBERS.get(value[1], "int64")) if len(value) == 2 else tensor_input(*value)
+
+
+def _list(size: int, value: Any) -> Any:
+    """A list; one number stands for so many of it."""
+    return _value(value if value is None or isinstance(value, list | tuple | str | np.ndarray) else (value,) * size)
+
+
+def _float(value: Any) -> Any:
+    return float(value) if isinstance(value, int) else _value(value)
+
+
+def _value(value: Any) -> Any:
+    """An argument as it is kept: tensors by their geometry, numbers and texts as they are, anything else by its text."""
+    if isinstance(value, tuple) and len(value) == 3 and isinstance(value[2], dtype):
+        return tensor_input(*value)
+    if isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], type):
+        return value[0]
+    if value is None or isinstance(value, bool | int | float | complex | str):
+        return value
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, Tensor):
+        return CallInputs.plain(value)[0]
+    if isinstance(value, list | tuple):
+        return [_value(v) for v in value]
+    return ENUMERATED.get(value.name, str(value)) if isinstance(value, dtype | memory_format | layout) else str(value)
+
+
+def tensor_input(shape: tuple[int, ...], strides: tuple[int, ...], kind: dtype) -> TensorInput:
+    if 0 in shape:
+        return TensorInput(shape, contiguous_strides(shape), kind.name)
+    steps = tuple([s // kind.itemsize for s in strides])
+    return TensorInput(shape, torch_strides(shape, steps) if 0 in steps else steps, kind.name)
+
+
+def _number(values: tuple[Any, ...]) -> int:
+    number = next(_count)
+    table[number] = values
+    return number
+
+
+class _Known(dict[Any, int]):
+    """As CallInputs, for what is not an operator."""
+
+    def __missing__(self, values: tuple[Any, ...]) -> int:
+        number = self[values] = _number(tuple([_value(v) for v in values]))
+        return number
+
+
+_known = _Known()
+
+
+def gradient_inputs(grads: list[Any]) -> int:
+    """The number of what a backward node is called with."""
+    return _known[tuple([None if g is None else (g._array.shape, g._array.strides, g.dtype) for g in grads])]
+
+
+def operand_inputs(operands: tuple[Any, ...]) -> int:
+    """The number of what an operator written in Python is called with: its tensors and numbers."""
+    # torch: other arguments are left out
+    kept = [
+        (o._array.shape, o._array.strides, o.dtype) if isinstance(o, Tensor) else (o, o.__class__)
+        for o in operands
+        if isinstance(o, Tensor | int | float)
+    ]
+    return _known[tuple(kept)]
+
+
+def no_inputs() -> int:
+    """The number of a call without arguments."""
+    return _known[()]
+
+
+def text_inputs(args: str | None) -> int:
+    """The number of the `args` of a scope."""
+    return _known[() if args is None else (args,)]

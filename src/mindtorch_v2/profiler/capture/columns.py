@@ -1,0 +1,298 @@
+"""From the records of a log to the columns of a session."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..model import live_memory, tree
+from ..model.session import DataFlow, Frame, Info, Label, MemoryLog, Roles, Session, Track, empty_session
+from .memory import NOTHING, Changes, Noted, Notes, changes_of
+from .recorder import FUNCTION_ID, Log, nanoseconds
+from .tasks import Task
+from .threads import Thread
+
+__all__ = ["Context", "Records", "assemble", "drain"]
+
+Column = np.ndarray[Any, np.dtype[Any]]
+WEIGHTS = {"python_function": 0, "scope": 1}  # which of two events that straddle is cut; the times of operators are left alone
+PIECE = 1 << 16  # records converted at a time, so that the list shrinks while the columns grow
+
+
+class Records(NamedTuple):
+    """What was recorded, in the order in which events ended."""
+
+    label: Column
+    start: Column  # ns of the recorder's clock
+    end: Column
+    track: Column
+    sequence: Column
+    inputs: Column | None
+    stack: Column | None
+    operand_count: Column | None  # how many of the addresses are of each record
+    operands: Column | None
+    results: Notes = NOTHING  # memory of operators' results, by the time of their end
+    heap: tuple[Column, Column] | None = None  # before and after
+    function_id: Column | None = None
+
+
+class Context(NamedTuple):
+    """What records refer to."""
+
+    info: Info
+    epoch_ns: int
+    steps: Sequence[tuple[float, int]]
+    labels: Sequence[Label]
+    threads: Sequence[Thread]
+    tasks: Mapping[int, Task]
+    only_thread: int | None
+    kinds: set[str] | None
+    inputs: Mapping[int, tuple[Any, ...]]
+    stacks: Mapping[int, tuple[Frame, ...]]
+    memory: Noted | None = None
+    roles: tuple[Column, Column, Column] | None = None
+    roles_at_end: Mapping[int, int] = MappingProxyType({})  # by address
+
+
+def drain(log: Log) -> Records:
+    """Take the records out of a log. Threads may still be adding to its end."""
+    records, width = log.records, log.width
+    count = len(records) - len(records) % width
+    memory = ["i8"] * (2 * (log.storages or log.heap))
+    types = ["i4", "i8", "i8", "i8", "i8", *["i4"] * (log.shapes + log.stacks), *memory, *["i4"] * log.operands]
+    found = [np.empty(count // width, t) for t in types]
+    addresses: list[Column] = []
+    # from the end, which is cheap to cut off a list
+    while count:
+        first = max(0, count - PIECE * width)
+        piece = records[first:count]
+        records[first:count] = []
+        rows = slice(first // width, count // width)
+        for i, column in enumerate(found):
+            values = piece[i::width]
+            if log.operands and i == width - 1:
+                addresses.append(np.fromiter(itertools.chain.from_iterable(values), np.int64))
+                values = list(map(len, values))
+            column[rows] = nanoseconds(values) if i in (1, 2) else values
+        count = first
+    found, function_id = _without_numbers(found)
+    label, start, end, track, sequence, *rest = found
+    extras = iter(rest)
+    drained = Records(
+        label,
+        start,
+        end,
+        track,
+        sequence,
+        inputs=next(extras) if log.shapes else None,
+        stack=next(extras) if log.stacks else None,
+        heap=(next(extras), next(extras)) if log.storages or log.heap else None,
+        operand_count=next(extras) if log.operands else None,
+        operands=np.concatenate([np.empty(0, np.int64), *reversed(addresses)]) if log.operands else None,
+        function_id=function_id,
+    )
+    return _with_results(drained) if log.storages else drained
+
+
+def _with_results(records: Records) -> Records:
+    """Records of operators whose memory is not that of the heap, but of results."""
+    assert records.heap is not None
+    address, size_bytes = records.heap
+    made = np.flatnonzero(size_bytes)
+    results = Notes(records.end[made], records.track[made], address[made], size_bytes[made], np.full(len(made), -1))
+    return records._replace(results=results, heap=None)
+
+
+def _without_numbers(found: list[Column]) -> tuple[list[Column], Column | None]:
+    """Columns of events alone, and the numbers that some of the records gave to the events before them."""
+    is_number = found[0] == FUNCTION_ID
+    if not is_number.any():
+        return found, None
+    ids = np.zeros(len(is_number), np.int64)
+    ids[np.flatnonzero(is_number) - 1] = found[4][is_number]
+    return [column[~is_number] for column in found], ids[~is_number]
+
+
+def assemble(records: Records, context: Context) -> Session:
+    """One session from the records of all threads."""
+    rows = _in_order(records, context)
+    changes = None if context.memory is None else changes_of(context.memory, records.results)
+    if not len(rows) and changes is None:
+        return empty_session(context.info)
+    track, tracks, memory_track = _all_tracks(records.track[rows], records.start[rows], changes, context)
+    label, start, end = records.label[rows], records.start[rows], records.end[rows]
+    weight = np.array([WEIGHTS.get(known.kind, 2) for known in context.labels], np.int8)[label]
+    depth = np.empty(len(rows), np.int32)
+    for of_track in tree.groups(track):
+        found = tree.nested(start[of_track], end[of_track], weight[of_track])
+        start[of_track], end[of_track], depth[of_track] = found
+    step_starts, step_numbers = nanoseconds([s for s, _ in context.steps]), np.array([n for _, n in context.steps], np.int32)
+    session = Session(
+        label=label,
+        track=track,
+        start_ns=start + context.epoch_ns,
+        end_ns=end + context.epoch_ns,
+        depth=depth,
+        step=step_numbers[np.maximum(np.searchsorted(step_starts, start, side="right") - 1, 0)],
+        sequence=records.sequence[rows],
+        function_id=None if records.function_id is None else records.function_id[rows],
+        labels=tuple(context.labels),
+        tracks=tuple(tracks),
+        info=context.info,
+    )
+    session = session.replace(sequence=_sequences(session))
+    if records.inputs is not None:
+        numbers, table = _used(records.inputs[rows], context.inputs)
+        session = session.replace(inputs=numbers, input_table=table)
+    memory_stack = None
+    if records.stack is not None:
+        of_changes = np.empty(0, np.int64) if changes is None else changes.stack
+        numbers, stacks = _used(np.concatenate([records.stack[rows], of_changes]), context.stacks)
+        frames = {frame: i for i, frame in enumerate(dict.fromkeys(f for stack in stacks for f in stack))}
+        memory_stack = numbers[len(rows) :]
+        session = session.replace(
+            stack=numbers[: len(rows)],
+            frames=tuple(frames),
+            stack_table=tuple(tuple(frames[f] for f in stack) for stack in stacks),
+        )
+    if records.heap is not None:
+        before, after = (column[rows] for column in records.heap)
+        session = session.replace(heap_before=before, heap_after=after)
+    if changes is not None:
+        session = _with_memory(session, changes, memory_track, memory_stack, context)
+    if changes is not None and records.operands is not None:
+        session = session.replace(flow=_data_flow(records, rows, context, changes))
+    if context.kinds is None or "memory" in context.kinds:
+        session = live_memory.with_rows_of_changes(session, step_starts + context.epoch_ns, step_numbers)
+    return session
+
+
+def _data_flow(records: Records, rows: Column, context: Context, memory: Changes) -> DataFlow:
+    assert records.operand_count is not None
+    assert records.operands is not None
+    assert context.roles is not None
+    count = records.operand_count[rows]
+    first = (np.cumsum(records.operand_count) - records.operand_count)[rows]
+    within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+    role_time, role_address, role = context.roles
+    return DataFlow(
+        operand_row=np.repeat(np.arange(len(rows)), count),
+        operand_address=records.operands[np.repeat(first, count) + within],
+        role_time_ns=np.maximum(nanoseconds(role_time) + context.epoch_ns, context.info.started_ns),
+        role_address=role_address,
+        role=role,
+        held_time_ns=np.full(len(memory.held_address), context.info.started_ns),
+        held_address=memory.held_address,
+        held_bytes=memory.held_bytes,
+        began_ns=np.array([context.info.started_ns]),
+    )
+
+
+def _with_memory(session: Session, changes: Changes, track: Column, stack: Column | None, context: Context) -> Session:
+    time_ns = changes.time_ns + context.epoch_ns
+    live_bytes = int(changes.held_bytes.sum())
+    began = ((session.info.started_ns, live_bytes),)
+    total = live_bytes + np.cumsum(changes.size_bytes)
+    event = _open_events(session, time_ns, track)
+    log = MemoryLog(time_ns, track, changes.address, changes.size_bytes, total, event, stack)
+    made = np.unique(log.address[log.size_bytes > 0]).tolist()
+    known = {address: context.roles_at_end[address] for address in made if address in context.roles_at_end}
+    roles = Roles(
+        np.full(len(known), context.info.stopped_ns),
+        np.fromiter(known.keys(), np.int64, len(known)),
+        np.fromiter(known.values(), np.int8, len(known)),
+    )
+    return session.replace(memory=log, roles=roles, info=dataclasses.replace(session.info, live_bytes=began))
+
+
+def _open_events(session: Session, time_ns: Column, track: Column) -> Column:
+    """Row of the innermost event that is open on a track at a time, -1 for none."""
+    parent = tree.parents(session)
+    found = np.full(len(time_ns), -1, np.int64)
+    for of_track in tree.groups(session.track):
+        here = np.flatnonzero(track == session.track[of_track[0]])
+        last = np.searchsorted(session.start_ns[of_track], time_ns[here], side="right") - 1
+        found[here] = np.where(last < 0, -1, of_track[last])
+    while (over := (found >= 0) & (session.end_ns[found] < time_ns)).any() if len(session) else False:
+        found[over] = parent[found[over]]
+    return found
+
+
+def _all_tracks(numbers: Column, start: Column, changes: Changes | None, context: Context) -> tuple[Column, list[Track], Column]:
+    """The tracks of events and of changes of memory, which may come from a thread without events."""
+    if changes is None:
+        return *_tracks(numbers, start, context), np.empty(0, np.int32)
+    numbers, times = np.concatenate([numbers, changes.thread]), np.concatenate([start, changes.time_ns])
+    column, tracks = _tracks(numbers, times, context)
+    return column[: len(start)], tracks, column[len(start) :]
+
+
+def _in_order(records: Records, context: Context) -> Column:
+    """Rows by start, enclosing events first; without what began before the recording, and what nobody asked for."""
+    # inner events end first: read backwards, an enclosing event precedes what it encloses even where times are equal
+    rows = np.arange(len(records.start))[::-1]
+    rows = rows[np.argsort(records.start[::-1], kind="stable")]
+    keep = records.start[rows] >= context.info.started_ns - context.epoch_ns
+    if context.kinds is not None:
+        modules = context.info.with_modules  # asked for by an argument of their own
+        wanted = [e.kind in context.kinds or (modules and e.module != ()) for e in context.labels]
+        keep &= np.array(wanted, bool)[records.label[rows]]
+    if context.only_thread is not None:
+        mine = [context.only_thread, *[n for n, task in context.tasks.items() if task.thread == context.only_thread]]
+        keep &= np.isin(records.track[rows], mine)
+        # when it has died, its identifier may be given to another
+        others = [round(t.since * 1e9) for t in context.threads if t.ident == context.only_thread and t.since > 0]
+        keep &= records.start[rows] < min(others, default=np.iinfo(np.int64).max)
+    return rows[keep]
+
+
+def _tracks(numbers: Column, start: Column, context: Context) -> tuple[Column, list[Track]]:
+    """The track of each row: a task, or the thread that had this identifier then."""
+    column = np.empty(len(numbers), np.int32)
+    tracks: list[Track] = []
+    # numbers that no thread has
+    tids = itertools.count(max([thread.native_id for thread in context.threads], default=0) + 1)
+    lives_of: dict[int, list[tuple[int, Track]]] = {}
+    for t in context.threads:
+        lives_of.setdefault(t.ident, []).append((round(t.since * 1e9), Track(t.native_id, t.native_id, t.name)))
+    for rows in reversed(tree.groups(numbers)):
+        number = numbers[rows[0]].item()
+        if number < 0:
+            task = context.tasks[number]
+            (_, thread), *_ = lives_of.get(task.thread) or [(0, Track(task.thread, task.thread))]
+            lives = [(0, Track(next(tids), thread.thread_id, task.name))]
+        else:
+            # not known to Python's `threading`, whoever started it
+            lives = lives_of.get(number) or [(0, Track(number, number, f"thread {number}"))]
+        life = np.maximum(np.searchsorted([since for since, _ in lives], start[rows], side="right") - 1, 0)
+        for i in np.unique(life).tolist():
+            column[rows[life == i]] = len(tracks)
+            tracks.append(lives[i][1])
+    return column, tracks
+
+
+def _sequences(session: Session) -> Column:
+    """Composite operators get the number of the first node that was made inside."""
+    parent = tree.parents(session)
+    none = np.iinfo(np.int64).max
+    found = np.where(session.sequence < 0, none, session.sequence)
+    is_op = np.array([label.kind == "op" for label in session.labels], bool)[session.label]
+    for level in reversed(tree.groups(session.depth)[1:]):
+        rows = level[found[level] != none]
+        around = parent[rows]
+        wanting = is_op[around] & (session.sequence[around] < 0)
+        np.minimum.at(found, around[wanting], found[rows[wanting]])
+    return np.where(found == none, -1, found)
+
+
+def _used(numbers: Column, table: Mapping[int, Any]) -> tuple[Column, tuple[Any, ...]]:
+    """The part of a table that is referred to, and the numbers in it; -1 for what is not in the table."""
+    used, places = np.unique(numbers, return_inverse=True)
+    found = [n in table for n in used.tolist()]
+    new = np.where(found, np.cumsum(found) - 1, -1).astype(np.int32)
+    return new[places], tuple(table[n] for n in used.tolist() if n in table)

@@ -1,0 +1,103 @@
+"""Who is told when a storage gets its array and when it dies. While nobody asks, the storage class is as it was written."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..._storage import UntypedStorage
+
+__all__ = ["Hooks", "add", "array_slot", "remove", "replace"]
+
+Array = np.ndarray[Any, Any]
+
+array_slot: Any = vars(UntypedStorage)["array"]
+
+
+class Hooks(NamedTuple):
+    """What to call. `on_array` puts the array into `array_slot` itself: a call less for each storage.
+
+    Operators whose records tell of their results assign to `memory` instead of `array`, which is not told to who reads records.
+    """
+
+    on_array: Callable[[UntypedStorage, Array], None]
+    on_free: Callable[[UntypedStorage], None]  # at the end of a storage, or of its array when another takes the place
+    reads_records: bool = False
+
+
+_hooks: list[Hooks] = []
+_lock = threading.RLock()  # a storage may die while hooks are added, and nothing here waits for another thread
+
+
+def add(hooks: Hooks) -> None:
+    """Tell these from now on."""
+    with _lock:
+        _hooks.append(hooks)
+        _install()
+
+
+def remove(hooks: Hooks) -> None:
+    """Tell these no more; harmless for those who are not told."""
+    with _lock:
+        if hooks in _hooks:
+            _hooks.remove(hooks)
+            _install()
+
+
+def replace(old: Hooks, new: Hooks) -> None:
+    """Tell others in place of these, and miss nothing in between."""
+    with _lock:
+        _hooks[_hooks.index(old)] = new
+        _install()
+
+
+def _install() -> None:
+    if not _hooks:
+        del UntypedStorage.__del__  # type: ignore[attr-defined]
+        UntypedStorage.array = UntypedStorage.memory = array_slot  # type: ignore[attr-defined, misc]
+        return
+    UntypedStorage.array = _telling(_hooks)  # type: ignore[assignment, misc]
+    UntypedStorage.memory = _telling([h for h in _hooks if not h.reads_records])  # type: ignore[attr-defined]
+    UntypedStorage.__del__ = _all_of(_hooks).on_free  # type: ignore[attr-defined]
+
+
+def _telling(hooks: list[Hooks]) -> Any:
+    """The slot in a form that tells these hooks."""
+    if not hooks:
+        return array_slot
+    on_array, on_free, _ = _all_of(hooks)
+
+    def on_replaced(storage: UntypedStorage) -> None:
+        on_free(storage)
+        array_slot.__delete__(storage)
+
+    return property(array_slot.__get__, on_array, on_replaced)
+
+
+def _all_of(hooks: list[Hooks]) -> Hooks:
+    if len(hooks) == 1:
+        return hooks[0]
+    told = tuple(hooks)
+
+    def on_array(storage: UntypedStorage, array: Array) -> None:
+        for each in told:
+            each.on_array(storage, array)
+
+    def on_free(storage: UntypedStorage) -> None:
+        for each in told:
+            each.on_free(storage)
+
+    return Hooks(on_array, on_free)
+
+
+def _unlock_in_child() -> None:
+    """A forked process has one thread: whoever else held the lock is not there."""
+    global _lock
+    _lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_unlock_in_child)

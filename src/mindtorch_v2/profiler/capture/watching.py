@@ -1,0 +1,85 @@
+"""Who watches scopes and backward: the profiler, an execution trace, both, or nobody."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ... import _record
+from ..._autograd import observing
+from . import scopes, tasks
+from .execution_scopes import ExecutionScopes
+from .node_scopes import NodeScopes
+
+__all__ = ["forget_tasks", "set_execution_trace", "set_profiler"]
+
+_profiler: NodeScopes | None = None
+_trace: ExecutionScopes | None = None
+
+
+def set_profiler(nodes: NodeScopes | None) -> None:
+    """Have the profiler see scopes and backward, or not any more."""
+    global _profiler
+    _profiler = nodes
+    _install()
+
+
+def set_execution_trace(trace: ExecutionScopes | None) -> None:
+    """Have an execution trace see scopes and backward, or not any more."""
+    global _trace
+    _trace = trace
+    _install()
+
+
+def forget_tasks() -> None:
+    """End the bookkeeping of asyncio's tasks, if nobody needs it."""
+    if _profiler is None and _trace is None:
+        tasks.forget()
+
+
+def _install() -> None:
+    if _profiler is not None and _trace is not None:
+        both = _Both(_profiler, _trace)
+        _record.install(both.begin_scope, both.end_scope)
+        observing.observe(both)
+    elif _trace is not None:
+        _record.install(_trace.begin_scope, _trace.end_scope)
+        observing.observe(_trace)
+    elif _profiler is not None:
+        _record.install(scopes.begin, scopes.end)
+        observing.observe(_profiler, _profiler.plain())
+    else:
+        _record.install(None, None)
+        observing.observe(None)
+
+
+class _Both:
+    """The profiler inside of an execution trace: its times are without the other's work, and its events have the other's numbers."""
+
+    def __init__(self, profiler: NodeScopes, trace: ExecutionScopes) -> None:
+        self._profiler = profiler
+        self._trace = trace
+
+    def begin_scope(self, name: str, args: str | None = None, **facts: Any) -> Any:
+        token = self._trace.begin_scope(name, args, **facts)
+        return scopes.begin(name, args, **facts, function_id=token.function_id), token
+
+    def end_scope(self, tokens: Any) -> None:
+        scope, token = tokens
+        scopes.end(scope)
+        self._trace.end(token)
+
+    def begin(self, target: Any, grad: Any) -> Any:
+        token = self._trace.begin(target, grad)
+        return self._profiler.begin(target, grad, token.function_id), token
+
+    def end(self, tokens: Any) -> None:
+        self._profiler.end(tokens[0])
+        self._trace.end(tokens[1])
+
+    def begin_run(self, target: Any, grad: Any) -> Any:
+        token = self._trace.begin_run(target, grad)
+        return self._profiler.begin_run(target, grad, token.function_id), token
+
+    def end_run(self, tokens: Any) -> None:
+        self._profiler.end_run(tokens[0])
+        self._trace.end_run(tokens[1])

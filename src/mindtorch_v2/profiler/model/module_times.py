@@ -1,0 +1,101 @@
+"""What each module of a network took, forward and backward."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..output import units
+from . import modules
+from .recording import Recording
+from .session import Session
+
+__all__ = ["ModuleTime", "ModuleTimes"]
+
+Column = np.ndarray[Any, np.dtype[Any]]
+
+
+class ModuleTime(NamedTuple):
+    """A module's calls and times, in microseconds. `self_…` is without the modules inside."""
+
+    module: str  # `GPT.blocks.0.mlp`
+    class_name: str
+    calls: int
+    self_forward_us: float
+    self_backward_us: float
+    forward_us: float
+    backward_us: float
+
+    @property
+    def total_us(self) -> float:
+        return self.forward_us + self.backward_us
+
+
+class ModuleTimes(list[ModuleTime]):
+    """The modules of a recording in the order of their first calls; a table, as text.
+
+    Times are those of the events that belong to a module, each counted once; `recorded_us` is that of all events.
+    """
+
+    def __init__(self, rows: Iterable[ModuleTime] = (), recorded_us: float = 0.0) -> None:
+        super().__init__(rows)
+        self.recorded_us = recorded_us
+
+    @classmethod
+    def of(cls, session: Session) -> ModuleTimes:
+        """The modules of a recording that was made with `with_modules=True`."""
+        if not session.info.with_modules:
+            raise ValueError("times of modules need a recording with modules: profile(with_modules=True)")
+        recording = Recording(session)
+        found = recording.attribution
+        own_ns = recording.without_children(np.where(recording.on_cpu, recording.duration_ns, 0))
+        is_call = np.array([e.kind == "python_function" and e.module != () for e in session.labels], bool)[session.label]
+        calls = _sums(found, is_call)
+        own = [_sums(found, np.where(found.phase == phase, own_ns, 0)) for phase in (modules.FORWARD, modules.BACKWARD)]
+        names = [modules.path(parts) for parts in found.modules]
+        numbers = {name: i for i, name in enumerate(names)}
+        whole = [amounts.copy() for amounts in own]
+        for i, name in enumerate(names):
+            while name := name.rpartition(".")[0]:
+                for amounts, all_of_it in zip(own, whole, strict=True):
+                    if name in numbers:
+                        all_of_it[numbers[name]] += amounts[i]
+        rows = [
+            ModuleTime(names[i], found.modules[i][-1].class_name, calls[i].item(), *[(a[i] / 1000).item() for a in (*own, *whole)])
+            for i in _by_first_event(found)
+        ]
+        return cls(rows, own_ns[recording.rows].sum().item() / 1000)
+
+    def table(self, sort_by: str | None = None, row_limit: int = 100) -> str:
+        """The modules as a table, in their order or by a field of `ModuleTime`, largest first; all of them if the limit is -1."""
+        rows = list(self) if sort_by is None else sorted(self, key=lambda row: getattr(row, sort_by), reverse=True)
+        cells = [["Module", "Class", "Calls", "Self forward", "Self backward", "Forward", "Backward", "Total", "Total %"]]
+        for row in rows if row_limit < 0 else rows[:row_limit]:
+            times = [units.time(t) for t in (*row[3:], row.total_us)]
+            cells.append([row.module, row.class_name, str(row.calls), *times, units.share(row.total_us, self.recorded_us)])
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        line = "  ".join("-" * width for width in widths)
+        heading, *lines = ["  ".join(_aligned(row, widths)) for row in cells]
+        return "\n".join([line, heading, line, *lines, line, f"All events: {units.time(self.recorded_us)}", ""])
+
+    def __str__(self) -> str:
+        return self.table()
+
+
+def _sums(found: modules.Attribution, amounts: Column) -> Column:
+    """The sum of each module's own events."""
+    mine = found.module >= 0
+    # whole numbers below 2**53, so that the sums are exact
+    return np.bincount(found.module[mine], amounts[mine], minlength=len(found.modules)).astype(np.int64)
+
+
+def _by_first_event(found: modules.Attribution) -> list[int]:
+    numbers, first = np.unique(found.module, return_index=True)
+    order: list[int] = numbers[np.argsort(first)].tolist()
+    return [i for i in order if i >= 0]
+
+
+def _aligned(cells: list[str], widths: list[int]) -> list[str]:
+    return [f"{cell:{'<' if i < 2 else '>'}{width}}" for i, (cell, width) in enumerate(zip(cells, widths, strict=True))]

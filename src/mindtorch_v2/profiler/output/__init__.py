@@ -1,0 +1,1 @@
+"""What people and other programs see: tables, traces, files, pages."""

@@ -1,0 +1,397 @@
+"""A session as a trace file: Kineto's JSON, which Perfetto, TensorBoard and HolisticTraceAnalysis read.
+
+Rows are written in chunks. The numbers of a chunk become text at once; what stands around them is the same for all rows of one
+label on one track, and arguments and stacks are looked up in tables of text.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..model import flops, links, live_memory, modules, places
+from ..model.session import KINDS, Column, Label, Session, Track
+from . import input_text, number_text
+from .atomic_file import replacing
+from .json_text import json_text
+from .number_text import Field
+
+__all__ = ["base_time_ns", "render", "write"]
+
+# Kineto's: the Unix clock counted from a recent multiple of a quarter of a year fits a double to the nanosecond
+BASE_PERIOD_NS = 7_889_238 * 10**9
+
+CHUNK_ROWS = 4_096  # about a megabyte of text: it stays in the cache, and other threads run while it is written
+
+GZIP_LEVEL = 6  # 2.06 MB of 29 MB in 0.28 s; level 1 takes a third of the time for a fifth more, level 9 twice as long for 5 % less
+
+CATEGORIES = {
+    "op": "cpu_op",
+    "scope": "user_annotation",
+    "python_function": "python_function",
+    "gc": "python_function",  # torch: "Python GC" is a row among the functions
+    "memory": "cpu_instant_event",
+    "runtime": "privateuse1_runtime",
+    "kernel": "kernel",
+}
+
+# Processes of the trace that are none of the system, whose numbers end at 4,194,304. Kineto sorts by the same numbers.
+DEVICE_PID = 5_000_000
+SPANS_PID = 536_870_912
+MARKS_PID = 536_870_913
+
+PRIVATE_USE_1 = 20  # torch: the number of the device type
+
+Progress = Callable[[int, int], None]
+
+
+def write(session: Session, path: str | os.PathLike[str], *, progress: Progress | None = None) -> None:
+    """Write the trace to `path`, compressed when it ends in `.gz`. `progress(rows written, rows in all)` is called now and then."""
+    name = os.fspath(path)
+    with replacing(name, gzip_level=GZIP_LEVEL if name.endswith(".gz") else None) as file:
+        for rows, text in render(session, name):
+            file.write(text.encode())
+            if progress is not None:
+                progress(rows, len(session))
+
+
+def render(session: Session, trace_name: str = "") -> Iterator[tuple[int, str]]:
+    """The text of the trace in parts, each with the number of rows up to its end."""
+    base_ns = base_time_ns(session)
+    yield 0, _header(session, base_ns)
+    yield 0, "".join(_metadata_rows(session, base_ns))
+    rows = _Rows(session, base_ns)
+    for first in range(0, len(session), CHUNK_ROWS):
+        last = min(first + CHUNK_ROWS, len(session))
+        yield last, rows.render(first, last)
+    yield from ((len(session), part) for part in _memory_rows(session, base_ns))
+    yield len(session), "".join(_marks(session, base_ns))
+    yield len(session), f'],\n"traceName": {json_text(trace_name)}\n}}\n'
+
+
+def base_time_ns(session: Session) -> int:
+    """The moment that times in the trace count from."""
+    earliest = session.info.started_ns
+    if len(session):
+        earliest = min(earliest, int(session.start_ns[0]))
+    if session.memory is not None and len(session.memory.time_ns):
+        earliest = min(earliest, int(session.memory.time_ns[0]))
+    return earliest // BASE_PERIOD_NS * BASE_PERIOD_NS
+
+
+# Before and after the rows -----------------------------------------------------------------------------------------------------
+
+
+def _header(session: Session, base_ns: int) -> str:
+    info = session.info
+    options = ("with_stack", "profile_memory", "record_shapes", "with_modules", "with_flops")
+    metadata: dict[str, Any] = {"trace_id": info.trace_id} if info.trace_id else {}
+    metadata |= {option: 1 for option in options if getattr(info, option)}
+    header: dict[str, Any] = {"schemaVersion": 1, "deviceProperties": list(info.device_properties)}
+    footer: dict[str, Any] = {"displayTimeUnit": "ms", "baseTimeNanoseconds": base_ns}
+    if info.distributed is not None:
+        footer = {"distributedInfo": dict(info.distributed), **footer}
+    own = {*header, *footer, "traceEvents", "traceName"}
+    metadata |= {f"metadata.{key}" if key in own else key: value for key, value in info.metadata.items()}
+    lines = [f"{json_text(key)}: {json_text(value)},\n" for key, value in (header | metadata | footer).items()]
+    return "{\n" + "".join(lines) + '"traceEvents": [\n'
+
+
+def _metadata_rows(session: Session, base_ns: int) -> Iterator[str]:
+    """Names and order of processes and threads."""
+    at = _microseconds(session.info.started_ns - base_ns)
+    devices = {t.device_index: t.device_type for t in session.tracks if t.device_type != "CPU"}
+    yield from _name_process(at, session.info.pid, session.info.process_name, "CPU", session.info.pid)
+    for index, kind in devices.items():
+        yield from _name_process(at, DEVICE_PID + index, session.info.process_name, f"{kind} {index}", DEVICE_PID + index)
+    for track in session.tracks:
+        pid, tid = _pid(session, track), track.tid
+        name = f"thread {tid} ({track.name})" if track.device_type == "CPU" else f"stream {tid} {track.name}".rstrip()
+        yield _metadata_row(at, "thread_name", pid, tid, name=name)
+        yield _metadata_row(at, "thread_sort_index", pid, tid, sort_index=tid)
+    yield from _name_process(at, SPANS_PID, "Spans", "", SPANS_PID)
+    yield _metadata_row(at, "thread_name", SPANS_PID, 0, name="PyTorch Profiler")
+    yield from _name_process(at, MARKS_PID, "Traces", "", MARKS_PID)
+
+
+def _name_process(at: str, pid: int, name: str, labels: str, sort_index: int) -> Iterator[str]:
+    yield _metadata_row(at, "process_name", pid, 0, name=name)
+    if labels:
+        yield _metadata_row(at, "process_labels", pid, 0, labels=labels)
+    yield _metadata_row(at, "process_sort_index", pid, 0, sort_index=sort_index)
+
+
+def _metadata_row(at: str, what: str, pid: int, tid: int, **args: Any) -> str:
+    return f'{{"ph":"M","name":"{what}","ts":{at},"pid":{pid},"tid":{tid},"args":{json_text(args, compact=True)}}},\n'
+
+
+def _marks(session: Session, base_ns: int) -> Iterator[str]:
+    """The span of the recording, its start and its end. The last rows of the trace."""
+    info = session.info
+    start, stop = _microseconds(info.started_ns - base_ns), _microseconds(max(info.stopped_ns, info.started_ns) - base_ns)
+    length = _microseconds(max(info.stopped_ns - info.started_ns, 0))
+    yield (
+        f'{{"ph":"X","cat":"Trace","name":"PyTorch Profiler (0)","pid":{SPANS_PID},"tid":0,"ts":{start},"dur":{length},'
+        f'"args":{{"Op count":{len(session)}}}}},\n'
+    )
+    yield f'{{"ph":"i","s":"g","name":"Iteration Start: PyTorch Profiler","pid":{MARKS_PID},"tid":0,"ts":{start}}},\n'
+    yield f'{{"ph":"i","s":"g","name":"Record Window End","pid":{MARKS_PID},"tid":0,"ts":{stop}}}\n'
+
+
+def _microseconds(ns: int) -> str:
+    return f"{ns // 1000}.{ns % 1000:03d}"
+
+
+def _pid(session: Session, track: Track) -> int:
+    return session.info.pid if track.device_type == "CPU" else DEVICE_PID + track.device_index
+
+
+# Events ------------------------------------------------------------------------------------------------------------------------
+
+
+class _Rows:
+    """Events as lines of JSON, with the flows that start and end at them."""
+
+    def __init__(self, session: Session, base_ns: int) -> None:
+        self.session = session
+        self.base_ns = base_ns
+        self.frames = _Frames(session)
+        self.runtime_label = links.runtime_labels(session)
+        self.device_ids = None if session.launch is None else links.device_ids(session)
+        self.forward_track = _forward_tracks(session)
+        self.flow_lines = _FlowLines(session, base_ns)
+        self.inputs = [_inputs_text(inputs) for inputs in session.input_table]
+        self.stacks = _stack_texts(session)
+        self.memory = live_memory.around(session)
+        self.python_ids, self.python_parents = links.python_ids(session)
+        self.flops = flops.counts(session)
+        self.modules, self.module = _modules(session)
+        self.kinds = np.array([KINDS.index(label.kind) for label in session.labels], np.int8)
+
+    def render(self, first: int, last: int) -> str:
+        """The lines of these rows: columns of texts, side by side."""
+        rows = slice(first, last)
+        heads, tails = zip(*map(self.frames.__getitem__, self._frame_keys(rows).tolist()))
+        columns = [
+            heads,
+            number_text.lines(self._fields(first, last), last - first),
+            tails,
+            _from_table(self.inputs, self.session.inputs, rows),
+            _from_table(self.stacks, self.session.stack, rows),
+            _from_table(self.modules, self.module, rows),
+            self.flow_lines.ends(first, last),
+        ]
+        given = [column for column in columns if column is not None]
+        texts = [""] * (len(given) * (last - first))
+        for place, column in enumerate(given):
+            texts[place :: len(given)] = column
+        # changes of memory come after all events, those that are events among them
+        for row in np.flatnonzero(self.kinds[self.session.label[rows]] == MEMORY).tolist():
+            texts[row * len(given) : (row + 1) * len(given)] = [""] * len(given)
+        return "".join(texts)
+
+    def _frame_keys(self, rows: slice) -> Column:
+        keys = self.session.label[rows].astype(np.int64) * len(self.session.tracks) + self.session.track[rows]
+        if self.runtime_label is not None:
+            keys += (self.runtime_label[rows] + 1) * (len(self.session.tracks) * len(self.session.labels))
+        return keys
+
+    def _fields(self, first: int, last: int) -> list[Field]:
+        """The numbers of each row, with the names of the arguments that they are."""
+        session, rows = self.session, slice(first, last)
+        start_ns = session.start_ns[rows]
+        kind = self.kinds[session.label[rows]]
+        is_op, is_function = kind == OP, kind == PYTHON_FUNCTION
+        on_device = (kind == RUNTIME) | (kind == KERNEL)
+        number = np.arange(first, last)
+        own, joined = (number + 1, number + 1) if self.device_ids is None else (ids[rows] for ids in self.device_ids)
+        has_node = session.sequence[rows] >= 0
+        fields = [
+            Field("", start_ns - self.base_ns, thousandths=True),
+            Field(',"dur":', session.end_ns[rows] - start_ns, thousandths=True),
+            Field(',"args":{"Ev Idx":', number),
+            Field(',"External id":', own, (is_op | (kind == SCOPE) | on_device) & session.info.external_ids),
+            Field(',"correlation_id":', joined, is_op),
+            Field(',"correlation":', joined, on_device),
+            Field(',"step":', session.step[rows]),
+            Field(',"Sequence number":', session.sequence[rows], has_node),
+            Field(',"Fwd thread id":', self.forward_track[rows], has_node),
+        ]
+        if session.function_id is not None:
+            fields.append(Field(',"Record function id":', session.function_id[rows], is_op | (kind == SCOPE)))
+        if session.info.with_flops:
+            fields.append(Field(',"flops":', self.flops[rows], is_op & (self.flops[rows] > 0)))
+        if self.memory is not None:
+            before, after = (column[rows] for column in self.memory)
+            fields += [
+                Field(',"cpu_memory_allocated_before":', before, is_op),
+                Field(',"cpu_memory_allocated_after":', after, is_op),
+                Field(',"cpu_memory_allocated_delta":', after - before, is_op),
+            ]
+        if self.python_ids is not None and self.python_parents is not None:
+            parent = self.python_parents[rows]
+            fields += [
+                Field(',"Python id":', self.python_ids[rows], is_function),
+                Field(',"Python parent id":', parent, is_function & (parent > 0)),
+                Field(',"Python parent id":null', None, is_function & (parent == 0)),
+            ]
+        return fields
+
+
+OP, SCOPE, PYTHON_FUNCTION, MEMORY, RUNTIME, KERNEL = map(
+    KINDS.index, ("op", "scope", "python_function", "memory", "runtime", "kernel")
+)
+
+
+class _Frames(dict[int, tuple[str, str]]):
+    """What stands before and behind the numbers of a row, by its label, its track and the call that launched it."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+
+    def __missing__(self, key: int) -> tuple[str, str]:
+        session = self.session
+        runtime, rest = divmod(key, len(session.tracks) * len(session.labels))
+        label, number = divmod(rest, len(session.tracks))
+        runtime_name = session.labels[runtime - 1].name if runtime else "dispatch_kernel"
+        self[key] = frame = (
+            _head(session, session.labels[label], session.tracks[number]),
+            _tail(session, session.labels[label], session.tracks[number], number, runtime_name),
+        )
+        return frame
+
+
+def _head(session: Session, label: Label, track: Track) -> str:
+    name = json_text(f"{label.name}.{label.overload}" if label.overload and session.info.overload_names else label.name)
+    return f'{{"ph":"X","cat":"{CATEGORIES[label.kind]}","name":{name},"pid":{_pid(session, track)},"tid":{track.tid},"ts":'
+
+
+def _tail(session: Session, label: Label, track: Track, number: int, runtime_name: str) -> str:
+    args: dict[str, Any] = {}
+    # torch: a number only while an execution trace is written, too
+    unnumbered = {"Record function id": 0} if session.function_id is None else {}
+    match label.kind:
+        case "op":
+            args = unnumbered | {"runtime_name": runtime_name, "runtime_tid": track.thread_id}
+        case "scope":
+            args = unnumbered
+        case "kernel":
+            args = {"device": track.device_index, "stream": track.tid}
+        case "python_function":
+            module = links.module_id(label)
+            args = {"Python thread": number} | ({"Python module id": module} if module >= 0 else {})
+    if label.overload and session.info.overload_names:
+        args["overload_name"] = label.overload
+    return "".join(f",{json_text(key)}:{json_text(value)}" for key, value in args.items())
+
+
+def _from_table(texts: Sequence[str], column: Column | None, rows: slice) -> list[str] | None:
+    if column is None:
+        return None
+    texts = [*texts, ""]  # the last is that of -1: none
+    return [texts[number] for number in column[rows].tolist()]
+
+
+def _forward_tracks(session: Session) -> Column:
+    """Thread that made the node which a row ran, counted from 1 as torch does; 0 for rows that ran none."""
+    forward = links.first_forward(session)
+    return np.where(forward >= 0, session.track[forward] + 1, 0) if len(session) else forward
+
+
+def _inputs_text(values: tuple[Any, ...]) -> str:
+    return "".join(f',"{key}":{json_text(facts, compact=True)}' for key, facts in input_text.in_trace(values).items())
+
+
+def _modules(session: Session) -> tuple[list[str], Column | None]:
+    """Texts about modules, and which of them each row has; -1 for rows of functions, save modules, and for what belongs to none."""
+    if not session.info.with_modules:
+        return [], None
+    module, phase, known = modules.attribute(session)
+    shown = np.array([e.kind in ("op", "scope") or e.module != () for e in session.labels], bool)[session.label]
+    texts = [
+        f',"Module Hierarchy":{json_text(modules.hierarchy(parts))},"module":{json_text(modules.path(parts))},"phase":"{name}"'
+        for parts in known
+        for name in modules.PHASES
+    ]
+    return texts, np.where(shown & (module >= 0), module * len(modules.PHASES) + phase, -1)
+
+
+def _stack_texts(session: Session) -> list[str]:
+    frames = [json_text(f"{frame.file}:{frame.line}:{frame.function}") for frame in session.frames]
+    texts = [f',"stack":[{",".join(frames[number] for number in stack)}]' for stack in session.stack_table]
+    if session.info.verbose:
+        calls = places.places(session)
+        in_torch = ("".join(f"{calls[number]};" for number in stack) for stack in session.stack_table)
+        texts = [f'{text},"Call stack":{json_text(stack)}' for text, stack in zip(texts, in_torch)]
+    return texts
+
+
+# Flows -------------------------------------------------------------------------------------------------------------------------
+
+
+class _FlowLines:
+    """The two ends of every arrow, each written right behind its slice and at its start."""
+
+    def __init__(self, session: Session, base_ns: int) -> None:
+        self.session = session
+        self.base_ns = base_ns
+        self.places = [f'"pid":{_pid(session, track)},"tid":{track.tid}' for track in session.tracks]
+        self.shapes: list[str] = []
+        row, number, shape = [], [], []
+        for name, (sources, targets) in (("fwdbwd", links.flows(session)), ("ac2g", links.launches(session))):
+            ids = np.arange(1, len(sources) + 1)
+            for rows, kind in ((sources, '"ph":"s"'), (targets, '"ph":"f","bp":"e"')):
+                row.append(rows)
+                number.append(ids)
+                shape.append(np.full(len(rows), len(self.shapes)))
+                self.shapes.append(f'{kind},"cat":"{name}","name":"{name}"')
+        order = np.argsort(np.concatenate(row), kind="stable")
+        self.row, self.id, self.shape = (np.concatenate(parts)[order] for parts in (row, number, shape))
+
+    def ends(self, first: int, last: int) -> list[str]:
+        """What closes each row, with the flows at it."""
+        session = self.session
+        here = slice(*np.searchsorted(self.row, [first, last]).tolist())
+        rows = self.row[here]
+        numbers = number_text.lines(
+            [Field("", self.id[here]), Field(',"ts":', session.start_ns[rows] - self.base_ns, thousandths=True)], len(rows)
+        )
+        ends = ["}},\n"] * (last - first)
+        for row, shape, track, number in zip(rows.tolist(), self.shape[here].tolist(), session.track[rows].tolist(), numbers):
+            ends[row - first] += f'{{{self.shapes[shape]},{self.places[track]},"id":{number}}},\n'
+        return ends
+
+
+# Memory ------------------------------------------------------------------------------------------------------------------------
+
+
+def _memory_rows(session: Session, base_ns: int) -> Iterator[str]:
+    log = session.memory
+    if log is None:
+        return
+    heads, tails = zip(*(_memory_frame(session, track) for track in session.tracks)) if session.tracks else ((), ())
+    operators = [f',"Operator":{json_text(label.name)}}}}},\n' for label in session.labels] + ["}},\n"]
+    operator = np.append(session.label, len(session.labels))[live_memory.active_operators(session)]  # -1, for none, is the last
+    for first in range(0, len(log.time_ns), CHUNK_ROWS):
+        rows = slice(first, first + CHUNK_ROWS)
+        count = len(log.time_ns[rows])
+        fields = [
+            Field("", log.time_ns[rows] - base_ns, thousandths=True),
+            Field(',"args":{"Ev Idx":', np.arange(len(session) + first, len(session) + first + count)),
+            Field(',"Total Allocated":', log.total_bytes[rows]),
+            Field(',"Bytes":', log.size_bytes[rows]),
+            Field(',"Addr":', log.address[rows]),
+        ]
+        lines = zip(number_text.lines(fields, count), log.track[rows].tolist(), operator[rows].tolist(), strict=True)
+        yield "".join([f"{heads[track]}{text}{tails[track]}{operators[number]}" for text, track, number in lines])
+
+
+def _memory_frame(session: Session, track: Track) -> tuple[str, str]:
+    device_type, device = (0, -1) if track.device_type == "CPU" else (PRIVATE_USE_1, track.device_index)
+    return (
+        f'{{"ph":"i","cat":"cpu_instant_event","s":"t","name":"[memory]","pid":{session.info.pid},"tid":{track.tid},"ts":',
+        f',"Total Reserved":0,"Device Id":{device},"Device Type":{device_type}',
+    )

@@ -1,0 +1,263 @@
+"""A list of events as a table of text, the way torch prints it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..device_type import DeviceType
+from ..model import grouping
+from ..model.recorded import rows_of
+from . import units
+
+__all__ = ["Column", "attribute", "render"]
+
+_WIDTH = 12
+_GAP = "  "
+_ON_DEVICE = (DeviceType.CUDA, DeviceType.PrivateUse1, DeviceType.MTIA, DeviceType.XPU)
+_DEVICES = ("cuda", "xpu", "privateuse1", "npu")
+
+
+@dataclass(frozen=True)
+class Column:
+    """A heading and what stands under it."""
+
+    heading: str
+    value: Callable[[Any], Any]
+    width: int = _WIDTH
+    align: str = ">"
+
+    def cell(self, value: Any) -> str:
+        return f"{value!s:{self.align}{self.width}}{_GAP}"
+
+
+@dataclass(frozen=True)
+class Overview:
+    """What the table as a whole depends on, from all events, shown or not."""
+
+    examples: Sequence[Any]  # events of every name, shapes, stack, …
+    cpu_us: float  # what all events took for themselves
+    device_us: float
+    has_device_time: bool
+    count: int
+
+
+def attribute(name: str) -> str:
+    """The attribute for a metric that may name a device: `cuda_time_total` is `device_time_total`."""
+    return "_".join("device" if word in _DEVICES else word for word in name.split("_"))
+
+
+def render(
+    events: Sequence[Any],
+    sort_by: str | None = None,
+    header: str | None = None,
+    row_limit: int = 100,
+    max_src_column_width: int | None = 75,
+    max_name_column_width: int | None = 55,
+    max_shapes_column_width: int | None = 80,
+    with_flops: bool = False,
+    profile_memory: bool = False,
+    top_level_events_only: bool = False,
+    time_unit: str | None = None,
+) -> str:
+    """The table: headings, a row for each event (and a line for each place in its stack), and totals below."""
+    if sort_by is not None:
+        key = attribute(sort_by)
+        events = sorted(events, key=lambda event: getattr(event, key), reverse=True)
+    use_device = events[0].use_device if events else None
+    device = use_device.upper() if use_device else "None"
+    overview = _overview(events)
+    examples, has_device_time = overview.examples, overview.has_device_time
+    if has_device_time and not use_device:
+        raise RuntimeError("use_device is None, but there is device performance data.")
+    source = _source(examples, max_src_column_width)
+
+    columns = [
+        *_names(examples, max_name_column_width),
+        *_modules(examples, max_name_column_width),
+        *_cpu_times(overview.cpu_us, time_unit),
+        *(_device_times(device, overview.device_us, time_unit) if has_device_time else ()),
+        *(_memory(examples, device, bool(use_device)) if profile_memory else ()),
+        *_counts(examples),
+        *_shapes(examples, max_shapes_column_width),
+        *_last_columns(source, _flops(examples) if with_flops else []),
+    ]
+    line = _GAP.join("-" * column.width for column in columns) + _GAP
+    double_line = "=" * (len(line) - len(_GAP))
+    lines = [double_line, header] if header is not None else []
+    if top_level_events_only:
+        lines += [double_line, "This report only display top-level ops statistics"]
+    lines += [line, "".join(column.cell(column.heading) for column in columns), line]
+    for event in _shown(events, row_limit, top_level_events_only):
+        lines.append("".join(column.cell(column.value(event)) for column in columns))
+        if source:
+            *blank, last = columns
+            empty = "".join(column.cell("") for column in blank)
+            lines += [empty + last.cell(_end_of(place, source[0].width)) for place in (event.stack or ())[1:]]
+            lines.append(empty + last.cell(""))
+    lines += [line, f"Self CPU time total: {units.time(overview.cpu_us, time_unit)}"]
+    if has_device_time:
+        lines.append(f"Self {device} time total: {units.time(overview.device_us, time_unit)}")
+    total = units.time(overview.cpu_us + overview.device_us, time_unit)
+    lines.append(f"Count: {overview.count:,} {'event' if overview.count == 1 else 'events'}, Total: {total}")
+    return "\n".join([*lines, ""])
+
+
+def _shown(events: Iterable[Any], row_limit: int, top_level_events_only: bool) -> Iterable[Any]:
+    shown = 0
+    for event in events:
+        if shown == row_limit:
+            return
+        if not (top_level_events_only and event.cpu_parent is not None):
+            shown += 1
+            yield event
+
+
+def _overview(events: Sequence[Any]) -> Overview:
+    if (recorded := rows_of(events)) is not None:
+        recording, rows = recorded
+        return Overview(
+            examples=grouping.examples(recording, rows),
+            cpu_us=grouping.self_cpu_us(recording, rows),
+            device_us=grouping.kernels_us(recording, rows),
+            has_device_time=bool((recording.self_device_ns[rows] > 0).any()),
+            count=len(rows),
+        )
+    return Overview(
+        examples=events,
+        cpu_us=sum(event.self_cpu_time_total for event in events),
+        # a legacy event has its kernels' time, others have events for their kernels
+        device_us=sum(
+            event.self_device_time_total
+            for event in events
+            if (event.is_legacy if event.device_type == DeviceType.CPU else _is_kernel(event))
+        ),
+        has_device_time=any(event.self_device_time_total > 0 for event in events),
+        count=sum(event.count for event in events),
+    )
+
+
+def _is_kernel(event: Any) -> bool:
+    return event.device_type in _ON_DEVICE and not event.is_user_annotation
+
+
+def _beginning_of(text: str, width: int | None) -> str:
+    return text if width is None or len(text) < width - 3 else text[: width - 3] + "..."
+
+
+def _end_of(text: str, width: int) -> str:
+    if len(text) <= width:
+        return text
+    text = text[len(text) - width :]
+    return "..." + text[3:] if len(text) > 3 else text
+
+
+def _fitting(texts: Iterable[str], limit: int | None) -> int:
+    """Width of a column for these texts."""
+    width = max(map(len, texts), default=0) + 4
+    return width if limit is None else min(width, limit)
+
+
+def _names(events: Sequence[Any], limit: int | None) -> list[Column]:
+    width = _fitting([event.key for event in events] or ["Name"], limit)
+    columns = [Column("Name", lambda event: _beginning_of(event.key, limit), width)]
+    if any(event.overload_name for event in events):
+        columns.append(Column("Overload Name", lambda event: _beginning_of(event.overload_name or "", limit), width))
+    return columns
+
+
+def _modules(events: Sequence[Any], limit: int | None) -> list[Column]:
+    paths = [event.module for event in events]
+    if not any(paths):
+        return []
+    width = _fitting([*paths, "Module"], limit)
+    return [
+        Column("Module", lambda event: _end_of(event.module, width), width, "<"),
+        Column("Phase", lambda event: event.phase, len("backward"), "<"),
+    ]
+
+
+def _cpu_times(whole_us: float, unit: str | None) -> list[Column]:
+    def self_share(event: Any) -> str:
+        event.self_cpu_percent = units.share(event.self_cpu_time_total, whole_us)
+        return str(event.self_cpu_percent)
+
+    def total_share(event: Any) -> Any:
+        event.total_cpu_percent = 0 if event.is_async else units.share(event.cpu_time_total, whole_us)
+        return event.total_cpu_percent
+
+    return [
+        Column("Self CPU %", self_share),
+        Column("Self CPU", lambda event: units.time(event.self_cpu_time_total, unit)),
+        Column("CPU total %", total_share),
+        Column("CPU total", lambda event: units.time(event.cpu_time_total, unit)),
+        Column("CPU time avg", lambda event: units.time(event.cpu_time, unit)),
+    ]
+
+
+def _device_times(device: str, whole_us: float, unit: str | None) -> list[Column]:
+    def share(event: Any) -> str:
+        event.total_device_percent = units.share(event.self_device_time_total, whole_us)
+        return str(event.total_device_percent)
+
+    return [
+        Column(f"Self {device}", lambda event: units.time(event.self_device_time_total, unit)),
+        Column(f"Self {device} %", share),
+        Column(f"{device} total", lambda event: units.time(event.device_time_total, unit)),
+        Column(f"{device} time avg", lambda event: units.time(event.device_time, unit)),
+    ]
+
+
+def _memory(events: Sequence[Any], device: str, use_device: bool) -> list[Column]:
+    columns = [
+        Column("CPU Mem", lambda event: units.memory(event.cpu_memory_usage)),
+        Column("Self CPU Mem", lambda event: units.memory(event.self_cpu_memory_usage)),
+    ]
+    if use_device and any(event.self_device_memory_usage > 0 for event in events):
+        columns += [
+            Column(f"{device} Mem", lambda event: units.memory(event.device_memory_usage)),
+            Column(f"Self {device} Mem", lambda event: units.memory(event.self_device_memory_usage)),
+        ]
+    return columns
+
+
+def _counts(events: Sequence[Any]) -> list[Column]:
+    columns = [Column("# of Calls", lambda event: event.count)]
+    if any(event.node_id != -1 for event in events):
+        columns.append(Column("Node ID", lambda event: event.node_id))
+    return columns
+
+
+def _shapes(events: Sequence[Any], limit: int | None) -> list[Column]:
+    if not any(event.input_shapes for event in events):
+        return []
+    width = _fitting((str(event.input_shapes) for event in events), limit)
+    return [Column("Input Shapes", lambda event: str(event.input_shapes)[:width], width)]
+
+
+def _source(events: Sequence[Any], limit: int | None) -> list[Column]:
+    places = [place for event in events for place in event.stack or ()]
+    if not places:
+        return []
+    width = _fitting(places, limit)
+    return [Column("Source Location", lambda event: _end_of(event.stack[0], width) if event.stack else "", width, "<")]
+
+
+def _flops(events: Sequence[Any]) -> list[Column]:
+    known = [event.flops for event in events if event.flops and event.flops > 0]
+    if not known:
+        return []
+    scale, unit = units.flops_unit(min(known))
+    return [Column(f"Total {unit}", lambda event: f"{event.flops * scale:8.3f}" if event.flops and event.flops > 0 else "--")]
+
+
+def _last_columns(source: list[Column], flops: list[Column]) -> list[Column]:
+    if source and flops:
+        # torch: with both, each stands under the other's heading
+        (place,), (count,) = source, flops
+        return [
+            Column(place.heading, count.value, place.width, place.align),
+            Column(count.heading, place.value, count.width, count.align),
+        ]
+    return source + flops
