@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from .._device import device as torch_device
@@ -29,18 +29,12 @@ class Key:
     device: torch_device
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class _Storage:
     """An address, and a number that no other storage of the recording has."""
 
-    ptr: int
+    ptr: int = field(compare=False)
     allocation_id: int
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Storage) and self.allocation_id == other.allocation_id
-
-    def __hash__(self) -> int:
-        return hash(self.allocation_id)
 
     def __repr__(self) -> str:
         return f"{self.ptr:#x} ({self.allocation_id})"
@@ -54,11 +48,7 @@ class TensorKey(Key):
     storage: _Storage
 
     def __lt__(self, other: TensorKey) -> bool:
-        return self._as_sortable < other._as_sortable
-
-    @property
-    def _as_sortable(self) -> tuple[int, int, str, int]:
-        return self.id, self.storage.allocation_id, self.device.type, -1 if self.device.index is None else self.device.index
+        return (self.id, str(self.device)) < (other.id, str(other.device))
 
     def __repr__(self) -> str:
         return f"id={self.id}: {self.storage!r} ({self.device})"
