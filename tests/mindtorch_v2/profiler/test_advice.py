@@ -300,6 +300,17 @@ class TestLoops:
 
 
 class TestRecordingCost:
+    def test_a_program_of_tiny_operators_and_one_of_large_ones(self):
+        for size, expected in ((2, 1), (400, 0)):
+            x = torch.ones(size, size)
+            x @ x
+            with profile(record_shapes=True, with_stack=True) as prof:
+                for _ in range(100):
+                    x @ x
+            findings = advise(prof, rules=["recording takes much of the time"])
+            assert len(findings) == expected
+            assert all(finding.gain_share <= 1 for finding in findings)
+
     def test_events_close_together(self):
         events = [op("aten::add", i * 300, i * 300 + 200) for i in range(100)]
         (finding,) = advise(record(events), rules=["recording takes much of the time"])
