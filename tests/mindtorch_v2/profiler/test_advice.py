@@ -302,19 +302,19 @@ class TestLoops:
 
 
 class TestRecordingCost:
-    @pytest.mark.parametrize(("operator_seconds", "share"), [(1e-6, 1), (5e-6, 0.34), (1e-3, 0)])
+    @pytest.mark.parametrize(("operator_seconds", "share"), [(1e-7, 1), (3e-7, 0.4), (1e-5, 0)])
     def test_a_program_of_operators_that_take_so_long(self, operator_seconds, share):
         x = torch.ones(2, 2)
         real, ticks = recorder.clock, itertools.count()
         recorder.set_clock(lambda: next(ticks) * operator_seconds)
         try:
-            with profile(record_shapes=True, with_stack=True) as prof:
+            with profile() as prof:
                 for _ in range(100):
-                    x @ x
+                    x + x  # two readings of the clock
         finally:
             recorder.set_clock(real)
         found = advise(prof, rules=["recording takes much of the time"])
-        assert [round(finding.gain_share, 1) for finding in found] == [round(share, 1)] * (share > 0)
+        assert [round(finding.gain_share, 1) for finding in found] == [share] * (share > 0)
 
     def test_events_close_together(self):
         events = [op("aten::add", i * 300, i * 300 + 200) for i in range(100)]
