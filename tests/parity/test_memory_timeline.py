@@ -34,9 +34,9 @@ def profiles(request):
 
 
 def test_bytes_by_category_at_the_peak(profiles):
-    from memory_comparison import NAMES, peak, read
+    from memory_comparison import NAMES, peak
 
-    ours, theirs = (peak(read(prof, ".json")) for prof in profiles)
+    ours, theirs = (peak(prof) for prof in profiles)
     total = sum(theirs.values())
     assert sum(ours.values()) == pytest.approx(total, rel=0.05)
     for name in NAMES:
@@ -107,4 +107,4 @@ class TestWhereTorchIsWrong:
 
         import mindtorch_v2
 
-        return [comparison.peak(comparison.read(comparison.profile_of(lib, program), ".json")) for lib in (mindtorch_v2, torch)]
+        return [comparison.peak(comparison.profile_of(lib, program)) for lib in (mindtorch_v2, torch)]
