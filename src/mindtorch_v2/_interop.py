@@ -17,10 +17,10 @@ __all__ = ["dlpack_device", "from_dlpack", "from_numpy", "frombuffer", "numpy_of
 def from_numpy(ndarray: Any, /) -> Tensor:
     """A tensor over a NumPy array's memory: writes to one show in the other."""
     if ndarray.__class__ is np.ndarray and ndarray.flags.c_contiguous and ndarray.dtype in _dtype.FROM_NUMPY:
-        return made_here(wrap(ndarray))
+        return made_here(wrap(ndarray.view()))  # of its own: assigning to the shape of one must not reshape the other
     if not isinstance(ndarray, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
-    array = ndarray if type(ndarray) is np.ndarray else ndarray.view(np.ndarray)
+    array = ndarray.view(np.ndarray)
     found = numpy_dtype(array.dtype)
     if any(s < 0 for s in array.strides):
         raise ValueError(
@@ -44,7 +44,7 @@ def numpy_of(self: Tensor, *, force: bool = False) -> np.ndarray[Any, Any]:
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
     if self.dtype is _dtype.bfloat16 and not force:
         raise TypeError("Got unsupported ScalarType BFloat16")
-    return self._array
+    return self._array.view()
 
 
 def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:

@@ -8,6 +8,15 @@ import pytest
 import mindtorch_v2 as torch
 
 
+def test_what_is_set_on_an_array_is_not_set_on_its_tensor() -> None:
+    source = np.zeros((2, 3), np.float32)
+    t = torch.from_numpy(source)
+    for array in (source, t.numpy(), np.asarray(t)):
+        array.setflags(write=False)  # a property of the array object, as are its shape and strides
+        t.add_(1)
+    assert source[1, 2] == t.numpy()[1, 2] == 3
+
+
 def test_from_numpy_shares_memory_both_ways():
     a = np.arange(6.0).reshape(2, 3)
     t = torch.from_numpy(a)
