@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -12,9 +14,9 @@ def test_what_is_set_on_an_array_is_not_set_on_its_tensor() -> None:
     source = np.zeros((2, 3), np.float32)
     t = torch.from_numpy(source)
     for array in (source, t.numpy(), np.asarray(t)):
-        array.setflags(write=False)  # a property of the array object, as are its shape and strides
-        t.add_(1)
-    assert source[1, 2] == t.numpy()[1, 2] == 3
+        with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # NumPy means to give that up
+            array.shape = (6,)
+        assert t.shape == (2, 3)
 
 
 def test_from_numpy_shares_memory_both_ways():
