@@ -82,8 +82,6 @@ ONE_KERNEL = {
         "linalg_cholesky_ex linalg_qr _linalg_svd _linalg_eigh linalg_eig _linalg_eigvals linalg_matrix_exp "
         # bins are found and counted by NumPy; there, counts of threads are summed
         "bincount histc histogram "
-        # ATen makes the order of dimensions with tensors of indices; one copy here
-        "repeat "
         # offsets become bags by index_add_ and cumsum there
         "_embedding_bag _embedding_bag_forward_only _embedding_bag_dense_backward _embedding_bag_backward "
         "_embedding_bag_per_sample_weights_backward "

@@ -55,8 +55,8 @@ def autograd_layer(op: Op, full: int, body: Body) -> Body:
     }
     recording = "tls.grad_enabled and not tls.inference" if slow else "tls.grad_enabled"
     below = body.lines
-    if op.composite is not None or full & keys.BACKENDS in op.kernels:
-        # kernels written over tensors call operators themselves: those calls must not be recorded
+    if dispatcher.calls_operators(op, full):
+        # those calls must not be recorded
         below = _unrecorded(body.lines)
     refusals = _refusal_lines(op, recording)
     if refusals:

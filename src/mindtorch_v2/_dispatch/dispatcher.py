@@ -164,9 +164,7 @@ def _backend_body(op: Op, full: int) -> Body:
         if not op.schema.is_inplace and len(op.schema.returns) == 1 and not overridden:
             body.lines.append("result._storage.version = 0")
         return body
-    # a shortcut does a composite's work in one kernel; while somebody watches, the parts are called and seen
-    observed = "shortcut" in op.tags and full & (keys.RECORDING | keys.DISPATCH_MODE)
-    if op.composite is not None and (observed or (backend not in op.kernels and backend not in op.array_kernels)):
+    if op.composite is not None and (_observed(op, full) or (backend not in op.kernels and backend not in op.array_kernels)):
         body = call_body(op, op.composite, "composite")
         made_inside = "shortcut" in op.tags or "fresh" in op.tags or op.formulas
         return _as_unwritten(op, full, body) if made_inside else body
@@ -183,6 +181,19 @@ def _backend_body(op: Op, full: int) -> Body:
     if backend in _backends:
         return _backends[backend](op, full)
     return call_body(op, _no_backend(op, full), "no_backend")
+
+
+def _observed(op: Op, full: int) -> bool:
+    """Whether a composite's parts are called and seen, as somebody watches; else its shortcut does their work in one kernel."""
+    return "shortcut" in op.tags and bool(full & (keys.RECORDING | keys.DISPATCH_MODE))
+
+
+def calls_operators(op: Op, full: int) -> bool:
+    """Whether a composite or a kernel over tensors serves these keys, which may call operators, rather than one over arrays."""
+    backend = full & keys.BACKENDS or keys.CPU
+    if op.composite is None or backend in op.kernels:
+        return backend in op.kernels
+    return _observed(op, full) or backend not in op.array_kernels
 
 
 def call_body(op: Op, function: Callable[..., Any], name: str) -> Body:

@@ -44,7 +44,7 @@ def test_the_same_result(op):
 def test_operators_that_are_made_otherwise_when_watched_have_samples():
     assert {op.name for op in WATCHED} - {op.name for op in WATCHED if capture.label(op) in SAMPLES} <= {
         "arange", "linspace", "logspace", "eye", "logical_and", "logical_or", "logical_xor", "logical_not", "logical_and_", "logical_or_",
-        "logical_xor_", "logical_not_",
+        "logical_xor_", "logical_not_", "repeat_interleave",
     }  # fmt: skip
 
 
@@ -81,6 +81,70 @@ def test_the_same_factories(make):
     with torch.profiler.profile():
         recorded = make()
     assert facts(recorded) == plain
+
+
+@pytest.mark.parametrize(
+    ("shape", "repeats"),
+    [
+        ((2, 3), (2, 2)),
+        ((2, 3), (1, 1)),
+        ((2, 3), (2, 1, 3)),
+        ((3,), (2, 2, 1)),
+        ((2, 3), (0, 2)),
+        ((2, 3), (2, 0, 1, 1)),
+        ((0, 3), (2, 2)),
+        ((), ()),
+        ((), (3,)),
+        ((1, 1), (4, 1)),
+    ],
+)
+def test_the_same_repetitions(shape, repeats):
+    x = torch.arange(max(int(np.prod(shape)), 1), dtype=torch.float32)[: int(np.prod(shape))].reshape(shape)
+    for source in (x, x.t() if x.dim() == 2 else x, x.clone().requires_grad_()):
+        plain = source.repeat(repeats)
+        with torch.profiler.profile():
+            recorded = source.repeat(repeats)
+        assert facts(recorded) == facts(plain)
+        assert np.array_equal(plain.detach().numpy(), np.tile(source.detach().numpy(), repeats))
+        for result in (plain, recorded):
+            assert result._base is None
+            assert (result.grad_fn is not None) == source.requires_grad
+
+
+@pytest.mark.parametrize("repeats", [(2,), (-1, 2)])
+def test_the_same_refusals_of_repetitions(repeats):
+    x = torch.ones(2, 3)
+    with pytest.raises(RuntimeError) as plain:
+        x.repeat(repeats)
+    with torch.profiler.profile(), pytest.raises(RuntimeError) as recorded:
+        x.repeat(repeats)
+    assert str(recorded.value) == str(plain.value)
+
+
+@pytest.mark.parametrize("size", [None, 3])
+@pytest.mark.parametrize("counts", [[1, 2, 0], [3], [], [0, 0]])
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
+def test_the_same_positions(counts, dtype, size):
+    def call():
+        repeats = torch.tensor(counts, dtype=dtype)
+        try:
+            return facts(torch.repeat_interleave(repeats, output_size=size))
+        except RuntimeError as e:
+            return str(e)
+
+    plain = call()
+    with torch.profiler.profile():
+        recorded = call()
+    assert recorded == plain
+
+
+@pytest.mark.parametrize("counts", [torch.tensor([1, -1]), torch.tensor(1), torch.ones(2), torch.ones(2, 2, dtype=torch.int64)])
+def test_the_same_refusals_of_positions(counts):
+    with pytest.raises(RuntimeError) as plain:
+        torch.repeat_interleave(counts)
+    with torch.profiler.profile(), pytest.raises(RuntimeError) as recorded:
+        torch.repeat_interleave(counts)
+    assert str(recorded.value) == str(plain.value)
 
 
 class TestOut:

@@ -15,16 +15,21 @@ from .floating_errors import SILENT
 Array = np.ndarray[Any, Any]
 
 
-def repeat(self: Array, repeats: Sequence[int]) -> Array:
-    """`self` side by side with itself, `repeats[d]` times along each dimension."""
-    repeats = tuple(repeats)
-    extra = len(repeats) - self.ndim
+def repeated_shape(shape: tuple[int, ...], repeats: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """A tensor's shape with as many dimensions as `repeats` has, and that of the tensor repeated."""
+    extra = len(repeats) - len(shape)
     if extra < 0:
         raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
-    shape = (1,) * extra + self.shape
-    target = tuple(n * r for n, r in zip(shape, repeats, strict=True))
+    padded = (1,) * extra + shape
+    target = tuple([n * r for n, r in zip(padded, repeats, strict=True)])
     if min(target, default=0) < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {min(target)}: {list(target)}")
+    return padded, target
+
+
+def repeat(self: Array, repeats: Sequence[int]) -> Array:
+    """`self` side by side with itself, `repeats[d]` times along each dimension."""
+    shape, target = repeated_shape(self.shape, repeats)
     out = np.empty(target, self.dtype)
     if out.size:
         # one dimension for the repetition, one for the elements: a single broadcast copy
@@ -45,8 +50,8 @@ def flip(self: Array, dims: Sequence[int]) -> Array:
     return out
 
 
-def repeat_interleave(repeats: Array, output_size: int | None) -> Array:
-    """Position i as often as `repeats[i]` says."""
+def check_repeats(repeats: Array) -> None:
+    """Refuse what cannot say how often positions are repeated."""
     if repeats.ndim == 0:
         raise RuntimeError("repeat_interleave with a single repeats argument expects repeats to be a 1-D tensor") from None
     if repeats.ndim != 1:
@@ -54,6 +59,11 @@ def repeat_interleave(repeats: Array, output_size: int | None) -> Array:
     refuse("repeat_interleave_cpu", repeats, "bfc")
     if repeats.dtype not in (np.dtype(np.int64), np.dtype(np.int32)):
         raise RuntimeError("repeats has to be Long or Int tensor")
+
+
+def repeat_interleave(repeats: Array, output_size: int | None) -> Array:
+    """Position i as often as `repeats[i]` says."""
+    check_repeats(repeats)
     if repeats.size and repeats.min() < 0:
         raise RuntimeError("repeats can not be negative")
     out = np.repeat(np.arange(repeats.size, dtype=repeats.dtype), repeats)
