@@ -64,7 +64,7 @@ def get_default_device() -> _device.device:
 def dtype_of(given: Any) -> _dtype.dtype:
     """The dtype meant by a `dtype=` argument: itself, the default for None, or that of a Python type."""
     if given.__class__ is _dtype.dtype:
-        return given  # type: ignore[no-any-return]
+        return given
     if given is None:
         return _dtype.get_default_dtype()
     found = _PYTHON_TYPES.get(given) if isinstance(given, type) else None
@@ -364,7 +364,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
         where = data.device if device is None else device_of(device)
         if (d is None or d is data.dtype) and where == data.device:
             return data
-        return data.to(dtype=d or data.dtype, device=where)  # type: ignore[no-any-return]
+        return data.to(dtype=d or data.dtype, device=where)
     if isinstance(data, np.ndarray) and (d is None or d.np == data.dtype):
         from ._interop import from_numpy
 

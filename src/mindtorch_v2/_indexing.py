@@ -36,7 +36,7 @@ def getitem(self: Tensor, key: Any) -> Tensor:
     kind = key.__class__
     if kind is int:
         try:
-            return _select_table[self._keys](self, 0, key)  # type: ignore[no-any-return]
+            return _select_table[self._keys](self, 0, key)
         except IndexError:
             raise _out_of_bounds(self, 0, key) from None
     if kind is slice:
@@ -44,11 +44,11 @@ def getitem(self: Tensor, key: Any) -> Tensor:
     if kind is tuple:
         return _get_tuple(self, key)
     if key is None:
-        return _unsqueeze_table[self._keys](self, 0)  # type: ignore[no-any-return]
+        return _unsqueeze_table[self._keys](self, 0)
     if kind is Tensor and key.dtype is _dtype.int64 and key._array.ndim and self._array.ndim:
-        return _index_table[self._keys | key._keys](self, [key])  # type: ignore[no-any-return]
+        return _index_table[self._keys | key._keys](self, [key])
     if key is Ellipsis:
-        return alias(self)  # type: ignore[no-any-return]
+        return alias(self)
     if isinstance(key, np.integer):
         return getitem(self, int(key))
     return _get_tuple(self, _as_tuple(key))
@@ -57,8 +57,8 @@ def getitem(self: Tensor, key: Any) -> Tensor:
 def _get_tuple(self: Tensor, key: tuple[Any, ...]) -> Tensor:
     viewed, indices = _apply(self, key)
     if indices is not None:
-        return index_ops.index(viewed, indices)  # type: ignore[no-any-return]
-    return alias(viewed) if viewed is self else viewed  # type: ignore[no-any-return]
+        return index_ops.index(viewed, indices)
+    return alias(viewed) if viewed is self else viewed
 
 
 def _as_tuple(key: Any) -> tuple[Any, ...]:
@@ -158,7 +158,7 @@ def _apply_other(
 
 def _selected(self: Tensor, key: tuple[Any, ...], at: int, result: Tensor, dim: int, i: int) -> Tensor:
     try:
-        return select(result, dim, i)  # type: ignore[no-any-return]
+        return select(result, dim, i)
     except IndexError:
         raise _out_of_bounds(result, dim, i, self, key, at) from None
 
@@ -201,7 +201,7 @@ def _sliced(self: Tensor, dim: int, key: slice, *, whole: bool = False) -> Tenso
         stop = 9223372036854775807
     if whole and step == 1 and (start == 0 or start <= -n) and stop >= n:
         return self  # torch: a slice that takes everything is skipped inside of a tuple
-    return _slice_table[self._keys](self, dim, start, stop, step)  # type: ignore[no-any-return]
+    return _slice_table[self._keys](self, dim, start, stop, step)
 
 
 def _too_many(self: Tensor) -> IndexError:
@@ -277,7 +277,7 @@ def _without_leading_ones(value: Tensor, to: tuple[int, ...]) -> Tensor:
     lead = 0
     while lead < len(shape) and len(shape) - lead > len(to) and shape[lead] == 1:
         lead += 1
-    return view(value, shape[lead:]) if lead else value  # type: ignore[no-any-return]
+    return view(value, shape[lead:]) if lead else value
 
 
 def _put(target: Tensor, indices: list[Tensor | None], value: Tensor) -> None:
@@ -306,7 +306,7 @@ def _value_tensor(self: Tensor, value: Any) -> Tensor:
     if not self.dtype.inexact and isinstance(value, float):
         value = int(value)
     made = wrap(np.asarray(value).astype(self.dtype.np), self.dtype)
-    return made if self.device.type == "cpu" else made.to(self.device)  # type: ignore[no-any-return]
+    return made if self.device.type == "cpu" else made.to(self.device)
 
 
 def _c_name(dtype: _dtype.dtype) -> str:
@@ -342,8 +342,8 @@ def contains(self: Tensor, item: Any) -> bool:
     raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(item)}.")
 
 
-Tensor.__getitem__ = getitem  # type: ignore[method-assign, assignment]
-Tensor.__setitem__ = setitem  # type: ignore[method-assign, assignment]
-Tensor.__len__ = length  # type: ignore[method-assign, assignment]
+Tensor.__getitem__ = getitem  # type: ignore[method-assign]
+Tensor.__setitem__ = setitem  # type: ignore[method-assign]
+Tensor.__len__ = length  # type: ignore[method-assign]
 Tensor.__iter__ = iterate  # type: ignore[attr-defined]
-Tensor.__contains__ = contains  # type: ignore[method-assign, assignment]
+Tensor.__contains__ = contains  # type: ignore[method-assign]

@@ -131,8 +131,7 @@ ops = OpNamespaces()
 
 def overload_of(op: Op) -> OpOverload:
     """The public object of a registered operator."""
-    found: OpOverload = getattr(getattr(getattr(ops, op.schema.namespace), op.name), op.overload_name)
-    return found
+    return getattr(getattr(getattr(ops, op.schema.namespace), op.name), op.overload_name)
 
 
 def forget(op: Op) -> None:

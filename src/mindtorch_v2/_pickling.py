@@ -54,7 +54,7 @@ def strided_view(
 def deepcopy_tensor(self: Tensor, memo: dict[int, Any]) -> Tensor:
     """A copy of a leaf with memory of its own, its gradient and its attributes."""
     if id(self) in memo:
-        return memo[id(self)]  # type: ignore[no-any-return]
+        return memo[id(self)]
     if self._node is not None:
         raise RuntimeError(
             "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  If you "
@@ -81,7 +81,7 @@ def _copied_storage(storage: UntypedStorage, memo: dict[int, Any]) -> UntypedSto
             found = own(storage.array.copy(order="K"))
         memo[id(storage)] = found
         memo.setdefault(id(memo), []).append(storage)  # keeps the id from being reused, as copy.deepcopy does
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def reduce_tensor(self: Tensor, protocol: Any) -> tuple[Any, ...]:

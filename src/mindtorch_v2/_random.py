@@ -60,7 +60,7 @@ class Generator:
         """Start the stream that belongs to this seed."""
         seed = _checked_seed(seed)
         self._seed = seed
-        self._bits._legacy_seeding(seed & (_FULL - 1))  # type: ignore[attr-defined]
+        self._bits._legacy_seeding(seed & (_FULL - 1))
         self._block, self._at, self._fresh = _NOTHING_LEFT, _BLOCK, True
         self.next_normal: float | None = None
         return self
@@ -110,17 +110,17 @@ class Generator:
                 words = np.concatenate((block[at:], self._whole_blocks(1)))
                 self._block, self._at, self._fresh = words[_BLOCK - at :], end - _BLOCK, False
                 self._ahead = (self._block, at - _BLOCK, make(_singles(words[: len(words) // 16 * 16].copy())))
-                return self._ahead[2][:n].copy()  # type: ignore[no-any-return]
+                return self._ahead[2][:n].copy()
             made_of, start, values = self._ahead
             if made_of is not block or (at - start) % 16:
                 start, values = at, make(_singles(block[at : at + (_BLOCK - at) // 16 * 16].copy()))
                 self._ahead = (block, start, values)
             self._at = end
-            return values[at - start : end - start].copy()  # type: ignore[no-any-return]
+            return values[at - start : end - start].copy()
 
     def _whole_blocks(self, n: int) -> np.ndarray[Any, Any]:
         if n <= 4:  # a third of the time of `integers`, which is the faster one for many
-            return self._bits.random_raw(n * _BLOCK).astype(np.uint32)  # type: ignore[no-any-return, union-attr]
+            return self._bits.random_raw(n * _BLOCK).astype(np.uint32)
         return self._numbers.integers(0, _FULL, n * _BLOCK, np.uint32)
 
     def long_words(self, n: int) -> np.ndarray[Any, Any]:
@@ -161,7 +161,7 @@ class Generator:
         """Whether each of the n float64 numbers that `uniform64` would give is below p."""
         words = self.long_words(n)
         np.bitwise_and(words, _MASK_53, out=words)
-        return np.less(words, np.uint64(math.ceil(math.ldexp(p, 53))))  # type: ignore[no-any-return]
+        return np.less(words, np.uint64(math.ceil(math.ldexp(p, 53))))
 
     def uniform64(self, n: int, out: np.ndarray[Any, Any] | None = None) -> np.ndarray[Any, Any]:
         """n float64 numbers of [0, 1) with 53 bits each, in a new array or in `out`."""

@@ -20,7 +20,7 @@ _lock = threading.Lock()
 def identity(thing: Any) -> int:
     """The number of a tensor or a storage: given when somebody first asks, and never to anything else in this process."""
     try:
-        return thing._identity  # type: ignore[no-any-return]
+        return thing._identity
     except AttributeError:
         return identify(thing)
 
@@ -56,7 +56,7 @@ class UntypedStorage:
     def bytes(self) -> np.ndarray[Any, Any]:
         """The memory as a flat byte array, for views with arbitrary strides."""
         try:
-            return self._bytes  # type: ignore[has-type, no-any-return]
+            return self._bytes
         except AttributeError:
             array = self.array
             flat = array.ravel(order="K")

@@ -229,8 +229,7 @@ def _autograd_kernel(op: Op, backward: Function, setup_context: Function | None)
 
     members = {"forward": staticmethod(forward), "backward": staticmethod(run_backward)}
     function: Any = type(f"GeneratedBackwardFor_{op.schema.namespace}_{op.name}_{op.overload_name}", (AutogradFunction,), members)
-    apply: Function = function.apply
-    return apply
+    return function.apply
 
 
 def register_torch_dispatch(

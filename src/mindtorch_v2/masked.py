@@ -37,7 +37,7 @@ def _filled(input: Tensor, mask: Tensor | None, identity: Any) -> Tensor:
     if mask is None:
         return input
     fill = tensor(identity, dtype=input.dtype, device=input.device)
-    return aten.where(_mask_for(input, mask), input, fill)  # type: ignore[no-any-return]
+    return aten.where(_mask_for(input, mask), input, fill)
 
 
 def _dims(dim: Dims, ndim: int) -> tuple[int, ...]:
@@ -82,7 +82,7 @@ def sum(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = 
     """The sum of the elements in the mask."""
     dims = _dims(dim, input._array.ndim)
     wanted = _accumulating(input.dtype, dtype)
-    return aten.sum(_filled(input, mask, 0), list(dims), bool(keepdim), dtype=wanted)  # type: ignore[no-any-return]
+    return aten.sum(_filled(input, mask, 0), list(dims), bool(keepdim), dtype=wanted)
 
 
 def prod(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
@@ -155,7 +155,7 @@ def _number_of(input: Tensor, dims: tuple[int, ...], keepdim: bool, mask: Tensor
         ones = aten.ones(input._array.shape, dtype=_dtype.int64, device=input.device)
     else:
         ones = _mask_for(input, mask)
-    return aten.sum(ones, list(dims), keepdim, dtype=_dtype.int64)  # type: ignore[no-any-return]
+    return aten.sum(ones, list(dims), keepdim, dtype=_dtype.int64)
 
 
 def mean(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
@@ -192,7 +192,7 @@ def norm(
     ord = 2.0 if ord is None else ord
     dims = _dims(dim, input._array.ndim)
     filled = _filled(_converted(input, dtype), mask, math.inf if ord < 0 else 0)
-    return aten.linalg_vector_norm(filled, ord, list(dims), bool(keepdim), dtype=dtype)  # type: ignore[no-any-return]
+    return aten.linalg_vector_norm(filled, ord, list(dims), bool(keepdim), dtype=dtype)
 
 
 def _degrees(unbiased: Any, correction: Any) -> Any:
@@ -230,7 +230,7 @@ def _spread(
         )
         number = aten.maximum(number, number.new_zeros([]))
     out = aten.divide(total, number)
-    return out.sqrt() if root else out  # type: ignore[no-any-return]
+    return out.sqrt() if root else out
 
 
 def var(
@@ -284,7 +284,7 @@ def normalize(input: Tensor, ord: float, dim: int, *, eps: float = 1e-12, dtype:
     x = _converted(input, dtype)
     length = norm(x, ord, dim, keepdim=True, dtype=dtype, mask=mask)
     denominator = aten.maximum(length, length.new_full([], eps))
-    return aten.divide(_filled(x, mask, 0), denominator)  # type: ignore[no-any-return]
+    return aten.divide(_filled(x, mask, 0), denominator)
 
 
 def cumsum(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:

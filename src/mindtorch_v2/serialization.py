@@ -76,7 +76,7 @@ _PUBLIC_MODULES: dict[Any, str] = {Size: "torch", _device.device: "torch", Tenso
 # --- saving ---------------------------------------------------------------------------------------------------------
 
 
-_PythonPickler: Any = pickle._Pickler  # type: ignore[attr-defined]
+_PythonPickler: Any = pickle._Pickler
 
 
 class _Pickler(_PythonPickler):  # type: ignore[misc]

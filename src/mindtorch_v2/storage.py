@@ -51,7 +51,7 @@ class TypedStorage:
         return self._untyped_storage.data_ptr()
 
     def tolist(self) -> list[Any]:
-        return self._elements().tolist()  # type: ignore[no-any-return]
+        return self._elements().tolist()
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):

@@ -96,8 +96,7 @@ def _ones_for_scalar(out: Any, shape: tuple[int, ...], dtype: Any) -> Tensor | N
     if dispatcher.active_keys() or out._keys & keys.BACKENDS != keys.CPU:
         from .._functions import functions
 
-        ones: Tensor = functions["ones_like"](out)
-        return ones
+        return functions["ones_like"](out)
     ones_array = np.empty(shape, dtype.np)
     ones_array.fill(1)  # 0.6 µs less than np.ones
     return wrap(ones_array, dtype)

@@ -309,7 +309,7 @@ def _sum(held: Tensor, grad: Tensor, create_graph: bool, outs: Sequence[Any] = (
     # the caller's variable and the argument here; torch: a view is added out of place, because it shares its memory with its base
     seen = 2 + sum([out is held for out in outs])
     if not create_graph and held.dtype is grad.dtype and held._base is None and is_alone(held, seen, held._array):
-        return held.add_(grad)  # type: ignore[no-any-return]
+        return held.add_(grad)
     return held + grad
 
 

@@ -27,8 +27,7 @@ def fit(grad: Any, shape: tuple[int, ...], dtype: Any, node: Node, index: int) -
             grad = grad.real
         if grad.dtype is not dtype:
             grad = grad.to(dtype)
-    result: Tensor = grad
-    return result
+    return grad
 
 
 def _expandable(small: tuple[int, ...], large: tuple[int, ...]) -> bool:

@@ -103,8 +103,7 @@ def register_hook(t: Tensor, hook: Callable[[Tensor], Any]) -> RemovableHandle:
 
 
 def _node_and_index(t: Tensor) -> tuple[Node, int]:
-    found: tuple[Node, int] = node_and_index(edge_of(t))
-    return found
+    return node_and_index(edge_of(t))
 
 
 def register_post_accumulate_grad_hook(t: Tensor, hook: Callable[[Tensor], None]) -> RemovableHandle:

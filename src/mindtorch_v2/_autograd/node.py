@@ -187,8 +187,7 @@ def node_of(t: Tensor) -> Node | None:
     edge = edge_of(t)
     if edge is None or edge is t:
         return None
-    node: Node = node_and_index(edge)[0]
-    return node
+    return node_and_index(edge)[0]
 
 
 def forward_name(node: Node) -> str:

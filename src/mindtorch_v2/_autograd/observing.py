@@ -50,9 +50,9 @@ def run_observed(node: Any, grad: Any, edges: tuple[Any, ...]) -> tuple[Any, ...
     """A node's computation in a scope of its own, if somebody watches."""
     watching = observer  # who began it ends it, even if another watches then, or nobody
     if watching is None:
-        return node._run(grad, edges)  # type: ignore[no-any-return]
+        return node._run(grad, edges)
     token = watching.begin_run(node, grad)
     try:
-        return node._run(grad, edges)  # type: ignore[no-any-return]
+        return node._run(grad, edges)
     finally:
         watching.end_run(token)

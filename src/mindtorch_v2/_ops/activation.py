@@ -22,7 +22,7 @@ _clamp_min_table = clamp_min.op.table  # type: ignore[attr-defined]
 
 
 def _zeros_like(grad: Tensor) -> Tensor:
-    return aten.zeros_like(grad)  # type: ignore[no-any-return]
+    return aten.zeros_like(grad)
 
 
 # --- rectifiers -----------------------------------------------------------------------------------------------------
@@ -31,13 +31,13 @@ def _zeros_like(grad: Tensor) -> Tensor:
 def _relu(self: Tensor) -> Tensor:
     if self.dtype.category == 0:
         raise RuntimeError("Boolean inputs not supported for relu")
-    return _clamp_min_table[self._keys](self, 0)  # type: ignore[no-any-return]
+    return _clamp_min_table[self._keys](self, 0)
 
 
 def _relu_(self: Tensor) -> Tensor:
     if self.dtype.category == 0:
         raise RuntimeError("Boolean inputs not supported for relu")
-    return aten.clamp_min_(self, 0)  # type: ignore[no-any-return]
+    return aten.clamp_min_(self, 0)
 
 
 relu = op("relu(Tensor self) -> Tensor", composite=_relu, grad={"self": lambda grad, result: threshold_backward(grad, result, 0)})
@@ -123,7 +123,7 @@ def _prelu(self: Tensor, weight: Tensor) -> Tensor:
         weight = weight.reshape([1] * self.dim())
     else:
         weight = weight.reshape([1, -1, *[1] * (self.dim() - 2)])
-    return _prelu_kernel(self, weight)  # type: ignore[no-any-return]
+    return _prelu_kernel(self, weight)
 
 
 prelu = op("prelu(Tensor self, Tensor weight) -> Tensor", composite=_prelu)
@@ -168,21 +168,21 @@ _prelu_kernel_backward = op(
 def _rrelu(self: Tensor, lower: Any, upper: Any, training: bool, generator: Any) -> Tensor:
     if not lower <= upper:
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")
-    return rrelu_with_noise(self, aten.empty_like(self), lower, upper, training, generator)  # type: ignore[no-any-return]
+    return rrelu_with_noise(self, aten.empty_like(self), lower, upper, training, generator)
 
 
 def _rrelu_(self: Tensor, lower: Any, upper: Any, training: bool, generator: Any) -> Tensor:
     if not lower <= upper:
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")
-    return rrelu_with_noise_(self, aten.empty_like(self), lower, upper, training, generator)  # type: ignore[no-any-return]
+    return rrelu_with_noise_(self, aten.empty_like(self), lower, upper, training, generator)
 
 
 def _rrelu_with_noise(self: Tensor, noise: Tensor, lower: Any, upper: Any, training: bool, generator: Any) -> Tensor:
     """Slopes for negative inputs, drawn while training; `noise` receives the slope of every element."""
     _check_noise(self, noise, training)
     if not training:
-        return leaky_relu(self, (lower + upper) / 2)  # type: ignore[no-any-return]
-    return computed(np.multiply, self, _draw_slopes(self, noise, lower, upper, generator))  # type: ignore[no-any-return]
+        return leaky_relu(self, (lower + upper) / 2)
+    return computed(np.multiply, self, _draw_slopes(self, noise, lower, upper, generator))
 
 
 def _check_noise(self: Tensor, noise: Tensor, training: bool) -> None:
@@ -211,8 +211,8 @@ def _draw_slopes(self: Tensor, noise: Tensor, lower: Any, upper: Any, generator:
 def _rrelu_with_noise_(self: Tensor, noise: Tensor, lower: Any, upper: Any, training: bool, generator: Any) -> Tensor:
     _check_noise(self, noise, training)
     if not training:
-        return leaky_relu_(self, (lower + upper) / 2)  # type: ignore[no-any-return]
-    return self.mul_(_draw_slopes(self, noise, lower, upper, generator))  # type: ignore[no-any-return]
+        return leaky_relu_(self, (lower + upper) / 2)
+    return self.mul_(_draw_slopes(self, noise, lower, upper, generator))
 
 
 rrelu = op(
@@ -257,8 +257,8 @@ def _rrelu_with_noise_backward(
     grad_output: Tensor, self: Tensor, noise: Tensor, lower: Any, upper: Any, training: bool, self_is_result: bool
 ) -> Tensor:
     if training and upper - lower > 1e-6:
-        return grad_output.mul(noise)  # type: ignore[no-any-return]
-    return leaky_relu_backward(grad_output, self, (lower + upper) / 2, self_is_result)  # type: ignore[no-any-return]
+        return grad_output.mul(noise)
+    return leaky_relu_backward(grad_output, self, (lower + upper) / 2, self_is_result)
 
 
 rrelu_with_noise_backward = op(
@@ -289,14 +289,14 @@ def _hardtanh(self: Tensor, min_val: Any, max_val: Any) -> Tensor:
     _check_hardtanh(self, min_val, max_val)
     if self.dtype.category == 1:
         min_val, max_val = int(min_val), int(max_val)
-    return self.clamp(min_val, max_val)  # type: ignore[no-any-return]
+    return self.clamp(min_val, max_val)
 
 
 def _hardtanh_(self: Tensor, min_val: Any, max_val: Any) -> Tensor:
     _check_hardtanh(self, min_val, max_val)
     if not self.dtype.inexact:
         min_val, max_val = int(min_val), int(max_val)
-    return self.clamp_(min_val, max_val)  # type: ignore[no-any-return]
+    return self.clamp_(min_val, max_val)
 
 
 hardtanh = op(
@@ -384,7 +384,7 @@ hardswish = op(
 def _hardswish_double_backward(grad: Tensor, grad_output: Tensor, self: Tensor) -> Tensor:
     inside = (self > -3).logical_and(self < 3)
     zero = aten.zeros([], dtype=grad.dtype, device=grad.device)
-    return aten.where(inside, grad * grad_output / 3, zero)  # type: ignore[no-any-return]
+    return aten.where(inside, grad * grad_output / 3, zero)
 
 
 hardswish_backward = op(

@@ -100,7 +100,7 @@ def _additive(mask: Tensor | None, query: Tensor) -> Tensor | None:
     if mask is None or mask.dtype is not _dtype.bool_:
         return mask
     low = aten.scalar_tensor(-math.inf, dtype=query.dtype, device=query.device)
-    return aten.where(mask, 0.0, low)  # type: ignore[no-any-return]
+    return aten.where(mask, 0.0, low)
 
 
 def _attention_to_nothing(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
@@ -134,10 +134,8 @@ def _attention(
         )
     mask = _additive(attn_mask, query)
     if choice == FLASH:
-        return flash_attention(query, key, value, dropout_p, is_causal, attn_mask=mask, scale=scale)[0]  # type: ignore[no-any-return]
-    return attention_math(  # type: ignore[no-any-return]
-        query, key, value, mask, dropout_p, is_causal, None, scale=scale, enable_gqa=enable_gqa
-    )[0]
+        return flash_attention(query, key, value, dropout_p, is_causal, attn_mask=mask, scale=scale)[0]
+    return attention_math(query, key, value, mask, dropout_p, is_causal, None, scale=scale, enable_gqa=enable_gqa)[0]
 
 
 def _shared_heads(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:

@@ -205,8 +205,7 @@ def _float_power(self: Any, exponent: Any) -> Tensor:
     from .pointwise import pow_of_scalar, pow_scalar, pow_tensor
 
     chosen = pow_of_scalar if self.__class__ in NUMBERS else pow_scalar if exponent.__class__ in NUMBERS else pow_tensor
-    found: Tensor = chosen(_double(self, d), _double(exponent, d))
-    return found
+    return chosen(_double(self, d), _double(exponent, d))
 
 
 float_power_tensor = op("float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", composite=_float_power)
@@ -220,7 +219,7 @@ def _float_power_(self: Tensor, exponent: Any) -> Tensor:
         raise RuntimeError(
             f"the base given to float_power_ has dtype {self.dtype.scalar_name} but the operation's result requires dtype {d.scalar_name}"
         )
-    return self.pow_(_double(exponent, d))  # type: ignore[no-any-return]
+    return self.pow_(_double(exponent, d))
 
 
 float_power_tensor_ = op(

@@ -42,7 +42,7 @@ def cholesky_grad(grad: Tensor, factor: Tensor, upper: bool) -> Tensor:
 def _solve_triangular(a: Tensor, b: Tensor, *, upper: bool, left: bool) -> Tensor:
     from .triangular_systems import linalg_solve_triangular
 
-    return linalg_solve_triangular(a, b, upper=upper, left=left)  # type: ignore[no-any-return]
+    return linalg_solve_triangular(a, b, upper=upper, left=left)
 
 
 linalg_cholesky_ex = op(
@@ -57,7 +57,7 @@ linalg_cholesky_ex = op(
 def _linalg_cholesky(self: Tensor, upper: bool) -> Tensor:
     factor, info = linalg_cholesky_ex(self, upper=upper)
     check_errors(info, "linalg.cholesky", is_matrix=self.ndim == 2)
-    return factor  # type: ignore[no-any-return]
+    return factor
 
 
 linalg_cholesky = op("linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor", composite=_linalg_cholesky, variants="function")
@@ -91,7 +91,7 @@ def _cholesky_inverse(self: Array, upper: bool) -> Array:
 
 def _cholesky_inverse_grad(grad: Tensor, self: Tensor, result: Tensor, upper: bool) -> Tensor:
     common = matmul(result, matmul(grad + grad.mH, result))
-    return -matmul(self, common) if upper else -matmul(common, self)  # type: ignore[no-any-return]
+    return -matmul(self, common) if upper else -matmul(common, self)
 
 
 cholesky_inverse = op(
@@ -120,7 +120,7 @@ def _cholesky_solve(self: Tensor, input2: Tensor, upper: bool) -> Tensor:
         batch = _checks.broadcast_shapes(self.shape[:-2], input2.shape[:-2])
         self = self.expand((*batch, *self.shape[-2:]))
         input2 = input2.expand((*batch, *input2.shape[-2:]))
-    return _cholesky_solve_helper(self, input2, upper)  # type: ignore[no-any-return]
+    return _cholesky_solve_helper(self, input2, upper)
 
 
 def check_pair(b: Tensor, a: Tensor, function: str) -> None:

@@ -76,15 +76,14 @@ def _all(self: Tensor, value: bool) -> Tensor:
     from . import creation
 
     entry = creation.ones_like if value else creation.zeros_like
-    found: Tensor = entry(self, dtype=_dtype.bool_)
-    return found
+    return entry(self, dtype=_dtype.bool_)
 
 
 def _isinf(self: Tensor) -> Tensor:
     if not self.dtype.inexact:
         return _all(self, False)
     if self.dtype.is_complex:
-        return isinf(self.real).__or__(isinf(self.imag))  # type: ignore[no-any-return]
+        return isinf(self.real).__or__(isinf(self.imag))
     return self.abs() == math.inf
 
 
@@ -92,7 +91,7 @@ def _isfinite(self: Tensor) -> Tensor:
     if not self.dtype.inexact:
         return _all(self, True)
     if self.dtype.is_complex:
-        return isfinite(self.real).__iand__(isfinite(self.imag))  # type: ignore[no-any-return]
+        return isfinite(self.real).__iand__(isfinite(self.imag))
     finite = self.abs() != math.inf
     return (self == self) * finite
 
@@ -119,7 +118,7 @@ def _isclose(self: Tensor, other: Tensor, rtol: float, atol: float, equal_nan: b
         self, other = self.to(torch_default()), other.to(torch_default())
     allowed = atol + (rtol * other).abs()
     actual = (self - other).abs()
-    return close.__ior__(actual.isfinite().__iand__(actual <= allowed))  # type: ignore[no-any-return]
+    return close.__ior__(actual.isfinite().__iand__(actual <= allowed))
 
 
 def torch_default() -> Any:
@@ -138,4 +137,4 @@ equal = op("equal(Tensor self, Tensor other) -> bool", cpu=kernels.equal)
 
 def is_true(x: Tensor) -> bool:
     """The truth of a tensor with one element, as ATen's composites ask for it."""
-    return equal(x, x.new_ones(()))  # type: ignore[no-any-return]
+    return equal(x, x.new_ones(()))

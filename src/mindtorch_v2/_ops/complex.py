@@ -43,8 +43,7 @@ def _real(self: Tensor) -> Tensor:
 def _imag(self: Tensor) -> Tensor:
     if not self.dtype.is_complex:
         raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
-    part: Tensor = view_as_real(self).select(-1, 1)
-    return part
+    return view_as_real(self).select(-1, 1)
 
 
 real = op("real(Tensor(a) self) -> Tensor(a)", composite=_real, variants="function")
@@ -112,8 +111,7 @@ def _angle_backward(grad: Tensor, self: Tensor) -> Tensor:
     if not self.dtype.is_complex:
         return zeros_like(grad)
     length = self.abs()
-    found: Tensor = where(length == 0.0, 0.0, grad * self / (length * length) * 1j)
-    return found
+    return where(length == 0.0, 0.0, grad * self / (length * length) * 1j)
 
 
 complex = op(
@@ -156,7 +154,7 @@ view_as_real_copy = op(
 def _view_as_complex_copy(self: Tensor) -> Tensor:
     if state.grad_enabled and self.requires_grad:
         raise RuntimeError("view_as_complex_copy does not support automatic differentiation for outputs with complex dtype.")
-    return view_as_complex(self).clone(memory_format=contiguous_format)  # type: ignore[no-any-return]
+    return view_as_complex(self).clone(memory_format=contiguous_format)
 
 
 view_as_complex_copy = op("view_as_complex_copy(Tensor self) -> Tensor", composite=_view_as_complex_copy, variants="function")

@@ -99,9 +99,9 @@ def with_memory_of_operators(kernel: Callable[..., Any], arguments: Sequence[Any
 
 def empty_zeroed(shape: Any, d: _dtype.dtype) -> Tensor:
     """Memory that an operator fills with zeros."""
-    return aten.zero_(allocate(shape, d))  # type: ignore[no-any-return]
+    return aten.zero_(allocate(shape, d))
 
 
 def empty_sized(shape: Any, d: _dtype.dtype) -> Tensor:
     """Memory that an operator makes, and another gives its size."""
-    return aten.resize_(aten.empty((0,), dtype=d), shape)  # type: ignore[no-any-return]
+    return aten.resize_(aten.empty((0,), dtype=d), shape)

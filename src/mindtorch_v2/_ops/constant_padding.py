@@ -40,7 +40,7 @@ def _constant_pad_nd(self: Tensor, pad: Sequence[int], value: Any) -> Tensor:
         if after < 0:
             inner = narrow(inner, d, 0, inner._array.shape[d] + after)
     if all(before <= 0 and after <= 0 for _, before, after in by_dim):
-        return inner.clone()  # type: ignore[no-any-return]
+        return inner.clone()
     wanted = None
     if has_channels_last(self._array):
         wanted = channels_last if len(shape) == 4 else channels_last_3d
@@ -53,7 +53,7 @@ def _constant_pad_nd(self: Tensor, pad: Sequence[int], value: Any) -> Tensor:
         if after > 0:
             target = narrow(target, d, 0, target._array.shape[d] - after)
     target.copy_(inner)
-    return result  # type: ignore[no-any-return]
+    return result
 
 
 constant_pad_nd = op(

@@ -52,7 +52,7 @@ _to_copy_op = op(
 def _backward_of_copy(grad: Tensor, dtype: Any, device: Any) -> Tensor:
     if grad.dtype.is_complex and not dtype.is_complex:
         grad = grad.real
-    return to_dtype_layout(grad, dtype=dtype, device=device)  # type: ignore[no-any-return]
+    return to_dtype_layout(grad, dtype=dtype, device=device)
 
 
 def _to(self: Tensor, dtype: Any, device: Any, non_blocking: bool, copy: bool, memory_format: Any) -> Tensor:
@@ -72,8 +72,7 @@ def _to(self: Tensor, dtype: Any, device: Any, non_blocking: bool, copy: bool, m
         )
     ):
         return self
-    copied: Tensor = _to_copy_op(self, dtype=dtype, device=device, non_blocking=non_blocking, memory_format=memory_format)
-    return copied
+    return _to_copy_op(self, dtype=dtype, device=device, non_blocking=non_blocking, memory_format=memory_format)
 
 
 to_dtype = op(
@@ -114,19 +113,19 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     if len(args) == 1 and not kwargs:
         kind = args[0].__class__
         if kind is _dtype.dtype:
-            return to_dtype(self, args[0])  # type: ignore[no-any-return]
+            return to_dtype(self, args[0])
         if kind is str or kind is _device.device:
-            return to_dtype_layout(self, device=_parse_device(args[0]))  # type: ignore[no-any-return]
+            return to_dtype_layout(self, device=_parse_device(args[0]))
     dtype, device, rest = parse_to(args, kwargs)
     if device is None and dtype is None:
         if not rest:
             return self
-        return to_dtype_layout(self, **rest)  # type: ignore[no-any-return]
+        return to_dtype_layout(self, **rest)
     if device is None:
-        return to_dtype(self, dtype, **rest)  # type: ignore[no-any-return]
+        return to_dtype(self, dtype, **rest)
     if dtype is None:
-        return to_dtype_layout(self, device=device, **rest)  # type: ignore[no-any-return]
-    return to_device(self, device, dtype, **rest)  # type: ignore[no-any-return]
+        return to_dtype_layout(self, device=device, **rest)
+    return to_device(self, device, dtype, **rest)
 
 
 _parse_device = functools.lru_cache(maxsize=64)(_device.device)
@@ -162,7 +161,7 @@ def parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, d
 
 def _short_form(name: str, d: _dtype.dtype) -> None:
     def convert(self: Tensor, memory_format: Any = None) -> Tensor:
-        return to_dtype(self, d, memory_format=memory_format)  # type: ignore[no-any-return]
+        return to_dtype(self, d, memory_format=memory_format)
 
     convert.__name__ = convert.__qualname__ = name
     convert.__doc__ = f"The tensor with elements of dtype {d}."
@@ -186,7 +185,7 @@ def chalf(self: Tensor, memory_format: Any = None) -> Tensor:
 @public("method")
 def cpu(self: Tensor, memory_format: Any = None) -> Tensor:
     """The tensor in the host's memory."""
-    return to_dtype_layout(self, device=_device.cpu, memory_format=memory_format)  # type: ignore[no-any-return]
+    return to_dtype_layout(self, device=_device.cpu, memory_format=memory_format)
 
 
 type_as = op("type_as(Tensor self, Tensor other) -> Tensor", composite=lambda self, other: to_other(self, other), variants="method")

@@ -77,8 +77,7 @@ fill_scalar = op(
 def _empty_like(self: Tensor) -> Tensor:
     from .creation import empty_like
 
-    found: Tensor = empty_like(self)
-    return found
+    return empty_like(self)
 
 
 zero_ = op("zero_(Tensor(a!) self) -> Tensor(a!)", cpu=kernels.zero_, grad={"self": lambda grad: zeros_like(grad)})
@@ -99,8 +98,7 @@ def contiguous(self: Tensor, memory_format: Any = contiguous_format) -> Tensor:
     # torch: without a copy there is no operator either
     if (self._array.flags.c_contiguous and memory_format is contiguous_format) or kernels.is_contiguous(self._array, memory_format):
         return self
-    copied: Tensor = _contiguous(self, memory_format=memory_format)
-    return copied
+    return _contiguous(self, memory_format=memory_format)
 
 
 def _fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool) -> Tensor:

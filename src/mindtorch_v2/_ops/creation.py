@@ -83,16 +83,16 @@ def _empty_permuted(size: Any, physical_layout: Any, dtype: Any, layout: Any, de
 
 def _zeros(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
     t = allocate(size, dtype if dtype.__class__ is _dtype.dtype else dtype_of(dtype), device or device_of(None))
-    return t.zero_()  # type: ignore[no-any-return]
+    return t.zero_()
 
 
 def _ones(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
-    return allocate(size, dtype_of(dtype), device_of(device)).fill_(1)  # type: ignore[no-any-return]
+    return allocate(size, dtype_of(dtype), device_of(device)).fill_(1)
 
 
 def _full(size: Any, fill_value: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
     d = _fill_dtype(fill_value) if dtype is None else dtype_of(dtype)
-    return allocate(size, d, device_of(device)).fill_(fill_value)  # type: ignore[no-any-return]
+    return allocate(size, d, device_of(device)).fill_(fill_value)
 
 
 def _fill_dtype(value: Any) -> _dtype.dtype:
@@ -183,15 +183,15 @@ def _empty_like(self: Tensor, dtype: Any, layout: Any, device: Any, pin_memory: 
 
 
 def _zeros_like(self: Tensor, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any) -> Tensor:
-    return like(self, dtype, device, memory_format).zero_()  # type: ignore[no-any-return]
+    return like(self, dtype, device, memory_format).zero_()
 
 
 def _ones_like(self: Tensor, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any) -> Tensor:
-    return like(self, dtype, device, memory_format).fill_(1)  # type: ignore[no-any-return]
+    return like(self, dtype, device, memory_format).fill_(1)
 
 
 def _full_like(self: Tensor, fill_value: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any) -> Tensor:
-    return like(self, dtype, device, memory_format).fill_(fill_value)  # type: ignore[no-any-return]
+    return like(self, dtype, device, memory_format).fill_(fill_value)
 
 
 def _new(self: Tensor, size: Any, dtype: Any, device: Any) -> Tensor:
@@ -203,15 +203,15 @@ def _new_empty(self: Tensor, size: Any, dtype: Any, layout: Any, device: Any, pi
 
 
 def _new_zeros(self: Tensor, size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
-    return _new(self, size, dtype, device).zero_()  # type: ignore[no-any-return]
+    return _new(self, size, dtype, device).zero_()
 
 
 def _new_ones(self: Tensor, size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
-    return _new(self, size, dtype, device).fill_(1)  # type: ignore[no-any-return]
+    return _new(self, size, dtype, device).fill_(1)
 
 
 def _new_full(self: Tensor, size: Any, fill_value: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
-    return _new(self, size, dtype, device).fill_(fill_value)  # type: ignore[no-any-return]
+    return _new(self, size, dtype, device).fill_(fill_value)
 
 
 def _new_empty_strided(self: Tensor, size: Any, stride: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:

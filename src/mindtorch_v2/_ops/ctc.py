@@ -30,15 +30,15 @@ def _ctc_loss_of_lists(
     if reduction == MEAN:
         lengths = aten.empty([len(target_lengths)], dtype=loss.dtype, device=loss.device)
         lengths._array[...] = list(target_lengths)
-        return (loss / lengths.clamp_min(1)).mean()  # type: ignore[no-any-return]
+        return (loss / lengths.clamp_min(1)).mean()
     loss = reduce(loss, reduction)
-    return loss if batched or loss.dim() == 0 else loss.squeeze(0)  # type: ignore[no-any-return]
+    return loss if batched or loss.dim() == 0 else loss.squeeze(0)
 
 
 def _without_infinities(loss: Tensor) -> Tensor:
     """Losses with zero for those of impossible alignments."""
     zero = aten.zeros((), dtype=loss.dtype, device=loss.device)
-    return aten.where(loss == float("inf"), zero, loss)  # type: ignore[no-any-return]
+    return aten.where(loss == float("inf"), zero, loss)
 
 
 def _ctc_loss_of_tensors(

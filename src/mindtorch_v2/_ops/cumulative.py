@@ -88,7 +88,7 @@ def _cumprod_backward_with_zeros(grad: Tensor, input: Tensor, dim: int) -> Tenso
         parts.append((grad.narrow(dim, k, n - k) * _conj(omitted)).sum(dim, True))
         here = input.narrow(dim, k, 1)
         before = here if before is None else before * here
-    return aten.cat(parts, dim)  # type: ignore[no-any-return]
+    return aten.cat(parts, dim)
 
 
 cumprod_backward = op(

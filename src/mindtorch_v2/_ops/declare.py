@@ -136,8 +136,7 @@ def _device_key(device: Any) -> int:
         from .._backends.backend import unavailable
 
         raise unavailable(device)
-    key: int = device.key
-    return key
+    return device.key
 
 
 # In-place variants whose overloads ATen names otherwise than the functional ones.
@@ -216,8 +215,7 @@ def _copying(kernel: Callable[..., Any]) -> Callable[..., Any]:
     )
     found: dict[str, Any] = {"kernel": kernel, "copy_into": copy_into, "check_castable": _check_castable}
     exec(source, found)
-    function: Callable[..., Any] = found["run"]
-    return function
+    return found["run"]
 
 
 def _check_castable(target: np.ndarray[Any, Any], operands: tuple[Any, ...]) -> None:

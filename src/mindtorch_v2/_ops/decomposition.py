@@ -58,14 +58,14 @@ def _eigh_grad(grads: Any, eigenvalues: Tensor, eigenvectors: Tensor) -> Tensor 
         return None
     if grad_v is None:
         v_h = v.mH
-        return matmul(v * _converted(grad_l.unsqueeze(-2), v), v_h)  # type: ignore[no-any-return]
+        return matmul(v * _converted(grad_l.unsqueeze(-2), v), v_h)
     inner = matmul(v.mH, grad_v)
     _check_phase(inner, "linalg_eigh_backward", "eigenvectors")
     inner = (inner - inner.mH).mul(0.5).div_(_converted(_differences(eigenvalues), v))
     if grad_l is not None:
         inner.diagonal(0, -2, -1).copy_(grad_l)
     v_h = v.mH
-    return matmul(v, matmul(inner, v_h))  # type: ignore[no-any-return]
+    return matmul(v, matmul(inner, v_h))
 
 
 def _check_phase(inner: Tensor, function: str, what: str) -> Tensor:
@@ -134,7 +134,7 @@ def _eig_grad(grads: Any, self_dtype: Any, eigenvalues: Tensor, eigenvectors: Te
         inner = (inner - norm).div_(_differences(conj(eigenvalues)))
         inner.diagonal(0, -2, -1).copy_(aten.zeros_like(eigenvalues) if grad_l is None else grad_l)
         grad_a = linalg_solve(v.mH, matmul(inner, v.mH))
-    return grad_a if self_dtype.is_complex else grad_a.real  # type: ignore[no-any-return]
+    return grad_a if self_dtype.is_complex else grad_a.real
 
 
 linalg_eig = op(
@@ -175,18 +175,18 @@ def _svd_grad(grads: Any, U: Tensor, S: Tensor, Vh: Tensor, full_matrices: bool,
     u, vh = (U.narrow(-1, 0, k), Vh.narrow(-2, 0, k)) if full_matrices else (U, Vh)
     if grad_u is None and grad_vh is None:
         s = _converted(grad_s, u)
-        return matmul(u, s.unsqueeze(-1) * vh) if m >= n else matmul(u * s.unsqueeze(-2), vh)  # type: ignore[no-any-return]
+        return matmul(u, s.unsqueeze(-1) * vh) if m >= n else matmul(u * s.unsqueeze(-2), vh)
     gu = grad_u if grad_u is None or not full_matrices else grad_u.narrow(-1, 0, k)
     gvh = grad_vh if grad_vh is None or not full_matrices else grad_vh.narrow(-2, 0, k)
     inner = _svd_inner(gu, grad_s, gvh, u, S, vh)
     s = _converted(S, u)
     if m > k and gu is not None:
         scaled = gu / s.unsqueeze(-2)
-        return matmul(matmul(u, inner) + scaled - matmul(u, matmul(u.mH, scaled)), vh)  # type: ignore[no-any-return]
+        return matmul(matmul(u, inner) + scaled - matmul(u, matmul(u.mH, scaled)), vh)
     if n > k and gvh is not None:
         scaled = gvh / s.unsqueeze(-1)
-        return matmul(u, matmul(inner, vh) + scaled - matmul(matmul(scaled, vh.mH), vh))  # type: ignore[no-any-return]
-    return matmul(u, matmul(inner, vh)) if m >= n else matmul(matmul(u, inner), vh)  # type: ignore[no-any-return]
+        return matmul(u, matmul(inner, vh) + scaled - matmul(matmul(scaled, vh.mH), vh))
+    return matmul(u, matmul(inner, vh)) if m >= n else matmul(matmul(u, inner), vh)
 
 
 def _skew(x: Tensor) -> Tensor:
@@ -289,7 +289,7 @@ def _tall_qr_grad(grad_q: Tensor | None, grad_r: Tensor | None, q: Tensor, r: Te
     out = matmul(q, _hermitian_from_upper(inner.triu()))
     if grad_q is not None:
         out = out + grad_q
-    return linalg_solve_triangular(r.mH, out, upper=False, left=False)  # type: ignore[no-any-return]
+    return linalg_solve_triangular(r.mH, out, upper=False, left=False)
 
 
 def _hermitian_from_upper(x: Tensor) -> Tensor:
@@ -297,7 +297,7 @@ def _hermitian_from_upper(x: Tensor) -> Tensor:
     both = x + x.mH
     diagonal = both.diagonal(0, -2, -1)
     if both.dtype.is_complex:
-        return both - (0.5 * diagonal.real).to(both.dtype).diag_embed()  # type: ignore[no-any-return]
+        return both - (0.5 * diagonal.real).to(both.dtype).diag_embed()
     aten.real(diagonal).mul_(0.5)
     return both
 
@@ -315,7 +315,7 @@ def _wide_qr_grad(grad_q: Tensor | None, grad_r: Tensor | None, q: Tensor, r: Te
         total_q = through_y if grad_q is None else grad_q + through_y
         left = _tall_qr_grad(total_q, grad_r.narrow(-1, 0, m), q, u)
         right = matmul(q, grad_v)
-    return cat([left, right], -1)  # type: ignore[no-any-return]
+    return cat([left, right], -1)
 
 
 linalg_qr = op(

@@ -31,23 +31,23 @@ def _det(A: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 def _sign_of_swaps(pivots: Tensor) -> Tensor:
     """1 for an even number of rows swapped, -1 for an odd one."""
     swapped = aten.arange(1, pivots.shape[-1] + 1, device=pivots.device, dtype=pivots.dtype) != pivots
-    return swapped.sum(-1).fmod_(2).mul_(-2).add_(1)  # type: ignore[no-any-return]
+    return swapped.sum(-1).fmod_(2).mul_(-2).add_(1)
 
 
 def _det_grad(grad: Tensor, A: Tensor, LU: Tensor, pivots: Tensor, result: Tensor) -> Tensor:
     """grad · det(A)* · A⁻ᴴ; det is smooth, so that a singular A may be moved by a little."""
     n = A.shape[-1]
     if not A.numel():
-        return aten.zeros_like(A)  # type: ignore[no-any-return]
+        return aten.zeros_like(A)
     if n == 1:
-        return grad.unsqueeze(-1).unsqueeze(-1)  # type: ignore[no-any-return]
+        return grad.unsqueeze(-1).unsqueeze(-1)
     if state.grad_enabled:
         return _det_grad_differentiable(grad, A, result)
     scaled = (grad * conj(result)).unsqueeze(-1).expand((*result.shape, n)).diag_embed().mT  # columns lie in a row, as LAPACK wants
     tiny = float(np.finfo(A.dtype.np).eps)
     diagonal = LU.diagonal(0, -2, -1)
     shift = aten.where(diagonal == 0, tiny, 0.0).to(diagonal.dtype)
-    return linalg_lu_solve(LU + shift.diag_embed(), pivots, scaled, left=True, adjoint=True)  # type: ignore[no-any-return]
+    return linalg_lu_solve(LU + shift.diag_embed(), pivots, scaled, left=True, adjoint=True)
 
 
 def _det_grad_differentiable(grad: Tensor, A: Tensor, det: Tensor) -> Tensor:
@@ -56,12 +56,12 @@ def _det_grad_differentiable(grad: Tensor, A: Tensor, det: Tensor) -> Tensor:
     singular = det._array == 0
     if not singular.any():
         scaled = (grad * conj(det)).unsqueeze(-1).expand((*det.shape, n)).diag_embed()
-        return linalg_solve(A.mH, scaled)  # type: ignore[no-any-return]
+        return linalg_solve(A.mH, scaled)
     u, s, vh = linalg_svd(A)
     alpha = conj(linalg_det(u) * linalg_det(vh)) * grad
     others = [s.index_select(-1, _all_but(i, n)).prod(-1) for i in range(n)]
     gamma = stack(others, -1) * alpha.unsqueeze(-1)
-    return matmul(u * gamma.unsqueeze(-2).to(u.dtype), vh)  # type: ignore[no-any-return]
+    return matmul(u * gamma.unsqueeze(-2).to(u.dtype), vh)
 
 
 def _all_but(i: int, n: int) -> Tensor:
@@ -107,8 +107,8 @@ def _slogdet_grad(grads: Any, A: Tensor, sign: Tensor, LU: Tensor, pivots: Tenso
     n = A.shape[-1]
     scaled = g.unsqueeze(-1).expand((*g.shape, n)).diag_embed()
     if state.grad_enabled:
-        return linalg_solve(A.mH, scaled)  # type: ignore[no-any-return]
-    return linalg_lu_solve(LU, pivots, scaled.mT, left=True, adjoint=True)  # type: ignore[no-any-return]
+        return linalg_solve(A.mH, scaled)
+    return linalg_lu_solve(LU, pivots, scaled.mT, left=True, adjoint=True)
 
 
 _linalg_slogdet = op(
@@ -132,8 +132,8 @@ def _logdet(self: Tensor) -> Tensor:
     check_floating(self._array, "logdet", low_precision=False)
     sign, logabsdet = linalg_slogdet(self)
     if self.dtype.is_complex:
-        return sign.log() + logabsdet  # type: ignore[no-any-return]
-    return aten.where(sign == -1, float("nan"), logabsdet)  # type: ignore[no-any-return]
+        return sign.log() + logabsdet
+    return aten.where(sign == -1, float("nan"), logabsdet)
 
 
 logdet = op("logdet(Tensor self) -> Tensor", composite=_logdet)

@@ -20,7 +20,7 @@ def _diff(self: Tensor, n: int, dim: int, prepend: Tensor | None, append: Tensor
     joined = self if len(parts) == 1 else aten.cat(parts, dim)
     if n == 0:
         # torch: without a difference to take, what would be joined is left out
-        return aten.zeros_like(self).copy_(self)  # type: ignore[no-any-return]
+        return aten.zeros_like(self).copy_(self)
     dim = _checks.wrap_dim(dim, self._array.ndim)
     n = min(n, joined._array.shape[dim])
     for _ in range(n):
@@ -107,7 +107,7 @@ def _gradient_along(self: Tensor, spacing: Any, dim: int, edge_order: int) -> Te
     n = self._array.shape[dim]
 
     def cut(start: int, stop: int, x: Tensor = self, along: int = dim) -> Tensor:
-        return aten.slice(x, along, start, stop)  # type: ignore[no-any-return]
+        return aten.slice(x, along, start, stop)
 
     if isinstance(spacing, Tensor):
         return _gradient_uneven(self, spacing, dim, edge_order)
@@ -118,7 +118,7 @@ def _gradient_along(self: Tensor, spacing: Any, dim: int, edge_order: int) -> Te
     else:
         first = (cut(0, 1) * -1.5 + cut(1, 2) * 2.0 - cut(2, 3) * 0.5) / spacing
         last = (cut(n - 1, n) * 1.5 - cut(n - 2, n - 1) * 2.0 + cut(n - 3, n - 2) * 0.5) / spacing
-    return aten.cat([first, prepared / 2, last], dim)  # type: ignore[no-any-return]
+    return aten.cat([first, prepared / 2, last], dim)
 
 
 def _gradient_uneven(self: Tensor, points: Tensor, dim: int, edge_order: int) -> Tensor:
@@ -129,10 +129,10 @@ def _gradient_uneven(self: Tensor, points: Tensor, dim: int, edge_order: int) ->
     steps = points.diff()
 
     def y(start: int, stop: int) -> Tensor:
-        return aten.slice(self, dim, start, stop)  # type: ignore[no-any-return]
+        return aten.slice(self, dim, start, stop)
 
     def h(at: int) -> Tensor:
-        return steps.select(0, at)  # type: ignore[no-any-return]
+        return steps.select(0, at)
 
     a, b = aten.slice(steps, 0, 0, -1), aten.slice(steps, 0, 1)
     before = (-b / (a * (a + b))).reshape(shape)
@@ -151,7 +151,7 @@ def _gradient_uneven(self: Tensor, points: Tensor, dim: int, edge_order: int) ->
             + y(n - 2, n - 1) * (-(a + b) / (a * b))
             + y(n - 1, n) * ((a + 2 * b) / (b * (a + b)))
         )
-    return aten.cat([first, middle, last], dim)  # type: ignore[no-any-return]
+    return aten.cat([first, middle, last], dim)
 
 
 def _gradient_overload(overload: str, spacing: str, dim: str) -> Any:
@@ -197,17 +197,17 @@ def _points(y: Tensor, x: Tensor, dim: int, name: str) -> Tensor:
     elif x._array.ndim < y._array.ndim:
         x = x.view([1] * (y._array.ndim - x._array.ndim) + list(x._array.shape))
     n = x._array.shape[wrapped]
-    return aten.slice(x, wrapped, 1, n) - aten.slice(x, wrapped, 0, n - 1)  # type: ignore[no-any-return]
+    return aten.slice(x, wrapped, 1, n) - aten.slice(x, wrapped, 0, n - 1)
 
 
 def _pairs(y: Tensor, dim: int) -> Tensor:
     n = y._array.shape[dim]
-    return aten.slice(y, dim, 1, n) + aten.slice(y, dim, 0, n - 1)  # type: ignore[no-any-return]
+    return aten.slice(y, dim, 1, n) + aten.slice(y, dim, 0, n - 1)
 
 
 def _left_pairs(y: Tensor, dim: int) -> Tensor:
     n = y._array.shape[dim]
-    return aten.slice(y, dim, 0, n - 1) + aten.slice(y, dim, 1, n)  # type: ignore[no-any-return]
+    return aten.slice(y, dim, 0, n - 1) + aten.slice(y, dim, 1, n)
 
 
 def _trapezoid_x(y: Tensor, x: Tensor, dim: int) -> Tensor:
@@ -218,7 +218,7 @@ def _trapezoid_x(y: Tensor, x: Tensor, dim: int) -> Tensor:
         return y.new_zeros(_without(y._array.shape, dim))
     _check_bool("trapezoid", x, y)
     steps = _points(y, x, dim, "trapezoid")
-    return div_number((_left_pairs(y, dim) * steps).sum(dim), 2.0)  # type: ignore[no-any-return]
+    return div_number((_left_pairs(y, dim) * steps).sum(dim), 2.0)
 
 
 def _without(shape: Sequence[int], dim: int) -> list[int]:
@@ -237,7 +237,7 @@ def _trapezoid_dx(y: Tensor, dx: Any, dim: int) -> Tensor:
     if y.dtype.category == 0:
         raise RuntimeError("trapezoid: received a bool input for `y`, but bool is not supported")
     ends = mul_number(y.select(dim, 0) + y.select(dim, -1), 0.5)
-    return mul_number(y.sum(dim) - ends, dx)  # type: ignore[no-any-return]
+    return mul_number(y.sum(dim) - ends, dx)
 
 
 def _check_sliceable(y: Tensor) -> None:
@@ -250,7 +250,7 @@ def _cumulative_x(y: Tensor, x: Tensor, dim: int) -> Tensor:
     _check_sliceable(y)
     _check_bool("cumulative_trapezoid", x, y)
     steps = _points(y, x, dim, "cumulative_trapezoid")
-    return div_number((_left_pairs(y, dim) * steps).cumsum(dim), 2.0)  # type: ignore[no-any-return]
+    return div_number((_left_pairs(y, dim) * steps).cumsum(dim), 2.0)
 
 
 def _cumulative_dx(y: Tensor, dx: Any, dim: int) -> Tensor:
@@ -258,7 +258,7 @@ def _cumulative_dx(y: Tensor, dx: Any, dim: int) -> Tensor:
     _check_sliceable(y)
     if y.dtype.category == 0:
         raise RuntimeError("cumulative_trapezoid: received a bool input for `y`, but bool is not supported")
-    return mul_number(_left_pairs(y, dim), dx / 2.0).cumsum(dim)  # type: ignore[no-any-return]
+    return mul_number(_left_pairs(y, dim), dx / 2.0).cumsum(dim)
 
 
 trapezoid_x = op("trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", composite=_trapezoid_x, variants="function")

@@ -47,7 +47,7 @@ def _euclidean(x1: Tensor, x2: Tensor) -> Tensor:
     norm1, norm2 = x1.pow(2).sum(-1, True), x2.pow(2).sum(-1, True)
     left = aten.cat([x1.mul(-2), norm1, aten.ones_like(norm1)], -1)
     right = aten.cat([x2, aten.ones_like(norm2), norm2], -1)
-    return left.matmul(right.mT).clamp_min_(0).sqrt_()  # type: ignore[no-any-return]
+    return left.matmul(right.mT).clamp_min_(0).sqrt_()
 
 
 def _euclidean_backward(grad: Tensor, x1: Tensor, x2: Tensor, result: Tensor) -> tuple[Tensor, Tensor]:
@@ -74,11 +74,11 @@ def _cdist(x1: Tensor, x2: Tensor, p: float, compute_mode: int | None) -> Tensor
     batch = _checks.broadcast_shapes(x1._array.shape[:-2], x2._array.shape[:-2])
     by_product = compute_mode == 1 or ((compute_mode in (None, 0)) and (r1 > _FEW or r2 > _FEW))
     if not (p == 2 and by_product and r1 and r2 and m):
-        return _cdist_forward(x1, x2, p, compute_mode)  # type: ignore[no-any-return]
+        return _cdist_forward(x1, x2, p, compute_mode)
     n = int(np.prod(batch, dtype=np.int64))
     left = x1.expand([*batch, r1, m]).reshape([n, r1, m]) if batch else x1
     right = x2.expand([*batch, r2, m]).reshape([n, r2, m]) if batch else x2
-    return _euclidean_dist(left, right).view([*batch, r1, r2])  # type: ignore[no-any-return]
+    return _euclidean_dist(left, right).view([*batch, r1, r2])
 
 
 def _check_cdist(x1: Tensor, x2: Tensor, p: float) -> None:
@@ -106,7 +106,7 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = "use_mm_fo
     """The p-norm distance of each row of x1 to each row of x2."""
     if compute_mode not in MODES:
         raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
-    return _cdist_entry(x1, x2, p, MODES[compute_mode])  # type: ignore[no-any-return]
+    return _cdist_entry(x1, x2, p, MODES[compute_mode])
 
 
 _pdist_forward = op(
@@ -131,7 +131,7 @@ def _pdist(self: Tensor, p: float) -> Tensor:
         raise RuntimeError("pdist only supports floating-point dtypes")
     if p < 0:
         raise RuntimeError("pdist only supports non-negative p values")
-    return _pdist_forward(self.contiguous(), p)  # type: ignore[no-any-return]
+    return _pdist_forward(self.contiguous(), p)
 
 
 pdist = op("pdist(Tensor self, float p=2.) -> Tensor", composite=_pdist, variants="function")

@@ -33,10 +33,10 @@ def _check(p: float) -> None:
 def _noise(x: Tensor, *, feature: bool) -> Tensor:
     """Room for the mask: one element for each of the input's, or for each channel."""
     if not feature:
-        return aten.empty_like(x)  # type: ignore[no-any-return]
+        return aten.empty_like(x)
     if x.dim() < 2:
         raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
-    return x.new_empty([*x.shape[:2], *[1] * (x.dim() - 2)])  # type: ignore[no-any-return]
+    return x.new_empty([*x.shape[:2], *[1] * (x.dim() - 2)])
 
 
 def _drop(x: Tensor, p: float, train: bool, *, feature: bool = False, alpha: bool = False, inplace: bool = False) -> Tensor:
@@ -46,14 +46,14 @@ def _drop(x: Tensor, p: float, train: bool, *, feature: bool = False, alpha: boo
     multiply = Tensor.mul_ if inplace else Tensor.mul  # type: ignore[attr-defined]
     if p == 1:
         zeros = aten.zeros([], dtype=x.dtype, device=x.device)
-        return multiply(x, zeros)  # type: ignore[no-any-return]
+        return multiply(x, zeros)
     noise: Tensor = _overload("bernoulli_", "float")(_noise(x, feature=feature), 1 - p)
     if not alpha:
         noise = _overload("div_", "Tensor")(noise, 1 - p)
-        return _overload("mul_" if inplace else "mul", "Tensor")(x, noise)  # type: ignore[no-any-return]
+        return _overload("mul_" if inplace else "mul", "Tensor")(x, noise)
     a = 1 / math.sqrt((_ALPHA * _ALPHA * p + 1) * (1 - p))
     b = mul_number_(noise.add(-1), _ALPHA * a).add_(_ALPHA * a * p)
-    return multiply(x, mul_number_(noise, a)).add_(b)  # type: ignore[no-any-return]
+    return multiply(x, mul_number_(noise, a)).add_(b)
 
 
 def _declare(name: str, **how: Any) -> tuple[Any, Any]:

@@ -56,7 +56,7 @@ def sumproduct_pair(left: Tensor, right: Tensor, sum_dims: tuple[int, ...], *, k
     if not keepdim:
         for d in reversed(summed):
             out = out.squeeze(d)
-    return out  # type: ignore[no-any-return]
+    return out
 
 
 def _labels(text: str, start: int, what: str) -> list[str]:
@@ -212,7 +212,7 @@ def _align(operand: Tensor, plan: _Operand, i: int, sizes: dict[Any, int]) -> Te
             sizes[axis] = extent
     for _ in range(plan.missing):
         operand = unsqueeze(operand, -1)
-    return permute(operand, plan.order)  # type: ignore[no-any-return]
+    return permute(operand, plan.order)
 
 
 def _contract(a: Tensor, b: Tensor, kept: int, counts: list[int]) -> Tensor:
@@ -245,7 +245,7 @@ def _einsum(equation: str, tensors: list[Tensor], path: Any) -> Tensor:
     operands = [_align(t, p, i, sizes) for i, (t, p) in enumerate(zip(tensors, plan.operands, strict=True))]
     if len(operands) == 1:
         only = operands[0]
-        return only if plan.kept == plan.axes else only.sum(list(range(plan.kept, plan.axes)))  # type: ignore[no-any-return]
+        return only if plan.kept == plan.axes else only.sum(list(range(plan.kept, plan.axes)))
     counts = [sum([t._array.shape[d] != 1 for t in operands]) for d in range(plan.axes)]
     for step in range(len(operands) - 1):
         i, j = (path[2 * step], path[2 * step + 1]) if path else (0, 1)
@@ -254,7 +254,7 @@ def _einsum(equation: str, tensors: list[Tensor], path: Any) -> Tensor:
         made = _contract(a, b, plan.kept, counts)
         operands = [*operands, made] if path else [made, *operands]
     result = operands[0]
-    return result if plan.kept == plan.axes else result.view(result._array.shape[: plan.kept])  # type: ignore[no-any-return]
+    return result if plan.kept == plan.axes else result.view(result._array.shape[: plan.kept])
 
 
 _einsum_op = op("einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor", composite=_einsum)
@@ -292,4 +292,4 @@ def einsum(*args: Any) -> Tensor:
     for i, t in enumerate(operands):
         if not isinstance(t, Tensor):
             raise TypeError(f"expected Tensor as element {i} in argument 1, but got {type(t).__name__}")
-    return _einsum_op(equation, list(operands))  # type: ignore[no-any-return]
+    return _einsum_op(equation, list(operands))

@@ -19,8 +19,8 @@ def _embedding(weight: Tensor, indices: Tensor, padding_idx: int, scale_grad_by_
             f"torch.{indices.dtype.scalar_name}Tensor instead (while checking arguments for embedding)"
         )
     if indices.dim() == 1:
-        return weight.index_select(0, indices)  # type: ignore[no-any-return]
-    return weight.index_select(0, indices.reshape(-1)).view([*indices.shape, weight.shape[1]])  # type: ignore[no-any-return]
+        return weight.index_select(0, indices)
+    return weight.index_select(0, indices.reshape(-1)).view([*indices.shape, weight.shape[1]])
 
 
 embedding = op(
@@ -39,8 +39,8 @@ def _embedding_backward(
     grad: Tensor, indices: Tensor, num_weights: int, padding_idx: int, scale_grad_by_freq: bool, sparse: bool
 ) -> Tensor:
     if sparse:
-        return embedding_sparse_backward(grad, indices, num_weights, padding_idx, scale_grad_by_freq)  # type: ignore[no-any-return]
-    return embedding_dense_backward(grad, indices, num_weights, padding_idx, scale_grad_by_freq)  # type: ignore[no-any-return]
+        return embedding_sparse_backward(grad, indices, num_weights, padding_idx, scale_grad_by_freq)
+    return embedding_dense_backward(grad, indices, num_weights, padding_idx, scale_grad_by_freq)
 
 
 embedding_backward = op(
@@ -61,7 +61,7 @@ def _embedding_sparse_backward(
     if padding_idx != -1:
         used = (rows != padding_idx).nonzero().view(-1)
         rows, values = rows.index_select(0, used), values.index_select(0, used)
-    return aten.sparse_coo_tensor(rows.reshape(1, -1), values, [num_weights, width])  # type: ignore[no-any-return]
+    return aten.sparse_coo_tensor(rows.reshape(1, -1), values, [num_weights, width])
 
 
 embedding_sparse_backward = op(
@@ -75,7 +75,7 @@ def _embedding_double_backward(grad: Tensor, indices: Tensor, padding_idx: int) 
     out = grad.index_select(0, indices.reshape(-1))
     if padding_idx >= 0:
         out = out.masked_fill((indices.reshape(-1, 1) == padding_idx).expand(out.shape), 0)
-    return out.view([*indices.shape, grad.shape[1]])  # type: ignore[no-any-return]
+    return out.view([*indices.shape, grad.shape[1]])
 
 
 embedding_dense_backward = op(
@@ -183,7 +183,7 @@ def _bag_sparse_backward(
         rows = rows / bag_size.index_select(0, offset2bag).to(grad.dtype).unsqueeze(1)
     if per_sample_weights is not None:
         rows = rows * per_sample_weights.unsqueeze(1)
-    return embedding_backward(rows, indices, num_weights, padding_idx, scale_grad_by_freq, True)  # type: ignore[no-any-return]
+    return embedding_backward(rows, indices, num_weights, padding_idx, scale_grad_by_freq, True)
 
 
 def _bag_backward(
@@ -204,7 +204,7 @@ def _bag_backward(
         return _bag_sparse_backward(
             grad, indices, offset2bag, bag_size, num_weights, scale_grad_by_freq, mode, per_sample_weights, padding_idx
         )
-    return _embedding_bag_dense_backward(  # type: ignore[no-any-return]
+    return _embedding_bag_dense_backward(
         grad, indices, offset2bag, bag_size, maximum_indices, num_weights, scale_grad_by_freq, mode, per_sample_weights, padding_idx
     )
 

@@ -31,8 +31,8 @@ def _max_all(ufunc: Any, name: str, self: Array) -> Array:
     n = self.size
     if self.dtype is kernels.FLOAT and n:
         if n <= 4096:  # by way of its position: 0.4 µs where a reduction takes 1.1
-            return self.ravel()[self.argmax() if name == "max" else self.argmin()]  # type: ignore[no-any-return]
-        return ufunc.reduce(self, None)  # type: ignore[no-any-return]
+            return self.ravel()[self.argmax() if name == "max" else self.argmin()]
+        return ufunc.reduce(self, None)
     check_nonempty(name, self, None)
     _refuse_complex(f"{name}_all", self)
     return kernels.extremum(ufunc, self, axes(None, self.ndim), False)
@@ -73,7 +73,7 @@ def _value_selecting_backward(grad: Tensor, dim: int, indices: Tensor, sizes: An
 
 
 def _zeros(sizes: Any, like: Tensor) -> Tensor:
-    return aten.zeros(tuple(sizes), dtype=like.dtype, device=like.device)  # type: ignore[no-any-return]
+    return aten.zeros(tuple(sizes), dtype=like.dtype, device=like.device)
 
 
 value_selecting_reduction_backward = op(
@@ -184,7 +184,7 @@ def _amax(ufunc: Any, name: str, self: Array, dim: Any, keepdim: bool) -> Array:
         and self.flags.c_contiguous
         and self.size
     ):
-        return ufunc.reduce(self, dim, None, None, keepdim)  # type: ignore[no-any-return]
+        return ufunc.reduce(self, dim, None, None, keepdim)
     gone = axes(dim, self.ndim)
     check_nonempty(name, self, dim)
     _refuse_complex(f"{name[1:]}_values_cpu", self)

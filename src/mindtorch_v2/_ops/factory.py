@@ -46,7 +46,7 @@ def factory(
     parsed = parse(schema)
     declared = Op(parsed, composite=composite, cpu=None if isinstance(shortcut, Body) else shortcut, tags=("factory", "shortcut"))
     if isinstance(shortcut, Body):
-        declared.kernels[keys.CPU] = shortcut  # type: ignore[assignment]
+        declared.kernels[keys.CPU] = shortcut
     entry = register(declared)
     if not parsed.overload or parsed.name == "empty":
         function = public_function(declared)

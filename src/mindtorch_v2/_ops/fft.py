@@ -34,7 +34,7 @@ def _r2c_grad(grad: Tensor, self_shape: Any, dim: Any, normalization: int, onesi
         whole = grad.new_zeros((*grad.shape[:last], self_shape[last], *grad.shape[last + 1 :]))
         aten.slice(whole, last, 0, grad.shape[last]).copy_(grad)
         grad = whole
-    return _fft_c2c(grad, dim, normalization, False).real  # type: ignore[no-any-return]
+    return _fft_c2c(grad, dim, normalization, False).real
 
 
 def _c2r_grad(grad: Tensor, dim: Any, normalization: int) -> Tensor:
@@ -43,7 +43,7 @@ def _c2r_grad(grad: Tensor, dim: Any, normalization: int) -> Tensor:
     doubled = grad.shape[dim[-1]] - spectrum.shape[dim[-1]]
     if doubled > 0:
         spectrum.narrow(dim[-1], 1, doubled).mul_(2)
-    return spectrum  # type: ignore[no-any-return]
+    return spectrum
 
 
 _fft_c2c = op(
@@ -116,7 +116,7 @@ def _resized(x: Tensor, dims: Any, sizes: Any) -> Tensor:
             must_pad = True
         elif x.shape[d] > n:
             x = aten.slice(x, d, 0, n)
-    return aten.constant_pad_nd(x, padding) if must_pad else x  # type: ignore[no-any-return]
+    return aten.constant_pad_nd(x, padding) if must_pad else x
 
 
 def _dims_and_sizes(x: Tensor, s: Any, dim: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -159,7 +159,7 @@ def _real_to_complex(x: Tensor, n: Any, dim: int, norm: Any, *, forward: bool, o
     if n is not None:
         x = _resized(x, (d,), (points,))
     out = _fft_r2c(x, (d,), normalization_code(norm, forward=forward), onesided)
-    return out if forward else out.conj()  # type: ignore[no-any-return]
+    return out if forward else out.conj()
 
 
 def _complex_to_real(x: Tensor, n: Any, dim: int, norm: Any, *, forward: bool) -> Tensor:
@@ -171,7 +171,7 @@ def _complex_to_real(x: Tensor, n: Any, dim: int, norm: Any, *, forward: bool) -
         x = _resized(x, (d,), (points // 2 + 1,))
     if forward:
         x = x.conj()
-    return _fft_c2r(x, (d,), normalization_code(norm, forward=forward), points)  # type: ignore[no-any-return]
+    return _fft_c2r(x, (d,), normalization_code(norm, forward=forward), points)
 
 
 def _complex_to_complex(x: Tensor, n: Any, dim: int, norm: Any, *, forward: bool) -> Tensor:
@@ -182,7 +182,7 @@ def _complex_to_complex(x: Tensor, n: Any, dim: int, norm: Any, *, forward: bool
     _check_points(points)
     if n is not None:
         x = _resized(x, (d,), (points,))
-    return _fft_c2c(x, (d,), normalization_code(norm, forward=forward), forward)  # type: ignore[no-any-return]
+    return _fft_c2c(x, (d,), normalization_code(norm, forward=forward), forward)
 
 
 def _declare_one(name: str, function: Callable[..., Tensor]) -> None:
@@ -207,7 +207,7 @@ _declare_one("ihfft", lambda x, n, dim, norm: _real_to_complex(x, n, dim, norm, 
 def _fftn(x: Tensor, s: Any, dim: Any, norm: Any, *, forward: bool) -> Tensor:
     dims, sizes = _dims_and_sizes(x, s, dim)
     x = _resized(_promoted(x, to_complex=True), dims, sizes)
-    return _fft_c2c(x, dims, normalization_code(norm, forward=forward), forward)  # type: ignore[no-any-return]
+    return _fft_c2c(x, dims, normalization_code(norm, forward=forward), forward)
 
 
 def _require_axis(dims: Any, function: str) -> None:
@@ -220,7 +220,7 @@ def _rfftn(x: Tensor, s: Any, dim: Any, norm: Any) -> Tensor:
     dims, sizes = _dims_and_sizes(x, s, dim)
     _require_axis(dims, "rfftn")
     x = _resized(_promoted(x), dims, sizes)
-    return _fft_r2c(x, dims, normalization_code(norm, forward=True), True)  # type: ignore[no-any-return]
+    return _fft_r2c(x, dims, normalization_code(norm, forward=True), True)
 
 
 def _half_spectrum(x: Tensor, s: Any, dim: Any, function: str) -> tuple[Tensor, tuple[int, ...], int]:
@@ -241,7 +241,7 @@ def _half_spectrum(x: Tensor, s: Any, dim: Any, function: str) -> tuple[Tensor, 
 
 def _irfftn(x: Tensor, s: Any, dim: Any, norm: Any) -> Tensor:
     x, dims, points = _half_spectrum(x, s, dim, "irfftn")
-    return _fft_c2r(x, dims, normalization_code(norm, forward=False), points)  # type: ignore[no-any-return]
+    return _fft_c2r(x, dims, normalization_code(norm, forward=False), points)
 
 
 def _hfftn(x: Tensor, s: Any, dim: Any, norm: Any) -> Tensor:
@@ -249,7 +249,7 @@ def _hfftn(x: Tensor, s: Any, dim: Any, norm: Any) -> Tensor:
     code = normalization_code(norm, forward=True)
     if len(dims) > 1:
         x = _fft_c2c(x, dims[:-1], code, True)
-    return _fft_c2r(x.conj(), dims[-1:], code, points)  # type: ignore[no-any-return]
+    return _fft_c2r(x.conj(), dims[-1:], code, points)
 
 
 def _ihfftn(x: Tensor, s: Any, dim: Any, norm: Any) -> Tensor:
@@ -260,8 +260,8 @@ def _ihfftn(x: Tensor, s: Any, dim: Any, norm: Any) -> Tensor:
     code = normalization_code(norm, forward=False)
     half = _fft_r2c(x, dims[-1:], code, True)
     if len(dims) == 1:
-        return half.conj()  # type: ignore[no-any-return]
-    return _fft_c2c(half.conj_physical(), dims[:-1], code, False)  # type: ignore[no-any-return]
+        return half.conj()
+    return _fft_c2c(half.conj_physical(), dims[:-1], code, False)
 
 
 def _declare_several(name: str, function: Callable[..., Tensor]) -> None:
@@ -296,12 +296,12 @@ def _shift_dims(x: Tensor, dim: Any) -> tuple[int, ...]:
 
 def _fftshift(self: Tensor, dim: Any) -> Tensor:
     dims = _shift_dims(self, dim)
-    return self.roll([self.shape[d] // 2 for d in dims], dims)  # type: ignore[no-any-return]
+    return self.roll([self.shape[d] // 2 for d in dims], dims)
 
 
 def _ifftshift(self: Tensor, dim: Any) -> Tensor:
     dims = _shift_dims(self, dim)
-    return self.roll([(self.shape[d] + 1) // 2 for d in dims], dims)  # type: ignore[no-any-return]
+    return self.roll([(self.shape[d] + 1) // 2 for d in dims], dims)
 
 
 op("fft_fftshift(Tensor self, int[1]? dim=None) -> Tensor", composite=_fftshift, variants="function")

@@ -22,7 +22,7 @@ def _pair(value: Any, name: str) -> tuple[int, int]:
         value = value * 2
     if len(value) != 2:
         raise RuntimeError(f"It is expected {name} equals to 2, but got size {len(value)}")
-    return value  # type: ignore[return-value]
+    return value
 
 
 def _check_block(kernel: Sizes, dilation: Sizes, padding: Sizes, stride: Sizes) -> None:

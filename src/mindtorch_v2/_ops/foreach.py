@@ -117,8 +117,7 @@ def _number_method(name: str) -> Callable[..., Tensor]:
 
 
 def _method(name: str) -> Callable[..., Tensor]:
-    found: Callable[..., Tensor] = getattr(Tensor, name)
-    return found
+    return getattr(Tensor, name)
 
 
 def _unary(name: str) -> Callable[[str], Callable[..., Any]]:
@@ -273,8 +272,7 @@ def _numbers_of(self: TensorList, value: Tensor) -> Sequence[Any]:
         raise RuntimeError(f"Expected packed scalar Tensor to be of dimension 1. Got {value.dim()} instead.")
     if not value._array.flags.c_contiguous:
         raise RuntimeError("Expected scalars to be contiguous")
-    found: Sequence[Any] = value.tolist()
-    return found
+    return value.tolist()
 
 
 for _name in ("addcmul", "addcdiv"):
@@ -373,8 +371,7 @@ def _some(self: TensorList) -> TensorList:
 
 def _power_sum(t: Tensor, ord: Any, dtype: Any) -> Tensor:
     refuse("powsum_cpu", t, "bi")
-    powers: Tensor = t.abs().pow(ord).sum(dtype=dtype)
-    return powers
+    return t.abs().pow(ord).sum(dtype=dtype)
 
 
 def _products(self: TensorList, mat2: TensorList) -> tuple[Tensor, ...]:

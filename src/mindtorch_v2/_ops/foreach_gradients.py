@@ -48,10 +48,7 @@ def _list_formula(schema: Schema, plain: Op, formula: Formula, names: Mapping[st
     (target,) = formula.targets
     parts = f"[None if grads[i] is None else {call} for i in range(len(grads))]"
     whole = parts if schema.argument(names[target]).is_tensor_list else f"total({parts})"
-    made: Callable[..., Any] = eval(
-        f"lambda {', '.join(dict.fromkeys(parameters))}: {whole}", {"formula": formula.function, "total": _total}
-    )
-    return made
+    return eval(f"lambda {', '.join(dict.fromkeys(parameters))}: {whole}", {"formula": formula.function, "total": _total})
 
 
 def _total(gradients: list[Any]) -> Any:

@@ -119,7 +119,7 @@ _resize_op = op(
 
 
 def _resize_as(self: Tensor, the_template: Tensor, memory_format: Any) -> Tensor:
-    return _resize_op(self, the_template._array.shape, memory_format=memory_format)  # type: ignore[no-any-return]
+    return _resize_op(self, the_template._array.shape, memory_format=memory_format)
 
 
 op(

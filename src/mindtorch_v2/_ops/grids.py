@@ -57,8 +57,8 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
         warnings.warn(
             "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.", UserWarning, stacklevel=2
         )
-        return _meshgrid_op(given)  # type: ignore[no-any-return]
-    return _meshgrid_indexing(given, indexing=indexing)  # type: ignore[no-any-return]
+        return _meshgrid_op(given)
+    return _meshgrid_indexing(given, indexing=indexing)
 
 
 def _cartesian_prod(tensors: Sequence[Tensor]) -> Tensor:
@@ -68,7 +68,7 @@ def _cartesian_prod(tensors: Sequence[Tensor]) -> Tensor:
     if len(tensors) == 1:
         return tensors[0]
     grids = _meshgrid_indexing(list(tensors), indexing="ij")
-    return stack([flatten(g) for g in grids], 1)  # type: ignore[no-any-return]
+    return stack([flatten(g) for g in grids], 1)
 
 
 _cartesian_prod_op = op("cartesian_prod(Tensor[] tensors) -> Tensor", composite=_cartesian_prod, variants="function")
@@ -77,7 +77,7 @@ _cartesian_prod_op = op("cartesian_prod(Tensor[] tensors) -> Tensor", composite=
 @public("function")
 def cartesian_prod(*tensors: Any) -> Tensor:
     """All tuples of one element of each vector, one per row."""
-    return _cartesian_prod_op(list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], list | tuple) else list(tensors))  # type: ignore[no-any-return]
+    return _cartesian_prod_op(list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], list | tuple) else list(tensors))
 
 
 _MOST = 64  # dimensions of a NumPy array
@@ -89,16 +89,16 @@ def _combinations(self: Tensor, r: int, with_replacement: bool) -> Tensor:
     if r < 0:
         raise RuntimeError(f"Expect a non-negative number, but got {r}")
     if r == 0:
-        return aten.empty(size=(0,), dtype=self.dtype, device=self.device)  # type: ignore[no-any-return]
+        return aten.empty(size=(0,), dtype=self.dtype, device=self.device)
     n = self.numel()
     if r > _MOST and n <= 1:
-        return stack([self[: n if with_replacement else 0]] * r, 1)  # type: ignore[no-any-return]
+        return stack([self[: n if with_replacement else 0]] * r, 1)
     grids = _meshgrid_indexing([self] * r, indexing="ij")
     positions = _meshgrid_indexing([aten.arange(n, device=self.device)] * r, indexing="ij")
     mask = aten.full(size=(n,) * r, fill_value=True, dtype=bool_, device=self.device)
     for before, after in itertools.pairwise(positions):
         mask = mask.mul_(before <= after if with_replacement else before < after)
-    return stack([aten.masked_select(g, mask) for g in grids], 1)  # type: ignore[no-any-return]
+    return stack([aten.masked_select(g, mask) for g in grids], 1)
 
 
 combinations = op(
@@ -115,7 +115,7 @@ def _one_hot(self: Tensor, num_classes: int) -> Tensor:
     if not self.numel():
         if num_classes <= 0:
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
-        return aten.zeros(size=(*shape, num_classes), dtype=int64, device=self.device)  # type: ignore[no-any-return]
+        return aten.zeros(size=(*shape, num_classes), dtype=int64, device=self.device)
     low, high = aten.aminmax(self)
     if low.item() < 0:
         raise RuntimeError("Class values must be non-negative.")
@@ -127,7 +127,7 @@ def _one_hot(self: Tensor, num_classes: int) -> Tensor:
         raise RuntimeError("Class values must be smaller than num_classes.")
     result = aten.zeros(size=(*shape, num_classes), dtype=int64, device=self.device)
     result._storage.version += 1  # torch: zeros made inside an operator count as written
-    return _scatter_value()(result, -1, unsqueeze(self, -1), 1)  # type: ignore[no-any-return]
+    return _scatter_value()(result, -1, unsqueeze(self, -1), 1)
 
 
 @functools.cache

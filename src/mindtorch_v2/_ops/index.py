@@ -36,7 +36,7 @@ nonzero_static = op(
 def _nonzero_numpy(self: Tensor) -> tuple[Tensor, ...]:
     if not self.dim():
         self = unsqueeze(self, 0)
-    return unbind(nonzero(self), 1)  # type: ignore[no-any-return]
+    return unbind(nonzero(self), 1)
 
 
 nonzero_numpy = op("nonzero_numpy(Tensor self) -> Tensor[]", composite=_nonzero_numpy, variants="")
@@ -120,11 +120,11 @@ def _index(self: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
             nonzero(mask)  # torch indexes by positions; NumPy reads a small array through the mask in a third of the time
             return wrap(self._array[mask._array], self.dtype)
     result = wrap(kernels.index(self._array, _expanded_masks(self, indices)), self.dtype)
-    return result.to(self.device) if self._keys & META else result  # type: ignore[no-any-return]
+    return result.to(self.device) if self._keys & META else result
 
 
 def _index_grad(grad: Tensor, self_shape: Sequence[int], indices: Sequence[Tensor | None]) -> Tensor:
-    return _index_put_impl_(grad.new_zeros(self_shape), list(indices), grad, True, True)  # type: ignore[no-any-return]
+    return _index_put_impl_(grad.new_zeros(self_shape), list(indices), grad, True, True)
 
 
 index = op("index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", composite=_index, grad={"self": _index_grad}, variants="")
@@ -144,7 +144,7 @@ def _index_put_impl(self: Tensor, indices: Sequence[Tensor | None], values: Tens
     if not accumulate and values._array.size == 1:
         mask = _only_mask(self, indices)
         if mask is not None:
-            return self.masked_fill_(mask, values.item())  # type: ignore[no-any-return]
+            return self.masked_fill_(mask, values.item())
     kernels.index_put(_writable(self), _expanded_masks(self, indices), values._array, accumulate=accumulate)
     self._storage.version += 1
     return self
@@ -180,7 +180,7 @@ def _only_mask(self: Tensor, indices: Sequence[Tensor | None]) -> Tensor | None:
 def _put_self_grad(grad: Tensor, indices: Sequence[Tensor | None], values_shape: Sequence[int], accumulate: bool) -> Tensor:
     if accumulate:
         return grad
-    return index_put(grad, list(indices), zeros(values_shape, grad), False)  # type: ignore[no-any-return]
+    return index_put(grad, list(indices), zeros(values_shape, grad), False)
 
 
 _PUT_GRADS: dict[str, Callable[..., Any]] = {
@@ -230,16 +230,16 @@ def _clamped(self: Tensor, indices: Sequence[Tensor | None]) -> list[Tensor | No
 
 def _masked_index(self: Tensor, mask: Tensor, indices: Sequence[Tensor | None], fill: Any) -> Tensor:
     if not self.numel():
-        return self.new_full(aten.broadcast_tensors([i for i in indices if i is not None])[0].shape, fill)  # type: ignore[no-any-return]
+        return self.new_full(aten.broadcast_tensors([i for i in indices if i is not None])[0].shape, fill)
     found = _unsafe_index(self, _clamped(self, indices))
-    return found.masked_fill(aten.logical_not(mask), fill)  # type: ignore[no-any-return]
+    return found.masked_fill(aten.logical_not(mask), fill)
 
 
 def _masked_put_accumulate(self: Tensor, mask: Tensor, indices: Sequence[Tensor | None], values: Tensor) -> Tensor:
     if not self.numel():
-        return self.clone()  # type: ignore[no-any-return]
+        return self.clone()
     kept = values.masked_fill(aten.logical_not(mask), 0)
-    return _unsafe_index_put(self, _clamped(self, indices), kept, True)  # type: ignore[no-any-return]
+    return _unsafe_index_put(self, _clamped(self, indices), kept, True)
 
 
 _unsafe_masked_index = op(

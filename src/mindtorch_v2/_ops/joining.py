@@ -135,7 +135,7 @@ def _stack(tensors: Sequence[Tensor], dim: int) -> Tensor:
                 f"stack expects each tensor to be equal size, but got {list(shape)} at entry 0 and {list(t._array.shape)} at entry {i}"
             )
     if d == len(shape):
-        return cat([t.unsqueeze(d) for t in tensors], d)  # type: ignore[no-any-return]
+        return cat([t.unsqueeze(d) for t in tensors], d)
     together = cat.op.table[keys_of(tensors)](tensors, d)  # type: ignore[attr-defined]
     joined: Tensor = view.op.table[together._keys](together, (*shape[:d], len(tensors), *shape[d:]))  # type: ignore[attr-defined]
     joined._base = None  # nobody holds what it is a view of
@@ -171,7 +171,7 @@ def _several(tensors: tuple[Any, ...]) -> list[Tensor]:
 @public("function")
 def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
     """The tensors expanded to their common shape."""
-    return _broadcast_tensors_op(_several(tensors))  # type: ignore[no-any-return]
+    return _broadcast_tensors_op(_several(tensors))
 
 
 @public("function")
@@ -196,15 +196,15 @@ def _atleast_1d(self: Tensor) -> Tensor:
 
 def _atleast_2d(self: Tensor) -> Tensor:
     if not self.dim():
-        return reshape(self, (1, 1))  # type: ignore[no-any-return]
+        return reshape(self, (1, 1))
     return unsqueeze(self, 0) if self.dim() == 1 else self
 
 
 def _atleast_3d(self: Tensor) -> Tensor:
     if not self.dim():
-        return reshape(self, (1, 1, 1))  # type: ignore[no-any-return]
+        return reshape(self, (1, 1, 1))
     if self.dim() == 1:
-        return unsqueeze(unsqueeze(self, 0), -1)  # type: ignore[no-any-return]
+        return unsqueeze(unsqueeze(self, 0), -1)
     return unsqueeze(self, -1) if self.dim() == 2 else self
 
 
@@ -243,22 +243,22 @@ def _check_some(name: str, tensors: Sequence[Tensor]) -> None:
 def _hstack(tensors: Sequence[Tensor]) -> Tensor:
     _check_some("hstack", tensors)
     raised = _many_1d(list(tensors))
-    return cat(list(raised), 0 if raised[0].dim() == 1 else 1)  # type: ignore[no-any-return]
+    return cat(list(raised), 0 if raised[0].dim() == 1 else 1)
 
 
 def _vstack(tensors: Sequence[Tensor]) -> Tensor:
     _check_some("vstack", tensors)
-    return cat(list(_many_2d(list(tensors))), 0)  # type: ignore[no-any-return]
+    return cat(list(_many_2d(list(tensors))), 0)
 
 
 def _dstack(tensors: Sequence[Tensor]) -> Tensor:
     _check_some("dstack", tensors)
-    return cat(list(_many_3d(list(tensors))), 2)  # type: ignore[no-any-return]
+    return cat(list(_many_3d(list(tensors))), 2)
 
 
 def _column_stack(tensors: Sequence[Tensor]) -> Tensor:
     _check_some("column_stack", tensors)
-    return hstack([reshape(t, (t.numel(), 1)) if t.dim() <= 1 else t for t in tensors])  # type: ignore[no-any-return]
+    return hstack([reshape(t, (t.numel(), 1)) if t.dim() <= 1 else t for t in tensors])
 
 
 hstack = op("hstack(Tensor[] tensors) -> Tensor", composite=_hstack, variants="function")
@@ -294,7 +294,7 @@ def _chunk_cat_composite(tensors: Sequence[Tensor], dim: int, num_chunks: int) -
             padded.narrow(d, 0, shape[d]).copy_(t)
             t = padded
         rows.append(reshape(t, (*shape[:d], num_chunks, -1)))
-    return cat(rows, d + 1)  # type: ignore[no-any-return]
+    return cat(rows, d + 1)
 
 
 _chunk_cat = op(

@@ -19,8 +19,8 @@ def reduce(loss: Tensor, reduction: int) -> Tensor:
     """Every element, their mean, or their sum, as operators that can be differentiated."""
     kernels.check_reduction(reduction)
     if reduction == MEAN:
-        return loss.mean()  # type: ignore[no-any-return]
-    return loss.sum() if reduction == SUM else loss  # type: ignore[no-any-return]
+        return loss.mean()
+    return loss.sum() if reduction == SUM else loss
 
 
 def _loss_shape(self: Tensor, target: Tensor, reduction: int) -> tuple[int, ...]:
@@ -33,13 +33,13 @@ def share(grad: Tensor, self: Tensor, reduction: int) -> Tensor:
 
 def share_(grad: Tensor, self: Tensor, reduction: int) -> Tensor:
     """`share` in place."""
-    return grad.div_(self.numel()) if reduction == MEAN else grad  # type: ignore[no-any-return]
+    return grad.div_(self.numel()) if reduction == MEAN else grad
 
 
 def grad_of_grad_output(slope: Tensor, grad: Tensor, reduction: int) -> Tensor:
     """The derivative of a loss's backward with respect to its `grad_output`; `slope` is that backward for a gradient of 1."""
     product = slope * grad
-    return product if reduction == NONE else product.sum()  # type: ignore[no-any-return]
+    return product if reduction == NONE else product.sum()
 
 
 # --- differences ----------------------------------------------------------------------------------------------------
@@ -358,9 +358,9 @@ def _nll_loss_nd(self: Tensor, target: Tensor, weight: Tensor | None, reduction:
     if ndim != 1 and self._array.shape[0] != batch:
         raise ValueError(f"Expected input batch_size ({self.shape[0]}) to match target batch_size ({batch}).")
     if ndim in (1, 2):
-        return nll_loss(self, target, weight, reduction, ignore_index)  # type: ignore[no-any-return]
+        return nll_loss(self, target, weight, reduction, ignore_index)
     if ndim == 4:
-        return nll_loss2d(self, target, weight, reduction, ignore_index)  # type: ignore[no-any-return]
+        return nll_loss2d(self, target, weight, reduction, ignore_index)
     n, c = self.shape[:2]
     shape = [n, *self.shape[2:]]
     if list(target.shape[1:]) != list(self.shape[2:]):
@@ -371,7 +371,7 @@ def _nll_loss_nd(self: Tensor, target: Tensor, weight: Tensor | None, reduction:
     else:
         contiguous, goal = contiguous.view([n, c, 0, 0]), goal.view([n, 0, 0])
     loss = nll_loss2d(contiguous, goal, weight, reduction, ignore_index)
-    return loss.view(shape) if reduction == NONE else loss  # type: ignore[no-any-return]
+    return loss.view(shape) if reduction == NONE else loss
 
 
 nll_loss_nd = op(
@@ -400,7 +400,7 @@ def _cross_entropy_of_probabilities(
     if reduction == MEAN:
         if log_p.numel() == 0:
             return -product.sum().fill_(float("nan"))
-        return div_number(product.sum().neg(), log_p.numel() // classes)  # type: ignore[no-any-return]
+        return div_number(product.sum().neg(), log_p.numel() // classes)
     if reduction == SUM:
         return -product.sum()
     return -product.sum(_class_dim(log_p))
@@ -422,7 +422,7 @@ def _cross_entropy_smoothed(
             smooth = smooth.sum() / weight.gather(0, target.masked_select(kept).flatten()).sum()
     elif reduction == SUM:
         smooth = smooth.sum()
-    return nll * (1 - label_smoothing) + smooth * (label_smoothing / log_p.shape[dim])  # type: ignore[no-any-return]
+    return nll * (1 - label_smoothing) + smooth * (label_smoothing / log_p.shape[dim])
 
 
 def _cross_entropy_loss(
@@ -444,7 +444,7 @@ def _cross_entropy_loss(
     log_p = aten.log_softmax(self, _class_dim(self), self.dtype)
     if label_smoothing > 0:
         return _cross_entropy_smoothed(log_p, target, weight, reduction, ignore_index, label_smoothing)
-    return nll_loss_nd(log_p, target, weight, reduction, ignore_index)  # type: ignore[no-any-return]
+    return nll_loss_nd(log_p, target, weight, reduction, ignore_index)
 
 
 def _check_smoothing(label_smoothing: float) -> None:

@@ -64,8 +64,7 @@ def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int
         raise ValueError(f"input is expected to be floating point or complex, got {A.dtype}")
     if center:
         A = A - A.mean(dim=(-2,), keepdim=True)
-    found: tuple[Tensor, Tensor, Tensor] = svd_lowrank(A, q, niter=niter, M=None)
-    return found
+    return svd_lowrank(A, q, niter=niter, M=None)
 
 
 @public("function method")

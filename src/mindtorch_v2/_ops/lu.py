@@ -61,7 +61,7 @@ def _lu_grad(grad_l: Tensor | None, grad_u: Tensor | None, p: Tensor, lower: Ten
         out = linalg_solve_triangular(lower.mH, _wide(grad_l, grad_u, lower, upper, k, n), upper=True, unitriangular=True)
     else:
         out = linalg_solve_triangular(upper.mH, _tall(grad_l, grad_u, lower, upper, k, m), upper=False, left=False)
-    return matmul(p, out)  # type: ignore[no-any-return]
+    return matmul(p, out)
 
 
 def _sum(a: Tensor | None, b: Tensor | None) -> Tensor:
@@ -83,8 +83,8 @@ def _wide(grad_l: Tensor | None, grad_u: Tensor | None, lower: Tensor, upper: Te
     ).tril(-1)
     left = linalg_solve_triangular(upper.narrow(-1, 0, k).mH, phi, upper=False, left=False)
     if grad_u is None:
-        return cat([left, left.new_zeros((*left.shape[:-1], n - k))], -1)  # type: ignore[no-any-return]
-    return cat([left + grad_u.narrow(-1, 0, k).triu(), grad_u.narrow(-1, k, n - k)], -1)  # type: ignore[no-any-return]
+        return cat([left, left.new_zeros((*left.shape[:-1], n - k))], -1)
+    return cat([left + grad_u.narrow(-1, 0, k).triu(), grad_u.narrow(-1, k, n - k)], -1)
 
 
 def _tall(grad_l: Tensor | None, grad_u: Tensor | None, lower: Tensor, upper: Tensor, k: int, m: int) -> Tensor:
@@ -94,8 +94,8 @@ def _tall(grad_l: Tensor | None, grad_u: Tensor | None, lower: Tensor, upper: Te
     ).triu()
     top = linalg_solve_triangular(lower.narrow(-2, 0, k).mH, phi, upper=True, unitriangular=True)
     if grad_l is None:
-        return cat([top, top.new_zeros((*top.shape[:-2], m - k, k))], -2)  # type: ignore[no-any-return]
-    return cat([top + grad_l.narrow(-2, 0, k).tril(-1), grad_l.narrow(-2, k, m - k)], -2)  # type: ignore[no-any-return]
+        return cat([top, top.new_zeros((*top.shape[:-2], m - k, k))], -2)
+    return cat([top + grad_l.narrow(-2, 0, k).tril(-1), grad_l.narrow(-2, k, m - k)], -2)
 
 
 def _lu_factor_grad(grad: Tensor, LU: Tensor, pivots: Tensor) -> Tensor | None:
@@ -171,7 +171,7 @@ def _permutation(compact: Tensor, pivots: Tensor) -> Tensor:
     order = aten.arange(m, device=pivots.device).expand((*pivots.shape[:-1], m))
     order = computed(kernels.swapped, order, pivots)
     p = aten.zeros((*pivots.shape[:-1], m, m), dtype=compact.dtype, device=compact.device)
-    return p.scatter_(-2, order.unsqueeze(-2), 1.0)  # type: ignore[no-any-return]
+    return p.scatter_(-2, order.unsqueeze(-2), 1.0)
 
 
 def _lu_unpack_grad(grads: Any, LU_data_shape: Any) -> Tensor | None:
@@ -183,17 +183,17 @@ def _lu_unpack_grad(grads: Any, LU_data_shape: Any) -> Tensor | None:
     k = min(m, n)
     if grad_l is None:
         above = grad_u.triu()
-        return above if m == k else cat([above, zeros((*batch, m - k, n), above)], -2)  # type: ignore[no-any-return]
+        return above if m == k else cat([above, zeros((*batch, m - k, n), above)], -2)
     if grad_u is None:
         below = grad_l.tril(-1)
-        return below if n == k else cat([below, zeros((*batch, m, n - k), below)], -1)  # type: ignore[no-any-return]
+        return below if n == k else cat([below, zeros((*batch, m, n - k), below)], -1)
     above = (grad_u if n == k else grad_u.narrow(-1, 0, k)).triu()
     total = (grad_l if m == k else grad_l.narrow(-2, 0, k)).tril(-1) + above
     if n > k:
         total = cat([total, grad_u.narrow(-1, k, n - k)], -1)
     elif m > k:
         total = cat([total, grad_l.narrow(-2, k, m - k)], -2)
-    return total  # type: ignore[no-any-return]
+    return total
 
 
 def _unpacked_shapes(shape: Any, unpack_data: bool, unpack_pivots: bool) -> tuple[Any, Any, Any]:
@@ -216,7 +216,7 @@ lu_unpack = op(
 def _linalg_lu(A: Tensor, pivot: bool) -> tuple[Tensor, Tensor, Tensor]:
     _expect_matrix(A, "linalg.lu")
     factors, pivots, _ = linalg_lu_factor_ex(A, pivot=pivot)
-    return tuple(lu_unpack(factors, pivots))  # type: ignore[return-value]
+    return tuple(lu_unpack(factors, pivots))
 
 
 linalg_lu = op(
@@ -263,11 +263,11 @@ def _lu_solve_factor_grad(grad: Tensor, LU: Tensor, pivots: Tensor, result: Tens
         product = -(matmul(grad, result.mH) if left else matmul(grad.mH, result))
         g = linalg_solve_triangular(upper.mH, product, upper=False)
         grad_l = linalg_solve_triangular(lower.mH, matmul(g, upper.mH), upper=True, unitriangular=True)
-        return grad_l.tril(-1) + g.triu()  # type: ignore[no-any-return]
+        return grad_l.tril(-1) + g.triu()
     product = matmul(matmul(p.mT, result), grad.mH) if left else matmul(matmul(p.mT, result.mH), grad)
     g = linalg_solve_triangular(lower.mH, -matmul(product, p), upper=True, left=False, unitriangular=True)
     grad_u = linalg_solve_triangular(upper.mH, matmul(lower.mH, g), upper=False, left=False)
-    return g.tril(-1) + grad_u.triu()  # type: ignore[no-any-return]
+    return g.tril(-1) + grad_u.triu()
 
 
 linalg_lu_solve = op(

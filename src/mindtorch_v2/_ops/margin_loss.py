@@ -13,7 +13,7 @@ from .pointwise import add_number, sub_number
 
 def one_minus(x: Tensor, one: float = 1) -> Tensor:
     """A number minus a tensor, by the operators that ATen's own code uses for it."""
-    return aten.empty_like(x).fill_(one).sub_(x)  # type: ignore[no-any-return]
+    return aten.empty_like(x).fill_(one).sub_(x)
 
 
 def _hinge_embedding_loss(self: Tensor, target: Tensor, margin: float, reduction: int) -> Tensor:
@@ -48,7 +48,7 @@ def _soft_margin_loss(self: Tensor, target: Tensor, reduction: int) -> Tensor:
 def _soft_margin_loss_backward(grad_output: Tensor, self: Tensor, target: Tensor, reduction: int) -> Tensor:
     z = (target.neg() * self).exp()
     slope = (target * z).mul_(-1.0 / self.numel() if reduction == MEAN else -1.0)
-    return slope.div_(z.add_(1)).mul_(grad_output)  # type: ignore[no-any-return]
+    return slope.div_(z.add_(1)).mul_(grad_output)
 
 
 def _soft_margin_curvature(grad: Tensor, self: Tensor, target: Tensor, reduction: int) -> Tensor:

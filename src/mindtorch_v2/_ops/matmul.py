@@ -129,7 +129,7 @@ addbmm_ = op(
 def _mv(self: Tensor, vec: Tensor) -> Tensor:
     if not self._array.ndim:
         raise _checks.no_dimensions(0)
-    return self.new_empty(self.shape[:1]).addmv_(self, vec, beta=0)  # type: ignore[no-any-return]
+    return self.new_empty(self.shape[:1]).addmv_(self, vec, beta=0)
 
 
 mv = op(
@@ -167,7 +167,7 @@ dot = op(
 
 def _vdot(self: Tensor, other: Tensor) -> Tensor:
     if not self.dtype.is_complex:
-        return dot(self, other)  # type: ignore[no-any-return]
+        return dot(self, other)
     return _complex_vdot(self, other)
 
 
@@ -213,9 +213,9 @@ def _folded_matmul(tensor1: Tensor, tensor2: Tensor, first_larger: bool) -> Tens
     lead = shape[:-1]
     folded = larger.reshape((prod(lead), shape[-1]))
     if smaller._array.ndim == 1:
-        return _unsafe_view(mv(folded, smaller), lead)  # type: ignore[no-any-return]
+        return _unsafe_view(mv(folded, smaller), lead)
     out = _unsafe_view(mm(folded, smaller), (*lead, smaller._array.shape[1]))
-    return out if first_larger else out.mT.contiguous()  # type: ignore[no-any-return]
+    return out if first_larger else out.mT.contiguous()
 
 
 def _batched_matmul(tensor1: Tensor, tensor2: Tensor) -> Tensor:
@@ -234,9 +234,9 @@ def _batched_matmul(tensor1: Tensor, tensor2: Tensor) -> Tensor:
     out_shape = (*batch, *((n,) if len(shape1) > 1 else ()), *((p,) if len(shape2) > 1 else ()))
     if len(shape2) == 1:
         right = tensor2.expand((*batch, m2)).reshape((count, m2)).unsqueeze(2)
-        return _unsafe_view(bmm(left, right).squeeze(-1), out_shape)  # type: ignore[no-any-return]
+        return _unsafe_view(bmm(left, right).squeeze(-1), out_shape)
     right = tensor2.expand((*batch, m2, p)).reshape((count, m2, p))
-    return _unsafe_view(bmm(left, right), out_shape)  # type: ignore[no-any-return]
+    return _unsafe_view(bmm(left, right), out_shape)
 
 
 def _without_unit_batch(tensor1: Tensor, tensor2: Tensor, batch1: Shape, batch2: Shape) -> Tensor | None:
@@ -256,15 +256,15 @@ _mm_table, _addmm_table, _t_table = mm.op.table, addmm.op.table, t.op.table  # t
 def _matmul(self: Tensor, other: Tensor) -> Tensor:
     n1, n2 = self._array.ndim, other._array.ndim
     if n1 == 2 and n2 == 2:
-        return _mm_table[self._keys | other._keys](self, other)  # type: ignore[no-any-return]
+        return _mm_table[self._keys | other._keys](self, other)
     if n1 == 0 or n2 == 0:
         raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {n1}D and {n2}D")
     if n1 == 1 and n2 == 1:
-        return dot(self, other)  # type: ignore[no-any-return]
+        return dot(self, other)
     if n1 == 2 and n2 == 1:
-        return mv(self, other)  # type: ignore[no-any-return]
+        return mv(self, other)
     if n1 == 1 and n2 == 2:
-        return mm(self.unsqueeze(0), other).squeeze_(0)  # type: ignore[no-any-return]
+        return mm(self.unsqueeze(0), other).squeeze_(0)
     if (n1 <= 2 or n2 <= 2) and _folds(self, other, n1 >= n2):
         return _folded_matmul(self, other, n1 >= n2)
     return _batched_matmul(self, other)
@@ -280,16 +280,16 @@ def _linear(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     array = input._array
     if array.ndim == 2 and bias is not None:
         weight = _t_table[weight._keys](weight)
-        return _addmm_table[bias._keys | input._keys | weight._keys](bias, input, weight, 1, 1)  # type: ignore[no-any-return]
+        return _addmm_table[bias._keys | input._keys | weight._keys](bias, input, weight, 1, 1)
     if array.ndim == 0 or weight._array.ndim == 0:
         raise RuntimeError(f"both arguments to linear need to be at least 1D, but they are {array.ndim}D and {weight.ndim}D")
     if bias is None:
-        return matmul(input, t(weight))  # type: ignore[no-any-return]
+        return matmul(input, t(weight))
     if (bias._array.ndim == 1 or sum(n != 1 for n in bias._array.shape) == 1) and array.flags.c_contiguous:
         *lead, features = array.shape
         flat = input.view((prod(lead), features))
-        return addmm(bias, flat, t(weight)).view((*lead, weight._array.shape[0]))  # type: ignore[no-any-return]
-    return matmul(input, t(weight)).add_(bias)  # type: ignore[no-any-return]
+        return addmm(bias, flat, t(weight)).view((*lead, weight._array.shape[0]))
+    return matmul(input, t(weight)).add_(bias)
 
 
 linear = op("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", composite=_linear, variants="")

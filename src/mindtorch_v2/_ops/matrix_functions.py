@@ -27,19 +27,19 @@ def _matrix_power(self: Tensor, n: int) -> Tensor:
     if n == 0:
         # torch: the identity hangs on the input, with a gradient of zero
         eye = aten.eye(self.shape[-1], dtype=self.dtype, device=self.device)
-        return self.clone(memory_format=contiguous_format).copy_(eye.expand(self.shape))  # type: ignore[no-any-return]
+        return self.clone(memory_format=contiguous_format).copy_(eye.expand(self.shape))
     if n < 0:
         return _positive_power(linalg_inv(self), -n)
-    return self.clone(memory_format=contiguous_format) if n == 1 else _positive_power(self, n)  # type: ignore[no-any-return]
+    return self.clone(memory_format=contiguous_format) if n == 1 else _positive_power(self, n)
 
 
 def _positive_power(x: Tensor, n: int) -> Tensor:
     if n == 1:
         return x
     if n == 2:
-        return matmul(x, x)  # type: ignore[no-any-return]
+        return matmul(x, x)
     if n == 3:
-        return matmul(matmul(x, x), x)  # type: ignore[no-any-return]
+        return matmul(matmul(x, x), x)
     square: Tensor | None = None
     result: Tensor | None = None
     while n:
@@ -70,7 +70,7 @@ def _matrix_exp_grad(grad: Tensor, self: Tensor) -> Tensor:
     blocks.narrow(-2, n, n).narrow(-1, n, n).copy_(a)
     blocks.narrow(-2, 0, n).narrow(-1, n, n).copy_(grad)
     whole = linalg_matrix_exp(blocks)
-    return whole.narrow(-2, 0, n).narrow(-1, n, n)  # type: ignore[no-any-return]
+    return whole.narrow(-2, 0, n).narrow(-1, n, n)
 
 
 linalg_matrix_exp = op(
@@ -99,7 +99,7 @@ def _tensorinv(self: Tensor, ind: int) -> Tensor:
         )
     inverted, info = linalg_inv_ex(self.reshape((columns, rows)))
     check_errors(info, "inv", is_matrix=True)
-    return inverted.reshape((*shape[ind:], *shape[:ind]))  # type: ignore[no-any-return]
+    return inverted.reshape((*shape[ind:], *shape[:ind]))
 
 
 linalg_tensorinv = op("linalg_tensorinv(Tensor self, int ind=2) -> Tensor", composite=_tensorinv, variants="function")
@@ -120,7 +120,7 @@ def _tensorsolve(self: Tensor, other: Tensor, dims: Any) -> Tensor:
             "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim]), but got "
             f"{prod(unknowns)} != {other.numel()}"
         )
-    return linalg_solve(moved.reshape((rows, rows)), other.flatten()).reshape(unknowns)  # type: ignore[no-any-return]
+    return linalg_solve(moved.reshape((rows, rows)), other.flatten()).reshape(unknowns)
 
 
 linalg_tensorsolve = op(
@@ -141,7 +141,7 @@ def _linalg_vander(x: Tensor, N: int | None) -> Tensor:
         raise RuntimeError("N must be greater than 1.")
     powers = x.unsqueeze(-1).expand((*x.shape, n - 1)).cumprod(-1)
     ones = powers.new_ones((*powers.shape[:-1], 1))
-    return cat([ones, powers], -1)  # type: ignore[no-any-return]
+    return cat([ones, powers], -1)
 
 
 linalg_vander = op("linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor", composite=_linalg_vander, variants="function")
@@ -161,7 +161,7 @@ def _vander(x: Tensor, N: int | None, increasing: bool) -> Tensor:
         rest = result.narrow(1, 1, n - 1)
         rest.copy_(x.unsqueeze(1))
         rest.copy_(rest.cumprod(1))
-    return result if increasing else result.flip((1,))  # type: ignore[no-any-return]
+    return result if increasing else result.flip((1,))
 
 
 vander = op("vander(Tensor x, int? N=None, bool increasing=False) -> Tensor", composite=_vander, variants="function")

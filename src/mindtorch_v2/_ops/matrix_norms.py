@@ -18,7 +18,7 @@ Array = np.ndarray[Any, Any]
 
 
 def _vector_norm(x: Tensor, order: Any, dim: Any, keepdim: bool, dtype: Any = None) -> Tensor:
-    return aten.linalg_vector_norm(x, order, dim, keepdim, dtype=dtype)  # type: ignore[no-any-return]
+    return aten.linalg_vector_norm(x, order, dim, keepdim, dtype=dtype)
 
 
 def _norm_dims(x: Tensor, dim: Any, dtype: Any) -> tuple[int, int]:
@@ -38,7 +38,7 @@ def _converted(x: Tensor, dtype: Any) -> Tensor:
 
 def _singular_values(x: Tensor, first: int, second: int) -> Tensor:
     order = [d for d in range(x.ndim) if d not in (first, second)] + [first, second]
-    return linalg_svdvals(x.permute(order))  # type: ignore[no-any-return]
+    return linalg_svdvals(x.permute(order))
 
 
 def _kept(x: Tensor, keepdim: bool, first: int, second: int) -> Tensor:
@@ -64,12 +64,12 @@ def _matrix_norm_number(self: Tensor, ord: Any, dim: Any, keepdim: bool, dtype: 
     sums = _vector_norm(x, 1, [first], keepdim)
     if not keepdim and first < second:
         second -= 1
-    return _largest(sums, second, keepdim) if ord > 0 else sums.amin(second, keepdim)  # type: ignore[no-any-return]
+    return _largest(sums, second, keepdim) if ord > 0 else sums.amin(second, keepdim)
 
 
 def _largest(x: Tensor, dim: int, keepdim: bool) -> Tensor:
     """The maximum; zero of nothing, which is the norm of an empty matrix."""
-    return x.amax(dim, keepdim) if x.shape[dim] else x.sum(dim, keepdim)  # type: ignore[no-any-return]
+    return x.amax(dim, keepdim) if x.shape[dim] else x.sum(dim, keepdim)
 
 
 def _matrix_norm_name(self: Tensor, ord: str, dim: Any, keepdim: bool, dtype: Any) -> Tensor:
@@ -99,7 +99,7 @@ _matrix_norm_by_name = op(
 
 def matrix_norm(x: Tensor, order: Any, dim: Any = (-2, -1), keepdim: bool = False, dtype: Any = None) -> Tensor:
     by = _matrix_norm_by_name if isinstance(order, str) else _matrix_norm_by_number
-    return by(x, order, dim, keepdim, dtype=dtype)  # type: ignore[no-any-return]
+    return by(x, order, dim, keepdim, dtype=dtype)
 
 
 def _linalg_norm(self: Tensor, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Tensor:
@@ -154,9 +154,9 @@ def _cond(self: Tensor, p: Any) -> Tensor:
     if p is None or p in (2, -2):
         values = linalg_svdvals(self)
         if not values.numel():
-            return values.new_zeros(values.shape[:-1])  # type: ignore[no-any-return]
+            return values.new_zeros(values.shape[:-1])
         largest, smallest = values.narrow(-1, 0, 1), values.narrow(-1, -1, 1)
-        return (smallest / largest if p == -2 else largest / smallest).squeeze(-1)  # type: ignore[no-any-return]
+        return (smallest / largest if p == -2 else largest / smallest).squeeze(-1)
     check_square(self, f"linalg.cond(ord={_order_text(p)})")
     return _cond_by_inverse(self, p)
 
@@ -171,7 +171,7 @@ def _cond_by_inverse(self: Tensor, p: Any) -> Tensor:
     inverted = inverted.masked_fill(singular, float("inf"))
     result = matrix_norm(self, p) * matrix_norm(inverted, p)
     # torch: a matrix of zeros gives 0 · inf, which is called infinite
-    return result.nan_to_num(float("inf"), float("inf"), float("-inf"))  # type: ignore[no-any-return]
+    return result.nan_to_num(float("inf"), float("inf"), float("-inf"))
 
 
 def _cond_name(self: Tensor, p: str) -> Tensor:
@@ -182,7 +182,7 @@ def _cond_name(self: Tensor, p: str) -> Tensor:
     check_square(self, f"linalg.cond(ord={p})")
     if p == "nuc":
         values = linalg_svdvals(self)
-        return values.sum(-1) * values.reciprocal().sum(-1)  # type: ignore[no-any-return]
+        return values.sum(-1) * values.reciprocal().sum(-1)
     return _cond_by_inverse(self, p)
 
 

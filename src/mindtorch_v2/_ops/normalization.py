@@ -36,7 +36,7 @@ def _layer_norm(
     eps: float,
     cudnn_enable: bool,
 ) -> Tensor:
-    return native_layer_norm(input, normalized_shape, weight, bias, eps)[0]  # type: ignore[no-any-return]
+    return native_layer_norm(input, normalized_shape, weight, bias, eps)[0]
 
 
 def _layer_norm_shapes(x: Tensor, normalized_shape: Any) -> Any:
@@ -58,9 +58,7 @@ def _layer_norm_grads(
 ) -> Grads:
     """The kernel, or a formula that can be differentiated again when a graph is being made."""
     if not state.grad_enabled:
-        return native_layer_norm_backward(  # type: ignore[no-any-return]
-            grad, x, normalized_shape, mean, rstd, weight, bias, list(needs)
-        )
+        return native_layer_norm_backward(grad, x, normalized_shape, mean, rstd, weight, bias, list(needs))
     dims = list(range(x.dim() - len(normalized_shape), x.dim()))
     lead = list(range(x.dim() - len(normalized_shape)))
     centred = x - x.mean(dims, True)
@@ -75,7 +73,7 @@ def _layer_norm_grads(
 
 
 def _summed(x: Tensor, dims: list[int]) -> Tensor:
-    return x.sum(dims) if dims else x  # type: ignore[no-any-return]
+    return x.sum(dims) if dims else x
 
 
 layer_norm = op(
@@ -177,7 +175,7 @@ def _rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None, eps: 
     kernels.check_normalized_shape(input, normalized_shape, weight, None, star="*")
     if not input.dtype.inexact:
         refuse("rms_norm", input, "bi")
-    return _fused_rms_norm(input, normalized_shape, weight, eps)[0]  # type: ignore[no-any-return]
+    return _fused_rms_norm(input, normalized_shape, weight, eps)[0]
 
 
 def _in_rows(x: Tensor) -> Tensor:
@@ -286,7 +284,7 @@ def _batch_norm_grads(
 ) -> Grads:
     """The kernel, or a formula that can be differentiated again when a graph is being made."""
     if not state.grad_enabled:
-        return native_batch_norm_backward(  # type: ignore[no-any-return]
+        return native_batch_norm_backward(
             grad, x, weight, running_mean, running_var, save_mean, save_invstd, training, eps, list(needs)
         )
     dims = [0, *range(2, x.dim())]
@@ -426,7 +424,7 @@ def _instance_norm(
     for kept, new in ((running_mean, mean), (running_var, var)):
         if kept is not None and new is not None:
             kept.copy_(new.view([n, c]).mean(0, False))
-    return out.view(input.shape)  # type: ignore[no-any-return]
+    return out.view(input.shape)
 
 
 instance_norm = op(
@@ -467,7 +465,7 @@ def _group_norm(
     hw = 1
     for s in shape[2:]:
         hw *= s
-    return native_group_norm(input.contiguous(), weight, bias, n, c, hw, num_groups, eps)[0]  # type: ignore[no-any-return]
+    return native_group_norm(input.contiguous(), weight, bias, n, c, hw, num_groups, eps)[0]
 
 
 def _group_norm_grads(
@@ -484,7 +482,7 @@ def _group_norm_grads(
     n, c, hw, group = sizes
     grad, grad_mean, grad_rstd = grads
     if not state.grad_enabled and grad_mean is None and grad_rstd is None:
-        return native_group_norm_backward(grad, x, mean, rstd, weight, n, c, hw, group, list(needs))  # type: ignore[no-any-return]
+        return native_group_norm_backward(grad, x, mean, rstd, weight, n, c, hw, group, list(needs))
     rows = x.reshape([n, group, c // group * hw])
     centred = rows - rows.mean([2], True)
     r = ((centred * centred).mean([2], True) + eps).rsqrt()

@@ -122,9 +122,8 @@ def _vector_norm_watched(self: Tensor, ord: Any, dim: Any, keepdim: bool, dtype:
         and dtype in (None, self.dtype)
     ):
         part = self if keepdim else self.squeeze(gone)
-        return through_out_variant(aten.abs.op, (part,), self.dtype.to_real())  # type: ignore[attr-defined, no-any-return]
-    norm: Tensor = computed(_vector_norm, self, ord, dim, keepdim, dtype)
-    return norm
+        return through_out_variant(aten.abs.op, (part,), self.dtype.to_real())  # type: ignore[attr-defined]
+    return computed(_vector_norm, self, ord, dim, keepdim, dtype)
 
 
 linalg_vector_norm.op.watched = _vector_norm_watched  # type: ignore[attr-defined]
@@ -133,8 +132,7 @@ linalg_vector_norm.op.watched = _vector_norm_watched  # type: ignore[attr-define
 def _norm(self: Tensor, p: Any, dim: Any, keepdim: bool, dtype: Any = None) -> Tensor:
     if not self.dtype.inexact:
         raise RuntimeError(f"norm(): input dtype should be either floating point or complex. Got {self.dtype.scalar_name} instead.")
-    out: Tensor = linalg_vector_norm(self, 2 if p is None else p, dim, keepdim, dtype=dtype)
-    return out
+    return linalg_vector_norm(self, 2 if p is None else p, dim, keepdim, dtype=dtype)
 
 
 _NORM_GRAD = {
@@ -168,8 +166,8 @@ def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, 
         p = 2
     if isinstance(p, str):
         dims = list(range(input._array.ndim)) if dim is None else dim
-        return aten.linalg_matrix_norm(input, p, dims, keepdim, dtype=dtype, out=out)  # type: ignore[no-any-return]
-    return linalg_vector_norm(input, 2 if p is None else p, dim, keepdim, dtype=dtype, out=out)  # type: ignore[no-any-return]
+        return aten.linalg_matrix_norm(input, p, dims, keepdim, dtype=dtype, out=out)
+    return linalg_vector_norm(input, 2 if p is None else p, dim, keepdim, dtype=dtype, out=out)
 
 
 frobenius_norm = op(
@@ -181,15 +179,15 @@ frobenius_norm = op(
 
 def _norm_except_dim(v: Tensor, pow: int, dim: int) -> Tensor:
     if dim == -1:
-        return norm_scalar(v, pow)  # type: ignore[no-any-return]
+        return norm_scalar(v, pow)
     ndim = v._array.ndim
     if dim == 0:
         if not ndim:
             raise _checks.no_dimensions(0)
-        return norm_dim(v.contiguous().view(v._array.shape[0], -1), pow, 1).view(v._array.shape[0], *(1,) * (ndim - 1))  # type: ignore[no-any-return]
+        return norm_dim(v.contiguous().view(v._array.shape[0], -1), pow, 1).view(v._array.shape[0], *(1,) * (ndim - 1))
     if dim == ndim - 1:
         last = v._array.shape[-1]
-        return norm_dim(v.contiguous().view(-1, last), pow, 0).view(*(1,) * (ndim - 1), last)  # type: ignore[no-any-return]
+        return norm_dim(v.contiguous().view(-1, last), pow, 0).view(*(1,) * (ndim - 1), last)
     return _norm_except_dim(v.transpose(0, dim), pow, 0).transpose(0, dim)
 
 
@@ -218,7 +216,7 @@ def _renorm(self: Tensor, p: Any, dim: int, maxnorm: Any) -> Tensor:
     norm = linalg_vector_norm(self, p, others, True, dtype=_dtype.float32 if self.dtype.itemsize == 2 else None)
     factor = computed(_renorm_factor, norm, maxnorm)
     scaled = self.mul(factor.to(self.dtype) if self.dtype.itemsize == 2 else factor)
-    return computed(np.ascontiguousarray, scaled)  # type: ignore[no-any-return]
+    return computed(np.ascontiguousarray, scaled)
 
 
 def _renorm_factor(norm: Array, maxnorm: Any) -> Array:
@@ -252,7 +250,7 @@ def _renorm_backward(grad: Tensor, self: Tensor, p: Any, dim: int, maxnorm: Any)
     assert through_norm is not None
     inverse = (norm + 1e-7).reciprocal()
     inner = inverse * maxnorm * (grad - inverse * through_norm)
-    return aten.where(norm > maxnorm, inner.to(grad.dtype), grad)  # type: ignore[no-any-return]
+    return aten.where(norm > maxnorm, inner.to(grad.dtype), grad)
 
 
 renorm = op(

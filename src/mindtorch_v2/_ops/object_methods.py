@@ -110,7 +110,7 @@ def is_storage(obj: Any, /) -> bool:
 def typename(obj: Any, /) -> str:
     """The type of an object by name; of a tensor, its legacy type."""
     if isinstance(obj, Tensor):
-        return obj.type()  # type: ignore[no-any-return]
+        return obj.type()
     kind = obj if isinstance(obj, type) else type(obj)
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
@@ -166,7 +166,7 @@ def cuda(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 def npu(self: Tensor, device: Any = None, non_blocking: bool = False) -> Tensor:
     """The tensor on an Ascend NPU."""
     where = _device.device("npu" if device is None else device if not isinstance(device, int) else f"npu:{device}")
-    return self.to(where, non_blocking=non_blocking)  # type: ignore[no-any-return]
+    return self.to(where, non_blocking=non_blocking)
 
 
 # --- memory ---------------------------------------------------------------------------------------------------------

@@ -103,7 +103,7 @@ def _make(op: Op, count: int, *given: Any) -> Tensor:
     values = iter(given)
     arguments = [options[a.name] if a.name in OPTIONS else next(values) for a in op.schema.arguments]
     write_out(out, op.table[out.device.key | keys.OUT_VARIANT](*arguments))
-    return out  # type: ignore[no-any-return]
+    return out
 
 
 def calls_out_variant(entry: Any, *dtypes: Callable[..., dtype], of: Any = None) -> None:
@@ -151,8 +151,7 @@ def writes_through_out(op: Op, functional: Op) -> None:
 
 def empty(size: tuple[int, ...], d: dtype, device: _device.device = _device.cpu) -> Tensor:
     """Memory for results, by the operator that makes it."""
-    made: Tensor = aten.empty(size, dtype=d, device=device)
-    return made
+    return aten.empty(size, dtype=d, device=device)
 
 
 def _compute(op: Op, arguments: tuple[Any, ...], out: Any, extra_keys: int = 0) -> Any:

@@ -133,11 +133,11 @@ def _circular(self: Tensor, pad: Any) -> Tensor:
         if right > 0:
             start = max(left, 0)
             _slice(out, i + lead, extent - right, extent).copy_(_slice(out, i + lead, start, start + right))
-    return out  # type: ignore[no-any-return]
+    return out
 
 
 def _slice(x: Tensor, dim: int, start: int, stop: int) -> Tensor:
-    return aten.slice(x, dim, start, stop)  # type: ignore[no-any-return]
+    return aten.slice(x, dim, start, stop)
 
 
 _pad_circular = op("_pad_circular(Tensor self, SymInt[] pad) -> Tensor", composite=_circular, variants="")
@@ -147,7 +147,7 @@ _MODES = {"reflect": "reflection", "replicate": "replication", "circular": "circ
 
 def _choose(self: Tensor, pad: Any, mode: str, value: Any) -> Tensor:
     if mode == "constant":
-        return aten.constant_pad_nd(self, pad, 0 if value is None else value)  # type: ignore[no-any-return]
+        return aten.constant_pad_nd(self, pad, 0 if value is None else value)
     if value is not None and value != 0:
         raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
     if mode not in _MODES:
@@ -160,8 +160,8 @@ def _choose(self: Tensor, pad: Any, mode: str, value: Any) -> Tensor:
         )
     if (n, dims) in ((2, 2), (2, 3), (4, 3), (4, 4), (6, 4), (6, 5)):
         if mode == "circular":
-            return _pad_circular(self, pad)  # type: ignore[no-any-return]
-        return getattr(aten, f"{_MODES[mode]}_pad{n // 2}d")(self, pad)  # type: ignore[no-any-return]
+            return _pad_circular(self, pad)
+        return getattr(aten, f"{_MODES[mode]}_pad{n // 2}d")(self, pad)
     if n % 2:
         raise RuntimeError("Padding length must be divisible by 2")
     raise NotImplementedError(

@@ -31,12 +31,12 @@ def scaled(grad: Tensor, factor: Any) -> Tensor:
 
 def number_minus(number: Any, x: Tensor) -> Tensor:
     """`number - x` in memory of its own, as ATen's formulas compute it."""
-    return aten.empty_like(x).fill_(number).sub_(x)  # type: ignore[no-any-return]
+    return aten.empty_like(x).fill_(number).sub_(x)
 
 
 def number_over(number: Any, x: Tensor) -> Tensor:
     """`number / x` in memory of its own, as ATen's formulas compute it."""
-    return aten.empty_like(x).fill_(number).div_(x)  # type: ignore[no-any-return]
+    return aten.empty_like(x).fill_(number).div_(x)
 
 
 add = op(
@@ -221,15 +221,13 @@ def half_where_equal(grad: Tensor, self: Tensor, other: Tensor) -> Tensor:
     """Equal operands share the gradient of their maximum."""
     from .ternary import where
 
-    found: Tensor = where(self == other, grad / 2, grad)
-    return found
+    return where(self == other, grad / 2, grad)
 
 
 def zeros_like(x: Tensor) -> Tensor:
     from .creation import zeros_like as entry
 
-    found: Tensor = entry(x)
-    return found
+    return entry(x)
 
 
 def wrapped_number(number: Any, like: Tensor) -> Tensor:

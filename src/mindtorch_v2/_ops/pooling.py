@@ -23,20 +23,20 @@ Sizes = tuple[int, ...]
 def pick_by_index(grad: Tensor, indices: Tensor, n: int) -> Tensor:
     """The elements at flat positions of the last n dimensions: the derivative of spreading gradients by index."""
     if not indices.numel():
-        return grad.new_zeros(indices._array.shape)  # type: ignore[no-any-return]
-    return grad.flatten(-n).gather(-1, indices.flatten(-n)).view(indices._array.shape)  # type: ignore[no-any-return]
+        return grad.new_zeros(indices._array.shape)
+    return grad.flatten(-n).gather(-1, indices.flatten(-n)).view(indices._array.shape)
 
 
 def _unpool_backward(grad: Tensor, indices: Tensor, n: int) -> Tensor:
     rows = (*indices._array.shape[: indices.ndim - n], -1)
     if not indices.numel():
-        return grad.new_zeros(indices._array.shape)  # type: ignore[no-any-return]
+        return grad.new_zeros(indices._array.shape)
     found = grad.contiguous().view(rows).gather(-1, indices.contiguous().view(rows))
-    return found.view(indices._array.shape)  # type: ignore[no-any-return]
+    return found.view(indices._array.shape)
 
 
 def _zeros(grad: Tensor) -> Tensor:
-    return aten.zeros_like(grad)  # type: ignore[no-any-return]
+    return aten.zeros_like(grad)
 
 
 def _refuse_dtype(x: Array, name: str) -> None:
@@ -151,12 +151,12 @@ def _max_pool1d(self: Tensor, kernel_size: Any, stride: Any, padding: Any, dilat
     if out <= 0:
         raise RuntimeError(f"max_pool1d() Invalid computed output size: {out}")
     if self._keys & keys.AUTOGRAD and state.grad_enabled:
-        return max_pool1d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode)[0]  # type: ignore[no-any-return]
+        return max_pool1d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode)[0]
     refuse("max_pool1d_impl", self, "bic")
     # torch: without a gradient to keep indices for, there is a kernel of its own under this name
     if self._keys & keys.CPU:
-        return computed(_pooled_rows, self, kernel, step, pad, gap, ceil_mode)  # type: ignore[no-any-return]
-    return max_pool2d_with_indices(self.unsqueeze(-2), (1, kernel), (1, step), (0, pad), (1, gap), ceil_mode)[0].squeeze(-2)  # type: ignore[no-any-return]
+        return computed(_pooled_rows, self, kernel, step, pad, gap, ceil_mode)
+    return max_pool2d_with_indices(self.unsqueeze(-2), (1, kernel), (1, step), (0, pad), (1, gap), ceil_mode)[0].squeeze(-2)
 
 
 def _pooled_rows(self: Array, kernel: int, step: int, pad: int, gap: int, ceil_mode: bool) -> Array:
@@ -245,7 +245,7 @@ def _avg_pool1d(self: Tensor, kernel_size: Any, stride: Any, padding: Any, ceil_
     step = kernel if not isinstance(stride, int) and not len(stride) else check_one(stride, "avg_pool1d", "stride")
     pad = check_one(padding, "avg_pool1d", "padding")
     _check_dims_1d(self, "avg_pool1d")
-    return avg_pool2d(self.unsqueeze(-2), (1, kernel), (1, step), (0, pad), ceil_mode, count_include_pad).squeeze(-2)  # type: ignore[no-any-return]
+    return avg_pool2d(self.unsqueeze(-2), (1, kernel), (1, step), (0, pad), ceil_mode, count_include_pad).squeeze(-2)
 
 
 avg_pool1d = op(
@@ -267,8 +267,8 @@ def _declare_adaptive_avg_pool(n: int) -> tuple[Any, Any]:
         size = adaptive_size(output_size, n, name)
         if all(s == 1 for s in size) and self.dim() > n and all(self._array.shape[-n:]):
             # torch: a global average is a mean
-            return self.mean(tuple(range(-1, -n - 1, -1)), keepdim=True)  # type: ignore[no-any-return]
-        return inner(self, size)  # type: ignore[no-any-return]
+            return self.mean(tuple(range(-1, -n - 1, -1)), keepdim=True)
+        return inner(self, size)
 
     spread = op(
         f"_{name}_backward(Tensor grad_output, Tensor self) -> Tensor",
@@ -299,7 +299,7 @@ _adaptive_avg_pool3d, adaptive_avg_pool3d = _declare_adaptive_avg_pool(3)
 def _adaptive_avg_pool1d(self: Tensor, output_size: Any) -> Tensor:
     size = check_one(output_size, "adaptive_avg_pool1d", "output_size")
     _check_dims_1d(self, "adaptive_avg_pool1d")
-    return adaptive_avg_pool2d(self.unsqueeze(-2), (1, size)).squeeze(-2)  # type: ignore[no-any-return]
+    return adaptive_avg_pool2d(self.unsqueeze(-2), (1, size)).squeeze(-2)
 
 
 adaptive_avg_pool1d = op(

@@ -55,7 +55,7 @@ def _addr_kernel(self: Array, vec1: Array, vec2: Array, beta: Any, alpha: Any) -
     share, scale = _addr_factor("beta", beta, d), _addr_factor("alpha", alpha, d)
     if d is _dtype.bool_:
         product = (vec1[:, None] & vec2) & scale
-        return product | self if share else product  # type: ignore[no-any-return]
+        return product | self if share else product
     column = vec1.astype(d.np)
     if alpha != 1:
         column *= scale
@@ -101,7 +101,7 @@ def _inner(self: Tensor, other: Tensor) -> Tensor:
         raise RuntimeError(
             f"inner() the last dimension must match on both input tensors but got shapes {list(self.shape)} and {list(other.shape)}"
         )
-    return _tensordot_op(self, other, (-1,), (-1,))  # type: ignore[no-any-return]
+    return _tensordot_op(self, other, (-1,), (-1,))
 
 
 inner = op("inner(Tensor self, Tensor other) -> Tensor", composite=_inner)
@@ -142,11 +142,11 @@ def _tensordot(self: Tensor, other: Tensor, dims_self: Any, dims_other: Any) -> 
     if rows == columns == 1:
         t2 = t2.permute((*dims2, *free2))
         if t1.is_contiguous() and t2.is_contiguous():
-            return dot(t1.flatten(), t2.flatten()).reshape(shape)  # type: ignore[no-any-return]
-        return (t1.squeeze() * t2.squeeze()).sum().reshape(shape)  # type: ignore[no-any-return]
+            return dot(t1.flatten(), t2.flatten()).reshape(shape)
+        return (t1.squeeze() * t2.squeeze()).sum().reshape(shape)
     t1 = t1.reshape((rows, contracted))
     t2 = t2.permute((*dims2, *free2)).reshape((contracted, columns))
-    return mm(t1, t2).reshape(shape)  # type: ignore[no-any-return]
+    return mm(t1, t2).reshape(shape)
 
 
 _tensordot_op = op(
@@ -176,7 +176,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
         if n > min(a.dim(), b.dim()):
             raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={n}")
         dims_a, dims_b = tuple(range(-n, 0)), tuple(range(n))
-    return _tensordot_op(a, b, tuple(dims_a), tuple(dims_b), out=out)  # type: ignore[no-any-return]
+    return _tensordot_op(a, b, tuple(dims_a), tuple(dims_b), out=out)
 
 
 # --- kron and chains --------------------------------------------------------------------------------------------------
@@ -219,7 +219,7 @@ def _multiply_chain(tensors: list[Tensor], split: list[list[int]], i: int, j: in
         return tensors[i]
     k = split[i][j]
     left = _multiply_chain(tensors, split, i, k)
-    return mm(left, _multiply_chain(tensors, split, k + 1, j))  # type: ignore[no-any-return]
+    return mm(left, _multiply_chain(tensors, split, k + 1, j))
 
 
 def _multi_dot(tensors: list[Tensor]) -> Tensor:
@@ -251,7 +251,7 @@ def _multi_dot(tensors: list[Tensor]) -> Tensor:
                 "cannot be multiplied"
             )
     if n == 2:
-        return mm(chain[0], chain[1]).view(shape)  # type: ignore[no-any-return]
+        return mm(chain[0], chain[1]).view(shape)
     if n == 3:
         return _three(chain).view(shape)
     split = _chain_order([chain[0].shape[0], *(t.shape[1] for t in chain)])
@@ -262,7 +262,7 @@ def _three(chain: list[Tensor]) -> Tensor:
     a, b, c = chain
     left_first = a.shape[0] * c.shape[0] * (a.shape[1] + c.shape[1])
     right_first = a.shape[1] * c.shape[1] * (a.shape[0] + c.shape[0])
-    return mm(mm(a, b), c) if left_first < right_first else mm(a, mm(b, c))  # type: ignore[no-any-return]
+    return mm(mm(a, b), c) if left_first < right_first else mm(a, mm(b, c))
 
 
 linalg_multi_dot = op("linalg_multi_dot(Tensor[] tensors) -> Tensor", composite=_multi_dot, variants="function")
@@ -283,7 +283,7 @@ _chain_matmul_op = op("chain_matmul(Tensor[] matrices) -> Tensor", composite=_ch
 @public("function")
 def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
     """The product of a chain of matrices, in the order that needs the fewest multiplications."""
-    return _chain_matmul_op(list(matrices), out=out)  # type: ignore[no-any-return]
+    return _chain_matmul_op(list(matrices), out=out)
 
 
 # --- vecdot and cross -------------------------------------------------------------------------------------------------
@@ -303,8 +303,8 @@ def _vecdot(x: Tensor, y: Tensor, dim: int) -> Tensor:
             f"{y.dtype.scalar_name} instead"
         )
     if x.ndim == 1 and y.ndim == 1:
-        return vdot(x, y)  # type: ignore[no-any-return]
-    return (conj(x) * y).sum(dim)  # type: ignore[no-any-return]
+        return vdot(x, y)
+    return (conj(x) * y).sum(dim)
 
 
 linalg_vecdot = op("linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor", composite=_vecdot, variants="function")
@@ -341,7 +341,7 @@ def _cross(self: Tensor, other: Tensor, dim: int | None) -> Tensor:
         dim = next((i for i, n in enumerate(self.shape) if n == 3), None)
         if dim is None:
             raise RuntimeError("no dimension of size 3 in input")
-    return linalg_cross(self, other, dim=dim)  # type: ignore[no-any-return]
+    return linalg_cross(self, other, dim=dim)
 
 
 cross = op("cross(Tensor self, Tensor other, int? dim=None) -> Tensor", composite=_cross)
@@ -382,7 +382,7 @@ def _trilinear_sum(
             target.add_(part)
     for d in sorted(summed, reverse=True):
         output.squeeze_(d)
-    return output  # type: ignore[no-any-return]
+    return output
 
 
 def _trilinear_grad(
@@ -431,7 +431,7 @@ def _bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | Non
     rows = prod(lead)
     flat1, flat2 = input1.reshape((rows, input1.shape[-1])), input2.reshape((rows, input2.shape[-1]))
     output = _trilinear(flat1, weight, flat2, (1, 3), (0,), (1, 2), (2, 3)).reshape((*lead, weight.shape[0]))
-    return output if bias is None else output + bias  # type: ignore[no-any-return]
+    return output if bias is None else output + bias
 
 
 bilinear = op(

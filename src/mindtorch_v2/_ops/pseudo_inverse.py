@@ -23,8 +23,8 @@ def _scalar(value: float | None, like: Tensor) -> Tensor:
     """A number, or zero for None, as a real tensor where `like` is, in its precision."""
     dtype, device = like.dtype.to_real(), like.device
     if value is None:
-        return aten.zeros((), dtype=dtype, device=device)  # type: ignore[no-any-return]
-    return aten.full((), value, dtype=dtype, device=device)  # type: ignore[no-any-return]
+        return aten.zeros((), dtype=dtype, device=device)
+    return aten.full((), value, dtype=dtype, device=device)
 
 
 def _tolerances(x: Tensor, atol: Any, rtol: Any, function: str) -> tuple[Tensor, Tensor]:
@@ -64,7 +64,7 @@ def _pinv(self: Tensor, atol: Any, rtol: Any, hermitian: bool) -> Tensor:
     if not self.numel():
         left, values, right = svd(self)
         left = left.mH
-        return matmul(right * values.reciprocal().unsqueeze(-2), left)  # type: ignore[no-any-return]
+        return matmul(right * values.reciprocal().unsqueeze(-2), left)
     if hermitian:
         values, vectors = linalg_eigh(self)
         magnitude = values.abs()
@@ -74,7 +74,7 @@ def _pinv(self: Tensor, atol: Any, rtol: Any, hermitian: bool) -> Tensor:
         right, s, left = svd(self)
         inverse = _cut_reciprocal(s, s, s.narrow(-1, 0, 1), absolute, relative)
     scale, right = inverse.to(self.dtype), right.mH
-    return matmul(left * scale.unsqueeze(-2), right)  # type: ignore[no-any-return]
+    return matmul(left * scale.unsqueeze(-2), right)
 
 
 def _cut_reciprocal(values: Tensor, magnitude: Tensor, largest: Tensor, absolute: Tensor, relative: Tensor) -> Tensor:
@@ -82,13 +82,13 @@ def _cut_reciprocal(values: Tensor, magnitude: Tensor, largest: Tensor, absolute
     tolerance = _larger(absolute, relative, largest)
     zero = _scalar(None, values)
     inverse = values.reciprocal()
-    return inverse.where(magnitude > tolerance, zero)  # type: ignore[no-any-return]
+    return inverse.where(magnitude > tolerance, zero)
 
 
 def _larger(absolute: Tensor, relative: Tensor, largest: Tensor) -> Tensor:
     """Below this, values count as zero."""
     scaled = relative.unsqueeze(-1) * largest
-    return absolute.unsqueeze(-1).max(scaled)  # type: ignore[no-any-return]
+    return absolute.unsqueeze(-1).max(scaled)
 
 
 def _pinv_grad(grad: Tensor, self: Tensor, result: Tensor) -> Tensor:
@@ -100,12 +100,12 @@ def _pinv_grad(grad: Tensor, self: Tensor, result: Tensor) -> Tensor:
         rest = grad_h - matmul(k, self)
         outer = matmul(matmul(pinv_h, pinv), rest)
         inner = matmul(matmul(self, pinv), k_pinv_h)
-        return -matmul(pinv, k).mH + k_pinv_h - inner + outer  # type: ignore[no-any-return]
+        return -matmul(pinv, k).mH + k_pinv_h - inner + outer
     k = matmul(pinv, grad_h)
     pinv_h_k = matmul(pinv_h, k)
     inner = matmul(matmul(pinv_h_k, pinv), self)
     outer = matmul(matmul(grad_h - matmul(self, k), pinv), pinv_h)
-    return -matmul(k, pinv).mH + outer + pinv_h_k - inner  # type: ignore[no-any-return]
+    return -matmul(k, pinv).mH + outer + pinv_h_k - inner
 
 
 linalg_pinv = op(
@@ -137,7 +137,7 @@ op(
 def _pinv_from_numbers(self: Tensor, atol: Any, rtol: Any, hermitian: bool) -> Tensor:
     _check_pinv(self)
     absolute, relative = _tolerances(self, atol, rtol, "torch.linalg.pinv")
-    return linalg_pinv(self, atol=absolute, rtol=relative, hermitian=hermitian)  # type: ignore[no-any-return]
+    return linalg_pinv(self, atol=absolute, rtol=relative, hermitian=hermitian)
 
 
 pinverse = op(
@@ -150,11 +150,11 @@ def _matrix_rank(input: Tensor, atol: Any, rtol: Any, hermitian: bool) -> Tensor
     check_matrix(input, "torch.linalg.matrix_rank", "input")
     absolute, relative = _tolerances(input, atol, rtol, "torch.linalg.matrix_rank")
     if not input.numel():
-        return aten.empty(input.shape[:-2], dtype=_dtype.int64, device=input.device).fill_(0)  # type: ignore[no-any-return]
+        return aten.empty(input.shape[:-2], dtype=_dtype.int64, device=input.device).fill_(0)
     values = linalg_eigvalsh(input).abs() if hermitian else linalg_svdvals(input)
     largest = values.amax(-1, True) if hermitian else values.narrow(-1, 0, 1)
     tolerance = _larger(absolute, relative, largest)
-    return (values > tolerance).sum(-1)  # type: ignore[no-any-return]
+    return (values > tolerance).sum(-1)
 
 
 linalg_matrix_rank = op(

@@ -69,7 +69,7 @@ def _sorted_last(self: Tensor, dim: int | None, keepdim: bool) -> Tensor:
     else:
         ordered = self.unsqueeze(-1).transpose(dim, -1).sort()[0]
         kept = [1 if i == dim else n for i, n in enumerate(shape)] if keepdim else shape[:dim] + shape[dim + 1 :]
-    return ordered.view([*kept, ordered._array.shape[-1]])  # type: ignore[no-any-return]
+    return ordered.view([*kept, ordered._array.shape[-1]])
 
 
 def _ranks(x: Tensor, q: Tensor, *, ignore_nan: bool) -> Tensor:

@@ -62,11 +62,11 @@ def _normal(self: Any, mean: float, std: float, generator: Any) -> None:
 
 
 def _rand(size: Any, generator: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
-    return allocate(size, dtype_of(dtype), device_of(device)).uniform_(0, 1, generator=generator)  # type: ignore[no-any-return]
+    return allocate(size, dtype_of(dtype), device_of(device)).uniform_(0, 1, generator=generator)
 
 
 def _randn(size: Any, generator: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
-    return allocate(size, dtype_of(dtype), device_of(device)).normal_(0, 1, generator=generator)  # type: ignore[no-any-return]
+    return allocate(size, dtype_of(dtype), device_of(device)).normal_(0, 1, generator=generator)
 
 
 def _rand_array(size: Any, generator: Any, dtype: Any) -> Any:
@@ -149,7 +149,7 @@ random = op(
 
 def _randint(low: Any, high: Any, size: Any, generator: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
     t = allocate(size, _dtype.int64 if dtype is None else dtype_of(dtype), device_of(device))
-    return t.random_(int(low), int(high), generator=generator)  # type: ignore[no-any-return]
+    return t.random_(int(low), int(high), generator=generator)
 
 
 def _randint_array(low: Any, high: Any, size: Any, generator: Any, dtype: Any) -> Any:
@@ -177,10 +177,10 @@ def randint(*args: Any, low: Any = None, high: Any = None, size: Any = None, **o
         size = given.pop()
     bounds = given + [b for b in (low, high) if b is not None] if low is None or not given else [low, *given]
     if len(bounds) == 1:
-        return _randint_high(bounds[0], size, **options)  # type: ignore[no-any-return]
+        return _randint_high(bounds[0], size, **options)
     if len(bounds) != 2:
         raise TypeError(f"randint() takes a bound or two and a size, not {len(args)} positional arguments")
-    return _randint_from(*bounds, size, **options)  # type: ignore[no-any-return]
+    return _randint_from(*bounds, size, **options)
 
 
 def _randperm(n: Any, generator: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
@@ -203,17 +203,17 @@ randperm = factory("randperm(SymInt n, RANDOM) -> Tensor", _randperm)
 
 
 def _rand_like(self: Tensor, generator: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any) -> Tensor:
-    return like(self, dtype, device, memory_format).uniform_(0, 1, generator=generator)  # type: ignore[no-any-return]
+    return like(self, dtype, device, memory_format).uniform_(0, 1, generator=generator)
 
 
 def _randn_like(self: Tensor, generator: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any) -> Tensor:
-    return like(self, dtype, device, memory_format).normal_(0, 1, generator=generator)  # type: ignore[no-any-return]
+    return like(self, dtype, device, memory_format).normal_(0, 1, generator=generator)
 
 
 def _randint_like(
     self: Tensor, low: Any, high: Any, generator: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any
 ) -> Tensor:
-    return like(self, dtype, device, memory_format).random_(int(low), int(high), generator=generator)  # type: ignore[no-any-return]
+    return like(self, dtype, device, memory_format).random_(int(low), int(high), generator=generator)
 
 
 _randint_like_low = factory("randint_like.low_dtype(Tensor self, SymInt low, SymInt high, RANDOM_LIKE) -> Tensor", _randint_like)
@@ -228,10 +228,10 @@ def randint_like(input: Tensor, *bounds: Any, low: Any = None, high: Any = None,
     """Integers low ≤ x < high (low is 0 when only one bound is given), in the shape of another tensor."""
     given = [b for b in (low, *bounds, high) if b is not None]
     if len(given) == 1:
-        return _randint_like_high(input, given[0], **options)  # type: ignore[no-any-return]
+        return _randint_like_high(input, given[0], **options)
     if len(given) != 2:
         raise TypeError(f"randint_like() takes a bound or two, not {len(given)}")
-    return _randint_like_from(input, *given, **options)  # type: ignore[no-any-return]
+    return _randint_like_from(input, *given, **options)
 
 
 rand_like = factory("rand_like(Tensor self, RANDOM_LIKE) -> Tensor", _rand_like)
@@ -369,20 +369,20 @@ def _noise(t: Tensor, std: float, generator: Any) -> Tensor:
 def _normal_tensor_float(mean: Tensor, std: float, generator: Any) -> Tensor:
     if std < 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
-    return _noise(like(mean, memory_format=contiguous_format), std, generator).add_(mean)  # type: ignore[no-any-return]
+    return _noise(like(mean, memory_format=contiguous_format), std, generator).add_(mean)
 
 
 def _normal_float_tensor(mean: float, std: Tensor, generator: Any) -> Tensor:
     _check_std(std)
     noise = _noise(like(std, memory_format=contiguous_format), 1, generator)
-    return noise.mul_(std).add_(mean)  # type: ignore[no-any-return]
+    return noise.mul_(std).add_(mean)
 
 
 def _normal_tensor_tensor(mean: Tensor, std: Tensor, generator: Any) -> Tensor:
     _check_std(std)
     shape = broadcast_shapes(mean._array.shape, std._array.shape)
     noise = _noise(allocate(shape, mean.dtype, mean.device), 1, generator)
-    return noise.mul_(std).add_(mean)  # type: ignore[no-any-return]
+    return noise.mul_(std).add_(mean)
 
 
 _NORMAL_GRAD = {
@@ -413,7 +413,7 @@ normal_tensor_tensor = op(
 
 
 def _normal_floats(mean: Any, std: Any, size: Any, generator: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
-    return allocate(size, dtype_of(dtype), device_of(device)).normal_(mean, std, generator=generator)  # type: ignore[no-any-return]
+    return allocate(size, dtype_of(dtype), device_of(device)).normal_(mean, std, generator=generator)
 
 
 _normal_floats_op = factory("normal.float_float(float mean, float std, SymInt[] size, RANDOM) -> Tensor", _normal_floats)
@@ -433,10 +433,10 @@ def normal(
             if isinstance(mean, Tensor)
             else normal_float_tensor
         )
-        return chosen(mean, std, generator=generator, out=out)  # type: ignore[no-any-return]
+        return chosen(mean, std, generator=generator, out=out)
     if size is None:
         raise TypeError("normal() received an invalid combination of arguments: numbers need a size")
-    return _normal_of_size(mean, std, size, generator=generator, out=out, **options)  # type: ignore[no-any-return]
+    return _normal_of_size(mean, std, size, generator=generator, out=out, **options)
 
 
 _INVALID_WEIGHTS = "probability tensor contains either `inf`, `nan` or element < 0"
@@ -481,8 +481,8 @@ def _multinomial(self: Tensor, num_samples: int, replacement: bool, generator: A
     # the largest of weights over exponential variates are a sample without replacement
     race = self.div(like(self).exponential_(1, generator=generator))
     if num_samples == 1:
-        return race.argmax(-1, True)  # type: ignore[no-any-return]
-    return race.topk(num_samples, -1)[1]  # type: ignore[no-any-return]
+        return race.argmax(-1, True)
+    return race.topk(num_samples, -1)[1]
 
 
 _multinomial_op = op(
@@ -498,7 +498,7 @@ def multinomial(
     """Indices drawn by weights, `num_samples` from each row."""
     if out is not None and out.dtype is not _dtype.int64:
         raise RuntimeError(f"multinomial expects Long tensor out, got: {out.dtype.scalar_name}")
-    return _multinomial_op(input, num_samples, replacement, generator=generator, out=out)  # type: ignore[no-any-return]
+    return _multinomial_op(input, num_samples, replacement, generator=generator, out=out)
 
 
 def _counts_of(self: Any, kernel: str, smallest: int) -> None:

@@ -95,8 +95,7 @@ def _arange_watched(start: Any, end: Any, step: Any, dtype: Any, layout: Any, de
     """As ATen makes a range: no elements at first, then the variant with `out=`."""
     where = device_of(device)
     out = empty((0,), _range_dtype(dtype, _number(start), _number(end), _number(step)), where)
-    found: Tensor = _arange_out.table[where.key](start, end, step, out)
-    return found
+    return _arange_out.table[where.key](start, end, step, out)
 
 
 _arange_out = out_variant(arange_op.op, _arange_into)  # type: ignore[attr-defined]
@@ -205,8 +204,7 @@ def _spaced_watched(variant: Op, name: str, start: Any, end: Any, steps: Any, *o
     where = device_of(device)
     _check_steps(name, start, end, steps)
     out = empty((steps,), _spaced_dtype(name, dtype, *_ends(name, start, end)), where)
-    found: Tensor = variant.table[where.key](start, end, steps, *others[:-4], out)
-    return found
+    return variant.table[where.key](start, end, steps, *others[:-4], out)
 
 
 for _entry in (linspace, logspace):
@@ -255,8 +253,7 @@ def _eye_into(n: int, m: int, out: Tensor) -> Tensor:
 def _eye_watched(n: int, m: int, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
     """As ATen makes a diagonal: no elements at first, then the variant with `out=`."""
     where = device_of(device)
-    found: Tensor = _eye_out.table[where.key](n, m, empty((0,), dtype_of(dtype), where))
-    return found
+    return _eye_out.table[where.key](n, m, empty((0,), dtype_of(dtype), where))
 
 
 _eye_out = out_variant(_eye_m.op, _eye_into)  # type: ignore[attr-defined]
@@ -268,8 +265,8 @@ _eye_square.op.watched = lambda n, *options: _eye_watched(n, n, *options)  # typ
 def eye(n: int, m: int | None = None, *, out: Tensor | None = None, requires_grad: bool = False, **options: Any) -> Tensor:
     """Ones on the diagonal of an n × m matrix of zeros."""
     if m is None:
-        return _eye_square(n, out=out, requires_grad=requires_grad, **options)  # type: ignore[no-any-return]
-    return _eye_m_public(n, m, out=out, requires_grad=requires_grad, **options)  # type: ignore[no-any-return]
+        return _eye_square(n, out=out, requires_grad=requires_grad, **options)
+    return _eye_m_public(n, m, out=out, requires_grad=requires_grad, **options)
 
 
 _eye_m_public = public_function(_eye_m.op)  # type: ignore[attr-defined]

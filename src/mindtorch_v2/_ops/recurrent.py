@@ -194,8 +194,7 @@ def _listed(batch_sizes: Tensor) -> list[int]:
         raise RuntimeError(f"expected scalar type Long but found {batch_sizes.dtype.scalar_name}")
     if batch_sizes.ndim != 1 or not len(batch_sizes):
         raise RuntimeError(f"batch_sizes should be a vector with an element for each step, but got size {list(batch_sizes.shape)}")
-    sizes: list[int] = batch_sizes.tolist()
-    return sizes
+    return batch_sizes.tolist()
 
 
 def _lstm(

@@ -119,7 +119,7 @@ def _mean(self: Tensor, dim: Any, keepdim: bool, dtype: _dtype.dtype | None) -> 
     else:
         total = _sum_dims.op.table[self._keys](self, dim, keepdim, dtype)  # type: ignore[attr-defined]
         n = shape[dim] if dim.__class__ is int and shape else count(shape, dim)
-    return _divide_in_place()[total._keys | NUMBER](total, n)  # type: ignore[no-any-return]
+    return _divide_in_place()[total._keys | NUMBER](total, n)
 
 
 @functools.cache
@@ -208,7 +208,7 @@ def _sum_to_size(self: Tensor, size: Sequence[int]) -> Tensor:
     shape = self._array.shape
     target = tuple(size)
     if not target:
-        return _sum_all(self)  # type: ignore[no-any-return]
+        return _sum_all(self)
     lead = len(shape) - len(target)
     if lead < 0 or any(b not in (1, a) for a, b in zip(shape[lead:], target, strict=True)):
         raise RuntimeError(f"size {{{list(target)}}} is not expandable to size {{{list(shape)}}}.")
@@ -241,14 +241,14 @@ def _nansum(self: Array, dim: Any, keepdim: bool, dtype: _dtype.dtype | None) ->
 
 
 def _is_number(x: Tensor) -> Tensor:
-    return (x != x).logical_not_()  # type: ignore[no-any-return]
+    return (x != x).logical_not_()
 
 
 def _nanmean(self: Tensor, dim: Any, keepdim: bool, dtype: Any) -> Tensor:
     if not self.dtype.inexact:
         raise RuntimeError(f"nanmean(): expected input to have floating point or complex dtype but got {self.dtype.scalar_name}")
     n: Tensor = _sum_dims(_is_number(self.detach()), dim, keepdim)
-    return nansum(self, dim, keepdim, dtype=dtype).div(n)  # type: ignore[no-any-return]
+    return nansum(self, dim, keepdim, dtype=dtype).div(n)
 
 
 nanmean = op("nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", composite=_nanmean)
@@ -331,7 +331,7 @@ def _prod_backward(grad: Tensor, self: Tensor, result: Tensor) -> Tensor:
     if not zeros:
         return grad * _conj(result / self)
     if zeros > 1 and not state.grad_enabled:
-        return aten.zeros_like(self)  # type: ignore[no-any-return]
+        return aten.zeros_like(self)
     return _prod_safe_backward(grad, self.contiguous().view(-1), 0).view(self._array.shape)
 
 
@@ -391,7 +391,7 @@ def _logsumexp(self: Tensor, dim: Any, keepdim: bool) -> Tensor:
         self = self.to(_dtype.get_default_dtype())
     gone = list(axes(dim, self._array.ndim))
     if not self._array.size:
-        return _sum_dims(self.exp(), gone, keepdim).log()  # type: ignore[no-any-return]
+        return _sum_dims(self.exp(), gone, keepdim).log()
     top: Tensor = aten.amax(aten.real(self), gone, True)
     squeezed = top if keepdim else top.squeeze(tuple(gone))
     squeezed = squeezed.masked_fill_(squeezed.abs() == math.inf, 0)

@@ -73,7 +73,7 @@ repeat = op(
 
 def _tile(self: Tensor, dims: Sequence[int]) -> Tensor:
     dims = tuple(dims)
-    return repeat(self, (1,) * (self.dim() - len(dims)) + dims)  # type: ignore[no-any-return]
+    return repeat(self, (1,) * (self.dim() - len(dims)) + dims)
 
 
 tile = op("tile(Tensor self, SymInt[] dims) -> Tensor", composite=_tile)
@@ -86,13 +86,13 @@ flip = op("flip(Tensor self, int[] dims) -> Tensor", cpu=kernels.flip, grad={"se
 def _fliplr(self: Tensor) -> Tensor:
     if self.dim() < 2:
         raise RuntimeError("Input must be >= 2-d.")
-    return flip(self, (1,))  # type: ignore[no-any-return]
+    return flip(self, (1,))
 
 
 def _flipud(self: Tensor) -> Tensor:
     if self.dim() < 1:
         raise RuntimeError("Input must be >= 1-d.")
-    return flip(self, (0,))  # type: ignore[no-any-return]
+    return flip(self, (0,))
 
 
 fliplr = op("fliplr(Tensor self) -> Tensor", composite=_fliplr)
@@ -117,18 +117,18 @@ def _roll(self: Tensor, shifts: Any, dims: Any) -> Tensor:
     if len(shifts) != len(dims):
         raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
     first = roll(self, shifts[0], dims[0])
-    return roll(first, shifts[1:], dims[1:])  # type: ignore[no-any-return]
+    return roll(first, shifts[1:], dims[1:])
 
 
 def _roll_one(self: Tensor, shift: int, dim: int) -> Tensor:
     if not self.numel():
-        return self.clone(memory_format=contiguous_format)  # type: ignore[no-any-return]
+        return self.clone(memory_format=contiguous_format)
     if not self.dim():
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     d = wrap_dim(dim, self.dim())
     size = self._array.shape[d]
     start = -shift % size
-    return cat([narrow(self, d, start, size - start), narrow(self, d, 0, start)], d)  # type: ignore[no-any-return]
+    return cat([narrow(self, d, start, size - start), narrow(self, d, 0, start)], d)
 
 
 roll = op(
@@ -149,11 +149,11 @@ def _rot90(self: Tensor, k: int, dims: Sequence[int]) -> Tensor:
         raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {first} and dim1 = {second}")
     turns = k % 4
     if turns == 0:
-        return self.clone(memory_format=contiguous_format)  # type: ignore[no-any-return]
+        return self.clone(memory_format=contiguous_format)
     if turns == 2:
-        return flip(self, tuple(dims))  # type: ignore[no-any-return]
+        return flip(self, tuple(dims))
     turned = flip(self, (second if turns == 1 else first,))
-    return turned.transpose_(first, second)  # type: ignore[no-any-return]
+    return turned.transpose_(first, second)
 
 
 rot90 = op(
@@ -209,8 +209,8 @@ def _interleave_tensor(self: Tensor, repeats: Tensor, dim: int | None, output_si
     else:
         raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
     if self._keys & META and output_size is not None:
-        return aten.index_select(self, d, aten.empty(size=(output_size,), dtype=int64, device=self.device))  # type: ignore[no-any-return]
-    return aten.index_select(self, d, repeat_interleave_index(repeats, output_size=output_size))  # type: ignore[no-any-return]
+        return aten.index_select(self, d, aten.empty(size=(output_size,), dtype=int64, device=self.device))
+    return aten.index_select(self, d, repeat_interleave_index(repeats, output_size=output_size))
 
 
 def _interleave_int(self: Tensor, repeats: int, dim: int | None, output_size: int | None) -> Tensor:
@@ -225,7 +225,7 @@ def _interleave_int(self: Tensor, repeats: int, dim: int | None, output_size: in
     spread = expand(self, tuple(shape)).clone(memory_format=contiguous_format)
     if output_size is not None and output_size != shape[d] * repeats:
         raise RuntimeError(f"repeat_interleave: Invalid output_size, expected {shape[d] * repeats} but got {output_size}")
-    return flatten(spread, d, d + 1)  # type: ignore[no-any-return]
+    return flatten(spread, d, d + 1)
 
 
 interleave_tensor = op(
@@ -242,11 +242,11 @@ interleave_int = op(
 def repeat_interleave(input: Tensor, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None) -> Tensor:
     """Every element (or part along `dim`) repeated, by a number or each by its own."""
     if repeats is None:
-        return repeat_interleave_index(input, output_size=output_size)  # type: ignore[no-any-return]
+        return repeat_interleave_index(input, output_size=output_size)
     if isinstance(repeats, Tensor):
-        return interleave_tensor(input, repeats, dim, output_size=output_size)  # type: ignore[no-any-return]
+        return interleave_tensor(input, repeats, dim, output_size=output_size)
     if isinstance(repeats, list | tuple):
         from .._creation import tensor
 
-        return interleave_tensor(input, tensor(repeats), dim, output_size=output_size)  # type: ignore[no-any-return]
-    return interleave_int(input, repeats, dim, output_size=output_size)  # type: ignore[no-any-return]
+        return interleave_tensor(input, tensor(repeats), dim, output_size=output_size)
+    return interleave_int(input, repeats, dim, output_size=output_size)

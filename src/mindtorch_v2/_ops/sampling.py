@@ -70,7 +70,7 @@ def _sampled(n: int, input: Array, grid: Array, interpolation_mode: int, padding
 def _choose(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Tensor:
     _check(input, grid, interpolation_mode)
     chosen = grid_sampler_2d if input.dim() == 4 else grid_sampler_3d
-    return chosen(input, grid, interpolation_mode, padding_mode, align_corners)  # type: ignore[no-any-return]
+    return chosen(input, grid, interpolation_mode, padding_mode, align_corners)
 
 
 def _second_gradients(
@@ -129,12 +129,12 @@ def _base_grid(theta: Tensor, size: Any, align: bool) -> Tensor:
             steps = steps * (extent - 1) / extent
         base.select(-1, i).copy_(steps.view((-1, *(1,) * i)))
     base.select(-1, n).fill_(1)
-    return base  # type: ignore[no-any-return]
+    return base
 
 
 def _flatten_grid(base: Tensor) -> Tensor:
     shape = base._array.shape
-    return base.view((shape[0], int(np.prod(shape[1:-1])), shape[-1]))  # type: ignore[no-any-return]
+    return base.view((shape[0], int(np.prod(shape[1:-1])), shape[-1]))
 
 
 def _affine(theta: Tensor, size: Any, align_corners: bool) -> Tensor:
@@ -142,14 +142,14 @@ def _affine(theta: Tensor, size: Any, align_corners: bool) -> Tensor:
         raise RuntimeError("AffineGridGenerator needs 4d (spatial) or 5d (volumetric) inputs.")
     base = _base_grid(theta, tuple(size), align_corners)
     grid = _flatten_grid(base).bmm(theta.transpose(1, 2))
-    return grid.view((size[0], *size[2:], len(size) - 2))  # type: ignore[no-any-return]
+    return grid.view((size[0], *size[2:], len(size) - 2))
 
 
 def _affine_backward(grad: Tensor, size: Any, align_corners: bool) -> Tensor:
     base = _base_grid(grad, tuple(size), align_corners)
     n = len(size) - 2
     flat = grad.reshape((size[0], -1, n))
-    return _flatten_grid(base).transpose(1, 2).bmm(flat).transpose(1, 2)  # type: ignore[no-any-return]
+    return _flatten_grid(base).transpose(1, 2).bmm(flat).transpose(1, 2)
 
 
 affine_grid_generator_backward = op(

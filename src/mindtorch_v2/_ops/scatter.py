@@ -47,7 +47,7 @@ gather_backward = op(
 def _gather_backward(grad: Tensor, self: Tensor, dim: int, index: Tensor, sparse_grad: bool) -> Tensor:
     if sparse_grad:
         raise NotImplementedError("gather(sparse_grad=True): the gradient is dense here; leave sparse_grad out")
-    return grad.new_zeros(self._array.shape).scatter_add_(dim, index, grad)  # type: ignore[no-any-return]
+    return grad.new_zeros(self._array.shape).scatter_add_(dim, index, grad)
 
 
 def _take_along_dim(self: Tensor, indices: Tensor, dim: int | None) -> Tensor:
@@ -57,7 +57,7 @@ def _take_along_dim(self: Tensor, indices: Tensor, dim: int | None) -> Tensor:
             "Trying to cast indices to long"
         )
     if dim is None:
-        return gather(view_flat(self), 0, view_flat(indices))  # type: ignore[no-any-return]
+        return gather(view_flat(self), 0, view_flat(indices))
     if self.dim() != indices.dim():
         raise RuntimeError(
             f"torch.take_along_dim(): input and indices should have the same number of dimensions, but got {self.dim()} dimensions "
@@ -70,11 +70,11 @@ def _take_along_dim(self: Tensor, indices: Tensor, dim: int | None) -> Tensor:
     target = list(broadcast_shapes(tuple(mine), indices._array.shape))
     spread = aten.broadcast_to(indices, target)
     source = aten.broadcast_to(self, [*target[:d], extent, *target[d + 1 :]])
-    return gather(source, d, aten.remainder(spread, extent))  # type: ignore[no-any-return]
+    return gather(source, d, aten.remainder(spread, extent))
 
 
 def view_flat(t: Tensor) -> Tensor:
-    return reshape(t, (-1,)) if not t._array.flags.c_contiguous else view(t, (-1,))  # type: ignore[no-any-return]
+    return reshape(t, (-1,)) if not t._array.flags.c_contiguous else view(t, (-1,))
 
 
 take_along_dim = op("take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", composite=_take_along_dim)
@@ -175,8 +175,8 @@ index_select_backward = op(
 
 def _source_grad(grad: Tensor, dim: int, index: Tensor, source_shape: Sequence[int]) -> Tensor:
     if not source_shape:
-        return index_select(grad, dim, index.squeeze(0))  # type: ignore[no-any-return]
-    return expand(index_select(grad, dim, index), source_shape)  # type: ignore[no-any-return]
+        return index_select(grad, dim, index.squeeze(0))
+    return expand(index_select(grad, dim, index), source_shape)
 
 
 def _index_add_source(grad: Tensor, dim: int, index: Tensor, source_shape: Sequence[int], alpha: Any) -> Tensor:
@@ -210,7 +210,7 @@ def _fill_tensor(self: Tensor, dim: int, index: Tensor, value: Tensor) -> Tensor
         raise RuntimeError(
             f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.dim()} dimension(s)."
         )
-    return index_fill_(self, dim, index, 0 if value._keys & META else value.item())  # type: ignore[no-any-return]
+    return index_fill_(self, dim, index, 0 if value._keys & META else value.item())
 
 
 _index_fill_tensor_ = op(
@@ -323,7 +323,7 @@ masked_select = op(
 def _masked_select_backward(grad: Tensor, input: Tensor, mask: Tensor) -> Tensor:
     shape = broadcast_shapes(input._array.shape, mask._array.shape)
     whole = aten.zeros_like(expand(input, shape), memory_format=contiguous_format)
-    return whole.masked_scatter_(mask, grad)  # type: ignore[no-any-return]
+    return whole.masked_scatter_(mask, grad)
 
 
 masked_select_backward = op(
@@ -338,11 +338,11 @@ def _masked_scatter_backward(grad_output: Tensor, mask: Tensor, sizes: Sequence[
     chosen = masked_select(grad_output, mask)
     if chosen.numel() < count:
         chosen = cat([chosen, zeros((count - chosen.numel(),), grad_output)], 0)
-    return view(chosen, tuple(sizes))  # type: ignore[no-any-return]
+    return view(chosen, tuple(sizes))
 
 
 def _masked_scatter_double_backward(grad: Tensor, mask: Tensor, shape: Sequence[int]) -> Tensor:
-    return masked_scatter_(aten.zeros(list(shape), dtype=grad.dtype, device=grad.device), mask, grad)  # type: ignore[no-any-return]
+    return masked_scatter_(aten.zeros(list(shape), dtype=grad.dtype, device=grad.device), mask, grad)
 
 
 masked_scatter_backward = op(
@@ -369,7 +369,7 @@ def _masked_scatter(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     shape = broadcast_shapes(self._array.shape, mask._array.shape)
     if shape != self._array.shape:
         self = expand(self, shape)
-    return masked_scatter_(self.clone(memory_format=contiguous_format), mask, source)  # type: ignore[no-any-return]
+    return masked_scatter_(self.clone(memory_format=contiguous_format), mask, source)
 
 
 masked_scatter = op(

@@ -47,10 +47,9 @@ def _segment_reduce(
 def _backward(
     grad: Tensor, result: Tensor, data: Tensor, reduce: str, lengths: Any, offsets: Any, axis: int, initial: Any
 ) -> Tensor:
-    out: Tensor = _segment_reduce_backward(
+    return _segment_reduce_backward(
         grad.contiguous(), result, data, reduce, lengths=lengths, offsets=offsets, axis=axis, initial=initial
     )
-    return out
 
 
 segment_reduce = op(

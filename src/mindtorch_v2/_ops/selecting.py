@@ -72,13 +72,13 @@ def narrow_start(shape: tuple[int, ...], dim: int, start: int, length: int) -> i
 
 def _narrow(self: Tensor, dim: int, start: int, length: int) -> Tensor:
     start = narrow_start(self._array.shape, dim, start, length)
-    return slice_.op.table[self._keys](self, dim, start, start + length, 1)  # type: ignore[attr-defined, no-any-return]
+    return slice_.op.table[self._keys](self, dim, start, start + length, 1)  # type: ignore[attr-defined]
 
 
 def _narrow_tensor(self: Tensor, dim: int, start: Tensor, length: int) -> Tensor:
     if start.dim() or start.dtype.inexact or start.dtype.scalar_name == "Bool":
         raise RuntimeError("start must be an 0-dim integral Tensor.")
-    return narrow(self, dim, int(start.item()), length)  # type: ignore[no-any-return]
+    return narrow(self, dim, int(start.item()), length)
 
 
 # before the overload with numbers, which takes tensors of one element too
@@ -97,7 +97,7 @@ def _joined_grads(grads: list[Tensor | None], sizes: Sequence[int], dim: int, sh
         return None
     d = wrap_dim(dim, len(shape))
     parts = [zeros((*shape[:d], n, *shape[d + 1 :]), some) if g is None else g for g, n in zip(grads, sizes, strict=True)]
-    return cat(parts, d)  # type: ignore[no-any-return]
+    return cat(parts, d)
 
 
 def _split_sizes(length: int, size: int) -> list[int]:
@@ -151,8 +151,8 @@ def _chunk(self: Tensor, chunks: int, dim: int) -> tuple[Tensor, ...]:
     length = self._array.shape[wrap_dim(dim, self.dim())]
     size = (length + chunks - 1) // chunks
     if size == 0 and length == 0:
-        return split_with_sizes(self, [0] * chunks, dim)  # type: ignore[no-any-return]
-    return split.op.table[self._keys](self, size, dim)  # type: ignore[attr-defined, no-any-return]
+        return split_with_sizes(self, [0] * chunks, dim)
+    return split.op.table[self._keys](self, size, dim)  # type: ignore[attr-defined]
 
 
 chunk = op("chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]", composite=_chunk)
@@ -177,7 +177,7 @@ def _unbind_grad(grads: list[Tensor | None], dim: int, shape: Sequence[int]) -> 
     some = next((g for g in grads if g is not None), None)
     if some is None:
         return None
-    return stack([zeros((), some).expand(some._array.shape) if g is None else g for g in grads], wrap_dim(dim, len(shape)))  # type: ignore[no-any-return]
+    return stack([zeros((), some).expand(some._array.shape) if g is None else g for g in grads], wrap_dim(dim, len(shape)))
 
 
 unbind = op(
@@ -290,10 +290,10 @@ def tensor_split(input: Tensor, indices_or_sections: Any = None, dim: int = 0, *
         if name in aliases:
             indices_or_sections = aliases.pop(name)
     if isinstance(indices_or_sections, Tensor):
-        return tensor_split_tensor(input, indices_or_sections, dim)  # type: ignore[no-any-return]
+        return tensor_split_tensor(input, indices_or_sections, dim)
     if isinstance(indices_or_sections, list | tuple):
-        return tensor_split_indices(input, indices_or_sections, dim)  # type: ignore[no-any-return]
-    return tensor_split_sections(input, indices_or_sections, dim)  # type: ignore[no-any-return]
+        return tensor_split_indices(input, indices_or_sections, dim)
+    return tensor_split_sections(input, indices_or_sections, dim)
 
 
 def _check_even(name: str, self: Tensor, sections: int, dim: int) -> None:

@@ -21,7 +21,7 @@ Array = np.ndarray[Any, Any]
 
 def zeros(size: Sequence[int], like: Tensor) -> Tensor:
     """`aten::zeros` with another tensor's dtype and device, as many formulas need them."""
-    return aten.zeros(size=tuple(size), dtype=like.dtype, device=like.device)  # type: ignore[no-any-return]
+    return aten.zeros(size=tuple(size), dtype=like.dtype, device=like.device)
 
 
 # --- view and reshape -----------------------------------------------------------------------------------------------
@@ -52,18 +52,18 @@ alias = op("alias(Tensor(a) self) -> Tensor(a)", cpu=lambda self: self[...], gra
 def _view_method(self: Tensor, *size: Any, dtype: Any = None) -> Tensor:
     """The same memory in another shape, or read as another dtype."""
     if dtype is not None:
-        return view_dtype(self, dtype)  # type: ignore[no-any-return]
+        return view_dtype(self, dtype)
     if len(size) == 1 and size[0].__class__ is not int:
         only = size[0]
         if only.__class__.__name__ == "dtype":
-            return view_dtype(self, only)  # type: ignore[no-any-return]
+            return view_dtype(self, only)
         if not isinstance(only, int | np.integer | Tensor):
             size = tuple(only)
     elif not size:
         raise TypeError(
             "view() received an invalid combination of arguments - got (), but expected one of:\n * (torch.dtype dtype)\n * (tuple of ints size)\n"
         )
-    return view(self, size)  # type: ignore[no-any-return]
+    return view(self, size)
 
 
 def _view_dtype(self: Tensor, dtype: Any) -> Tensor:
@@ -84,8 +84,8 @@ def _reshape(self: Tensor, shape: Sequence[int]) -> Tensor:
     if views.can_view(array, shape):
         itemsize = array.itemsize
         steps = tuple([s // itemsize for s in views.view(array, shape).strides])
-        return _reshape_alias(self, shape, steps)  # type: ignore[no-any-return]
-    return _unsafe_view(self.clone(memory_format=contiguous_format), shape)  # type: ignore[no-any-return]
+        return _reshape_alias(self, shape, steps)
+    return _unsafe_view(self.clone(memory_format=contiguous_format), shape)
 
 
 reshape = op("reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)", composite=_reshape)
@@ -108,7 +108,7 @@ def _flatten(self: Tensor, start_dim: int, end_dim: int) -> Tensor:
     if start > end:
         raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
     if not ndim:
-        return reshape(self, (1,))  # type: ignore[no-any-return]
+        return reshape(self, (1,))
     if start == end:
         return self
     return _reshaped(self, (*shape[:start], math.prod(shape[start : end + 1]), *shape[end + 1 :]))
@@ -144,7 +144,7 @@ def _unflatten(self: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
         raise RuntimeError(
             f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {dim} ({shape[d]}) in the input tensor"
         )
-    return view(self, (*shape[:d], *resolved, *shape[d + 1 :]))  # type: ignore[no-any-return]
+    return view(self, (*shape[:d], *resolved, *shape[d + 1 :]))
 
 
 unflatten = op("unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)", composite=_unflatten)
@@ -153,7 +153,7 @@ unflatten = op("unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor
 def _ravel(self: Tensor) -> Tensor:
     if not self._array.flags.c_contiguous:
         self = self.contiguous()
-    return view(self, (-1,))  # type: ignore[no-any-return]
+    return view(self, (-1,))
 
 
 ravel = op("ravel(Tensor(a) self) -> Tensor(a)", composite=_ravel)
@@ -202,11 +202,11 @@ permute = op(
 
 def _adjoint(self: Tensor) -> Tensor:
     swapped = transpose(self, -2, -1)
-    return swapped.conj() if self.dtype.is_complex else swapped  # type: ignore[no-any-return]
+    return swapped.conj() if self.dtype.is_complex else swapped
 
 
 def _numpy_t(self: Tensor) -> Tensor:
-    return permute(self, (1, 0) if self._array.ndim == 2 else tuple(range(self.dim() - 1, -1, -1)))  # type: ignore[no-any-return]
+    return permute(self, (1, 0) if self._array.ndim == 2 else tuple(range(self.dim() - 1, -1, -1)))
 
 
 def _matrix_h(self: Tensor) -> Tensor:
@@ -214,7 +214,7 @@ def _matrix_h(self: Tensor) -> Tensor:
     if ndim not in (0, 2):
         raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {ndim}-D tensor.")
     if not ndim:
-        return self.conj() if self.dtype.is_complex else self  # type: ignore[no-any-return]
+        return self.conj() if self.dtype.is_complex else self
     return _adjoint(self)
 
 
@@ -223,7 +223,7 @@ def _m_t(self: Tensor) -> Tensor:
         return self
     if self.dim() < 2:
         raise RuntimeError(f"tensor.mT is only supported on matrices or batches of matrices. Got {self.dim()}-D tensor.")
-    return transpose(self, -2, -1)  # type: ignore[no-any-return]
+    return transpose(self, -2, -1)
 
 
 def _m_h(self: Tensor) -> Tensor:
@@ -262,11 +262,11 @@ def _movedim(self: Tensor, source: Sequence[int], destination: Sequence[int]) ->
         if len({wrap_dim(d, ndim) for d in dims}) != len(dims):
             raise RuntimeError(f"movedim: repeated dim in `{name}` ({list(dims)})")
     if not ndim:
-        return alias(self)  # type: ignore[no-any-return]
+        return alias(self)
     sources, destinations = wrap_dims(source, ndim), wrap_dims(destination, ndim)
     rest = iter([d for d in range(ndim) if d not in sources])
     placed = dict(zip(destinations, sources, strict=True))
-    return permute(self, tuple([placed[i] if i in placed else next(rest) for i in range(ndim)]))  # type: ignore[no-any-return]
+    return permute(self, tuple([placed[i] if i in placed else next(rest) for i in range(ndim)]))
 
 
 def _movedim_int(self: Tensor, source: int, destination: int) -> Tensor:
@@ -329,10 +329,10 @@ def _squeeze_any(input: Tensor, dim: Any = None, **aliases: Any) -> Tensor:
     if aliases:
         dim = aliases.pop("axis")
     if dim is None:
-        return squeeze(input)  # type: ignore[no-any-return]
+        return squeeze(input)
     if dim.__class__ is int:
-        return squeeze_dim(input, dim)  # type: ignore[no-any-return]
-    return squeeze_dims(input, tuple(dim)) if isinstance(dim, list | tuple) else squeeze_dim(input, int(dim))  # type: ignore[no-any-return]
+        return squeeze_dim(input, dim)
+    return squeeze_dims(input, tuple(dim)) if isinstance(dim, list | tuple) else squeeze_dim(input, int(dim))
 
 
 unsqueeze = op(
@@ -416,7 +416,7 @@ def as_strided_backward(
         at = _positions(base_shape, base_strides, start)
         counts = wrap(np.maximum(np.bincount(at, minlength=size), 1).astype(np.float64)).to(grad.dtype)
         flat = flat / counts
-    return as_strided(flat, base_shape, base_strides, start)  # type: ignore[no-any-return]
+    return as_strided(flat, base_shape, base_strides, start)
 
 
 def _extent(shape: Sequence[int], strides: Sequence[int], offset: int) -> int:

@@ -22,7 +22,7 @@ def _cosine_similarity(x1: Tensor, x2: Tensor, dim: int, eps: float) -> Tensor:
         least = aten.scalar_tensor(eps, dtype=lengths[0].dtype, device=lengths[0].device)
         for length in lengths:
             length.clamp_min_(least)
-    return ((x1 / lengths[0]) * (x2 / lengths[1])).sum(dim)  # type: ignore[no-any-return]
+    return ((x1 / lengths[0]) * (x2 / lengths[1])).sum(dim)
 
 
 cosine_similarity = op(
@@ -34,7 +34,7 @@ cosine_similarity = op(
 
 def _pairwise_distance(x1: Tensor, x2: Tensor, p: float, eps: float, keepdim: bool) -> Tensor:
     # torch: the innermost dimension of the result of broadcasting
-    return aten.norm(add_number(x1 - x2, eps), p, [max(x1.dim(), x2.dim()) - 1], keepdim)  # type: ignore[no-any-return]
+    return aten.norm(add_number(x1 - x2, eps), p, [max(x1.dim(), x2.dim()) - 1], keepdim)
 
 
 pairwise_distance = op(

@@ -42,7 +42,7 @@ def _elu_double_backward(
     else:
         slope = (self_or_result * input_scale).exp() * (input_scale * input_scale * alpha * scale)
     zero = aten.zeros([], dtype=grad.dtype, device=grad.device)
-    return aten.where(self_or_result < 0, grad * grad_output * slope, zero)  # type: ignore[no-any-return]
+    return aten.where(self_or_result < 0, grad * grad_output * slope, zero)
 
 
 elu_backward = op(
@@ -66,7 +66,7 @@ selu_ = op("selu_(Tensor(a!) self) -> Tensor(a!)", composite=lambda self: elu_(s
 def _celu_scale(alpha: Any) -> float:
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
-    return 1.0 / alpha  # type: ignore[no-any-return]
+    return 1.0 / alpha
 
 
 celu = op(
@@ -177,7 +177,7 @@ gelu_backward = op(
 def _silu_grad(grad: Tensor, self: Tensor) -> Tensor:
     """The kernel, or a formula that can be differentiated again when a graph is being made."""
     if not state.grad_enabled:
-        return silu_backward(grad, self)  # type: ignore[no-any-return]
+        return silu_backward(grad, self)
     s = self.sigmoid()
     return grad * s * (1 + self * (1 - s))
 
@@ -198,7 +198,7 @@ silu_backward = op(
 def _mish_grad(grad: Tensor, self: Tensor) -> Tensor:
     """The kernel, or a formula that can be differentiated again when a graph is being made."""
     if not state.grad_enabled:
-        return mish_backward(grad, self)  # type: ignore[no-any-return]
+        return mish_backward(grad, self)
     s = self.sigmoid()
     t = softplus(self).tanh()
     return grad * (t + self * s * (1 - t * t))
@@ -234,9 +234,7 @@ def _glu_grad_of_self(grad: Tensor, grad_output: Tensor, self: Tensor, dim: int)
     to_a, to_b = _glu_halves(grad, dim)
     s = b.sigmoid()
     slope = s * (1 - s)
-    return aten.cat(  # type: ignore[no-any-return]
-        [to_b * grad_output * slope, (to_a * slope + to_b * a * slope * (1 - 2 * s)) * grad_output], dim
-    )
+    return aten.cat([to_b * grad_output * slope, (to_a * slope + to_b * a * slope * (1 - 2 * s)) * grad_output], dim)
 
 
 glu = op(

@@ -97,7 +97,7 @@ _softmax_table, _log_softmax_table = _softmax.op.table, _log_softmax.op.table  #
 def _call(table: Any, self: Tensor, dim: int, dtype: Any) -> Tensor:
     if dtype is not None:
         self = self.to(dtype)
-    return table[self._keys](self, dim, False)  # type: ignore[no-any-return]
+    return table[self._keys](self, dim, False)
 
 
 softmax = op(
@@ -131,4 +131,4 @@ _safe_softmax = op(
 def _rows_of_zeros(self: Tensor, out: Tensor, dim: int) -> Tensor:
     """Zeros where a row is masked out wholly, instead of softmax's NaN."""
     masked = aten.isneginf(self).all(dim, True)
-    return aten.where(masked, aten.scalar_tensor(0.0, dtype=out.dtype, device=out.device), out)  # type: ignore[no-any-return]
+    return aten.where(masked, aten.scalar_tensor(0.0, dtype=out.dtype, device=out.device), out)

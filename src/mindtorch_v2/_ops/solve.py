@@ -106,7 +106,7 @@ linalg_solve_ex = op(
 def _solve(A: Tensor, B: Tensor, left: bool) -> Tensor:
     result, info = linalg_solve_ex(A, B, left=left)
     check_errors(info, "torch.linalg.solve", is_matrix=A.ndim == 2)
-    return result  # type: ignore[no-any-return]
+    return result
 
 
 linalg_solve = op("linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor", composite=_solve, variants="function")
@@ -125,7 +125,7 @@ def _inv_ex(A: Tensor, check_errors: bool) -> tuple[Tensor, Tensor]:
 
 def _inv_grad(grad: Tensor, inverse: Tensor) -> Tensor:
     inner = matmul(grad, inverse.mH)
-    return -matmul(inverse.mH, inner)  # type: ignore[no-any-return]
+    return -matmul(inverse.mH, inner)
 
 
 linalg_inv_ex = op(
@@ -141,7 +141,7 @@ linalg_inv_ex = op(
 def _inv(A: Tensor) -> Tensor:
     inverted, info = linalg_inv_ex(A)
     check_errors(info, "linalg.inv", is_matrix=A.ndim == 2)
-    return inverted  # type: ignore[no-any-return]
+    return inverted
 
 
 linalg_inv = op("linalg_inv(Tensor A) -> Tensor", composite=_inv, variants="function")

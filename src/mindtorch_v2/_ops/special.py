@@ -66,8 +66,7 @@ public("function", name="polygamma")(polygamma)
 @public("method", name="polygamma")
 def _polygamma_method(self: Tensor, n: int) -> Tensor:
     """The n-th derivative of the digamma function."""
-    found: Tensor = polygamma(n, self)
-    return found
+    return polygamma(n, self)
 
 
 i0 = _unary("i0", kernels.i0, lambda grad, self: grad * i1(self), inplace=True)
@@ -79,14 +78,12 @@ i1e = _unary("special_i1e", kernels.i1e, lambda grad, self, result: _i1e_backwar
 def _i1_backward(grad: Tensor, self: Tensor, result: Tensor) -> Tensor:
     # I1'(x) = I0(x) - I1(x) / x, with the limit 1/2 at zero
     large, safe = _away_from_zero(self)
-    found: Tensor = grad * where(large, safe.i0() - result * safe.reciprocal(), _tensor_of(0.5, self))
-    return found
+    return grad * where(large, safe.i0() - result * safe.reciprocal(), _tensor_of(0.5, self))
 
 
 def _i1e_backward(grad: Tensor, self: Tensor, result: Tensor) -> Tensor:
     large, safe = _away_from_zero(self)
-    found: Tensor = grad * where(large, i0e(safe) - result * (safe.sgn() + safe.reciprocal()), _tensor_of(0.5, self))
-    return found
+    return grad * where(large, i0e(safe) - result * (safe.sgn() + safe.reciprocal()), _tensor_of(0.5, self))
 
 
 def _away_from_zero(x: Tensor) -> tuple[Tensor, Tensor]:
@@ -97,7 +94,7 @@ def _away_from_zero(x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _tensor_of(value: float, like: Tensor) -> Tensor:
-    return aten.scalar_tensor(value, dtype=like.dtype, device=like.device)  # type: ignore[no-any-return]
+    return aten.scalar_tensor(value, dtype=like.dtype, device=like.device)
 
 
 entr = _unary("special_entr", kernels.entr, lambda grad, self: grad * (-(1 + self.log())))
@@ -192,7 +189,7 @@ def _mvlgamma(self: Tensor, p: int) -> Tensor:
     if p < 1:
         raise RuntimeError("p has to be greater than or equal to 1")
     constant = p * (p - 1) * math.log(math.pi) / 4
-    return _mvlgamma_terms(self, p).lgamma_().sum(-1).add_(constant)  # type: ignore[no-any-return]
+    return _mvlgamma_terms(self, p).lgamma_().sum(-1).add_(constant)
 
 
 mvlgamma = op(

@@ -42,8 +42,8 @@ def _padded_window(window: Tensor | None, like: Tensor, win_length: int, n_fft: 
     part = whole.narrow(0, left, win_length)
     if window is None:
         part.fill_(1)
-        return whole  # type: ignore[no-any-return]
-    return aten.constant_pad_nd(window, [left, n_fft - win_length - left])  # type: ignore[no-any-return]
+        return whole
+    return aten.constant_pad_nd(window, [left, n_fft - win_length - left])
 
 
 def _stft(
@@ -90,7 +90,7 @@ def _stft(
     if self.ndim == 1:
         out = out.squeeze_(0)
     wants_complex = is_complex if return_complex is None else return_complex
-    return out if wants_complex else aten.view_as_real(out)  # type: ignore[no-any-return]
+    return out if wants_complex else aten.view_as_real(out)
 
 
 def _check_stft(self: Tensor, n_fft: int, hop: int, win: int, window: Any, call: str) -> None:
@@ -127,7 +127,7 @@ def _stft_centered(
         call = _describe_stft(self, n_fft, hop, win, window, normalized, onesided, return_complex, align_to_window)
         raise RuntimeError(f"{call}: expected a tensor of floating point or complex values")
     x = _centered(self, n_fft, pad_mode) if center else self
-    return _stft_op(x, n_fft, hop_length, win_length, window, normalized, onesided, return_complex, align_to_window)  # type: ignore[no-any-return]
+    return _stft_op(x, n_fft, hop_length, win_length, window, normalized, onesided, return_complex, align_to_window)
 
 
 def _centered(x: Tensor, n_fft: int, pad_mode: str) -> Tensor:
@@ -135,7 +135,7 @@ def _centered(x: Tensor, n_fft: int, pad_mode: str) -> Tensor:
     extended = (1,) * (3 - x.ndim) + tuple(x.shape)
     half = n_fft // 2
     padded = aten.pad(x.view(extended), [half, half], pad_mode)
-    return padded.view(padded.shape[-x.ndim :])  # type: ignore[no-any-return]
+    return padded.view(padded.shape[-x.ndim :])
 
 
 op(
@@ -157,9 +157,7 @@ def stft(
         if align_to_window is not None:
             raise RuntimeError("stft align_to_window should only be set when center = false")
         input = _centered(input, n_fft, pad_mode)
-    return _stft_op(  # type: ignore[no-any-return]
-        input, n_fft, hop_length, win_length, window, normalized, onesided, return_complex, align_to_window
-    )
+    return _stft_op(input, n_fft, hop_length, win_length, window, normalized, onesided, return_complex, align_to_window)
 
 
 # --- the inverse ------------------------------------------------------------------------------------------------------
@@ -238,7 +236,7 @@ def _istft(
     squares = shaped.pow(2).expand((1, frames, n_fft))
     envelope = aten.unfold_backward(squares, (1, total), 1, n_fft, hop)
     out = _cut(signal, envelope, n_fft, total, center, length, call)
-    return out.squeeze(0) if self.ndim == 2 else out  # type: ignore[no-any-return]
+    return out.squeeze(0) if self.ndim == 2 else out
 
 
 def _synthesis_window(window: Tensor | None, like: Tensor, win: int, n_fft: int) -> Tensor:

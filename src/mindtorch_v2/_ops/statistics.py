@@ -246,7 +246,7 @@ def _corrcoef(self: Tensor) -> Tensor:
     c = c / deviation.view([-1, 1])
     c = c / deviation.view([1, -1])
     if c.dtype.is_complex:
-        return aten.complex(c.real.clip(-1, 1), c.imag.clip(-1, 1))  # type: ignore[no-any-return]
+        return aten.complex(c.real.clip(-1, 1), c.imag.clip(-1, 1))
     return c.clip(-1, 1)
 
 

@@ -79,8 +79,7 @@ def _scalar_operand(x: Any, partner: Any, device: Any = None) -> Tensor:
         d, device = partner.dtype, partner.device
     else:
         d = _promotion.result_type_of((x, partner))
-    made: Tensor = aten.scalar_tensor(x, dtype=d, device=partner.device if device is None else device)
-    return made
+    return aten.scalar_tensor(x, dtype=d, device=partner.device if device is None else device)
 
 
 def _following(x: Any, condition: Tensor) -> Any:
@@ -92,20 +91,17 @@ def _following(x: Any, condition: Tensor) -> Any:
 
 def zero_unless(condition: Tensor, grad: Tensor) -> Tensor:
     """The gradient where the condition holds, zero elsewhere."""
-    found: Tensor = _where_self(condition, grad, _scalar_operand(0, grad))
-    return found
+    return _where_self(condition, grad, _scalar_operand(0, grad))
 
 
 def zero_where(condition: Tensor, grad: Tensor) -> Tensor:
     """The gradient where the condition does not hold, zero elsewhere."""
-    found: Tensor = _where_self(condition, _scalar_operand(0, grad), grad)
-    return found
+    return _where_self(condition, _scalar_operand(0, grad), grad)
 
 
 @public("method", name="where")
 def _where_method(self: Tensor, condition: Tensor, other: Any) -> Tensor:
-    found: Tensor = where(condition, self, other)
-    return found
+    return where(condition, self, other)
 
 
 def _masked_fill(self: Tensor, mask: Tensor, value: Any) -> Tensor:
@@ -113,8 +109,8 @@ def _masked_fill(self: Tensor, mask: Tensor, value: Any) -> Tensor:
         self = self.expand(_checks.broadcast_shapes(self._array.shape, mask._array.shape))
     copied: Tensor = aten.clone(self, memory_format=contiguous_format)
     if isinstance(value, Tensor):
-        return masked_fill_tensor_(copied, mask, value)  # type: ignore[no-any-return]
-    return masked_fill_scalar_(copied, mask, value)  # type: ignore[no-any-return]
+        return masked_fill_tensor_(copied, mask, value)
+    return masked_fill_scalar_(copied, mask, value)
 
 
 masked_fill_tensor = op(

@@ -63,9 +63,9 @@ diag_embed = op(
 
 def _diag(self: Tensor, diagonal: int) -> Tensor:
     if self.dim() == 1:
-        return diag_embed(self, diagonal)  # type: ignore[no-any-return]
+        return diag_embed(self, diagonal)
     if self.dim() == 2:
-        return aten.diagonal_copy(self, diagonal)  # type: ignore[no-any-return]
+        return aten.diagonal_copy(self, diagonal)
     raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {self.dim()}D")
 
 
@@ -89,7 +89,7 @@ def _trace_backward(grad: Tensor, sizes: Sequence[int]) -> Tensor:
     rows, columns = sizes
     flat = zeros((rows * columns,), grad)
     on_diagonal = aten.arange(0, min(rows, columns) * (columns + 1), columns + 1, device=grad.device)
-    return view(flat.index_fill_(0, on_diagonal, grad), (rows, columns))  # type: ignore[no-any-return]
+    return view(flat.index_fill_(0, on_diagonal, grad), (rows, columns))
 
 
 trace_backward = op("trace_backward(Tensor grad, SymInt[] sizes) -> Tensor", composite=_trace_backward, variants="")
@@ -104,7 +104,7 @@ def _block_diag(tensors: Sequence[Tensor]) -> Tensor:
                 f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has {t.dim()} dimensions"
             )
     if not tensors:
-        return aten.empty(size=(1, 0))  # type: ignore[no-any-return]
+        return aten.empty(size=(1, 0))
     shapes = [_as_matrix(t._array.shape) for t in tensors]
     dtype = tensors[0].dtype
     for t in tensors[1:]:
@@ -116,7 +116,7 @@ def _block_diag(tensors: Sequence[Tensor]) -> Tensor:
     for t, (r, c) in zip(tensors, shapes, strict=True):
         slice_(slice_(result, 0, row, row + r), 1, column, column + c).copy_(t)
         row, column = row + r, column + c
-    return result  # type: ignore[no-any-return]
+    return result
 
 
 def _as_matrix(shape: Sequence[int]) -> tuple[int, int]:
@@ -146,4 +146,4 @@ _block_diag_op = op(
 @public("function")
 def block_diag(*tensors: Tensor) -> Tensor:
     """A matrix with the given ones along its diagonal."""
-    return _block_diag_op(list(tensors))  # type: ignore[no-any-return]
+    return _block_diag_op(list(tensors))

@@ -27,7 +27,7 @@ def _solve_triangular_kernel(self: Array, B: Array, upper: bool, left: bool, uni
 
 
 def _triangle(x: Tensor, upper: bool, unit: bool) -> Tensor:
-    return x.triu(int(unit)) if upper else x.tril(-int(unit))  # type: ignore[no-any-return]
+    return x.triu(int(unit)) if upper else x.tril(-int(unit))
 
 
 def _solve_triangular_grad(

@@ -254,7 +254,7 @@ logit_backward = op(
 def _logit_grad(grad: Tensor, self: Tensor, eps: float | None) -> Tensor:
     """The kernel, or a formula that can be differentiated again when a graph is being made."""
     if not state.grad_enabled:
-        return logit_backward(grad, self, eps)  # type: ignore[no-any-return]
+        return logit_backward(grad, self, eps)
     low, high = (0.0, 1.0) if eps is None else (eps, 1 - eps)
     outside = math.nan if eps is None else 0.0
     return where(aten.logical_and(self >= low, self <= high), grad / (self * (1 - self)), outside)

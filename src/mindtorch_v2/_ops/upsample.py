@@ -61,7 +61,7 @@ def _declare(name: str, n: int, mode: str, *, aligned: bool) -> Any:
     def by_factor(input: Tensor, output_size: Any, align_corners: bool, scale_factors: Any) -> Tensor:
         out = _output_size(input._array.shape, output_size, scale_factors)
         given = tuple(scale_factors) if scale_factors is not None else (None,) * n
-        return forward(input, out, *([align_corners] if aligned else []), *given)  # type: ignore[no-any-return]
+        return forward(input, out, *([align_corners] if aligned else []), *given)
 
     def kernel(self: Array, output_size: Any, align_corners: bool, factors: Any) -> Array:
         out = _sizes(output_size, n)

@@ -85,7 +85,7 @@ narrow_copy = op(
 
 def _narrow_copy_grad(grad: Tensor, self_shape: Sequence[int], dim: int, start: int, length: int) -> Tensor:
     first = start if start >= 0 else start + self_shape[dim]
-    return selecting.slice_backward(grad, self_shape, dim, first, first + length, 1)  # type: ignore[no-any-return]
+    return selecting.slice_backward(grad, self_shape, dim, first, first + length, 1)
 
 
 # --- a part replaced ------------------------------------------------------------------------------------------------
@@ -146,14 +146,14 @@ def _as_strided_scatter(
             f"slice size = {list(target._array.shape)}"
         )
     target.copy_(src)
-    return result.clone()  # type: ignore[no-any-return]
+    return result.clone()
 
 
 def _only_strided(grad: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None) -> Tensor:
     """A strided part of a tensor, and zeros around it."""
     result = grad.new_zeros(grad._array.shape)
     as_strided(result, size, stride, storage_offset).copy_(as_strided(grad, size, stride, storage_offset))
-    return result  # type: ignore[no-any-return]
+    return result
 
 
 as_strided_scatter = op(

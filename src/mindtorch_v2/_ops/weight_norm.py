@@ -40,7 +40,7 @@ def _gradients(grads: Any, v: Tensor, g: Tensor, norms: Tensor, dim: int) -> tup
         return None, None
     if state.grad_enabled:
         return _backward(grads[0], v, g, norm_except_dim(v, 2, dim), dim)
-    return _weight_norm_interface_backward(grads[0], v, g, norms, dim)  # type: ignore[no-any-return]
+    return _weight_norm_interface_backward(grads[0], v, g, norms, dim)
 
 
 _weight_norm_interface_backward = op(

@@ -78,7 +78,7 @@ def _kaiser(beta: float) -> Any:
         alpha = (points - 1) / 2
         ratio = (x - one(alpha)) / one(alpha)
         values = scipy.special.i0(one(beta) * np.sqrt(np.maximum(1 - ratio * ratio, 0)))
-        return (values / scipy.special.i0(one(beta))).astype(x.dtype)  # type: ignore[no-any-return]
+        return (values / scipy.special.i0(one(beta))).astype(x.dtype)
 
     return compute
 

@@ -262,8 +262,7 @@ class _Check:
             return np.zeros(x.numel())
         if g.shape != x.shape:
             raise GradcheckError("Analytical gradient has incorrect size")
-        flat: Array = np.array(g._array).reshape(-1)
-        return flat
+        return np.array(g._array).reshape(-1)
 
     # --- comparison -------------------------------------------------------------------------------------------------
 

@@ -51,8 +51,7 @@ class save_on_cpu(saved_tensors_hooks):  # noqa: N801
 
         def unpack(packed: tuple[Any, Tensor]) -> Tensor:
             device, t = packed
-            moved: Tensor = t.to(device)
-            return moved
+            return t.to(device)
 
         super().__init__(pack, unpack)
 

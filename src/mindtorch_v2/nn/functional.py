@@ -226,7 +226,7 @@ def __getattr__(name: str) -> Callable[..., Any]:
         raise AttributeError(f"module 'torch.nn.functional' has no attribute '{name}'")
     function = getattr(aten, _OPERATORS[name])
     globals()[name] = function
-    return function  # type: ignore[no-any-return]
+    return function
 
 
 def __dir__() -> list[str]:

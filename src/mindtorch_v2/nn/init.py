@@ -37,13 +37,13 @@ def calculate_gain(nonlinearity: str, param: Any = None) -> float:
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
     """Fill with numbers drawn uniformly from [a, b)."""
     with no_grad():
-        return tensor.uniform_(a, b, generator=generator)  # type: ignore[no-any-return]
+        return tensor.uniform_(a, b, generator=generator)
 
 
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
     """Fill with normally distributed numbers."""
     with no_grad():
-        return tensor.normal_(mean, std, generator=generator)  # type: ignore[no-any-return]
+        return tensor.normal_(mean, std, generator=generator)
 
 
 def trunc_normal_(
@@ -64,7 +64,7 @@ def trunc_normal_(
         if high - low < _RARE:
             # almost no draw would be accepted: by the inverse of the distribution function
             tensor.uniform_(2 * low - 1, 2 * high - 1, generator=generator).erfinv_().mul_(std * math.sqrt(2.0)).add_(mean)
-            return tensor.clamp_(min=a, max=b)  # type: ignore[no-any-return]
+            return tensor.clamp_(min=a, max=b)
         tensor.normal_(mean, std, generator=generator)
         while bool((outside := (tensor < a) | (tensor > b)).any()):
             # all are drawn again, as in torch, and those outside replaced
@@ -76,7 +76,7 @@ def trunc_normal_(
 def constant_(tensor: Tensor, val: float) -> Tensor:
     """Fill with one value."""
     with no_grad():
-        return tensor.fill_(val)  # type: ignore[no-any-return]
+        return tensor.fill_(val)
 
 
 def ones_(tensor: Tensor) -> Tensor:
@@ -87,7 +87,7 @@ def ones_(tensor: Tensor) -> Tensor:
 def zeros_(tensor: Tensor) -> Tensor:
     """Fill with zeros."""
     with no_grad():
-        return tensor.zero_()  # type: ignore[no-any-return]
+        return tensor.zero_()
 
 
 def eye_(tensor: Tensor) -> Tensor:

@@ -59,10 +59,10 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:
         if id(self) in memo:
-            return memo[id(self)]  # type: ignore[no-any-return]
+            return memo[id(self)]
         copied = type(self)(self.detach().clone(), self.requires_grad)
         memo[id(self)] = copied
-        return copied  # type: ignore[no-any-return]
+        return copied
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         return "Parameter containing:\n" + Tensor.__repr__(self)
@@ -72,7 +72,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
 
 
 def _rebuild_parameter(data: Tensor, requires_grad: bool, backward_hooks: Any) -> Parameter:
-    return Parameter(data, requires_grad)  # type: ignore[no-any-return]
+    return Parameter(data, requires_grad)
 
 
 class _BufferMeta(type(Tensor)):  # type: ignore[misc]

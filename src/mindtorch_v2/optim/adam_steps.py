@@ -113,8 +113,7 @@ def _single(params: Any, grads: Any, states: Any, **o: Any) -> None:
 
 
 def _as_real(t: Tensor) -> Tensor:
-    real: Tensor = functions["view_as_real"](t) if t.dtype.is_complex else t
-    return real
+    return functions["view_as_real"](t) if t.dtype.is_complex else t
 
 
 def _average_square(exp_avg_sq: Tensor, grad: Tensor, beta2: Any, differentiable: bool) -> None:

@@ -36,7 +36,7 @@ def _finished(made: Tensor, requires_grad: bool) -> Tensor:
 
 
 def _spaced(start: float, end: float, M: int, options: dict[str, Any]) -> Tensor:
-    return aten.linspace(start, end, M, dtype=options["dtype"], device=options["device"])  # type: ignore[no-any-return]
+    return aten.linspace(start, end, M, dtype=options["dtype"], device=options["device"])
 
 
 def _empty(options: dict[str, Any], requires_grad: bool) -> Tensor:

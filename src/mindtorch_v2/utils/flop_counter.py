@@ -86,7 +86,7 @@ def mm_flop(a_shape: Any, b_shape: Any, *args: Any, out_shape: Any = None, **kwa
 @register_flop_formula(aten.addmm)
 def addmm_flop(self_shape: Any, a_shape: Any, b_shape: Any, out_shape: Any = None, **kwargs: Any) -> int:
     """Of the product alone."""
-    return mm_flop(a_shape, b_shape)  # type: ignore[no-any-return]
+    return mm_flop(a_shape, b_shape)
 
 
 @register_flop_formula(aten.bmm)
@@ -103,7 +103,7 @@ def bmm_flop(a_shape: Any, b_shape: Any, out_shape: Any = None, **kwargs: Any) -
 @register_flop_formula(aten.baddbmm)
 def baddbmm_flop(self_shape: Any, a_shape: Any, b_shape: Any, out_shape: Any = None, **kwargs: Any) -> int:
     """Of the products alone."""
-    return bmm_flop(a_shape, b_shape)  # type: ignore[no-any-return]
+    return bmm_flop(a_shape, b_shape)
 
 
 def conv_flop_count(x_shape: list[int], w_shape: list[int], out_shape: list[int], transposed: bool = False) -> int:

@@ -183,16 +183,16 @@ def _gelu(self: Array, approximate: str) -> Array:
     out += 1
     out *= self
     out *= 0.5
-    return out  # type: ignore[no-any-return]
+    return out
 
 
 @silent
 def gelu(self: Array, approximate: str) -> Array:
     if self.dtype is _FLOAT and self.ndim and self.size <= 512 and approximate == "none":
         out = special.ndtr(self)  # 20 ns an element, which the passes of the others cost too from 1000 on
-        return np.multiply(out, self, out)  # type: ignore[no-any-return]
+        return np.multiply(out, self, out)
     with quiet():
-        return _gelu(self, approximate)  # type: ignore[no-any-return]
+        return _gelu(self, approximate)
 
 
 def _is_tanh(approximate: str) -> bool:
@@ -225,7 +225,7 @@ def gelu_backward(grad_output: Array, self: Array, approximate: str) -> Array:
         slope += 1
         slope *= 0.5
         slope *= grad_output
-        return slope  # type: ignore[no-any-return]
+        return slope
     pdf = _gauss(x)
     if x.dtype == np.float32:
         # Φ(x) is the tail where x is negative, and 1 minus it elsewhere
@@ -255,11 +255,11 @@ def _silu(self: Array) -> Array:
 def silu(self: Array) -> Array:
     if self.dtype is _FLOAT and self.ndim and self.size <= 256:
         out = special.expit(self)
-        return np.multiply(out, self, out)  # type: ignore[no-any-return]
+        return np.multiply(out, self, out)
     with quiet():
         if self.dtype.kind == "c":
-            return self / (1 + np.exp(-self))  # type: ignore[no-any-return]
-        return _silu(self)  # type: ignore[no-any-return]
+            return self / (1 + np.exp(-self))
+        return _silu(self)
 
 
 @floating("silu_backward_cpu")
@@ -352,7 +352,7 @@ def elu_backward(grad_output: Array, alpha: Any, scale: Any, input_scale: Any, i
         np.exp(slope, out=slope)
         slope *= alpha * scale * input_scale
     slope = select(x <= 0, slope, np.asarray(scale, x.dtype))
-    return grad_output * slope  # type: ignore[no-any-return]
+    return grad_output * slope
 
 
 @floating("softplus_cpu")
@@ -385,7 +385,7 @@ def softshrink(self: Array, lambd: Any) -> Array:
             f"lambda must be in range [0, {_finite_limit(self.dtype):g}] for input dtype {FROM_NUMPY[self.dtype].scalar_name}, "
             f"but found {lambd:g}"
         )
-    return _softshrink(self, lambd)  # type: ignore[no-any-return]
+    return _softshrink(self, lambd)
 
 
 def _finite_limit(dtype: Any) -> float:
@@ -396,7 +396,7 @@ def _finite_limit(dtype: Any) -> float:
 
 @floating("softshrink_check")
 def _softshrink(self: Array, lambd: Any) -> Array:
-    return self - np.clip(self, -lambd, lambd)  # type: ignore[no-any-return]
+    return self - np.clip(self, -lambd, lambd)
 
 
 @floating("hardshrink_cpu")

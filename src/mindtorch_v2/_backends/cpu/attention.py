@@ -130,4 +130,4 @@ def _grouped(grads: Array, shape: tuple[int, ...], heads: int) -> Array:
     b, h, m, d = shape
     if heads == h:
         return grads.reshape(shape)
-    return grads.reshape(b, h, heads // h, m, d).sum(2, dtype=grads.dtype)  # type: ignore[no-any-return]
+    return grads.reshape(b, h, heads // h, m, d).sum(2, dtype=grads.dtype)

@@ -71,7 +71,7 @@ def xlogy(self: Array, other: Array) -> Array:
         raise refuse("xlogy_cpu", self)
     if self.dtype in HALVES:
         return xlogy(self.astype(np.float32), other.astype(np.float32)).astype(self.dtype)
-    return scipy.special.xlogy(self, other)  # type: ignore[no-any-return]
+    return scipy.special.xlogy(self, other)
 
 
 def copysign(self: Array, other: Any) -> Array:

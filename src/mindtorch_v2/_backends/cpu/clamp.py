@@ -65,7 +65,7 @@ def clamp(self: Array, min: Any, max: Any) -> Array:
         d = self.dtype
         low = np.asarray(-math.inf if min is None else min, d)
         high = np.asarray(math.inf if max is None else max, d)
-        return clip(self, low, high)  # type: ignore[no-any-return]
+        return clip(self, low, high)
     return _clamp(self, min, max)
 
 
@@ -77,7 +77,7 @@ _ZERO = np.zeros((), _FLOAT)
 def clamp_min(self: Array, min: Any) -> Array:
     """`maximum(self, min)`: of few elements and zero, which is relu, without making an array of the limit."""
     if self.dtype is _FLOAT and self.size <= 2048 and min.__class__ in _LIMITS and min == 0:
-        return np.maximum(self, _ZERO)  # type: ignore[no-any-return]
+        return np.maximum(self, _ZERO)
     return clamp(self, min, None)
 
 
@@ -85,7 +85,7 @@ def clamp_min(self: Array, min: Any) -> Array:
 def few_positive(self: Array) -> Array | None:
     """`maximum(self, 0)` of a few float32 elements."""
     if self.dtype is _FLOAT and self.ndim > 0 and self.size <= 2048:
-        return np.maximum(self, _ZERO)  # type: ignore[no-any-return]
+        return np.maximum(self, _ZERO)
     return None
 
 

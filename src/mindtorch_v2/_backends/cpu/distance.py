@@ -22,14 +22,14 @@ def norm_of(difference: Array, p: float) -> Array:
     if not size.shape[-1]:
         return np.zeros(size.shape[:-1], size.dtype)
     if p == 0:
-        return np.add.reduce(size != 0, -1, dtype=size.dtype)  # type: ignore[no-any-return]
+        return np.add.reduce(size != 0, -1, dtype=size.dtype)
     if p == 1:
-        return np.add.reduce(size, -1)  # type: ignore[no-any-return]
+        return np.add.reduce(size, -1)
     if p == 2:
-        return np.sqrt(np.add.reduce(np.multiply(size, size, out=size), -1))  # type: ignore[no-any-return]
+        return np.sqrt(np.add.reduce(np.multiply(size, size, out=size), -1))
     if math.isinf(p):
-        return np.maximum.reduce(size, -1)  # type: ignore[no-any-return]
-    return np.power(np.add.reduce(np.power(size, size.dtype.type(p), out=size), -1), size.dtype.type(1 / p))  # type: ignore[no-any-return]
+        return np.maximum.reduce(size, -1)
+    return np.power(np.add.reduce(np.power(size, size.dtype.type(p), out=size), -1), size.dtype.type(1 / p))
 
 
 def cdist(x1: Array, x2: Array, p: float) -> Array:

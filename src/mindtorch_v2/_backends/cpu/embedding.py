@@ -24,7 +24,7 @@ def add_rows(rows: Array, index: Array, count: int, scale: Array | None = None) 
     n = len(index)
     data = np.ones(n, rows.dtype) if scale is None else scale.astype(rows.dtype, copy=False)
     selection = sparse.csc_array((data, index, np.arange(n + 1)), shape=(count, n))
-    return selection @ rows  # type: ignore[no-any-return]
+    return selection @ rows
 
 
 @widened
@@ -224,4 +224,4 @@ def embedding_bag_per_sample_weights_backward(
     out = np.einsum("ij,ij->i", grad[offset2bag], weight[indices])
     if padding_idx >= 0:
         out[indices == padding_idx] = 0
-    return out  # type: ignore[no-any-return]
+    return out

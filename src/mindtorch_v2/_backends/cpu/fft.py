@@ -32,9 +32,9 @@ def c2c(x: Array, axes: tuple[int, ...], normalization: int, forward: bool) -> A
     if not x.size or not axes:
         return x.astype(kind)
     if _pocketfft is not None:
-        return _pocketfft.c2c(x, axes, forward, normalization, None, 1)  # type: ignore[no-any-return]
+        return _pocketfft.c2c(x, axes, forward, normalization, None, 1)
     transform = scipy.fft.fftn if forward else scipy.fft.ifftn
-    return transform(x, axes=axes, norm=_norm(normalization, forward))  # type: ignore[no-any-return]
+    return transform(x, axes=axes, norm=_norm(normalization, forward))
 
 
 def r2c(x: Array, axes: tuple[int, ...], normalization: int, onesided: bool) -> Array:
@@ -46,8 +46,8 @@ def r2c(x: Array, axes: tuple[int, ...], normalization: int, onesided: bool) -> 
         shape[axes[-1]] = shape[axes[-1]] // 2 + 1
         return np.empty(shape, np.result_type(x.dtype, np.complex64))
     if _pocketfft is not None:
-        return _pocketfft.r2c(x, axes, True, normalization, None, 1)  # type: ignore[no-any-return]
-    return scipy.fft.rfftn(x, axes=axes, norm=_norm(normalization, True))  # type: ignore[no-any-return]
+        return _pocketfft.r2c(x, axes, True, normalization, None, 1)
+    return scipy.fft.rfftn(x, axes=axes, norm=_norm(normalization, True))
 
 
 def c2r(x: Array, axes: tuple[int, ...], normalization: int, points: int) -> Array:
@@ -57,6 +57,6 @@ def c2r(x: Array, axes: tuple[int, ...], normalization: int, points: int) -> Arr
         shape[axes[-1]] = points
         return np.empty(shape, x.real.dtype)
     if _pocketfft is not None:
-        return _pocketfft.c2r(x, axes, points, False, normalization, None, 1)  # type: ignore[no-any-return]
+        return _pocketfft.c2r(x, axes, points, False, normalization, None, 1)
     sizes = [x.shape[a] for a in axes[:-1]] + [points]
-    return scipy.fft.irfftn(x, s=sizes, axes=axes, norm=_norm(normalization, False))  # type: ignore[no-any-return]
+    return scipy.fft.irfftn(x, s=sizes, axes=axes, norm=_norm(normalization, False))

@@ -43,7 +43,7 @@ def _flat_take(self: Array, indices: Sequence[Array | None]) -> Array:
     """Positions in the leading dimensions joined into one: `take` costs half of a fancy index with several arrays."""
     given = [d for d, i in enumerate(indices) if i is not None]
     if given != list(range(len(given))) or not self.flags.c_contiguous or len({i.shape for i in indices if i is not None}) > 1:
-        return self[key_of(indices)]  # type: ignore[no-any-return]
+        return self[key_of(indices)]
     at, shape = _joint_positions(self, indices, given)
     rest = self.shape[len(given) :]
     return self.reshape(-1, *rest).take(at, 0).reshape(shape + rest)

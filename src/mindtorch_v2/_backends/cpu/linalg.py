@@ -23,8 +23,7 @@ _PREFIX = {"f": "s", "d": "d", "F": "c", "D": "z"}
 
 def routine(name: str, a: Array) -> Callable[..., Any]:
     """The LAPACK routine for this array's dtype: `potrf` → `lapack.spotrf`."""
-    found: Callable[..., Any] = getattr(lapack, _PREFIX[a.dtype.char] + name)
-    return found
+    return getattr(lapack, _PREFIX[a.dtype.char] + name)
 
 
 def require_lapack(a: Array, kernel: str) -> None:
@@ -107,7 +106,7 @@ def solve_triangular(a: Array, b: Array, *, upper: bool, left: bool = True, unit
         return column_major(solved.swapaxes(-1, -2))
     trsm = getattr(scipy.linalg.blas, _PREFIX[a.dtype.char] + "trsm")
     if a.ndim == b.ndim == 2 and b.size:
-        return trsm(1, a, b, lower=not upper, diag=unit)  # type: ignore[no-any-return]
+        return trsm(1, a, b, lower=not upper, diag=unit)
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     a = np.broadcast_to(a, batch + a.shape[-2:])
     b = np.broadcast_to(b, batch + b.shape[-2:])
@@ -165,7 +164,7 @@ def lu_solve(lu: Array, pivots: Array, b: Array, *, left: bool, adjoint_: bool) 
         return adjoint(lu_solve(lu, pivots, adjoint(b), left=True, adjoint_=not adjoint_))
     kind = 0 if not adjoint_ else 2 if lu.dtype.kind == "c" else 1
     if lu.ndim == b.ndim == 2 and b.size:
-        return routine("getrs", lu)(lu, pivots - 1, b, trans=kind)[0]  # type: ignore[no-any-return]
+        return routine("getrs", lu)(lu, pivots - 1, b, trans=kind)[0]
     batch = np.broadcast_shapes(lu.shape[:-2], b.shape[:-2])
     lu = np.broadcast_to(lu, batch + lu.shape[-2:])
     pivots = np.broadcast_to(pivots, batch + pivots.shape[-1:]) - 1
@@ -411,7 +410,7 @@ def _exp_of_wide(a: Array) -> Array:
 
     def four_terms(k: int) -> Array:
         c = _INVERSE_FACTORIALS
-        return c[k] * unit + c[k + 1] * a + c[k + 2] * square + c[k + 3] * cube  # type: ignore[no-any-return]
+        return c[k] * unit + c[k + 1] * a + c[k + 2] * square + c[k + 3] * cube
 
     out = four_terms(16)
     for k in (12, 8, 4, 0):

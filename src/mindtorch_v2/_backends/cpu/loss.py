@@ -32,15 +32,15 @@ def reduced(loss: Array, reduction: int) -> Array:
     check_reduction(reduction)
     if reduction == SUM or not loss.size:
         total = total_of(loss)
-        return total if reduction == SUM else total / np.zeros((), loss.dtype)  # type: ignore[no-any-return]
-    return (total_of(loss) / loss.size).astype(loss.dtype)  # type: ignore[no-any-return]
+        return total if reduction == SUM else total / np.zeros((), loss.dtype)
+    return (total_of(loss) / loss.size).astype(loss.dtype)
 
 
 def total_of(x: Array) -> Array:
     """The sum of all elements; rows first, because NumPy adds a long flat array three times slower."""
     if x.size >= 1 << 14 and x.flags.c_contiguous and x.size % 1024 == 0:
         x = x.reshape(-1, 1024).dot(np.ones(1024, x.dtype))
-    return x.sum(dtype=x.dtype)  # type: ignore[no-any-return]
+    return x.sum(dtype=x.dtype)
 
 
 def promoted_pair(a: Array, b: Array) -> tuple[Array, Array]:
@@ -153,7 +153,7 @@ def huber_loss(self: Array, target: Array, reduction: int, delta: float) -> Arra
 
 
 def _share(grad_output: Array, n: int, reduction: int) -> Array:
-    return grad_output / n if reduction == MEAN else grad_output  # type: ignore[no-any-return]
+    return grad_output / n if reduction == MEAN else grad_output
 
 
 @widened
@@ -225,7 +225,7 @@ def binary_cross_entropy(self: Array, target: Array, weight: Array | None, reduc
 def binary_cross_entropy_backward(grad_output: Array, self: Array, target: Array, weight: Array | None, reduction: int) -> Array:
     out = (self - target) / np.maximum((1 - self) * self, 1e-12)
     out = out * _share(grad_output, self.size, reduction)
-    return out if weight is None else out * weight  # type: ignore[no-any-return]
+    return out if weight is None else out * weight
 
 
 # --- negative log likelihood ----------------------------------------------------------------------------------------
@@ -286,7 +286,7 @@ def _class_weights(weight: Array | None, index: Array, kept: Array | None, dtype
     if weight is None:
         return None if kept is None else kept.astype(dtype)
     w = weight.reshape(-1)[index]
-    return w if kept is None else w * kept  # type: ignore[no-any-return]
+    return w if kept is None else w * kept
 
 
 def nll_forward(picked: Array, index: Array, kept: Array | None, weight: Array | None, reduction: int) -> tuple[Array, Array]:
@@ -340,7 +340,7 @@ def nll_loss_forward(self: Array, target: Array, weight: Array | None, reduction
     check_nll(self, target, weight)
     if self.dtype.kind in "biuc":
         raise unimplemented("nll_loss_out_frame", self)
-    return _nll_loss_forward(self, target, weight, reduction, ignore_index)  # type: ignore[no-any-return]
+    return _nll_loss_forward(self, target, weight, reduction, ignore_index)
 
 
 @widened
@@ -447,7 +447,7 @@ def multi_margin_loss(self: Array, target: Array, p: Any, margin: Any, weight: A
     z[at, t] = 0
     loss = z.sum(1) / x.shape[1]
     if reduction == NONE:
-        return loss.reshape(target.shape).astype(x.dtype, copy=False)  # type: ignore[no-any-return]
+        return loss.reshape(target.shape).astype(x.dtype, copy=False)
     return reduced(loss, reduction)
 
 
@@ -465,7 +465,7 @@ def multi_margin_loss_backward(
     slope[at, t] = 0
     slope[at, t] = -slope.sum(1)
     scale = grad_output.reshape(-1, 1) if reduction == NONE else _share(grad_output, x.shape[0], reduction)
-    return (slope * (scale / x.shape[1])).reshape(self.shape).astype(x.dtype, copy=False)  # type: ignore[no-any-return]
+    return (slope * (scale / x.shape[1])).reshape(self.shape).astype(x.dtype, copy=False)
 
 
 def _multilabel_inputs(self: Array, target: Array) -> tuple[Array, Array, Array]:
@@ -510,4 +510,4 @@ def multilabel_margin_loss_backward(grad_output: Array, self: Array, target: Arr
     weighted = active * times[:, :, None]
     slope = weighted.sum(1) - weighted.sum(2)
     scale = grad_output.reshape(-1, 1) if reduction == NONE else _share(grad_output, x.shape[0], reduction)
-    return (slope * (scale / x.shape[1])).reshape(self.shape).astype(x.dtype, copy=False)  # type: ignore[no-any-return]
+    return (slope * (scale / x.shape[1])).reshape(self.shape).astype(x.dtype, copy=False)

@@ -23,7 +23,7 @@ def few_var(self: Array, correction: float) -> float | None:
         return None
     flat = self.ravel()
     centred = np.subtract(flat, np.array(ONES[n].dot(flat).item() / n, FLOAT))
-    return centred.dot(centred).item() / (n - correction)  # type: ignore[no-any-return]
+    return centred.dot(centred).item() / (n - correction)
 
 
 @silent
@@ -36,7 +36,7 @@ def few_row_vars(self: Array, correction: float) -> Array | None:
     np.divide(centred, np.array(n, FLOAT), centred)
     np.subtract(self, centred, centred)
     var = np.multiply(centred, centred, centred).dot(ONES[n])
-    return np.divide(var, np.array(n - correction, FLOAT))  # type: ignore[no-any-return]
+    return np.divide(var, np.array(n - correction, FLOAT))
 
 
 def var_mean(self: Array, gone: tuple[int, ...], correction: float, keepdim: bool) -> tuple[Array, Array]:
@@ -72,8 +72,7 @@ def vector_norm(self: Array, ord: float, gone: tuple[int, ...], keepdim: bool) -
             flat = self.ravel()
             return np.asarray(np.sqrt(np.dot(flat, flat)))
         if gone == (self.ndim - 1,) and shape[-1] > 1:
-            rows: Array = np.sqrt(np.vecdot(self, self))
-            return rows
+            return np.sqrt(np.vecdot(self, self))
     if (1 in shape or not shape) and ord and single(shape, gone):
         size = np.asarray(np.abs(self))
         return row_major(size if keepdim else size.squeeze(gone))

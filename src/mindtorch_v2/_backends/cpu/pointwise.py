@@ -47,7 +47,7 @@ def _checked(ufunc: np.ufunc, self: Array, other: Array) -> Array:
     """An integer division that raises for a divisor of zero. NumPy notices by itself: no pass over the divisors."""
     token = state_variable.set(DIVISION_RAISES)
     try:
-        return ufunc(self, other)  # type: ignore[no-any-return]
+        return ufunc(self, other)
     except FloatingPointError:
         raise RuntimeError("ZeroDivisionError") from None
     finally:

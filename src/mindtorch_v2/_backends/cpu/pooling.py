@@ -176,17 +176,17 @@ def scatter_by_index(grad: Array, indices: Array, shape: Sizes, n: int, *, disti
     planes = prod(shape[:-n])
     area = prod(shape[-n:])
     if not grad.size or not area:
-        return zeros(shape, grad.dtype)  # type: ignore[no-any-return]
+        return zeros(shape, grad.dtype)
     flat = indices.reshape(planes, -1) + np.arange(0, planes * area, area, dtype=np.int64)[:, None]
     if distinct:
         out = zeros(shape, grad.dtype)
         out.reshape(-1)[flat.reshape(-1)] = grad.reshape(-1)
-        return out  # type: ignore[no-any-return]
+        return out
     if _is_half(grad):
         return np.bincount(flat.reshape(-1), grad.reshape(-1), planes * area).astype(grad.dtype).reshape(shape)
     out = zeros(shape, grad.dtype)
     np.add.at(out.reshape(-1), flat.reshape(-1), grad.reshape(-1))
-    return out  # type: ignore[no-any-return]
+    return out
 
 
 def max_pool_backward(
@@ -241,7 +241,7 @@ def _all_inside(size: Sizes, out: Sizes, kernel: Sizes, stride: Sizes) -> bool:
 
 def _quotient(total: Array, divisor: Any) -> Array:
     """Integers divided and rounded towards zero, as in C."""
-    return np.sign(total) * np.sign(divisor) * (np.abs(total) // np.abs(divisor))  # type: ignore[no-any-return]
+    return np.sign(total) * np.sign(divisor) * (np.abs(total) // np.abs(divisor))
 
 
 def _as(divisor: Any, dtype: Any) -> Any:

@@ -38,7 +38,7 @@ def axes(dim: Dims, ndim: int) -> tuple[int, ...]:
     if dim is None:
         return tuple(range(ndim))
     if dim.__class__ is int:
-        return (_checks.wrap_dim(dim, ndim),) if ndim else _no_axes(dim, ndim)  # type: ignore[arg-type]
+        return (_checks.wrap_dim(dim, ndim),) if ndim else _no_axes(dim, ndim)
     dims = tuple(dim)  # type: ignore[arg-type]
     if not dims:
         return tuple(range(ndim))
@@ -84,16 +84,16 @@ def _integer_sum(x: Array, gone: tuple[int, ...], keepdim: bool) -> Array:
 def whole_sum(x: Array) -> Array:
     """The sum of all elements."""
     if x.size < _LONG_SUM or not x.flags.forc:
-        return _add(x, None)  # type: ignore[no-any-return]
+        return _add(x, None)
     flat = x.ravel(order="K")
     if x.dtype.kind != "f":
-        return _add(flat)  # type: ignore[no-any-return]
+        return _add(flat)
     rows = flat.size & -1024
     # by BLAS: 66 µs a million, `np.add.reduce` 190
     total = _add(flat[:rows].reshape(-1, 1024).dot(np.ones(1024, x.dtype)))
     if rows < flat.size:
         total = total + _add(flat[rows:])
-    return total  # type: ignore[no-any-return]
+    return total
 
 
 def _divisor(n: int) -> int:
@@ -113,7 +113,7 @@ def _add_in_runs(x: Array, axis: int) -> Array:
     total = _add(_add(head, axis + 1), axis)
     if runs < n:
         total += _add(x[(*index, slice(runs, n))], axis)
-    return total  # type: ignore[no-any-return]
+    return total
 
 
 @silent
@@ -121,12 +121,12 @@ def _add_rows(x: Array) -> Array:
     """The sum of a matrix's rows, as products with ones: 3 µs for 576×64, a reduction takes 14."""
     n = x.shape[0]
     if n < 2 * _RUN:
-        return np.ones(n, x.dtype).dot(x)  # type: ignore[no-any-return]
+        return np.ones(n, x.dtype).dot(x)
     runs = n // _RUN * _RUN
     total = _add(np.matmul(np.ones(_RUN, x.dtype), x[:runs].reshape(-1, _RUN, x.shape[1])), 0)
     if runs < n:
         total += np.ones(n - runs, x.dtype).dot(x[runs:])
-    return total  # type: ignore[no-any-return]
+    return total
 
 
 @silent
@@ -143,7 +143,7 @@ def add_along(x: Array, axis: int, keepdim: bool) -> Array:
     if x.size < _LONG_SUM:
         if n <= _FEW and x.dtype is FLOAT and (axis == ndim - 1 or ndim == 2):
             total = x.dot(ONES[n]) if axis == ndim - 1 else ONES[n].dot(x)
-            return total.reshape((*shape[:axis], 1, *shape[axis + 1 :])) if keepdim else total  # type: ignore[no-any-return]
+            return total.reshape((*shape[:axis], 1, *shape[axis + 1 :])) if keepdim else total
         total = _add(x, axis)
     elif n < 2 * _ROWS:
         if axis == ndim - 1 and n and x.flags.c_contiguous:
@@ -182,7 +182,7 @@ def sum_all(self: Array, dtype: _dtype.dtype | None) -> Array:
     if self.dtype is FLOAT and dtype is None:  # the common case first: the tests below cost 0.4 µs
         n = self.size
         # a product with ones: 0.5 µs where a reduction takes 1.1
-        return ONES[n].dot(self.ravel()) if n <= _FEW else whole_sum(self)  # type: ignore[no-any-return]
+        return ONES[n].dot(self.ravel()) if n <= _FEW else whole_sum(self)
     d = self.dtype
     if dtype is not None and dtype.np != d:
         self = self.astype(dtype.np)
@@ -190,7 +190,7 @@ def sum_all(self: Array, dtype: _dtype.dtype | None) -> Array:
         if d.kind in "biu":
             return _integer_sum(self, axes(None, self.ndim), False)
     elif d.kind in "biu":
-        return _add(self, None, d if dtype is not None else LONG)  # type: ignore[no-any-return]
+        return _add(self, None, d if dtype is not None else LONG)
     if d in HALVES:
         return whole_sum(self.astype(FLOAT)).astype(d)
     return whole_sum(self)
@@ -208,7 +208,7 @@ def few_mean(self: Array, dtype: _dtype.dtype | None) -> Array | None:
 @silent
 def sum_dims(self: Array, dim: Dims, keepdim: bool, dtype: _dtype.dtype | None) -> Array:
     d = self.dtype
-    if d is FLOAT and dtype is None and dim.__class__ is int and -self.ndim <= dim < self.ndim:  # type: ignore[operator]
+    if d is FLOAT and dtype is None and dim.__class__ is int and -self.ndim <= dim < self.ndim:
         return add_along(self, dim, keepdim)
     if dtype is not None:
         if dtype.np != d:
@@ -233,7 +233,7 @@ def sum_dims(self: Array, dim: Dims, keepdim: bool, dtype: _dtype.dtype | None) 
 
 def prod_all(self: Array, dtype: _dtype.dtype | None) -> Array:
     if self.dtype is FLOAT and dtype is None and self.size < _LONG_SUM:
-        return _multiply(self, None)  # type: ignore[no-any-return]
+        return _multiply(self, None)
     return prod(self, axes(None, self.ndim), False, dtype)
 
 
@@ -262,7 +262,7 @@ def truth(ufunc: Any, self: Array, gone: tuple[int, ...] | None, keepdim: bool) 
     if gone is None and 0 < self.size <= _FEW and d is not UINT8:
         # the first extremum tells as much: 0.4 µs where a reduction takes 1.1
         flat = self.ravel() if d is BOOL else self.astype(BOOL).ravel()
-        return flat[flat.argmax() if ufunc is np.logical_or else flat.argmin()]  # type: ignore[no-any-return]
+        return flat[flat.argmax() if ufunc is np.logical_or else flat.argmin()]
     if d == BFLOAT:
         self = self != 0
     found = row_major(ufunc.reduce(self, gone, BOOL))

@@ -87,8 +87,7 @@ def triangle(self: Array, diagonal: int, *, lower: bool) -> Array:
 @functools.lru_cache(32)
 def _triangle_mask(rows: int, columns: int, diagonal: int, lower: bool) -> Array:
     compare = np.greater_equal if lower else np.less_equal
-    mask: Array = compare.outer(np.arange(rows), np.arange(-diagonal, columns - diagonal))
-    return mask
+    return compare.outer(np.arange(rows), np.arange(-diagonal, columns - diagonal))
 
 
 def _triangle_by_rows(self: Array, diagonal: int, *, lower: bool) -> Array:

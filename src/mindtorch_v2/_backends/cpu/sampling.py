@@ -170,7 +170,7 @@ def _weight(corner: tuple[_Tap, ...], *by: int) -> Array:
     for i, tap in enumerate(corner):
         order = by.count(i)
         total = total * (tap.weight if order == 0 else tap.slope if order == 1 else tap.curve)
-    return total  # type: ignore[no-any-return]
+    return total
 
 
 def _widened(*arrays: Array) -> tuple[Array, ...]:
@@ -189,7 +189,7 @@ def sample(x: Array, grid: Array, mode: int, padding: int, align: bool) -> Array
         part = _gather(x, where)
         part *= _weight(corner).reshape(len(x), 1, -1)
         total = part if total is None else np.add(total, part, out=total)
-    return total.reshape(shape).astype(dtype, copy=False)  # type: ignore[no-any-return]
+    return total.reshape(shape).astype(dtype, copy=False)
 
 
 def sample_backward(

@@ -29,7 +29,7 @@ def _wide(x: Array) -> Array:
 
 @silent
 def _totals(x: Array, dim: int) -> Array:
-    return _add(x, dim, None, None, True) if x.size < _SMALL else add_along(x, dim, True)  # type: ignore[no-any-return]
+    return _add(x, dim, None, None, True) if x.size < _SMALL else add_along(x, dim, True)
 
 
 @silent
@@ -94,7 +94,7 @@ def _rowwise(self: Array, dim: int, kernel: Any) -> Array:
     if dim == self.ndim - 1 and self.size > _FEW and 0 < self.shape[dim] <= 32 and self.dtype is FLOAT and self.flags.c_contiguous:
         return _in_columns(self, kernel)
     if self.dtype is FLOAT and 0 < self.size <= _BLOCK and self.ndim and self.flags.c_contiguous:
-        return kernel(self, None, dim)  # type: ignore[no-any-return]
+        return kernel(self, None, dim)
     d = self.dtype
     x = _wide(self)
     if not x.ndim:

@@ -33,7 +33,7 @@ def _of_one(function: Any, name: str, *, through_double: bool = False) -> Callab
             return np.asarray(function(self.astype(np.float32))).astype(d)
         if through_double and d == np.float32:
             return np.asarray(function(self.astype(np.float64))).astype(d)
-        return function(self)  # type: ignore[no-any-return]
+        return function(self)
 
     kernel.__name__ = name
     return kernel
@@ -72,7 +72,7 @@ _erf_exact = _of_one(sc.erf, "erf_vml_cpu")
 @silent
 def erf(self: Array) -> Array:
     if self.dtype == np.float32:
-        return sc.erf(self) if self.size < 1024 else _erf32(self)  # type: ignore[no-any-return]
+        return sc.erf(self) if self.size < 1024 else _erf32(self)
     return _erf_exact(self)
 
 

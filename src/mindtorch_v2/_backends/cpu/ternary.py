@@ -201,7 +201,7 @@ def _promoted_ternary(compute: Any, self: Array, tensor1: Array, tensor2: Array,
     if not _promotion.can_cast(d, target):
         raise RuntimeError(f"result type {d.scalar_name} can't be cast to the desired output type {target.scalar_name}")
     with quiet():
-        return compute(*_promotion.operand_arrays(d, *operands), value)  # type: ignore[no-any-return]
+        return compute(*_promotion.operand_arrays(d, *operands), value)
 
 
 @silent

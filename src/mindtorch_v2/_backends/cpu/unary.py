@@ -53,7 +53,7 @@ def sigmoid(self: Array) -> Array:
     """`1 / (1 + exp(-x))` in passes over one array: a third of the time of `scipy.special.expit` for large float32 arrays."""
     d = self.dtype
     if d == np.float64 or (d == np.float32 and self.size < 512):
-        return scipy.special.expit(self)  # type: ignore[no-any-return]
+        return scipy.special.expit(self)
     if d.kind == "c":
         return 1 / (1 + np.exp(-self))
     out = np.asarray(np.negative(self if d == np.float32 else self.astype(np.float32)))
@@ -129,7 +129,7 @@ def _integers_as_they_are(ufunc: Any, name: str) -> Any:
             return self.copy("K")
         if self.dtype.kind in "bc":
             raise refuse(f"{name}_vml_cpu", self)
-        return ufunc(self)  # type: ignore[no-any-return]
+        return ufunc(self)
 
     kernel.__name__ = name
     return silent(kernel)

@@ -140,7 +140,7 @@ def _combine(x: Array, taps: Taps, axis: int) -> Array:
             part *= weight.reshape(-1, *(1,) * (-axis - 1))
         total = part if total is None else np.add(total, part, out=total)
     assert total is not None
-    return total  # type: ignore[no-any-return]
+    return total
 
 
 def _multiply(x: Array, matrix: Array, axis: int) -> Array:

@@ -252,8 +252,8 @@ def select(self: Array, dim: int, index: int) -> Array:
         if dim < 0:
             dim = wrap_dim(dim, ndim)
         if ndim > 1:
-            return self[index] if not dim else self[WHOLE[dim] + (index,)]  # type: ignore[no-any-return, index]
-        return self[index, ...] if not dim else self[WHOLE[dim] + (index, ...)]  # type: ignore[no-any-return, index]
+            return self[index] if not dim else self[WHOLE[dim] + (index,)]
+        return self[index, ...] if not dim else self[WHOLE[dim] + (index, ...)]
     except IndexError:
         raise _select_error(self, dim, index) from None
 
@@ -277,7 +277,7 @@ def slice_(self: Array, dim: int, start: int | None, end: int | None, step: int)
         raise RuntimeError("slice step must be positive")
     if not dim:
         return self[start:end:step]
-    return self[(*WHOLE[wrap_dim(dim, ndim)], slice(start, end, step))]  # type: ignore[no-any-return]
+    return self[(*WHOLE[wrap_dim(dim, ndim)], slice(start, end, step))]
 
 
 def split_with_sizes(self: Array, split_sizes: Sequence[int], dim: int) -> list[Array]:

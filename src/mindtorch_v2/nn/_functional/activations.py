@@ -11,25 +11,25 @@ from ..._tensor import Tensor
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """The positive part."""
-    return aten.relu_(input) if inplace else aten.relu(input)  # type: ignore[no-any-return]
+    return aten.relu_(input) if inplace else aten.relu(input)
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """The positive part, at most 6."""
-    return aten.relu6_(input) if inplace else aten.relu6(input)  # type: ignore[no-any-return]
+    return aten.relu6_(input) if inplace else aten.relu6(input)
 
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """`value` wherever the input is not above `threshold`."""
     function = aten.threshold_ if inplace else aten.threshold
-    return function(input, threshold, value)  # type: ignore[no-any-return]
+    return function(input, threshold, value)
 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:
     """The first half times the sigmoid of the second."""
     if input.dim() == 0:
         raise RuntimeError("glu does not support scalars because halving size must be even")
-    return aten.glu(input, dim)  # type: ignore[no-any-return]
+    return aten.glu(input, dim)
 
 
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
@@ -37,46 +37,46 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
     function = aten.hardtanh_ if inplace else aten.hardtanh
-    return function(input, min_val, max_val)  # type: ignore[no-any-return]
+    return function(input, min_val, max_val)
 
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
-    return aten.hardsigmoid_(input) if inplace else aten.hardsigmoid(input)  # type: ignore[no-any-return]
+    return aten.hardsigmoid_(input) if inplace else aten.hardsigmoid(input)
 
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
-    return aten.hardswish_(input) if inplace else aten.hardswish(input)  # type: ignore[no-any-return]
+    return aten.hardswish_(input) if inplace else aten.hardswish(input)
 
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    return aten.elu_(input, alpha) if inplace else aten.elu(input, alpha)  # type: ignore[no-any-return]
+    return aten.elu_(input, alpha) if inplace else aten.elu(input, alpha)
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
-    return aten.selu_(input) if inplace else aten.selu(input)  # type: ignore[no-any-return]
+    return aten.selu_(input) if inplace else aten.selu(input)
 
 
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    return aten.celu_(input, alpha) if inplace else aten.celu(input, alpha)  # type: ignore[no-any-return]
+    return aten.celu_(input, alpha) if inplace else aten.celu(input, alpha)
 
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     function = aten.leaky_relu_ if inplace else aten.leaky_relu
-    return function(input, negative_slope)  # type: ignore[no-any-return]
+    return function(input, negative_slope)
 
 
 def rrelu(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False) -> Tensor:
     """Leaky relu whose slopes are drawn while training."""
     function = aten.rrelu_ if inplace else aten.rrelu
-    return function(input, lower, upper, training)  # type: ignore[no-any-return]
+    return function(input, lower, upper, training)
 
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
-    return aten.silu_(input) if inplace else aten.silu(input)  # type: ignore[no-any-return]
+    return aten.silu_(input) if inplace else aten.silu(input)
 
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
-    return aten.mish_(input) if inplace else aten.mish(input)  # type: ignore[no-any-return]
+    return aten.mish_(input) if inplace else aten.mish(input)
 
 
 def tanhshrink(input: Tensor) -> Tensor:
@@ -90,11 +90,11 @@ def softsign(input: Tensor) -> Tensor:
 
 
 def tanh(input: Tensor) -> Tensor:
-    return input.tanh()  # type: ignore[no-any-return]
+    return input.tanh()
 
 
 def sigmoid(input: Tensor) -> Tensor:
-    return input.sigmoid()  # type: ignore[no-any-return]
+    return input.sigmoid()
 
 
 def _implicit_dim(name: str, ndim: int, stacklevel: int) -> int:
@@ -109,7 +109,7 @@ def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
     """Exponentials that sum to 1 along a dimension."""
     if dim is None:
         dim = _implicit_dim("softmax", input.dim(), _stacklevel)
-    return input.softmax(dim) if dtype is None else input.softmax(dim, dtype=dtype)  # type: ignore[no-any-return]
+    return input.softmax(dim) if dtype is None else input.softmax(dim, dtype=dtype)
 
 
 def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
@@ -117,14 +117,14 @@ def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
     if dim is None:
         dim = _implicit_dim("softmin", input.dim(), _stacklevel)
     negated = -input
-    return negated.softmax(dim) if dtype is None else negated.softmax(dim, dtype=dtype)  # type: ignore[no-any-return]
+    return negated.softmax(dim) if dtype is None else negated.softmax(dim, dtype=dtype)
 
 
 def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """The logarithm of softmax, without its rounding."""
     if dim is None:
         dim = _implicit_dim("log_softmax", input.dim(), _stacklevel)
-    return input.log_softmax(dim) if dtype is None else input.log_softmax(dim, dtype=dtype)  # type: ignore[no-any-return]
+    return input.log_softmax(dim) if dtype is None else input.log_softmax(dim, dtype=dtype)
 
 
 def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:

@@ -12,7 +12,7 @@ from ..._tensor import Tensor
 
 
 def _linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    return aten.linear(x, weight, bias)  # type: ignore[no-any-return]
+    return aten.linear(x, weight, bias)
 
 
 def _chunks(t: Tensor | None, n: int) -> list[Any]:
@@ -79,11 +79,11 @@ def _additive_mask(mask: Tensor | None, name: str, like: Any, other: Tensor | No
         )
     if mask.dtype is not bool_:
         return mask
-    return aten.zeros_like(mask, dtype=like).masked_fill_(mask, -math.inf)  # type: ignore[no-any-return]
+    return aten.zeros_like(mask, dtype=like).masked_fill_(mask, -math.inf)
 
 
 def _heads(x: Tensor, batch: int, num_heads: int, head_dim: int) -> Tensor:
-    return x.view(x.shape[0], batch * num_heads, head_dim).transpose(0, 1)  # type: ignore[no-any-return]
+    return x.view(x.shape[0], batch * num_heads, head_dim).transpose(0, 1)
 
 
 def _static(x: Tensor, name: str, batch: int, num_heads: int, head_dim: int) -> Tensor:
@@ -246,7 +246,7 @@ def _shaped_mask(mask: Tensor | None, shape: tuple[int, int], heads: int) -> Ten
     if mask.dim() == 2:
         if tuple(mask.shape) != shape:
             raise RuntimeError(f"The shape of the 2D attn_mask is {mask.shape}, but should be {shape}.")
-        return mask.unsqueeze(0)  # type: ignore[no-any-return]
+        return mask.unsqueeze(0)
     if mask.dim() == 3:
         expected = (heads, *shape)
         if tuple(mask.shape) != expected:

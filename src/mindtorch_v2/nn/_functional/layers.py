@@ -18,21 +18,21 @@ def _check_probability(p: float) -> None:
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Elements set to zero with probability p, the rest scaled up to keep the mean."""
     _check_probability(p)
-    return aten.dropout_(input, p, training) if inplace else aten.dropout(input, p, training)  # type: ignore[no-any-return]
+    return aten.dropout_(input, p, training) if inplace else aten.dropout(input, p, training)
 
 
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """Dropout that keeps the mean and variance of SELU's outputs."""
     _check_probability(p)
     function = aten.alpha_dropout_ if inplace else aten.alpha_dropout
-    return function(input, p, training)  # type: ignore[no-any-return]
+    return function(input, p, training)
 
 
 def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """Alpha dropout of whole channels."""
     _check_probability(p)
     function = aten.feature_alpha_dropout_ if inplace else aten.feature_alpha_dropout
-    return function(input, p, training)  # type: ignore[no-any-return]
+    return function(input, p, training)
 
 
 def _drop_channels(input: Tensor, p: float, training: bool, inplace: bool, *, batched: bool) -> Tensor:
@@ -41,7 +41,7 @@ def _drop_channels(input: Tensor, p: float, training: bool, inplace: bool, *, ba
         return function(input, p, training)
     batch = input.unsqueeze_(0) if inplace else input.unsqueeze(0)
     dropped = function(batch, p, training)
-    return dropped.squeeze_(0) if inplace else dropped.squeeze(0)  # type: ignore[no-any-return]
+    return dropped.squeeze_(0) if inplace else dropped.squeeze(0)
 
 
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
@@ -121,7 +121,7 @@ def embedding(
     if max_norm is not None:
         input = input.contiguous()
         _renormalized(weight, input, max_norm, norm_type)
-    return aten.embedding(weight, input, row, scale_grad_by_freq, sparse)  # type: ignore[no-any-return]
+    return aten.embedding(weight, input, row, scale_grad_by_freq, sparse)
 
 
 _MODES = {"sum": 0, "mean": 1, "max": 2}
@@ -183,7 +183,7 @@ def embedding_bag(
             "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum' "
             f"(got mode='{mode}'). Please open a feature request on GitHub."
         )
-    return aten.embedding_bag(  # type: ignore[no-any-return]
+    return aten.embedding_bag(
         weight,
         input,
         offsets,

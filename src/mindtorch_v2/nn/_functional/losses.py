@@ -45,9 +45,9 @@ def _weighted(loss: Tensor, weight: Tensor, reduction: str, *, by_weight: bool) 
     if reduction == "none":
         return loss
     if reduction == "sum":
-        return loss.sum()  # type: ignore[no-any-return]
+        return loss.sum()
     if reduction == "mean":
-        return loss.sum() / weight.sum() if by_weight else loss.mean()  # type: ignore[no-any-return]
+        return loss.sum() / weight.sum() if by_weight else loss.mean()
     raise ValueError(f"Invalid reduction mode: {reduction}. Expected one of 'none', 'mean', 'sum'.")
 
 
@@ -69,7 +69,7 @@ def mse_loss(
     name = _name(size_average, reduce, reduction)
     a, b = _broadcast(input, target)
     if weight is None:
-        return aten.mse_loss(a, b, _reduction.get_enum(name))  # type: ignore[no-any-return]
+        return aten.mse_loss(a, b, _reduction.get_enum(name))
     _check_weight_size(weight, input)
     return _weighted((a - b).pow(2), weight, name, by_weight=True)
 
@@ -87,7 +87,7 @@ def l1_loss(
     name = _name(size_average, reduce, reduction)
     a, b = _broadcast(input, target)
     if weight is None:
-        return aten.l1_loss(a, b, _reduction.get_enum(name))  # type: ignore[no-any-return]
+        return aten.l1_loss(a, b, _reduction.get_enum(name))
     _check_weight_size(weight, input)
     return _weighted((a - b).abs(), weight, name, by_weight=True)
 
@@ -105,8 +105,8 @@ def smooth_l1_loss(
     number = _number(size_average, reduce, reduction)
     a, b = _broadcast(input, target)
     if beta == 0.0:
-        return aten.l1_loss(a, b, number)  # type: ignore[no-any-return]
-    return aten.smooth_l1_loss(a, b, number, beta)  # type: ignore[no-any-return]
+        return aten.l1_loss(a, b, number)
+    return aten.smooth_l1_loss(a, b, number, beta)
 
 
 def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None) -> Tensor:
@@ -114,7 +114,7 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
     _warn_sizes(input, target)
     a, b = _broadcast(input, target)
     if weight is None:
-        return aten.huber_loss(a, b, _reduction.get_enum(reduction), delta)  # type: ignore[no-any-return]
+        return aten.huber_loss(a, b, _reduction.get_enum(reduction), delta)
     _check_weight_size(weight, input)
     return _weighted(aten.huber_loss(a, b, 0, delta), weight, reduction, by_weight=False)
 
@@ -136,7 +136,7 @@ def binary_cross_entropy(
         )
     if weight is not None:
         weight = weight.expand(_common_shape(weight, target))
-    return aten.binary_cross_entropy(input, target, weight, number)  # type: ignore[no-any-return]
+    return aten.binary_cross_entropy(input, target, weight, number)
 
 
 def _common_shape(a: Tensor, b: Tensor) -> tuple[int, ...]:
@@ -158,7 +158,7 @@ def binary_cross_entropy_with_logits(
     number = _number(size_average, reduce, reduction)
     if target.shape != input.shape:
         raise ValueError(f"Target size ({target.shape}) must be the same as input size ({input.shape})")
-    return aten.binary_cross_entropy_with_logits(input, target, weight, pos_weight, number)  # type: ignore[no-any-return]
+    return aten.binary_cross_entropy_with_logits(input, target, weight, pos_weight, number)
 
 
 def nll_loss(
@@ -171,9 +171,7 @@ def nll_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """The negative log probability of the target classes."""
-    return aten.nll_loss_nd(  # type: ignore[no-any-return]
-        input, target, weight, _number(size_average, reduce, reduction), ignore_index
-    )
+    return aten.nll_loss_nd(input, target, weight, _number(size_average, reduce, reduction), ignore_index)
 
 
 def cross_entropy(
@@ -187,9 +185,7 @@ def cross_entropy(
     label_smoothing: float = 0.0,
 ) -> Tensor:
     """Cross entropy of scores with target classes, or with class probabilities."""
-    return aten.cross_entropy_loss(  # type: ignore[no-any-return]
-        input, target, weight, _number(size_average, reduce, reduction), ignore_index, label_smoothing
-    )
+    return aten.cross_entropy_loss(input, target, weight, _number(size_average, reduce, reduction), ignore_index, label_smoothing)
 
 
 def linear_cross_entropy(
@@ -280,7 +276,7 @@ def poisson_nll_loss(
     name = _name(size_average, reduce, reduction)
     if name not in ("none", "mean", "sum"):
         raise ValueError(name + " is not a valid value for reduction")
-    return aten.poisson_nll_loss(input, target, log_input, full, eps, _reduction.get_enum(name))  # type: ignore[no-any-return]
+    return aten.poisson_nll_loss(input, target, log_input, full, eps, _reduction.get_enum(name))
 
 
 def gaussian_nll_loss(
@@ -304,8 +300,8 @@ def gaussian_nll_loss(
     if full:
         loss += 0.5 * math.log(2 * math.pi)
     if reduction == "mean":
-        return loss.mean()  # type: ignore[no-any-return]
-    return loss.sum() if reduction == "sum" else loss  # type: ignore[no-any-return]
+        return loss.mean()
+    return loss.sum() if reduction == "sum" else loss
 
 
 def _fitted(var: Tensor, input: Tensor) -> Tensor:
@@ -313,7 +309,7 @@ def _fitted(var: Tensor, input: Tensor) -> Tensor:
     if var.shape == input.shape:
         return var
     if input.shape[:-1] == var.shape:
-        return var.unsqueeze(-1)  # type: ignore[no-any-return]
+        return var.unsqueeze(-1)
     if input.dim() == var.dim() and sum(v for n, v in zip(input.shape, var.shape, strict=True) if n != v) == 1:
         return var
     raise ValueError("var is of incorrect size")
@@ -327,7 +323,7 @@ def hinge_embedding_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    return aten.hinge_embedding_loss(input, target, margin, _number(size_average, reduce, reduction))  # type: ignore[no-any-return]
+    return aten.hinge_embedding_loss(input, target, margin, _number(size_average, reduce, reduction))
 
 
 def margin_ranking_loss(
@@ -345,13 +341,13 @@ def margin_ranking_loss(
             f"margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: {input1.shape}, "
             f"input2: {input2.shape}, target: {target.shape} "
         )
-    return aten.margin_ranking_loss(input1, input2, target, margin, number)  # type: ignore[no-any-return]
+    return aten.margin_ranking_loss(input1, input2, target, margin, number)
 
 
 def soft_margin_loss(
     input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
 ) -> Tensor:
-    return aten.soft_margin_loss(input, target, _number(size_average, reduce, reduction))  # type: ignore[no-any-return]
+    return aten.soft_margin_loss(input, target, _number(size_average, reduce, reduction))
 
 
 def multi_margin_loss(
@@ -369,13 +365,13 @@ def multi_margin_loss(
         raise ValueError("only p == 1 and p == 2 supported")
     if weight is not None and weight.dim() != 1:
         raise ValueError("weight must be one-dimensional")
-    return aten.multi_margin_loss(input, target, p, margin, weight, number)  # type: ignore[no-any-return]
+    return aten.multi_margin_loss(input, target, p, margin, weight, number)
 
 
 def multilabel_margin_loss(
     input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
 ) -> Tensor:
-    return aten.multilabel_margin_loss(input, target, _number(size_average, reduce, reduction))  # type: ignore[no-any-return]
+    return aten.multilabel_margin_loss(input, target, _number(size_average, reduce, reduction))
 
 
 def multilabel_soft_margin_loss(
@@ -395,9 +391,9 @@ def multilabel_soft_margin_loss(
     if name == "none":
         return loss
     if name == "mean":
-        return loss.mean()  # type: ignore[no-any-return]
+        return loss.mean()
     if name == "sum":
-        return loss.sum()  # type: ignore[no-any-return]
+        return loss.sum()
     raise ValueError(name + " is not valid")
 
 
@@ -411,7 +407,7 @@ def cosine_embedding_loss(
     reduction: str = "mean",
 ) -> Tensor:
     number = _number(size_average, reduce, reduction)
-    return aten.cosine_embedding_loss(input1, input2, target, margin, number)  # type: ignore[no-any-return]
+    return aten.cosine_embedding_loss(input1, input2, target, margin, number)
 
 
 def triplet_margin_loss(
@@ -429,7 +425,7 @@ def triplet_margin_loss(
     number = _number(size_average, reduce, reduction)
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
-    return aten.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, number)  # type: ignore[no-any-return]
+    return aten.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, number)
 
 
 def triplet_margin_with_distance_loss(
@@ -458,8 +454,8 @@ def triplet_margin_with_distance_loss(
         far = far.minimum(distance(positive, negative))
     loss = (near + margin - far).clamp_min(0)
     if reduction == "none":
-        return loss  # type: ignore[no-any-return]
-    return loss.sum() if reduction == "sum" else loss.mean()  # type: ignore[no-any-return]
+        return loss
+    return loss.sum() if reduction == "sum" else loss.mean()
 
 
 def ctc_loss(
@@ -472,6 +468,4 @@ def ctc_loss(
     zero_infinity: bool = False,
 ) -> Tensor:
     """Connectionist temporal classification: the likelihood of a label sequence over all of its alignments."""
-    return aten.ctc_loss(  # type: ignore[no-any-return]
-        log_probs, targets, input_lengths, target_lengths, blank, _reduction.get_enum(reduction), zero_infinity
-    )
+    return aten.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, _reduction.get_enum(reduction), zero_infinity)

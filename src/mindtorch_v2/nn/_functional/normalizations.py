@@ -12,12 +12,12 @@ def layer_norm(
     input: Tensor, normalized_shape: Any, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Tensor:
     """Zero mean and unit variance over the last dimensions."""
-    return aten.layer_norm(input, normalized_shape, weight, bias, eps, True)  # type: ignore[no-any-return]
+    return aten.layer_norm(input, normalized_shape, weight, bias, eps, True)
 
 
 def rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = None, eps: float | None = None) -> Tensor:
     """Unit mean square over the last dimensions."""
-    return aten.rms_norm(input, normalized_shape, weight, eps)  # type: ignore[no-any-return]
+    return aten.rms_norm(input, normalized_shape, weight, eps)
 
 
 def _verify_batch_size(size: Size) -> None:
@@ -41,7 +41,7 @@ def batch_norm(
     """Zero mean and unit variance of every channel: of this batch while training, by the running statistics otherwise."""
     if training:
         _verify_batch_size(input.shape)
-    return aten.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, True)  # type: ignore[no-any-return]
+    return aten.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, True)
 
 
 def instance_norm(
@@ -61,9 +61,7 @@ def instance_norm(
             n *= extent
         if n == 1:
             raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.shape}")
-    return aten.instance_norm(  # type: ignore[no-any-return]
-        input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, True
-    )
+    return aten.instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, True)
 
 
 def group_norm(
@@ -79,7 +77,7 @@ def group_norm(
         raise ValueError(
             f"Expected more than 1 value per channel when training, got input size {[1, num_groups, *input.shape[2:]]}"
         )
-    return aten.group_norm(input, num_groups, weight, bias, eps, True)  # type: ignore[no-any-return]
+    return aten.group_norm(input, num_groups, weight, bias, eps, True)
 
 
 def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
@@ -106,7 +104,7 @@ def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, o
     dims = [dim] if isinstance(dim, int) else list(dim)
     length = aten.linalg_vector_norm(input, p, dims, True).clamp_min(eps).expand_as(input)
     if out is None:
-        return input / length  # type: ignore[no-any-return]
+        return input / length
     from ..._functions import functions
 
-    return functions["div"](input, length, out=out)  # type: ignore[no-any-return]
+    return functions["div"](input, length, out=out)

@@ -21,13 +21,13 @@ def grouped_mm(
     if batched != (offs is None):
         raise RuntimeError("Have to provide offsets if there is a 2d matrix, or no offset if both matrices are 3d")
     if offs is None:
-        return mat_a.bmm(mat_b)  # type: ignore[no-any-return]
+        return mat_a.bmm(mat_b)
     if offs.dtype is not int32:
         raise RuntimeError("Offsets have to be int32")
     ends = offs._array.tolist()
     spans = list(zip([0, *ends[:-1]], ends, strict=True))
     if mat_a.dim() == 2 and mat_b.dim() == 2:
-        return aten.stack([mat_a[:, i:j].mm(mat_b[i:j]) for i, j in spans])  # type: ignore[no-any-return]
+        return aten.stack([mat_a[:, i:j].mm(mat_b[i:j]) for i, j in spans])
     if mat_a.dim() == 2:
-        return aten.cat([mat_a[i:j].mm(mat_b[g]) for g, (i, j) in enumerate(spans)])  # type: ignore[no-any-return]
-    return aten.cat([mat_a[g].mm(mat_b[:, i:j]) for g, (i, j) in enumerate(spans)], 1)  # type: ignore[no-any-return]
+        return aten.cat([mat_a[i:j].mm(mat_b[g]) for g, (i, j) in enumerate(spans)])
+    return aten.cat([mat_a[g].mm(mat_b[:, i:j]) for g, (i, j) in enumerate(spans)], 1)

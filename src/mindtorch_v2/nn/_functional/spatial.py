@@ -77,11 +77,11 @@ def _output_size(size: Any, input: Tensor, dims: int) -> list[int]:
 
 def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
     """Means over windows that cover the input in this many steps."""
-    return aten.adaptive_avg_pool2d(input, _output_size(output_size, input, 2))  # type: ignore[no-any-return]
+    return aten.adaptive_avg_pool2d(input, _output_size(output_size, input, 2))
 
 
 def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
-    return aten.adaptive_avg_pool3d(input, _output_size(output_size, input, 3))  # type: ignore[no-any-return]
+    return aten.adaptive_avg_pool3d(input, _output_size(output_size, input, 3))
 
 
 def _adaptive_max_pool(dims: int) -> Callable[..., Any]:
@@ -166,10 +166,10 @@ def _max_unpool(dims: int) -> Callable[..., Tensor]:
         pads = _spread(padding, dims)
         size = _unpooled_size(input, kernel, step, pads, output_size)
         if dims == 1:
-            return aten.max_unpool2d(input.unsqueeze(-1), indices.unsqueeze(-1), [*size, 1]).squeeze(-1)  # type: ignore[no-any-return]
+            return aten.max_unpool2d(input.unsqueeze(-1), indices.unsqueeze(-1), [*size, 1]).squeeze(-1)
         if dims == 2:
-            return aten.max_unpool2d(input, indices, size)  # type: ignore[no-any-return]
-        return aten.max_unpool3d(input, indices, size, step, pads)  # type: ignore[no-any-return]
+            return aten.max_unpool2d(input, indices, size)
+        return aten.max_unpool3d(input, indices, size, step, pads)
 
     return _named(unpool, f"max_unpool{dims}d", "Maxima put back where they were, with zeros elsewhere.")
 
@@ -186,12 +186,12 @@ def _lp_pool(dims: int) -> Callable[..., Tensor]:
     def pool(input: Tensor, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None, ceil_mode: bool = False) -> Tensor:
         if isinstance(norm_type, int | float) and math.isinf(norm_type):
             if norm_type > 0:
-                return maximum(input.abs(), kernel_size, stride, 0, 1, ceil_mode)  # type: ignore[no-any-return]
-            return -maximum(-input.abs(), kernel_size, stride, 0, 1, ceil_mode)  # type: ignore[no-any-return]
+                return maximum(input.abs(), kernel_size, stride, 0, 1, ceil_mode)
+            return -maximum(-input.abs(), kernel_size, stride, 0, 1, ceil_mode)
         step = [] if stride is None else stride
         mean = getattr(aten, average)(input.pow(norm_type), kernel_size, step, 0, ceil_mode)
         count = math.prod(_spread(kernel_size, dims))
-        return (mean.sign() * aten.relu(mean.abs())).mul(count).pow(1.0 / norm_type)  # type: ignore[no-any-return]
+        return (mean.sign() * aten.relu(mean.abs())).mul(count).pow(1.0 / norm_type)
 
     return _named(pool, f"lp_pool{dims}d", "The p-norm of every window.")
 
@@ -204,21 +204,19 @@ lp_pool1d, lp_pool2d, lp_pool3d = map(_lp_pool, (1, 2, 3))
 
 def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
     """The input with margins, the last dimension's first: constant, reflected, replicated or circular."""
-    return aten.pad(input, pad, mode, value)  # type: ignore[no-any-return]
+    return aten.pad(input, pad, mode, value)
 
 
 def unfold(input: Tensor, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1) -> Tensor:
     """Every window of an image as a column."""
-    return aten.im2col(  # type: ignore[no-any-return]
-        input, _spread(kernel_size, 2), _spread(dilation, 2), _spread(padding, 2), _spread(stride, 2)
-    )
+    return aten.im2col(input, _spread(kernel_size, 2), _spread(dilation, 2), _spread(padding, 2), _spread(stride, 2))
 
 
 def fold(
     input: Tensor, output_size: Sizes, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1
 ) -> Tensor:
     """Columns added back to the windows they came from."""
-    return aten.col2im(  # type: ignore[no-any-return]
+    return aten.col2im(
         input,
         _spread(output_size, 2),
         _spread(kernel_size, 2),
@@ -300,14 +298,14 @@ def interpolate(
 
 def _resampled(input: Tensor, dims: int, mode: str, sizes: Any, scales: Any, align_corners: bool | None, antialias: bool) -> Tensor:
     if dims in (1, 2, 3) and mode in _NEAREST:
-        return getattr(aten, _NEAREST[mode].format(dims))(input, sizes, scales)  # type: ignore[no-any-return]
+        return getattr(aten, _NEAREST[mode].format(dims))(input, sizes, scales)
     if dims in (1, 2, 3) and mode == "area":
         assert sizes is not None
-        return getattr(aten, f"adaptive_avg_pool{dims}d")(input, sizes)  # type: ignore[no-any-return]
+        return getattr(aten, f"adaptive_avg_pool{dims}d")(input, sizes)
     if antialias:
-        return getattr(aten, _SMOOTH[mode])(input, sizes, align_corners, scales)  # type: ignore[no-any-return]
+        return getattr(aten, _SMOOTH[mode])(input, sizes, align_corners, scales)
     if (dims, mode) in _LINEAR:
-        return getattr(aten, _LINEAR[dims, mode])(input, sizes, align_corners, scales)  # type: ignore[no-any-return]
+        return getattr(aten, _LINEAR[dims, mode])(input, sizes, align_corners, scales)
     fitting = {m: n for n, m in _LINEAR}
     if mode in fitting and dims in _NAMES:
         raise NotImplementedError(f"Got {_NAMES[dims]} input, but {mode} mode needs {_NAMES[fitting[mode]]} input")
@@ -358,7 +356,7 @@ def grid_sample(
             stacklevel=2,
         )
         align_corners = False
-    return aten.grid_sampler(input, grid, _MODES[mode], _PADDING_MODES[padding_mode], align_corners)  # type: ignore[no-any-return]
+    return aten.grid_sampler(input, grid, _MODES[mode], _PADDING_MODES[padding_mode], align_corners)
 
 
 def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
@@ -384,4 +382,4 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
         )
     if min(size) <= 0:
         raise ValueError(f"Expected non-zero, positive output size. Got {size}")
-    return aten.affine_grid_generator(theta, size, align_corners)  # type: ignore[no-any-return]
+    return aten.affine_grid_generator(theta, size, align_corners)

@@ -148,7 +148,7 @@ class Sigmoid(Module):
     """`1 / (1 + exp(-x))`."""
 
     def forward(self, input: Tensor) -> Tensor:
-        return aten.sigmoid(input)  # type: ignore[no-any-return]
+        return aten.sigmoid(input)
 
 
 class Hardsigmoid(_InplaceUnsaid):
@@ -162,7 +162,7 @@ class Tanh(Module):
     """The hyperbolic tangent."""
 
     def forward(self, input: Tensor) -> Tensor:
-        return aten.tanh(input)  # type: ignore[no-any-return]
+        return aten.tanh(input)
 
 
 class SiLU(_Inplace):

@@ -346,7 +346,7 @@ def _through_identity(values: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any, li
 def _identity() -> Any:
     from ...autograd import Function
 
-    class BackwardHookFunction(Function):  # type: ignore[misc]
+    class BackwardHookFunction(Function):
         @staticmethod
         def forward(ctx: Any, *tensors: Tensor) -> Any:
             ctx.mark_non_differentiable(*[t for t in tensors if not t.requires_grad])

@@ -61,7 +61,7 @@ class _InstanceNorm(_NormBase):
                 stacklevel=2,
             )
         if feature_dim == 0:
-            return self._normalize(input.unsqueeze(0)).squeeze(0)  # type: ignore[no-any-return]
+            return self._normalize(input.unsqueeze(0)).squeeze(0)
         return self._normalize(input)
 
     def _normalize(self, input: Tensor) -> Tensor:

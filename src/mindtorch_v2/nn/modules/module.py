@@ -56,7 +56,7 @@ _HOOKS = (
 def typename(value: Any) -> str:
     """The name of a value's type as error messages give it."""
     if isinstance(value, Tensor) and type(value) is Tensor:
-        return value.type()  # type: ignore[no-any-return]
+        return value.type()
     kind = value if isinstance(value, type) else type(value)
     module = kind.__module__.replace("mindtorch_v2", "torch", 1)
     return kind.__qualname__ if module == "builtins" else f"{module}.{kind.__qualname__}"
@@ -344,7 +344,7 @@ class Module(StateDict):
         owner, name, found = self._at(target)
         if name not in owner._buffers:
             raise AttributeError(f"`{name}` is not a buffer")
-        return found  # type: ignore[no-any-return]
+        return found
 
     def _at(self, target: str) -> tuple[Module, str, Any]:
         """The owner, name and value of the attribute at a dotted path."""
@@ -419,7 +419,7 @@ class Module(StateDict):
         def convert(t: Tensor) -> Tensor:
             target = dtype if t.dtype.is_floating_point or t.dtype.is_complex else None
             extra = {"memory_format": memory_format} if memory_format is not None and t.dim() in (4, 5) else {}
-            return t.to(device=device, dtype=target, non_blocking=non_blocking, **extra)  # type: ignore[no-any-return]
+            return t.to(device=device, dtype=target, non_blocking=non_blocking, **extra)
 
         return self._apply(convert)
 

@@ -37,7 +37,7 @@ def get_total_norm(tensors: Any, norm_type: float = 2.0, error_if_nonfinite: boo
     norm_type = float(norm_type)
     with no_grad():
         if not tensors:
-            return aten.scalar_tensor(0.0)  # type: ignore[no-any-return]
+            return aten.scalar_tensor(0.0)
         norms: list[Tensor] = []
         for group in _by_kind(tensors):
             if foreach is False:

@@ -74,12 +74,12 @@ class _Placed(int):
 
 def _address(thing: Tensor | UntypedStorage, array: np.ndarray[Any, Any]) -> int:
     number = identity(thing)
-    if number.__class__ is not _Placed or number.array() is not array:  # type: ignore[attr-defined]
+    if number.__class__ is not _Placed or number.array() is not array:
         number = _Placed(number)
         number.address = array.__array_interface__["data"][0]
         number.array = weakref.ref(array)
         thing._identity = number
-    return number.address  # type: ignore[attr-defined, no-any-return]
+    return number.address
 
 
 def offset_of(t: Tensor) -> int:

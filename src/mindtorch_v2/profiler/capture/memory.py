@@ -157,8 +157,7 @@ def _owners(is_first: Array, step: Array) -> Array:
     # how far below zero each group has come so far, found for all at once: each group lies lower than all before it
     floor = group * (len(step) + 1)
     lowest = np.minimum.accumulate(np.minimum(total, 0) - floor) + floor
-    owners: Array = total - lowest
-    return owners
+    return total - lowest
 
 
 _call: Callable[[Callable[[], Any]], Any] = operator.call

@@ -43,7 +43,7 @@ def begin() -> None:
     _note(_of_everything())
     if _hook is None:
         _hook = register_optimizer_step_post_hook(lambda optimizer, args, kwargs: _note(_of_optimizer(optimizer)))
-        Parameter.__del__ = _note_dying  # type: ignore[attr-defined]
+        Parameter.__del__ = _note_dying
 
 
 def end() -> None:
@@ -52,7 +52,7 @@ def end() -> None:
     if _hook is not None:
         _hook.remove()
         _hook = None
-        del Parameter.__del__  # type: ignore[attr-defined]
+        del Parameter.__del__
         _note(_of_everything())
 
 

@@ -60,7 +60,7 @@ def _install() -> None:
         del UntypedStorage.__del__  # type: ignore[attr-defined]
         UntypedStorage.array = UntypedStorage.memory = array_slot  # type: ignore[attr-defined, misc]
         return
-    UntypedStorage.array = _telling(_hooks)  # type: ignore[assignment, misc]
+    UntypedStorage.array = _telling(_hooks)  # type: ignore[misc]
     UntypedStorage.memory = _telling([h for h in _hooks if not h.reads_records])  # type: ignore[attr-defined]
     UntypedStorage.__del__ = _all_of(_hooks).on_free  # type: ignore[attr-defined]
 

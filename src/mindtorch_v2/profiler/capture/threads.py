@@ -45,7 +45,7 @@ def end() -> list[Thread]:
     """The threads of the recording, in order of their starts, by the names that they have now."""
     global _before
     if threading.getprofile() is _first_call:
-        threading.setprofile(_before)  # type: ignore[arg-type]
+        threading.setprofile(_before)
     _before = None
     alive = [(thread, of()) for thread, of in _known]
     return sorted([thread if now is None else thread._replace(name=now.name) for thread, now in alive])

@@ -319,7 +319,7 @@ def _interpolated(points: int) -> Formula:
 
 def _new_sizes(self: Any, output_size: Any, rest: Sequence[Any]) -> Shape:
     if output_size is not None:
-        return output_size  # type: ignore[no-any-return]
+        return output_size
     scales = next(value for value in rest if isinstance(value, list | tuple))
     return [math.floor(size * scale) for size, scale in zip(self.shape[2:], scales, strict=True)]
 

@@ -77,8 +77,7 @@ class Recording:
 
     def children(self, row: int) -> list[int]:
         order, starts = self._children
-        children: list[int] = order[starts[row] : starts[row + 1]].tolist()
-        return children
+        return order[starts[row] : starts[row + 1]].tolist()
 
     @functools.cached_property
     def _children(self) -> tuple[Column, Column]:
@@ -89,8 +88,7 @@ class Recording:
 
     @functools.cached_property
     def duration_ns(self) -> Column:
-        duration: Column = self.session.end_ns - self.session.start_ns
-        return duration
+        return self.session.end_ns - self.session.start_ns
 
     @functools.cached_property
     def on_cpu(self) -> Column:
