@@ -8,8 +8,8 @@ import numpy as np
 
 from .. import _checks, _dtype
 from .._backends.cpu import softmax as kernels
+from .._backends.cpu.dtypes import BFLOAT, FLOAT
 from .._backends.cpu.floating_errors import silent
-from .._backends.cpu.reduction import BFLOAT, FLOAT
 from .._backends.cpu.softmax import log_softmax as log_softmax_kernel
 from .._backends.cpu.softmax import softmax as softmax_kernel
 from .._backends.meta.adapter import meta_tensor

@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import _checks, _dtype
 from .._backends.cpu import sorting as kernels
-from .._backends.cpu.reduction import BFLOAT
+from .._backends.cpu.dtypes import BFLOAT
 from .._backends.meta.adapter import meta_tensor
 from .._tensor import Tensor
 from .declare import op

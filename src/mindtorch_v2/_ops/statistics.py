@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import _dtype
 from .._backends.cpu import moments as kernels
-from .._backends.cpu.reduction import FLOAT
+from .._backends.cpu.dtypes import FLOAT
 from .._tensor import Tensor
 from .compare import is_true
 from .declare import op

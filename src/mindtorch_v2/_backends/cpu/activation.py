@@ -2,67 +2,21 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from scipy import special
 
+from .dtypes import FLOAT
 from .floating_errors import quiet, silent
+from .half_precision import floating
 from .select import keep, select
 
 Array = np.ndarray[Any, Any]
-_FLOAT: np.dtype[Any] = np.dtype(np.float32)
-
-_HALF = "eE"  # type characters of float16 and of ml_dtypes' bfloat16
 _SQRT_HALF = 0.7071067811865476
 _INV_SQRT_2PI = 0.3989422804014327
 _SQRT_2_OVER_PI = 0.7978845608028654
 _CUBIC = 0.044715
-
-
-def widened(kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """A kernel that computes 16-bit floats in float32 and rounds once, as torch does."""
-
-    @functools.wraps(kernel)
-    def wide(*args: Any, **options: Any) -> Any:
-        dtype = args[0].dtype
-        if dtype.char not in _HALF:
-            return kernel(*args, **options)
-        wider = [a.astype(np.float32) if isinstance(a, np.ndarray) and a.dtype.char in _HALF else a for a in args]
-        made = kernel(*wider, **options)
-        if isinstance(made, tuple):
-            return tuple(m.astype(dtype) if m.dtype.char == "f" else m for m in made)
-        return made.astype(dtype)
-
-    return wide
-
-
-def floating(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """A kernel for floating inputs only; 16-bit ones are computed in float32."""
-
-    def decorate(kernel: Callable[..., Any]) -> Callable[..., Any]:
-        inner = widened(kernel)
-
-        @functools.wraps(kernel)
-        def checked(*args: Any) -> Any:
-            char = args[0].dtype.char
-            if char not in "fd":
-                if char not in _HALF:
-                    raise unimplemented(name, args[0])
-                return inner(*args)
-            return kernel(*args)
-
-        return checked
-
-    return decorate
-
-
-def unimplemented(name: str, array: Array) -> NotImplementedError:
-    from ..._dtype import FROM_NUMPY
-
-    return NotImplementedError(f"\"{name}\" not implemented for '{FROM_NUMPY[array.dtype].scalar_name}'")
 
 
 def sigmoid(x: Array) -> Array:
@@ -188,7 +142,7 @@ def _gelu(self: Array, approximate: str) -> Array:
 
 @silent
 def gelu(self: Array, approximate: str) -> Array:
-    if self.dtype is _FLOAT and self.ndim and self.size <= 512 and approximate == "none":
+    if self.dtype is FLOAT and self.ndim and self.size <= 512 and approximate == "none":
         out = special.ndtr(self)  # 20 ns an element, which the passes of the others cost too from 1000 on
         return np.multiply(out, self, out)
     with quiet():
@@ -253,7 +207,7 @@ def _silu(self: Array) -> Array:
 
 @silent
 def silu(self: Array) -> Array:
-    if self.dtype is _FLOAT and self.ndim and self.size <= 256:
+    if self.dtype is FLOAT and self.ndim and self.size <= 256:
         out = special.expit(self)
         return np.multiply(out, self, out)
     with quiet():

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .activation import widened
+from .half_precision import widened
 
 Array = np.ndarray[Any, Any]
 

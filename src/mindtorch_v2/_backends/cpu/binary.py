@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import scipy.special
 
 from ... import _checks, _dtype
+from .dtypes import HALVES
 from .unary import log1p
 
 Array = np.ndarray[Any, Any]
-HALVES = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
 
 
 def refuse(name: str, x: Array) -> NotImplementedError:

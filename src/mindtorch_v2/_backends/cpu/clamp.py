@@ -9,6 +9,7 @@ import numpy as np
 from numpy._core.umath import clip  # type: ignore[attr-defined] # np.clip's ufunc: without its wrapper in Python, which takes 3 µs
 
 from ... import _checks, _dtype, _promotion
+from .dtypes import FLOAT
 from .floating_errors import silent
 from .ternary import _Operand
 
@@ -69,14 +70,13 @@ def clamp(self: Array, min: Any, max: Any) -> Array:
     return _clamp(self, min, max)
 
 
-_FLOAT = np.dtype(np.float32)
-_ZERO = np.zeros((), _FLOAT)
+_ZERO = np.zeros((), FLOAT)
 
 
 @silent
 def clamp_min(self: Array, min: Any) -> Array:
     """`maximum(self, min)`: of few elements and zero, which is relu, without making an array of the limit."""
-    if self.dtype is _FLOAT and self.size <= 2048 and min.__class__ in _LIMITS and min == 0:
+    if self.dtype is FLOAT and self.size <= 2048 and min.__class__ in _LIMITS and min == 0:
         return np.maximum(self, _ZERO)
     return clamp(self, min, None)
 
@@ -84,7 +84,7 @@ def clamp_min(self: Array, min: Any) -> Array:
 @silent
 def few_positive(self: Array) -> Array | None:
     """`maximum(self, 0)` of a few float32 elements."""
-    if self.dtype is _FLOAT and self.ndim > 0 and self.size <= 2048:
+    if self.dtype is FLOAT and self.ndim > 0 and self.size <= 2048:
         return np.maximum(self, _ZERO)
     return None
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .activation import unimplemented
+from .dtype_rules import unimplemented
 
 Array = np.ndarray[Any, Any]
 

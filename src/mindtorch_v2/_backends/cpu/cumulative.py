@@ -9,8 +9,9 @@ import numpy as np
 
 from ... import _checks, _dtype
 from .dtype_rules import refuse
+from .dtypes import BFLOAT, FLOAT, HALF, LONG
 from .matmul import c_name
-from .reduction import BFLOAT, FLOAT, HALF, LONG, row_major
+from .reduction import row_major
 
 Array = np.ndarray[Any, Any]
 _WIDE = 64  # elements of a row from which accumulating rows pays

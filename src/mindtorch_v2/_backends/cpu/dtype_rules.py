@@ -10,8 +10,9 @@ import numpy as np
 
 from ... import _dtype
 from ..._dispatch.op import parameter_names
+from .dtypes import FLOAT, HALVES
 
-__all__ = ["CATEGORIES", "refusal", "refuse", "with_rules"]
+__all__ = ["CATEGORIES", "check_parameters", "refusal", "refuse", "unimplemented", "with_rules"]
 
 Array = np.ndarray[Any, Any]
 CATEGORIES = {"b": 0, "i": 1, "f": 2, "c": 3}  # letters of a declaration → category of a dtype
@@ -29,6 +30,11 @@ def refuse(kernel: str, operand: Any, kinds: str) -> None:
     d = operand.dtype if isinstance(operand.dtype, _dtype.dtype) else _dtype.FROM_NUMPY[operand.dtype]
     if any(d.category == CATEGORIES[k] for k in kinds):
         raise refusal(kernel, d)
+
+
+def unimplemented(kernel: str, array: Array) -> Exception:
+    """The complaint about the dtype of an array."""
+    return refusal(kernel, _dtype.FROM_NUMPY[array.dtype])
 
 
 def with_rules(kernel: Callable[..., Any], refuses: tuple[str, str] | None, same_dtype: tuple[str, ...]) -> Callable[..., Any]:
@@ -63,3 +69,13 @@ def _check_same(arrays: list[Array | None]) -> None:
         if a.dtype != given[0].dtype:
             wanted, found = (_dtype.FROM_NUMPY[x.dtype].scalar_name for x in (given[0], a))
             raise RuntimeError(f"expected scalar type {wanted} but found {found}")
+
+
+def check_parameters(x: Array, *parameters: Array | None) -> None:
+    """Parameters have the dtype of what they scale, or float32 where that has 16 bits."""
+    for p in parameters:
+        if p is not None and p.dtype != x.dtype and not (x.dtype in HALVES and p.dtype == FLOAT):
+            wanted, found = (_dtype.FROM_NUMPY[a.dtype].scalar_name for a in (x, p))
+            raise RuntimeError(
+                f"mixed dtype (CPU): expected parameters of scalar type {wanted}, as of the input, but found {found}"
+            )

@@ -8,8 +8,8 @@ import numpy as np
 from scipy import sparse
 
 from ..._dtype import FROM_NUMPY
-from .activation import widened
 from .dtype_rules import refuse
+from .half_precision import widened
 
 Array = np.ndarray[Any, Any]
 

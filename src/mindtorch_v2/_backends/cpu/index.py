@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from scipy.sparse import _sparsetools
 
-Array = np.ndarray[Any, Any]
+from .dtypes import BOOL, LONG
 
-# comparing with a dtype takes 50 ns, with a scalar type, which is converted first, ten times that
-BOOL, INT32, INT64 = np.dtype(bool), np.dtype(np.int32), np.dtype(np.int64)
+Array = np.ndarray[Any, Any]
 
 # dtypes that scipy's sparse products know
 _SPARSE_DTYPES = frozenset(map(np.dtype, "bBhHiIlLqQfdFD"))
@@ -171,7 +170,7 @@ def add_rows(target: Array, at: Array, rows: Array) -> None:
     if target.flags.c_contiguous and target.dtype in _SPARSE_DTYPES:
         count = at.size
         _sparsetools.csc_matvecs(
-            target.shape[0], count, rows.size // count, np.arange(count + 1), np.ascontiguousarray(at, INT64),
+            target.shape[0], count, rows.size // count, np.arange(count + 1), np.ascontiguousarray(at, LONG),
             np.ones(count, target.dtype), np.ascontiguousarray(rows).reshape(-1), target.reshape(-1),
         )  # fmt: skip
         return
@@ -184,7 +183,7 @@ _ONE_COLUMN: dict[np.dtype[Any], Array] = {dtype: np.ones(1, dtype) for dtype in
 def add_flat(flat: Array, at: Array, values: Array) -> None:
     """`flat[at[k]] += values[k]`: a sparse column times one, 2 ns an element where `np.add.at` takes 18."""
     if flat.dtype in _SPARSE_DTYPES and flat.flags.c_contiguous:
-        at = np.ascontiguousarray(at, INT64).reshape(-1)
+        at = np.ascontiguousarray(at, LONG).reshape(-1)
         values = np.ascontiguousarray(values, flat.dtype).reshape(-1)
         _sparsetools.csc_matvec(flat.size, 1, np.array((0, at.size)), at, values, _ONE_COLUMN[flat.dtype], flat)
     else:

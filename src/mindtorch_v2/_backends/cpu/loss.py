@@ -10,10 +10,11 @@ import numpy as np
 from ..._checks import broadcast_shapes
 from ..._dtype import FROM_NUMPY
 from ..._promotion import can_cast, promote_types
-from .activation import unimplemented, widened
-from .dtype_rules import refuse
+from .dtype_rules import refuse, unimplemented
+from .dtypes import FLOAT, LONG
 from .floating_errors import quiet, silent
-from .reduction import FLOAT, LONG, ONES
+from .half_precision import widened
+from .reduction import ONES
 
 Array = np.ndarray[Any, Any]
 

@@ -8,13 +8,13 @@ import numpy as np
 
 from ... import _dtype, _promotion
 from ..._checks import no_dimensions
+from .dtypes import HALVES
 from .floating_errors import silent
 from .ternary import _Operand
 
 Array = np.ndarray[Any, Any]
 
 _BLAS = frozenset("fdFD")
-_HALF = (_dtype.float16.np, _dtype.bfloat16.np)
 _C_NAMES = {
     "Bool": "bool", "Byte": "unsigned char", "Char": "signed char", "Short": "short", "Int": "int", "Long": "long int",
     "Half": "c10::Half", "BFloat16": "c10::BFloat16", "Float": "float", "Double": "double",
@@ -85,7 +85,7 @@ def product(a: Array, b: Array, kernel: str = "addmm_impl_cpu_") -> Array:
     if char in _BLAS:
         # ndarray.dot takes half of the time of np.matmul for small matrices (0.64 µs, 8×8), and is level for large ones
         return a.dot(b) if a.ndim == 2 else np.matmul(a, b)
-    if a.dtype in _HALF:
+    if a.dtype in HALVES:
         return np.matmul(a.astype(np.float32), b.astype(np.float32)).astype(a.dtype)
     if char == "?":
         return _no_product(a, b, kernel)
@@ -114,7 +114,7 @@ def _accumulate(out: Array, self: Array, beta: Any, alpha: Any) -> Array:
 
 @silent
 def _affine(self: Array, a: Array, b: Array, beta: Any, alpha: Any, kernel: str) -> Array:
-    if a.dtype.char not in _BLAS and a.dtype in _HALF:
+    if a.dtype.char not in _BLAS and a.dtype in HALVES:
         out = np.matmul(a.astype(np.float32), b.astype(np.float32))
         return _accumulate(out, self.astype(np.float32), beta, alpha).astype(a.dtype)
     return _accumulate(product(a, b, kernel), self, beta, alpha)
@@ -238,7 +238,7 @@ def addbmm(self: Array, batch1: Array, batch2: Array, beta: Any, alpha: Any) -> 
     if not (self.dtype == batch1.dtype == batch2.dtype):
         raise _addmm_error(self, batch1[0], batch2[0])
     b, n, m = batch1.shape
-    if b and batch1.dtype.char not in _BLAS and batch1.dtype in _HALF:
+    if b and batch1.dtype.char not in _BLAS and batch1.dtype in HALVES:
         # torch: one product after the other, rounded each time
         for x, y in zip(batch1, batch2, strict=True):
             self, beta = addmm(self, x, y, beta, alpha), 1

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from .dtypes import FLOAT, HALVES
 from .floating_errors import silent
-from .reduction import FLOAT, HALVES, ONES, SQUARES, add_up, row_major
+from .reduction import ONES, SQUARES, add_up, row_major
 
 Array = np.ndarray[Any, Any]
 _maximum: Any = np.maximum.reduce

@@ -5,22 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from ... import _checks, _dtype
+from .dtypes import BFLOAT, BOOL, FLOAT, HALVES, LONG, UINT8
 from .floating_errors import silent
 
 Array = np.ndarray[Any, Any]
 Dims = int | Iterable[int] | None
 
-HALF: np.dtype[Any] = np.dtype(np.float16)
-BFLOAT: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
-HALVES = (HALF, BFLOAT)  # added up in float32
-FLOAT: np.dtype[Any] = np.dtype(np.float32)
-LONG: np.dtype[Any] = np.dtype(np.int64)
-BOOL: np.dtype[Any] = np.dtype(np.bool_)
-UINT8: np.dtype[Any] = np.dtype(np.uint8)
 _LONG_SUM = 1 << 14  # elements from which sums are cut into runs
 _RUN = 512  # elements added up one after another, in several lanes: bounds the rounding error as pairwise summation does
 _ROWS = 64  # rows added up one after another

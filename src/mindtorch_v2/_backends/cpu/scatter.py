@@ -15,8 +15,9 @@ import numpy as np
 
 from ..._checks import contiguous_strides, no_dimensions, wrap_dim
 from .dtype_rules import refuse
+from .dtypes import BOOL, INT, LONG
 from .floating_errors import SILENT
-from .index import BOOL, INT32, INT64, add_flat, add_rows, nonzero
+from .index import add_flat, add_rows, nonzero
 from .matmul import check_expands
 
 Array = np.ndarray[Any, Any]
@@ -39,13 +40,13 @@ def on_copy(kernel: Callable[..., None]) -> Callable[..., Array]:
 
 
 def check_index_dtype(name: str, index: Array, dtypes: str = "int32/int64") -> None:
-    if index.dtype != INT64 and index.dtype != INT32:
+    if index.dtype != LONG and index.dtype != INT:
         raise RuntimeError(f"{name}(): Expected dtype {dtypes} for index")
 
 
 def _is_outside(index: Array, n: int) -> bool:
     """Whether a position is negative or too large. Read as unsigned a negative one is huge: one pass instead of two."""
-    unsigned = index.view(UINT64 if index.dtype == INT64 else UINT32)
+    unsigned = index.view(UINT64 if index.dtype == LONG else UINT32)
     if index.size <= 4096:  # by way of its position: 0.4 µs where a reduction takes 1.2
         return bool(index.size) and unsigned.item(unsigned.argmax()) >= n
     return bool(np.maximum.reduce(unsigned, None) >= n)
@@ -264,7 +265,7 @@ def index_select(self: Array, dim: int, index: Array) -> Array:
     d = wrap_dim(dim, self.ndim)
     if index.ndim > 1:
         raise IndexError("index_select(): Index is supposed to be a vector")
-    if index.dtype != INT64 and index.dtype != INT32:
+    if index.dtype != LONG and index.dtype != INT:
         raise RuntimeError("index_select(): Expected dtype int32 or int64 for index")
     if not self.ndim and index.size != 1:
         raise RuntimeError(f"index_select(): Index to scalar can have only 1 value, got {index.size} value(s)")
@@ -286,7 +287,7 @@ def _check_rows(name: str, self: Array, dim: int, index: Array, source: Array) -
             if name == "index_add"
             else IndexError(f"{name}_(): Expected vector for index")
         )
-    if index.dtype != INT64 and index.dtype != INT32:
+    if index.dtype != LONG and index.dtype != INT:
         raise RuntimeError(f"{name}_(): Expected dtype int32/int64 for index but got: {_scalar_name(index)}")
     if self.dtype != source.dtype:
         raise RuntimeError(
@@ -346,7 +347,7 @@ def index_copy(self: Array, dim: int, index: Array, source: Array) -> None:
     d = wrap_dim(dim, self.ndim)
     if index.ndim > 1:
         raise IndexError(f"index_copy_(): Index should have dimension 1 or 0 (got {index.ndim})")
-    if index.dtype != INT64:
+    if index.dtype != LONG:
         raise RuntimeError("index_copy_(): Expected a long tensor for index, but got " + _scalar_name(index))
     if self.dtype != source.dtype:
         raise RuntimeError(
@@ -379,7 +380,7 @@ def index_copy(self: Array, dim: int, index: Array, source: Array) -> None:
 def index_fill(self: Array, dim: int, index: Array, value: Any) -> None:
     """Write one value to the parts of `self` at these positions."""
     d = wrap_dim(dim, self.ndim)
-    if index.dtype != INT64:
+    if index.dtype != LONG:
         raise IndexError("index_fill_(): Expected dtype int64 for index.")
     if index.ndim > 1:
         raise RuntimeError("Index has to be a vector/scalar")
@@ -429,7 +430,7 @@ def index_reduce(self: Array, dim: int, index: Array, source: Array, reduce: str
 
 def take(self: Array, index: Array) -> Array:
     """Elements by their position in the flattened tensor."""
-    if index.dtype != INT64:
+    if index.dtype != LONG:
         raise RuntimeError("take(): Expected a long tensor for index, but got " + _scalar_name(index))
     if not self.size and index.size:
         raise IndexError("take(): tried to take from an empty tensor")
@@ -447,7 +448,7 @@ def _beyond(index: Array, n: int) -> int:
 
 def put(self: Array, index: Array, source: Array, accumulate: bool) -> None:
     """Write (or add) elements at positions in the flattened tensor."""
-    if index.dtype != INT64:
+    if index.dtype != LONG:
         raise RuntimeError("put_(): Expected a long tensor for index, but got " + _scalar_name(index))
     if self.dtype != source.dtype:
         raise RuntimeError(

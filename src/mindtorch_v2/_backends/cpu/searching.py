@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .reduction import BFLOAT, FLOAT, LONG
+from .dtypes import BFLOAT, FLOAT, LONG
 
 Array = np.ndarray[Any, Any]
 Three = tuple[Array, Array, Array]

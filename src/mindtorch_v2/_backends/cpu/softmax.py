@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from ... import _checks
+from .dtypes import FLOAT, HALVES
 from .floating_errors import silent
 from .rank_one import add_outer
-from .reduction import FLOAT, HALVES, SQUARES, add_along
+from .reduction import SQUARES, add_along
 
 Array = np.ndarray[Any, Any]
 _maximum: Any = np.maximum.reduce

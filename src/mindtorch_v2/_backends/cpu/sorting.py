@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .reduction import BFLOAT, FLOAT, LONG, row_major
+from .dtypes import BFLOAT, FLOAT, LONG
+from .reduction import row_major
 
 Array = np.ndarray[Any, Any]
 _PACKED = 128  # extent from which sorting key and index as one integer pays

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import scipy.special as sc
 from numpy._core.umath import clip  # type: ignore[attr-defined] # np.clip without its wrapper
 
 from ... import _dtype
+from .dtypes import HALVES
 from .floating_errors import silent
 from .layout import laid_out_like
 
 Array = np.ndarray[Any, Any]
-HALVES = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
 
 
 def _refuse(name: str, x: Array) -> NotImplementedError:

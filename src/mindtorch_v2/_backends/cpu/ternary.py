@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from ... import _checks, _dtype, _promotion
 from .copying import number_in
+from .dtypes import BOOL, FLOAT, HALVES
 from .floating_errors import quiet, silent
 
 Array = np.ndarray[Any, Any]
-HALVES = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
 
 
 class _Operand:
@@ -28,7 +27,6 @@ class _Operand:
 
 _LARGE = 2048
 _REAL_NUMBERS: frozenset[Any] = frozenset({int, float})
-_BOOL = np.dtype(np.bool_)
 _BITS: dict[int, np.dtype[Any]] = {1: np.dtype(np.int8), 2: np.dtype(np.int16), 4: np.dtype(np.int32), 8: np.dtype(np.int64)}
 
 
@@ -55,7 +53,7 @@ def select(condition: Array, x: Array, y: Array) -> Array:
 
 @silent
 def where(condition: Array, self: Array, other: Array) -> Array:
-    if condition.dtype is not _BOOL and condition.dtype != _BOOL:
+    if condition.dtype is not BOOL and condition.dtype != BOOL:
         if condition.dtype != np.uint8:
             name = _dtype.FROM_NUMPY[condition.dtype]
             raise RuntimeError(f"where expected condition to be a boolean tensor, but got a tensor with dtype {name.scalar_name}")
@@ -72,7 +70,7 @@ def where(condition: Array, self: Array, other: Array) -> Array:
 
 @silent
 def masked_fill_(self: Array, mask: Array, value: Any) -> None:
-    if mask.dtype is not _BOOL and mask.dtype != _BOOL:
+    if mask.dtype is not BOOL and mask.dtype != BOOL:
         raise RuntimeError(
             f"masked_fill_ only supports boolean masks, but got mask with dtype {_dtype.FROM_NUMPY[mask.dtype].name}"
         )
@@ -100,19 +98,18 @@ def masked_fill_(self: Array, mask: Array, value: Any) -> None:
         raise RuntimeError(f"output with shape {list(self.shape)} doesn't match the broadcast shape {list(shape)}") from None
 
 
-_FLOAT = np.dtype(np.float32)
 _INFINITE = (math.inf, -math.inf)
 
 
 @silent
 def few_filled(self: Array, mask: Array, value: Any) -> Array | None:
     """A copy with `value` where the mask holds, of a few float32 elements."""
-    if self.dtype is not _FLOAT or mask.dtype is not _BOOL or self.shape != mask.shape or self.size > _LARGE or not self.ndim:
+    if self.dtype is not FLOAT or mask.dtype is not BOOL or self.shape != mask.shape or self.size > _LARGE or not self.ndim:
         return None
     if value.__class__ not in _REAL_NUMBERS or not (-3e38 < value < 3e38 or value in _INFINITE):
         return None
     out = self.copy()
-    np.putmask(out, mask, np.array(value, _FLOAT))
+    np.putmask(out, mask, np.array(value, FLOAT))
     return out
 
 
