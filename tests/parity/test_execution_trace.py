@@ -160,7 +160,6 @@ def test_schemas_are_torchs():
     """Every operator here has the schema that torch's traces show, but for defaults that Python fills in."""
     import torch
 
-    import mindtorch_v2
     from mindtorch_v2._dispatch import registry
     from mindtorch_v2.profiler.capture.execution_values import schema_text, takes_generator
 

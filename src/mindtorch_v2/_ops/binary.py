@@ -15,7 +15,7 @@ from .._dispatch.entry import NUMBERS
 from .._tensor import Tensor
 from .declare import Gradients, op
 from .lookup import aten
-from .pointwise import conj, zeros_like
+from .pointwise import conj
 from .ternary import where
 
 atan2 = op(

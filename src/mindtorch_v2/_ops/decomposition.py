@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from .. import _dtype
 from .._backends.cpu import linalg as kernels
 from .._backends.cpu.matmul import scalar_name
 from .._dispatch.tls import state
 from .._tensor import Tensor
 from .declare import op
 from .joining import cat
-from .linalg_checks import check_errors, check_floating, check_matrix, check_square
+from .linalg_checks import check_floating, check_matrix, check_square
 from .lookup import aten
 from .matmul import conj, matmul
 from .solve import linalg_solve

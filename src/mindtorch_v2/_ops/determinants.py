@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from .._backends.cpu import linalg as kernels
 from .._dispatch.tls import state
 from .._tensor import Tensor, wrap
 from .declare import op

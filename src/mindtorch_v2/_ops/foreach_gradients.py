@@ -8,7 +8,7 @@ from typing import Any
 from .._dispatch import registry
 from .._dispatch.op import FACTS, Formula, Op
 from .._dispatch.schema import Schema, parse
-from . import clamp, copying, extrema, matmul, norms, pointwise, reduction, special, ternary, unary
+from . import clamp, copying, extrema, matmul, norms, pointwise, reduction, special, ternary, unary  # noqa: F401 - declared first
 
 __all__ = ["element_formulas", "node_of"]
 

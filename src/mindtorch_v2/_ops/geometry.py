@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from .._backends.cpu import views
 from .._checks import contiguous_strides
 from .._dispatch.keys import AUTOGRAD
 from .._memory_format import contiguous_format, empty_strides

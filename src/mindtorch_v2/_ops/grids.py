@@ -14,7 +14,7 @@ from .._tensor import Tensor
 from .declare import op, public
 from .joining import stack
 from .lookup import aten
-from .shape import expand, flatten, transpose, unsqueeze, view
+from .shape import expand, flatten, unsqueeze, view
 
 # --- meshgrid -------------------------------------------------------------------------------------------------------
 

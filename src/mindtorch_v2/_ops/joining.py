@@ -14,7 +14,6 @@ from .._checks import wrap_dim
 from .._dispatch.entry import keys_of
 from .._tensor import Size, Tensor
 from .declare import op, public
-from .lookup import aten
 from .selecting import narrow, select
 from .shape import expand, reshape, unsqueeze, view
 

@@ -11,7 +11,7 @@ from .. import _dtype
 from .._backends.cpu import linalg as kernels
 from .._backends.cpu.dtype_rules import refuse
 from .._memory_format import contiguous_format
-from .._tensor import Tensor, wrap
+from .._tensor import Tensor
 from .declare import op
 from .joining import cat
 from .linalg_checks import check_errors, check_floating, check_square

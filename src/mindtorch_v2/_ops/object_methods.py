@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import _device, _dtype, _interop, _pickling
+from .. import _device, _interop, _pickling
 from .._creation import array_from, device_of, dtype_of, moved
 from .._dispatch import keys
 from .._memory_format import contiguous_format, is_contiguous_as, memory_format, sparse_coo, strided

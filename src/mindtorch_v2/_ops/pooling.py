@@ -8,7 +8,7 @@ import numpy as np
 
 from .._backends.cpu import pooling as kernels
 from .._backends.cpu.dtype_rules import refuse
-from .._dispatch import dispatcher, keys
+from .._dispatch import keys
 from .._dispatch.tls import state
 from .._tensor import Tensor
 from .computing import computed, empty_zeroed, memory_by_operators

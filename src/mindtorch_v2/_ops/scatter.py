@@ -7,13 +7,11 @@ from typing import Any
 
 from .._backends.cpu import scatter as kernels
 from .._checks import broadcast_shapes, wrap_dim
-from .._dispatch import registry
 from .._dispatch.keys import META
 from .._dispatch.schema import parse
 from .._memory_format import contiguous_format
 from .._tensor import Tensor
 from .declare import inplace_schema, op
-from .index import nonzero
 from .joining import cat
 from .lookup import aten
 from .shape import expand, reshape, view, zeros

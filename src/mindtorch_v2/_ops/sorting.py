@@ -11,10 +11,8 @@ from .. import _checks, _dtype
 from .._backends.cpu import sorting as kernels
 from .._backends.cpu.dtypes import BFLOAT
 from .._backends.meta.adapter import meta_tensor
-from .._tensor import Tensor
 from .declare import op
 from .extrema import SELECTED, evenly_distributed_formula, value_selecting_reduction_backward
-from .lookup import aten
 from .out import calls_out_variant
 from .reduction import check_nonempty
 

@@ -18,7 +18,7 @@ from .._device import cpu
 from .._dispatch import keys, registry
 from .._storage import UntypedStorage
 from .._tensor import Tensor, shallow_copy, wrap
-from . import conversion, copying, matmul, pointwise, reduction, shape, unary
+from . import conversion, copying, matmul, pointwise, reduction, shape, unary  # noqa: F401 - declared first
 from .declare import op, public
 
 __all__ = ["sparse_tensor"]

@@ -15,7 +15,7 @@ from .._memory_format import contiguous_format
 from .._tensor import Tensor
 from .declare import Gradients, op, public
 from .lookup import aten
-from .pointwise import conj, number_minus, number_over, scaled
+from .pointwise import conj, number_minus, number_over
 from .shortcuts import add_shortcut
 
 _where_self = op(

@@ -6,8 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from .._backends.cpu import repeating as kernels
 from .._backends.cpu.floating_errors import silent
 from .._checks import wrap_dim

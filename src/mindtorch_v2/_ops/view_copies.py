@@ -12,7 +12,6 @@ from .._memory_format import contiguous_format
 from .._tensor import Tensor
 from . import selecting, shape
 from .declare import op
-from .lookup import aten
 from .selecting import diagonal, select, slice_
 from .shape import as_strided, zeros
 

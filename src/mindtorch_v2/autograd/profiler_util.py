@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ..profiler.device_type import DeviceType
+from ..profiler.device_type import DeviceType  # noqa: F401 - torch's module has the name too
 from ..profiler.model.averages import FunctionEventAvg
 from ..profiler.model.event_list import EventList
 from ..profiler.model.event_metadata import METADATA_KEYS, EventMetadata, metadata_of

@@ -1,9 +1,7 @@
 """`with_modules`: which module every operator belongs to, forward and backward."""
 
-import gc
 import json
 import threading
-import weakref
 
 import pytest
 from tests.mindtorch_v2.profiler.networks import Block, Calling, Net, calls, modules_of, recorded, x

@@ -6,7 +6,6 @@ engine and the profiler does not. With `sys.monitoring` such code is switched of
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 import warnings
