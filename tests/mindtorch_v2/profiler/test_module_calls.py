@@ -6,10 +6,11 @@ import os
 import weakref
 
 import pytest
-from tests.mindtorch_v2.profiler.networks import Calling, Net, calls, modules_of, recorded, x
 
 from mindtorch_v2 import nn
 from mindtorch_v2.profiler import ProfilerActivity, profile, record_function
+
+from .networks import Calling, Net, calls, modules_of, recorded, x
 
 
 class TestCalls:

@@ -4,7 +4,6 @@ import json
 import threading
 
 import pytest
-from tests.mindtorch_v2.profiler.networks import Block, Calling, Net, calls, modules_of, recorded, x
 
 import mindtorch_v2 as torch
 from mindtorch_v2 import nn
@@ -14,6 +13,8 @@ from mindtorch_v2.profiler.model.event_list import EventList
 from mindtorch_v2.profiler.model.module_times import ModuleTimes
 from mindtorch_v2.profiler.model.modules import attribute, hierarchy, path
 from mindtorch_v2.profiler.model.session import BACKWARD_FUNCTION, Info, Label, ModulePart, Track
+
+from .networks import Block, Calling, Net, calls, modules_of, recorded, x
 
 EVALUATE = "autograd::engine::evaluate_function: "
 
