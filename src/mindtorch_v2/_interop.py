@@ -9,7 +9,7 @@ import numpy as np
 from . import _device, _dtype
 from ._creation import made_here, numpy_dtype
 from ._dispatch import keys
-from ._tensor import Tensor, wrap
+from ._tensor import Tensor, set_array, wrap
 
 __all__ = ["dlpack_device", "from_dlpack", "from_numpy", "frombuffer", "numpy_of", "to_capsule", "to_dlpack"]
 
@@ -17,7 +17,7 @@ __all__ = ["dlpack_device", "from_dlpack", "from_numpy", "frombuffer", "numpy_of
 def from_numpy(ndarray: Any, /) -> Tensor:
     """A tensor over a NumPy array's memory: writes to one show in the other."""
     if ndarray.__class__ is np.ndarray and ndarray.flags.c_contiguous and ndarray.dtype in _dtype.FROM_NUMPY:
-        return made_here(wrap(ndarray.view()))  # of its own: assigning to the shape of one must not reshape the other
+        return made_here(_over(ndarray, _dtype.FROM_NUMPY[ndarray.dtype]))
     if not isinstance(ndarray, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
     array = ndarray.view(np.ndarray)
@@ -31,7 +31,15 @@ def from_numpy(ndarray: Any, /) -> Tensor:
         raise ValueError(
             "given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the memory."
         )
-    return made_here(wrap(array, found))
+    return made_here(_over(array, found))
+
+
+def _over(array: np.ndarray[Any, Any], d: _dtype.dtype) -> Tensor:
+    """A tensor over an array's memory, with an array object of its own: a shape assigned to one is not the other's."""
+    owner = array.base
+    t = wrap(owner if owner.__class__ is np.ndarray and owner.nbytes == array.nbytes else array, d)
+    set_array(t, array.view())
+    return t
 
 
 def numpy_of(self: Tensor, *, force: bool = False) -> np.ndarray[Any, Any]:

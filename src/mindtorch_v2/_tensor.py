@@ -79,6 +79,7 @@ class Tensor:
     # _node       where the gradient goes: a Node, an Output of one, or None for a leaf
     # _base       the tensor this one is a view of
     # _extra      Extra, or None
+    # _geometry   what a profiler knows of shape, strides and dtype; None until one asks, and again when they change (`set_array`)
     # _identity   its number, once somebody has asked for it (`_storage.identity`)
     __slots__ = (
         "__dict__",
@@ -86,6 +87,7 @@ class Tensor:
         "_array",
         "_base",
         "_extra",
+        "_geometry",
         "_identity",
         "_keys",
         "_node",
@@ -99,6 +101,7 @@ class Tensor:
     _node: Any
     _base: Tensor | None
     _extra: Extra | None
+    _geometry: Any
     _identity: int
     dtype: _dtype.dtype
     device: _device.device
@@ -356,7 +359,7 @@ def wrap(array: Any, dtype: _dtype.dtype | None = None) -> Tensor:
     t._keys = keys.CPU
     t._node = None
     t._base = None
-    t._extra = None
+    t._extra = t._geometry = None
     return t
 
 
@@ -370,7 +373,7 @@ def wrap_view(array: np.ndarray[Any, Any], base: Tensor, dtype: _dtype.dtype | N
     t._keys = base._keys & keys.BACKENDS
     t._node = None
     t._base = base if base._base is None else base._base
-    t._extra = None
+    t._extra = t._geometry = None
     return t
 
 
@@ -385,7 +388,14 @@ def shallow_copy(t: Tensor, cls: type[Tensor] = Tensor) -> Tensor:
     new._node = None
     new._base = None
     new._extra = None
+    new._geometry = t._geometry
     return new
+
+
+def set_array(t: Tensor, array: np.ndarray[Any, Any]) -> None:
+    """Give a tensor an array of another shape or other strides."""
+    t._array = array
+    t._geometry = None
 
 
 def grad_enabled() -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 from .._dispatch import keys
 from .._dispatch.tls import state
-from .._tensor import Tensor, shallow_copy
+from .._tensor import Tensor, set_array, shallow_copy
 from ..utils.hooks import RemovableHandle, add_hook
 from .node import Node, edge_of, node_and_index
 
@@ -188,7 +188,8 @@ def set_data(t: Tensor, new: Tensor) -> None:
     if t._keys & keys.AUTOGRAD and not new.dtype.inexact:
         raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
     t._storage = new._storage.alias(t._storage.version)
-    t._array, t.dtype, t.device = new._array, new.dtype, new.device
+    set_array(t, new._array)
+    t.dtype, t.device = new.dtype, new.device
     t._keys = (t._keys & ~keys.BACKENDS) | (new._keys & keys.BACKENDS)
 
 

@@ -15,7 +15,7 @@ from .._creation import allocate
 from .._dispatch import keys
 from .._dispatch.codegen import compile_function
 from .._dispatch.op import parameter_names
-from .._tensor import Tensor, wrap
+from .._tensor import Tensor, set_array, wrap
 from .lookup import aten
 
 __all__ = ["computed", "empty_sized", "empty_zeroed", "memory_by_operators", "with_memory_of_operators"]
@@ -44,7 +44,7 @@ def computed(kernel: Callable[..., Any], *arguments: Any, into: Sequence[Tensor]
 def _owner(array: Array, into: Sequence[Tensor]) -> Tensor:
     for t in into:
         if array is t._array or array.base is t._array:
-            t._array = array
+            set_array(t, array)
             t._storage.version = 0
             return t
     return wrap(array)

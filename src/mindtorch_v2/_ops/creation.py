@@ -17,7 +17,7 @@ from .._backends.cpu.floating_errors import SILENT
 from .._creation import allocate, checked_shape, device_of, dtype_of
 from .._dispatch import keys
 from .._memory_format import contiguous_format, empty_strides, preserve_format
-from .._tensor import Tensor, wrap
+from .._tensor import Tensor, set_array, wrap
 from .factory import factory, shortcut_body
 
 Array = np.ndarray[Any, Any]
@@ -50,7 +50,7 @@ def strided_tensor(shape: tuple[int, ...], strides: tuple[int, ...], d: _dtype.d
     length = 0 if 0 in shape else 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
     memory = np.empty(length, d.np)
     t = wrap(memory, d)
-    t._array = np.ndarray(shape, d.np, memory, 0, byte_strides) if length else np.empty(shape, d.np)
+    set_array(t, np.ndarray(shape, d.np, memory, 0, byte_strides) if length else np.empty(shape, d.np))
     return t
 
 

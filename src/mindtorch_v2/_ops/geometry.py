@@ -11,7 +11,7 @@ from .._checks import contiguous_strides
 from .._dispatch.keys import AUTOGRAD
 from .._memory_format import contiguous_format, empty_strides
 from .._storage import UntypedStorage
-from .._tensor import Tensor
+from .._tensor import Tensor, set_array
 from . import shape
 from .declare import op, public
 
@@ -28,7 +28,7 @@ def _declare_inplace_view(view: Any, node: str) -> None:
     text = text.replace("transpose_.int", "transpose_")
 
     def become(self: Tensor, *arguments: Any) -> Tensor:
-        self._array = kernel(self._array, *arguments)
+        set_array(self, kernel(self._array, *arguments))
         self._storage.version += 1
         return self
 
@@ -58,7 +58,7 @@ op(
 
 
 def _as_strided_inplace(self: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None) -> Tensor:
-    self._array = shape._strided_array(self, size, stride, storage_offset)
+    set_array(self, shape._strided_array(self, size, stride, storage_offset))
     self._storage.version += 1
     return self
 
@@ -103,9 +103,9 @@ def _resize(self: Tensor, size: Sequence[int], memory_format: Any = None) -> Ten
     reach = 0 if 0 in size else offset + 1 + sum((n - 1) * s for n, s in zip(size, strides, strict=True))
     grow_storage(self._storage, reach * self.dtype.itemsize)
     if 0 in size:
-        self._array = np.empty(size, self._array.dtype)
+        set_array(self, np.empty(size, self._array.dtype))
     else:
-        self._array = shape._strided_array(self, size, strides, offset)
+        set_array(self, shape._strided_array(self, size, strides, offset))
     self._storage.version += 1
     return self
 
@@ -132,7 +132,7 @@ def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = 
     """Make this tensor use other memory: another tensor's, a storage's, or none."""
     if source is None:
         empty = np.empty(0, self.dtype.np)
-        self._array = empty
+        set_array(self, empty)
         self._storage = UntypedStorage()
         self._storage.array = empty
         self._storage.version = 0
@@ -141,14 +141,14 @@ def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = 
         if source.dtype is not self.dtype:
             raise RuntimeError(f"Could not set tensor of type {source.dtype} to a tensor of type {self.dtype}")
         self._storage = source._storage
-        self._array = source._array
+        set_array(self, source._array)
         if size is not None:
-            self._array = _strided_over(self, storage_offset, size, stride)
+            set_array(self, _strided_over(self, storage_offset, size, stride))
         return self
     self._storage = getattr(source, "_untyped_storage", source)
     if size is None:
         size = (self._storage.nbytes() // self.dtype.itemsize,)
-    self._array = _strided_over(self, storage_offset, size, stride)
+    set_array(self, _strided_over(self, storage_offset, size, stride))
     return self
 
 

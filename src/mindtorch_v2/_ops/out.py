@@ -21,7 +21,7 @@ from .._dispatch.schema import Argument, Return
 from .._dispatch.tls import state
 from .._dtype import dtype
 from .._storage import own
-from .._tensor import Tensor
+from .._tensor import Tensor, set_array
 from ..return_types import out_type
 from .calling import argument_keys
 from .lookup import aten
@@ -190,7 +190,8 @@ def _compute(op: Op, arguments: tuple[Any, ...], out: Any, extra_keys: int = 0) 
 
 def _become(blank: Tensor, value: Tensor) -> None:
     """Let an empty result be what was computed for it."""
-    blank._array, blank._storage, blank.dtype, blank.device = value._array, value._storage, value.dtype, value.device
+    set_array(blank, value._array)
+    blank._storage, blank.dtype, blank.device = value._storage, value.dtype, value.device
     blank._keys = value._keys
 
 
@@ -245,7 +246,7 @@ def write_out(target: Tensor, value: Tensor) -> None:
                 stacklevel=5,
             )
         array = np.empty_like(value._array, dtype=target.dtype.np)
-        target._array = array
+        set_array(target, array)
         target._storage.replace(array)
     if not target._array.flags.writeable or (0 in target._array.strides and _overlaps(target._array)):
         raise RuntimeError(

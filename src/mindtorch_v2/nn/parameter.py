@@ -6,7 +6,7 @@ from collections import OrderedDict
 from typing import Any
 
 from .._dispatch import keys
-from .._tensor import Tensor, _disabled_torch_function_impl, shallow_copy, wrap
+from .._tensor import Tensor, _disabled_torch_function_impl, set_array, shallow_copy, wrap
 
 __all__ = ["Buffer", "Parameter", "is_lazy", "set_tensor_data"]
 
@@ -104,7 +104,7 @@ def is_lazy(param: Any) -> bool:
 
 def set_tensor_data(target: Tensor, source: Tensor) -> None:
     """Give a tensor another one's elements, dtype and device, in place of its own: `target.data = source`."""
-    target._array = source._array
+    set_array(target, source._array)
     target._storage = source._storage
     target.dtype = source.dtype
     target.device = source.device

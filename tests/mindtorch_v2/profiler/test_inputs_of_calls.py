@@ -1,7 +1,9 @@
 """What events say about the arguments of recorded calls, in torch's layout."""
 
+import ast
 import json
 import weakref
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -72,6 +74,71 @@ class TestArguments:
         index = torch.tensor([0, 1])
         x = torch.ones(3, 4)
         assert event(lambda: x[:, index], "aten::index").input_shapes == [[3, 4], []]
+
+
+def by_out(x):
+    torch.add(torch.ones(5), 1, out=x.resize_(0))
+
+
+def by_data(x):
+    x.data = torch.ones(5, dtype=torch.float64)
+
+
+class TestGeometry:
+    """A tensor is asked for its shape, strides and dtype once, and again after anything that may have changed them."""
+
+    @pytest.mark.parametrize(
+        ("change", "shape", "strides", "dtype"),
+        [
+            (lambda x: x.t_(), [3, 2], [1, 3], "float"),
+            (lambda x: x.transpose_(0, 1), [3, 2], [1, 3], "float"),
+            (lambda x: x.swapaxes_(0, 1), [3, 2], [1, 3], "float"),
+            (lambda x: x.unsqueeze_(0), [1, 2, 3], [6, 3, 1], "float"),
+            (lambda x: x.unsqueeze_(0).squeeze_(), [2, 3], [3, 1], "float"),
+            (lambda x: x.resize_(3), [3], [1], "float"),
+            (lambda x: x.resize_as_(torch.ones(2, 2)), [2, 2], [2, 1], "float"),
+            (lambda x: x.as_strided_((2, 2), (1, 1)), [2, 2], [1, 1], "float"),
+            (lambda x: x.set_(torch.ones(4)), [4], [1], "float"),
+            (lambda x: x.set_(), [0], [1], "float"),
+            (lambda x: x.set_(torch.ones(9).untyped_storage(), 1, (2, 2), (4, 1)), [2, 2], [4, 1], "float"),
+            (by_data, [5], [1], "double"),
+            (by_out, [5], [1], "float"),
+        ],
+    )
+    def test_of_a_tensor_that_changes(self, tmp_path, change, shape, strides, dtype):
+        x = torch.ones(2, 3)
+
+        def run():
+            x.neg()
+            change(x)
+            x.neg()
+
+        recorded(run).export_chrome_trace(str(tmp_path / "trace.json"))
+        rows = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+        facts = [
+            [e["args"][name] for name in ("Input Dims", "Input Strides", "Input type")] for e in rows if e["name"] == "aten::neg"
+        ]
+        assert facts == [[[[2, 3]], [[3, 1]], ["float"]], [[shape], [strides], [dtype]]]
+
+    def test_of_a_module_that_changes_its_dtype(self):
+        linear = torch.nn.Linear(2, 3)
+        x = torch.ones(1, 2)
+        recorded(lambda: linear(x))
+        assert event(lambda: linear.double()(x.double()), "aten::linear").input_dtypes == ["double"] * 3
+
+    def test_is_forgotten_wherever_a_tensor_gets_an_array(self):
+        for path in Path(torch.__file__).parent.rglob("*.py"):
+            for function in ast.walk(ast.parse(path.read_text())):
+                if isinstance(function, ast.FunctionDef) and function.name != "__init__":
+                    stored = {n.attr for n in ast.walk(function) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store)}
+                    assert "_array" not in stored or "_geometry" in stored, f"{function.name} in {path.name}: use set_array"
+
+    def test_is_known_anew_after_everything_was_forgotten(self, monkeypatch):
+        x = torch.ones(2, 3)
+        assert event(lambda: x + x, "aten::add").input_shapes == [[2, 3], [2, 3], []]
+        monkeypatch.setattr("mindtorch_v2.profiler.capture.call_inputs.LIMIT", 0)
+        y = torch.ones(2, 3)
+        assert event(lambda: x + y, "aten::add").input_shapes == [[2, 3], [2, 3], []]
 
 
 class TestBackward:

@@ -17,7 +17,7 @@ from ..._memory_format import layout, memory_format
 from ..._tensor import Tensor
 from ..model.session import TensorInput
 
-__all__ = ["CallInputs", "gradient_inputs", "no_inputs", "table", "tensor_input", "text_inputs"]
+__all__ = ["CallInputs", "geometries", "gradient_inputs", "no_inputs", "table", "tensor_input", "text_inputs"]
 
 # The numbers that torch's traces show for dtypes, memory formats and layouts.
 ENUMERATED = {
@@ -36,30 +36,68 @@ def forget_if_many() -> None:
     """Begin anew when programs with ever new shapes have filled the table; between recordings only."""
     if len(table) > LIMIT:
         table.clear()
+        geometries.clear()  # those that tensors hold stay what they are, and are other keys than new ones
         _known.clear()
         for inputs in list(_all):
             inputs.clear()
 
 
-class CallInputs(dict[tuple[Any, ...], int]):
-    """The calls of one operator: its arguments, with shape, strides and dtype for a tensor, → their number in the table.
+class Geometry:
+    """Shape, strides and dtype of tensors: one object for all that are alike.
 
-    Looking a call up takes as long as keeping it would, and nothing is kept but what is new.
+    A tensor keeps it once it is asked for, and so pays only once for reading shape and strides from NumPy, which makes a tuple each
+    time (45 ns), and for hashing and comparing them (80 ns). As a key it is told from others by identity.
     """
 
-    __slots__ = ("__weakref__", "_kept", "expression")
+    __slots__ = ("input",)
+
+    def __init__(self, input: TensorInput) -> None:
+        self.input = input
+
+
+class _Geometries(dict[tuple[Any, ...], Geometry]):
+    """Shape, strides in bytes, dtype → their geometry."""
+
+    def __missing__(self, facts: tuple[Any, ...]) -> Geometry:
+        return self.setdefault(facts, Geometry(tensor_input(*facts)))  # of two threads, one is first
+
+
+geometries = _Geometries()
+GEOMETRY = "geometries_[{0}._array.shape, {0}._array.strides, {0}.dtype]"
+
+
+def geometry(t: Tensor) -> Geometry:
+    """What there is to know of a tensor's shape; written out where each operator needs it (`CallInputs.lines`)."""
+    known: Geometry | None = t._geometry
+    if known is None:
+        known = t._geometry = geometries[t._array.shape, t._array.strides, t.dtype]
+    return known
+
+
+class CallInputs(dict[tuple[Any, ...], int]):
+    """The calls of one operator: its arguments, with the geometry for a tensor, → their number in the table.
+
+    `lines` see to it that tensors have their geometry, and `expression` is the key.
+    """
+
+    __slots__ = ("__weakref__", "_kept", "expression", "lines")
     __hash__ = object.__hash__  # type: ignore[assignment]  # to be in a set of all
 
     def __init__(self, op: Op, *, numbers: tuple[str, ...] = ()) -> None:
         super().__init__()
-        self._kept: list[Callable[[Any], Any] | None] = []
+        self._kept: list[Callable[[Any], Any]] = []
+        self.lines: list[str] = []
         parts = []
         for a in op.schema.arguments:
-            kept, expression = _argument(a, is_number=a.name in numbers)
+            is_number = a.name in numbers
+            kept, expression = _argument(a, is_number=is_number)
             if a.type == "Generator?" and "factory" in op.tags:
                 kept = _generator
             self._kept.append(kept)
             parts.append(expression)
+            if a.is_tensor and not a.is_tensor_list:
+                there = f"{a.name}.__class__ not in NUMBERS_ and " * is_number + f"{a.name} is not None and " * ("?" in a.type)
+                self.lines += [f"if {there}{a.name}._geometry is None:", f"    {a.name}._geometry = {GEOMETRY.format(a.name)}"]
         self.expression = f"({', '.join(parts)},)" if parts else "()"
         _all.add(self)
 
@@ -81,20 +119,17 @@ class CallInputs(dict[tuple[Any, ...], int]):
         return (number, type(number)) if isinstance(number, bool | int | float | complex) else (float(number), float)
 
 
-def _argument(a: Any, *, is_number: bool) -> tuple[Callable[[Any], Any] | None, str]:
-    """How an argument is kept, and the expression that says it. A tensor's is flat, to save making a tuple, and kept by None."""
+def _argument(a: Any, *, is_number: bool) -> tuple[Callable[[Any], Any], str]:
+    """How an argument is kept, and the expression that says it."""
     n = a.name
-    facts = f"{n}._array.shape, {n}._array.strides, {n}.dtype"
     if a.is_tensor_list:
-        of_one = "None if t is None else (t._array.shape, t._array.strides, t.dtype)"
+        of_one = "None if t is None else t._geometry or geometry_(t)"
         # torch: nothing is kept of lists that may have gaps
         return _nothing if "?" in a.type else _value, f"None if {n} is None else tuple([{of_one} for t in {n}])"
     if a.is_tensor and is_number:
-        return _tensor_or_number, f"({n}, {n}.__class__) if {n}.__class__ in NUMBERS_ else ({facts})"
-    if a.type == "Tensor":
-        return None, facts
+        return _tensor_or_number, f"({n}, {n}.__class__) if {n}.__class__ in NUMBERS_ else {n}._geometry"
     if a.is_tensor:
-        return _value, f"None if {n} is None else ({facts})"
+        return _value, f"None if {n} is None else {n}._geometry" if "?" in a.type else f"{n}._geometry"
     if a.type in ("Scalar", "Scalar?", "Any"):
         # 1, 1.0 and True are equal, and yet different arguments
         typed = f"({n}, {n}.__class__) if {n}.__class__ in NUMBERS_ else None if {n} is None else calls_.plain({n})"
@@ -105,15 +140,8 @@ def _argument(a: Any, *, is_number: bool) -> tuple[Callable[[Any], Any] | None, 
     return _float if a.type in ("float", "float?") else _value, n
 
 
-def _resolved(call: tuple[Any, ...], kept: list[Callable[[Any], Any] | None]) -> tuple[Any, ...]:
-    values, at = [], 0
-    for keep in kept:
-        if keep is None:
-            values.append(tensor_input(*call[at : at + 3]))
-            at += 3
-        else:
-            values.append(keep(call[at]))
-            at += 1
+def _resolved(call: tuple[Any, ...], kept: list[Callable[[Any], Any]]) -> tuple[Any, ...]:
+    values = [keep(value) for keep, value in zip(kept, call, strict=True)]
     return tuple([value for value in values if value is not _LEFT_OUT])
 
 
@@ -131,8 +159,8 @@ def _nothing(value: Any) -> None:
     return None
 
 
-def _tensor_or_number(value: tuple[Any, ...]) -> TensorInput:
-    return TensorInput((), (), _NUMBERS.get(value[1], "int64")) if len(value) == 2 else tensor_input(*value)
+def _tensor_or_number(value: Geometry | tuple[Any, type]) -> TensorInput:
+    return value.input if isinstance(value, Geometry) else TensorInput((), (), _NUMBERS.get(value[1], "int64"))
 
 
 def _list(size: int, value: Any) -> Any:
@@ -146,8 +174,8 @@ def _float(value: Any) -> Any:
 
 def _value(value: Any) -> Any:
     """An argument as it is kept: tensors by their geometry, numbers and texts as they are, anything else by its text."""
-    if isinstance(value, tuple) and len(value) == 3 and isinstance(value[2], dtype):
-        return tensor_input(*value)
+    if isinstance(value, Geometry):
+        return value.input
     if isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], type):
         return value[0]
     if value is None or isinstance(value, bool | int | float | complex | str):
@@ -187,17 +215,13 @@ _known = _Known()
 
 def gradient_inputs(grads: list[Any]) -> int:
     """The number of what a backward node is called with."""
-    return _known[tuple([None if g is None else (g._array.shape, g._array.strides, g.dtype) for g in grads])]
+    return _known[tuple([None if g is None else g._geometry or geometry(g) for g in grads])]
 
 
 def operand_inputs(operands: tuple[Any, ...]) -> int:
     """The number of what an operator written in Python is called with: its tensors and numbers."""
     # torch: other arguments are left out
-    kept = [
-        (o._array.shape, o._array.strides, o.dtype) if isinstance(o, Tensor) else (o, o.__class__)
-        for o in operands
-        if isinstance(o, Tensor | int | float)
-    ]
+    kept = [geometry(o) if isinstance(o, Tensor) else (o, o.__class__) for o in operands if isinstance(o, Tensor | int | float)]
     return _known[tuple(kept)]
 
 

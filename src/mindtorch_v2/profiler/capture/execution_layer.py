@@ -19,7 +19,7 @@ from ..._storage import identify, next_identity
 from ..model.session import FUNCTION
 from ..output.json_text import json_text
 from . import execution_extras, execution_values
-from .call_inputs import CallInputs
+from .call_inputs import CallInputs, geometries, geometry
 from .execution_nodes import FIRST_SEQUENCE, FUNCTION_ID, NOTHING, WANTED, NodeFile, Open, Track, next_function_id, node_text
 from .execution_values import MOST_TEMPLATES, Described
 from .recorder import unreported
@@ -56,6 +56,8 @@ def execution_layer(op: Op, full: int, body: Body) -> Body:
         "end_": calls.end,
         "fail_": calls.fail,
         "CallInputs_": CallInputs,
+        "geometries_": geometries,
+        "geometry_": geometry,
         "NUMBERS_": NUMBERS,
     }
     if full & keys.RECORD_STACKS:
@@ -67,6 +69,7 @@ def execution_layer(op: Op, full: int, body: Body) -> Body:
         f"entry_ = [next_identity_(), {WANTED}, {op.qualified_name!r}, {FUNCTION}, rf_]",
         "try:",
         *indent(calls.identity_lines()),
+        *indent(calls.geometry_lines),
         f"    key_ = {calls.key}",
         "    try:",
         "        text_ = templates_[key_]",
@@ -110,7 +113,9 @@ class Calls:
                 parts.append(f"value_({self._by_call.index(a)}, {a.name})")
         self.holes = ", ".join(parts)
         # an unhashable key is a call like no other
-        self.key = CallInputs(op, numbers=numbers).expression.replace("calls_.", "CallInputs_.") if self._one_device else "[]"
+        inputs = CallInputs(op, numbers=numbers)
+        self.geometry_lines = inputs.lines if self._one_device else []
+        self.key = inputs.expression.replace("calls_.", "CallInputs_.") if self._one_device else "[]"
         self._head = json_text(op.qualified_name)
         self._outputs: Callable[[Any], str] = self._any_outputs
         if self._one_device and [r.type for r in op.schema.returns] == ["Tensor"]:

@@ -28,7 +28,7 @@ from ..._dispatch.entry import NUMBERS
 from ..._dispatch.op import Op
 from ..model import session
 from . import operands, stack_walk, tasks
-from .call_inputs import CallInputs
+from .call_inputs import CallInputs, geometries, geometry
 
 __all__ = ["FUNCTION_ID", "Log", "clock", "label_number", "labels", "log_of", "nanoseconds", "set_clock"]
 
@@ -153,10 +153,10 @@ def recording_layer(op: Op, full: int, body: Body) -> Body:
         before.append("seq_ = -1")
     if log.shapes:
         inputs = CallInputs(op, numbers=op.numbers if full & keys.NUMBER else ())
-        before += ["try:", f"    inputs_ = calls_[{inputs.expression}]"]
+        before += [*inputs.lines, "try:", f"    inputs_ = calls_[{inputs.expression}]"]
         before += ["except TypeError:", f"    inputs_ = calls_.unusual({inputs.expression})"]  # not hashable
         extras += ", inputs_"
-        names |= {"calls_": inputs, "NUMBERS_": NUMBERS}
+        names |= {"calls_": inputs, "geometries_": geometries, "geometry_": geometry, "NUMBERS_": NUMBERS}
     if log.stacks:
         before += STACK_LINES
         extras += ", stack_"
