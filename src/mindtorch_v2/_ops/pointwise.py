@@ -70,7 +70,7 @@ def _multiply_by_number(self: np.ndarray[Any, Any], other: Any) -> None:
 mul_number_ = op(
     "mul_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)",
     cpu=_multiply_by_number,
-    grad={"self": lambda grad, other: grad * (other.conjugate() if isinstance(other, complex) else other)},
+    grad={"self": lambda grad, other: grad * conj(other)},
     node="MulBackward1",
     variants="",
 )

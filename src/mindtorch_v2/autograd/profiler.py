@@ -19,6 +19,7 @@ from ..profiler.device_type import DeviceType
 from ..profiler.experimental_config import _ExperimentalConfig
 from ..profiler.model.event_list import EventList
 from ..profiler.model.events import FunctionEvent
+from ..profiler.model.grouping import GroupBy
 from ..profiler.model.leaks import Leaks
 from ..profiler.model.session import Session, empty_session, join
 from ..profiler.output import chrome_trace
@@ -292,9 +293,9 @@ class profile:  # noqa: N801 - torch's name
         group_by_overload_name: bool = False,
         group_by_module: bool = False,
     ) -> EventList:
-        by = group_by_input_shape, group_by_stack_n, group_by_overload_name, group_by_module
+        by = GroupBy(group_by_input_shape, group_by_stack_n, group_by_overload_name, group_by_module)
         if self._events is None and self.post_processing_timeout_s is None and not self.experimental_config.trace_only:
-            return EventList.averages_of(self.session, *by)
+            return EventList.averages_of(self.session, by)
         return self.function_events.key_averages(*by)
 
     def total_average(self) -> Any:

@@ -13,6 +13,7 @@ from mindtorch_v2.profiler.model.averages import FunctionEventAvg
 from mindtorch_v2.profiler.model.by_hand import Event, kernel, op, python_function, record, runtime, scope
 from mindtorch_v2.profiler.model.event_list import EventList
 from mindtorch_v2.profiler.model.events import FunctionEvent, Kernel
+from mindtorch_v2.profiler.model.grouping import GroupBy
 from mindtorch_v2.profiler.model.session import BACKWARD_FUNCTION, Frame, Info, TensorInput, Track, empty_session
 
 LINEAR = op("aten::linear", 0, 10_000, op("aten::t", 1_000, 2_000), op("aten::addmm", 2_000, 9_000))
@@ -357,7 +358,7 @@ def test_parents_and_children_agree(threads):
 @given(threads_of(op, scope, python_function), st.tuples(st.booleans(), st.integers(0, 3), st.booleans()))
 def test_averages_need_no_events(threads, grouping):
     session, _ = recording(threads)
-    directly, from_events = EventList.averages_of(session, *grouping), EventList.of(session).key_averages(*grouping)
+    directly, from_events = EventList.averages_of(session, GroupBy(*grouping)), EventList.of(session).key_averages(*grouping)
     assert [facts_of(row) for row in directly] == [facts_of(row) for row in from_events]
     assert directly.table() == from_events.table()
 

@@ -10,6 +10,7 @@ from mindtorch_v2 import nn
 from mindtorch_v2.profiler import ProfilerActivity, Session, _ExperimentalConfig, profile, record_function, schedule, validate
 from mindtorch_v2.profiler.model.by_hand import Event, kernel, op, record, runtime, scope
 from mindtorch_v2.profiler.model.event_list import EventList
+from mindtorch_v2.profiler.model.grouping import GroupBy
 from mindtorch_v2.profiler.model.module_times import ModuleTimes
 from mindtorch_v2.profiler.model.modules import attribute, hierarchy, path
 from mindtorch_v2.profiler.model.session import BACKWARD_FUNCTION, Info, Label, ModulePart, Track
@@ -386,7 +387,7 @@ class TestByHand:
 
 class TestGrouping:
     def test_a_row_for_each_name_module_and_phase(self):
-        rows = EventList.averages_of(step_by_hand(), modules=True)
+        rows = EventList.averages_of(step_by_hand(), GroupBy(modules=True))
         found = {(r.module, r.phase): (r.count, r.self_cpu_time_total) for r in rows if r.key == "aten::mm"}
         assert found == {
             ("Net.a", "forward"): (1, 2.0),
@@ -420,7 +421,7 @@ class TestGrouping:
             return [(r.key, r.module, r.phase, r.count, r.cpu_time_total, r.self_cpu_time_total) for r in rows]
 
         session = step_by_hand()
-        straight = facts(EventList.averages_of(session, modules=True))
+        straight = facts(EventList.averages_of(session, GroupBy(modules=True)))
         events = EventList.of(session)
         assert facts(events.key_averages(group_by_module=True)) == straight
         events[0].is_async = False
@@ -430,7 +431,7 @@ class TestGrouping:
 
     def test_the_table_shows_modules_and_phases(self):
         session = step_by_hand()
-        table = EventList.averages_of(session, modules=True).table()
+        table = EventList.averages_of(session, GroupBy(modules=True)).table()
         assert table.splitlines()[1].split()[:3] == ["Name", "Module", "Phase"]
         assert [line.split()[:3] for line in table.splitlines() if "MmBackward0  " in line and "evaluate" not in line] == [
             ["MmBackward0", "Net.b", "backward"],
@@ -442,7 +443,7 @@ class TestGrouping:
     def test_of_a_long_path_the_end_is_shown(self):
         place = parts("Net:Net", "x" * 80 + ".last:Linear")
         session = record([call("Linear_0", place, 0, 10)], info=Info(with_modules=True))
-        row = EventList.averages_of(session, modules=True).table().splitlines()[3]
+        row = EventList.averages_of(session, GroupBy(modules=True)).table().splitlines()[3]
         assert "...xxx" in row
         assert "x.last " in row
 

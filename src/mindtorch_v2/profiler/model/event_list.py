@@ -122,11 +122,8 @@ class EventList(list[Any]):
         return self._like(_described(rows, by))
 
     @classmethod
-    def averages_of(
-        cls, session: Session, shapes: bool = False, stack_n: int = 0, overloads: bool = False, modules: bool = False
-    ) -> EventList:
-        """As `of(session).key_averages(…)`, without making the events: ten million would take gigabytes."""
-        by = GroupBy(shapes, stack_n, overloads, modules)
+    def averages_of(cls, session: Session, by: GroupBy = GroupBy()) -> EventList:
+        """As `of(session).key_averages(*by)`, without making the events: ten million would take gigabytes."""
         _check_modules(session, by)
         recording = recording_of(session)
         return _empty_list(session)._like(_described(grouping.averages(recording, recording.rows, by), by))

@@ -43,6 +43,17 @@ def _deprecated(new: str, text: str) -> Any:
     return property(value)
 
 
+def _without_children(total: str) -> Any:
+    """A property: an event's total less the totals of its children."""
+
+    def value(self: Any) -> Any:
+        if self._has_no_self:
+            return 0
+        return getattr(self, total) - sum(getattr(child, total) for child in self.cpu_children)
+
+    return property(value)
+
+
 class FormattedTimesMixin:
     """What follows from `count` and the total times: times per call, and times as text."""
 
@@ -213,11 +224,9 @@ class FunctionEvent(FormattedTimesMixin):
     def cpu_time_total(self) -> float:
         return self.time_range.elapsed_us() if self.device_type == DeviceType.CPU else 0
 
-    @property
-    def self_cpu_time_total(self) -> float:
-        if self._has_no_self:
-            return 0
-        return self.cpu_time_total - sum(child.cpu_time_total for child in self.cpu_children)
+    self_cpu_time_total = _without_children("cpu_time_total")
+    self_cpu_memory_usage = _without_children("cpu_memory_usage")
+    self_device_memory_usage = _without_children("device_memory_usage")
 
     @property
     def device_time_total(self) -> float:
@@ -238,18 +247,6 @@ class FunctionEvent(FormattedTimesMixin):
             return self.device_time_total - sum(child.device_time_total for child in self.cpu_children)
         self._check_device()
         return self.device_time_total
-
-    @property
-    def self_cpu_memory_usage(self) -> int:
-        if self._has_no_self:
-            return 0
-        return self.cpu_memory_usage - sum(child.cpu_memory_usage for child in self.cpu_children)
-
-    @property
-    def self_device_memory_usage(self) -> int:
-        if self._has_no_self:
-            return 0
-        return self.device_memory_usage - sum(child.device_memory_usage for child in self.cpu_children)
 
     @property
     def _has_no_self(self) -> bool:
