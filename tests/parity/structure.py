@@ -43,9 +43,11 @@ KERNELS_OWN = {
 }
 
 # Composites here because they serve every device, while what they do on the CPU is one NumPy call.
-KERNELS_OVER_TENSORS = {
-    "aten::" + name for name in "arange eye linspace index _index_put_impl_ randperm convolution_backward".split()
-}
+KERNELS_OVER_TENSORS = {"aten::" + name for name in "arange eye linspace index _index_put_impl_ randperm".split()}
+
+# ATen's kernels take the samples of a batch one by one, see weights as matrices, and clear what they then write, by operators:
+# here samples are taken many at once, matrices are NumPy's, and nothing is cleared that is overwritten.
+KERNELS_OF_CONVOLUTIONS = {("aten::convolution_backward", "aten::" + name) for name in "select view zero_".split()}
 
 # One view here, two in ATen.
 ONE_VIEW = {("aten::t", "aten::transpose"), ("aten::t_", "aten::transpose_")}
@@ -127,6 +129,7 @@ def _pairs(events: list[tuple[str, int, int]]) -> Pairs:
             bool(stack and stack[-1][2])
             or name in BOOKKEEPING
             or (name in KERNELS_OWN and _is_kernel(parent))
+            or (parent, name) in KERNELS_OF_CONVOLUTIONS
             or (parent, name) in ONE_VIEW
             or (parent, name) in LAZY_CONJUGATE
         )

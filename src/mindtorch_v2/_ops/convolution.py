@@ -200,7 +200,7 @@ def _gradients(
     grad: Tensor, input: Tensor, weight: Tensor, bias_shape: Any, stride: Any, padding: Any, dilation: Any, transposed: bool,
     output_padding: Any, groups: int, needs: tuple[bool, bool, bool],
 ) -> Any:  # fmt: skip
-    return convolution_backward(
+    return aten.convolution_backward(
         grad, input, weight, bias_shape, stride, padding, dilation, transposed, output_padding, groups, needs
     )
 
@@ -235,12 +235,12 @@ def _select_kernel(
     if n == 1:
         input, weight = input.unsqueeze(2), weight.unsqueeze(2)
         stride, padding, dilation, output_padding = (1, *stride), (0, *padding), (1, *dilation), (0, *output_padding)
-    if groups == 1:
+    if groups == 1 or runs_groups(n, transposed, dilation):
         out = _one_group(input, weight, bias, stride, padding, dilation, transposed, output_padding)
     else:
         parts = [
             _one_group(
-                _group(input, g, groups, 1), _group(weight, g, groups, 0), None if bias is None else _group(bias, g, groups, 0),
+                group_of(input, g, groups, 1), group_of(weight, g, groups, 0), None if bias is None else group_of(bias, g, groups, 0),
                 stride, padding, dilation, transposed, output_padding,
             )
             for g in range(groups)
@@ -253,7 +253,13 @@ def _hashable(value: Any) -> Any:
     return tuple(value) if value.__class__ is list else value
 
 
-def _group(x: Tensor, index: int, groups: int, dim: int) -> Tensor:
+def runs_groups(n: int, transposed: bool, dilation: Sizes) -> bool:
+    """Whether the kernel takes all groups at once, which only the one for volumes does."""
+    return n == 3 and not transposed and all(d == 1 for d in dilation)
+
+
+def group_of(x: Tensor, index: int, groups: int, dim: int) -> Tensor:
+    """The channels of one group."""
     n = x._array.shape[dim] // groups
     return x.narrow(dim, n * index, n)  # type: ignore[no-any-return]
 
@@ -302,7 +308,7 @@ def _forward_gradients(
     grad: Tensor, self: Tensor, weight: Tensor, bias_shape: Any, stride: Any, padding: Any, needs: tuple[bool, bool, bool]
 ) -> Any:
     ones = (1,) * (weight.dim() - 2)
-    return convolution_backward(grad, self, weight, bias_shape, stride, padding, ones, False, (0,) * len(ones), 1, needs)
+    return aten.convolution_backward(grad, self, weight, bias_shape, stride, padding, ones, False, (0,) * len(ones), 1, needs)
 
 
 def _correlated(
@@ -322,7 +328,13 @@ def _correlated(
     check_kernel(self.shape, weight.shape, _hashable(kernel_size), None if bias is None else bias.shape, *steps)
     if bias is not None and bias.dtype != self.dtype:
         bias = bias.real.astype(self.dtype)
-    return conv_forward(self, weight, bias, stride, padding, dilation or (1,) * (weight.ndim - 2), empty=empty)
+    dilation = dilation or (1,) * (weight.ndim - 2)
+    if self.shape[1] == weight.shape[1]:
+        return conv_forward(self, weight, bias, stride, padding, dilation, empty=empty)
+    groups = self.shape[1] // weight.shape[1]
+    biases = [None] * groups if bias is None else np.split(bias, groups)
+    pairs = zip(np.split(self, groups, 1), np.split(weight, groups), biases, strict=True)
+    return np.concatenate([conv_forward(x, w, b, stride, padding, dilation) for x, w, b in pairs], 1)
 
 
 _BOTH = ("self", "weight", "bias")
@@ -378,7 +390,9 @@ def _dilated_gradients(
     dilation: Any,
     needs: tuple[bool, bool, bool],
 ) -> Any:
-    return convolution_backward(grad, self, weight, bias_shape, stride, padding, dilation, False, (0,) * len(dilation), 1, needs)
+    return aten.convolution_backward(
+        grad, self, weight, bias_shape, stride, padding, dilation, False, (0,) * len(dilation), 1, needs
+    )
 
 
 def _transposed_kernel(
@@ -454,7 +468,7 @@ def _transposed_gradients(
     grad: Tensor, self: Tensor, weight: Tensor, bias_shape: Any, stride: Any, padding: Any, output_padding: Any, dilation: Any,
     needs: tuple[bool, bool, bool],
 ) -> Any:  # fmt: skip
-    return convolution_backward(grad, self, weight, bias_shape, stride, padding, dilation, True, output_padding, 1, needs)
+    return aten.convolution_backward(grad, self, weight, bias_shape, stride, padding, dilation, True, output_padding, 1, needs)
 
 
 def _declare_slow(n: int) -> tuple[Any, Any]:
@@ -484,193 +498,3 @@ def _declare_slow(n: int) -> tuple[Any, Any]:
 
 slow_conv_dilated2d, slow_conv_transpose2d = _declare_slow(2)
 slow_conv_dilated3d, slow_conv_transpose3d = _declare_slow(3)
-
-
-# --- backward -------------------------------------------------------------------------------------------------------
-
-
-def _array_gradients(
-    grad: Array, x: Array, weight: Array, stride: Sizes, padding: Sizes, dilation: Sizes, transposed: bool, mask: Any,
-    *, empty: Any = np.empty, zeros: Any = np.zeros,
-) -> tuple[Array | None, Array | None, Array | None]:  # fmt: skip
-    """Gradients of one group, those that the mask asks for."""
-    kernel = weight.shape[2:]
-    grad_input = grad_weight = grad_bias = None
-    if mask[0]:
-        if transposed:
-            backward = weight.conj() if weight.dtype.kind == "c" else weight
-            grad_input = conv_forward(grad, backward, None, stride, padding, dilation)
-            reached: Any = [slice(n) for n in x.shape[2:]]
-            grad_input = grad_input[(..., *reached)]
-        else:
-            grad_input = conv_grad_input(grad, weight, x.shape[2:], stride, padding, dilation, empty=empty)
-    if mask[1]:
-        if transposed:
-            # as of the convolution that maps `grad` to `x`
-            grad_weight = conv_grad_weight(grad, x, kernel, stride, padding, dilation)
-            grad_weight = grad_weight.conj() if grad_weight.dtype.kind == "c" else grad_weight
-        else:
-            grad_weight = conv_grad_weight(x, grad, kernel, stride, padding, dilation, zeros=zeros)
-    if mask[2]:
-        axes = (0, *range(2, grad.ndim))
-        half = grad.dtype.itemsize == 2
-        grad_bias = grad.sum(axes, dtype=np.float32).astype(grad.dtype) if half else grad.sum(axes, dtype=grad.dtype)
-    if x.ndim == 4 and (has_channels_last(x) or has_channels_last(weight)):
-        grad_input, grad_weight = (None if a is None else in_channels_last(a) for a in (grad_input, grad_weight))
-    return grad_input, grad_weight, grad_bias
-
-
-def _backward(
-    grad_output: Tensor, input: Tensor, weight: Tensor, bias_sizes: Any, stride: Any, padding: Any, dilation: Any, transposed: bool,
-    output_padding: Any, groups: int, output_mask: Any,
-) -> tuple[Any, Any, Any]:  # fmt: skip
-    n = weight.dim() - 2
-    stride, padding = expand_sizes(stride, n, "stride"), expand_sizes(padding, n, "padding")
-    dilation = expand_sizes(dilation, n, "dilation")
-    mask = tuple(output_mask)
-    if n == 1:
-        grad_output, input, weight = grad_output.unsqueeze(2), input.unsqueeze(2), weight.unsqueeze(2)
-        stride, padding, dilation = (1, *stride), (0, *padding), (1, *dilation)
-    if groups == 1:
-        found = _one_group_backward(grad_output, input, weight, stride, padding, dilation, transposed, mask)
-    else:
-        parts = [
-            _one_group_backward(
-                _group(grad_output, g, groups, 1), _group(input, g, groups, 1), _group(weight, g, groups, 0),
-                stride, padding, dilation, transposed, mask,
-            )
-            for g in range(groups)
-        ]  # fmt: skip
-        found = tuple(aten.cat([p[i] for p in parts], dim) if mask[i] else None for i, dim in enumerate((1, 0, 0)))  # type: ignore[assignment]
-    if n == 1:
-        found = tuple(t.squeeze(2) if i < 2 and t is not None else t for i, t in enumerate(found))  # type: ignore[assignment]
-        for t in found[:2]:
-            if t is not None:
-                t._base = None  # nobody holds what it is a view of
-    return found
-
-
-def _one_group_backward(
-    grad: Tensor, x: Tensor, weight: Tensor, stride: Sizes, padding: Sizes, dilation: Sizes, transposed: bool, mask: Any
-) -> tuple[Any, Any, Any]:
-    kernel = weight._array.shape[2:]
-    if len(kernel) == 2 and not transposed and all(d == 1 for d in dilation):
-        return _slow_conv2d_backward(grad, x, weight, kernel, stride, padding, mask)  # type: ignore[no-any-return]
-    if grad._keys & keys.META:
-        shapes = (x._array.shape, weight._array.shape, (grad._array.shape[1],))
-        return tuple(meta_tensor(s, grad.dtype) if m else None for s, m in zip(shapes, mask, strict=True))  # type: ignore[return-value]
-    if mask[2] and (transposed or all(d == 1 for d in dilation)):
-        found = _array_gradients(grad._array, x._array, weight._array, stride, padding, dilation, transposed, (*mask[:2], False))
-        return (*(None if a is None else wrap(a) for a in found[:2]), _bias_gradient(grad))  # type: ignore[return-value]
-    found = _array_gradients(grad._array, x._array, weight._array, stride, padding, dilation, transposed, mask)
-    return tuple(None if a is None else wrap(a) for a in found)  # type: ignore[return-value]
-
-
-def _bias_gradient(grad: Tensor) -> Tensor:
-    return grad.sum([0, *range(2, grad.ndim)])  # type: ignore[no-any-return]
-
-
-def _conv2d_gradients(
-    grad_output: Tensor, self: Tensor, weight: Tensor, kernel_size: Any, stride: Any, padding: Any, output_mask: Any
-) -> tuple[Any, Any, Any]:
-    """The kernel, with the bias's gradient by an operator, as in torch."""
-    given = stride, padding, (1, 1), False, (*output_mask[:2], False)
-    grad_input, grad_weight, _ = computed(_array_gradients, grad_output, self, weight, *given)
-    return grad_input, grad_weight, _bias_gradient(grad_output) if output_mask[2] else None
-
-
-def _conv2d_gradients_watched(
-    grad_output: Tensor, self: Tensor, weight: Tensor, kernel_size: Any, stride: Any, padding: Any, output_mask: Any
-) -> tuple[Any, Any, Any]:
-    """The same, with memory from operators, as in torch."""
-    found: list[Any] = [None, None]
-    for i, maker in enumerate(
-        ({"empty": lambda _, d: _sized_as(self, d)}, {"zeros": lambda shape, d: empty_sized(shape, d).zero_()})
-    ):
-        if output_mask[i]:
-            mask = (i == 0, i == 1, False)
-            given = (grad_output, self, weight, stride, padding, (1, 1), False, mask)
-            found[i] = with_memory_of_operators(_array_gradients, given, maker)[i]
-    return found[0], found[1], _bias_gradient(grad_output) if output_mask[2] else None
-
-
-def _sized_as(template: Tensor, d: Any) -> Tensor:
-    return aten.empty((0,), dtype=d).resize_as_(template)  # type: ignore[no-any-return]
-
-
-_slow_conv2d_backward = op(
-    "_slow_conv2d_backward.output_mask(Tensor grad_output, Tensor self, Tensor weight, SymInt[2] kernel_size, SymInt[2] stride, "
-    "SymInt[2] padding, bool[3] output_mask) -> (Tensor grad_input, Tensor grad_weight, Tensor grad_bias)",
-    over_tensors=_conv2d_gradients,
-    grad={
-        ("grad_output", "self", "weight"): lambda grads, grad_output, self, weight, stride, padding, needs: _double_backward(
-            grads, grad_output, self, weight, stride, padding, (1, 1), False, (0, 0), 1, needs
-        )
-    },
-    node="SlowConv2DBackwardBackward0",
-    variants="",
-)
-_slow_conv2d_backward.op.watched = _conv2d_gradients_watched  # type: ignore[attr-defined]
-
-
-def _double_backward(
-    grads: Any, grad_output: Tensor, input: Tensor, weight: Tensor, stride: Any, padding: Any, dilation: Any, transposed: bool,
-    output_padding: Any, groups: int, needs: tuple[bool, bool, bool],
-) -> Any:  # fmt: skip
-    return _convolution_double_backward(
-        grads[0],
-        grads[1],
-        grads[2],
-        grad_output,
-        weight,
-        input,
-        stride,
-        padding,
-        dilation,
-        transposed,
-        output_padding,
-        groups,
-        needs,
-    )
-
-
-convolution_backward = op(
-    "convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, SymInt[] stride, SymInt[] padding, "
-    "SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
-    composite=_backward,
-    grad={("grad_output", "input", "weight"): _double_backward},
-    variants="",
-)
-
-
-def _second_gradients(
-    ggI: Tensor | None, ggW: Tensor | None, ggb: Tensor | None, gO: Tensor, weight: Tensor, self: Tensor, stride: Any, padding: Any,
-    dilation: Any, transposed: bool, output_padding: Any, groups: int, output_mask: Any,
-) -> tuple[Any, Any, Any]:  # fmt: skip
-    """Gradients of the backward pass: it is linear in each of its three arguments."""
-    rest = (stride, padding, dilation, transposed, output_padding, groups)
-    terms = []
-    grad_output = grad_input = grad_weight = None
-    if output_mask[0]:
-        if ggI is not None:
-            terms.append(convolution(ggI, weight, None, *rest))
-        if ggW is not None:
-            terms.append(convolution(self, ggW, None, *rest))
-        if ggb is not None:
-            terms.append(ggb.reshape(1, -1, *(1,) * (gO.dim() - 2)).expand(gO._array.shape))
-        for term in terms:
-            grad_output = term if grad_output is None else grad_output + term
-    if output_mask[1] and ggW is not None:
-        grad_input = convolution_backward(gO, self, ggW, None, *rest, (True, False, False))[0]
-    if output_mask[2] and ggI is not None:
-        grad_weight = convolution_backward(gO, ggI, weight, None, *rest, (False, True, False))[1]
-    return grad_output, grad_input, grad_weight
-
-
-_convolution_double_backward = op(
-    "_convolution_double_backward(Tensor? ggI, Tensor? ggW, Tensor? ggb, Tensor gO, Tensor weight, Tensor self, SymInt[] stride, "
-    "SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, bool[3] output_mask) "
-    "-> (Tensor, Tensor, Tensor)",
-    composite=_second_gradients,
-    variants="",
-)

@@ -130,7 +130,10 @@ def check_kernel(
         steps = [expand_sizes(given[name] or 1, n, name) for name in ("stride", "dilation")]
         _check_extents(size, w, steps[0], expand_sizes(padding, n, "padding"), steps[1], dilated=dilation is not None)
     channels, outputs = (w[0], w[1]) if transposed else (w[1], w[0])
-    if size[1] != channels:
+    volume = n == 3 and dilation is None  # torch: its kernel finds the groups by itself
+    if size[1] != channels and not (
+        volume and size[1] and channels and size[1] % channels == 0 and outputs % (size[1] // channels) == 0
+    ):
         raise RuntimeError(f"Expected {channels} channels of the input, but got: {list(size)}")
     if transposed:
         _check_output_padding(*(expand_sizes(given[name], n, name) for name in ("output_padding", "stride", "dilation")))

@@ -171,3 +171,51 @@ def test_node_names() -> None:
     assert y.grad_fn.name() == "ConvolutionBackward0"
     (g,) = torch.autograd.grad(y.sum(), x, create_graph=True)
     assert g.grad_fn is None or g.grad_fn.name() == "ConvolutionBackwardBackward0"
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("dilation", [1, 2])
+@pytest.mark.parametrize("dims", [1, 2, 3])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
+def test_gradients_are_the_same_while_somebody_records(dtype: Any, dims: int, dilation: int, groups: int) -> None:
+    rng = np.random.default_rng(7)
+
+    def draw(*shape: int) -> Any:
+        return torch.from_numpy(rng.normal(size=shape)).to(dtype)
+
+    x, w, b = draw(3, 4, *(7,) * dims), draw(4, 4 // groups, *(2,) * dims), draw(4)
+    leaves = [t.requires_grad_() for t in (x, w, b)]
+    y = getattr(F, f"conv{dims}d")(*leaves, dilation=dilation, groups=groups)
+    dense = draw(*y.shape)
+    for grad in (dense, dense[:1, :, :1].expand(y.shape), dense.transpose(1, -1).contiguous().transpose(1, -1), -0.0 * dense.abs()):
+        plain = torch.autograd.grad(y, leaves, grad, retain_graph=True)
+        with torch.profiler.profile():
+            recorded = torch.autograd.grad(y, leaves, grad, retain_graph=True)
+        for a, r in zip(plain, recorded, strict=True):
+            assert (a._array.tobytes(), a.stride(), a.dtype, a._version) == (r._array.tobytes(), r.stride(), r.dtype, r._version)
+        values, axes = grad.double().numpy(), (0, *range(2, grad.ndim))
+        error = np.abs(plain[2].double().numpy() - values.sum(axes))
+        assert (error <= 8 * torch.finfo(dtype).eps * np.abs(values).sum(axes)).all()
+
+
+@pytest.mark.parametrize("dims", [2, 3])
+def test_gradients_that_overflow_come_without_warnings(dims: int) -> None:
+    x = torch.full((2, 2, *(5,) * dims), 3e38, requires_grad=True)
+    w = torch.ones(2, 2, *(2,) * dims, requires_grad=True)
+    y = getattr(F, f"conv{dims}d")(x, w, dilation=4 - dims)
+    grads = torch.autograd.grad(y, (x, w), torch.full(y.shape, 3e38))
+    assert all(bool(g.isinf().any()) for g in grads)
+
+
+def test_the_kernel_for_volumes_finds_groups_by_itself() -> None:
+    rng = np.random.default_rng(8)
+    x, w, b = (torch.from_numpy(rng.normal(size=s)) for s in ((2, 4, 3, 3, 3), (6, 2, 2, 2, 2), (6,)))
+    parts = [F.conv3d(x[:, 2 * g : 2 * g + 2], w[3 * g : 3 * g + 3], b[3 * g : 3 * g + 3]) for g in range(2)]
+    want = torch.cat(parts, 1)
+    for got in (torch.ops.aten.slow_conv3d(x, w, [2, 2, 2], b), F.conv3d(x, w, b, groups=2)):
+        np.testing.assert_allclose(got.numpy(), want.numpy())
+    leaves = [t.requires_grad_() for t in (x, w, b)]
+    assert torch.autograd.gradcheck(lambda *given: F.conv3d(*given, groups=2), leaves)
+    for channels in (3, 1, 0):
+        with pytest.raises(RuntimeError, match="channels"):
+            torch.ops.aten.slow_conv3d(torch.ones(1, channels, 3, 3, 3), w.float(), [2, 2, 2])
