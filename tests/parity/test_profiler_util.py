@@ -7,11 +7,11 @@ import random
 import warnings
 
 import pytest
+from tests.mindtorch_v2.profiler.by_hand import op, record
 
 import mindtorch_v2.autograd.profiler_util as ours
 from mindtorch_v2.profiler.device_type import DeviceType
 from mindtorch_v2.profiler.experimental_config import RecordScope
-from mindtorch_v2.profiler.model.by_hand import op, record
 from mindtorch_v2.profiler.model.event_list import EventList
 from mindtorch_v2.profiler.model.kineto_results import EventType, KinetoResults
 

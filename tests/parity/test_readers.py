@@ -16,10 +16,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from tests.mindtorch_v2.profiler.by_hand import Event, kernel, op, python_function, record, runtime, scope
 
 import mindtorch_v2 as torch
 from mindtorch_v2.profiler import profile, record_function, schedule, tensorboard_trace_handler, validate
-from mindtorch_v2.profiler.model.by_hand import Event, kernel, op, python_function, record, runtime, scope
 from mindtorch_v2.profiler.model.session import BACKWARD_FUNCTION, Frame, Info, Label, MemoryLog, TensorInput, Track
 from mindtorch_v2.profiler.output.chrome_trace import write
 

@@ -16,10 +16,10 @@ from mindtorch_v2 import nn
 from mindtorch_v2.profiler import Session, advice, advise, profile, record_function, schedule
 from mindtorch_v2.profiler.advice import RULES, Match, Rule
 from mindtorch_v2.profiler.capture import recorder
-from mindtorch_v2.profiler.model.by_hand import kernel, op, python_function, record, runtime, scope
 from mindtorch_v2.profiler.model.session import Frame, Info, TensorInput, Track
 
 from .advice_programs import LOADER, PROGRAMS, recorded
+from .by_hand import kernel, op, python_function, record, runtime, scope
 
 EXAMPLES = Path(__file__).parent.parent.parent.parent / "examples"
 SHAPES = Info(record_shapes=True)

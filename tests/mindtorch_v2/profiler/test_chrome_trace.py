@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mindtorch_v2.profiler.model.by_hand import Event, kernel, op, python_function, record, runtime, scope
 from mindtorch_v2.profiler.model.session import (
     BACKWARD_FUNCTION,
     Frame,
@@ -24,6 +23,8 @@ from mindtorch_v2.profiler.model.session import (
     empty_session,
 )
 from mindtorch_v2.profiler.output import chrome_trace
+
+from .by_hand import Event, kernel, op, python_function, record, runtime, scope
 
 MATRIX = TensorInput((2, 3), (3, 1), "float32")
 EVALUATE = "autograd::engine::evaluate_function: "

@@ -2,11 +2,12 @@
 
 import numpy as np
 
-from mindtorch_v2.profiler.model.by_hand import Event, op, record, scope
 from mindtorch_v2.profiler.model.data_flow import graph_of
 from mindtorch_v2.profiler.model.memory_categories import Category, categories_of
 from mindtorch_v2.profiler.model.memory_timeline import Action, sums_by_category, timeline_of
 from mindtorch_v2.profiler.model.session import BACKWARD_FUNCTION, GRADIENT, OPTIMIZER_STATE, PARAMETER, DataFlow, Label, MemoryLog
+
+from .by_hand import Event, op, record, scope
 
 NODE = Label("MulBackward0", scope=BACKWARD_FUNCTION)
 EVALUATE = "autograd::engine::evaluate_function: MulBackward0"

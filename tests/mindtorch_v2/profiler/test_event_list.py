@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 
 from mindtorch_v2.profiler.device_type import DeviceType
 from mindtorch_v2.profiler.model.averages import FunctionEventAvg
-from mindtorch_v2.profiler.model.by_hand import Event, kernel, op, python_function, record, runtime, scope
 from mindtorch_v2.profiler.model.event_list import EventList
 from mindtorch_v2.profiler.model.events import FunctionEvent, Kernel
 from mindtorch_v2.profiler.model.grouping import GroupBy
 from mindtorch_v2.profiler.model.session import BACKWARD_FUNCTION, Frame, Info, TensorInput, Track, empty_session
+
+from .by_hand import Event, kernel, op, python_function, record, runtime, scope
 
 LINEAR = op("aten::linear", 0, 10_000, op("aten::t", 1_000, 2_000), op("aten::addmm", 2_000, 9_000))
 ADDMM = op("aten::addmm", 20_000, 25_000)

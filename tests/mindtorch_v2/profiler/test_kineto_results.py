@@ -5,9 +5,10 @@ import json
 import mindtorch_v2 as torch
 from mindtorch_v2.profiler.device_type import DeviceType
 from mindtorch_v2.profiler.experimental_config import RecordScope
-from mindtorch_v2.profiler.model.by_hand import op, python_function, record, scope
 from mindtorch_v2.profiler.model.kineto_results import EventType, KinetoResults, PyFrameState
 from mindtorch_v2.profiler.model.session import Frame, Info, TensorInput, empty_session
+
+from .by_hand import op, python_function, record, scope
 
 MATRIX = TensorInput((2, 3), (3, 1), "float32")
 

@@ -1,8 +1,9 @@
 """Sessions cut and joined."""
 
 import mindtorch_v2 as torch
-from mindtorch_v2.profiler.model.by_hand import kernel, op, record, runtime
 from mindtorch_v2.profiler.model.session import Track, join
+
+from .by_hand import kernel, op, record, runtime
 
 TRACKS = [Track(1, 1), Track(2, 2, "", "NPU")]
 

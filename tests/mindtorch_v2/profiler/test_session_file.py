@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mindtorch_v2.profiler.model.by_hand import op, python_function, record, scope
 from mindtorch_v2.profiler.model.session import Frame, Info, MemoryLog, Session, TensorInput, Track, empty_session
 from mindtorch_v2.profiler.output import session_file
 
+from .by_hand import op, python_function, record, scope
 from .test_chrome_trace import recordings
 
 FACTS = [field.name for field in dataclasses.fields(Session)]

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mindtorch_v2.profiler.model.by_hand import kernel, op, record, runtime, scope
 from mindtorch_v2.profiler.model.event_list import EventList
 from mindtorch_v2.profiler.model.session import Frame, Info, Track
 from mindtorch_v2.profiler.output import stacks
+
+from .by_hand import kernel, op, record, runtime, scope
 
 MAIN = Frame("train.py", 10, "<module>")
 INNER = Frame("/my models/net.py", 45, "forward; twice")

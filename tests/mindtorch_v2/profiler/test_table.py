@@ -2,10 +2,11 @@
 
 import pytest
 
-from mindtorch_v2.profiler.model.by_hand import op, record, scope
 from mindtorch_v2.profiler.model.event_list import EventList
 from mindtorch_v2.profiler.model.events import FunctionEvent
 from mindtorch_v2.profiler.model.session import Frame, Info, TensorInput, empty_session
+
+from .by_hand import op, record, scope
 
 LINEAR = op("aten::linear", 0, 10_000, op("aten::t", 1_000, 2_000), op("aten::addmm", 2_000, 9_000))
 TIMES = ["Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg"]

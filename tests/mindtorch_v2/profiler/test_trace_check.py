@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mindtorch_v2.profiler.model.by_hand import kernel, op, python_function, record, runtime, scope
 from mindtorch_v2.profiler.model.session import Info, Track
 from mindtorch_v2.profiler.output import chrome_trace
 from mindtorch_v2.profiler.output.trace_check import Problem, validate
 
+from .by_hand import kernel, op, python_function, record, runtime, scope
 from .test_chrome_trace import node, recordings
 
 TRACKS = [Track(1, 1, "MainThread"), Track(2, 2, "", "NPU")]

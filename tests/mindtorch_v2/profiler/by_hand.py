@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .session import USER_SCOPE, Distinct, Frame, Info, Label, Session, Track
+from mindtorch_v2.profiler.model.session import USER_SCOPE, Distinct, Frame, Info, Label, Session, Track
 
 __all__ = ["Event", "kernel", "op", "python_function", "record", "runtime", "scope"]
 
