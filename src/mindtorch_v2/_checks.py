@@ -82,9 +82,5 @@ def read_only_error() -> RuntimeError:
     return RuntimeError("unsupported operation: the tensor's memory is read-only; clone() it before writing in place")
 
 
-def shape_list(shape: Sequence[int]) -> str:
-    return str(list(shape))
-
-
 def type_name(value: Any) -> str:
     return type(value).__name__

@@ -91,7 +91,6 @@ ALIASES = {
 }  # fmt: skip
 BY_NAME: dict[str, dtype] = {d.name: d for d in ALL}
 FROM_NUMPY: dict[np.dtype[Any], dtype] = {d.np: d for d in ALL}
-FROM_PYTHON: dict[type, dtype] = {bool: bool_, int: int64}
 
 _default = float32
 

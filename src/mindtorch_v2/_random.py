@@ -217,7 +217,7 @@ class Generator:
         return self.set_state(state.get_state())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_restored, (self._seed, self.get_state()._array.tobytes()))
+        return (_restored, (self.get_state()._array.tobytes(),))
 
     def __repr__(self) -> str:
         return f"<torch.Generator of seed {self._seed} on {self.device}>"
@@ -235,7 +235,7 @@ def _singles(words: np.ndarray[Any, Any], out: np.ndarray[Any, Any] | None = Non
     return np.multiply(values, _SCALE_24, values if out is None else out)
 
 
-def _restored(seed: int, raw: bytes) -> Generator:
+def _restored(raw: bytes) -> Generator:
     return Generator().set_state(wrap(np.frombuffer(bytearray(raw), np.uint8)))
 
 

@@ -8,7 +8,7 @@ import mindtorch_v2
 ROOT = Path(mindtorch_v2.__file__).parent
 # Each group may import those before it (and itself). Imports inside functions run later and are not counted.
 ORDER = [
-    {"_typing", "_dispatch.keys", "_dispatch.tls", "_dtype", "_device", "_checks", "_memory_format", "_dtype_info"},
+    {"_dispatch.keys", "_dispatch.tls", "_dtype", "_device", "_checks", "_memory_format", "_dtype_info"},
     {"_storage"},
     {"_dispatch", "_promotion"},
     {"_tensor", "utils.hooks", "_record"},

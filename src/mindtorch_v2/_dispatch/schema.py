@@ -113,7 +113,7 @@ def _split(text: str) -> list[str]:
     return [p.strip() for p in parts if p.strip()]
 
 
-def _default(text: str, type_: str) -> Any:
+def _default(text: str) -> Any:
     if text in _NAMED_DEFAULTS:
         return _NAMED_DEFAULTS[text]
     try:
@@ -150,7 +150,7 @@ def parse(text: str) -> Schema:
             Argument(
                 name=m["name"],
                 type=type_,
-                default=None if default is None else _default(default, type_),
+                default=None if default is None else _default(default),
                 has_default=default is not None,
                 keyword_only=keyword_only,
                 alias=_alias(m["alias"]),

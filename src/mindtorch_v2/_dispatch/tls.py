@@ -16,9 +16,7 @@ class State(threading.local):
     backward_depth: int = 0
     backward_id: int = 0  # of the pass that runs on this thread
     backward_waiting: Any = None  # what that pass waits for: the nodes and leaves it reaches
-    checks_enabled: bool = True
     hooks_disabled: str | None = None  # why saved-tensor hooks are refused
-    below_autograd: int = 0
     bottom_device: Any = None  # of `set_default_device`, below all `with device:` blocks
     function_override_off: int = 0
     subclass_override_off: int = 0

@@ -6,12 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from .._backends.cpu.convolution import conv_forward, conv_grad_input, conv_grad_weight, conv_output_size, transposed_output_size
+from .._backends.cpu.convolution import conv_forward, conv_grad_input, conv_output_size, transposed_output_size
 from .._backends.cpu.layout import has_channels_last, in_channels_last
-from .._backends.meta.adapter import meta_tensor
-from .._dispatch import keys
-from .._tensor import Tensor, wrap
-from .computing import computed, empty_sized, memory_by_operators, with_memory_of_operators
+from .._tensor import Tensor
+from .computing import computed, empty_sized, memory_by_operators
 from .convolution_checks import (
     check_bias_dtype,
     check_dtypes,

@@ -83,7 +83,7 @@ def _edges(self: Array, bins: Any, range: Any) -> list[Array]:
             f"torch.histogramdd: expected {self.shape[-1]} bin counts for a {self.shape[-1]}-dimensional histogram but got {len(bins)}"
         )
     kernels.check_bins(bins)
-    ends = kernels.outer_edges(_points(self), bins, range)
+    ends = kernels.outer_edges(_points(self), range)
     return [kernels.linear_edges(low, high, n, self.dtype) for (low, high), n in zip(ends, bins, strict=True)]
 
 

@@ -63,7 +63,7 @@ def _reflect(v: Tensor, tau: Tensor, x: Tensor) -> Tensor:
     return x - tau * matmul(v, matmul(v.mH, x))
 
 
-def _householder_grad(grad: Tensor, input: Tensor, tau: Tensor, needs: Any = (True, True)) -> tuple[Any, Any]:
+def _householder_grad(grad: Tensor, input: Tensor, tau: Tensor) -> tuple[Any, Any]:
     """Walk along Q = H₁ … Hₖ E: at each reflector, the gradient from the left meets the product of those on its right."""
     k = tau.shape[-1]
     if not k:

@@ -75,14 +75,14 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
 def _expanded_masks(self: Tensor, indices: Sequence[Tensor | None]) -> list[Array | None]:
     """The indices as integer arrays: a mask becomes the positions of its true elements, one array for each of its dimensions."""
     found: list[Array | None] = []
-    for i, t in enumerate(indices):
+    for t in indices:
         if t is None:
             found.append(None)
             continue
         if t.dtype is int64 or t.dtype is int32:
             found.append(t._array)
         elif t.dtype is bool_ or t.dtype is uint8:
-            _check_mask(self, t, i, len(found))
+            _check_mask(self, t, len(found))
             positions = nonzero(t)._array
             found += [positions[:, d] for d in range(t.dim())] if t.dim() else [np.zeros(len(positions), np.int64)]
         else:
@@ -95,7 +95,7 @@ def _expanded_masks(self: Tensor, indices: Sequence[Tensor | None]) -> list[Arra
 _SMALL = 65536
 
 
-def _check_mask(self: Tensor, mask: Tensor, position: int, start: int) -> None:
+def _check_mask(self: Tensor, mask: Tensor, start: int) -> None:
     shape = self._array.shape
     if shape[start : start + mask._array.ndim] == mask._array.shape:
         return
@@ -116,7 +116,7 @@ def _index(self: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
             except IndexError as error:
                 raise kernels.index_error(self._array, [mask._array], error) from None
         if mask is not None and mask.dtype is bool_ and mask._array.ndim and self._array.size < _SMALL and not self._keys & META:
-            _check_mask(self, mask, 0, 0)
+            _check_mask(self, mask, 0)
             nonzero(mask)  # torch indexes by positions; NumPy reads a small array through the mask in a third of the time
             return wrap(self._array[mask._array], self.dtype)
     result = wrap(kernels.index(self._array, _expanded_masks(self, indices)), self.dtype)
@@ -167,7 +167,7 @@ def _only_mask(self: Tensor, indices: Sequence[Tensor | None]) -> Tensor | None:
         if mask is not None or (t.dtype is not bool_ and t.dtype is not uint8):
             return None
         mask = t
-        _check_mask(self, t, 0, dims)
+        _check_mask(self, t, dims)
         dims += t.dim()
     if mask is None:
         return None

@@ -89,14 +89,6 @@ def _cat_carefully(tensors: list[Array], dim: int) -> Array:
     return _row_by_row(np.concatenate(kept, d))
 
 
-def _cat_shape(tensors: list[Tensor], dim: int) -> tuple[int, ...]:
-    kept = [t._array.shape for t in tensors if not _is_skipped(t._array.shape)]
-    if not kept:
-        return (0,)
-    d = wrap_dim(dim, len(kept[0]))
-    return (*kept[0][:d], sum(s[d] for s in kept), *kept[0][d + 1 :])
-
-
 def _cat_grads(grad: Tensor, shapes: list[tuple[int, ...]], dtypes: list[Any], dim: int) -> list[Tensor]:
     d = wrap_dim(dim, grad.dim())
     parts, at = [], 0

@@ -21,7 +21,7 @@ def _vector_norm(x: Tensor, order: Any, dim: Any, keepdim: bool, dtype: Any = No
     return aten.linalg_vector_norm(x, order, dim, keepdim, dtype=dtype)
 
 
-def _norm_dims(x: Tensor, dim: Any, dtype: Any) -> tuple[int, int]:
+def _norm_dims(x: Tensor, dim: Any) -> tuple[int, int]:
     check_matrix(x, "linalg.matrix_norm")
     check_floating(x._array, "linalg.matrix_norm")
     if len(dim) != 2:
@@ -50,7 +50,7 @@ def _kept(x: Tensor, keepdim: bool, first: int, second: int) -> Tensor:
 
 
 def _matrix_norm_number(self: Tensor, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Tensor:
-    first, second = _norm_dims(self, dim, dtype)
+    first, second = _norm_dims(self, dim)
     magnitude = abs(ord)
     if magnitude not in (1, 2, float("inf")):
         raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
@@ -73,7 +73,7 @@ def _largest(x: Tensor, dim: int, keepdim: bool) -> Tensor:
 
 
 def _matrix_norm_name(self: Tensor, ord: str, dim: Any, keepdim: bool, dtype: Any) -> Tensor:
-    first, second = _norm_dims(self, dim, dtype)
+    first, second = _norm_dims(self, dim)
     if ord not in ("fro", "nuc"):
         raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
     if ord == "fro":

@@ -24,7 +24,7 @@ def _pairs(padding: Any, n: int) -> list[tuple[int, int]]:
     return [(padding[2 * i], padding[2 * i + 1]) for i in range(n - 1, -1, -1)]
 
 
-def _check_dims(shape: Sizes, n: int, pairs: list[tuple[int, int]]) -> None:
+def _check_dims(shape: Sizes, n: int) -> None:
     ok = len(shape) in (n + 1, n + 2) and all(shape[-n - 1 :])
     if not ok:
         raise RuntimeError(
@@ -34,7 +34,7 @@ def _check_dims(shape: Sizes, n: int, pairs: list[tuple[int, int]]) -> None:
 
 
 def _check_reflection(shape: Sizes, n: int, pairs: list[tuple[int, int]]) -> None:
-    _check_dims(shape, n, pairs)
+    _check_dims(shape, n)
     for i in range(n - 1, -1, -1):
         size, (left, right) = shape[i - n], pairs[i]
         if left >= size or right >= size:
@@ -46,7 +46,7 @@ def _check_reflection(shape: Sizes, n: int, pairs: list[tuple[int, int]]) -> Non
 
 
 def _check_replication(shape: Sizes, n: int, pairs: list[tuple[int, int]]) -> None:
-    _check_dims(shape, n, pairs)
+    _check_dims(shape, n)
     _check_result(shape, n, pairs)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,6 @@ from . import creation
 from .creation import like
 from .declare import op, public
 from .factory import factory, public_function
-from .lookup import aten
 
 _ZERO = {"self": lambda grad: creation.zeros_like(grad)}
 
@@ -449,14 +447,7 @@ def _check_weights(self: Tensor) -> None:
     _checked(bool((weights.sum(-1) > 0).all()), _NO_WEIGHT)
 
 
-def _check_weights_by_operators(self: Tensor) -> None:
-    """The same checks as the operators that torch calls for them, which profiles show."""
-    low, high = aten.aminmax(self)
-    _checked(bool(low.ge(0).bitwise_and(high.lt(math.inf)).item()), _INVALID_WEIGHTS)
-    _checked(bool(self.sum(-1).eq(0).any().bitwise_not().item()), _NO_WEIGHT)
-
-
-def _multinomial(self: Tensor, num_samples: int, replacement: bool, generator: Any, check: Any = _check_weights) -> Tensor:
+def _multinomial(self: Tensor, num_samples: int, replacement: bool, generator: Any) -> Tensor:
     ndim = self.dim()
     _checked(1 <= ndim <= 2, "prob_dist must be 1 or 2 dim")
     _checked(
@@ -477,7 +468,7 @@ def _multinomial(self: Tensor, num_samples: int, replacement: bool, generator: A
             "invalid multinomial distribution (sum of probabilities <= 0)",
         )
         return wrap(kernels.with_replacement(weights, num_samples, generator))
-    check(self)
+    _check_weights(self)
     # the largest of weights over exponential variates are a sample without replacement
     race = self.div(like(self).exponential_(1, generator=generator))
     if num_samples == 1:

@@ -55,7 +55,7 @@ def angle(self: Array) -> Array:
     return np.where(np.isnan(self), self, np.where(np.less(self, 0), np.pi, 0.0).astype(self.dtype))
 
 
-def _check_parts(first: Array, second: Array, names: tuple[str, str], function: str) -> None:
+def _check_parts(first: Array, second: Array, function: str) -> None:
     for x in (first, second):
         if x.dtype.kind != "f":
             a, b = (_dtype.FROM_NUMPY[y.dtype].scalar_name for y in (first, second))
@@ -71,7 +71,7 @@ def _check_parts(first: Array, second: Array, names: tuple[str, str], function: 
 
 
 def make_complex(real: Array, imag: Array) -> Array:
-    _check_parts(real, imag, ("real", "imag"), "complex")
+    _check_parts(real, imag, "complex")
     wide = np.complex128 if real.dtype == np.float64 else np.complex64
     out = np.empty(np.broadcast_shapes(real.shape, imag.shape), wide)
     out.real = real
@@ -80,5 +80,5 @@ def make_complex(real: Array, imag: Array) -> Array:
 
 
 def polar(abs: Array, angle: Array) -> Array:
-    _check_parts(abs, angle, ("abs", "angle"), "polar")
+    _check_parts(abs, angle, "polar")
     return make_complex(np.asarray(abs * np.cos(angle)), np.asarray(abs * np.sin(angle)))

@@ -22,7 +22,7 @@ def linear_edges(low: Any, high: Any, bins: int, d: np.dtype[Any]) -> Array:
     return np.where(i < half, low + step * i.astype(d), high - step * (bins - i).astype(d)).astype(d)
 
 
-def outer_edges(x: Array, bins: Sequence[int], range_: Sequence[float] | None) -> list[tuple[Any, Any]]:
+def outer_edges(x: Array, range_: Sequence[float] | None) -> list[tuple[Any, Any]]:
     """The ends of the range along each dimension of (points, dimensions)."""
     n = x.shape[-1]
     if range_ is not None:

@@ -124,7 +124,7 @@ class Scatter:
             self.src = None if src is None else np.empty(0, src.dtype)
             return
         if index.shape != self_.shape or (src is not None and src.shape != index.shape):
-            _check_scatter_shapes(name, self_, d, index, src)
+            _check_scatter_shapes(self_, d, index, src)
         shape = self_.shape or (1,)
         index = index.reshape(1) if not index.ndim else index
         _check_bounds(index, d, shape[d])
@@ -138,7 +138,7 @@ class Scatter:
             self.target[...] = self.flat.reshape(self.target.shape)
 
 
-def _check_scatter_shapes(name: str, self: Array, dim: int, index: Array, src: Array | None) -> None:
+def _check_scatter_shapes(self: Array, dim: int, index: Array, src: Array | None) -> None:
     ndims = {max(self.ndim, 1), max(index.ndim, 1)}
     if len(ndims) > 1:
         raise RuntimeError("Index tensor must have the same number of dimensions as self tensor")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["ntuple", "pair", "quadruple", "single", "triple"]
+__all__ = ["ntuple", "pair", "single", "triple"]
 
 
 def ntuple(x: Any, n: int) -> tuple[Any, ...]:
@@ -23,7 +23,3 @@ def pair(x: Any) -> tuple[Any, ...]:
 
 def triple(x: Any) -> tuple[Any, ...]:
     return ntuple(x, 3)
-
-
-def quadruple(x: Any) -> tuple[Any, ...]:
-    return ntuple(x, 4)

@@ -15,7 +15,6 @@ __all__ = ["advice", "finding", "steps", "time"]
 
 WIDTH = 118
 SHAPES = 48  # of lists of tensors the first
-Line = tuple[str, ...]
 
 
 def time(time_ns: float) -> str:

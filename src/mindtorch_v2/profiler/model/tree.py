@@ -9,7 +9,7 @@ import numpy as np
 
 from .session import Session
 
-__all__ = ["children_ns", "depths", "groups", "inside", "levels", "nested", "parents", "self_ns"]
+__all__ = ["children_ns", "depths", "groups", "inside", "levels", "nested", "parents"]
 
 Column = np.ndarray[Any, np.dtype[Any]]
 
@@ -116,9 +116,3 @@ def children_ns(duration_ns: Column, parent: Column) -> Column:
     inside = parent >= 0
     # bincount sums in float64, exact up to 2**53 ns (104 days)
     return np.bincount(parent[inside], weights=duration_ns[inside], minlength=len(parent)).astype(np.int64)
-
-
-def self_ns(session: Session, parent: Column) -> Column:
-    """Time of each event without its children's."""
-    duration: Column = session.end_ns - session.start_ns
-    return duration - children_ns(duration, parent)
