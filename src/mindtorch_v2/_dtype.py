@@ -17,8 +17,9 @@ SCALAR_NAMES = {  # as error messages and legacy type names spell them
 }  # fmt: skip
 
 CPP_NAMES = {
-    "uint8": "unsigned char", "int8": "signed char", "int16": "short int", "int32": "int", "int64": "long int", "float32": "float",
-    "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "complex64": "c10::complex<float>",
+    "bool": "bool", "uint8": "unsigned char", "int8": "signed char", "int16": "short int", "int32": "int", "int64": "long int",
+    "uint16": "short unsigned int", "uint32": "unsigned int", "uint64": "long unsigned int", "float16": "c10::Half",
+    "bfloat16": "c10::BFloat16", "float32": "float", "float64": "double", "complex64": "c10::complex<float>",
     "complex128": "c10::complex<double>",
 }  # fmt: skip
 
@@ -48,7 +49,7 @@ class dtype:  # noqa: N801 - torch's spelling
     @property
     def cpp_name(self) -> str:
         """C++'s name of the type, which some error messages use."""
-        return CPP_NAMES.get(self.name, self.name)
+        return CPP_NAMES[self.name]
 
     def to_complex(self) -> dtype:
         """The complex type whose parts have this precision."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import pickle
+import re
 
 import pytest
 
@@ -126,3 +127,31 @@ def test_limits_are_those_of_torch(name):
             except TypeError as error:
                 found.append(str(error))
         assert ours == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "spelling"),
+    [
+        ("bool", "bool"),
+        ("uint8", "unsigned char"),
+        ("int16", "short int"),
+        ("uint16", "short unsigned int"),
+        ("uint32", "unsigned int"),
+        ("int64", "long int"),
+        ("uint64", "long unsigned int"),
+        ("bfloat16", "c10::BFloat16"),
+        ("complex64", "c10::complex<float>"),
+    ],
+)
+def test_messages_about_mixed_types_spell_them_as_cpp_does(name, spelling):
+    x, y = torch.zeros(2, 2, dtype=getattr(torch, name)), torch.ones(2, 2)
+    for call, text in (
+        (lambda: torch.mm(x, y), f"got: {spelling} != float"),
+        (lambda: torch.lerp(y, x, 0.5), f"got dtype {spelling}"),
+        (lambda: torch.linalg.multi_dot([x, y]), f"tensor 0 is {spelling} and tensor 1 float"),
+        (lambda: torch.nn.functional.scaled_dot_product_attention(x, y, y), f"query.dtype: {spelling} key.dtype: float"),
+        (lambda: torch.max(y, 0, out=(x, x)), f"but got {spelling} instead"),
+        (lambda: setattr(torch.ones(2, 2, requires_grad=True), "grad", x), f"a gradient with dtype '{spelling}'"),
+    ):
+        with pytest.raises(RuntimeError, match=re.escape(text)):
+            call()

@@ -16,17 +16,6 @@ from .node import Node, edge_of, node_and_index
 __all__ = ["is_inference", "register_hook", "register_post_accumulate_grad_hook", "retain_grad", "set_requires_grad"]
 
 
-# torch: its message about a gradient's dtype spells these as C++ does
-C_NAMES = {
-    "float64": "double",
-    "float32": "float",
-    "float16": "c10::Half",
-    "bfloat16": "c10::BFloat16",
-    "int64": "long",
-    "int32": "int",
-}
-
-
 def set_requires_grad(t: Tensor, value: bool) -> None:
     if value and t._keys & keys.INFERENCE and not state.inference:
         raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
@@ -70,7 +59,7 @@ def check_new_grad(t: Tensor, grad: Any) -> None:
         raise RuntimeError("can't assign Variable as its own grad")
     if grad.dtype is not t.dtype:
         raise RuntimeError(
-            f"attempting to assign a gradient with dtype '{C_NAMES.get(grad.dtype.name, grad.dtype.name)}' to a tensor with grad_dtype "
+            f"attempting to assign a gradient with dtype '{grad.dtype.cpp_name}' to a tensor with grad_dtype "
             f"'{t.dtype.scalar_name}'. The gradient must match the tensor's grad_dtype (defaults to the tensor's dtype). You can set "
             "the tensor's grad_dtype attribute with a specific dtype, or None to allow any dtype. Set grad_dtype with caution. "
             "Diverging the dtypes of a tensor and its gradient may break downstream systems that assume they match."

@@ -19,21 +19,13 @@ Array = np.ndarray[Any, Any]
 
 ERROR, MATH, FLASH = -1, 0, 1
 allowed = {MATH}  # `torch.nn.attention.sdpa_kernel` changes it; in blocks only on request, as profiles then show one operator
-_C_NAMES = {
-    "Float": "float", "Double": "double", "Half": "c10::Half", "BFloat16": "c10::BFloat16", "Long": "long int", "Int": "int",
-    "Bool": "bool", "Byte": "unsigned char", "Char": "signed char", "Short": "short int",
-}  # fmt: skip
-
-
-def _c_name(t: Tensor) -> str:
-    return _C_NAMES.get(t.dtype.scalar_name, t.dtype.scalar_name)
 
 
 def _check(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None) -> None:
     if not query.dtype is key.dtype is value.dtype:
         raise RuntimeError(
-            f"Expected query, key, and value to have the same dtype, but got query.dtype: {_c_name(query)} key.dtype: "
-            f"{_c_name(key)} and value.dtype: {_c_name(value)} instead."
+            f"Expected query, key, and value to have the same dtype, but got query.dtype: {query.dtype.cpp_name} key.dtype: "
+            f"{key.dtype.cpp_name} and value.dtype: {value.dtype.cpp_name} instead."
         )
     if query.dim() < 2 or key.dim() < 2 or value.dim() < 2:
         raise RuntimeError(
@@ -43,7 +35,7 @@ def _check(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None) 
     if attn_mask is not None and attn_mask.dtype not in (_dtype.bool_, _dtype.float32, query.dtype):
         raise RuntimeError(
             "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: "
-            f"{_c_name(attn_mask)} and  query.dtype: {_c_name(query)} instead."
+            f"{attn_mask.dtype.cpp_name} and  query.dtype: {query.dtype.cpp_name} instead."
         )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import _checks
 from .._backends.cpu import linalg as kernels
-from .._backends.cpu.matmul import scalar_name
+from .._backends.cpu.dtypes import scalar_name
 from .._tensor import Tensor
 from .declare import op
 from .linalg_checks import check_errors, check_floating, check_square, factorisation_error, raise_first_failure

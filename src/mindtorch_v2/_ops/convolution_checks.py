@@ -9,7 +9,6 @@ from .._backends.cpu.dtype_rules import refuse
 from .._checks import no_dimensions
 from .._dtype import FROM_NUMPY
 from .._tensor import Tensor
-from .out import C_NAMES
 
 __all__ = [
     "check_bias_dtype",
@@ -51,7 +50,7 @@ def check_unbatched(n: int, name: str, x: Tensor) -> None:
 
 def check_bias_dtype(x: Tensor, bias: Tensor | None) -> None:
     if bias is not None and bias.dtype is not x.dtype:
-        raise RuntimeError(f"Input type ({_word(x)}) and bias type ({_word(bias)}) should be the same")
+        raise RuntimeError(f"Input type ({x.dtype.cpp_name}) and bias type ({bias.dtype.cpp_name}) should be the same")
 
 
 def check_weight_kind(x: Tensor, weight: Tensor) -> None:
@@ -153,10 +152,6 @@ def _check_extents(size: Sizes, w: Sizes, stride: Sizes, padding: Sizes, dilatio
             f"Calculated padded input size per channel: ({given}). Kernel size: ({kernel}). Kernel size can't be greater than actual "
             "input size"
         )
-
-
-def _word(x: Tensor) -> str:
-    return C_NAMES[x.dtype.name]
 
 
 def check_groups(size: Sizes, w: Sizes, groups: int) -> None:

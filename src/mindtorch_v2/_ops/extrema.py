@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import _checks, _dtype
 from .._backends.cpu import reduction as kernels
-from .._backends.cpu.dtype_rules import refuse
+from .._backends.cpu.dtype_rules import refuse, unimplemented
 from .._backends.cpu.dtypes import FLOAT
 from .._backends.cpu.floating_errors import silent
 from .._dispatch.entry import MISSING
@@ -24,7 +24,7 @@ Array = np.ndarray[Any, Any]
 
 def _refuse_complex(name: str, self: Array) -> None:
     if self.dtype.kind == "c":
-        raise NotImplementedError(f"\"{name}\" not implemented for '{_dtype.FROM_NUMPY[self.dtype].scalar_name}'")
+        raise unimplemented(name, self)
 
 
 @silent

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import _dtype
 from .._backends.cpu import histogram as kernels
+from .._backends.cpu.dtype_rules import unimplemented
 from .._checks import no_dimensions
 from .._tensor import Tensor
 from .declare import op
@@ -20,7 +20,7 @@ def _bincount(self: Array, weights: Array | None, minlength: int) -> Array:
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")
     if self.dtype.kind not in "iu":
-        raise NotImplementedError(f"\"bincount_cpu\" not implemented for '{_dtype.FROM_NUMPY[self.dtype].scalar_name}'")
+        raise unimplemented("bincount_cpu", self)
     if self.ndim != 1 or (self.size and self.min() < 0):
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     if weights is not None and weights.shape != self.shape:

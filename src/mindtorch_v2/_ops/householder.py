@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._backends.cpu import linalg as kernels
-from .._backends.cpu.matmul import scalar_name
+from .._backends.cpu.dtypes import scalar_name
 from .._checks import no_dimensions
 from .._tensor import Tensor, wrap
 from .declare import not_implemented, op

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._backends.cpu.matmul import scalar_name
+from .._backends.cpu.dtypes import scalar_name
 from .._tensor import Tensor
 from .declare import op
 

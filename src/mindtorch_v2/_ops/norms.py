@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import _checks, _dtype
 from .._backends.cpu import moments as kernels
+from .._backends.cpu.dtypes import scalar_name
 from .._tensor import Tensor
 from ..overrides import handle_torch_function, has_torch_function
 from .computing import computed
@@ -22,7 +23,7 @@ Array = np.ndarray[Any, Any]
 
 def _vector_norm(self: Array, ord: Any, dim: Any, keepdim: bool, dtype: _dtype.dtype | None) -> Array:
     if self.dtype.kind in "biu":
-        found = _dtype.FROM_NUMPY[self.dtype].scalar_name
+        found = scalar_name(self)
         raise RuntimeError(f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {found}")
     gone = axes(dim, self.ndim)
     _check_empty(self, ord, dim, gone)

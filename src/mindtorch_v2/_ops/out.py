@@ -28,15 +28,6 @@ from .lookup import aten
 
 __all__ = ["call_with_out", "calls_out_variant", "out_variant", "through_out_variant", "write_out", "writes_through_out"]
 
-# Element types as C++ spells them, for messages that torch words so.
-C_NAMES = {
-    "bool": "bool", "uint8": "unsigned char", "int8": "signed char", "int16": "short int", "int32": "int", "int64": "long int",
-    "uint16": "unsigned short", "uint32": "unsigned int", "uint64": "unsigned long", "float16": "c10::Half",
-    "bfloat16": "c10::BFloat16", "float32": "float", "float64": "double", "complex64": "c10::complex<float>",
-    "complex128": "c10::complex<double>",
-}  # fmt: skip
-
-
 OPTIONS = ("dtype", "layout", "device", "pin_memory")  # of a factory; its variant takes them from the tensor to write to
 BLANK = own(np.empty(0, np.uint8))  # the memory of results that an operator has yet to make
 # Overloads that are not called after the functional one: `out`, `NAME_out`, and `grad_input` of backward operators.
@@ -179,9 +170,7 @@ def _compute(op: Op, arguments: tuple[Any, ...], out: Any, extra_keys: int = 0) 
             _become(target, value)
             continue
         if "exact_out" in op.tags and target.dtype is not value.dtype:
-            raise RuntimeError(
-                f"Expected out tensor to have dtype {C_NAMES[value.dtype.name]}, but got {C_NAMES[target.dtype.name]} instead"
-            )
+            raise RuntimeError(f"Expected out tensor to have dtype {value.dtype.cpp_name}, but got {target.dtype.cpp_name} instead")
         if "disjoint_out" in op.tags and target._array.shape != value._array.shape:
             _check_resized(tensors, target)
         write_out(target, value)

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from .._backends.cpu import pooling as kernels
-from .._backends.cpu.dtype_rules import refuse
+from .._backends.cpu.dtype_rules import refuse, unimplemented
+from .._backends.cpu.dtypes import scalar_name
 from .._dispatch import keys
 from .._dispatch.tls import state
 from .._tensor import Tensor
@@ -41,8 +42,7 @@ def _zeros(grad: Tensor) -> Tensor:
 
 def _refuse_dtype(x: Array, name: str) -> None:
     if x.dtype.kind in "bc":
-        word = {"b": "Bool"}.get(x.dtype.kind, "ComplexDouble" if x.dtype.itemsize == 16 else "ComplexFloat")
-        raise NotImplementedError(f"\"{name}\" not implemented for '{word}'")
+        raise unimplemented(name, x)
 
 
 # --- maxima ---------------------------------------------------------------------------------------------------------
@@ -420,9 +420,7 @@ fractional_max_pool3d = _declare_fractional(3)
 
 def _check_unpool(x: Array, indices: Array, out: Any, n: int) -> None:
     if indices.dtype != np.int64:
-        from .._dtype import FROM_NUMPY
-
-        raise RuntimeError(f"elements in indices should be type int64 but got: {FROM_NUMPY[indices.dtype].scalar_name}")
+        raise RuntimeError(f"elements in indices should be type int64 but got: {scalar_name(indices)}")
     if x.ndim not in (n + 1, n + 2):
         raise RuntimeError(
             f"Input to max_unpooling{n}d should be a {n + 1}d or {n + 2}d Tensor, but got a tensor with {x.ndim} dimensions."

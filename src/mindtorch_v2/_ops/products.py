@@ -11,12 +11,12 @@ from .. import _checks, _dtype, _promotion
 from .._backends.cpu import matmul as kernels
 from .._backends.cpu.copying import number_in
 from .._backends.cpu.dtype_rules import refuse
+from .._backends.cpu.dtypes import scalar_name
 from .._tensor import Tensor
 from .declare import op, public
 from .einsum import sumproduct_pair
 from .lookup import aten
 from .matmul import conj, dot, maybe_multiply, mm, mv, vdot
-from .out import C_NAMES
 from .shape import _unsafe_view
 
 Array = np.ndarray[Any, Any]
@@ -70,7 +70,7 @@ def _addr_inplace(self: Array, vec1: Array, vec2: Array, beta: Any, alpha: Any) 
     if value.shape != self.shape:
         raise RuntimeError(f"output with shape {list(self.shape)} doesn't match the broadcast shape {list(value.shape)}")
     if not _promotion.can_cast(_dtype.FROM_NUMPY[value.dtype], _dtype.FROM_NUMPY[self.dtype]):
-        names = kernels.scalar_name(value), kernels.scalar_name(self)
+        names = scalar_name(value), scalar_name(self)
         raise RuntimeError(f"result type {names[0]} can't be cast to the desired output type {names[1]}")
     self[...] = value
 
@@ -241,7 +241,7 @@ def _multi_dot(tensors: list[Tensor]) -> Tensor:
             raise RuntimeError(f"multi_dot(): tensor {i} must be 2D but got {tensors[i].ndim}D")
     for i in range(1, n):
         if tensors[i].dtype is not tensors[0].dtype:
-            names = kernels.c_name(tensors[0]._array), kernels.c_name(tensors[i]._array)
+            names = tensors[0].dtype.cpp_name, tensors[i].dtype.cpp_name
             raise RuntimeError(
                 f"multi_dot(): all tensors must have be the same dtype but tensor 0 is {names[0]} and tensor {i} {names[1]}"
             )
@@ -318,7 +318,7 @@ def _linalg_cross_kernel(self: Array, other: Array, dim: int) -> Array:
         raise RuntimeError(f"linalg.cross: inputs dimension {dim} must have length 3. Got {self.shape[d]} and {other.shape[d]}")
     refuse("cross", self, "b")
     if self.dtype != other.dtype:
-        raise RuntimeError(f"expected scalar type {kernels.scalar_name(self)} but found {kernels.scalar_name(other)}")
+        raise RuntimeError(f"expected scalar type {scalar_name(self)} but found {scalar_name(other)}")
     _checks.broadcast_shapes(self.shape, other.shape)
     return kernels.cross(self, other, d)
 
@@ -407,7 +407,7 @@ _trilinear = op(
 def _bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     if any(x is not None and x.dtype is not input1.dtype for x in (input2, weight, bias)):
         operands = {"input1": input1, "input2": input2, "weight": weight} | ({} if bias is None else {"bias": bias})
-        found = ", ".join(f"{name}: {C_NAMES[x.dtype.name]}" for name, x in operands.items())
+        found = ", ".join(f"{name}: {x.dtype.cpp_name}" for name, x in operands.items())
         raise RuntimeError(f"All tensors must have the same dtype, got {found}")
     if input1.ndim != input2.ndim:
         raise RuntimeError(f"bilinear(): input dimensions do not match: got {input1.ndim} and {input2.ndim}")

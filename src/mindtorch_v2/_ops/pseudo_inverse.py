@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import _checks, _dtype
 from .._backends.cpu import linalg as kernels
-from .._backends.cpu.matmul import scalar_name
+from .._backends.cpu.dtypes import scalar_name
 from .._tensor import Tensor, wrap
 from .declare import op
 from .decomposition import linalg_eigh, linalg_eigvalsh, linalg_svdvals, svd

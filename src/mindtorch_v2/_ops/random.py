@@ -10,7 +10,8 @@ import numpy as np
 from .. import _dtype
 from .._backends.cpu import random as kernels
 from .._backends.cpu import random_counts
-from .._backends.cpu.dtype_rules import refuse
+from .._backends.cpu.dtype_rules import refusal, refuse, unimplemented
+from .._backends.cpu.dtypes import scalar_name
 from .._checks import broadcast_shapes
 from .._creation import allocate, device_of, dtype_of, empty_array
 from .._dispatch import keys
@@ -40,7 +41,7 @@ normal_ = op(
 def _floating(array: Any, kernel: str) -> None:
     d = _dtype.FROM_NUMPY[array.dtype]
     if not d.inexact:
-        raise NotImplementedError(f"\"{kernel}\" not implemented for '{d.scalar_name}'")
+        raise refusal(kernel, d)
 
 
 def _uniform(self: Any, from_: float, to: float, generator: Any) -> None:
@@ -97,15 +98,9 @@ def _integers(self: Any, low: int, high: int | None, generator: Any) -> None:
     if d.category <= _dtype.INTEGER:
         for name, bound in (("from", low), ("to - 1", high - 1)):
             if not _smallest(d) <= bound <= _largest(d):
-                raise RuntimeError(f"{name} is out of bounds for {_C_NAMES[d.name]}")
+                raise RuntimeError(f"{name} is out of bounds for {d.cpp_name}")
     # torch: a modulus from 2**28 would favour small results noticeably, so that 64 bits are drawn
     kernels.random_(self, low, high - low, generator, wide=high - low >= 1 << 28)
-
-
-_C_NAMES = {
-    "bool": "bool", "uint8": "unsigned char", "int8": "signed char", "int16": "short", "int32": "int", "int64": "long",
-    "uint16": "unsigned short", "uint32": "unsigned int", "uint64": "unsigned long",
-}  # fmt: skip
 
 
 @functools.cache  # `iinfo` takes 1 µs
@@ -292,7 +287,7 @@ def _exponential(self: Any, lambd: float, generator: Any) -> None:
     _checked(lambd > 0, f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}")
     _checked(
         self.dtype.kind not in "biuc",
-        f"Exponential distribution is a continuous probability distribution. dtype must be a floating point but you specified {_dtype.FROM_NUMPY[self.dtype].scalar_name}",
+        f"Exponential distribution is a continuous probability distribution. dtype must be a floating point but you specified {scalar_name(self)}",
     )
     kernels.exponential_(self, lambd, generator)
 
@@ -300,7 +295,7 @@ def _exponential(self: Any, lambd: float, generator: Any) -> None:
 def _geometric(self: Any, p: float, generator: Any) -> None:
     _checked(0 < p < 1, f"geometric_ expects p to be in (0, 1), but got p={p:g}")
     if self.dtype == np.bool_:
-        raise NotImplementedError("\"geometric_cpu\" not implemented for 'Bool'")
+        raise unimplemented("geometric_cpu", self)
     kernels.geometric_(self, p, generator)
 
 
@@ -314,7 +309,7 @@ def _cauchy(self: Any, median: float, sigma: float, generator: Any) -> None:
     _checked(sigma > 0, f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
     _checked(
         self.dtype.kind not in "biuc",
-        f"Cauchy distribution is a continuous probability distribution. dtype must be a floating point but you specified {_dtype.FROM_NUMPY[self.dtype].scalar_name}",
+        f"Cauchy distribution is a continuous probability distribution. dtype must be a floating point but you specified {scalar_name(self)}",
     )
     kernels.cauchy_(self, median, sigma, generator)
 
@@ -495,7 +490,7 @@ def multinomial(
 def _counts_of(self: Any, kernel: str, smallest: int) -> None:
     d = _dtype.FROM_NUMPY[self.dtype]
     if not d.is_floating_point or d.itemsize < smallest:
-        raise NotImplementedError(f"\"{kernel}\" not implemented for '{d.scalar_name}'")
+        raise refusal(kernel, d)
 
 
 def _poisson(self: Any, generator: Any) -> Any:
@@ -510,7 +505,7 @@ def _binomial(count: Any, prob: Any, generator: Any) -> Any:
             raise ValueError(f"binomial only supports floating-point dtypes for {name}, got: {d.scalar_name}")
     _counts_of(count, "binomial_cpu", 4)
     if prob.dtype != count.dtype:
-        found, wanted = (_dtype.FROM_NUMPY[x.dtype].scalar_name for x in (prob, count))
+        found, wanted = (scalar_name(x) for x in (prob, count))
         raise RuntimeError(f"Found dtype {found} but expected {wanted}")
     return random_counts.binomial(count, prob, generator)
 

@@ -51,7 +51,7 @@ def _range_of(start: Any, end: Any, step: Any, d: _dtype.dtype) -> tuple[Any, An
     """The first number of a range, the distance of the others, and how many there are."""
     start, end, step = _number(start), _number(end), _number(step)
     if d.is_complex or d is _dtype.bool_:
-        raise NotImplementedError(f"\"arange_cpu\" not implemented for '{d.scalar_name}'")
+        raise refusal("arange_cpu", d)
     if d.category == _dtype.INTEGER and not (isinstance(start, int) and isinstance(end, int) and isinstance(step, int)):
         start, end, whole_step = int(start), int(end), int(step)
         if whole_step == 0 and step != 0:

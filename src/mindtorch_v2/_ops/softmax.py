@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import _checks, _dtype
+from .. import _checks
 from .._backends.cpu import softmax as kernels
+from .._backends.cpu.dtype_rules import refusal, unimplemented
 from .._backends.cpu.dtypes import BFLOAT, FLOAT
 from .._backends.cpu.floating_errors import silent
 from .._backends.cpu.softmax import log_softmax as log_softmax_kernel
@@ -22,7 +23,7 @@ Array = np.ndarray[Any, Any]
 
 def _check(name: str, self: Any, dim: int) -> int:
     if not self.dtype.inexact or self.dtype.is_complex:
-        raise NotImplementedError(f"\"{name}\" not implemented for '{self.dtype.scalar_name}'")
+        raise refusal(name, self.dtype)
     return _checks.wrap_dim(dim, self._array.ndim)
 
 
@@ -65,7 +66,7 @@ def _kernel_dim(name: str, self: Array, dim: int, half_to_float: bool) -> int:
         raise RuntimeError(f"{name.split('_lastdim')[0]} with half to float conversion is not supported on CPU")
     dim = _checks.wrap_dim(dim, self.ndim)
     if self.dtype.kind != "f" and self.dtype != BFLOAT and self.size:
-        raise NotImplementedError(f"\"{name}\" not implemented for '{_dtype.FROM_NUMPY[self.dtype].scalar_name}'")
+        raise unimplemented(name, self)
     return dim
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import _checks
-from .._backends.cpu.matmul import scalar_name
+from .._backends.cpu.dtypes import scalar_name
 from .._dispatch.tls import state
 from .._tensor import Tensor
 from .declare import op

@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import _checks, _dtype
 from .._backends.cpu import sorting as kernels
+from .._backends.cpu.dtype_rules import unimplemented
 from .._backends.cpu.dtypes import BFLOAT
 from .._backends.meta.adapter import meta_tensor
 from .declare import op
@@ -24,7 +25,7 @@ VALUE_AND_INDEX = (lambda self, *_: self.dtype, lambda *_: _dtype.int64)  # dtyp
 def _refuse(name: str, self: Array, kinds: str) -> None:
     """Refuse dtypes of these kinds, as torch's kernel of this name does."""
     if self.dtype.kind in kinds and self.dtype != BFLOAT:
-        raise NotImplementedError(f"\"{name}\" not implemented for '{_dtype.FROM_NUMPY[self.dtype].scalar_name}'")
+        raise unimplemented(name, self)
 
 
 def _sort(self: Array, dim: int, descending: bool) -> tuple[Array, Array]:

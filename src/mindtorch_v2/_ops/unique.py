@@ -9,6 +9,7 @@ import numpy as np
 from .. import _checks, _dtype
 from .._backends.cpu import searching as kernels
 from .._backends.cpu.dtype_rules import refuse
+from .._backends.cpu.dtypes import scalar_name
 from .._tensor import Tensor
 from ..overrides import handle_torch_function, has_torch_function
 from .declare import not_implemented, op, public
@@ -199,10 +200,7 @@ def _check_sequence(sequence: Array, values: Array, sorter: Array | None) -> Non
                 f"{list(sequence.shape)}and got sorter tensor {list(sorter.shape)}"
             )
         if sorter.dtype != np.int64:
-            raise RuntimeError(
-                "torch.searchsorted(): sorter must be a tensor of long dtype but got dtype "
-                f"{_dtype.FROM_NUMPY[sorter.dtype].scalar_name}"
-            )
+            raise RuntimeError(f"torch.searchsorted(): sorter must be a tensor of long dtype but got dtype {scalar_name(sorter)}")
         if sorter.size and (sorter.min() < 0 or sorter.max() >= sequence.shape[-1]):
             raise RuntimeError("torch.searchsorted(): sorter index out of range")
 

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.special
 
 from .. import _dtype
-from .._backends.cpu.matmul import c_name
+from .._backends.cpu.dtype_rules import refusal
 from .._creation import device_of, dtype_of, refuse_pinned
 from .._dispatch import keys
 from .._memory_format import strided
@@ -25,10 +25,10 @@ def _checked_dtype(name: str, window_length: int, dtype: Any) -> _dtype.dtype:
         raise RuntimeError(f"{name} requires non-negative window_length, got window_length={window_length}")
     d = dtype_of(dtype)
     if d.is_complex:
-        raise NotImplementedError(f"\"arange_cpu\" not implemented for '{d.scalar_name}'")
+        raise refusal("arange_cpu", d)
     if not d.is_floating_point:
         raise RuntimeError(
-            f"{name} expects floating point dtypes, got: TensorOptions(dtype={c_name(np.empty(0, d.np))}, device=cpu, layout=Strided (default), "
+            f"{name} expects floating point dtypes, got: TensorOptions(dtype={d.cpp_name}, device=cpu, layout=Strided (default), "
             "requires_grad=false (default), pinned_memory=false, memory_format=(nullopt))"
         )
     return d

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from .dtypes import FLOAT
+from .dtypes import FLOAT, scalar_name
 from .floating_errors import quiet, silent
 from .half_precision import floating
 from .select import keep, select
@@ -332,12 +332,10 @@ def softplus_backward(grad_output: Array, self: Array, beta: Any, threshold: Any
 
 
 def softshrink(self: Array, lambd: Any) -> Array:
-    from ..._dtype import FROM_NUMPY
 
     if self.dtype.kind not in "biuc" and not 0 <= lambd <= _finite_limit(self.dtype):
         raise RuntimeError(
-            f"lambda must be in range [0, {_finite_limit(self.dtype):g}] for input dtype {FROM_NUMPY[self.dtype].scalar_name}, "
-            f"but found {lambd:g}"
+            f"lambda must be in range [0, {_finite_limit(self.dtype):g}] for input dtype {scalar_name(self)}, but found {lambd:g}"
         )
     return _softshrink(self, lambd)
 

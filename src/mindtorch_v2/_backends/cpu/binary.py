@@ -7,20 +7,17 @@ from typing import Any
 import numpy as np
 import scipy.special
 
-from ... import _checks, _dtype
+from ... import _checks
+from .dtype_rules import unimplemented
 from .dtypes import HALVES
 from .unary import log1p
 
 Array = np.ndarray[Any, Any]
 
 
-def refuse(name: str, x: Array) -> NotImplementedError:
-    return NotImplementedError(f"\"{name}\" not implemented for '{_dtype.FROM_NUMPY[x.dtype].scalar_name}'")
-
-
 def hypot(self: Array, other: Array) -> Array:
     if self.dtype.kind in "iubc":
-        raise refuse("hypot_cpu", self)
+        raise unimplemented("hypot_cpu", self)
     return np.hypot(self, other)
 
 
@@ -36,13 +33,13 @@ def heaviside(self: Array, values: Array) -> Array:
 
 def nextafter(self: Array, other: Array) -> Array:
     if self.dtype.kind in "iubc":
-        raise refuse("nextafter_cpu", self)
+        raise unimplemented("nextafter_cpu", self)
     return np.nextafter(self, other)
 
 
 def logaddexp(self: Array, other: Array) -> Array:
     if self.dtype.kind in "iub":
-        raise refuse("logaddexp_cpu", self)
+        raise unimplemented("logaddexp_cpu", self)
     if self.dtype.kind == "c":
         first = self.real >= other.real
         high, low = np.where(first, self, other), np.where(first, other, self)
@@ -60,14 +57,14 @@ def logaddexp(self: Array, other: Array) -> Array:
 
 def logaddexp2(self: Array, other: Array) -> Array:
     if self.dtype.kind in "iubc":
-        raise refuse("logaddexp2_cpu", self)
+        raise unimplemented("logaddexp2_cpu", self)
     return np.logaddexp2(self, other)
 
 
 def xlogy(self: Array, other: Array) -> Array:
     """`x log y`, zero where x is zero unless y is nan."""
     if self.dtype.kind == "c":
-        raise refuse("xlogy_cpu", self)
+        raise unimplemented("xlogy_cpu", self)
     if self.dtype in HALVES:
         return xlogy(self.astype(np.float32), other.astype(np.float32)).astype(self.dtype)
     return scipy.special.xlogy(self, other)
@@ -76,5 +73,5 @@ def xlogy(self: Array, other: Array) -> Array:
 def copysign(self: Array, other: Any) -> Array:
     """With a number for the sign."""
     if self.dtype.kind == "c":
-        raise refuse("copysign_cpu", self)
+        raise unimplemented("copysign_cpu", self)
     return np.copysign(self, np.asarray(other, self.dtype))

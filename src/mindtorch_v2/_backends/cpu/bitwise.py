@@ -6,13 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ... import _dtype
+from .dtype_rules import unimplemented
 
 Array = np.ndarray[Any, Any]
-
-
-def _refuse(name: str, x: Array) -> NotImplementedError:
-    return NotImplementedError(f"\"{name}_cpu\" not implemented for '{_dtype.FROM_NUMPY[x.dtype].scalar_name}'")
 
 
 def left_shift(self: Array, other: Array) -> Array:
@@ -20,7 +16,7 @@ def left_shift(self: Array, other: Array) -> Array:
     if self.dtype.kind == "f":
         return np.ldexp(self, other.astype(np.int32)).astype(self.dtype)
     if self.dtype.kind not in "iu":
-        raise _refuse("lshift", self)
+        raise unimplemented("lshift_cpu", self)
     bits = self.dtype.itemsize * 8
     out_of_range = (other < 0) | (other >= bits)
     return np.where(out_of_range, 0, np.left_shift(self, np.where(out_of_range, 0, other))).astype(self.dtype)
@@ -31,7 +27,7 @@ def right_shift(self: Array, other: Array) -> Array:
     if self.dtype.kind == "f":
         return np.ldexp(self, -other.astype(np.int32)).astype(self.dtype)
     if self.dtype.kind not in "iu":
-        raise _refuse("rshift", self)
+        raise unimplemented("rshift_cpu", self)
     last = self.dtype.itemsize * 8 - 1
     if self.dtype.kind == "u":
         out_of_range = other > last
@@ -41,11 +37,11 @@ def right_shift(self: Array, other: Array) -> Array:
 
 def gcd(self: Array, other: Array) -> Array:
     if self.dtype.kind not in "iu":
-        raise _refuse("gcd", self)
+        raise unimplemented("gcd_cpu", self)
     return np.gcd(self, other)
 
 
 def lcm(self: Array, other: Array) -> Array:
     if self.dtype.kind not in "iu":
-        raise _refuse("lcm", self)
+        raise unimplemented("lcm_cpu", self)
     return np.lcm(self, other)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy._core.umath import clip  # type: ignore[attr-defined] # np.clip's ufunc: without its wrapper in Python, which takes 3 µs
 
 from ... import _checks, _dtype, _promotion
+from .dtype_rules import refusal
 from .dtypes import FLOAT
 from .floating_errors import silent
 from .ternary import _Operand
@@ -32,9 +33,9 @@ def _clamp(self: Array, min: Any, max: Any) -> Array:
         raise NotImplementedError("clamp is not supported for complex types")
     if d is _dtype.bool_ and not any(isinstance(x, np.ndarray) for x in limits):
         side = "clamp" if min is not None and max is not None else "clamp_min" if max is None else "clamp_max"
-        raise NotImplementedError(f"\"{side}_scalar_cpu\" not implemented for 'Bool'")
+        raise refusal(f"{side}_scalar_cpu", d)
     if d is _dtype.bool_ and len(limits) == 2:
-        raise NotImplementedError("\"clamp_cpu\" not implemented for 'Bool'")
+        raise refusal("clamp_cpu", d)
     if self.dtype != d.np:
         self = self.astype(d.np)
     try:

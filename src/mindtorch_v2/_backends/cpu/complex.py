@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ... import _checks, _dtype
+from .dtypes import scalar_name
 from .layout import laid_out_like
 
 Array = np.ndarray[Any, Any]
@@ -31,7 +32,7 @@ def view_as_complex(self: Array) -> Array:
     if self.dtype.kind != "f":
         raise RuntimeError(
             "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: "
-            f"{_dtype.FROM_NUMPY[self.dtype].scalar_name}"
+            f"{scalar_name(self)}"
         )
     if not self.ndim:
         raise RuntimeError("Input tensor must have one or more dimensions")
@@ -58,14 +59,14 @@ def angle(self: Array) -> Array:
 def _check_parts(first: Array, second: Array, function: str) -> None:
     for x in (first, second):
         if x.dtype.kind != "f":
-            a, b = (_dtype.FROM_NUMPY[y.dtype].scalar_name for y in (first, second))
+            a, b = (scalar_name(y) for y in (first, second))
             raise RuntimeError(f"Expected both inputs to be Half, Float or Double tensors but got {a} and {b}")
         if x.dtype == np.float16:
             raise RuntimeError(
                 f"{function}: complex numbers of half precision (complex32) have no NumPy type; use float32 or float64"
             )
     if first.dtype != second.dtype:
-        a, b = (_dtype.FROM_NUMPY[y.dtype].scalar_name for y in (first, second))
+        a, b = (scalar_name(y) for y in (first, second))
         raise RuntimeError(f"Expected object of scalar type {a} but got scalar type {b} for second argument")
     _checks.broadcast_shapes(first.shape, second.shape)
 

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from ... import _checks, _dtype
-from .dtype_rules import refuse
-from .dtypes import BFLOAT, FLOAT, HALF, LONG
-from .matmul import c_name
+from .dtype_rules import refuse, unimplemented
+from .dtypes import BFLOAT, FLOAT, HALF, LONG, cpp_name
 from .reduction import row_major
 
 Array = np.ndarray[Any, Any]
@@ -50,7 +49,7 @@ def accumulate_in_place(ufunc: Any, self: Array, dim: int, dtype: _dtype.dtype |
     _checks.wrap_dim(dim, self.ndim)
     if dtype is not None and dtype.np != self.dtype:
         raise RuntimeError(
-            f"Bad in-place call: input tensor dtype {c_name(self)} and output tensor dtype {c_name(np.empty(0, dtype.np))} should match"
+            f"Bad in-place call: input tensor dtype {cpp_name(self)} and output tensor dtype {dtype.cpp_name} should match"
         )
     if self.ndim and self.size:
         refuse(kernel, self, "b")
@@ -107,7 +106,7 @@ def logcumsumexp(self: Array, dim: int) -> Array:
     dim = _checks.wrap_dim(dim, self.ndim)
     d = self.dtype
     if d.kind in "biu":
-        raise NotImplementedError(f"\"logcumsumexp_out_cpu\" not implemented for '{_dtype.FROM_NUMPY[d].scalar_name}'")
+        raise unimplemented("logcumsumexp_out_cpu", self)
     if not self.ndim or not self.size:
         return self.copy()
     if d.kind == "c":

@@ -10,7 +10,7 @@ import numpy as np
 
 from ... import _dtype
 from ..._dispatch.op import parameter_names
-from .dtypes import FLOAT, HALVES
+from .dtypes import FLOAT, HALVES, scalar_name
 
 __all__ = ["CATEGORIES", "check_parameters", "refusal", "refuse", "unimplemented", "with_rules"]
 
@@ -67,7 +67,7 @@ def _check_same(arrays: list[Array | None]) -> None:
     given = [a for a in arrays if a is not None]
     for a in given[1:]:
         if a.dtype != given[0].dtype:
-            wanted, found = (_dtype.FROM_NUMPY[x.dtype].scalar_name for x in (given[0], a))
+            wanted, found = (scalar_name(x) for x in (given[0], a))
             raise RuntimeError(f"expected scalar type {wanted} but found {found}")
 
 
@@ -75,7 +75,7 @@ def check_parameters(x: Array, *parameters: Array | None) -> None:
     """Parameters have the dtype of what they scale, or float32 where that has 16 bits."""
     for p in parameters:
         if p is not None and p.dtype != x.dtype and not (x.dtype in HALVES and p.dtype == FLOAT):
-            wanted, found = (_dtype.FROM_NUMPY[a.dtype].scalar_name for a in (x, p))
+            wanted, found = (scalar_name(a) for a in (x, p))
             raise RuntimeError(
                 f"mixed dtype (CPU): expected parameters of scalar type {wanted}, as of the input, but found {found}"
             )

@@ -9,6 +9,7 @@ from scipy import sparse
 
 from ..._dtype import FROM_NUMPY
 from .dtype_rules import refuse
+from .dtypes import scalar_name
 from .half_precision import widened
 
 Array = np.ndarray[Any, Any]
@@ -51,7 +52,7 @@ def embedding_renorm_(self: Array, indices: Array, max_norm: float, norm_type: f
     if indices.dtype not in (np.int64, np.int32):
         raise RuntimeError(
             "Expected tensor for argument #2 'indices' to have one of the following scalar types: Long, Int; but got "
-            f"torch.{FROM_NUMPY[indices.dtype].scalar_name}Tensor instead (while checking arguments for embedding_renorm_)"
+            f"torch.{scalar_name(indices)}Tensor instead (while checking arguments for embedding_renorm_)"
         )
     used = np.unique(indices)
     if used.size and not (used[0] >= -len(self) and used[-1] < len(self)):
@@ -92,7 +93,7 @@ def check_bags(weight: Array, indices: Array, offsets: Array, include_last_offse
         raise RuntimeError(f"offsets has to be a 1D Tensor, but got Tensor of dimension {offsets.ndim}")
     for number, (name, a) in enumerate((("indices", indices), ("offsets", offsets)), 1):
         if a.dtype not in (np.int64, np.int32):
-            found = FROM_NUMPY[a.dtype].scalar_name
+            found = scalar_name(a)
             raise RuntimeError(
                 f"Expected tensor for argument #{number} '{name}' to have one of the following scalar types: Long, Int; but got "
                 f"torch.{found}Tensor instead (while checking arguments for embedding_bag)"

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ... import _dtype
+from .dtype_rules import unimplemented
 
 Array = np.ndarray[Any, Any]
 
@@ -52,7 +52,7 @@ def check_bins(bins: Sequence[int]) -> None:
 
 def check_dtype(name: str, x: Array) -> None:
     if x.dtype not in (np.float32, np.float64):
-        raise NotImplementedError(f"\"{name}\" not implemented for '{_dtype.FROM_NUMPY[x.dtype].scalar_name}'")
+        raise unimplemented(name, x)
 
 
 def check_weight(x: Array, weight: Array | None) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.linalg
 from scipy.linalg import lapack
 
-from .matmul import scalar_name
+from .dtype_rules import unimplemented
 
 Array = np.ndarray[Any, Any]
 
@@ -29,7 +29,7 @@ def routine(name: str, a: Array) -> Callable[..., Any]:
 def require_lapack(a: Array, kernel: str) -> None:
     """Refuse dtypes that LAPACK does not have."""
     if a.dtype.char not in _PREFIX:
-        raise NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(a)}'")
+        raise unimplemented(kernel, a)
 
 
 def adjoint(a: Array) -> Array:

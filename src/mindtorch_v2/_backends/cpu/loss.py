@@ -11,7 +11,7 @@ from ..._checks import broadcast_shapes
 from ..._dtype import FROM_NUMPY
 from ..._promotion import can_cast, promote_types
 from .dtype_rules import refuse, unimplemented
-from .dtypes import FLOAT, LONG
+from .dtypes import FLOAT, LONG, scalar_name
 from .floating_errors import quiet, silent
 from .half_precision import widened
 from .reduction import ONES
@@ -203,7 +203,7 @@ def binary_cross_entropy(self: Array, target: Array, weight: Array | None, reduc
     if self.dtype.kind == target.dtype.kind and self.size and not ((target >= 0) & (target <= 1)).all():
         raise RuntimeError("all elements of target should be between 0 and 1")
     if self.dtype != target.dtype:
-        raise RuntimeError(f"Found dtype {FROM_NUMPY[target.dtype].scalar_name} but expected {FROM_NUMPY[self.dtype].scalar_name}")
+        raise RuntimeError(f"Found dtype {scalar_name(target)} but expected {scalar_name(self)}")
     if self.shape != target.shape and broadcast_shapes(self.shape, target.shape) != self.shape:
         raise RuntimeError(
             f"binary_cross_entropy: expected target to broadcast to the input's size {list(self.shape)}, but got {list(target.shape)}"
@@ -268,7 +268,7 @@ def check_nll2d(self: Array, target: Array, weight: Array | None) -> None:
 def _indices(target: Array, classes: int, ignore_index: int) -> tuple[Array, Array | None]:
     """Class indices with ignored ones set to 0, and the mask of those that count when some do not."""
     if target.dtype not in (np.int64, np.uint8):
-        raise RuntimeError(f"expected target dtype to be Long or Byte, but got {FROM_NUMPY[target.dtype].scalar_name}")
+        raise RuntimeError(f"expected target dtype to be Long or Byte, but got {scalar_name(target)}")
     if not target.size:
         return target, None
     low, high = np.minimum.reduce(target, axis=None), np.maximum.reduce(target, axis=None)
@@ -423,7 +423,7 @@ def _margin_inputs(self: Array, target: Array, weight: Array | None) -> tuple[Ar
     if weight is not None and (weight.ndim > 1 or weight.size != rows.shape[1]):
         raise RuntimeError(f"inconsistent weight size, expected {rows.shape[1]} but got {list(weight.shape)}")
     if target.dtype != np.int64:
-        raise RuntimeError(f"expected scalar type Long but found {FROM_NUMPY[target.dtype].scalar_name}")
+        raise RuntimeError(f"expected scalar type Long but found {scalar_name(target)}")
     flat = target.reshape(-1)
     if flat.size and (flat.min() < 0 or flat.max() >= rows.shape[1]):
         raise RuntimeError("target out of range")
@@ -478,7 +478,7 @@ def _multilabel_inputs(self: Array, target: Array) -> tuple[Array, Array, Array]
         raise RuntimeError(f"inconsistent target size: {list(target.shape)} for input of size: {shape}")
     refuse("min_all", target, "c")
     if target.dtype != np.int64:
-        raise RuntimeError(f"expected scalar type Long but found {FROM_NUMPY[target.dtype].scalar_name}")
+        raise RuntimeError(f"expected scalar type Long but found {scalar_name(target)}")
     rows = self.reshape(-1, self.shape[-1] if self.ndim else 1)
     t = target.reshape(rows.shape)
     if t.size and t.min() < -1:

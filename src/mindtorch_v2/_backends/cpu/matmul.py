@@ -8,28 +8,14 @@ import numpy as np
 
 from ... import _dtype, _promotion
 from ..._checks import no_dimensions
-from .dtypes import HALVES
+from .dtype_rules import unimplemented
+from .dtypes import HALVES, cpp_name, scalar_name
 from .floating_errors import silent
 from .ternary import _Operand
 
 Array = np.ndarray[Any, Any]
 
 _BLAS = frozenset("fdFD")
-_C_NAMES = {
-    "Bool": "bool", "Byte": "unsigned char", "Char": "signed char", "Short": "short", "Int": "int", "Long": "long int",
-    "Half": "c10::Half", "BFloat16": "c10::BFloat16", "Float": "float", "Double": "double",
-    "ComplexFloat": "c10::complex<float>", "ComplexDouble": "c10::complex<double>",
-}  # fmt: skip
-
-
-def scalar_name(a: Array) -> str:
-    return _dtype.FROM_NUMPY[a.dtype].scalar_name
-
-
-def c_name(a: Array) -> str:
-    """The element type as C++ spells it, which some of torch's messages show."""
-    name = scalar_name(a)
-    return _C_NAMES.get(name, name)
 
 
 def _mm_error(self: Array, mat2: Array) -> Exception:
@@ -38,7 +24,7 @@ def _mm_error(self: Array, mat2: Array) -> Exception:
             return RuntimeError(f"{name} must be a matrix")
     if self.shape[1] != mat2.shape[0]:
         return _shapes_error(self, mat2)
-    return RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {c_name(self)} != {c_name(mat2)}")
+    return RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {cpp_name(self)} != {cpp_name(mat2)}")
 
 
 def _shapes_error(a: Array, b: Array) -> RuntimeError:
@@ -74,7 +60,7 @@ def check_batches(batch1: Array, batch2: Array, *, sized: bool = True) -> None:
 def _no_product(a: Array, b: Array, kernel: str) -> Array:
     """The product of bools: only one of no terms, which torch knows before it chooses a kernel."""
     if a.ndim == 1 or (a.size and b.size):
-        raise NotImplementedError(f"\"{kernel}\" not implemented for 'Bool'")
+        raise unimplemented(kernel, a)
     return np.zeros((*a.shape[:-1], *b.shape[-1:][: b.ndim - 1]), bool)
 
 
@@ -133,7 +119,7 @@ def _bmm_of_two_dtypes(self: Array, mat2: Array) -> Array:
     if not self.size or not mat2.size:  # torch: the result is of the second dtype, where there is nothing to multiply
         return np.zeros((*self.shape[:2], mat2.shape[2]), mat2.dtype)
     if self.dtype.char == "?":
-        raise NotImplementedError("\"bmm\" not implemented for 'Bool'")
+        raise unimplemented("bmm", self)
     raise RuntimeError(f"expected scalar type {scalar_name(self)} but found {scalar_name(mat2)}")
 
 
@@ -222,7 +208,7 @@ def baddbmm(self: Array, batch1: Array, batch2: Array, beta: Any, alpha: Any) ->
     check_batches(batch1, batch2)
     if not (self.dtype == batch1.dtype == batch2.dtype):
         raise RuntimeError(
-            f"Input dtypes must be the same, got: input {c_name(self)}, batch1: {c_name(batch1)}, batch2: {c_name(batch2)}"
+            f"Input dtypes must be the same, got: input {cpp_name(self)}, batch1: {cpp_name(batch1)}, batch2: {cpp_name(batch2)}"
         )
     return _affine(self, batch1, batch2, beta, alpha, "baddbmm")
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from ... import _dtype, _promotion
 from .copying import number_in
+from .dtype_rules import unimplemented
 from .floating_errors import DIVISION_RAISES, silent, state_variable
 
 Array = np.ndarray[Any, Any]
@@ -20,7 +21,7 @@ def number(value: Any, like: Array) -> Array:
 
 def _refuse(self: Array, name: str, kinds: str = "bc") -> None:
     if self.dtype.kind in kinds:
-        raise NotImplementedError(f"\"{name}\" not implemented for '{_dtype.FROM_NUMPY[self.dtype].scalar_name}'")
+        raise unimplemented(name, self)
 
 
 def div_mode(self: Array, other: Array, rounding_mode: str | None) -> Array:

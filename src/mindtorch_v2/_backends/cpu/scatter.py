@@ -15,7 +15,7 @@ import numpy as np
 
 from ..._checks import contiguous_strides, no_dimensions, wrap_dim
 from .dtype_rules import refuse
-from .dtypes import BOOL, INT, LONG
+from .dtypes import BOOL, INT, LONG, scalar_name
 from .floating_errors import SILENT
 from .index import add_flat, add_rows, nonzero
 from .matmul import check_expands
@@ -282,16 +282,16 @@ def _check_rows(name: str, self: Array, dim: int, index: Array, source: Array) -
     if index.ndim > 1:
         raise (
             IndexError(
-                f"{name}_(): Index is supposed to be a vector, but got dim: {index.ndim} with type: {_scalar_name(index)} and size: {list(index.shape)}"
+                f"{name}_(): Index is supposed to be a vector, but got dim: {index.ndim} with type: {scalar_name(index)} and size: {list(index.shape)}"
             )
             if name == "index_add"
             else IndexError(f"{name}_(): Expected vector for index")
         )
     if index.dtype != LONG and index.dtype != INT:
-        raise RuntimeError(f"{name}_(): Expected dtype int32/int64 for index but got: {_scalar_name(index)}")
+        raise RuntimeError(f"{name}_(): Expected dtype int32/int64 for index but got: {scalar_name(index)}")
     if self.dtype != source.dtype:
         raise RuntimeError(
-            f"{name}_(): self ({_scalar_name(self)}) and source ({_scalar_name(source)}) must have the same scalar type"
+            f"{name}_(): self ({scalar_name(self)}) and source ({scalar_name(source)}) must have the same scalar type"
         )
     length = source.shape[d] if 0 <= d < source.ndim else 1
     if d >= max(source.ndim, 1):
@@ -310,12 +310,6 @@ def _check_rows(name: str, self: Array, dim: int, index: Array, source: Array) -
             f"source.shape = {list(source.shape)}"
         )
     return d
-
-
-def _scalar_name(array: Array) -> str:
-    from ..._dtype import from_numpy_dtype
-
-    return from_numpy_dtype(array.dtype).scalar_name
 
 
 def index_add(self: Array, dim: int, index: Array, source: Array, alpha: Any) -> None:
@@ -348,10 +342,10 @@ def index_copy(self: Array, dim: int, index: Array, source: Array) -> None:
     if index.ndim > 1:
         raise IndexError(f"index_copy_(): Index should have dimension 1 or 0 (got {index.ndim})")
     if index.dtype != LONG:
-        raise RuntimeError("index_copy_(): Expected a long tensor for index, but got " + _scalar_name(index))
+        raise RuntimeError("index_copy_(): Expected a long tensor for index, but got " + scalar_name(index))
     if self.dtype != source.dtype:
         raise RuntimeError(
-            f"index_copy_(): self and source expected to have the same dtype, but got (self) {_scalar_name(self)} and (source) {_scalar_name(source)}"
+            f"index_copy_(): self and source expected to have the same dtype, but got (self) {scalar_name(self)} and (source) {scalar_name(source)}"
         )
     if source.ndim == 0 and index.size != 1:
         raise IndexError(f"index_copy_(): When source is scalar, index should have one element (got {index.size})")
@@ -431,7 +425,7 @@ def index_reduce(self: Array, dim: int, index: Array, source: Array, reduce: str
 def take(self: Array, index: Array) -> Array:
     """Elements by their position in the flattened tensor."""
     if index.dtype != LONG:
-        raise RuntimeError("take(): Expected a long tensor for index, but got " + _scalar_name(index))
+        raise RuntimeError("take(): Expected a long tensor for index, but got " + scalar_name(index))
     if not self.size and index.size:
         raise IndexError("take(): tried to take from an empty tensor")
     try:
@@ -449,11 +443,11 @@ def _beyond(index: Array, n: int) -> int:
 def put(self: Array, index: Array, source: Array, accumulate: bool) -> None:
     """Write (or add) elements at positions in the flattened tensor."""
     if index.dtype != LONG:
-        raise RuntimeError("put_(): Expected a long tensor for index, but got " + _scalar_name(index))
+        raise RuntimeError("put_(): Expected a long tensor for index, but got " + scalar_name(index))
     if self.dtype != source.dtype:
         raise RuntimeError(
-            f"put_(): self and source expected to have the same dtype, but got self.dtype = {_scalar_name(self)} and source.dtype = "
-            f"{_scalar_name(source)}"
+            f"put_(): self and source expected to have the same dtype, but got self.dtype = {scalar_name(self)} and source.dtype = "
+            f"{scalar_name(source)}"
         )
     if index.size != source.size:
         raise IndexError(
@@ -497,10 +491,10 @@ def masked_scatter(self: Array, mask: Array, source: Array) -> None:
     """Write consecutive elements of `source` where the mask is true."""
     if self.dtype != source.dtype:
         raise RuntimeError(
-            f"masked_scatter: expected self and source to have same dtypes but got {_scalar_name(self)} and {_scalar_name(source)}"
+            f"masked_scatter: expected self and source to have same dtypes but got {scalar_name(self)} and {scalar_name(source)}"
         )
     if mask.dtype != BOOL:
-        raise RuntimeError("masked_scatter_ only supports boolean masks, but got mask with dtype " + _scalar_name(mask))
+        raise RuntimeError("masked_scatter_ only supports boolean masks, but got mask with dtype " + scalar_name(mask))
     if mask.shape != self.shape:
         check_expands(mask, self.shape)
         mask = np.broadcast_to(mask, self.shape)

@@ -9,16 +9,12 @@ import numpy as np
 import scipy.special as sc
 from numpy._core.umath import clip  # type: ignore[attr-defined] # np.clip without its wrapper
 
-from ... import _dtype
+from .dtype_rules import unimplemented
 from .dtypes import HALVES
 from .floating_errors import silent
 from .layout import laid_out_like
 
 Array = np.ndarray[Any, Any]
-
-
-def _refuse(name: str, x: Array) -> NotImplementedError:
-    return NotImplementedError(f"\"{name}\" not implemented for '{_dtype.FROM_NUMPY[x.dtype].scalar_name}'")
 
 
 def _of_one(function: Any, name: str, *, through_double: bool = False) -> Callable[[Array], Array]:
@@ -27,7 +23,7 @@ def _of_one(function: Any, name: str, *, through_double: bool = False) -> Callab
     def kernel(self: Array) -> Array:
         d = self.dtype
         if d.kind == "c":
-            raise _refuse(name, self)
+            raise unimplemented(name, self)
         if d in HALVES:
             return np.asarray(function(self.astype(np.float32))).astype(d)
         if through_double and d == np.float32:
@@ -128,7 +124,7 @@ def _of_two(function: Any, name: str) -> Callable[..., Array]:
     def kernel(self: Any, other: Any) -> Array:
         d = other.dtype
         if d.kind in "iubc":
-            raise _refuse(name, other)
+            raise unimplemented(name, other)
         if d in HALVES:
             return np.asarray(function(np.asarray(self, np.float32), other.astype(np.float32))).astype(d)
         return np.asarray(function(self, other)).astype(d)

@@ -9,7 +9,8 @@ import numpy as np
 
 from ... import _checks, _dtype, _promotion
 from .copying import number_in
-from .dtypes import BOOL, FLOAT, HALVES
+from .dtype_rules import unimplemented
+from .dtypes import BOOL, FLOAT, HALVES, cpp_name
 from .floating_errors import quiet, silent
 
 Array = np.ndarray[Any, Any]
@@ -117,10 +118,9 @@ def lerp(self: Array, end: Array, weight: Any) -> Array:
     """`self + weight * (end - self)`, from the nearer end so that a weight of one is exact."""
     for name, x in (("end", end), ("weight", weight)):
         if isinstance(x, np.ndarray) and x.dtype != self.dtype:
-            wanted, got = (_dtype.FROM_NUMPY[d].cpp_name for d in (self.dtype, x.dtype))
-            raise RuntimeError(f"expected dtype {wanted} for `{name}` but got dtype {got}")
+            raise RuntimeError(f"expected dtype {cpp_name(self)} for `{name}` but got dtype {cpp_name(x)}")
     if self.dtype.kind in "iub":
-        raise NotImplementedError(f"\"lerp_kernel_scalar\" not implemented for '{_dtype.FROM_NUMPY[self.dtype].scalar_name}'")
+        raise unimplemented("lerp_kernel_scalar", self)
     if self.dtype in HALVES:
         wide = weight.astype(np.float32) if isinstance(weight, np.ndarray) else weight
         return lerp(self.astype(np.float32), end.astype(np.float32), wide).astype(self.dtype)
@@ -148,7 +148,7 @@ def addcmul(self: Array, tensor1: Array, tensor2: Array, value: Any) -> Array:
         a, b, c = (x.astype(np.float32) for x in (self, tensor1, tensor2))
         return addcmul(a, b, c, value).astype(self.dtype)
     if self.dtype.kind == "b":
-        raise NotImplementedError("\"addcmul_cpu_out\" not implemented for 'Bool'")
+        raise unimplemented("addcmul_cpu_out", self)
     factor = number_in(value, _dtype.FROM_NUMPY[self.dtype])
     out = np.asarray(np.multiply(tensor1, tensor2))
     if value != 1:

@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import scipy.special
 
-from ... import _dtype
+from .dtype_rules import unimplemented
 from .floating_errors import silent
 
 Array = np.ndarray[Any, Any]
@@ -119,16 +119,12 @@ def sinc(self: Array) -> Array:
     return np.divide(out, x, out=out)
 
 
-def refuse(name: str, x: Array) -> NotImplementedError:
-    return NotImplementedError(f"\"{name}\" not implemented for '{_dtype.FROM_NUMPY[x.dtype].scalar_name}'")
-
-
 def _integers_as_they_are(ufunc: Any, name: str) -> Any:
     def kernel(self: Array) -> Array:
         if self.dtype.kind in "iu":
             return self.copy("K")
         if self.dtype.kind in "bc":
-            raise refuse(f"{name}_vml_cpu", self)
+            raise unimplemented(f"{name}_vml_cpu", self)
         return ufunc(self)
 
     kernel.__name__ = name
@@ -143,7 +139,7 @@ round = _integers_as_they_are(np.rint, "round")
 
 def round_decimals(self: Array, decimals: int) -> Array:
     if self.dtype.kind not in "fV" and self.dtype != BFLOAT16:
-        raise refuse("round_cpu", self)
+        raise unimplemented("round_cpu", self)
     scale = self.dtype.type(10.0 ** abs(decimals))
     if decimals == 0:
         return np.rint(self)
@@ -154,7 +150,7 @@ def round_decimals(self: Array, decimals: int) -> Array:
 
 def frac(self: Array) -> Array:
     if self.dtype.kind in "iubc":
-        raise refuse("frac_cpu", self)
+        raise unimplemented("frac_cpu", self)
     out = np.asarray(np.trunc(self))
     return np.subtract(self, out, out=out)
 
@@ -178,7 +174,7 @@ def nan_to_num(self: Array, nan: float | None, posinf: float | None, neginf: flo
 
 def logit(self: Array, eps: float | None) -> Array:
     if self.dtype.kind == "c":
-        raise refuse("logit_cpu", self)
+        raise unimplemented("logit_cpu", self)
     if eps is not None:
         self = np.clip(self, self.dtype.type(eps), self.dtype.type(1 - eps))
     out = np.asarray(np.subtract(self.dtype.type(1), self))
