@@ -274,6 +274,13 @@ BACKWARD: dict[str, tuple[tuple[int, ...], Function]] = {
     "lu_unpack of a tall matrix": ((5, 3), lambda lib, x: packed(lib, x, (1, 2))),
     "lu_unpack, one factor": ((3, 5), lambda lib, x: packed(lib, x, (1,))),
     "eigvals": ((3, 3), lambda lib, x: lib.linalg.eigvals(x).abs()),
+    "householder_product": ((4, 3), lambda lib, x: lib.linalg.householder_product(x, x[0])),
+    "householder_product of fewer": ((2, 4, 3), lambda lib, x: lib.linalg.householder_product(x, x[:, 0, :2])),
+    **{
+        f"ormqr {left} {adjoint}": ((4, 4), lambda lib, x, how=(left, adjoint): lib.ormqr(x[:, :2], x[0, :2], x, *how))
+        for left in (True, False)
+        for adjoint in (True, False)
+    },
     "lstsq with residuals": ((4, 3), lambda lib, x: least_squares(lib, x)),
     "atanh": (MATRIX, lambda lib, x: lib.tanh(x).atanh()),
     "sinc": (MATRIX, lambda lib, x: x.sinc()),

@@ -387,3 +387,43 @@ def test_vector_norms_over_all_sorts_of_dimensions(shape, dim):
     norm = torch.linalg.vector_norm(x, 2, dim)
     assert tuple(norm.shape) == expected.shape
     np.testing.assert_allclose(norm.numpy(), expected, rtol=1e-6)
+
+
+class TestProductsOfReflectors:
+    @pytest.mark.parametrize("dtype", [torch.float32, torch.complex128])
+    @pytest.mark.parametrize("batch", [(), (1,), (2, 3)])
+    @pytest.mark.parametrize(("left", "transpose"), [(True, True), (True, False), (False, True), (False, False)])
+    def test_gradients_are_the_same_while_somebody_records(self, left, transpose, batch, dtype):
+        torch.manual_seed(0)
+        a, tau = torch.geqrf(torch.randn(*batch, 5, 3, dtype=dtype))
+        other = torch.randn(*batch, *((5, 4) if left else (4, 5)), dtype=dtype)
+        leaves = [t.requires_grad_() for t in (a, tau, other)]
+        for y, inputs in (
+            (torch.linalg.householder_product(a, tau), leaves[:2]),
+            (torch.ormqr(a, tau, other, left, transpose), leaves),
+        ):
+            grad = torch.randn(y.shape, dtype=dtype)
+            plain = torch.autograd.grad(y, inputs, grad, retain_graph=True)
+            with torch.profiler.profile():
+                recorded = torch.autograd.grad(y, inputs, grad)
+            for p, r in zip(plain, recorded, strict=True):
+                assert (p._array.tobytes(), p.stride(), p._version) == (r._array.tobytes(), r.stride(), r._version)
+
+    @pytest.mark.parametrize("dtype", [torch.float64, torch.complex128])
+    @pytest.mark.parametrize(("left", "transpose"), [(True, True), (True, False), (False, True), (False, False)])
+    def test_gradients(self, left, transpose, dtype):
+        torch.manual_seed(1)
+        a, tau = (t.requires_grad_() for t in torch.geqrf(torch.randn(4, 2, dtype=dtype)))
+        other = torch.randn(*((4, 3) if left else (3, 4)), dtype=dtype, requires_grad=True)
+        assert torch.autograd.gradcheck(lambda *given: torch.ormqr(*given, left, transpose), (a, tau, other))
+        assert torch.autograd.gradgradcheck(torch.linalg.householder_product, (a, tau))
+
+    def test_without_reflectors(self):
+        a, tau, other = torch.ones(4, 0, requires_grad=True), torch.ones(0, requires_grad=True), torch.arange(20.0).reshape(4, 5)
+        y = torch.ormqr(a, tau, other.requires_grad_())
+        assert y.tolist() == other.tolist()
+        assert y.stride() == (1, 4)
+        # torch: nobody's gradient, rather than one of no elements
+        grads = torch.autograd.grad(y.sum(), (a, tau, other), allow_unused=True)
+        assert grads[:2] == (None, None)
+        assert grads[2].tolist() == torch.ones(4, 5).tolist()

@@ -334,7 +334,9 @@ def ormqr(a: Array, tau: Array, other: Array, left: bool, transpose: bool) -> Ar
     """Multiply by the product of reflectors, without forming it."""
     require_lapack(a, "ormqr_cpu")
     out = stacked(other)
-    if not out.size:
+    if not tau.shape[-1]:
+        out[...] = other  # LAPACK wants reflectors
+    if not out.size or not tau.shape[-1]:
         return out
     function = routine("unmqr" if a.dtype.kind == "c" else "ormqr", a)
     side, kind = "L" if left else "R", "N" if not transpose else "C" if a.dtype.kind == "c" else "T"
