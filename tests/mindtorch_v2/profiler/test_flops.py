@@ -288,7 +288,7 @@ SIGNS_AND_BITS = (
 MOVING = (
     "cat clone copy_ fill_ flip gather im2col index_copy index_copy_ index_fill_ index_select _linalg_check_errors _local_scalar_dense "
     "lu_unpack masked_fill_ masked_scatter_ masked_select max_unpool2d max_unpool3d narrow_copy native_channel_shuffle pixel_shuffle pixel_unshuffle "
-    "reflection_pad1d reflection_pad2d reflection_pad3d repeat repeat_interleave replication_pad1d replication_pad2d replication_pad3d "
+    "reflection_pad1d reflection_pad2d reflection_pad3d repeat_interleave replication_pad1d replication_pad2d replication_pad3d "
     "scatter scatter_ take tril tril_ triu triu_ upsample_nearest1d upsample_nearest2d upsample_nearest3d _upsample_nearest_exact1d "
     "_upsample_nearest_exact2d _upsample_nearest_exact3d zero_"
 )

@@ -1,9 +1,11 @@
 """Python functions in profiles: the program's own, and what it calls."""
 
+import contextlib
 import json
 import re
 import sys
 import threading
+import weakref
 
 import pytest
 
@@ -162,3 +164,45 @@ def test_evaluated_code_and_lambdas():
     stack = {e["name"]: e["stack"] for e in prof.events() if e["kind"] == "op"}
     assert stack["aten::add"][0].endswith(":<lambda>")
     assert stack["aten::mul"][:2] == ["made.py:2:made", "made.py:3:<module>"]
+
+
+class Local:
+    """What functions below have among their variables."""
+
+
+def test_no_variable_outlives_its_function():
+    left = []
+
+    def made():
+        local = Local()
+        left.append(weakref.ref(local))
+        return x + x
+
+    def returns():
+        made()
+
+    def raises():
+        local = Local()
+        left.append(weakref.ref(local))
+        made()
+        raise ValueError
+
+    def generates():
+        local = Local()
+        left.append(weakref.ref(local))
+        yield made()
+        yield made()
+
+    with profile(with_stack=True) as prof:
+        returns()
+        with contextlib.suppress(ValueError):
+            raises()
+        for _ in generates():
+            pass
+        generator = generates()
+        next(generator)
+        generator.close()
+        alive = [ref() for ref in left]
+    assert alive == [None] * 8
+    assert functions(prof).count("made") == 5
+    assert all(e["stack"] for e in prof.events() if e["name"] == "aten::add")

@@ -17,7 +17,7 @@ from ..model.session import Label
 from . import recorder, stack_walk, tasks, threads
 from .module_calls import ModuleCalls
 from .recorder import Log
-from .stack_walk import Call, internal_files, library_files, open_calls
+from .stack_walk import Chain, internal_files, library_files, running
 
 __all__ = ["start", "stop"]
 
@@ -36,6 +36,9 @@ def _label_of(code: CodeType) -> int | None:
     _labels[id(code)] = label
     return label
 
+
+Call = tuple[int, float, Chain, FrameType]  # label, start, the chain of calls down to it, frame
+open_calls: dict[int, list[Call]] = {}  # traced thread → the functions that run on it, outermost first
 
 HIDDEN = -2  # instead of a label: the call is kept with the others, and no event is made of it
 MODULE = -3  # instead of a label: the call of a module, which has a label of its own
@@ -58,6 +61,7 @@ def start(log: Log, modules: ModuleCalls | None) -> None:
     if modules is not None:
         modules.running.clear()  # as it was when the last collecting stopped
     open_calls.clear()
+    running.clear()
     _enter_running_functions(sys._getframe(1))
     _install()
 
@@ -74,6 +78,7 @@ def stop() -> None:
             if log is not None and label != HIDDEN and began <= end:
                 log.write(label, began, end, thread)
     open_calls.clear()
+    running.clear()
     _labels.clear()
     _codes.clear()
 
@@ -84,8 +89,8 @@ def _enter_running_functions(frame: FrameType | None) -> None:
     while frame is not None:
         frames.append(frame)
         frame = frame.f_back
-    for running in reversed(frames):
-        _on_call(running)
+    for outer in reversed(frames):
+        _on_call(outer)
 
 
 def _on_call(frame: FrameType) -> bool:
@@ -106,8 +111,9 @@ def _on_call(frame: FrameType) -> bool:
     elif label == MODULE and _modules is not None:
         label = _modules.begin(frame.f_locals["self"], thread)
     caller = stack_walk.shown_caller(frame.f_back)
-    chain = stack_walk.enter_chain(calls[-1][2] if calls else -1, -1 if caller is None else caller.f_lasti, code)
-    calls.append((label, recorder.clock(), chain, code))
+    chain = (calls[-1][2] if calls else stack_walk.outermost).enter(-1 if caller is None else caller.f_lasti, code)
+    calls.append((label, recorder.clock(), chain, frame))
+    running[frame] = (thread, chain)
     return True
 
 
@@ -115,15 +121,16 @@ def _works_for_internals(caller: FrameType | None, calls: list[Call]) -> bool:
     """Whether a function of a library was called by the dispatcher, a kernel or the profiler, or by another that was."""
     if caller is None:
         return False
-    return internal_files[caller.f_code.co_filename] or any(c[0] == HIDDEN and c[3] is caller.f_code for c in calls[-1:])
+    return internal_files[caller.f_code.co_filename] or any(c[0] == HIDDEN and c[3] is caller for c in calls[-1:])
 
 
 def _on_return(code: CodeType) -> None:
     label = _labels.get(id(code))
     calls = open_calls.get(threading.get_ident())
     # a function that ran before its thread was watched returns without having been called
-    if label is not None and calls and calls[-1][3] is code:
-        shown, began, *_ = calls.pop()
+    if label is not None and calls and calls[-1][3].f_code is code:
+        shown, began, _, frame = calls.pop()
+        running.pop(frame, None)
         log = _log  # read after that: what is still in the list is ended by `stop`
         if label == MODULE and _modules is not None:
             _modules.leave(threading.get_ident())
@@ -182,14 +189,15 @@ if sys.version_info >= (3, 12):
 else:
 
     def _on_event(frame: FrameType, event: str, arg: Any) -> None:
-        # most of what is reported is the profiler's own code: the way out comes early
+        # most of what is reported is the profiler's own code: the way out comes first
+        if internal_files[frame.f_code.co_filename]:
+            return
         if event == "call":
-            if not internal_files[frame.f_code.co_filename]:
-                if _log is None:
-                    sys.setprofile(None)  # a thread of a recording that is over
-                else:
-                    _on_call(frame)
-        elif event == "return" and not internal_files[frame.f_code.co_filename]:
+            if _log is None:
+                sys.setprofile(None)  # a thread of a recording that is over
+            else:
+                _on_call(frame)
+        elif event == "return":
             _on_return(frame.f_code)
 
     def _install() -> None:

@@ -212,27 +212,26 @@ def _noting_array(lines: list[str]) -> list[str]:
     return noting
 
 
-# The number of the stack: that of the chain of functions which the tracer keeps and the offset in the innermost, if that is what called
-# the operator and the stack is known; `stack_number` finds the others. Written out, and of exact dicts and tuples, because a call of a
-# Python function costs another 0.5 µs under `sys.setprofile`. The frame must not outlive the call.
+# The thread and the number of the stack, found by the frame that called the operator's entry point, if that is one of a traced function;
+# `stack_number` finds the others. Written out, because a call of a Python function costs another 0.5 µs under `sys.setprofile`. The
+# frame must not outlive the call.
 STACK_LINES = [
-    "ident_ = get_ident_()",
     "try:",
-    "    call_ = calls_of_[ident_][-1]",
-    "    frame_ = caller_(2)",  # beyond the operator's entry point
-    "    stack_ = stacks_[call_[2], frame_.f_lasti] if frame_.f_code is call_[3] else stack_number_(frame_)",
+    "    frame_ = caller_(2)",
+    "    ident_, chain_ = running_[frame_]",
+    "    stack_ = chain_[frame_.f_lasti]",
     "except (LookupError, ValueError):",
+    "    ident_ = get_ident_()",
     "    stack_ = stack_number_(caller_(1))",
-    "frame_ = call_ = None",
+    "frame_ = None",
 ]
 
 
 def _stack_names() -> dict[str, Any]:
     return {
         "caller_": unreported(sys._getframe),
-        "calls_of_": stack_walk.open_calls,
+        "running_": stack_walk.running,
         "get_ident_": unreported(threading.get_ident),
-        "stacks_": stack_walk.stacks_of_chains,
         "stack_number_": stack_walk.stack_number,
     }
 

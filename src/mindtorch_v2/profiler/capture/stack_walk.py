@@ -1,14 +1,14 @@
 """Python stacks: taken as code objects and offsets, each distinct one once, and made readable when the recording is over.
 
-While calls are traced (see `python_tracer`), a thread knows the chain of functions that run on it, and a stack is that chain and the
-offset in the innermost: no frame but that one is looked at. Otherwise the frames are walked.
+While calls are traced (see `python_tracer`), the chain of calls that led to each running frame is known, and a stack is that chain
+and the offset in the frame: no other is looked at. Otherwise the frames are walked.
 """
 
 from __future__ import annotations
 
 import itertools
 import os
-import threading
+from collections.abc import Iterator
 from types import CodeType, FrameType
 
 import numpy as np
@@ -16,18 +16,17 @@ import numpy as np
 from ..model.session import Frame
 
 __all__ = [
-    "Call",
-    "enter_chain",
+    "Chain",
     "forget",
     "frame_at",
     "internal_files",
     "is_internal",
     "library_files",
-    "open_calls",
+    "outermost",
     "resolve",
+    "running",
     "shown_caller",
     "stack_number",
-    "stacks_of_chains",
     "taken",
 ]
 
@@ -50,9 +49,7 @@ def forget() -> None:
     """Begin a recording without the stacks of the last."""
     _numbers.clear()
     taken.clear()
-    _chains.clear()
-    _links.clear()
-    stacks_of_chains.clear()
+    outermost.forget()
 
 
 def stack_number(frame: FrameType | None) -> int:
@@ -61,11 +58,8 @@ def stack_number(frame: FrameType | None) -> int:
         frame = frame.f_back
     if frame is None:
         return -1
-    # a slice, because the list may be emptied at any time by whoever stops the recording
-    for _, _, chain, code in open_calls.get(threading.get_ident(), [])[-1:]:
-        if code is frame.f_code:
-            return _stack_of_chain(chain, frame.f_lasti)
-    return _walk(frame)
+    known = running.get(frame)
+    return _walk(frame) if known is None else known[1][frame.f_lasti]
 
 
 def _walk(frame: FrameType | None) -> int:
@@ -82,40 +76,43 @@ def _walk(frame: FrameType | None) -> int:
     return number
 
 
-def _stack_of_chain(chain: int, offset: int) -> int:
-    place = (chain, offset)
-    number = stacks_of_chains.get(place)
-    if number is None:
-        frames = []
-        while chain >= 0:
-            link = _links.get(chain)
-            if link is None:
-                return -1  # of a recording that has ended since
-            frames.append((link[2], offset))
-            chain, offset, _ = link
+class Chain(dict[int, int]):
+    """A call of a function, by a chain of calls: offset in the function → number of the stack."""
+
+    __slots__ = ("_callees", "_caller", "_code", "_offset")
+
+    def __init__(self, caller: Chain | None, offset: int, code: CodeType | None) -> None:
+        self._caller = caller
+        self._offset = offset  # of the call, in the caller
+        self._code = code
+        self._callees: dict[tuple[int, int], Chain] = {}  # by the offset of the call and the address of the code
+
+    def __missing__(self, offset: int) -> int:
         number = next(_count)
-        taken[number] = frames
-        stacks_of_chains[place] = number
-    return number
+        taken[number] = list(self._frames(offset))
+        self[offset] = number
+        return number
+
+    def _frames(self, offset: int) -> Iterator[tuple[CodeType, int]]:
+        chain: Chain | None = self
+        while chain is not None and chain._code is not None:
+            yield chain._code, offset
+            offset, chain = chain._offset, chain._caller
+
+    def enter(self, offset: int, code: CodeType) -> Chain:
+        """The chain that grows out of this one by a call."""
+        place = (offset, id(code))
+        chain = self._callees.get(place)
+        if chain is None:
+            chain = self._callees[place] = Chain(self, offset, code)
+        return chain
+
+    def forget(self) -> None:
+        self._callees.clear()
 
 
-Call = tuple[int, float, int, CodeType]  # a function that runs: label, start, chain of functions down to it, code
-
-open_calls: dict[int, list[Call]] = {}  # traced thread → the functions that run on it, outermost first
-_links: dict[int, tuple[int, int, CodeType]] = {}  # chain → the caller's chain (-1: none), the offset of the call in it, the code
-_chains: dict[tuple[int, int, int], int] = {}  # (chain of the caller, offset of the call, address of the called code) → chain
-stacks_of_chains: dict[tuple[int, int], int] = {}  # (chain, offset in its innermost function) → number of the stack
-
-
-def enter_chain(caller: int, offset: int, code: CodeType) -> int:
-    """The chain of functions that grows out of another by a call."""
-    key = (caller, offset, id(code))
-    chain = _chains.get(key)
-    if chain is None:
-        chain = next(_count)
-        _links[chain] = (caller, offset, code)
-        _chains[key] = chain
-    return chain
+outermost = Chain(None, -1, None)
+running: dict[FrameType, tuple[int, Chain]] = {}  # frame of a traced call → its thread, the chain of calls down to it
 
 
 class _InternalFiles(dict[str, bool]):
