@@ -12,7 +12,7 @@ from ... import _checks, _dtype, _promotion
 from .dtype_rules import refusal
 from .dtypes import FLOAT
 from .floating_errors import silent
-from .ternary import _Operand
+from .promotion import result_type
 
 Array = np.ndarray[Any, Any]
 
@@ -28,7 +28,7 @@ def _clamp(self: Array, min: Any, max: Any) -> Array:
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     limits = [x for x in (min, max) if x is not None]
-    d = _promotion.result_type_of((_Operand(self), *(_Operand(x) if isinstance(x, np.ndarray) else x for x in limits)))
+    d = result_type(self, *limits)
     if d.is_complex:
         raise NotImplementedError("clamp is not supported for complex types")
     if d is _dtype.bool_ and not any(isinstance(x, np.ndarray) for x in limits):

@@ -11,7 +11,7 @@ from ..._checks import no_dimensions
 from .dtype_rules import unimplemented
 from .dtypes import HALVES, cpp_name, scalar_name
 from .floating_errors import silent
-from .ternary import _Operand
+from .promotion import result_type
 
 Array = np.ndarray[Any, Any]
 
@@ -162,7 +162,7 @@ def _without_terms(self: Array, shape: tuple[int, ...], beta: Any) -> Array:
     """beta * self, in its dtype, for the sum with a product of no terms."""
     if beta == 0 or 0 in shape:
         return np.zeros(shape, self.dtype)
-    found = _promotion.result_type_of((_Operand(self), beta))
+    found = result_type(self, beta)
     wanted = _dtype.FROM_NUMPY[self.dtype]
     if not _promotion.can_cast(found, wanted):
         raise RuntimeError(f"result type {found.scalar_name} can't be cast to the desired output type {wanted.scalar_name}")

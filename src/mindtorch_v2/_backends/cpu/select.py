@@ -12,32 +12,31 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 
-_SMALL = 2048  # elements up to which one call of `np.where` is quicker than several of anything
-_WORDS = {2: np.int16, 4: np.int32, 8: np.int64}
+SMALL = 2048  # elements up to which one call of `np.where` is quicker than several of anything
+WORDS: dict[int, np.dtype[Any]] = {n: np.dtype(f"i{n}") for n in (1, 2, 4, 8)}  # by the size of an element
 
 
-def _words(mask: Array, itemsize: int) -> Array:
-    """All bits set where the mask is true."""
-    return np.negative(mask.view(np.int8)).astype(_WORDS[itemsize])
+def spread(mask: Array, word: np.dtype[Any]) -> Array:
+    """All bits of a word set where the mask is true."""
+    return np.negative(mask.view(np.int8)).astype(word)
 
 
 def select(mask: Array, a: Array, b: Array) -> Array:
-    """`a` where the mask is true, `b` elsewhere; arrays of one dtype, of which `b` may be a number's array."""
-    if mask.size <= _SMALL or a.dtype.itemsize not in _WORDS:
+    """`a` where the mask is true, `b` elsewhere; arrays of one dtype, which broadcast."""
+    if mask.size <= SMALL or a.dtype.itemsize not in WORDS:
         return np.where(mask, a, b)
-    word = _WORDS[a.dtype.itemsize]
-    bits = _words(mask, a.dtype.itemsize)
-    b_bits = np.asarray(b).view(word)
-    out: Array = np.bitwise_xor(a.view(word), b_bits)
-    out &= bits
+    word = WORDS[a.dtype.itemsize]
+    bits, b_bits = spread(mask, word), b.view(word)
+    out = np.asarray(np.bitwise_xor(a.view(word), b_bits))
+    out = np.bitwise_and(out, bits, out=out if out.shape == bits.shape else None)
     out ^= b_bits
     return out.view(a.dtype)
 
 
 def keep(mask: Array, a: Array) -> Array:
     """`a` where the mask is true, 0 elsewhere."""
-    if mask.size <= _SMALL or a.dtype.itemsize not in _WORDS or mask.shape != a.shape:
+    if mask.size <= SMALL or a.dtype.itemsize not in WORDS or mask.shape != a.shape:
         return np.where(mask, a, np.zeros((), a.dtype))
-    bits = _words(mask, a.dtype.itemsize)
+    bits = spread(mask, WORDS[a.dtype.itemsize])
     bits &= a.view(bits.dtype)
     return bits.view(a.dtype)
