@@ -118,7 +118,9 @@ def _scatter_reduce_grads(
     if reduce == "sum":
         mine, theirs = grad, gather(grad, dim, index)
     elif reduce == "prod":
-        mine, theirs = _scatter_prod_grads(grad, self, dim, index, src, include_self, result)
+        mine, theirs = _product_grads(
+            grad, self, dim, index, src, include_self, result, read=gather, add=scatter_add, reduce=scatter_reduce
+        )
     elif reduce == "mean":
         count = aten.ones_like(grad) if include_self else aten.zeros_like(grad)
         count = scatter_add(count, dim, index, aten.ones_like(src))
@@ -134,20 +136,22 @@ def _scatter_reduce_grads(
     return mine, theirs
 
 
-def _scatter_prod_grads(
-    grad: Tensor, self: Tensor, dim: int, index: Tensor, src: Tensor, include_self: bool, result: Tensor
-) -> tuple[Tensor, Tensor]:
-    """A factor's gradient is the product of the others: the quotient, or that product itself where the factor is zero."""
+def _product_grads(
+    grad: Tensor, self: Tensor, dim: int, index: Tensor, src: Tensor, include_self: bool, result: Tensor,
+    *, read: Any, add: Any, reduce: Any,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """A factor's gradient is the product of the others: the quotient, or that product itself where the factor is zero.
+
+    `read`, `add` and `reduce` are the operators that read, add and multiply at positions of this kind of index.
+    """
     safe_self = self.masked_fill(self == 0, 1)
-    without_self = scatter_reduce(safe_self, dim, index, src, "prod", include_self=include_self)
+    without_self = reduce(safe_self, dim, index, src, "prod", include_self=include_self)
     mine = grad * without_self / safe_self
     is_zero = src == 0
-    zero_count = gather(scatter_add(aten.zeros_like(self), dim, index, is_zero.to(self.dtype)), dim, index)
+    zero_count = read(add(aten.zeros_like(self), dim, index, is_zero.to(self.dtype)), dim, index)
     only_zero = is_zero.bitwise_and(zero_count == 1)
-    others = scatter_reduce(self, dim, index, src.masked_fill(only_zero, 1), "prod", include_self=include_self)
-    theirs = aten.where(
-        only_zero, gather(grad * others, dim, index), gather(grad * result, dim, index) / src.masked_fill(is_zero, 1)
-    )
+    others = reduce(self, dim, index, src.masked_fill(only_zero, 1), "prod", include_self=include_self)
+    theirs = aten.where(only_zero, read(grad * others, dim, index), read(grad * result, dim, index) / src.masked_fill(is_zero, 1))
     return mine, theirs
 
 
@@ -244,7 +248,9 @@ def _index_reduce_grads(
     grad: Tensor, self: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, include_self: bool, result: Tensor
 ) -> tuple[Tensor, Tensor]:
     if reduce == "prod":
-        mine, theirs = _index_prod_grads(grad, self, dim, index, source, include_self, result)
+        mine, theirs = _product_grads(
+            grad, self, dim, index, source, include_self, result, read=index_select, add=index_add, reduce=index_reduce
+        )
     elif reduce == "mean":
         count = aten.ones_like(grad) if include_self else aten.zeros_like(grad)
         count = index_add(count, dim, index, aten.ones_like(source))
@@ -257,24 +263,6 @@ def _index_reduce_grads(
         mine, theirs = is_mine * share, is_theirs * index_select(share, dim, index)
     if not include_self:
         mine = index_fill(mine, dim, index, 0)
-    return mine, theirs
-
-
-def _index_prod_grads(
-    grad: Tensor, self: Tensor, dim: int, index: Tensor, source: Tensor, include_self: bool, result: Tensor
-) -> tuple[Tensor, Tensor]:
-    safe_self = self.masked_fill(self == 0, 1)
-    without_self = index_reduce(safe_self, dim, index, source, "prod", include_self=include_self)
-    mine = grad * without_self / safe_self
-    is_zero = source == 0
-    zero_count = index_select(index_add(aten.zeros_like(self), dim, index, is_zero.to(self.dtype)), dim, index)
-    only_zero = is_zero.bitwise_and(zero_count == 1)
-    others = index_reduce(self, dim, index, source.masked_fill(only_zero, 1), "prod", include_self=include_self)
-    theirs = aten.where(
-        only_zero,
-        index_select(grad * others, dim, index),
-        index_select(grad * result, dim, index) / source.masked_fill(is_zero, 1),
-    )
     return mine, theirs
 
 

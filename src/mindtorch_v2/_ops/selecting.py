@@ -143,14 +143,18 @@ split_with_sizes = op(
 )
 
 
-def _chunk(self: Tensor, chunks: int, dim: int) -> tuple[Tensor, ...]:
+def _chunk_size(self: Tensor, chunks: int, dim: int) -> int:
+    """The size of all chunks but the last, which may be smaller."""
     if not self.dim():
         raise RuntimeError("chunk expects at least a 1-dimensional tensor")
     if chunks <= 0:
         raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
-    length = self._array.shape[wrap_dim(dim, self.dim())]
-    size = (length + chunks - 1) // chunks
-    if size == 0 and length == 0:
+    return (self._array.shape[wrap_dim(dim, self.dim())] + chunks - 1) // chunks
+
+
+def _chunk(self: Tensor, chunks: int, dim: int) -> tuple[Tensor, ...]:
+    size = _chunk_size(self, chunks, dim)
+    if size == 0:
         return split_with_sizes(self, [0] * chunks, dim)
     return split.op.table[self._keys](self, size, dim)  # type: ignore[attr-defined]
 
@@ -359,15 +363,8 @@ unsafe_split_with_sizes = op(
 
 
 def _unsafe_chunk(self: Tensor, chunks: int, dim: int) -> Any:
-    if not self.dim():
-        raise RuntimeError("chunk expects at least a 1-dimensional tensor")
-    if chunks <= 0:
-        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
-    length = self._array.shape[wrap_dim(dim, self.dim())]
-    size = (length + chunks - 1) // chunks
-    if size == 0 and length == 0:
-        return unsafe_split_with_sizes(self, [0] * chunks, dim)
-    return unsafe_split(self, size, dim)
+    size = _chunk_size(self, chunks, dim)
+    return unsafe_split_with_sizes(self, [0] * chunks, dim) if size == 0 else unsafe_split(self, size, dim)
 
 
 unsafe_chunk = op("unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]", composite=_unsafe_chunk)

@@ -167,35 +167,28 @@ def _promoted_ternary(compute: Any, self: Array, tensor1: Array, tensor2: Array,
         return compute(*(x.astype(d.np, copy=False) for x in operands), value)
 
 
-@silent
-def addcmul_(self: Array, tensor1: Array, tensor2: Array, value: Any) -> None:
-    """In place; operands of another dtype take the long way."""
-    d = self.dtype
-    if tensor1.dtype is not d or tensor2.dtype is not d or d.char not in "fd" or value.__class__ not in _REAL:
-        _write(self, _promoted_ternary(addcmul, self, tensor1, tensor2, value))
-        return
-    change = np.multiply(tensor1, tensor2)
-    if value != 1:
-        change *= np.asarray(value, d)
-    try:
-        np.add(self, change, out=self)
-    except ValueError:
-        _write(self, self + change)
+def _adding_in_place(ufunc: Any, compute: Any) -> Any:
+    """The kernel of `self += value * ufunc(tensor1, tensor2)`; operands of another dtype take the long way, by `compute`."""
+
+    @silent
+    def kernel(self: Array, tensor1: Array, tensor2: Array, value: Any) -> None:
+        d = self.dtype
+        if tensor1.dtype is not d or tensor2.dtype is not d or d.char not in "fd" or value.__class__ not in _REAL:
+            _write(self, _promoted_ternary(compute, self, tensor1, tensor2, value))
+            return
+        change = ufunc(tensor1, tensor2)
+        if value != 1:
+            change *= np.asarray(value, d)
+        try:
+            np.add(self, change, out=self)
+        except ValueError:
+            _write(self, self + change)
+
+    return kernel
 
 
-@silent
-def addcdiv_(self: Array, tensor1: Array, tensor2: Array, value: Any) -> None:
-    d = self.dtype
-    if tensor1.dtype is not d or tensor2.dtype is not d or d.char not in "fd" or value.__class__ not in _REAL:
-        _write(self, _promoted_ternary(addcdiv, self, tensor1, tensor2, value))
-        return
-    change = np.divide(tensor1, tensor2)
-    if value != 1:
-        change *= np.asarray(value, d)
-    try:
-        np.add(self, change, out=self)
-    except ValueError:
-        _write(self, self + change)
+addcmul_ = _adding_in_place(np.multiply, addcmul)
+addcdiv_ = _adding_in_place(np.divide, addcdiv)
 
 
 @silent

@@ -349,25 +349,23 @@ def grid_sample(
             "nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or 'reflection', but got: "
             f"'{padding_mode}'"
         )
-    if align_corners is None:
-        warnings.warn(
-            "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify "
-            "align_corners=True if the old behavior is desired. See the documentation of grid_sample for details.",
-            stacklevel=2,
-        )
-        align_corners = False
-    return aten.grid_sampler(input, grid, _MODES[mode], _PADDING_MODES[padding_mode], align_corners)
+    aligned = _unaligned_with_warning() if align_corners is None else align_corners
+    return aten.grid_sampler(input, grid, _MODES[mode], _PADDING_MODES[padding_mode], aligned)
+
+
+def _unaligned_with_warning() -> bool:
+    """What `align_corners` is when it is not given."""
+    warnings.warn(
+        "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify "
+        "align_corners=True if the old behavior is desired. See the documentation of grid_sample for details.",
+        stacklevel=3,
+    )
+    return False
 
 
 def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
     """The positions that `grid_sample` reads for an affine map of an image or a volume."""
-    if align_corners is None:
-        warnings.warn(
-            "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify "
-            "align_corners=True if the old behavior is desired. See the documentation of grid_sample for details.",
-            stacklevel=2,
-        )
-        align_corners = False
+    aligned = _unaligned_with_warning() if align_corners is None else align_corners
     if not theta.dtype.inexact:
         raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
     shapes = {4: (2, 3), 5: (3, 4)}
@@ -382,4 +380,4 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
         )
     if min(size) <= 0:
         raise ValueError(f"Expected non-zero, positive output size. Got {size}")
-    return aten.affine_grid_generator(theta, size, align_corners)
+    return aten.affine_grid_generator(theta, size, aligned)
