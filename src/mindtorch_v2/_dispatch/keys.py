@@ -4,33 +4,33 @@ add theirs for as long as they are active.
 
 from __future__ import annotations
 
-CPU = 1
-META = 2
-NPU = 4
-SPARSE = 8192  # coordinates and values on the CPU
+CPU = 1 << 0
+META = 1 << 1
+NPU = 1 << 2
+SPARSE = 1 << 13  # coordinates and values on the CPU
 BACKENDS = CPU | META | NPU | SPARSE
 
-AUTOGRAD = 8  # the tensor requires grad
-SUBCLASS = 16  # the tensor's class overrides __torch_function__
-PYTHON = 32  # the tensor's class overrides __torch_dispatch__
+AUTOGRAD = 1 << 3  # the tensor requires grad
+SUBCLASS = 1 << 4  # the tensor's class overrides __torch_function__
+PYTHON = 1 << 5  # the tensor's class overrides __torch_dispatch__
 
-INFERENCE = 2048  # the tensor was made in inference mode; active while some thread is in it
+INFERENCE = 1 << 11  # the tensor was made in inference mode; active while some thread is in it
 
-NUMBER = 1024  # an operand is a Python number: pointwise operators have a body of their own for it
+NUMBER = 1 << 10  # an operand is a Python number: pointwise operators have a body of their own for it
 
 # Active while something in the process asks for them, see `dispatcher.activate`.
-SAVED_HOOKS = 64
-DISPATCH_MODE = 128
-FUNCTION_MODE = 256
-PROFILER = 512
-RECORD_SHAPES = 16384  # what recorded operators note about themselves
-RECORD_STACKS = 32768
-RECORD_TASKS = 65536  # of asyncio
-RECORD_OPERANDS = 131072  # the memory of the arguments
-EXECUTION_TRACE = 262144  # somebody writes down every call with its tensors
-RECORD_STORAGES = 524288  # the memory of the results
-RECORD_HEAP = 1048576  # of Python, before and after
-OUT_VARIANT = 2097152  # called by its variant with `out=`, which is what is recorded
+SAVED_HOOKS = 1 << 6
+DISPATCH_MODE = 1 << 7
+FUNCTION_MODE = 1 << 8
+PROFILER = 1 << 9
+RECORD_SHAPES = 1 << 14  # what recorded operators note about themselves
+RECORD_STACKS = 1 << 15
+RECORD_TASKS = 1 << 16  # of asyncio
+RECORD_OPERANDS = 1 << 17  # the memory of the arguments
+EXECUTION_TRACE = 1 << 18  # somebody writes down every call with its tensors
+RECORD_STORAGES = 1 << 19  # the memory of the results
+RECORD_HEAP = 1 << 20  # of Python, before and after
+OUT_VARIANT = 1 << 21  # called by its variant with `out=`, which is what is recorded
 
 RECORDING = PROFILER | EXECUTION_TRACE
 NOTING = RECORD_SHAPES | RECORD_STACKS | RECORD_TASKS | RECORD_OPERANDS | RECORD_STORAGES | RECORD_HEAP
