@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _ops
+from . import _ops  # noqa: F401 - every operator is declared
 from ._dispatch import registry
 from ._dispatch.codegen import compile_function
 from ._dispatch.entry import NUMBERS
@@ -25,81 +25,13 @@ __all__ = ["functions", "namespace"]
 PREFIXES = ("linalg_", "fft_", "special_")  # operators that live in a module of that name instead of `torch`
 # torch has in-place functions for these only; the others are methods
 INPLACE_FUNCTIONS = frozenset(
-    [
-        "abs_",
-        "acos_",
-        "acosh_",
-        "addmv_",
-        "alpha_dropout_",
-        "arccos_",
-        "arccosh_",
-        "arcsin_",
-        "arcsinh_",
-        "arctan_",
-        "arctanh_",
-        "as_strided_",
-        "asin_",
-        "asinh_",
-        "atan_",
-        "atanh_",
-        "ceil_",
-        "celu_",
-        "clamp_",
-        "clamp_max_",
-        "clamp_min_",
-        "clip_",
-        "conj_physical_",
-        "cos_",
-        "cosh_",
-        "deg2rad_",
-        "detach_",
-        "dropout_",
-        "embedding_renorm_",
-        "erf_",
-        "erfc_",
-        "exp2_",
-        "exp_",
-        "expm1_",
-        "feature_alpha_dropout_",
-        "feature_dropout_",
-        "fill_",
-        "fix_",
-        "floor_",
-        "frac_",
-        "gcd_",
-        "i0_",
-        "index_put_",
-        "lcm_",
-        "ldexp_",
-        "log10_",
-        "log1p_",
-        "log2_",
-        "log_",
-        "logit_",
-        "nan_to_num_",
-        "neg_",
-        "negative_",
-        "rad2deg_",
-        "reciprocal_",
-        "relu_",
-        "resize_as_",
-        "round_",
-        "rrelu_",
-        "rsqrt_",
-        "selu_",
-        "sigmoid_",
-        "sin_",
-        "sinc_",
-        "sinh_",
-        "sqrt_",
-        "square_",
-        "tan_",
-        "tanh_",
-        "threshold_",
-        "trunc_",
-        "xlogy_",
-        "zero_",
-    ]
+    """
+    abs_ acos_ acosh_ addmv_ alpha_dropout_ arccos_ arccosh_ arcsin_ arcsinh_ arctan_ arctanh_ as_strided_ asin_ asinh_
+    atan_ atanh_ ceil_ celu_ clamp_ clamp_max_ clamp_min_ clip_ conj_physical_ cos_ cosh_ deg2rad_ detach_ dropout_
+    embedding_renorm_ erf_ erfc_ exp2_ exp_ expm1_ feature_alpha_dropout_ feature_dropout_ fill_ fix_ floor_ frac_ gcd_ i0_
+    index_put_ lcm_ ldexp_ log10_ log1p_ log2_ log_ logit_ nan_to_num_ neg_ negative_ rad2deg_ reciprocal_ relu_ resize_as_
+    round_ rrelu_ rsqrt_ selu_ sigmoid_ sin_ sinc_ sinh_ sqrt_ square_ tan_ tanh_ threshold_ trunc_ xlogy_ zero_
+    """.split()
 )
 
 # Operators of the language → operator name and overload; the reflected ones swap their operands.
@@ -195,6 +127,5 @@ def _attach_operators() -> None:
         setattr(Tensor, name, method)
 
 
-_ = _ops
 functions = _functions()
 _attach_operators()

@@ -16,11 +16,12 @@ __all__ = ["TENSOR_TYPES", "construct", "set_default_tensor_type"]
 
 def construct(cls: Any, *args: Any, device: Any = None) -> Tensor:
     """`torch.Tensor(…)` or a subclass of it: sizes make memory, sequences are copied, a tensor is shared."""
-    made = _made(_dtype.get_default_dtype(), args, device, any_dtype=True)
+    made = made_of(_dtype.get_default_dtype(), args, device, any_dtype=True)
     return made if cls is Tensor else shallow_copy(made, cls)
 
 
-def _made(d: _dtype.dtype, args: tuple[Any, ...], device: Any, *, any_dtype: bool = False) -> Tensor:
+def made_of(d: _dtype.dtype, args: tuple[Any, ...], device: Any, *, any_dtype: bool = False) -> Tensor:
+    """A tensor of a size, of a sequence, of a storage, or sharing another's memory, by what the arguments are."""
     where = device_of(device)
     if not args:
         return allocate((0,), d, where)
@@ -60,7 +61,7 @@ class tensortype(type):  # noqa: N801 - torch's spelling
     is_cuda = False
 
     def __call__(cls, *args: Any, device: Any = None) -> Tensor:
-        return _made(cls.dtype, args, device)
+        return made_of(cls.dtype, args, device)
 
     def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, Tensor) and instance.dtype is cls.dtype and instance.device.type == "cpu"

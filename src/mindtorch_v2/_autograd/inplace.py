@@ -182,10 +182,10 @@ class AsStridedBackward0(Node):
     def _run(self, grad: Any, edges: tuple[Any, ...]) -> tuple[Any, ...]:
         if grad is None:
             return (None,)
-        from .._ops.shape import _overlaps, as_strided_backward
+        from .._ops.shape import as_strided_backward, overlaps
 
         g = self._geometry
-        if _overlaps(g.shape, g.strides) or _overlaps(g.base_shape, g.base_strides):
+        if overlaps(g.shape, g.strides) or overlaps(g.base_shape, g.base_strides):
             return (as_strided_backward(grad, g.base_shape, g.base_strides, g.shape, g.strides, g.offset),)
         whole = grad.new_zeros(g.base_shape) if _row_by_row(g) else grad.new_empty_strided(g.base_shape, g.base_strides).zero_()
         whole.as_strided(g.shape, g.strides, g.offset).copy_(grad)

@@ -21,7 +21,7 @@ FACTS = ("_shape", "_dtype", "_device", "_strides", "_byte_steps", "_geometry")
 class Formula:
     """A derivative: which arguments it yields gradients for, and what it needs saved to do so."""
 
-    __slots__ = ("function", "inputs", "parameters", "targets")
+    __slots__ = ("function", "parameters", "targets")
 
     def __init__(self, targets: tuple[str, ...], function: Callable[..., Any], schema: Schema) -> None:
         self.targets = targets
@@ -36,9 +36,8 @@ class Formula:
 
 def parameter_names(function: Callable[..., Any]) -> tuple[str, ...]:
     """What a kernel or formula is called with; options of its own are keyword-only."""
-    if isinstance(function, FunctionType) and not hasattr(
-        function, "__wrapped__"
-    ):  # a tenth of the cost of `inspect.signature`, over a thousand times at import
+    if isinstance(function, FunctionType) and not hasattr(function, "__wrapped__"):
+        # a tenth of the cost of `inspect.signature`, over a thousand times at import
         code = function.__code__
         return code.co_varnames[: code.co_argcount]
     return tuple(name for name, p in inspect.signature(function).parameters.items() if p.kind is not p.KEYWORD_ONLY)
@@ -65,18 +64,13 @@ class Op:
         "array_kernels",
         "compiled",
         "composite",
-        "dtype_rule",
         "entry",
         "fixed",
         "formulas",
-        "inplace_of",
         "kernels",
         "node_name",
         "nondifferentiable",
-        "npu",
         "numbers",
-        "out_names",
-        "packet",
         "pointwise",
         "refuses",
         "schema",
@@ -101,18 +95,14 @@ class Op:
         nondifferentiable: tuple[str, ...] = (),
         fixed: tuple[str, ...] = (),
         refuses: tuple[str, str] | None = None,
-        npu: str | None = None,
         tags: tuple[str, ...] = (),
-        inplace_of: Op | None = None,
     ) -> None:
         self.schema = parse(schema) if isinstance(schema, str) else schema
         self.composite = composite
         self.pointwise = pointwise
         self.shape = shape
-        self.npu = npu
         self.tags = tags
         self.watched: Callable[..., Any] | None = None  # over tensors: in place of the kernel while a profiler records
-        self.inplace_of = inplace_of
         self.numbers = numbers  # tensor arguments that also take a Python number
         self.nondifferentiable = nondifferentiable  # results that never require grad
         self.fixed = fixed  # tensor arguments that must not require grad

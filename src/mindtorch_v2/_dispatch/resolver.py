@@ -55,9 +55,8 @@ def _choose(
             positional = [public_name(a) for a in op.schema.arguments]
             given_tensors = [n for n, v in zip(positional, args, strict=False) if n in numbers and isinstance(v, given_as)]
             given_tensors += [n for n, v in bound.items() if n in numbers and isinstance(v, given_as)]
-            if (
-                given_tensors
-            ):  # a zero-dim tensor or a NumPy number in place of a number; with dimensions it would mean another overload
+            if given_tensors:
+                # a zero-dim tensor or a NumPy number in place of a number; with dimensions it would mean another overload
                 args = tuple(v.item() if n in given_tensors else v for n, v in zip(positional, args, strict=False))
                 bound = {n: v.item() if n in given_tensors else v for n, v in bound.items()}
                 stable = False

@@ -6,7 +6,8 @@ import dataclasses
 
 from .._dispatch import registry
 from .._dispatch.op import Op
-from . import binary, clamp, compare, pointwise, special, unary
+from . import binary, clamp, compare, pointwise, special, unary  # noqa: F401 - declared first
+from .calling import call_op
 from .declare import register, with_overload
 
 ALIASES = {
@@ -21,7 +22,6 @@ ALIASES = {
 }  # fmt: skip
 SPECIAL_XLOGY = {"Tensor": "", "Scalar_Other": "other_scalar", "Scalar_Self": "self_scalar"}  # overloads ATen names otherwise
 NO_INPLACE = ("special_",)
-_ = (binary, clamp, compare, pointwise, special, unary)
 
 
 def _declare_alias(alias: str, op: Op) -> None:
@@ -29,22 +29,14 @@ def _declare_alias(alias: str, op: Op) -> None:
     if alias == "special_xlogy":
         schema = with_overload(schema, SPECIAL_XLOGY[schema.overload])
     text = str(schema).replace(schema.name, alias, 1)
-    entry = op.entry
-    assert entry is not None
     register(
         Op(
             dataclasses.replace(schema, name=alias, text=text),
-            composite=lambda *arguments, _table=op.table, _op=op: _call(_op, arguments),
+            composite=lambda *arguments: call_op(op, arguments),
             numbers=op.numbers,
             tags=op.tags,
         )
     )
-
-
-def _call(op: Op, arguments: tuple[object, ...]) -> object:
-    from .calling import call_op
-
-    return call_op(op, arguments)
 
 
 for _alias, _name in ALIASES.items():

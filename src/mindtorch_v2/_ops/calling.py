@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from .. import _promotion
+from .. import _device, _promotion
 from .._dispatch import keys
 from .._dispatch.entry import NUMBERS, keys_of, public_name
 from .._dispatch.op import Op
 from .._dispatch.resolver import takes_number_first
 from .._tensor import Tensor, wrap
 
-__all__ = ["argument_keys", "call_op", "retry_call"]
+__all__ = ["argument_keys", "call_op", "device_key", "retry_call"]
 
 
 def argument_keys(op: Op, arguments: tuple[Any, ...]) -> int:
@@ -41,12 +41,25 @@ def argument_keys(op: Op, arguments: tuple[Any, ...]) -> int:
                     )
             found |= keys_of(value)
     if not seen:
-        from .declare import _device_key
-
         if "device" in op.schema.argument_names:
-            return _device_key(arguments[op.schema.argument_names.index("device")])
+            return device_key(arguments[op.schema.argument_names.index("device")])
         return keys.CPU
     return found
+
+
+def device_key(device: Any) -> int:
+    """The key of the backend that serves a device: the default one, if none is given."""
+    if device is None:
+        from .._creation import default_device
+
+        device = default_device()
+    elif device.__class__ is not _device.device:
+        device = _device.device(device)
+    if not device.key:
+        from .._backends.backend import unavailable
+
+        raise unavailable(device)
+    return device.key
 
 
 def _type_error(op: Op, a: Any, position: int, value: Any, expected: str = "Tensor") -> TypeError:

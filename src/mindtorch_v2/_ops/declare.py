@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from .. import _device, _dtype, _promotion
+from .. import _dtype, _promotion
 from .._backends.cpu.dtype_rules import with_rules
 from .._backends.cpu.layout import channels_last_like, in_rows
 from .._dispatch import registry
 from .._dispatch.entry import make_entry
 from .._dispatch.op import Op
 from .._dispatch.schema import Argument, Return, Schema, parse
-from .calling import retry_call
+from .calling import device_key, retry_call
 from .out import call_with_out
 
 __all__ = ["MissingDerivative", "exported", "inplace_schema", "not_implemented", "op", "public", "register"]
@@ -41,7 +41,6 @@ def op(
     numbers: tuple[str, ...] | None = None,
     nondifferentiable: tuple[str, ...] = (),
     fixed: tuple[str, ...] = (),
-    npu: str | None = None,
     inplace: bool = False,
     inplace_grad: Gradients | None = None,
     inplace_node: str | None = None,
@@ -67,8 +66,12 @@ def op(
     fixed      names of tensor arguments that must not require grad
     inplace    also declare the in-place variant `name_`; with a derivative and a node of its own where `inplace_grad` and `inplace_node` say so
     variants   where users find it: "function" (torch.name), "method" (Tensor.name)
-    tags       among others "transparent": no row in profiles, because ATen's overload is no call of its own; "no_derivative": a
-               composite that torch cannot differentiate; "fresh": a composite that writes to its result, which is always a new one
+    tags       "data_dependent": the result's shape depends on values, and so there is none on the meta device
+               "nondifferentiable": no result requires grad; "no_derivative": a composite that torch cannot differentiate
+               "fresh": a composite that writes to its result, which is always a new one; "dtype_view": a view of another dtype
+               "transparent": no row in profiles, because ATen's overload is no call of its own
+               "exact_out", "disjoint_out": `out` must have the result's dtype, and share no memory with the arguments;
+               "dtype_of_out": the result has the dtype of `out`
     """
     parsed = parse(schema)
     if format_of and cpu is not None:
@@ -92,7 +95,6 @@ def op(
         nondifferentiable=nondifferentiable,
         fixed=fixed,
         refuses=refuses,
-        npu=npu,
         tags=(*tags, *variants.split()),
     )
     entry = register(declared)
@@ -104,7 +106,7 @@ def op(
 def register(declared: Op) -> Entry:
     """Add an operator to the registry and make its entry point."""
     registry.add(declared)
-    declared.entry = make_entry(declared, retry=retry_call, with_out=call_with_out, device_key=_device_key)
+    declared.entry = make_entry(declared, retry=retry_call, with_out=call_with_out, device_key=device_key)
     return declared.entry
 
 
@@ -123,20 +125,6 @@ def public(variants: str = "function method", *, name: str | None = None) -> Cal
 
 
 exported: dict[str, dict[str, Entry]] = {}  # name → variant → function
-
-
-def _device_key(device: Any) -> int:
-    if device is None:
-        from .._creation import default_device
-
-        device = default_device()
-    elif device.__class__ is not _device.device:
-        device = _device.device(device)
-    if not device.key:
-        from .._backends.backend import unavailable
-
-        raise unavailable(device)
-    return device.key
 
 
 # In-place variants whose overloads ATen names otherwise than the functional ones.
@@ -181,7 +169,6 @@ def _declare_inplace(functional: Op, cpu: Callable[..., Any] | None, grad: Gradi
             refuses=functional.refuses,
             numbers=functional.numbers,
             tags=tuple(t for t in functional.tags if t != "function") if schema.name.startswith("__") else functional.tags,
-            inplace_of=functional,
         )
     )
 

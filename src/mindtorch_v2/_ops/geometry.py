@@ -58,7 +58,7 @@ op(
 
 
 def _as_strided_inplace(self: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None) -> Tensor:
-    set_array(self, shape._strided_array(self, size, stride, storage_offset))
+    set_array(self, shape.strided_array(self, size, stride, storage_offset))
     self._storage.version += 1
     return self
 
@@ -105,7 +105,7 @@ def _resize(self: Tensor, size: Sequence[int], memory_format: Any = None) -> Ten
     if 0 in size:
         set_array(self, np.empty(size, self._array.dtype))
     else:
-        set_array(self, shape._strided_array(self, size, strides, offset))
+        set_array(self, shape.strided_array(self, size, strides, offset))
     self._storage.version += 1
     return self
 
@@ -154,4 +154,4 @@ def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = 
 
 def _strided_over(self: Tensor, storage_offset: int, size: Any, stride: Any) -> Any:
     size = tuple(size)
-    return shape._strided_array(self, size, contiguous_strides(size) if not stride else tuple(stride), storage_offset)
+    return shape.strided_array(self, size, contiguous_strides(size) if not stride else tuple(stride), storage_offset)

@@ -224,9 +224,9 @@ public("method", name="_make_subclass")(_make_subclass)
 @public("method")
 def new(self: Tensor, *args: Any, device: Any = None) -> Tensor:
     """A tensor of this dtype from sizes or a sequence, as the legacy constructors make it."""
-    from .._legacy import _made
+    from .._legacy import made_of
 
-    return _made(self.dtype, args, self.device if device is None else device)
+    return made_of(self.dtype, args, self.device if device is None else device)
 
 
 @public("method")

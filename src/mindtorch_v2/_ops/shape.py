@@ -342,7 +342,7 @@ unsqueeze = op(
 # --- any geometry ---------------------------------------------------------------------------------------------------
 
 
-def _strided_array(self: Tensor, size: Sequence[int], stride: Sequence[int], offset: int | None) -> Array:
+def strided_array(self: Tensor, size: Sequence[int], stride: Sequence[int], offset: int | None) -> Array:
     """An array over the tensor's storage; strides and offset in elements."""
     size, stride = tuple(size), tuple(stride)
     if len(size) != len(stride):
@@ -370,7 +370,7 @@ def _strided_array(self: Tensor, size: Sequence[int], stride: Sequence[int], off
 
 
 def _as_strided(self: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None) -> Tensor:
-    return wrap_view(_strided_array(self, size, stride, storage_offset), self)
+    return wrap_view(strided_array(self, size, stride, storage_offset), self)
 
 
 def _as_strided_grad(
@@ -407,12 +407,12 @@ def as_strided_backward(
     start = max(-offset, 0)  # the base's first element, in a stretch of memory that holds both geometries
     size = max(_extent(base_shape, base_strides, start), _extent(shape, strides, start + offset))
     flat = grad.new_zeros((size,))
-    if _overlaps(shape, strides):
+    if overlaps(shape, strides):
         where = reshape(as_strided(aten.arange(size, device=grad.device), shape, strides, start + offset), (-1,))
         flat = flat.index_add_(0, where, reshape(grad, (-1,)))
     else:
         as_strided(flat, shape, strides, start + offset).copy_(grad)
-    if _overlaps(base_shape, base_strides):
+    if overlaps(base_shape, base_strides):
         at = _positions(base_shape, base_strides, start)
         counts = wrap(np.maximum(np.bincount(at, minlength=size), 1).astype(np.float64)).to(grad.dtype)
         flat = flat / counts
@@ -432,7 +432,7 @@ def _positions(shape: Sequence[int], strides: Sequence[int], offset: int) -> Arr
     return at.reshape(-1)
 
 
-def _overlaps(shape: Sequence[int], strides: Sequence[int]) -> bool:
+def overlaps(shape: Sequence[int], strides: Sequence[int]) -> bool:
     """Whether two elements may share memory, by torch's sufficient test on sorted strides."""
     reach = 1
     for s, n in sorted((s, n) for n, s in zip(shape, strides, strict=True) if n != 1):

@@ -25,6 +25,7 @@ from ..autograd.profiler import KinetoStepTracker  # isort: skip - reads what is
 from .profiler import _KinetoProfile, profile  # isort: skip
 from . import itt  # isort: skip - torch: an attribute, and not in `__all__`
 
+# torch: `KinetoStepTracker`, `RecordScope`, `_ExperimentalConfig` and `_KinetoProfile` are here too, and not listed
 __all__ = [
     "DeviceType",
     "ExecutionTraceObserver",
@@ -40,11 +41,3 @@ __all__ = [
     "tensorboard_trace_handler",
     "validate",
 ]
-
-_ = (
-    KinetoStepTracker,
-    RecordScope,
-    _ExperimentalConfig,
-    _KinetoProfile,
-    itt,
-)  # torch has them without listing them, and imported from here by programs

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..._tensor import Tensor
 from ..parameter import Parameter
-from .module import Module, _indented
+from .module import Module, indented
 
 __all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
 
@@ -162,7 +162,7 @@ class ModuleList(_Numbered):
         lines = []
         for first, last, text in runs:
             line = f"({first}): {text}" if first == last else f"({first}-{last}): {last - first + 1} x {text}"
-            lines.append(_indented(line))
+            lines.append(indented(line))
         return self._get_name() + "(\n  " + "\n  ".join(lines) + "\n)"
 
     def insert(self, index: int, module: Module) -> None:

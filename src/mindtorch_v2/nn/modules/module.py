@@ -504,7 +504,7 @@ class Module(StateDict):
     def __repr__(self) -> str:
         extra = self.extra_repr()
         lines = extra.split("\n") if extra else []
-        children = [f"({name}): {_indented(repr(module))}" for name, module in self._modules.items()]
+        children = [f"({name}): {indented(repr(module))}" for name, module in self._modules.items()]
         if len(lines) == 1 and not children:
             return f"{self._get_name()}({lines[0]})"
         if not lines and not children:
@@ -566,7 +566,7 @@ def _unique(members: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
             yield name, member
 
 
-def _indented(text: str) -> str:
+def indented(text: str) -> str:
     """All lines but the first moved to the right."""
     return text.replace("\n", "\n  ")
 

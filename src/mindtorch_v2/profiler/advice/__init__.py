@@ -12,12 +12,10 @@ text      findings as people read them
 
 from __future__ import annotations
 
-from . import rules as _rules
+from . import rules  # for those that it registers
 from .asking import advise
 from .facts import Facts
 from .findings import Advice, Evidence, Finding, NotChecked
 from .registry import RULES, Match, Rule, rule
 
 __all__ = ["RULES", "Advice", "Evidence", "Facts", "Finding", "Match", "NotChecked", "Rule", "advise", "rule"]
-
-_ = _rules  # imported for the rules that it registers
