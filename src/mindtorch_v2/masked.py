@@ -29,7 +29,7 @@ def _mask_for(input: Tensor, mask: Tensor) -> Tensor:
     if mask._array.shape != input._array.shape:
         if mask._array.ndim > input._array.ndim:
             raise IndexError("_input_mask expected broadcastable mask (got mask dimensionality higher than of the input)")
-        mask = mask.expand(input._array.shape)
+        mask = aten.broadcast_to(mask, input._array.shape)
     return mask if mask.dtype.category == 0 else mask.to(_dtype.bool_)
 
 
@@ -165,6 +165,7 @@ def mean(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any =
             f"mean(): Could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: {input.dtype}"
         )
     dims = _dims(dim, input._array.ndim)
+    mask = None if mask is None else _mask_for(input, mask)
     number = _number_of(input, dims, bool(keepdim), mask)
     total = sum(input, list(dims), keepdim=keepdim, dtype=input.dtype if dtype is None else dtype, mask=mask)
     return total / number
@@ -216,6 +217,7 @@ def _spread(
     wanted = dtype if dtype is not None else input.dtype if input.dtype.inexact else _dtype.float32
     x = _converted(input, wanted)
     dims = _dims(dim, x._array.ndim)
+    mask = None if mask is None else _mask_for(x, mask)
     number = _number_of(x, dims, True, mask)
     average = aten.divide(sum(x, list(dims), keepdim=True, mask=mask), number)
     centred = aten.subtract(x, average)

@@ -115,6 +115,16 @@ def _from_shared(x: torch.Tensor) -> Any:
     return made
 
 
+def _with_strides(made: Any, x: torch.Tensor) -> Any:
+    """The copy with the strides of `x` also along dimensions of one element or none, which NumPy makes anew."""
+    same = all(a == b for a, b, n in zip(made.stride(), x.stride(), x.shape) if n > 1)
+    if made.stride() == x.stride() or (x.numel() and not same):
+        return made
+    made = made.as_strided(tuple(x.shape), x.stride())
+    made._base = None
+    return made
+
+
 def convert(x: Any, leaves: list[Any] | None = None) -> Any:
     """A torch object as ours; tensors that require grad are noted in `leaves` with their converted twin."""
     if isinstance(x, torch.Tensor):
@@ -132,7 +142,7 @@ def convert(x: Any, leaves: list[Any] | None = None) -> Any:
         elif array.size and 0 in array.strides and any(s == 0 and n > 1 for s, n in zip(array.strides, array.shape)):
             made = convert_expanded(array)
         else:
-            made = mt.from_numpy(np.array(array, copy=True, order="K"))
+            made = _with_strides(mt.from_numpy(np.array(array, copy=True, order="K")), x)
             if not x.storage_offset():
                 _Shared.storages.setdefault(x.untyped_storage().data_ptr(), made.detach())
         _Shared.objects[id(x)] = made

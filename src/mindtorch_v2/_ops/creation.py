@@ -86,6 +86,11 @@ def _zeros(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> 
     return t.zero_()
 
 
+def _cleared(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+    d, where = dtype_of(dtype), device_of(device)
+    return wrap(np.zeros(checked_shape(size), d.np), d) if where.key == keys.CPU else allocate(size, d, where).zero_()
+
+
 def _ones(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
     return allocate(size, dtype_of(dtype), device_of(device)).fill_(1)
 
@@ -158,6 +163,8 @@ ones = factory(
     shortcut=shortcut_body(_ONES.format(shape="size"), _GIVEN, _ones, f"size, {_OPTION_NAMES}"),
 )
 full = factory("full(SymInt[] size, Scalar fill_value, OPTIONS) -> Tensor", _full, shortcut=_full_array)
+# torch: zeros that have no memory, and that its operators skip; here they are elements, if of memory that came cleared
+_efficientzerotensor = factory("_efficientzerotensor(SymInt[] size, OPTIONS) -> Tensor", _cleared, variants="")
 scalar_tensor = factory("scalar_tensor(Scalar s, OPTIONS) -> Tensor", _scalar_tensor)
 empty_strided = factory("empty_strided(SymInt[] size, SymInt[] stride, OPTIONS) -> Tensor", _empty_strided)
 empty_permuted = factory("empty_permuted(SymInt[] size, int[] physical_layout, OPTIONS) -> Tensor", _empty_permuted)

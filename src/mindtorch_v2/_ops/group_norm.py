@@ -10,7 +10,8 @@ from .._checks import dimension_error, no_dimensions
 from .._dispatch.tls import state
 from .._tensor import Tensor
 from .declare import op
-from .normalization_gradients import Grads, normalized_gradient
+from .normalization_gradients import Grads
+from .statistics import var_mean_backward
 
 
 def _group_norm(
@@ -56,25 +57,43 @@ def _group_norm_grads(
     grad, grad_mean, grad_rstd = grads
     if not state.grad_enabled and grad_mean is None and grad_rstd is None:
         return native_group_norm_backward(grad, x, mean, rstd, weight, n, c, hw, group, list(needs))
-    rows = x.reshape([n, group, c // group * hw])
-    centred = rows - rows.mean([2], True)
-    r = ((centred * centred).mean([2], True) + eps).rsqrt()
-    x_hat = centred * r
-    to_input = to_weight = to_bias = None
+    x4, mean, rstd = x.reshape([n, group, c // group, hw]), mean.reshape([n, group, 1, 1]), rstd.reshape([n, group, 1, 1])
+    sums: tuple[Tensor, Tensor] | None = None
     if grad is not None:
-        g = grad.reshape([n, c, hw])
-        scaled = g if weight is None else g * weight.view([1, c, 1])
-        to_input = normalized_gradient(scaled.reshape(rows.shape), x_hat, r, [2])
-        to_weight = (g * x_hat.reshape([n, c, hw])).sum([0, 2]) if needs[1] else None
-        to_bias = g.sum([0, 2]) if needs[2] else None
-    size = max(c // group * hw, 1)
-    if grad_mean is not None:
-        part = (grad_mean.reshape([n, group, 1]) / size).expand(rows.shape)
-        to_input = part if to_input is None else to_input + part
-    if grad_rstd is not None:
-        part = grad_rstd.reshape([n, group, 1]) * r * r * x_hat / -size
-        to_input = part if to_input is None else to_input + part
-    return None if to_input is None or not needs[0] else to_input.reshape(x.shape), to_weight, to_bias
+        grad = grad.reshape([n, group, c // group, hw])
+        sums = (grad * x4).sum(3).unsqueeze_(-1), grad.sum(3).unsqueeze_(-1)
+    to_input = to_weight = to_bias = None
+    if needs[0]:
+        weight4 = None if weight is None else weight.reshape([1, group, c // group, 1])
+        cube = rstd * rstd * rstd
+        grad_var = None if grad_rstd is None else -0.5 * cube * grad_rstd.view([n, group, 1, 1])
+        if sums is not None:
+            to_input = _input_gradient(grad, x4, mean, rstd, cube, weight4, *sums)
+        if grad_mean is not None:
+            grad_mean = grad_mean.view([n, group, 1, 1])
+        moments = var_mean_backward((grad_var, grad_mean), x4, (2, 3), 0, True)
+        if moments is not None:
+            to_input = moments if to_input is None else to_input.add_(moments)
+        to_input = None if to_input is None else to_input.reshape_as(x)
+    if sums is not None and weight is not None:
+        with_x, alone = sums
+        to_weight = ((with_x - alone * mean) * rstd).sum(0).reshape_as(weight) if needs[1] else None
+    if sums is not None and needs[2]:
+        to_bias = sums[1].sum(0).reshape([c]) if weight is None else sums[1].sum(0).reshape_as(weight)
+    return to_input, to_weight, to_bias
+
+
+def _input_gradient(
+    grad: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, cube: Tensor, weight: Tensor | None, with_x: Tensor, alone: Tensor
+) -> Tensor:
+    """As a·grad + b·x + c: what a group's elements share is found from the channels' sums of the gradient, with x and alone."""
+    size = max(math.prod(x._array.shape[2:]), 1)
+    factor = rstd if weight is None else rstd * weight
+    b = (with_x if weight is None else with_x * weight).sum(2).unsqueeze_(-2)
+    c = (alone if weight is None else alone * weight).sum(2).unsqueeze_(-2)
+    b = (c * mean - b) * cube * (1.0 / size)
+    c = -b * mean - c * rstd * (1.0 / size)
+    return factor * grad + b * x + c
 
 
 group_norm = op(

@@ -348,7 +348,7 @@ cauchy_ = op(
 def _check_std(std: Tensor) -> None:
     if std.dtype.is_complex:
         raise RuntimeError("normal expects standard deviation to be non-complex")
-    if std.numel() and std.device.type != "meta" and not std.detach().min().ge(0).item():
+    if std.numel() and std.device.type != "meta" and not std.min().ge(0).item():
         raise RuntimeError("normal expects all elements of std >= 0.0")
 
 

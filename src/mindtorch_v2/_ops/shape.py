@@ -401,7 +401,9 @@ def as_strided_backward(
     Gradients of view elements that share memory add up; base elements that share memory share that sum evenly.
     """
     for i in reversed(range(len(shape))):
-        if shape[i] == 1 or (shape[i] and not strides[i]):
+        if not shape[i]:
+            return zeros(base_shape, grad)
+        if shape[i] == 1 or not strides[i]:
             grad = grad.squeeze(i) if shape[i] == 1 else grad.sum(i)
             shape, strides = (*shape[:i], *shape[i + 1 :]), (*strides[:i], *strides[i + 1 :])
     start = max(-offset, 0)  # the base's first element, in a stretch of memory that holds both geometries

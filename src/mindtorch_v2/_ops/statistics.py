@@ -67,7 +67,7 @@ def _mean_backward(grad: Tensor, self: Tensor, dim: Any, keepdim: bool) -> Tenso
     return (grad if whole else restore_dims(grad, dim, keepdim, len(shape))).expand(shape) / count(shape, dim)
 
 
-def _var_mean_backward(grads: Any, self: Tensor, dim: Any, correction: Any, keepdim: bool) -> Tensor | None:
+def var_mean_backward(grads: Any, self: Tensor, dim: Any, correction: Any, keepdim: bool) -> Tensor | None:
     total = None
     if grads[0] is not None:
         total = _var_backward(grads[0], self, dim, correction, keepdim)
@@ -137,7 +137,7 @@ std = op(
 var_mean = op(
     f"var_mean.correction{CORRECTION} -> (Tensor, Tensor)",
     cpu=lambda self, dim, correction, keepdim: _moments("var_mean", self, dim, correction, keepdim),
-    grad={"self": _var_mean_backward},
+    grad={"self": var_mean_backward},
     variants="function",
 )
 std_mean = op(

@@ -217,3 +217,32 @@ def test_batch_norm_of_nothing():
         0,
         3,
     )
+
+
+class TestMomentsOfGroups:
+    """Gradients of what `native_group_norm` returns beside its result."""
+
+    @staticmethod
+    def inputs(weighted):
+        torch.manual_seed(0)
+        shapes = [(2, 4, 3), (4,), (4,)] if weighted else [(2, 4, 3)]
+        return [torch.randn(s, dtype=torch.float64, requires_grad=True) for s in shapes]
+
+    @pytest.mark.parametrize("weighted", [True, False])
+    # torch: None for one moment without the other, and no part of it where the first result has a gradient too
+    @pytest.mark.parametrize("which", [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)])
+    def test_first_and_second(self, which, weighted):
+        def call(x, weight=None, bias=None):
+            results = torch.native_group_norm(x, weight, bias, 2, 4, 3, 2, 1e-5)
+            return tuple(results[i] for i in which)
+
+        given = self.inputs(weighted)
+        assert torch.autograd.gradcheck(call, given)
+        assert torch.autograd.gradgradcheck(call, given)
+
+    def test_a_bias_without_a_weight(self):
+        x, bias = self.inputs(True)[:2]
+        out, mean, _ = torch.native_group_norm(x, None, bias, 2, 4, 3, 2, 1e-5)
+        grads = torch.autograd.grad(out.sum() + mean.sum(), (x, bias))
+        assert grads[1].tolist() == [6.0] * 4
+        np.testing.assert_allclose(grads[0].numpy(), np.full((2, 4, 3), 1 / 6), atol=1e-12)

@@ -213,3 +213,10 @@ def test_movedim_and_unflatten():
 def test_unravel_index():
     where = torch.unravel_index(torch.tensor([5, 3]), (2, 3))
     assert [w.tolist() for w in where] == [[1, 1], [2, 0]]
+
+
+def test_a_strided_view_of_nothing_has_a_gradient_of_zeros():
+    x = torch.ones(3, 2, requires_grad=True)
+    (grad,) = torch.autograd.grad(x.as_strided((0, 2), (2, 1)), x, torch.ones(0, 2, requires_grad=True), create_graph=True)
+    assert grad.tolist() == [[0.0, 0.0]] * 3
+    assert not grad.requires_grad
