@@ -1,8 +1,17 @@
 """What several tests of the profiler ask for by name."""
 
+import gc
+import os
+import subprocess
+import sys
+import textwrap
+
 import pytest
 
+import mindtorch_v2 as torch
+from mindtorch_v2._storage import UntypedStorage
 from mindtorch_v2.profiler import ExecutionTraceObserver
+from mindtorch_v2.profiler.capture.storage_hooks import array_slot
 
 from .execution_traces import Trace
 
@@ -23,3 +32,26 @@ def traced(tmp_path):
         return Trace(path)
 
     return run
+
+
+@pytest.fixture
+def run_python(tmp_path):
+    """A function that runs a program in a process of its own, in the temporary folder, with warnings as errors."""
+
+    def run(source, *arguments):
+        (tmp_path / "script.py").write_text(textwrap.dedent(source))
+        environment = os.environ | {"PYTHONPATH": os.path.dirname(os.path.dirname(torch.__file__))}
+        command = [sys.executable, "-W", "error", "script.py", *map(str, arguments)]
+        return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=120)
+
+    return run
+
+
+@pytest.fixture
+def history_off(tmp_path, monkeypatch):
+    """No history of memory is recorded after the test, and nothing is left that watches."""
+    monkeypatch.chdir(tmp_path)  # where the snapshot of a failed allocation goes
+    gc.collect()
+    yield
+    torch.cpu.memory._record_memory_history(enabled=None)
+    assert vars(UntypedStorage)["array"] is array_slot

@@ -4,9 +4,6 @@ import errno
 import gc
 import json
 import os
-import subprocess
-import sys
-import textwrap
 
 import pytest
 
@@ -121,17 +118,8 @@ class TestFile:
         assert not observer.is_registered
 
 
-def run_python(source, folder):
-    script = folder / "script.py"
-    script.write_text(textwrap.dedent(source))
-    environment = os.environ | {"PYTHONPATH": os.path.dirname(os.path.dirname(torch.__file__))}
-    return subprocess.run(
-        [sys.executable, "-W", "error", str(script)], capture_output=True, text=True, cwd=folder, env=environment, timeout=120
-    )
-
-
 class TestProcesses:
-    def test_the_end_of_a_program_completes_the_file(self, tmp_path):
+    def test_the_end_of_a_program_completes_the_file(self, tmp_path, run_python):
         done = run_python(
             """
             import mindtorch_v2 as torch
@@ -139,8 +127,7 @@ class TestProcesses:
             observer = torch.profiler.ExecutionTraceObserver().register_callback("trace.json")
             observer.start()
             torch.neg(one)
-            """,
-            tmp_path,
+            """
         )
         assert (done.returncode, done.stderr) == (0, "")
         assert Trace(tmp_path / "trace.json").names() == ["aten::neg"]
@@ -153,7 +140,7 @@ class TestProcesses:
         gc.collect()
         assert Trace(tmp_path / "trace.json").names() == ["aten::neg"]
 
-    def test_a_program_that_is_killed_leaves_nothing_under_the_name(self, tmp_path):
+    def test_a_program_that_is_killed_leaves_nothing_under_the_name(self, tmp_path, run_python):
         done = run_python(
             """
             import os, signal
@@ -163,14 +150,13 @@ class TestProcesses:
             observer.start()
             torch.neg(one)
             os.kill(os.getpid(), signal.SIGKILL)
-            """,
-            tmp_path,
+            """
         )
         assert done.returncode != 0
         assert not (tmp_path / "trace.json").exists()
 
     @pytest.mark.parametrize("name", ["trace.json", "trace.json.gz"])
-    def test_a_forked_process_writes_nothing(self, tmp_path, name):
+    def test_a_forked_process_writes_nothing(self, tmp_path, run_python, name):
         done = run_python(
             f"""
             import os, sys
@@ -195,8 +181,7 @@ class TestProcesses:
             assert os.waitpid(child, 0)[1] == 0
             x.exp()
             observer.unregister_callback()
-            """,
-            tmp_path,
+            """
         )
         assert (done.returncode, done.stderr) == (0, "")
         assert Trace(tmp_path / name).names() == [*["aten::neg"] * 200, "aten::exp"]
