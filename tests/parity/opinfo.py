@@ -346,10 +346,6 @@ def _assert_same_grads(ours: list[Any], theirs: list[Any]) -> None:
         assert_same(x, y, GRAD_RTOL, GRAD_ATOL)
 
 
-def _leaf_tensors(sample: Any) -> list[torch.Tensor]:
-    return [t for t in flatten([sample.input, sample.args, sample.kwargs]) if isinstance(t, torch.Tensor) and t.requires_grad]
-
-
 def run_one(op: Any, *, second: bool = True, errors: bool = True, limit: int = 0) -> Outcome:
     """Compare one operator of the database over all of its samples."""
     outcome = Outcome(op.formatted_name)

@@ -105,7 +105,7 @@ def _arguments(op: Op, sample: Sample, library: _Library, layout: str, wide: boo
         if isinstance(x, mt.Tensor):
             array = _widened(x._array) if wide else x._array
             t = library.tensor(_lay_out(array, layout))
-            if wanted and array.dtype.kind in "fcV" and array.dtype.name not in ("bool",):
+            if wanted and array.dtype.kind in "fcV" and array.dtype.name != "bool":
                 t.requires_grad_(True)
                 made.leaves.append(t)
                 t = t.clone() if written else t  # a leaf must not be written to

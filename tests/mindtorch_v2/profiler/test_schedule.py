@@ -247,7 +247,6 @@ class TestToggling:
 
         def closure():
             prof.toggle_collection_dynamic(False, [ProfilerActivity.CPU])
-            return
 
         with profile() as prof:
             optimizer.step(closure)

@@ -8,6 +8,11 @@ from typing import Any
 from ..._ops.lookup import aten
 from ..._tensor import Tensor
 
+__all__ = [
+    "celu", "elu", "glu", "gumbel_softmax", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "log_softmax", "mish", "relu",
+    "relu6", "rrelu", "selu", "sigmoid", "silu", "softmax", "softmin", "softsign", "tanh", "tanhshrink", "threshold",
+]  # fmt: skip
+
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """The positive part."""

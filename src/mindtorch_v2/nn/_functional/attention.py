@@ -10,6 +10,8 @@ from ..._dtype import bool_
 from ..._ops.lookup import aten
 from ..._tensor import Tensor
 
+__all__ = ["multi_head_attention_forward"]
+
 
 def _linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     return aten.linear(x, weight, bias)

@@ -9,6 +9,10 @@ from ..._autograd.grad_mode import no_grad
 from ..._ops.lookup import aten
 from ..._tensor import Tensor
 
+__all__ = [
+    "alpha_dropout", "dropout", "dropout1d", "dropout2d", "dropout3d", "embedding", "embedding_bag", "feature_alpha_dropout",
+]  # fmt: skip
+
 
 def _check_probability(p: float) -> None:
     if p < 0.0 or p > 1.0:

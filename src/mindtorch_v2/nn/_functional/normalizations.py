@@ -7,6 +7,8 @@ from typing import Any
 from ..._ops.lookup import aten
 from ..._tensor import Size, Tensor
 
+__all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "local_response_norm", "normalize", "rms_norm"]
+
 
 def layer_norm(
     input: Tensor, normalized_shape: Any, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5

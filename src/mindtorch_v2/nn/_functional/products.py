@@ -8,6 +8,8 @@ from ..._dtype import int32
 from ..._ops.lookup import aten
 from ..._tensor import Tensor
 
+__all__ = ["grouped_mm"]
+
 
 def grouped_mm(
     mat_a: Tensor, mat_b: Tensor, *, offs: Tensor | None = None, bias: Tensor | None = None, out_dtype: Any = None
