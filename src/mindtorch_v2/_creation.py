@@ -1,4 +1,4 @@
-"""Making tensors from Python data: `tensor`, `as_tensor`, `asarray`, the legacy constructors; and where all tensors get memory.
+"""Making tensors from Python data: `tensor`, `as_tensor`, `asarray`; and where all tensors get memory.
 
 The factories (`zeros`, `arange`, …) are operators like any other: see `_ops/creation.py`.
 """
@@ -41,7 +41,7 @@ def default_device() -> _device.device:
 
 def set_default_device(device: Any) -> None:
     """Put new tensors on this device, in this thread, unless one is given; None restores the CPU."""
-    above = [*state.default_devices[1:]] if _default_is_set() else [*state.default_devices]
+    above = state.default_devices[0 if state.bottom_device is None else 1 :]
     while state.default_devices:
         _device.pop_default()
     state.bottom_device = None if device is None else _device.device(device)
@@ -49,10 +49,6 @@ def set_default_device(device: Any) -> None:
         _device.push_default(state.bottom_device)
     for where in above:  # `with device:` blocks lie above the default
         _device.push_default(where)
-
-
-def _default_is_set() -> bool:
-    return state.bottom_device is not None
 
 
 def get_default_device() -> _device.device:

@@ -42,7 +42,7 @@ class memory_format(_Named):  # noqa: N801 - torch's spelling
 
 
 class layout(_Named):  # noqa: N801 - torch's spelling
-    """How a tensor's elements are kept; this package keeps all of them strided."""
+    """How a tensor's elements are kept: strided, or as coordinates and values. The other layouts are names that are refused."""
 
     __slots__ = ()
 

@@ -48,7 +48,7 @@ def test_default_dtype_decides_for_new_floating_tensors():
         (lambda: torch.full((2,), "a"), TypeError, "argument 'fill_value'"),
         (lambda: torch.ones(2, dtype=torch.int64, requires_grad=True), RuntimeError, "Only Tensors of floating point and complex"),
         (lambda: torch.zeros(2, pin_memory=True), RuntimeError, "pin_memory=True requires"),
-        (lambda: torch.zeros(2, layout=torch.sparse_coo), NotImplementedError, "torch.strided only"),
+        (lambda: torch.zeros(2, layout=torch.sparse_coo), NotImplementedError, "torch.strided tensors only"),
         (lambda: torch.zeros(2, device="npu"), RuntimeError, "no Ascend NPU runtime"),
         (lambda: torch.zeros_like([1]), TypeError, "argument 'input' .* must be Tensor, not list"),
         (lambda: torch.arange(0, 1, 0), RuntimeError, "step must be nonzero"),

@@ -153,7 +153,9 @@ def check_options(wanted: Any, pin_memory: Any) -> None:
     if wanted is not None and wanted is not strided:
         if not isinstance(wanted, layout):
             raise TypeError(f"argument 'layout' must be torch.layout, not {type(wanted).__name__}")
-        raise NotImplementedError(f"{wanted} tensors are not supported: this package has torch.strided only")
+        raise NotImplementedError(
+            f"factories make torch.strided tensors only, not {wanted}; for coordinates and values, call to_sparse() on the result"
+        )
     if pin_memory:
         refuse_pinned()
 
