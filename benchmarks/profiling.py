@@ -172,6 +172,7 @@ STEP_OPTIONS: dict[str, tuple[dict[str, bool], float | None]] = {
     "by recording": ({}, 0.7),
     "with shapes": ({"record_shapes": True}, 0.7),
     "with memory": ({"profile_memory": True}, 1.0),
+    "with stacks": ({"with_stack": True}, 1.0),
 }
 
 

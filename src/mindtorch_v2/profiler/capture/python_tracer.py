@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import threading
 import warnings
+from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any
 
@@ -17,34 +18,24 @@ from ..model.session import Label
 from . import recorder, stack_walk, tasks, threads
 from .module_calls import ModuleCalls
 from .recorder import Log
-from .stack_walk import Chain, internal_files, library_files, running
+from .stack_walk import Call, Chain, internal_files, library_files, running
 
 __all__ = ["start", "stop"]
 
-# By the address of the code, because hashing a code object hashes its constants. The codes are kept, so that an address means one.
-_labels: dict[int, int | None] = {}
+# In place of a label: code of the package, which is not shown; a call that is followed and makes no event; that of a module, which has a
+# label of its own.
+INTERNAL, HIDDEN, MODULE = -1, -2, -3
+
+# By the address of the code, because hashing a code object hashes its constants: the label of its calls, whether it is a library's. The
+# codes are kept, so that an address means one.
+_known: dict[int, tuple[int, bool]] = {}
 _codes: list[CodeType] = []
 
-
-def _label_of(code: CodeType) -> int | None:
-    """The label of calls of this code; None for code that is not shown."""
-    label = None
-    if not stack_walk.is_internal(code):
-        name = f"{places.below(code.co_filename, places.search_path())}({code.co_firstlineno}): {code.co_name}"
-        label = recorder.label_number(Label(name, "python_function"))
-    _codes.append(code)
-    _labels[id(code)] = label
-    return label
-
-
-Call = tuple[int, float, Chain, FrameType]  # label, start, the chain of calls down to it, frame
-open_calls: dict[int, list[Call]] = {}  # traced thread → the functions that run on it, outermost first
-
-HIDDEN = -2  # instead of a label: the call is kept with the others, and no event is made of it
-MODULE = -3  # instead of a label: the call of a module, which has a label of its own
-
-_log: Log | None = None
+_active = False
 _modules: ModuleCalls | None = None
+_clock: Callable[[], float]
+_extend: Callable[[tuple[Any, ...]], None]  # of the log
+_nothing: tuple[Any, ...]  # in place of what functions have not
 
 
 def start(log: Log, modules: ModuleCalls | None) -> None:
@@ -54,88 +45,103 @@ def start(log: Log, modules: ModuleCalls | None) -> None:
     """
     from ...nn.modules.module import CALL_CODE
 
-    global _log, _modules
-    _log, _modules = log, modules
-    _codes.append(CALL_CODE)
-    _labels[id(CALL_CODE)] = HIDDEN if modules is None else MODULE
+    global _active, _modules, _clock, _extend, _nothing
+    _active, _modules = True, modules
+    _clock, _extend, _nothing = recorder.clock, log.records.extend, (-1, *log.nothing)
+    _know(CALL_CODE, HIDDEN if modules is None else MODULE)
     if modules is not None:
         modules.running.clear()  # as it was when the last collecting stopped
-    open_calls.clear()
-    running.clear()
-    _enter_running_functions(sys._getframe(1))
+    _call_of(stack_walk.shown_caller(sys._getframe(1)))
     _install()
 
 
 def stop() -> None:
-    """Record no more calls. Functions that are still running end now."""
-    global _log, _modules
+    """Record no more calls, if any were. Functions that are still running end now."""
+    global _active, _modules
+    if not _active:
+        return
     _uninstall()
-    log, _log, _modules = _log, None, None
-    end = recorder.clock()
-    for thread, calls in list(open_calls.items()):
-        # other threads may be returning from functions: each list is its own thread's
-        for label, began, *_ in reversed(tuple(calls)):
-            if log is not None and label != HIDDEN and began <= end:
-                log.write(label, began, end, thread)
-    open_calls.clear()
-    running.clear()
-    _labels.clear()
+    _active, _modules = False, None
+    end = _clock()
+    for frame in reversed(list(running)):
+        call = running.pop(frame, None)  # None: it has just returned on its own thread
+        if call is not None and call[2] != HIDDEN and call[3] <= end:
+            _extend((call[2], call[3], end, call[0], *_nothing))
+    _known.clear()
     _codes.clear()
 
 
-def _enter_running_functions(frame: FrameType | None) -> None:
-    """Begin the functions around a thread's first traced call."""
-    frames: list[FrameType] = []
-    while frame is not None:
-        frames.append(frame)
-        frame = frame.f_back
-    for outer in reversed(frames):
-        _on_call(outer)
+def _know(code: CodeType, label: int) -> tuple[int, bool]:
+    _codes.append(code)
+    known = _known[id(code)] = (label, library_files[code.co_filename])
+    return known
 
 
-def _on_call(frame: FrameType) -> bool:
+def _meet(code: CodeType) -> tuple[int, bool]:
+    if stack_walk.is_internal(code):
+        return _know(code, INTERNAL)
+    name = f"{places.below(code.co_filename, places.search_path())}({code.co_firstlineno}): {code.co_name}"
+    return _know(code, recorder.label_number(Label(name, "python_function")))
+
+
+def _on_call(frame: FrameType, code: CodeType) -> bool:
     """Note a call; False if calls of this code are not shown."""
-    code = frame.f_code
-    label = _labels.get(id(code), -1)
-    if label == -1:
-        label = _label_of(code)
-    if label is None:
+    back = frame.f_back
+    caller = running.get(back)
+    if caller is not None and back is not None:
+        chain = caller[1].callees.get((back.f_lasti, id(code)))
+        if chain is not None:  # mostly: it was called from here before
+            _begin(frame, caller[0], chain)
+            return True
+    label, of_library = _known.get(id(code)) or _meet(code)
+    if label == INTERNAL:
         return False
-    thread = threading.get_ident()
-    calls = open_calls.get(thread)
-    if calls is None:
-        calls = open_calls[thread] = []
-        _enter_running_functions(frame.f_back)
-    if library_files[code.co_filename] and _works_for_internals(frame.f_back, calls):
+    directly = caller is not None
+    if caller is None:
+        between, back = back, stack_walk.shown_caller(back)
+        caller = _call_of(back)
+        by_internals = between is not back
+    else:
+        # what a library's function calls for the dispatcher, a kernel or the profiler is theirs too
+        by_internals = caller[2] == HIDDEN
+    if of_library and by_internals:
         label = HIDDEN
-    elif label == MODULE and _modules is not None:
-        label = _modules.begin(frame.f_locals["self"], thread)
-    caller = stack_walk.shown_caller(frame.f_back)
-    chain = (calls[-1][2] if calls else stack_walk.outermost).enter(-1 if caller is None else caller.f_lasti, code)
-    calls.append((label, recorder.clock(), chain, frame))
-    running[frame] = (thread, chain)
+    _begin(frame, caller[0], caller[1].enter(-1 if back is None else back.f_lasti, code, label, directly=directly))
     return True
 
 
-def _works_for_internals(caller: FrameType | None, calls: list[Call]) -> bool:
-    """Whether a function of a library was called by the dispatcher, a kernel or the profiler, or by another that was."""
-    if caller is None:
+def _begin(frame: FrameType, thread: int, chain: Chain) -> None:
+    label, modules = chain.label, None
+    if label == MODULE:
+        modules = _modules
+        label = HIDDEN if modules is None else modules.begin(frame.f_locals["self"], thread)
+    running[frame] = (thread, chain, label, _clock(), modules)
+    if not _active:
+        running.pop(frame, None)  # another thread has just stopped recording
+
+
+def _call_of(frame: FrameType | None) -> Call:
+    """The call that runs in a frame. It begins now, with those around it, if it ran before its thread was watched."""
+    missed, outer = [], frame
+    while outer is not None and outer not in running:
+        missed.append(outer)
+        outer = outer.f_back
+    for outer in reversed(missed):
+        _on_call(outer, outer.f_code)
+    return running.get(frame) or (threading.get_ident(), stack_walk.outermost, HIDDEN, 0.0, None)
+
+
+def _on_return(frame: FrameType) -> bool:
+    """Note the end of a call; False if its beginning was not noted."""
+    call = running.pop(frame, None)
+    if call is None:
         return False
-    return internal_files[caller.f_code.co_filename] or any(c[0] == HIDDEN and c[3] is caller for c in calls[-1:])
-
-
-def _on_return(code: CodeType) -> None:
-    label = _labels.get(id(code))
-    calls = open_calls.get(threading.get_ident())
-    # a function that ran before its thread was watched returns without having been called
-    if label is not None and calls and calls[-1][3].f_code is code:
-        shown, began, _, frame = calls.pop()
-        running.pop(frame, None)
-        log = _log  # read after that: what is still in the list is ended by `stop`
-        if label == MODULE and _modules is not None:
-            _modules.leave(threading.get_ident())
-        if log is not None and shown != HIDDEN:
-            log.write(shown, began, recorder.clock(), tasks.track_number())
+    thread, _, label, began, modules = call
+    if modules is not None:
+        modules.leave(thread)
+    if label != HIDDEN:
+        _extend((label, began, _clock(), tasks.track_number() if tasks.tracks else thread) + _nothing)
+    return True
 
 
 if sys.version_info >= (3, 12):
@@ -144,16 +150,16 @@ if sys.version_info >= (3, 12):
     _tool: int | None = None
 
     def _on_start(code: CodeType, offset: int) -> Any:
-        return None if _on_call(sys._getframe(1)) else _monitoring.DISABLE
+        return None if _on_call(sys._getframe(1), code) else _monitoring.DISABLE
 
     def _on_end(code: CodeType, offset: int, value: Any) -> Any:
-        return _on_return(code) if _labels.get(id(code), -1) is not None else _monitoring.DISABLE
+        return None if _on_return(sys._getframe(1)) or not stack_walk.is_internal(code) else _monitoring.DISABLE
 
     def _on_unwind(code: CodeType, offset: int, error: Any) -> None:
-        _on_return(code)
+        _on_return(sys._getframe(1))
 
     def _on_throw(code: CodeType, offset: int, error: Any) -> None:
-        _on_call(sys._getframe(1))
+        _on_call(sys._getframe(1), code)
 
     _HANDLERS = {
         _EVENTS.PY_START: _on_start,
@@ -193,12 +199,12 @@ else:
         if internal_files[frame.f_code.co_filename]:
             return
         if event == "call":
-            if _log is None:
-                sys.setprofile(None)  # a thread of a recording that is over
+            if _active:
+                _on_call(frame, frame.f_code)
             else:
-                _on_call(frame)
+                sys.setprofile(None)  # a thread of a recording that is over
         elif event == "return":
-            _on_return(frame.f_code)
+            _on_return(frame)
 
     def _install() -> None:
         if sys.getprofile() is not None:

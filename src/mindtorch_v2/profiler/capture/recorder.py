@@ -218,8 +218,9 @@ def _noting_array(lines: list[str]) -> list[str]:
 STACK_LINES = [
     "try:",
     "    frame_ = caller_(2)",
-    "    ident_, chain_ = running_[frame_]",
-    "    stack_ = chain_[frame_.f_lasti]",
+    "    call_ = running_[frame_]",
+    "    ident_ = call_[0]",
+    "    stack_ = call_[1][frame_.f_lasti]",
     "except (LookupError, ValueError):",
     "    ident_ = get_ident_()",
     "    stack_ = stack_number_(caller_(1))",

@@ -10,12 +10,14 @@ import itertools
 import os
 from collections.abc import Iterator
 from types import CodeType, FrameType
+from typing import Any
 
 import numpy as np
 
 from ..model.session import Frame
 
 __all__ = [
+    "Call",
     "Chain",
     "forget",
     "frame_at",
@@ -49,7 +51,7 @@ def forget() -> None:
     """Begin a recording without the stacks of the last."""
     _numbers.clear()
     taken.clear()
-    outermost.forget()
+    outermost.callees.clear()
 
 
 def stack_number(frame: FrameType | None) -> int:
@@ -77,15 +79,20 @@ def _walk(frame: FrameType | None) -> int:
 
 
 class Chain(dict[int, int]):
-    """A call of a function, by a chain of calls: offset in the function → number of the stack."""
+    """A call of a function, by a chain of calls: offset in the function → number of the stack.
 
-    __slots__ = ("_callees", "_caller", "_code", "_offset")
+    `callees` are the calls that it makes, by their offset in it and the address of the code; those that something internal makes for it,
+    by the complement of the offset. `label` is that of its events.
+    """
 
-    def __init__(self, caller: Chain | None, offset: int, code: CodeType | None) -> None:
+    __slots__ = ("_caller", "_code", "_offset", "callees", "label")
+
+    def __init__(self, caller: Chain | None, offset: int, code: CodeType | None, label: int) -> None:
         self._caller = caller
         self._offset = offset  # of the call, in the caller
         self._code = code
-        self._callees: dict[tuple[int, int], Chain] = {}  # by the offset of the call and the address of the code
+        self.label = label
+        self.callees: dict[tuple[int, int], Chain] = {}
 
     def __missing__(self, offset: int) -> int:
         number = next(_count)
@@ -99,20 +106,19 @@ class Chain(dict[int, int]):
             yield chain._code, offset
             offset, chain = chain._offset, chain._caller
 
-    def enter(self, offset: int, code: CodeType) -> Chain:
+    def enter(self, offset: int, code: CodeType, label: int, *, directly: bool) -> Chain:
         """The chain that grows out of this one by a call."""
-        place = (offset, id(code))
-        chain = self._callees.get(place)
+        place = (offset if directly else ~offset, id(code))
+        chain = self.callees.get(place)
         if chain is None:
-            chain = self._callees[place] = Chain(self, offset, code)
+            chain = self.callees[place] = Chain(self, offset, code, label)
         return chain
 
-    def forget(self) -> None:
-        self._callees.clear()
 
-
-outermost = Chain(None, -1, None)
-running: dict[FrameType, tuple[int, Chain]] = {}  # frame of a traced call → its thread, the chain of calls down to it
+outermost = Chain(None, -1, None, -1)
+# A traced call that runs: thread, the chain of calls down to it, label, start, who is told of its end.
+Call = tuple[int, Chain, int, float, Any]
+running: dict[FrameType | None, Call] = {}  # by frame, outermost first on each thread
 
 
 class _InternalFiles(dict[str, bool]):
