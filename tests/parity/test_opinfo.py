@@ -34,12 +34,17 @@ def outcome_of(name):
 
 @pytest.mark.parametrize("name", list(_cases()))
 def test_values_dtypes_and_gradients(name):
+    from known import SECOND_GRADIENTS
+
     outcome = outcome_of(name)
     assert outcome.right, outcome.reason + "".join(f"\n{f}" for f in (outcome.value_failures + outcome.grad_failures)[:1])
+    second = outcome.gradgrad_failures
+    assert bool(second) == (name in SECOND_GRADIENTS), second[0] if second else "known to differ, but right"
 
 
 def test_known_gaps_exist_in_the_database():
-    from known import KNOWN
+    from known import KNOWN, SECOND_GRADIENTS
 
-    assert set(KNOWN) <= set(_names())
-    assert all(re.search(r"\w", reason) for reason in KNOWN.values())
+    for known in (KNOWN, SECOND_GRADIENTS):
+        assert set(known) <= set(_names())
+        assert all(re.search(r"\w", reason) for reason in known.values())
