@@ -1,31 +1,32 @@
-"""Convolutions. `convolution` carries the derivative; what is above it sorts out arguments, what is below it computes."""
+"""Convolutions. `convolution` carries the derivative; what is above it sorts out arguments, what is below it chooses the kernel."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from .._backends.cpu.convolution import conv_forward, conv_grad_input, conv_output_size, transposed_output_size
-from .._backends.cpu.layout import has_channels_last, in_channels_last
 from .._tensor import Tensor
-from .computing import computed, empty_sized, memory_by_operators
 from .convolution_checks import (
     check_bias_dtype,
-    check_dtypes,
     check_grouped_bias,
     check_groups,
-    check_kernel,
     check_shapes,
-    check_transposed,
     check_unbatched,
     check_weight_kind,
     expand_sizes,
+    hashable,
+)
+from .convolution_kernels import (
+    slow_conv3d,
+    slow_conv_dilated2d,
+    slow_conv_dilated3d,
+    slow_conv_transpose2d,
+    slow_conv_transpose3d,
+    thnn_conv2d,
+    transposed_shape,
 )
 from .declare import op, public
 from .lookup import aten
 
-Array = np.ndarray[Any, Any]
 Sizes = tuple[int, ...]
 
 
@@ -35,15 +36,15 @@ Sizes = tuple[int, ...]
 def _batched(n: int, name: str, input: Tensor, call: Any) -> Tensor:
     """Call with a batch dimension, which is taken away again when the input had none."""
     if input.dim() == n + 1:
-        return call(input.unsqueeze(0)).squeeze(0)  # type: ignore[no-any-return]
+        return call(input.unsqueeze(0)).squeeze(0)
     check_unbatched(n, name, input)
-    return call(input)  # type: ignore[no-any-return]
+    return call(input)
 
 
 def _of_parts(call: Any, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """A convolution of complex numbers as three of real ones: its kernels take only those."""
     if not input.dtype.is_complex:
-        return call(input, weight, bias)  # type: ignore[no-any-return]
+        return call(input, weight, bias)
     check_weight_kind(input, weight)
     real, imaginary = _parts(input)
     weight_real, weight_imaginary = _parts(weight)
@@ -56,7 +57,7 @@ def _of_parts(call: Any, input: Tensor, weight: Tensor, bias: Tensor | None) -> 
         bias_sum = bias_real + bias_imaginary
     sums = call(real + imaginary, weight_real + weight_imaginary, bias_sum)
     turned = (sums - reals - imaginaries) * 1j  # torch: before the real part
-    return reals - imaginaries + turned  # type: ignore[no-any-return]
+    return reals - imaginaries + turned
 
 
 def _parts(x: Tensor) -> tuple[Tensor, Tensor]:
@@ -137,7 +138,7 @@ def _export(n: int, plain: Any, with_mode: Any) -> None:
         groups: int = 1,
     ) -> Tensor:  # fmt: skip
         chosen = with_mode if padding.__class__ is str else plain
-        return chosen(input, weight, bias, stride, padding, dilation, groups)  # type: ignore[no-any-return]
+        return chosen(input, weight, bias, stride, padding, dilation, groups)
 
     conv.__name__ = conv.__qualname__ = f"conv{n}d"
     conv.__module__ = "torch"
@@ -154,7 +155,7 @@ def _mode(input: Tensor, weight: Tensor, bias: Any, stride: Any, padding: str, d
     n = weight.dim() - 2
     check_groups(input._array.shape, weight._array.shape, groups)
     if padding == "valid":
-        return convolution(input, weight, bias, stride, (0,) * n, dilation, False, (0,) * n, groups)  # type: ignore[no-any-return]
+        return convolution(input, weight, bias, stride, (0,) * n, dilation, False, (0,) * n, groups)
     if padding != "same":
         raise RuntimeError(f"Invalid padding string: '{padding}'")
     stride, dilation = expand_sizes(stride, n, "stride"), expand_sizes(dilation, n, "dilation")
@@ -164,7 +165,7 @@ def _mode(input: Tensor, weight: Tensor, bias: Any, stride: Any, padding: str, d
     if any(t % 2 for t in total):
         extra = [v for t in reversed(total) for v in (0, t % 2)]
         input = aten.constant_pad_nd(input, extra, 0)
-    return convolution(input, weight, bias, stride, tuple(t // 2 for t in total), dilation, False, (0,) * n, groups)  # type: ignore[no-any-return]
+    return convolution(input, weight, bias, stride, tuple(t // 2 for t in total), dilation, False, (0,) * n, groups)
 
 
 _convolution_mode = op(
@@ -189,7 +190,7 @@ def _forward(
     output_padding: Any,
     groups: int,
 ) -> Tensor:
-    return _convolution(  # type: ignore[no-any-return]
+    return _convolution(
         input, weight, bias, stride, padding, dilation, transposed, output_padding, groups, False, False, True, True
     )
 
@@ -225,8 +226,8 @@ def _select_kernel(
 ) -> Tensor:
     n = weight._array.ndim - 2
     stride, padding, dilation, output_padding = check_shapes(
-        input._array.shape, weight._array.shape, None if bias is None else bias._array.shape, _hashable(stride), _hashable(padding),
-        _hashable(dilation), transposed, _hashable(output_padding), groups,
+        input._array.shape, weight._array.shape, None if bias is None else bias._array.shape, hashable(stride), hashable(padding),
+        hashable(dilation), transposed, hashable(output_padding), groups,
     )  # fmt: skip
     if groups > 1:
         check_grouped_bias(input, bias)
@@ -247,10 +248,6 @@ def _select_kernel(
     return out.squeeze(2) if n == 1 else out
 
 
-def _hashable(value: Any) -> Any:
-    return tuple(value) if value.__class__ is list else value
-
-
 def runs_groups(n: int, transposed: bool, dilation: Sizes) -> bool:
     """Whether the kernel takes all groups at once, which only the one for volumes does."""
     return n == 3 and not transposed and all(d == 1 for d in dilation)
@@ -259,7 +256,7 @@ def runs_groups(n: int, transposed: bool, dilation: Sizes) -> bool:
 def group_of(x: Tensor, index: int, groups: int, dim: int) -> Tensor:
     """The channels of one group."""
     n = x._array.shape[dim] // groups
-    return x.narrow(dim, n * index, n)  # type: ignore[no-any-return]
+    return x.narrow(dim, n * index, n)
 
 
 def _one_group(
@@ -270,7 +267,7 @@ def _one_group(
     flat = len(kernel) == 2
     if transposed:
         if not len(x._array):
-            return x.new_zeros(_transposed_shape(x, weight, stride, padding, output_padding, dilation))  # type: ignore[no-any-return]
+            return x.new_zeros(transposed_shape(x, weight, stride, padding, output_padding, dilation))
         chosen = slow_conv_transpose2d if flat else slow_conv_transpose3d
         result = chosen(x, weight, kernel, bias, stride, padding, output_padding, dilation)
     elif any(d != 1 for d in dilation):
@@ -291,208 +288,3 @@ _convolution = op(
     node="ConvolutionBackward1",
     variants="function",
 )  # fmt: skip
-
-
-# --- kernels --------------------------------------------------------------------------------------------------------
-
-
-def _forward_shape(self: Tensor, weight: Tensor, stride: Sizes, padding: Sizes, dilation: Sizes | None = None) -> Sizes:
-    kernel = weight._array.shape[2:]
-    size = conv_output_size(self._array.shape[2:], kernel, stride, padding, dilation or (1,) * len(kernel))
-    return (len(self._array), len(weight._array), *size)
-
-
-def _forward_gradients(
-    grad: Tensor, self: Tensor, weight: Tensor, bias_shape: Any, stride: Any, padding: Any, needs: tuple[bool, bool, bool]
-) -> Any:
-    ones = (1,) * (weight.dim() - 2)
-    return aten.convolution_backward(grad, self, weight, bias_shape, stride, padding, ones, False, (0,) * len(ones), 1, needs)
-
-
-def _correlated(
-    name: str,
-    self: Array,
-    weight: Array,
-    kernel_size: Any,
-    bias: Array | None,
-    stride: Any,
-    padding: Any,
-    dilation: Sizes | None = None,
-    empty: Any = np.empty,
-) -> Array:
-    """The kernel of the convolutions that are not transposed; `name` is torch's for it."""
-    check_dtypes(name, self, weight)
-    steps = (_hashable(stride), _hashable(padding), _hashable(dilation))
-    check_kernel(self.shape, weight.shape, _hashable(kernel_size), None if bias is None else bias.shape, *steps)
-    if bias is not None and bias.dtype != self.dtype:
-        bias = bias.real.astype(self.dtype)
-    dilation = dilation or (1,) * (weight.ndim - 2)
-    if self.shape[1] == weight.shape[1]:
-        return conv_forward(self, weight, bias, stride, padding, dilation, empty=empty)
-    groups = self.shape[1] // weight.shape[1]
-    biases = [None] * groups if bias is None else np.split(bias, groups)
-    pairs = zip(np.split(self, groups, 1), np.split(weight, groups), biases, strict=True)
-    return np.concatenate([conv_forward(x, w, b, stride, padding, dilation) for x, w, b in pairs], 1)
-
-
-_BOTH = ("self", "weight", "bias")
-_slow_conv2d_forward = op(
-    "_slow_conv2d_forward(Tensor self, Tensor weight, SymInt[2] kernel_size, Tensor? bias, SymInt[2] stride, "
-    "SymInt[2] padding) -> Tensor",
-    cpu=lambda self, weight, kernel_size, bias, stride, padding, *, empty=np.empty: _correlated(
-        "slow_conv2d_cpu", self, weight, kernel_size, bias, stride, padding, empty=empty
-    ),
-    format_of=("self", "weight"),
-    shape=lambda self, weight, stride, padding: _forward_shape(self, weight, stride, padding),
-    grad={_BOTH: _forward_gradients},
-    node="SlowConv2DBackward0",
-    variants="",
-)
-memory_by_operators(_slow_conv2d_forward, empty=empty_sized)
-slow_conv3d_forward = op(
-    "slow_conv3d_forward(Tensor self, Tensor weight, SymInt[3] kernel_size, Tensor? bias, SymInt[3] stride, "
-    "SymInt[3] padding) -> Tensor",
-    cpu=lambda self, weight, kernel_size, bias, stride, padding: _correlated(
-        "slow_conv3d_cpu", self, weight, kernel_size, bias, stride, padding
-    ),
-    shape=lambda self, weight, stride, padding: _forward_shape(self, weight, stride, padding),
-    grad={_BOTH: _forward_gradients},
-    node="SlowConv3DBackward0",
-    variants="",
-)
-thnn_conv2d = op(
-    "thnn_conv2d(Tensor self, Tensor weight, SymInt[2] kernel_size, Tensor? bias=None, SymInt[2] stride=[1, 1], "
-    "SymInt[2] padding=[0, 0]) -> Tensor",
-    composite=lambda self, weight, kernel_size, bias, stride, padding: _slow_conv2d_forward(
-        self, weight, kernel_size, bias, stride, padding
-    ),
-    variants="",
-)
-slow_conv3d = op(
-    "slow_conv3d(Tensor self, Tensor weight, SymInt[3] kernel_size, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], "
-    "SymInt[3] padding=[0, 0, 0]) -> Tensor",
-    composite=lambda self, weight, kernel_size, bias, stride, padding: slow_conv3d_forward(
-        self, weight, kernel_size, bias, stride, padding
-    ),
-    variants="",
-)
-
-
-def _dilated_gradients(
-    grad: Tensor,
-    self: Tensor,
-    weight: Tensor,
-    bias_shape: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    needs: tuple[bool, bool, bool],
-) -> Any:
-    return aten.convolution_backward(
-        grad, self, weight, bias_shape, stride, padding, dilation, False, (0,) * len(dilation), 1, needs
-    )
-
-
-def _transposed_kernel(
-    self: Array, weight: Array, kernel_size: Any, bias: Array | None, stride: Sizes, padding: Sizes, output_padding: Sizes,
-    dilation: Sizes,
-) -> Array:  # fmt: skip
-    name = f"slow_conv_transpose{len(kernel_size)}d_out_cpu"
-    check_transposed(self.shape, weight.shape, None if bias is None else bias.shape, len(kernel_size))
-    check_dtypes(name, self, weight)
-    if bias is not None:
-        check_dtypes(name, self, bias)
-    steps = (_hashable(stride), _hashable(padding), _hashable(dilation), _hashable(output_padding))
-    check_kernel(self.shape, weight.shape, _hashable(kernel_size), None if bias is None else bias.shape, *steps)
-    size = transposed_output_size(self.shape[2:], weight.shape[2:], stride, padding, dilation, output_padding)
-    if min(size) < 1:
-        given, got = (" x ".join(map(str, sizes)) for sizes in (self.shape[2:], size))
-        raise RuntimeError(
-            f"Given input size per channel: ({given}). Calculated output size per channel: ({got}). Output size is too small"
-        )
-    out = _spread(self, weight, size, stride, padding, dilation, output_padding)
-    if bias is not None:
-        out += bias.reshape(-1, *(1,) * len(size))
-    return in_channels_last(out) if out.ndim == 4 and (has_channels_last(self) or has_channels_last(weight)) else out
-
-
-def _spread(
-    x: Array, weight: Array, size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, output_padding: Sizes
-) -> Array:  # fmt: skip
-    """A transposed convolution of this size; padding below zero puts zeros around it."""
-    if min(padding) >= 0:
-        return conv_grad_input(x, weight, size, stride, padding, dilation, conjugate=False)
-    kept = tuple(max(p, 0) for p in padding)
-    inner = transposed_output_size(x.shape[2:], weight.shape[2:], stride, kept, dilation, output_padding)
-    out = np.zeros((len(x), weight.shape[1], *size), x.dtype)
-    inside: Any = [slice(-min(p, 0), n - min(p, 0)) for n, p in zip(inner, padding, strict=True)]
-    out[(..., *inside)] = conv_grad_input(x, weight, inner, stride, kept, dilation, conjugate=False)
-    return out
-
-
-def _transposed(
-    self: Tensor,
-    weight: Tensor,
-    kernel_size: Any,
-    bias: Tensor | None,
-    stride: Any,
-    padding: Any,
-    output_padding: Any,
-    dilation: Any,
-) -> Tensor:
-    """The kernel, with the bias added by an operator, as in torch."""
-    if bias is not None:
-        check_transposed(self._array.shape, weight._array.shape, bias._array.shape, len(kernel_size))
-    out: Tensor = computed(
-        _transposed_kernel,
-        self,
-        weight,
-        kernel_size=kernel_size,
-        bias=None,
-        stride=stride,
-        padding=padding,
-        output_padding=output_padding,
-        dilation=dilation,
-    )
-    return out if bias is None else out.add_(bias.reshape((-1, *(1,) * (out.ndim - 2))))  # type: ignore[no-any-return]
-
-
-def _transposed_shape(self: Tensor, weight: Tensor, stride: Sizes, padding: Sizes, output_padding: Sizes, dilation: Sizes) -> Sizes:
-    size = transposed_output_size(self._array.shape[2:], weight._array.shape[2:], stride, padding, dilation, output_padding)
-    return (len(self._array), weight._array.shape[1], *size)
-
-
-def _transposed_gradients(
-    grad: Tensor, self: Tensor, weight: Tensor, bias_shape: Any, stride: Any, padding: Any, output_padding: Any, dilation: Any,
-    needs: tuple[bool, bool, bool],
-) -> Any:  # fmt: skip
-    return aten.convolution_backward(grad, self, weight, bias_shape, stride, padding, dilation, True, output_padding, 1, needs)
-
-
-def _declare_slow(n: int) -> tuple[Any, Any]:
-    ones, zeros = f"[{', '.join(['1'] * n)}]", f"[{', '.join(['0'] * n)}]"
-    head = f"(Tensor self, Tensor weight, SymInt[{n}] kernel_size, Tensor? bias=None, SymInt[{n}] stride={ones}, "
-    dilated = op(
-        f"slow_conv_dilated{n}d{head}SymInt[{n}] padding={zeros}, SymInt[{n}] dilation={ones}) -> Tensor",
-        cpu=lambda self, weight, kernel_size, bias, stride, padding, dilation: _correlated(
-            "slow_conv_dilated<>", self, weight, kernel_size, bias, stride, padding, dilation
-        ),
-        shape=_forward_shape,
-        grad={_BOTH: _dilated_gradients},
-        variants="",
-    )
-    transposed = op(
-        f"slow_conv_transpose{n}d{head}SymInt[{n}] padding={zeros}, SymInt[{n}] output_padding={zeros}, "
-        f"SymInt[{n}] dilation={ones}) -> Tensor",
-        # torch: a bias is added by an operator in two dimensions, in the kernel in three
-        cpu=_transposed_kernel if n == 3 else None,
-        over_tensors=_transposed if n == 2 else None,
-        shape=_transposed_shape,
-        grad={_BOTH: _transposed_gradients},
-        variants="",
-    )
-    return dilated, transposed
-
-
-slow_conv_dilated2d, slow_conv_transpose2d = _declare_slow(2)
-slow_conv_dilated3d, slow_conv_transpose3d = _declare_slow(3)

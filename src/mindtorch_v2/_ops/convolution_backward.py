@@ -118,7 +118,7 @@ def _backward(
         for t in found[:2]:
             if t is not None:
                 t._base = None  # nobody holds what it is a view of
-    return found  # type: ignore[return-value]
+    return found
 
 
 def _one_group_backward(
@@ -135,7 +135,7 @@ def _one_group_backward(
     kernel = weight._array.shape[2:]
     dilated = dilation.count(1) != len(dilation)
     if not dilated and not transposed and len(kernel) == 2:
-        return _slow_conv2d_backward(grad, x, weight, kernel, stride, padding, mask)  # type: ignore[no-any-return]
+        return _slow_conv2d_backward(grad, x, weight, kernel, stride, padding, mask)
     if grad._keys & keys.META:
         shapes = (x._array.shape, weight._array.shape, (grad._array.shape[1],))
         return tuple(meta_tensor(s, grad.dtype) if m else None for s, m in zip(shapes, mask, strict=True))  # type: ignore[return-value]
@@ -160,11 +160,11 @@ def _wrapped(kernel: Any, grad: Tensor, x: Tensor, weight: Tensor, *given: Any) 
 
 
 def _cleared(shape: Sizes, d: Any) -> Tensor:
-    return empty_sized(shape, d).zero_()  # type: ignore[no-any-return]
+    return empty_sized(shape, d).zero_()
 
 
 def _bias_gradient(grad: Tensor) -> Tensor:
-    return grad.sum([0, *range(2, grad.ndim)])  # type: ignore[no-any-return]
+    return grad.sum([0, *range(2, grad.ndim)])
 
 
 def _sums_by_operators(grad: Tensor) -> Tensor:
@@ -200,7 +200,7 @@ def _conv2d_gradients_watched(
 
 
 def _sized_as(template: Tensor, d: Any) -> Tensor:
-    return aten.empty((0,), dtype=d).resize_as_(template)  # type: ignore[no-any-return]
+    return aten.empty((0,), dtype=d).resize_as_(template)
 
 
 _slow_conv2d_backward = op(

@@ -21,6 +21,7 @@ __all__ = [
     "check_unbatched",
     "check_weight_kind",
     "expand_sizes",
+    "hashable",
 ]
 
 Sizes = tuple[int, ...]
@@ -39,6 +40,11 @@ def expand_sizes(value: Any, n: int, name: str) -> Sizes:
             f"but got {name}={list(value)}"
         )
     return value
+
+
+def hashable(value: Any) -> Any:
+    """A list of sizes as a tuple, by which the checks below are remembered."""
+    return tuple(value) if value.__class__ is list else value
 
 
 def check_unbatched(n: int, name: str, x: Tensor) -> None:

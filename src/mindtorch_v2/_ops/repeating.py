@@ -48,7 +48,7 @@ def _repeat_by_views(self: Tensor, repeats: Sequence[int]) -> Tensor:
     source = expand(self, padded)
     windows = aten.empty(target, dtype=self.dtype, device=self.device)
     if 0 in repeats:
-        return windows  # type: ignore[no-any-return]
+        return windows
     for d, n in enumerate(padded):
         windows = windows.unfold(d, n, max(n, 1))
     windows.copy_(source.expand_as(windows))
@@ -176,7 +176,7 @@ def _interleave_index_watched(repeats: Tensor, output_size: int | None) -> Tenso
     array = repeats._array
     kernels.check_repeats(array)
     if not array.size:
-        return aten.empty_like(repeats)  # type: ignore[no-any-return]
+        return aten.empty_like(repeats)
     ends = aten.cumsum(repeats.contiguous(), 0)
     size = output_size
     if size is None:

@@ -48,7 +48,7 @@ sgn = op(
 
 def _sgn_backward(self: Tensor, grad: Tensor, sgn: Tensor) -> Tensor:
     if not self.dtype.is_complex:
-        return aten._efficientzerotensor(grad._array.shape, dtype=grad.dtype, device=grad.device)  # type: ignore[no-any-return]
+        return aten._efficientzerotensor(grad._array.shape, dtype=grad.dtype, device=grad.device)
     length = self.abs()
     return ((grad - (sgn * sgn) * grad.conj()) / (2 * length)).masked_fill_(length == 0, 0.0)
 

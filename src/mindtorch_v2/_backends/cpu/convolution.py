@@ -156,20 +156,20 @@ def conv_forward(
         out = _correlate(_pad(x, padding), weight, stride, dilation, empty)
     if bias is not None:
         out += bias.reshape(-1, *(1,) * len(kernel))
-    return out if out.dtype == dtype else out.astype(dtype)  # type: ignore[no-any-return]
+    return out if out.dtype == dtype else out.astype(dtype)
 
 
 def _correlate(x: Array, weight: Array, stride: Sizes, dilation: Sizes, empty: Any = np.empty) -> Array:
     geometry = _geometry(x.shape[2:], x.shape[1], weight.shape[2:], stride, dilation, x.itemsize)
     out = empty((len(x), len(weight), *geometry.out), x.dtype)
     if not out.size:
-        return out  # type: ignore[no-any-return]
+        return out
     matrix = weight.reshape(len(weight), -1)
     for first, samples, row, rows in geometry.chunks(len(x)):
         product, readable = geometry.result_buffer(len(weight), samples, rows, x.dtype)
         np.matmul(matrix, geometry.columns(x, first, samples, row, rows), out=product)
         out[first : first + samples, :, row : row + rows] = readable.swapaxes(0, 1)
-    return out  # type: ignore[no-any-return]
+    return out
 
 
 def conv_grad_weight(
@@ -210,7 +210,7 @@ def conv_grad_input(
         length = math.prod(size)
         out = empty((len(grad), channels, *size), grad.dtype)
         np.matmul(matrix, grad.reshape(*grad.shape[:2], length), out=out.reshape(len(grad), channels, length))
-        return out.astype(dtype, copy=False)  # type: ignore[no-any-return]
+        return out.astype(dtype, copy=False)
     border = tuple(d * (k - 1) - p for k, p, d in zip(kernel, padding, dilation, strict=True))
     unit = all(s == 1 for s in stride)
     # correlating the gradient with the flipped weight gathers columns of `grad`, scattering adds up columns of the input
@@ -241,4 +241,4 @@ def _scatter_columns(grad: Array, weight: Array, size: Sizes, stride: Sizes, pad
     inside: Any = [slice(p, p + n) for n, p in zip(size, padding, strict=True)]
     out = empty((len(grad), channels, *size), grad.dtype)
     np.copyto(out, total[(..., *inside)])
-    return out  # type: ignore[no-any-return]
+    return out
