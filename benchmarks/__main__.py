@@ -1,4 +1,4 @@
-"""Print every figure: `python -m benchmarks [small] [large] [training] [recording] [steps] [modules] [traces] [answers] [memory] [--write docs/performance.md]`."""
+"""The figures of `docs/performance.md`: ours and torch's side by side, measured in one run."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def as_markdown(title: str, rows: list[Comparison]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("groups", nargs="*", help=f"of {', '.join(GROUPS)}; default all")
+    parser = argparse.ArgumentParser("python -m benchmarks", description=__doc__)
+    parser.add_argument("groups", nargs="*", help=f"some of {', '.join(GROUPS)}; all by default")
     parser.add_argument("--write", metavar="FILE", help="put the figures into this page, between its markers")
     options = parser.parse_args()
     unknown = [name for name in options.groups if name not in GROUPS]
