@@ -30,7 +30,7 @@ def _mask_for(input: Tensor, mask: Tensor) -> Tensor:
         if mask._array.ndim > input._array.ndim:
             raise IndexError("_input_mask expected broadcastable mask (got mask dimensionality higher than of the input)")
         mask = aten.broadcast_to(mask, input._array.shape)
-    return mask if mask.dtype.category == 0 else mask.to(_dtype.bool_)
+    return mask if mask.dtype.category == _dtype.BOOL else mask.to(_dtype.bool_)
 
 
 def _filled(input: Tensor, mask: Tensor | None, identity: Any) -> Tensor:
@@ -66,13 +66,13 @@ def _converted(input: Tensor, dtype: Any) -> Tensor:
 def _greatest(d: _dtype.dtype) -> Any:
     if d.is_floating_point:
         return math.inf
-    return True if d.category == 0 else int(np.iinfo(d.np).max)
+    return True if d.category == _dtype.BOOL else int(np.iinfo(d.np).max)
 
 
 def _least(d: _dtype.dtype) -> Any:
     if d.is_floating_point:
         return -math.inf
-    return False if d.category == 0 else int(np.iinfo(d.np).min)
+    return False if d.category == _dtype.BOOL else int(np.iinfo(d.np).min)
 
 
 # --- reductions -----------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Composites are made of the operators ATen makes them of, because profiles will show it."""
+"""Composites are made of the operators ATen makes them of, because profiles show it."""
 
 import pytest
 import structure_cases

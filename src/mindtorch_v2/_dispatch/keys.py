@@ -1,5 +1,6 @@
-"""Dispatch keys: bits of an integer. A tensor carries the bits that its own state calls for; recording and modes
-add theirs for as long as they are active.
+"""Dispatch keys: bits of an integer.
+
+A tensor carries the bits that its own state calls for; recording and modes add theirs for as long as they are active.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import _dtype
 from .entry import ALIASES, public_name
 from .op import Op
 from .schema import Argument
@@ -159,4 +160,4 @@ def _is_int(value: Any, tensor_type: type) -> bool:
         return False
     if isinstance(value, int | np.integer):
         return True
-    return isinstance(value, tensor_type) and value.dim() == 0 and value.dtype.category == 1  # type: ignore[attr-defined]
+    return isinstance(value, tensor_type) and value.dim() == 0 and value.dtype.category == _dtype.INTEGER  # type: ignore[attr-defined]

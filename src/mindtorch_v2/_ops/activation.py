@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import _dtype
 from .._backends.cpu import activation as kernels
 from .._backends.cpu.clamp import few_positive
 from .._backends.cpu.dtype_rules import refuse
@@ -29,13 +30,13 @@ def _zeros_like(grad: Tensor) -> Tensor:
 
 
 def _relu(self: Tensor) -> Tensor:
-    if self.dtype.category == 0:
+    if self.dtype.category == _dtype.BOOL:
         raise RuntimeError("Boolean inputs not supported for relu")
     return _clamp_min_table[self._keys](self, 0)
 
 
 def _relu_(self: Tensor) -> Tensor:
-    if self.dtype.category == 0:
+    if self.dtype.category == _dtype.BOOL:
         raise RuntimeError("Boolean inputs not supported for relu")
     return aten.clamp_min_(self, 0)
 
@@ -279,15 +280,15 @@ rrelu_with_noise_backward = op(
 
 
 def _check_hardtanh(self: Tensor, min_val: Any, max_val: Any) -> None:
-    if self.dtype.category == 0:
+    if self.dtype.category == _dtype.BOOL:
         raise RuntimeError("Bool inputs not supported for hardtanh")
-    if self.dtype.category == 1 and not self.dtype.is_signed and (min_val < 0 or max_val < 0):
+    if self.dtype.category == _dtype.INTEGER and not self.dtype.is_signed and (min_val < 0 or max_val < 0):
         raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
 
 
 def _hardtanh(self: Tensor, min_val: Any, max_val: Any) -> Tensor:
     _check_hardtanh(self, min_val, max_val)
-    if self.dtype.category == 1:
+    if self.dtype.category == _dtype.INTEGER:
         min_val, max_val = int(min_val), int(max_val)
     return self.clamp(min_val, max_val)
 

@@ -63,7 +63,7 @@ def _choice(
 def _blocks_fit(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None, dropout_p: float, enable_gqa: bool) -> bool:
     """Whether the blocked kernel takes these arguments: no dropout, four dimensions, one batch, shared heads only if asked."""
     q, k, v = query._array.shape, key._array.shape, value._array.shape
-    if dropout_p > 0 or not len(q) == len(k) == len(v) == 4 or not query.dtype.inexact or query.dtype.category == 3:
+    if dropout_p > 0 or not len(q) == len(k) == len(v) == 4 or not query.dtype.is_floating_point:
         return False
     if q[0] != k[0] or k[0] != v[0] or q[3] != k[3] or k[3] != v[3] or k[2] != v[2] or 0 in (*q, *k, *v):
         return False

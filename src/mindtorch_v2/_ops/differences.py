@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .. import _checks
+from .. import _checks, _dtype
 from .._tensor import Tensor
 from .declare import op
 from .lookup import aten
@@ -28,7 +28,7 @@ def _diff(self: Tensor, n: int, dim: int, prepend: Tensor | None, append: Tensor
         if length == 0:
             break
         upper, lower = joined.narrow(dim, 1, length - 1), joined.narrow(dim, 0, length - 1)
-        joined = upper.logical_xor(lower) if joined.dtype.category == 0 else upper - lower
+        joined = upper.logical_xor(lower) if joined.dtype.category == _dtype.BOOL else upper - lower
     return joined
 
 
@@ -82,7 +82,7 @@ def _gradient(self: Tensor, spacing: Any, dim: Any, edge_order: int) -> tuple[Te
 
 
 def _check_gradient(self: Tensor, spacings: list[Any], dims: list[int], edge_order: int, *, dims_given: bool) -> None:
-    if self.dtype.category == 1 and self.dtype.name == "uint8":
+    if self.dtype is _dtype.uint8:
         raise RuntimeError("torch.gradient does not support uint8 input.")
     if edge_order not in (1, 2):
         raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
@@ -181,7 +181,7 @@ _gradient_overload("scalarrayarray", "Scalar[] spacing, ", "int[] dim")
 
 
 def _check_bool(name: str, *tensors: Tensor) -> None:
-    if any(t.dtype.category == 0 for t in tensors):
+    if any(t.dtype.category == _dtype.BOOL for t in tensors):
         raise RuntimeError(f"{name}: received a bool input for `x` or `y`, but bool is not supported")
 
 
@@ -234,7 +234,7 @@ def _trapezoid_dx(y: Tensor, dx: Any, dim: int) -> Tensor:
         raise _checks.no_dimensions(dim)
     if not y._array.shape[dim]:
         return y.new_zeros(_without(y._array.shape, dim))
-    if y.dtype.category == 0:
+    if y.dtype.category == _dtype.BOOL:
         raise RuntimeError("trapezoid: received a bool input for `y`, but bool is not supported")
     ends = mul_number(y.select(dim, 0) + y.select(dim, -1), 0.5)
     return mul_number(y.sum(dim) - ends, dx)
@@ -256,7 +256,7 @@ def _cumulative_x(y: Tensor, x: Tensor, dim: int) -> Tensor:
 def _cumulative_dx(y: Tensor, dx: Any, dim: int) -> Tensor:
     _checks.wrap_dim(dim, y._array.ndim)
     _check_sliceable(y)
-    if y.dtype.category == 0:
+    if y.dtype.category == _dtype.BOOL:
         raise RuntimeError("cumulative_trapezoid: received a bool input for `y`, but bool is not supported")
     return mul_number(_left_pairs(y, dim), dx / 2.0).cumsum(dim)
 

@@ -126,7 +126,11 @@ def _selection_front(name: str, whole: Any, by_dim: Any, other_entry: Any) -> No
             return function(input)
         if aliases:
             dim, keepdim = unalias(name, aliases, dim, keepdim)
-        if other is MISSING and isinstance(dim, Tensor) and not (dim._array.ndim == 0 and dim.dtype.category == 1 and keepdim):
+        if (
+            other is MISSING
+            and isinstance(dim, Tensor)
+            and not (dim._array.ndim == 0 and dim.dtype.category == _dtype.INTEGER and keepdim)
+        ):
             other = dim
         if other is not MISSING:
             return other_entry(input, other, out=out)

@@ -179,7 +179,9 @@ _unbiased("std_mean", std_mean, "(Tensor, Tensor)", "function")
 def _check_weights(name: str, w: Tensor, observations: int) -> None:
     if w._array.ndim > 1:
         raise RuntimeError(f"cov(): expected {name} to have one or fewer dimensions but got {name} with {w._array.ndim} dimensions")
-    wanted, fits = ("integral", w.dtype.category == 1) if name == "fweights" else ("floating point", w.dtype.is_floating_point)
+    wanted, fits = (
+        ("integral", w.dtype.category == _dtype.INTEGER) if name == "fweights" else ("floating point", w.dtype.is_floating_point)
+    )
     if not fits:
         raise RuntimeError(f"cov(): expected {name} to have {wanted} dtype but got {name} with {w.dtype.scalar_name} dtype")
     if w._array.size != observations:
@@ -195,7 +197,7 @@ def _cov(self: Tensor, correction: int, fweights: Tensor | None, aweights: Tenso
         raise RuntimeError(
             f"cov(): expected input to have two or fewer dimensions but got an input with {self._array.ndim} dimensions"
         )
-    if self.dtype.category == 0:
+    if self.dtype.category == _dtype.BOOL:
         raise RuntimeError("cov(): bool dtype is not supported for input")
     rows = self.view([1, -1]) if self._array.ndim < 2 else self
     n = rows._array.shape[1]

@@ -197,7 +197,7 @@ positive = op("positive(Tensor(a) self) -> Tensor(a)", composite=lambda self: _p
 
 
 def _positive(self: Tensor) -> Tensor:
-    if self.dtype.category == 0:
+    if self.dtype.category == _dtype.BOOL:
         raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
     return self
 

@@ -1,4 +1,4 @@
-"""Operators that leave the world of tensors: `item` and what Python's conversions need."""
+"""Tensors as Python values: `item`, `tolist`, and what Python's own conversions call."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _complex(self: Tensor) -> complex:
 
 @public("method", name="__index__")
 def _index(self: Tensor) -> int:
-    if self.dtype.category > 1 or self._array.size != 1:
+    if self.dtype.inexact or self._array.size != 1:
         raise TypeError("only integer tensors of a single element can be converted to an index")
     return int(item(self))
 
