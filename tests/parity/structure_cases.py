@@ -281,6 +281,14 @@ BACKWARD: dict[str, tuple[tuple[int, ...], Function]] = {
         for left in (True, False)
         for adjoint in (True, False)
     },
+    "var_mean of a vector": ((5,), lambda lib, x: sum(lib.var_mean(x, 0))),
+    "prod of a number": ((1,), lambda lib, x: x[0].prod()),
+    "cat with nothing": (MATRIX, lambda lib, x: lib.cat([x[0, :0], x], 1)),
+    "nuclear norm kept": (MATRIX, lambda lib, x: lib.linalg.matrix_norm(x, "nuc", (1, 0), True)),
+    "spectral norm kept": ((2, 3, 2), lambda lib, x: lib.linalg.matrix_norm(x, 2, (0, 2), True)),
+    "cosine_similarity of two shapes": (MATRIX, lambda lib, x: lib.cosine_similarity(x, x[:1], 1)),
+    "bce with weights": (MATRIX, lambda lib, x: lib.nn.functional.binary_cross_entropy(x.sigmoid(), x.detach().sigmoid(), x[0].detach())),
+    "triplet_margin_loss swapped": (MATRIX, lambda lib, x: lib.nn.functional.triplet_margin_loss(x, 2 * x, x - 1, swap=True)),
     "lstsq with residuals": ((4, 3), lambda lib, x: least_squares(lib, x)),
     "atanh": (MATRIX, lambda lib, x: lib.tanh(x).atanh()),
     "sinc": (MATRIX, lambda lib, x: x.sinc()),

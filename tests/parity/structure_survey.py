@@ -30,6 +30,8 @@ LEFT_OUT = [
     ("native_group_norm", "backward", ">mul >reciprocal_ >sub >clamp_min", 1),
     # that no deviation is negative is looked up once more by the variant with `out=`, which the functional one calls after it did
     ("normal", "forward", "normal>min normal>ge", 1),
+    # the gradient and the norm in the shape of the argument, before it is seen that the slope of a count is zero
+    ("norm", "backward", ">unsqueeze", 2),
     # a copy of the mask before it is expanded, into which nothing is written
     ("masked_*", "forward", ">clone", 2),
 ]

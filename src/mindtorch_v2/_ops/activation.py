@@ -119,7 +119,7 @@ def _prelu(self: Tensor, weight: Tensor) -> Tensor:
     if weight.dim() > 1:
         raise RuntimeError(f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.dim()}")
     if self.dim() == 0:
-        weight = weight if weight.dim() == 0 else weight.squeeze()
+        weight = weight if weight.dim() == 0 else weight.reshape([])
     elif weight.dim() == 0 or self.dim() < 2:
         weight = weight.reshape([1] * self.dim())
     else:

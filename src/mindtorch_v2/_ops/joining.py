@@ -15,7 +15,7 @@ from .._dispatch.entry import keys_of
 from .._tensor import Size, Tensor
 from .declare import op, public
 from .selecting import narrow, select
-from .shape import expand, reshape, unsqueeze, view
+from .shape import expand, reshape, unsqueeze, view, zeros
 
 Array = np.ndarray[Any, Any]
 
@@ -93,8 +93,8 @@ def _cat_grads(grad: Tensor, shapes: list[tuple[int, ...]], dtypes: list[Any], d
     d = wrap_dim(dim, grad.dim())
     parts, at = [], 0
     for shape, dtype in zip(shapes, dtypes, strict=True):
-        if _is_skipped(shape) and grad.dim() != 1:
-            parts.append(grad.new_zeros(shape))
+        if _is_skipped(shape):
+            parts.append(zeros(shape, grad))
             continue
         part = narrow(grad, d, at, shape[d])
         # torch: a real tensor joined with complex ones gets the real part

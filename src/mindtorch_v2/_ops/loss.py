@@ -158,6 +158,11 @@ def _weighted(grad: Tensor, weight: Tensor | None) -> Tensor:
     return grad if weight is None else grad * weight
 
 
+def _bce(self: Tensor, target: Tensor, weight: Tensor | None, reduction: int) -> Tensor:
+    loss = computed(kernels.binary_cross_entropy, self, target)
+    return reduce(loss if weight is None else loss.mul_(weight), reduction)
+
+
 def _bce_target_grad(grad: Tensor, self: Tensor, weight: Tensor | None, reduction: int) -> Tensor:
     if state.grad_enabled:
         return share(_weighted(-self.logit() * grad, weight), self, reduction)
@@ -171,15 +176,13 @@ def _bce_curvature(grad: Tensor, self: Tensor, target: Tensor) -> Tensor:
 
 
 def _bce_backward(grad_output: Tensor, self: Tensor, target: Tensor, weight: Tensor | None, reduction: int) -> Tensor:
-    slopes: Tensor = computed(kernels.binary_cross_entropy_backward, grad_output, self, target, weight, reduction and SUM)
-    return share_(slopes, self, reduction)
+    slopes: Tensor = computed(kernels.binary_cross_entropy_backward, grad_output, self, target, reduction and SUM)
+    return share_(slopes if weight is None else slopes.mul_(weight), self, reduction)
 
 
 binary_cross_entropy = op(
     "binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor",
-    over_tensors=lambda self, target, weight, reduction: reduce(
-        computed(kernels.binary_cross_entropy, self, target, weight, NONE), reduction
-    ),
+    over_tensors=lambda self, target, weight, reduction: _bce(self, target, weight, reduction),
     shape=lambda self, target, reduction: _loss_shape(self, target, reduction),
     grad={
         "self": lambda grad, self, target, weight, reduction: binary_cross_entropy_backward(grad, self, target, weight, reduction),

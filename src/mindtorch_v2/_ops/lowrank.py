@@ -39,7 +39,7 @@ def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor |
     q = 6 if q is None else q
     niter = 2 if niter is None else niter
     m, n = A.shape[-2:]
-    mean = None if M is None else M.expand(A.shape)
+    mean = None if M is None else aten.broadcast_to(M, A.shape)
     tall, mean = (A.mH, None if mean is None else mean.mH) if m < n else (A, mean)
     basis = _approximate_basis(tall, q, niter, mean)
     small = matmul(basis.mH, tall)

@@ -167,7 +167,7 @@ def _triplet_margin_loss(
     near = aten.pairwise_distance(anchor, positive, p, eps)
     far = aten.pairwise_distance(anchor, negative, p, eps)
     if swap:
-        far = far.minimum(aten.pairwise_distance(positive, negative, p, eps))
+        far = far.min(aten.pairwise_distance(positive, negative, p, eps))
     return reduce((add_number(near, margin) - far).clamp_min(0), reduction)
 
 

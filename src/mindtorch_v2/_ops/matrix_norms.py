@@ -37,16 +37,20 @@ def _converted(x: Tensor, dtype: Any) -> Tensor:
 
 
 def _singular_values(x: Tensor, first: int, second: int) -> Tensor:
-    order = [d for d in range(x.ndim) if d not in (first, second)] + [first, second]
-    return linalg_svdvals(x.permute(order))
+    return linalg_svdvals(x.permute(_matrices_last(x.ndim, first, second)))
 
 
-def _kept(x: Tensor, keepdim: bool, first: int, second: int) -> Tensor:
-    """Put back the dimensions of the matrices, with extent one."""
-    if keepdim:
-        for d in sorted((first, second)):
-            x = x.unsqueeze(d)
-    return x
+def _matrices_last(ndim: int, first: int, second: int) -> list[int]:
+    return [*(d for d in range(ndim) if d not in (first, second)), first, second]
+
+
+def _put_back(x: Tensor, keepdim: bool, first: int, second: int) -> Tensor:
+    """Put the dimensions of the matrices, of which one is left, back to where they were, with extent one."""
+    if not keepdim:
+        return x
+    x = x.unsqueeze(-1)
+    order = _matrices_last(x.ndim, first, second)
+    return x.permute([order.index(d) for d in range(x.ndim)])
 
 
 def _matrix_norm_number(self: Tensor, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Tensor:
@@ -58,7 +62,7 @@ def _matrix_norm_number(self: Tensor, ord: Any, dim: Any, keepdim: bool, dtype: 
     if magnitude == 2:
         check_floating(x._array, "linalg.matrix_norm", low_precision=False)
         values = _singular_values(x, first, second)
-        return _kept(_largest(values, -1, False) if ord > 0 else values.amin(-1), keepdim, first, second)
+        return _put_back(_largest(values, -1, keepdim) if ord > 0 else values.amin(-1, keepdim), keepdim, first, second)
     if magnitude == float("inf"):
         first, second = second, first
     sums = _vector_norm(x, 1, [first], keepdim)
@@ -81,7 +85,7 @@ def _matrix_norm_name(self: Tensor, ord: str, dim: Any, keepdim: bool, dtype: An
     x = _converted(self, dtype)
     check_floating(x._array, "linalg.matrix_norm", low_precision=False)
     values = _singular_values(x, first, second)
-    return _kept(values.sum(-1), keepdim, first, second)
+    return _put_back(values.sum(-1, keepdim), keepdim, first, second)
 
 
 _matrix_norm_by_number = op(

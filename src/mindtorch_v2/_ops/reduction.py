@@ -326,7 +326,7 @@ count_nonzero = op(
 
 def _prod_backward(grad: Tensor, self: Tensor, result: Tensor) -> Tensor:
     if self._array.ndim == 0:
-        return grad.clone()
+        return grad
     zeros = (self == 0).nonzero()._array.shape[0]
     if not zeros:
         return grad * _conj(result / self)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .._autograd.grad_mode import no_grad
+from .._checks import broadcast_shapes
 from .._promotion import promote_types
 from .._tensor import Tensor
 from .declare import op
@@ -16,7 +17,8 @@ def _cosine_similarity(x1: Tensor, x2: Tensor, dim: int, eps: float) -> Tensor:
     if not common.is_floating_point:
         raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {common.scalar_name}")
     x1, x2 = (t if t.dtype is common else t.to(common) for t in (x1, x2))
-    x1, x2 = aten.broadcast_tensors([x1, x2]) if x1.shape != x2.shape else (x1, x2)
+    shape = broadcast_shapes(x1._array.shape, x2._array.shape)
+    x1, x2 = (t if t._array.shape == shape else t.expand(shape) for t in (x1, x2))
     lengths = [aten.linalg_vector_norm(x, 2, [dim], True).clone() for x in (x1, x2)]
     with no_grad():
         least = aten.scalar_tensor(eps, dtype=lengths[0].dtype, device=lengths[0].device)

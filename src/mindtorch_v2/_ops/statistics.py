@@ -51,7 +51,8 @@ def _var_backward(grad: Tensor, self: Tensor, dim: Any, correction: Any, keepdim
     if whole:
         centred = self - self.mean()
         return 2.0 / (n - correction) * grad * centred
-    grad = restore_dims(grad, dim, keepdim, ndim)
+    if ndim > 1:
+        grad = restore_dims(grad, dim, keepdim, ndim)
     centred = self - self.mean(dim, True)
     return 2.0 / (n - correction) * grad * centred
 

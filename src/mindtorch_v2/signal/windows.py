@@ -7,6 +7,7 @@ from math import pi, sqrt
 from typing import Any
 
 from .. import _dtype
+from .._creation import tensor
 from .._memory_format import strided
 from .._ops.lookup import aten
 from .._tensor import Tensor
@@ -108,7 +109,7 @@ def kaiser(
         return _empty(options, requires_grad)
     if M == 1:
         return _finished(aten.ones((1,), dtype=options["dtype"], device=options["device"]), requires_grad)
-    scale = aten.scalar_tensor(beta, dtype=options["dtype"], device=options["device"])
+    scale = tensor(beta, dtype=options["dtype"], device=options["device"])
     start = -scale
     constant = 2.0 * scale / (M if not sym else M - 1)
     end = aten.minimum(scale, start + (M - 1) * constant)
@@ -133,8 +134,6 @@ def general_cosine(
         raise ValueError("Coefficients cannot be empty")
     constant = 2 * pi / (M if not sym else M - 1)
     k = _spaced(0, (M - 1) * constant, M, options)
-    from .._creation import tensor
-
     signed = tensor([(-1) ** i * w for i, w in enumerate(weights)], device=device, dtype=options["dtype"])
     orders = aten.arange(len(weights), dtype=options["dtype"], device=device)
     return _finished((signed.unsqueeze(-1) * (orders.unsqueeze(-1) * k).cos()).sum(0), requires_grad)

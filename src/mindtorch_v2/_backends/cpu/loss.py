@@ -193,7 +193,7 @@ def _squeezed(x: Array) -> tuple[int, ...]:
 
 
 @widened
-def binary_cross_entropy(self: Array, target: Array, weight: Array | None, reduction: int) -> Array:
+def binary_cross_entropy(self: Array, target: Array) -> Array:
     if self.dtype == target.dtype and self.dtype.kind in "biuc":
         raise unimplemented("binary_cross_entropy", self)
     if self.shape != target.shape and _squeezed(self) == _squeezed(target):
@@ -217,16 +217,13 @@ def binary_cross_entropy(self: Array, target: Array, weight: Array | None, reduc
     np.clip(high, -100, 0, out=high)
     high *= target
     loss -= high
-    if weight is not None:
-        loss = np.asarray(loss * weight)
-    return reduced(loss, reduction)
+    return loss
 
 
 @widened
-def binary_cross_entropy_backward(grad_output: Array, self: Array, target: Array, weight: Array | None, reduction: int) -> Array:
+def binary_cross_entropy_backward(grad_output: Array, self: Array, target: Array, reduction: int) -> Array:
     out = (self - target) / np.maximum((1 - self) * self, 1e-12)
-    out = out * _share(grad_output, self.size, reduction)
-    return out if weight is None else out * weight
+    return out * _share(grad_output, self.size, reduction)  # type: ignore[no-any-return]
 
 
 # --- negative log likelihood ----------------------------------------------------------------------------------------
