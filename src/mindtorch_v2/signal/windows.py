@@ -36,12 +36,9 @@ def _finished(made: Tensor, requires_grad: bool) -> Tensor:
     return made
 
 
-def _spaced(start: float, end: float, M: int, options: dict[str, Any]) -> Tensor:
-    return aten.linspace(start, end, M, dtype=options["dtype"], device=options["device"])
-
-
-def _empty(options: dict[str, Any], requires_grad: bool) -> Tensor:
-    return _finished(aten.empty((0,), dtype=options["dtype"], device=options["device"]), requires_grad)
+def _short(M: int, options: dict[str, Any], requires_grad: bool) -> Tensor:
+    """A window of no element, or of one, which is 1."""
+    return _finished((aten.ones if M else aten.empty)((M,), **options), requires_grad)
 
 
 def exponential(
@@ -55,29 +52,23 @@ def exponential(
     if sym and center is not None:
         raise ValueError("Center must be None for symmetric windows")
     if M == 0:
-        return _empty(options, requires_grad)
+        return _short(M, options, requires_grad)
     middle = (M if not sym and M > 1 else M - 1) / 2.0 if center is None else center
     constant = 1 / tau
-    k = _spaced(-middle * constant, (-middle + (M - 1)) * constant, M, options)
+    k = aten.linspace(-middle * constant, (-middle + (M - 1)) * constant, M, **options)
     return _finished((-k.abs()).exp(), requires_grad)
 
 
 def cosine(
-    M: int,
-    *,
-    sym: bool = True,
-    dtype: Any = None,
-    layout: Any = strided,
-    device: Any = None,
-    requires_grad: bool = False,
+    M: int, *, sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
     """Half a period of a sine."""
     options = _options("cosine", M, dtype, layout, device)
     if M == 0:
-        return _empty(options, requires_grad)
+        return _short(M, options, requires_grad)
     start = 0.5
     constant = pi / (M + 1 if not sym and M > 1 else M)
-    k = _spaced(start * constant, (start + (M - 1)) * constant, M, options)
+    k = aten.linspace(start * constant, (start + (M - 1)) * constant, M, **options)
     return _finished(k.sin(), requires_grad)
 
 
@@ -90,10 +81,10 @@ def gaussian(
     if std <= 0:
         raise ValueError(f"Standard deviation must be positive, got: {std} instead.")
     if M == 0:
-        return _empty(options, requires_grad)
+        return _short(M, options, requires_grad)
     start = -(M if not sym and M > 1 else M - 1) / 2.0
     constant = 1 / (std * sqrt(2))
-    k = _spaced(start * constant, (start + (M - 1)) * constant, M, options)
+    k = aten.linspace(start * constant, (start + (M - 1)) * constant, M, **options)
     return _finished((-(k**2)).exp(), requires_grad)
 
 
@@ -105,15 +96,13 @@ def kaiser(
     options = _options("kaiser", M, dtype, layout, device)
     if beta < 0:
         raise ValueError(f"beta must be non-negative, got: {beta} instead.")
-    if M == 0:
-        return _empty(options, requires_grad)
-    if M == 1:
-        return _finished(aten.ones((1,), dtype=options["dtype"], device=options["device"]), requires_grad)
-    scale = tensor(beta, dtype=options["dtype"], device=options["device"])
+    if M <= 1:
+        return _short(M, options, requires_grad)
+    scale = tensor(beta, **options)
     start = -scale
     constant = 2.0 * scale / (M if not sym else M - 1)
     end = aten.minimum(scale, start + (M - 1) * constant)
-    k = _spaced(start.item(), end.item(), M, options)
+    k = aten.linspace(start.item(), end.item(), M, **options)
     return _finished((scale * scale - k**2).sqrt().i0() / scale.i0(), requires_grad)
 
 
@@ -123,19 +112,17 @@ def general_cosine(
 ) -> Tensor:  # fmt: skip
     """A series of cosines with these coefficients, of alternating signs."""
     options = _options("general_cosine", M, dtype, layout, device)
-    if M == 0:
-        return _empty(options, requires_grad)
-    if M == 1:
-        return _finished(aten.ones((1,), dtype=options["dtype"], device=options["device"]), requires_grad)
+    if M <= 1:
+        return _short(M, options, requires_grad)
     if not isinstance(a, Iterable):
         raise TypeError("Coefficients must be a list/tuple")
     weights = list(a)
     if not weights:
         raise ValueError("Coefficients cannot be empty")
     constant = 2 * pi / (M if not sym else M - 1)
-    k = _spaced(0, (M - 1) * constant, M, options)
-    signed = tensor([(-1) ** i * w for i, w in enumerate(weights)], device=device, dtype=options["dtype"])
-    orders = aten.arange(len(weights), dtype=options["dtype"], device=device)
+    k = aten.linspace(0, (M - 1) * constant, M, **options)
+    signed = tensor([(-1) ** i * w for i, w in enumerate(weights)], **options)
+    orders = aten.arange(len(weights), **options)
     return _finished((signed.unsqueeze(-1) * (orders.unsqueeze(-1) * k).cos()).sum(0), requires_grad)
 
 
@@ -150,55 +137,29 @@ def general_hamming(
 
 
 def hamming(
-    M: int,
-    *,
-    sym: bool = True,
-    dtype: Any = None,
-    layout: Any = strided,
-    device: Any = None,
-    requires_grad: bool = False,
+    M: int, *, sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
     """The Hamming window."""
     return general_hamming(M, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
 
 
 def hann(
-    M: int,
-    *,
-    sym: bool = True,
-    dtype: Any = None,
-    layout: Any = strided,
-    device: Any = None,
-    requires_grad: bool = False,
+    M: int, *, sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
     """The Hann window."""
     return general_hamming(M, alpha=0.5, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
 
 
 def blackman(
-    M: int,
-    *,
-    sym: bool = True,
-    dtype: Any = None,
-    layout: Any = strided,
-    device: Any = None,
-    requires_grad: bool = False,
+    M: int, *, sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
     """The Blackman window."""
-    if dtype is None:
-        dtype = _dtype.get_default_dtype()
     _options("blackman", M, dtype, layout, device)
     return general_cosine(M, a=[0.42, 0.5, 0.08], sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
 
 
 def nuttall(
-    M: int,
-    *,
-    sym: bool = True,
-    dtype: Any = None,
-    layout: Any = strided,
-    device: Any = None,
-    requires_grad: bool = False,
+    M: int, *, sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
     """The four-term window of Nuttall with the least side lobes."""
     a = [0.3635819, 0.4891775, 0.1365995, 0.0106411]
@@ -206,21 +167,13 @@ def nuttall(
 
 
 def bartlett(
-    M: int,
-    *,
-    sym: bool = True,
-    dtype: Any = None,
-    layout: Any = strided,
-    device: Any = None,
-    requires_grad: bool = False,
+    M: int, *, sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
     """A triangle."""
     options = _options("bartlett", M, dtype, layout, device)
-    if M == 0:
-        return _empty(options, requires_grad)
-    if M == 1:
-        return _finished(aten.ones((1,), dtype=options["dtype"], device=options["device"]), requires_grad)
+    if M <= 1:
+        return _short(M, options, requires_grad)
     start = -1
     constant = 2 / (M if not sym else M - 1)
-    k = _spaced(start, start + (M - 1) * constant, M, options)
+    k = aten.linspace(start, start + (M - 1) * constant, M, **options)
     return _finished(1 - k.abs(), requires_grad)
