@@ -350,6 +350,22 @@ class TestOtherProfilers:
         assert stack[0].endswith(":work")
         assert "work" in [entry.code.co_name for entry in other.getstats() if not isinstance(entry.code, str)]
 
+    def test_stacks_are_right_when_another_profiler_comes_meanwhile(self):
+        def after():
+            return x + x
+
+        with profile(with_stack=True) as prof:
+            after()
+            before = sys.getprofile()
+            sys.setprofile(lambda frame, event, arg: None)
+            after()
+            sys.setprofile(before)
+        stacks = [e["stack"] for e in prof.events() if e["name"] == "aten::add"]
+        lines = [[int(place.split(":")[1]) for place in stack[:2]] for stack in stacks]
+        assert [stack[0].endswith(":after") for stack in stacks] == [True, True]
+        assert lines[0][0] == lines[1][0]
+        assert lines[0][1] + 3 == lines[1][1]
+
     def test_a_profiler_of_new_threads_is_left_alone_and_still_called(self):
         seen = []
 

@@ -76,12 +76,12 @@ class NodeScopes:
 
     def plain(self) -> PlainNodeScopes | None:
         """The shorter way to watch the same, when nobody else does."""
-        simple = type(self) is NodeScopes and not (self._log.stacks or self._log.heap)
+        simple = type(self) is NodeScopes and not self._log.heap
         return PlainNodeScopes(self._log, self._owner) if simple else None
 
 
 class PlainNodeScopes:
-    """As `NodeScopes`, for records without stacks and heap: functions that are written out for their form."""
+    """As `NodeScopes`, for records without heap: functions that are written out for their form."""
 
     def __init__(self, log: Log, owner: Owner | None) -> None:
         self.clock = recorder.clock
@@ -89,25 +89,30 @@ class PlainNodeScopes:
         names = {
             "clock": recorder.clock, "extend": log.records.extend, "tracks": tasks.tracks, "track_number": tasks.track_number,
             "get_ident": threading.get_ident, "note_labels": _note_labels, "accumulate": accumulate, "inputs_of": _gradient_inputs,
-            "labels_of": _labels_of, "owner": owner,
+            "labels_of": _labels_of, "owner": owner, "stack_number": stack_walk.stack_number, "frame": sys._getframe,
         }  # fmt: skip
-        nothing = "".join(f", {value}" for value in log.nothing[int(log.shapes) :])
+        if log.stacks:
+            names = {name: recorder.unreported(value) for name, value in names.items()}
+        nothing = ", stack" * log.stacks + "".join(f", {value}" for value in log.nothing[log.shapes + log.stacks :])
         none = f", {call_inputs.no_inputs()}" if log.shapes else ""
         inputs = ", inputs" if log.shapes else ""
+        stack = ["stack = stack_number(frame(1))"] * log.stacks
         thread = "track_number() if tracks else get_ident()"
         of_node = "extend(((node._labels or note_labels(node))[{}], start, clock(), " + thread + ", node._seq{}))"
         run = [
             *["inputs = inputs_of(node, grad)"] * log.shapes,
+            *stack,
             "start = clock()",
             *_ending("outs = node._run(grad, edges)", of_node.format(1, inputs + nothing)),
             "return outs",
         ]
         self.run = compile_function("run", "node, grad, edges", run, names)
-        self.end = compile_function("end", "node, start", [of_node.format(0, none + nothing)], names)
+        self.end = compile_function("end", "node, start", [*stack, of_node.format(0, none + nothing)], names)
         inner = f"{of_leaf[1]}, run_start, clock(), thread, -1{inputs}{nothing}"
         outer = f"{of_leaf[0]}, start, clock(), thread, -1{none}{nothing}"
         accumulating = [
             *["labels = labels_of(leaf, owner)"] * (owner is not None),
+            *stack,
             "start = clock()",
             f"thread = {thread}",
             *["inputs = inputs_of(leaf, buffers.get(leaf))"] * log.shapes,

@@ -175,6 +175,7 @@ if sys.version_info >= (3, 12):
         free = [i for i in (_monitoring.PROFILER_ID, 3, 4) if _monitoring.get_tool(i) is None]
         if not free:
             _warn_taken("sys.monitoring")
+            running.clear()  # no more would come
             return
         _tool = free[0]
         _monitoring.use_tool_id(_tool, "mindtorch_v2.profiler")
@@ -209,6 +210,7 @@ else:
     def _install() -> None:
         if sys.getprofile() is not None:
             _warn_taken("sys.setprofile")
+            running.clear()
             return
         if threads.profiled_by_another():
             _warn_taken("threading.setprofile", functions="functions of new threads")

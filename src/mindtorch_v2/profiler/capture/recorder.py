@@ -212,16 +212,19 @@ def _noting_array(lines: list[str]) -> list[str]:
     return noting
 
 
-# The thread and the number of the stack, found by the frame that called the operator's entry point, if that is one of a traced function;
-# `stack_number` finds the others. Written out, because a call of a Python function costs another 0.5 µs under `sys.setprofile`. The
-# frame must not outlive the call.
+# The thread and the number of the stack, found by the nearest frame of a traced function, which most often is the one that called the
+# operator's entry point; `stack_number` finds others. Written out, because a call of a Python function costs another 0.5 µs under
+# `sys.setprofile`. The frame must not outlive the call.
 STACK_LINES = [
     "try:",
     "    frame_ = caller_(2)",
+    "    while frame_ not in running_:",
+    *["        if not internal_files_[frame_.f_code.co_filename]: raise LookupError"] * (not stack_walk.ALL_OR_NONE),
+    "        frame_ = frame_.f_back",
     "    call_ = running_[frame_]",
     "    ident_ = call_[0]",
     "    stack_ = call_[1][frame_.f_lasti]",
-    "except (LookupError, ValueError):",
+    "except (AttributeError, LookupError, ValueError):",  # there is none
     "    ident_ = get_ident_()",
     "    stack_ = stack_number_(caller_(1))",
     "frame_ = None",
@@ -231,6 +234,7 @@ STACK_LINES = [
 def _stack_names() -> dict[str, Any]:
     return {
         "caller_": unreported(sys._getframe),
+        "internal_files_": stack_walk.internal_files,
         "running_": stack_walk.running,
         "get_ident_": unreported(threading.get_ident),
         "stack_number_": stack_walk.stack_number,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import sys
 from collections.abc import Iterator
 from types import CodeType, FrameType
 from typing import Any
@@ -17,6 +18,7 @@ import numpy as np
 from ..model.session import Frame
 
 __all__ = [
+    "ALL_OR_NONE",
     "Call",
     "Chain",
     "forget",
@@ -56,12 +58,18 @@ def forget() -> None:
 
 def stack_number(frame: FrameType | None) -> int:
     """The number of the stack from this frame outwards, -1 if nothing of it is shown."""
-    while frame is not None and internal_files[frame.f_code.co_filename]:
+    nearest = _nearest_running(frame) if ALL_OR_NONE else shown_caller(frame)
+    call = running.get(nearest)
+    if call is not None and nearest is not None:
+        return call[1][nearest.f_lasti]
+    shown = shown_caller(frame)
+    return -1 if shown is None else _walk(shown)
+
+
+def _nearest_running(frame: FrameType | None) -> FrameType | None:
+    while frame is not None and frame not in running:
         frame = frame.f_back
-    if frame is None:
-        return -1
-    known = running.get(frame)
-    return _walk(frame) if known is None else known[1][frame.f_lasti]
+    return frame
 
 
 def _walk(frame: FrameType | None) -> int:
@@ -119,6 +127,9 @@ outermost = Chain(None, -1, None, -1)
 # A traced call that runs: thread, the chain of calls down to it, label, start, who is told of its end.
 Call = tuple[int, Chain, int, float, Any]
 running: dict[FrameType | None, Call] = {}  # by frame, outermost first on each thread
+# Of the frames of a thread that are not internal, all are there or none, so that the nearest which is there is the caller that counts.
+# `sys.setprofile` does not give that: another tool may take it at any time.
+ALL_OR_NONE = sys.version_info >= (3, 12)
 
 
 class _InternalFiles(dict[str, bool]):
