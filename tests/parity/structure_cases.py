@@ -289,6 +289,8 @@ BACKWARD: dict[str, tuple[tuple[int, ...], Function]] = {
     "cosine_similarity of two shapes": (MATRIX, lambda lib, x: lib.cosine_similarity(x, x[:1], 1)),
     "bce with weights": (MATRIX, lambda lib, x: lib.nn.functional.binary_cross_entropy(x.sigmoid(), x.detach().sigmoid(), x[0].detach())),
     "triplet_margin_loss swapped": (MATRIX, lambda lib, x: lib.nn.functional.triplet_margin_loss(x, 2 * x, x - 1, swap=True)),
+    "qr of a wide matrix": ((3, 5), lambda lib, x: sum(t.sum() for t in lib.linalg.qr(x))),
+    "cumprod with zeros": (MATRIX, lambda lib, x: (x * lib.tensor([1.0, 0.0, 2.0, 0.0])).cumprod(1)),
     "lstsq with residuals": ((4, 3), lambda lib, x: least_squares(lib, x)),
     "atanh": (MATRIX, lambda lib, x: lib.tanh(x).atanh()),
     "sinc": (MATRIX, lambda lib, x: x.sinc()),

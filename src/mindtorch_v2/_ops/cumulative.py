@@ -69,12 +69,31 @@ def _cumprod_backward(grad: Tensor, input: Tensor, dim: int, output: Tensor) -> 
     if input._array.shape[dim] == 1:
         return grad
     w = _conj(output) * grad
-    if not bool((input == 0).any().item()):
+    is_zero = input == 0
+    if not bool(is_zero.any().item()):
         return _reversed_cumsum(w, dim).div(_conj(input))
-    return _cumprod_backward_with_zeros(grad, input, dim)
+    if state.grad_enabled:
+        return _differentiable_with_zeros(grad, input, dim)
+    return _cumprod_backward_with_zeros(grad, input, dim, output, w, is_zero)
 
 
-def _cumprod_backward_with_zeros(grad: Tensor, input: Tensor, dim: int) -> Tensor:
+def _cumprod_backward_with_zeros(grad: Tensor, input: Tensor, dim: int, output: Tensor, w: Tensor, is_zero: Tensor) -> Tensor:
+    """Elements before the first zero as if nothing followed it, the first zero by the products that omit it, and zero after it."""
+    found = aten.zeros(input._array.shape, dtype=grad.dtype, device=grad.device)
+    zeros_so_far = is_zero.cumsum(dim)
+    before = zeros_so_far == 0
+    found = aten.where(before, _reversed_cumsum(w.masked_fill(~before, 0.0), dim).div_(_conj(input)), found)
+    between = zeros_so_far == 1
+    first = between.max(dim, True)[1]
+    at_first = aten.zeros_like(between).scatter_(dim, first, 1).logical_and_(between)
+    between.bitwise_and_(~at_first)
+    products = _conj(input).masked_fill(~between, 1.0).cumprod(dim)
+    reached = grad.masked_fill(zeros_so_far != 1, 0.0)
+    up_to_first = _conj(output).gather(dim, (first - 1).relu_()).masked_fill_(first == 0, 1.0)
+    return aten.where(at_first, products.mul_(reached).sum(dim, True).mul_(up_to_first), found)  # type: ignore[no-any-return]
+
+
+def _differentiable_with_zeros(grad: Tensor, input: Tensor, dim: int) -> Tensor:
     """For each position, the products that omit it, each multiplied up anew: right where elements are zero."""
     n = input._array.shape[dim]
     parts = []

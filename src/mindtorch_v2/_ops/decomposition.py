@@ -274,17 +274,15 @@ def _qr_grad(grads: Any, Q: Tensor, R: Tensor, mode: str) -> Tensor | None:
     m, n = Q.shape[-2], R.shape[-1]
     if mode == "complete" and m > n:
         raise RuntimeError("The QR decomposition is not differentiable when mode='complete' and nrows > ncols")
-    if m >= n:
-        return _tall_qr_grad(grad_q, grad_r, Q, R)
-    return _wide_qr_grad(grad_q, grad_r, Q, R)
-
-
-def _tall_qr_grad(grad_q: Tensor | None, grad_r: Tensor | None, q: Tensor, r: Tensor) -> Tensor:
-    inner = None if grad_r is None else matmul(grad_r, r.mH)
+    inner = None if grad_r is None else matmul(grad_r, R.mH)
     if grad_q is not None:
-        qhg = matmul(q.mH, grad_q)
+        qhg = matmul(Q.mH, grad_q)
         inner = -qhg if inner is None else inner - qhg
     assert inner is not None
+    return _tall_qr_grad(inner, grad_q, Q, R) if m >= n else _wide_qr_grad(inner, grad_r, Q, R)
+
+
+def _tall_qr_grad(inner: Tensor, grad_q: Tensor | None, q: Tensor, r: Tensor) -> Tensor:
     out = matmul(q, _hermitian_from_upper(inner.triu()))
     if grad_q is not None:
         out = out + grad_q
@@ -301,20 +299,16 @@ def _hermitian_from_upper(x: Tensor) -> Tensor:
     return both
 
 
-def _wide_qr_grad(grad_q: Tensor | None, grad_r: Tensor | None, q: Tensor, r: Tensor) -> Tensor:
-    """A = [X Y] with X square: Y only meets Q, X is factored as Q U."""
-    m, n = q.shape[-2], r.shape[-1]
-    u, v = r.narrow(-1, 0, m), r.narrow(-1, m, n - m)
-    if grad_r is None:
-        left = _tall_qr_grad(grad_q, None, q, u)
-        right = left.new_zeros((*left.shape[:-1], n - m))
-    else:
-        grad_v = grad_r.narrow(-1, m, n - m)
-        through_y = matmul(matmul(q, v), grad_v.mH)
-        total_q = through_y if grad_q is None else grad_q + through_y
-        left = _tall_qr_grad(total_q, grad_r.narrow(-1, 0, m), q, u)
-        right = matmul(q, grad_v)
-    return cat([left, right], -1)
+def _wide_qr_grad(inner: Tensor, grad_r: Tensor | None, q: Tensor, r: Tensor) -> Tensor:
+    """A = [X Y] with X square: a change of X turns Q, by what lies below the diagonal, and changes R; one of Y changes R alone."""
+    m, n = q._array.shape[-2], r._array.shape[-1]
+    turned = -inner
+    turned = (turned - turned.mH).tril()
+    if turned.dtype.is_complex:
+        turned = turned - (0.5 * turned.diagonal(0, -2, -1)).diag_embed()
+    left = linalg_solve_triangular(r.narrow(-1, 0, m).mH, matmul(q, turned), upper=False, left=False)
+    out = cat([left, left.new_zeros((*left._array.shape[:-1], n - m))], -1)
+    return out if grad_r is None else out + matmul(q, grad_r)
 
 
 linalg_qr = op(

@@ -124,3 +124,24 @@ def test_running_sums_of_many_numbers() -> None:
     x[3, 5], x[7, 9] = np.inf, np.nan
     want = np.cumsum(x, 1, dtype=np.float64)
     np.testing.assert_allclose(torch.from_numpy(x).cumsum(1).numpy(), want, rtol=1e-6, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "values", [[0, 2, 3, 4], [2, 0, 3, 4], [2, 3, 0, 0], [0, 0, 2, 3], [2, 0, 3, 0], [2, 3, 4, 5], [0, 0, 0, 0]]
+)
+@pytest.mark.parametrize("dim", [0, 1])
+def test_gradients_of_products_with_zeros(values, dim):
+    x = torch.tensor([values, [1, 2, 3, 4]], dtype=torch.float64)
+    x = (x if dim else x.t()).contiguous().requires_grad_()
+    weights = torch.arange(1.0, 9.0, dtype=torch.float64).reshape(x.shape)
+    y = x.cumprod(dim)
+    (once,) = torch.autograd.grad(y, x, weights, retain_graph=True)
+    (again,) = torch.autograd.grad(y, x, weights, create_graph=True)
+
+    def omitting(row, w):
+        return [sum(w[i] * np.prod([row[j] for j in range(i + 1) if j != k]) for i in range(k, len(row))) for k in range(len(row))]
+
+    rows, ws = (t.detach().numpy() if dim else t.detach().numpy().T for t in (x, weights))
+    want = np.array([omitting(row, w) for row, w in zip(rows, ws, strict=True)])
+    for got in (once, again.detach()):
+        np.testing.assert_allclose(got.numpy() if dim else got.numpy().T, want)

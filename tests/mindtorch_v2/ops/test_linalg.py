@@ -427,3 +427,10 @@ class TestProductsOfReflectors:
         grads = torch.autograd.grad(y.sum(), (a, tau, other), allow_unused=True)
         assert grads[:2] == (None, None)
         assert grads[2].tolist() == torch.ones(4, 5).tolist()
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+@pytest.mark.parametrize("which", [(0,), (1,), (0, 1)])
+def test_gradients_of_qr_of_a_wide_matrix(which, dtype):
+    x = random(2, 2, 4, dtype=dtype).requires_grad_()
+    assert torch.autograd.gradcheck(lambda t: tuple(torch.linalg.qr(t)[i] for i in which), (x,))
