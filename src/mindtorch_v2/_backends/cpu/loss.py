@@ -223,7 +223,7 @@ def binary_cross_entropy(self: Array, target: Array) -> Array:
 @widened
 def binary_cross_entropy_backward(grad_output: Array, self: Array, target: Array, reduction: int) -> Array:
     out = (self - target) / np.maximum((1 - self) * self, 1e-12)
-    return out * _share(grad_output, self.size, reduction)  # type: ignore[no-any-return]
+    return out * _share(grad_output, self.size, reduction)
 
 
 # --- negative log likelihood ----------------------------------------------------------------------------------------
