@@ -206,3 +206,21 @@ def test_no_variable_outlives_its_function():
     assert alive == [None] * 8
     assert functions(prof).count("made") == 5
     assert all(e["stack"] for e in prof.events() if e["name"] == "aten::add")
+
+
+@pytest.mark.parametrize("with_modules", [False, True])
+def test_around_a_module_is_nothing_but_its_call(with_modules):
+    linear = torch.nn.Linear(3, 2)
+    with profile(with_stack=True, with_modules=with_modules) as prof:
+        linear(x)
+    names = [e["name"].rpartition(": ")[2] for e in prof.events() if e["kind"] != "scope"]
+    called = names.index("Linear_0")
+    assert names[called + 1] == "forward"
+    assert names.count("Linear_0") == 1
+    assert not [name for name in names if "observed" in name or "recorded" in name]
+    (stack,) = [e["stack"] for e in prof.events() if e["name"] == "aten::linear"]
+    assert [place.rpartition(":")[2] for place in stack[:3]] == [
+        "forward",
+        "__call__",
+        "test_around_a_module_is_nothing_but_its_call",
+    ]

@@ -11,6 +11,7 @@ from typing import Any
 from ..._autograd.grad_mode import no_grad
 from ..._autograd.leaf import clear_gradients
 from ..._device import device as Device
+from ..._dispatch.codegen import compile_function
 from ..._dtype import dtype as DType
 from ..._tensor import Tensor
 from ...utils.hooks import RemovableHandle, add_hook
@@ -526,8 +527,8 @@ def _pass_on(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
 _observer: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any] = _pass_on
 
 
-def _observed(self: Any, *args: Any, **kwargs: Any) -> Any:
-    return _observer(self, args, kwargs)
+# generated, and so none of the functions that a program is shown
+_observed = compile_function("observed", "self, *args, **kwargs", ["return _observer(self, args, kwargs)"], {}, title="module call")
 
 
 def observe_calls(observer: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any] | None) -> None:
@@ -539,7 +540,7 @@ def observe_calls(observer: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any
     global _observer
     if observer is not None:
         _observer = observer
-        _call.__code__ = _observed.__code__
+        _call.__code__ = _observed.__code__  # type: ignore[attr-defined]
     else:
         _call.__code__ = CALL_CODE
         _observer = _pass_on  # after that: other threads may be on their way in
