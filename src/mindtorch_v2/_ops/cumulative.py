@@ -90,7 +90,7 @@ def _cumprod_backward_with_zeros(grad: Tensor, input: Tensor, dim: int, output: 
     products = _conj(input).masked_fill(~between, 1.0).cumprod(dim)
     reached = grad.masked_fill(zeros_so_far != 1, 0.0)
     up_to_first = _conj(output).gather(dim, (first - 1).relu_()).masked_fill_(first == 0, 1.0)
-    return aten.where(at_first, products.mul_(reached).sum(dim, True).mul_(up_to_first), found)  # type: ignore[no-any-return]
+    return aten.where(at_first, products.mul_(reached).sum(dim, True).mul_(up_to_first), found)
 
 
 def _differentiable_with_zeros(grad: Tensor, input: Tensor, dim: int) -> Tensor:

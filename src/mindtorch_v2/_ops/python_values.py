@@ -34,7 +34,7 @@ def _item(self: Tensor) -> Any:
     return _local_scalar_dense(self)
 
 
-item = op("item(Tensor self) -> Scalar", composite=_item, tags=("shortcut",), variants="method")
+item: Any = op("item(Tensor self) -> Scalar", composite=_item, tags=("shortcut",), variants="method")
 # written into the operator's function: the call of a kernel would be a fifth of its time
 item.op.kernels[keys.CPU] = Body(
     ["try:", "    result = self._array.item()", "except ValueError:", "    raise not_one(self._array) from None"],

@@ -540,7 +540,7 @@ def observe_calls(observer: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any
     global _observer
     if observer is not None:
         _observer = observer
-        _call.__code__ = _observed.__code__  # type: ignore[attr-defined]
+        _call.__code__ = _observed.__code__
     else:
         _call.__code__ = CALL_CODE
         _observer = _pass_on  # after that: other threads may be on their way in
