@@ -121,6 +121,7 @@ EXTRA: list[Callable[[], Any]] = [
         for dtype in (mt.float64, mt.float32)
     ),
     _trained(lambda x, w, b: F.group_norm(x, 2, w, b), (3, 4, 2), (4,), (4,)),
+    _trained(lambda x: (x * 1).relu_(), (3, 4)),
     *(
         _trained(
             lambda x, w, b, dtype=dtype: F.batch_norm(x.to(dtype), None, None, w.to(dtype), b.to(dtype), training=True),

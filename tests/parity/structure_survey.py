@@ -14,6 +14,7 @@ import contextlib
 import fnmatch
 import random
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,8 @@ LEFT_OUT = [
     ("normal", "forward", "normal>min normal>ge", 1),
     # the gradient and the norm in the shape of the argument, before it is seen that the slope of a count is zero
     ("norm", "backward", ">unsqueeze", 2),
+    # the same steps selected anew for each term of the differences at both ends, along two dimensions
+    ("gradient", "forward", "gradient>select", 44),
     # a copy of the mask before it is expanded, into which nothing is written
     ("masked_*", "forward", ">clone", 2),
 ]
@@ -64,7 +67,7 @@ def survey(op: Any, limit: int) -> Differences | None:
     found["backward"] = (collections.Counter(), collections.Counter())
     ran = False
     for sample in samples[:limit]:
-        with contextlib.suppress(Exception):
+        with contextlib.suppress(Exception), _plain_kernels():
             for direction, (missing, extra) in _differences(op, ours, sample).items():
                 found[direction][0].update(missing - _left_out(op.formatted_name, direction))
                 found[direction][1].update(extra)
@@ -101,11 +104,16 @@ def _backward(result: Any, leaves: list[Any], library: Any) -> Any:
 
 
 def _compared(ours: Any, theirs: Any) -> tuple[structure.Pairs, structure.Pairs]:
-    with torch.backends.mkldnn.flags(enabled=False), torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
-        b = structure.theirs(theirs)
-    with mt.nn.attention.sdpa_kernel(mt.nn.attention.SDPBackend.MATH):
-        a = structure.ours(ours)
+    b, a = structure.theirs(theirs), structure.ours(ours)
     return b - a, a - b
+
+
+@contextlib.contextmanager
+def _plain_kernels() -> Iterator[None]:
+    """ATen's own operators, in place of those of one build, and attention by its mathematics."""
+    math = torch.nn.attention.SDPBackend.MATH, mt.nn.attention.SDPBackend.MATH
+    with torch.backends.mkldnn.flags(enabled=False), torch.nn.attention.sdpa_kernel(math[0]), mt.nn.attention.sdpa_kernel(math[1]):
+        yield
 
 
 def main() -> None:
