@@ -121,7 +121,8 @@ def expand(self: Array, size: Sequence[int]) -> Array:
 
     The result is read-only, so that a write which would hit one element several times fails; see `adapter.make_writable`.
     """
-    shape, extra = self.shape, len(size) - self.ndim
+    shape, size = self.shape, tuple(size)
+    extra = len(size) - len(shape)
     if extra < 0:
         raise RuntimeError(
             f"expand({_tensor_type(self)}{{{list(shape)}}}, size={[int(n) for n in size]}): the number of sizes provided "
@@ -129,9 +130,9 @@ def expand(self: Array, size: Sequence[int]) -> Array:
         )
     if shape == size:
         return self[...]
-    if tuple(size[extra:]) == shape and (not extra or min(size[:extra]) > 0):
+    if size[extra:] == shape and (size[0] if extra == 1 else min(size[:extra])) > 0:
         # only new dimensions in front: the common case of a bias or a batch
-        out = strided(self, tuple(size), (0,) * extra + self.strides)
+        out = strided(self, size, (0,) * extra + self.strides)
         out.setflags(write=False)
         return out
     strides = list(self.strides)
