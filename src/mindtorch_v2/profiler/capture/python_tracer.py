@@ -161,7 +161,7 @@ if sys.version_info >= (3, 12):
     def _on_throw(code: CodeType, offset: int, error: Any) -> None:
         _on_call(sys._getframe(1), code)
 
-    _HANDLERS = {
+    _HANDLERS: dict[int, Callable[..., Any]] = {
         _EVENTS.PY_START: _on_start,
         _EVENTS.PY_RESUME: _on_start,
         _EVENTS.PY_RETURN: _on_end,
