@@ -41,24 +41,29 @@ def overhead(ours: Any, torch: Any) -> list[Comparison]:
     """What recording adds. Sessions of both in turn, because each would trace the other's Python functions too."""
     libraries = (ours, torch)
     works = [_adder(library, 1000) for library in libraries]
-    off = [min(work() for _ in range(60)) for work in works]
-    rows = [Comparison("x + y, not recorded", off[0] * 1e6, off[1] * 1e6)]
-    for name, options, aim in (
-        ("added by recording", {}, 0.7),
-        ("added with shapes", {"record_shapes": True}, 0.7),
-        ("added with memory", {"profile_memory": True}, 1.0),
-        ("added with stacks", {"with_stack": True}, 1.0),
-        ("added with both", {"record_shapes": True, "with_stack": True}, None),
-    ):
-        best = [float("inf"), float("inf")]
+    off = [float("inf"), float("inf")]
+    on = {name: [float("inf"), float("inf")] for name in OPTIONS}
+    for name, (options, _) in OPTIONS.items():
         for _ in range(6):
             for i, library in enumerate(libraries):
+                off[i] = min(off[i], *(works[i]() for _ in range(5)))
                 with _quiet(), _profile(library, **options):
-                    best[i] = min(best[i], *(works[i]() for _ in range(15)))
-        rows.append(Comparison(name, (best[0] - off[0]) * 1e6, (best[1] - off[1]) * 1e6, aim))
+                    on[name][i] = min(on[name][i], *(works[i]() for _ in range(15)))
     again = [min(work() for _ in range(60)) for work in works]
-    rows.append(Comparison("x + y, not recorded, after all that", again[0] * 1e6, again[1] * 1e6))
-    return rows
+    rows = [Comparison("x + y, not recorded", off[0] * 1e6, off[1] * 1e6)]
+    rows += [
+        Comparison(f"added {name}", *((on[name][i] - off[i]) * 1e6 for i in (0, 1)), aim) for name, (_, aim) in OPTIONS.items()
+    ]
+    return [*rows, Comparison("x + y, not recorded, after all that", again[0] * 1e6, again[1] * 1e6)]
+
+
+OPTIONS: dict[str, tuple[dict[str, bool], float | None]] = {
+    "by recording": ({}, 0.7),
+    "with shapes": ({"record_shapes": True}, 0.7),
+    "with memory": ({"profile_memory": True}, 1.0),
+    "with stacks": ({"with_stack": True}, 1.0),
+    "with both": ({"record_shapes": True, "with_stack": True}, None),
+}
 
 
 def modules(ours: Any, torch: Any) -> list[Comparison]:
@@ -154,26 +159,18 @@ def steps(ours: Any, torch: Any) -> list[Comparison]:
     for title, make in (("MLP", training.mlp), ("GPT", training.gpt)):
         works = [make(library) for library in libraries]
         off = [float("inf"), float("inf")]
-        on = {name: [float("inf"), float("inf")] for name in STEP_OPTIONS}
+        on = {name: [float("inf"), float("inf")] for name in OPTIONS}
         for _ in range(10):  # in turn, so that a busy moment of the machine meets all
             for i, library in enumerate(libraries):
                 off[i] = min(off[i], *_times(works[i]))
-                for name, (options, _) in STEP_OPTIONS.items():
+                for name, (options, _) in OPTIONS.items():
                     with _quiet(), _profile(library, **options):
                         on[name][i] = min(on[name][i], *_times(works[i]))
         rows.append(Comparison(f"{title} step, not recorded", off[0] * 1e6, off[1] * 1e6))
-        for name, (_, aim) in STEP_OPTIONS.items():
+        for name, (_, aim) in OPTIONS.items():
             added = [(on[name][i] - off[i]) * 1e6 for i in (0, 1)]
             rows.append(Comparison(f"{title} step, added {name}", *added, aim))
     return rows
-
-
-STEP_OPTIONS: dict[str, tuple[dict[str, bool], float | None]] = {
-    "by recording": ({}, 0.7),
-    "with shapes": ({"record_shapes": True}, 0.7),
-    "with memory": ({"profile_memory": True}, 1.0),
-    "with stacks": ({"with_stack": True}, 1.0),
-}
 
 
 def _times(step: Callable[[], object], count: int = 12) -> list[float]:
