@@ -190,13 +190,10 @@ class TestSessions:
             inner(torch.ones(2))
         assert any(re.search(r"test_profiler\.py\(\d+\): inner$", name) for name in names(prof, "python_function"))
 
+    @pytest.mark.usefixtures("no_other_collection")
     def test_runs_of_the_garbage_collector_are_there_when_asked_for(self):
-        gc.disable()  # it would run when it likes, too
-        try:
-            with profile(experimental_config=_ExperimentalConfig(record_python_gc_info=True)) as prof:
-                gc.collect()
-        finally:
-            gc.enable()
+        with profile(experimental_config=_ExperimentalConfig(record_python_gc_info=True)) as prof:
+            gc.collect()
         assert names(prof, "gc") == ["Python GC"]
 
     def test_keys_that_were_not_asked_for_are_absent(self):

@@ -57,6 +57,7 @@ class TestExperimentalConfig:
         assert "External id" in args_of(self.configured(), tmp_path)
         assert "External id" not in args_of(self.configured(disable_external_correlation=True), tmp_path)
 
+    @pytest.mark.usefixtures("no_other_collection")
     def test_record_python_gc_info(self):
         def collect(**fields):
             with profile(experimental_config=_ExperimentalConfig(**fields)) as prof:
