@@ -180,6 +180,7 @@ def test_a_program_that_is_ended_leaves_what_was_recorded(run, script, tmp_path,
     script(f"""
         import os, signal, time
         import mindtorch_v2 as torch
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in what a shell runs in the background
         torch.ones(2).exp()
         {end}
         time.sleep(60)
