@@ -9,7 +9,7 @@ import numpy as np
 
 from . import _ops  # noqa: F401 - every operator is declared
 from ._dispatch import registry
-from ._dispatch.codegen import compile_function
+from ._dispatch.codegen import Source, lazy_function
 from ._dispatch.entry import NUMBERS
 from ._dispatch.keys import NUMBER
 from ._dispatch.op import Op
@@ -104,7 +104,8 @@ def _dunder(name: str, op: Op) -> Callable[..., Any]:
         "    return slow(self, other)",
         f"return function(self, other{rest})",
     ]
-    return compile_function(name, "self, other", lines, {"table": op.table, "NUMBERS": NUMBERS, "slow": slow})
+    source = Source("self, other", lines, {"table": op.table, "NUMBERS": NUMBERS, "slow": slow})
+    return lazy_function(name, lambda: source)
 
 
 def _attach_operators() -> None:

@@ -68,6 +68,7 @@ def _set_kernel(op: Op, key: str, function: Function, lib: Library | None = None
     else:
         known = ", ".join([*_KEYS, "CompositeImplicitAutograd", "CompositeExplicitAutograd"])
         raise RuntimeError(f"could not parse dispatch key: {key}; known are {known}")
+    op.tags = (*op.tags, "foreign")
     dispatcher.invalidate(op)
 
 

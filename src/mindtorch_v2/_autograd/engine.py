@@ -13,6 +13,7 @@ from heapq import heapify, heappop, heappush, heappushpop
 from typing import Any
 
 from .._dispatch import keys
+from .._dispatch.quiet import call_aloud, guard
 from .._dispatch.tls import state
 from .._tensor import Tensor
 from . import anomaly, observing
@@ -99,9 +100,11 @@ def run(
     tls["grad_enabled"] = create_graph
     tls["backward_depth"] = depth + 1
     tls["backward_id"] = _next_id()
+    quiet = guard()
     try:
         _propagate(roots, grads, keep_graph, create_graph, capture)
     finally:
+        quiet = None  # noqa: F841 - it ends here
         tls["grad_enabled"], tls["backward_id"], tls["backward_waiting"] = previous
         tls["backward_depth"] = depth
         if len(_callbacks.pending) > of_outer_passes:
@@ -332,7 +335,7 @@ def _before(node: Node, grad: Any) -> Any:
 def run_tensor_hooks(hooks: dict[int, Callable[..., Any]], grad: Any) -> Any:
     """Each hook sees the gradient as the one before left it."""
     for hook in list(hooks.values()):
-        changed = hook(grad)
+        changed = call_aloud(hook, grad)
         if changed is not None:
             grad = _checked(changed, grad, hook)
     return grad
@@ -358,7 +361,7 @@ def _run_pre_hooks(node: Node, grad: Any) -> Any:
     assert node._hooks is not None
     grads = tuple(grad) if node._multi else (grad,)
     for hook in list(node._hooks.pre.values()):
-        changed = hook(grads)
+        changed = call_aloud(hook, grads)
         if changed is not None:
             changed = tuple(changed) if isinstance(changed, tuple | list) else (changed,)
             grads = _same_count(changed, grads, hook)
@@ -370,7 +373,7 @@ def _run_post_hooks(node: Node, outs: Sequence[Any], grad: Any) -> Sequence[Any]
     grads = tuple(grad) if node._multi else (grad,)
     outs = tuple(outs)
     for hook in list(node._hooks.post.values()):
-        changed = hook(outs, grads)
+        changed = call_aloud(hook, outs, grads)
         if changed is not None:
             changed = tuple(changed) if isinstance(changed, tuple | list) else (changed,)
             outs = _same_count(changed, outs, hook)
@@ -435,7 +438,7 @@ def accumulate(leaf: Tensor, grad: Any) -> None:
                 held.add_(grad)
         if extra.post_accumulate_hooks:
             for hook in list(extra.post_accumulate_hooks.values()):
-                if hook(leaf) is not None:
+                if call_aloud(hook, leaf) is not None:
                     raise RuntimeError("Tensor post accumulate grad hooks should return None.")
     if node is not None and node._hooks is not None and node._hooks.post:
         _run_post_hooks(node, (), grad)
@@ -465,7 +468,7 @@ def _run_callbacks(first: int) -> None:
     pending = _callbacks.pending[first:]
     del _callbacks.pending[first:]
     for callback in pending:
-        callback()
+        call_aloud(callback)
 
 
 def _in_new_thread(roots: Any, grads: Any, keep_graph: bool, create_graph: bool, capture: Capture | None) -> list[Any]:

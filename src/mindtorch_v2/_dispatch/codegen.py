@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-__all__ = ["Body", "Source", "compile_function", "indent", "lazy_function"]
+__all__ = ["Body", "Rewrite", "Source", "compile_function", "define", "indent", "lazy_function", "rewrite_lazy_functions"]
 
 _serial = itertools.count()
 
@@ -59,12 +59,13 @@ def compile_function(
     """Compile `def name(parameters)` with these lines as its body. Its source shows up in tracebacks, under the title if it has one."""
     namespace = dict(names)
     namespace["__name__"] = module
-    function = _define(name, Source(parameters, lines, {}), namespace, title or name)
+    function = define(name, Source(parameters, lines, {}), namespace, title or name)
     function.__doc__ = doc
     return function
 
 
-def _define(name: str, source: Source, namespace: dict[str, Any], title: str) -> Any:
+def define(name: str, source: Source, namespace: dict[str, Any], title: str) -> Any:
+    """Compile a function, and leave the namespace that it runs in as it was."""
     text = f"def {name}({source.parameters}):\n" + "\n".join(indent(source.lines)) + "\n"
     filename = f"<mindtorch_v2 {title} {next(_serial)}>"
     exec(compile(text, filename, "exec"), namespace)
@@ -81,10 +82,12 @@ def lazy_function(name: str, build: Callable[[], Source], *, doc: str | None = N
     def materialize(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         source = build()
         namespace.update(source.names)
-        made = _define(name, source, namespace, name)
+        made = define(name, source, namespace, name)
         # defaults before code: a thread that calls in between still runs the placeholder, which needs none
         function.__defaults__, function.__kwdefaults__ = made.__defaults__, made.__kwdefaults__
         function.__code__ = made.__code__
+        _made.append(_Made(function, source))
+        _made[-1].use(_rewrite)
         return function(*args, **kwargs)
 
     namespace: dict[str, Any] = {"__name__": module, "__builtins__": __builtins__, "materialize": materialize}
@@ -95,3 +98,36 @@ def lazy_function(name: str, build: Callable[[], Source], *, doc: str | None = N
 
 def _placeholder(*args: Any, **kwargs: Any) -> Any:
     return materialize(args, kwargs)  # type: ignore[name-defined]  # noqa: F821 - found in the lazy function's globals
+
+
+# Makes a function's code anew, from what it was made of.
+Rewrite = Callable[[types.FunctionType, Source], types.CodeType]
+
+
+class _Made:
+    """A lazy function that has been compiled: as it was written, and as it was rewritten last."""
+
+    __slots__ = ("_by", "_function", "_plain", "_rewritten", "_source")
+
+    def __init__(self, function: types.FunctionType, source: Source) -> None:
+        self._function = function
+        self._source = source
+        self._plain = self._rewritten = function.__code__
+        self._by: Rewrite | None = None
+
+    def use(self, rewrite: Rewrite | None) -> None:
+        if rewrite is not None and self._by is not rewrite:
+            self._by, self._rewritten = rewrite, rewrite(self._function, self._source)
+        self._function.__code__ = self._plain if rewrite is None else self._rewritten
+
+
+_made: list[_Made] = []
+_rewrite: Rewrite | None = None
+
+
+def rewrite_lazy_functions(rewrite: Rewrite | None) -> None:
+    """Have every lazy function run as this rewrites it; None: as it was made."""
+    global _rewrite
+    _rewrite = rewrite
+    for made in _made:
+        made.use(rewrite)

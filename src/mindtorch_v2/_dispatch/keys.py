@@ -36,6 +36,9 @@ OUT_VARIANT = 1 << 21  # called by its variant with `out=`, which is what is rec
 RECORDING = PROFILER | EXECUTION_TRACE
 NOTING = RECORD_SHAPES | RECORD_STACKS | RECORD_TASKS | RECORD_OPERANDS | RECORD_STORAGES | RECORD_HEAP
 
+# With one of these, an operator calls functions of the program.
+CALLING_BACK = SUBCLASS | PYTHON | SAVED_HOOKS | DISPATCH_MODE | FUNCTION_MODE
+
 # From the innermost (nearest the kernel) to the outermost.
 LAYER_ORDER = (INFERENCE, PYTHON, DISPATCH_MODE, AUTOGRAD, FUNCTION_MODE, SUBCLASS, PROFILER, EXECUTION_TRACE)
 

@@ -10,6 +10,7 @@ from .. import _device, _promotion
 from .._dispatch import keys
 from .._dispatch.entry import NUMBERS, keys_of, public_name
 from .._dispatch.op import Op
+from .._dispatch.quiet import call_aloud
 from .._dispatch.resolver import takes_number_first
 from .._tensor import Tensor, wrap
 
@@ -79,7 +80,7 @@ def retry_call(op: Op, arguments: tuple[Any, ...]) -> Any:
 
     handler = foreign_override(arguments)
     if handler is not None:
-        return handler(op, arguments)
+        return call_aloud(handler, op, arguments)
     converted = []
     for a, value in zip(op.schema.arguments, arguments, strict=True):
         if isinstance(value, np.generic) and a.name in op.numbers:

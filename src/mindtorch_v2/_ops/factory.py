@@ -15,7 +15,7 @@ from .. import _device, _dtype
 from .._backends.cpu.adapter import WRAP
 from .._creation import device_of, refuse_pinned, require_grad
 from .._dispatch import dispatcher, keys
-from .._dispatch.codegen import Body, compile_function, indent
+from .._dispatch.codegen import Body, Source, indent, lazy_function
 from .._dispatch.op import Op
 from .._dispatch.schema import parse
 from .._memory_format import layout, strided
@@ -110,7 +110,8 @@ def public_function(op: Op) -> Callable[..., Any]:
     # an entered `try` costs nothing; what the checks say about an argument gets the function's name
     lines = ["try:", *indent(lines), "except TypeError as error:", "    raise named_error(error)"]
     lines += ["if requires_grad:", "    require_grad(result)", "return result"]
-    function = compile_function(op.name, ", ".join(parts), lines, names, doc=str(op.schema), module="torch")
+    source = Source(", ".join(parts), lines, names)
+    function: Callable[..., Any] = lazy_function(op.name, lambda: source, doc=str(op.schema), module="torch")
     function.op = op  # type: ignore[attr-defined]
     return function
 

@@ -22,7 +22,6 @@ from . import execution_extras, execution_values
 from .call_inputs import CallInputs, geometries, geometry
 from .execution_nodes import FIRST_SEQUENCE, FUNCTION_ID, NOTHING, WANTED, NodeFile, Open, Track, next_function_id, node_text
 from .execution_values import MOST_TEMPLATES, Described
-from .recorder import unreported
 
 __all__ = ["Current", "current"]
 
@@ -60,8 +59,6 @@ def execution_layer(op: Op, full: int, body: Body) -> Body:
         "geometry_": geometry,
         "NUMBERS_": NUMBERS,
     }
-    if full & keys.RECORD_STACKS:
-        names = {name: unreported(value) for name, value in names.items()}
     arguments = ", ".join(op.schema.argument_names) + ("," if op.schema.arguments else "")
     lines = [
         "rf_ = next_function_id_()",

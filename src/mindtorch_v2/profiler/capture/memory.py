@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..._dispatch import quiet
 from ..._dispatch.codegen import compile_function
 from ..._storage import UntypedStorage
 from . import recorder, stack_walk, storage_hooks, tasks, threads
@@ -85,7 +86,7 @@ def begin(*, with_stack: bool = False) -> None:
         "caller": sys._getframe,
     }
     if with_stack:
-        names = {name: recorder.unreported(function) for name, function in names.items()}
+        names = {name: quiet.unreported(function) for name, function in names.items()}
     _hooks = _make_hooks(names, with_stack=with_stack)
     storage_hooks.add(_hooks)
     # one after the other without a thread in between, as nothing here is called from Python

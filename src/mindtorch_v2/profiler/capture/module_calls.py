@@ -13,6 +13,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from ..._dispatch import quiet
 from ..model.session import Label, ModulePart
 from . import recorder, tasks
 from .recorder import Log
@@ -198,7 +199,7 @@ def _recorded(calls: ModuleCalls, call: Callable[..., Any]) -> Callable[[Any, tu
     """A function that calls a module and notes when."""
     log = calls.log
     assert log is not None
-    hidden = recorder.unreported if log.stacks else lambda function: function
+    hidden = quiet.unreported if log.stacks else lambda function: function
     address, ident, clock, extend = map(hidden, (id, threading.get_ident, recorder.clock, log.records.extend))
     running, called, nothing, tracks = calls.running, calls.called, (-1, *log.nothing), tasks.tracks
 

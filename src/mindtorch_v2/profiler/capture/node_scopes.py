@@ -91,8 +91,6 @@ class PlainNodeScopes:
             "get_ident": threading.get_ident, "note_labels": _note_labels, "accumulate": accumulate, "inputs_of": _gradient_inputs,
             "labels_of": _labels_of, "owner": owner, "stack_number": stack_walk.stack_number, "frame": sys._getframe,
         }  # fmt: skip
-        if log.stacks:
-            names = {name: recorder.unreported(value) for name, value in names.items()}
         nothing = ", stack" * log.stacks + "".join(f", {value}" for value in log.nothing[log.shapes + log.stacks :])
         none = f", {call_inputs.no_inputs()}" if log.shapes else ""
         inputs = ", inputs" if log.shapes else ""

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any
 
+from ..._dispatch import quiet
 from ..model import places
 from ..model.session import Label
 from . import recorder, stack_walk, tasks, threads
@@ -196,14 +197,12 @@ if sys.version_info >= (3, 12):
 else:
 
     def _on_event(frame: FrameType, event: str, arg: Any) -> None:
-        # most of what is reported is the profiler's own code: the way out comes first
-        if internal_files[frame.f_code.co_filename]:
+        if not _active:
+            sys.setprofile(None)  # a thread of a recording that is over
+        elif internal_files[frame.f_code.co_filename]:
             return
-        if event == "call":
-            if _active:
-                _on_call(frame, frame.f_code)
-            else:
-                sys.setprofile(None)  # a thread of a recording that is over
+        elif event == "call":
+            _on_call(frame, frame.f_code)
         elif event == "return":
             _on_return(frame)
 
@@ -215,10 +214,12 @@ else:
         if threads.profiled_by_another():
             _warn_taken("threading.setprofile", functions="functions of new threads")
         threads.trace_new(_on_event)
+        quiet.start(_on_event, lambda frame: stack_walk.nearest_running(frame) is not None)
         sys.setprofile(_on_event)
 
     def _uninstall() -> None:
         threads.trace_new(None)
+        quiet.stop()
         if sys.getprofile() is _on_event:
             sys.setprofile(None)
 

@@ -10,19 +10,17 @@ what is around them.
 
 from __future__ import annotations
 
-import functools
 import sys
 import threading
 import time
 import tracemalloc
-import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..._backends.cpu.adapter import OWN_ARRAY
-from ..._dispatch import dispatcher, keys
+from ..._dispatch import dispatcher, keys, quiet
 from ..._dispatch.codegen import Body, indent
 from ..._dispatch.entry import NUMBERS
 from ..._dispatch.op import Op
@@ -138,9 +136,11 @@ def log_of(key_set: int) -> Log:
 
 def recording_layer(op: Op, full: int, body: Body) -> Body:
     """Put an operator's body between two readings of the clock, and its record into the log."""
+    log = log_of(full)
+    if log.stacks and (full & keys.CALLING_BACK or "foreign" in op.tags):
+        body = Body(["aloud_()", *body.lines], {**body.names, "aloud_": quiet.aloud})
     if "transparent" in op.tags:
         return body
-    log = log_of(full)
     makes_node = any("seq_ = " in line for line in body.lines)
     # names that no schema uses (`diff` has an argument called append)
     names: dict[str, Any] = {
@@ -172,13 +172,10 @@ def recording_layer(op: Op, full: int, body: Body) -> Body:
         before.append("heap_ = traced_memory_()[0]")
         extras += ", heap_, traced_memory_()[0]"
         names["traced_memory_"] = tracemalloc.get_traced_memory
-    if log.stacks:
-        # of the body's own names too: `object.__new__` makes every result
-        names = {name: unreported(value) for name, value in {**body.names, **names}.items()}
     if log.operands:
         before.append(f"operands_ = {operands.addresses(op, numbers=op.numbers if full & keys.NUMBER else ())}")
         extras += ", operands_"
-        names |= {"id_": unreported(id), "NUMBERS_": NUMBERS}
+        names |= {"id_": id, "NUMBERS_": NUMBERS}
     label = label_number(session.Label(op.qualified_name, overload=op.schema.overload))
     thread = "ident_" if log.stacks and not full & keys.RECORD_TASKS else "thread_()"
     if full & keys.EXECUTION_TRACE:  # whose layer is around this one
@@ -213,15 +210,15 @@ def _noting_array(lines: list[str]) -> list[str]:
 
 
 # The thread and the number of the stack, found by the nearest frame of a traced function, which most often is the one that called the
-# operator's entry point; `stack_number` finds others. Written out, because a call of a Python function costs another 0.5 µs under
-# `sys.setprofile`. The frame must not outlive the call.
+# operator's entry point; `stack_number` finds others. The frame must not outlive the call.
 STACK_LINES = [
     "try:",
     "    frame_ = caller_(2)",
-    "    while frame_ not in running_:",
+    "    call_ = running_.get(frame_)",
+    "    while call_ is None:",
     *["        if not internal_files_[frame_.f_code.co_filename]: raise LookupError"] * (not stack_walk.ALL_OR_NONE),
     "        frame_ = frame_.f_back",
-    "    call_ = running_[frame_]",
+    "        call_ = running_.get(frame_)",
     "    ident_ = call_[0]",
     "    stack_ = call_[1][frame_.f_lasti]",
     "except (AttributeError, LookupError, ValueError):",  # there is none
@@ -233,22 +230,12 @@ STACK_LINES = [
 
 def _stack_names() -> dict[str, Any]:
     return {
-        "caller_": unreported(sys._getframe),
+        "caller_": sys._getframe,
         "internal_files_": stack_walk.internal_files,
         "running_": stack_walk.running,
-        "get_ident_": unreported(threading.get_ident),
+        "get_ident_": threading.get_ident,
         "stack_number_": stack_walk.stack_number,
     }
-
-
-def unreported(value: Any) -> Any:
-    """A built-in function in a form of which `sys.setprofile`, the way to see Python functions before 3.12, reports no calls.
-
-    Such a report costs 0.25 µs, and there would be two for each call.
-    """
-    if sys.version_info >= (3, 12) or not isinstance(value, types.BuiltinFunctionType):
-        return value
-    return functools.partial(value)
 
 
 dispatcher.register_layer(keys.PROFILER, recording_layer)

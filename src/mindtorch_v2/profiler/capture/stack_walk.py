@@ -26,6 +26,7 @@ __all__ = [
     "internal_files",
     "is_internal",
     "library_files",
+    "nearest_running",
     "outermost",
     "resolve",
     "running",
@@ -58,7 +59,7 @@ def forget() -> None:
 
 def stack_number(frame: FrameType | None) -> int:
     """The number of the stack from this frame outwards, -1 if nothing of it is shown."""
-    nearest = _nearest_running(frame) if ALL_OR_NONE else shown_caller(frame)
+    nearest = nearest_running(frame) if ALL_OR_NONE else shown_caller(frame)
     call = running.get(nearest)
     if call is not None and nearest is not None:
         return call[1][nearest.f_lasti]
@@ -66,7 +67,7 @@ def stack_number(frame: FrameType | None) -> int:
     return -1 if shown is None else _walk(shown)
 
 
-def _nearest_running(frame: FrameType | None) -> FrameType | None:
+def nearest_running(frame: FrameType | None) -> FrameType | None:
     while frame is not None and frame not in running:
         frame = frame.f_back
     return frame

@@ -1,0 +1,146 @@
+"""Entry points that keep quiet: while an operator runs, a tracer of Python functions is told nothing.
+
+Before Python 3.12 a tracer is told of every call that a thread makes (`sys.setprofile`), also of those inside of operators, which it
+has no use for; and the interpreter runs all code in its slow form meanwhile. That makes an addition of two small tensors 2.4 times as
+long. So the entry points are rewritten for as long as somebody traces:
+
+    guard_ = Quiet_() if getprofile_() is tracer_ else None     reports end
+    try:
+        ...                                                     as it was written
+    except BaseException:
+        guard_ = None                                           reports begin: the traceback would keep the guard
+        raise
+                                                                reports begin: the guard dies with the frame
+
+Backward is quiet likewise. Whatever calls code of the program from within (a mode, a hook, a kernel that was registered) has reports
+begin again: `aloud`, `call_aloud`.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+import gc
+import sys
+import threading
+from collections.abc import Callable
+from types import BuiltinFunctionType, CodeType, FrameType, FunctionType
+from typing import Any
+
+from . import codegen
+from .codegen import Source, indent
+
+__all__ = ["aloud", "call_aloud", "guard", "start", "stop", "unreported"]
+
+Tracer = Callable[[FrameType, str, Any], None]
+
+_tracer: Tracer | None = None
+_Guard: Callable[[], Any]
+_is_traced: Callable[[FrameType], bool]
+
+
+def start(tracer: Tracer, is_traced: Callable[[FrameType], bool]) -> None:
+    """Tell this tracer nothing of what operators call. `is_traced` says whether a frame's thread is one that it traces."""
+    global _tracer, _is_traced, _Guard
+    _Guard, rewrite = _made_for(tracer)
+    _tracer, _is_traced = tracer, is_traced
+    gc.callbacks.append(_on_collection)
+    codegen.rewrite_lazy_functions(rewrite)
+
+
+def stop() -> None:
+    global _tracer
+    if _tracer is not None:
+        _tracer = None
+        if _on_collection in gc.callbacks:
+            gc.callbacks.remove(_on_collection)
+        codegen.rewrite_lazy_functions(None)
+
+
+def guard() -> Any:
+    """What keeps this thread quiet for as long as it lives, if the thread is traced. It must not be left to a traceback."""
+    return _Guard() if _tracer is not None and sys.getprofile() is _tracer else None
+
+
+def aloud() -> None:
+    """Have calls reported again, because code of the program is about to run."""
+    if _is_quiet():
+        sys.setprofile(_tracer)
+
+
+def call_aloud(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call code of the program: reports are on meanwhile."""
+    if not _is_quiet():
+        return function(*arguments)
+    tracer = _tracer
+    sys.setprofile(tracer)
+    try:
+        return function(*arguments)
+    finally:
+        if sys.getprofile() is tracer:
+            sys.setprofile(None)
+
+
+def _is_quiet() -> bool:
+    """Whether this thread is traced, and told nothing."""
+    return _tracer is not None and sys.getprofile() is None and _is_traced(sys._getframe(1))
+
+
+def unreported(value: Any) -> Any:
+    """A built-in function in a form of which no calls are reported, for what runs outside of operators too."""
+    if sys.version_info >= (3, 12) or not isinstance(value, BuiltinFunctionType):
+        return value
+    return functools.partial(value)
+
+
+_aloud_on: set[int] = set()  # threads that call finalisers
+
+
+def _on_collection(phase: str, info: dict[str, int]) -> None:
+    """Finalisers are code of the program, and the garbage collector may call them in the middle of an operator."""
+    if phase == "start":
+        if _is_quiet():
+            _aloud_on.add(threading.get_ident())
+            sys.setprofile(_tracer)
+    elif threading.get_ident() in _aloud_on:
+        _aloud_on.discard(threading.get_ident())
+        sys.setprofile(None)
+
+
+@functools.cache
+def _made_for(tracer: Tracer) -> tuple[Callable[[], Any], codegen.Rewrite]:
+    class Quiet:
+        """While one lives, its thread's calls are not reported. Switching is done by built-in functions alone: nothing of it is seen."""
+
+        __slots__ = ()
+        __init__: Any = functools.partial(sys.setprofile, None)
+        __del__: Any = functools.partial(sys.setprofile, tracer)
+
+    names = {"Quiet_": Quiet, "getprofile_": functools.partial(sys.getprofile), "tracer_": tracer}
+
+    def rewrite(function: FunctionType, source: Source) -> CodeType:
+        lines = [
+            "guard_ = Quiet_() if getprofile_() is tracer_ else None",
+            "try:",
+            "    pass",
+            *indent(source.lines),
+            "except BaseException:",
+            "    guard_ = None",
+            "    raise",
+        ]
+        function.__globals__.update(names)
+        name = function.__name__
+        return _reported_later(codegen.define(name, Source(source.parameters, lines, {}), function.__globals__, name).__code__)
+
+    return Quiet, rewrite
+
+
+def _reported_later(code: CodeType) -> CodeType:
+    """Code with its RESUME, at which a call is reported, in the place of the NOP of its first `pass`, when reports are off."""
+    instructions = list(dis.get_instructions(code))
+    resume = next(i.offset for i in instructions if i.opname == "RESUME")
+    line = code.co_firstlineno + 3
+    later = next(i.offset for i in instructions if i.opname == "NOP" and i.positions is not None and i.positions.lineno == line)
+    moved = bytearray(code.co_code)
+    moved[resume : resume + 2], moved[later : later + 2] = moved[later : later + 2], moved[resume : resume + 2]
+    return code.replace(co_code=bytes(moved))
