@@ -66,8 +66,8 @@ def stop() -> None:
     end = _clock()
     for frame in reversed(list(running)):
         call = running.pop(frame, None)  # None: it has just returned on its own thread
-        if call is not None and call[2] != HIDDEN and call[3] <= end:
-            _extend((call[2], call[3], end, call[0], *_nothing))
+        if call is not None and call[3] != HIDDEN and call[4] <= end:
+            _extend((call[3], call[4], end, call[0], *_nothing))
     _known.clear()
     _codes.clear()
 
@@ -90,7 +90,7 @@ def _on_call(frame: FrameType, code: CodeType) -> bool:
     back = frame.f_back
     caller = running.get(back)
     if caller is not None and back is not None:
-        chain = caller[1].callees.get((back.f_lasti, id(code)))
+        chain = caller[2].callees.get((back.f_lasti, id(code)))
         if chain is not None:  # mostly: it was called from here before
             _begin(frame, caller[0], chain)
             return True
@@ -104,10 +104,10 @@ def _on_call(frame: FrameType, code: CodeType) -> bool:
         by_internals = between is not back
     else:
         # what a library's function calls for the dispatcher, a kernel or the profiler is theirs too
-        by_internals = caller[2] == HIDDEN
+        by_internals = caller[3] == HIDDEN
     if of_library and by_internals:
         label = HIDDEN
-    _begin(frame, caller[0], caller[1].enter(-1 if back is None else back.f_lasti, code, label, directly=directly))
+    _begin(frame, caller[0], caller[2].enter(-1 if back is None else back.f_lasti, code, label, directly=directly))
     return True
 
 
@@ -116,7 +116,7 @@ def _begin(frame: FrameType, thread: int, chain: Chain) -> None:
     if label == MODULE:
         modules = _modules
         label = HIDDEN if modules is None else modules.begin(frame.f_locals["self"], thread)
-    running[frame] = (thread, chain, label, _clock(), modules)
+    running[frame] = (thread, chain.numbers, chain, label, _clock(), modules)
     if not _active:
         running.pop(frame, None)  # another thread has just stopped recording
 
@@ -129,7 +129,7 @@ def _call_of(frame: FrameType | None) -> Call:
         outer = outer.f_back
     for outer in reversed(missed):
         _on_call(outer, outer.f_code)
-    return running.get(frame) or (threading.get_ident(), stack_walk.outermost, HIDDEN, 0.0, None)
+    return running.get(frame) or (threading.get_ident(), {}, stack_walk.outermost, HIDDEN, 0.0, None)
 
 
 def _on_return(frame: FrameType) -> bool:
@@ -137,7 +137,7 @@ def _on_return(frame: FrameType) -> bool:
     call = running.pop(frame, None)
     if call is None:
         return False
-    thread, _, label, began, modules = call
+    thread, _, _, label, began, modules = call
     if modules is not None:
         modules.leave(thread)
     if label != HIDDEN:

@@ -62,7 +62,7 @@ def stack_number(frame: FrameType | None) -> int:
     nearest = nearest_running(frame) if ALL_OR_NONE else shown_caller(frame)
     call = running.get(nearest)
     if call is not None and nearest is not None:
-        return call[1][nearest.f_lasti]
+        return call[2].number(nearest.f_lasti)
     shown = shown_caller(frame)
     return -1 if shown is None else _walk(shown)
 
@@ -87,14 +87,15 @@ def _walk(frame: FrameType | None) -> int:
     return number
 
 
-class Chain(dict[int, int]):
-    """A call of a function, by a chain of calls: offset in the function → number of the stack.
+class Chain:
+    """A call of a function, by a chain of calls.
 
-    `callees` are the calls that it makes, by their offset in it and the address of the code; those that something internal makes for it,
-    by the complement of the offset. `label` is that of its events.
+    `numbers` are those of the stacks that were asked for, by offset in the function. `callees` are the calls that it makes, by their
+    offset in it and the address of the code; those that something internal makes for it, by the complement of the offset. `label` is that
+    of its events.
     """
 
-    __slots__ = ("_caller", "_code", "_offset", "callees", "label")
+    __slots__ = ("_caller", "_code", "_offset", "callees", "label", "numbers")
 
     def __init__(self, caller: Chain | None, offset: int, code: CodeType | None, label: int) -> None:
         self._caller = caller
@@ -102,11 +103,15 @@ class Chain(dict[int, int]):
         self._code = code
         self.label = label
         self.callees: dict[tuple[int, int], Chain] = {}
+        self.numbers: dict[int, int] = {}
 
-    def __missing__(self, offset: int) -> int:
-        number = next(_count)
-        taken[number] = list(self._frames(offset))
-        self[offset] = number
+    def number(self, offset: int) -> int:
+        """That of the stack at an offset in the function."""
+        number = self.numbers.get(offset)
+        if number is None:
+            number = next(_count)
+            taken[number] = list(self._frames(offset))
+            self.numbers[offset] = number
         return number
 
     def _frames(self, offset: int) -> Iterator[tuple[CodeType, int]]:
@@ -125,8 +130,8 @@ class Chain(dict[int, int]):
 
 
 outermost = Chain(None, -1, None, -1)
-# A traced call that runs: thread, the chain of calls down to it, label, start, who is told of its end.
-Call = tuple[int, Chain, int, float, Any]
+# A traced call that runs: thread, numbers of its stacks by offset, the chain of calls down to it, label, start, who is told of its end.
+Call = tuple[int, dict[int, int], Chain, int, float, Any]
 running: dict[FrameType | None, Call] = {}  # by frame, outermost first on each thread
 # Of the frames of a thread that are not internal, all are there or none, so that the nearest which is there is the caller that counts.
 # `sys.setprofile` does not give that: another tool may take it at any time.
