@@ -92,10 +92,17 @@ def _on_call(frame: FrameType, code: CodeType) -> bool:
     if caller is not None and back is not None:
         chain = caller[2].callees.get((back.f_lasti, id(code)))
         if chain is not None:  # mostly: it was called from here before
-            _begin(frame, caller[0], chain)
-            return True
+            if chain.label >= 0:  # written out: a call less
+                running[frame] = (caller[0], chain.numbers, chain, chain.label, _clock(), None)
+                if not _active:
+                    running.pop(frame, None)
+            elif chain.label != INTERNAL:
+                _begin(frame, caller[0], chain)
+            return chain.label != INTERNAL
     label, of_library = _known.get(id(code)) or _meet(code)
     if label == INTERNAL:
+        if caller is not None and back is not None:
+            caller[2].enter(back.f_lasti, code, INTERNAL, directly=True)  # so that it is known next time
         return False
     directly = caller is not None
     if caller is None:
@@ -197,14 +204,15 @@ if sys.version_info >= (3, 12):
 else:
 
     def _on_event(frame: FrameType, event: str, arg: Any) -> None:
-        if not _active:
-            sys.setprofile(None)  # a thread of a recording that is over
-        elif internal_files[frame.f_code.co_filename]:
-            return
-        elif event == "call":
-            _on_call(frame, frame.f_code)
+        if event == "call":
+            if _active:
+                _on_call(frame, frame.f_code)
+            else:
+                sys.setprofile(None)  # a thread of a recording that is over
         elif event == "return":
             _on_return(frame)
+        elif not _active:
+            sys.setprofile(None)
 
     def _install() -> None:
         if sys.getprofile() is not None:
