@@ -9,6 +9,7 @@ from typing import Any
 
 from ..._autograd.engine import accumulate
 from ..._dispatch.codegen import compile_function
+from ..._dispatch.tls import state
 from ..model.session import BACKWARD_FUNCTION, FUNCTION, Label, ModulePart
 from . import call_inputs, recorder, roles, stack_walk, tasks
 from .recorder import Log
@@ -89,12 +90,18 @@ class PlainNodeScopes:
         names = {
             "clock": recorder.clock, "extend": log.records.extend, "tracks": tasks.tracks, "track_number": tasks.track_number,
             "get_ident": threading.get_ident, "note_labels": _note_labels, "accumulate": accumulate, "inputs_of": _gradient_inputs,
-            "labels_of": _labels_of, "owner": owner, "stack_number": stack_walk.stack_number, "frame": sys._getframe,
+            "labels_of": _labels_of, "owner": owner, "stack_number": stack_walk.stack_number, "frame": sys._getframe, "tls": state,
+            "stacks": {},
         }  # fmt: skip
         nothing = ", stack" * log.stacks + "".join(f", {value}" for value in log.nothing[log.shapes + log.stacks :])
         none = f", {call_inputs.no_inputs()}" if log.shapes else ""
         inputs = ", inputs" if log.shapes else ""
-        stack = ["stack = stack_number(frame(1))"] * log.stacks
+        # of a pass, all nodes have the stack that it was called with
+        stack = [
+            "stack = stacks.get(tls.backward_id)",
+            "if stack is None:",
+            "    stack = stacks[tls.backward_id] = stack_number(frame(1))",
+        ] * log.stacks
         thread = "track_number() if tracks else get_ident()"
         of_node = "extend(((node._labels or note_labels(node))[{}], start, clock(), " + thread + ", node._seq{}))"
         run = [

@@ -19,7 +19,7 @@ from ..model.session import Label
 from . import recorder, stack_walk, tasks, threads
 from .module_calls import ModuleCalls
 from .recorder import Log
-from .stack_walk import Call, Chain, internal_files, library_files, running
+from .stack_walk import Call, Chain, library_files, running
 
 __all__ = ["start", "stop"]
 
