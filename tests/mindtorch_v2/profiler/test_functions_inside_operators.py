@@ -16,7 +16,7 @@ import pytest
 import mindtorch_v2 as torch
 from mindtorch_v2._dispatch import quiet
 from mindtorch_v2.overrides import TorchFunctionMode
-from mindtorch_v2.profiler import profile
+from mindtorch_v2.profiler import profile, validate
 from mindtorch_v2.utils._python_dispatch import TorchDispatchMode
 
 x = torch.ones(3)
@@ -214,13 +214,15 @@ WAYS = [
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
-def test_it_is_recorded(way):
+def test_it_is_recorded(way, tmp_path):
     with profile(with_stack=True) as prof:
         way()
         later()
     found = functions(prof)
     assert "mine" in found
     assert found.index("mine") < found.index("later")
+    prof.export_chrome_trace(str(tmp_path / "trace.json"))
+    assert validate(tmp_path / "trace.json") == []
 
 
 def test_a_finaliser_that_the_collector_calls_in_an_operator_is_recorded(no_other_collection):
