@@ -1,8 +1,8 @@
 """Entry points that keep quiet: while an operator runs, a tracer of Python functions is told nothing.
 
 Before Python 3.12 a tracer is told of every call that a thread makes (`sys.setprofile`), also of those inside of operators, which it
-has no use for; and the interpreter runs all code in its slow form meanwhile. That makes an addition of two small tensors 2.4 times as
-long. So the entry points are rewritten for as long as somebody traces:
+has no use for; and the interpreter runs all code in its slow form meanwhile. That alone makes an addition of two small tensors take more
+than twice as long. So the entry points are rewritten for as long as somebody traces:
 
     guard_ = Quiet_() if getprofile_() is tracer_ else None     reports end
     try:
@@ -136,7 +136,7 @@ def _made_for(tracer: Tracer) -> tuple[Callable[[], Any], codegen.Rewrite]:
 
 
 def _reported_later(code: CodeType) -> CodeType:
-    """Code with its RESUME, at which a call is reported, in the place of the NOP of its first `pass`, when reports are off."""
+    """Code with its RESUME, at which Python 3.11 reports a call, in the place of the NOP of its first `pass`, when reports are off."""
     instructions = list(dis.get_instructions(code))
     resume = next(i.offset for i in instructions if i.opname == "RESUME")
     line = code.co_firstlineno + 3

@@ -66,6 +66,24 @@ def after_a_node():
     h.backward()
 
 
+def in_a_modules_backward_hook():
+    layer = torch.nn.Linear(3, 2)
+    layer.register_full_backward_hook(lambda module, grad_input, grad_output: mine())
+    layer(torch.ones(1, 3, requires_grad=True)).sum().backward()
+
+
+def in_a_hook_of_several_tensors():
+    a, b = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
+    torch.autograd.graph.register_multi_grad_hook((a, b), lambda grads: mine())
+    (a * b).sum().backward()
+
+
+def at_the_end_of_backward():
+    w = torch.ones(3, requires_grad=True)
+    w.register_hook(lambda grad: torch.autograd.Variable._execution_engine.queue_callback(mine))
+    w.sum().backward()
+
+
 def in_packing():
     w = torch.ones(3, requires_grad=True)
     with torch.autograd.graph.saved_tensors_hooks(mine, lambda kept: kept):
@@ -206,7 +224,8 @@ def when_the_arguments_do_not_fit():
 
 
 WAYS = [
-    in_a_tensor_hook, in_a_leafs_hook, after_accumulation, before_a_node, after_a_node, in_packing, in_unpacking,
+    in_a_tensor_hook, in_a_leafs_hook, after_accumulation, before_a_node, after_a_node,
+    in_a_modules_backward_hook, in_a_hook_of_several_tensors, at_the_end_of_backward, in_packing, in_unpacking,
     in_a_custom_backward, in_a_custom_forward, in_a_subclass, in_an_argument_that_overrides, in_a_function_mode, in_a_dispatch_mode,
     in_an_operator_of_its_own, in_a_kernel_that_replaces_ours, in_a_kernel_that_a_composite_calls, for_each_element,
     in_an_exceptions_handler, while_an_exception_is_kept, while_an_exception_of_backward_is_kept, when_the_arguments_do_not_fit,
