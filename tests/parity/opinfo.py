@@ -67,8 +67,15 @@ def names() -> list[str]:
 
 @functools.cache
 def _database() -> list[Any]:
+    from torch.testing._internal import common_utils
     from torch.testing._internal.common_methods_invocations import op_db
+    from torch.testing._internal.opinfo import core
 
+    # Before each sample torch seeds devices that are not there, which formats the Python stack three times, and before each operator's
+    # it looks through that stack for the test that runs: half of the time of these tests.
+    for devices in (torch.cuda, torch.xpu, torch.mtia):
+        devices.manual_seed_all = lambda seed: None
+    common_utils.extract_test_fn = core.extract_test_fn = lambda: None
     return [op for op in op_db if torch.float32 in op.dtypes]
 
 
