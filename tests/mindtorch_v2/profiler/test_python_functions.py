@@ -35,7 +35,7 @@ def test_what_the_program_calls_is_there():
 
 
 @pytest.mark.parametrize("steps", [False, True])
-def test_what_operators_and_the_profiler_call_is_not(steps):
+def test_what_operators_and_the_profiler_call_is_not(steps, no_other_collection):
     def work():
         w = torch.ones(3, 3, requires_grad=True)
         h = torch.nn.functional.layer_norm((x @ w).tanh(), (3,))
