@@ -264,12 +264,15 @@ def test_a_finaliser_that_the_collector_calls_in_an_operator_is_recorded(no_othe
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such signals")
-def test_an_operator_in_a_signals_handler_has_its_stack():
+@pytest.mark.parametrize("in_operator", [False, True])
+def test_an_operator_in_a_signals_handler_has_its_stack(in_operator):
     def handler(number, frame):
         x * x
 
     def interrupted():
+        guard = quiet.guard() if in_operator else None
         signal.raise_signal(signal.SIGUSR1)
+        del guard
 
     before = signal.signal(signal.SIGUSR1, handler)
     try:
