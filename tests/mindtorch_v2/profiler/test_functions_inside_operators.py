@@ -389,16 +389,27 @@ class TestBeforeMonitoring:
     def test_guards_of_no_tracer_are_none(self):
         assert quiet.guard() is None
 
-    def test_what_holds_a_frame_does_not_keep_it_quiet_for_ever(self):
+    def test_a_frame_that_the_program_keeps_does_not_keep_it_quiet(self):
         held = []
+
+        class Keeping(TorchFunctionMode):
+            def __torch_function__(self, function, types, args=(), kwargs=None):
+                held.append(sys._getframe())
+                return function(*args, **(kwargs or {}))
+
         with profile(with_stack=True) as prof:
-            watcher = threading.Thread(target=lambda: held.extend(sys._current_frames().values()))
-            watcher.start()
-            watcher.join()
-            x + x
-            held.clear()
+            with Keeping():
+                torch.add(x, x)
             later()
+        callers = [held[0].f_back]
+        while callers[-1].f_back is not None:
+            callers.append(callers[-1].f_back)
+        assert any(frame.f_locals.get("guard_") is not None for frame in callers)  # or this would show nothing
         assert "later" in functions(prof)
+        callers.clear()
+        held.clear()  # the guard dies when the recording is over, and has the tracer told again
+        later()  # of which it is told
+        assert sys.getprofile() is None
 
 
 def test_nothing_is_kept_alive():
