@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 __all__ = ["Body", "Rewrite", "Source", "compile_function", "define", "indent", "lazy_function", "rewrite_lazy_functions"]
 
 _serial = itertools.count()
+_filenames: dict[tuple[str, str], str] = {}  # by title and text
 
 
 @dataclass(slots=True)
@@ -67,10 +68,18 @@ def compile_function(
 def define(name: str, source: Source, namespace: dict[str, Any], title: str) -> Any:
     """Compile a function, and leave the namespace that it runs in as it was."""
     text = f"def {name}({source.parameters}):\n" + "\n".join(indent(source.lines)) + "\n"
-    filename = f"<mindtorch_v2 {title} {next(_serial)}>"
-    exec(compile(text, filename, "exec"), namespace)
-    linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
+    exec(compile(text, _filename(title, text), "exec"), namespace)
     return namespace.pop(name)
+
+
+def _filename(title: str, text: str) -> str:
+    """Return the file name under which `linecache` has a source. Functions made anew for each recording have the same text and name."""
+    filename = _filenames.get((title, text))
+    if filename is None:
+        filename = _filenames[title, text] = f"<mindtorch_v2 {title} {next(_serial)}>"
+    if filename not in linecache.cache:  # new, or cleared by the program
+        linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
+    return filename
 
 
 def lazy_function(name: str, build: Callable[[], Source], *, doc: str | None = None, module: str | None = __name__) -> Any:

@@ -51,10 +51,10 @@ def start(tracer: Tracer, is_traced: Callable[[FrameType], bool]) -> None:
 def stop() -> None:
     global _tracer
     if _tracer is not None:
-        _tracer = None
         if _on_collection in gc.callbacks:
             gc.callbacks.remove(_on_collection)
         codegen.rewrite_lazy_functions(None)
+        _tracer = None  # last: after an interrupt, the next call does the rest
 
 
 def guard() -> Any:

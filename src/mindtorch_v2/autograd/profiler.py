@@ -13,7 +13,7 @@ from typing import Any
 
 from .. import _dtype
 from ..profiler.activity import ProfilerActivity, kinds_wanted, kineto_available, memory_source
-from ..profiler.capture import capture, survivors
+from ..profiler.capture import claims, survivors
 from ..profiler.capture.capture import Capture, Settings
 from ..profiler.device_type import DeviceType
 from ..profiler.experimental_config import _ExperimentalConfig
@@ -130,12 +130,12 @@ class profile:  # noqa: N801 - torch's name
             return None
         if self.entered:
             raise RuntimeError("Profiler context manager is not reentrant")
-        capture.claim(self)
         try:
+            claims.claim(self)
             self._prepare_trace()
             self._start_trace()
         except BaseException:
-            capture.release(self)
+            claims.release(self)
             raise
         return self
 
@@ -145,7 +145,7 @@ class profile:  # noqa: N801 - torch's name
         try:
             self._stop_trace()
         finally:
-            capture.release(self)
+            claims.release(self)
         return False
 
     def _prepare_trace(self, *, warm: bool = False) -> None:

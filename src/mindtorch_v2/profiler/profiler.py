@@ -11,7 +11,7 @@ from typing import Any
 from ..autograd import profiler as prof
 from ._memory_profiler import MemoryProfile, MemoryProfileTimeline
 from .activity import ProfilerActivity, memory_source, parse_activities, supported_activities
-from .capture import capture
+from .capture import capture, claims
 from .execution_trace import ExecutionTraceObserver, _ITraceObserver
 from .experimental_config import _ExperimentalConfig
 from .model.event_list import EventList
@@ -78,13 +78,14 @@ class _KinetoProfile:
 
     def start(self) -> None:
         """Begin to record."""
-        self._claim()
+        self._refuse_second_start()
         try:
+            claims.claim(self)
             self.prepare_trace()
             self.start_trace()
         except BaseException:
             self._cancel_trace()
-            capture.release(self)
+            claims.release(self)
             raise
 
     def stop(self) -> None:
@@ -92,12 +93,11 @@ class _KinetoProfile:
         try:
             self.stop_trace()
         finally:
-            capture.release(self)
+            claims.release(self)
 
-    def _claim(self) -> None:
-        if capture.is_claimed_by(self):
+    def _refuse_second_start(self) -> None:
+        if claims.is_claimed_by(self):
             raise RuntimeError("this profiler is already running; stop it before you start it again")
-        capture.claim(self)
 
     def prepare_trace(self) -> None:
         """Get ready to record. What was recorded before stays until the new recording begins."""
@@ -316,21 +316,30 @@ class profile(_KinetoProfile):  # noqa: N801 - torch's name
         self.step_rec_fn: record_function | None = None
         self._stopping = False
         self.current_action = self._action_of(0)
-        self.action_map: dict[tuple[ProfilerAction, ProfilerAction | None], list[Callable[[], Any]]] = {
-            pair: [getattr(self, name) for name in names] for pair, names in TRANSITIONS.items()
-        }
+
+    @property
+    def action_map(self) -> dict[tuple[ProfilerAction, ProfilerAction | None], list[Callable[[], Any]]]:
+        """What is done between two successive actions. Made when asked for: kept, it would keep the profiler alive until a collection."""
+        return {pair: [getattr(self, name) for name in names] for pair, names in TRANSITIONS.items()}
 
     def __enter__(self) -> profile:
-        self.start()
-        return self
+        try:
+            self.start()
+            return self
+        except KeyboardInterrupt:
+            claims.release(self)  # it may have come after the start
+            raise
 
     def __exit__(self, exc_type: Any, exc_val: Any, exc_tb: Any) -> None:
         try:
             try:
-                self.stop()
+                try:
+                    self.stop()
+                finally:
+                    if self.execution_trace_observer:
+                        self.execution_trace_observer.cleanup()
             finally:
-                if self.execution_trace_observer:
-                    self.execution_trace_observer.cleanup()
+                claims.release(self)  # for an interrupt in the middle of `stop`
         except Exception as error:
             if exc_type is None:
                 raise
@@ -339,30 +348,31 @@ class profile(_KinetoProfile):  # noqa: N801 - torch's name
 
     def start(self) -> None:
         """Begin with the current step."""
-        self._claim()
+        self._refuse_second_start()
         try:
+            claims.claim(self)
             self._transit_action(ProfilerAction.NONE, self.current_action)
             self._open_step()
         except BaseException:
             self._cancel_trace()
-            capture.release(self)
+            claims.release(self)
             raise
 
     def stop(self) -> None:
         """End, and hand over what was recorded. Stopping twice is harmless."""
-        if self._stopping or not capture.is_claimed_by(self):
+        if self._stopping or not claims.is_claimed_by(self):
             return  # stopped already, by its own handler maybe, or running in the process that this one was forked from
-        self._stopping = True
         try:
+            self._stopping = True
             self._close_step()
             self._transit_action(self.current_action, None)
         finally:
             self._stopping = False
-            capture.release(self)
+            claims.release(self)
 
     def step(self) -> None:
         """Say that the next step begins."""
-        if not capture.is_claimed_by(self):
+        if not claims.is_claimed_by(self):
             raise RuntimeError(
                 "step() on a profiler that is not running; use it inside `with profile(...) as prof:` or between start() and stop()"
             )
@@ -392,7 +402,7 @@ class profile(_KinetoProfile):  # noqa: N801 - torch's name
         return self.current_action is ProfilerAction.WARMUP
 
     def _open_step(self) -> None:
-        if self.record_steps and capture.is_claimed_by(self):
+        if self.record_steps and claims.is_claimed_by(self):
             self.step_rec_fn = step_scope(f"{PROFILER_STEP_NAME}#{self.step_num}")
             self.step_rec_fn.__enter__()
 
@@ -403,11 +413,11 @@ class profile(_KinetoProfile):  # noqa: N801 - torch's name
 
     def _transit_action(self, previous: ProfilerAction, current: ProfilerAction | None) -> None:
         errors: list[BaseException] = []
-        for action in self.action_map.get((previous, current), []):
-            if not capture.is_claimed_by(self):
+        for name in TRANSITIONS.get((previous, current), ()):
+            if not claims.is_claimed_by(self):
                 break  # the handler stopped it
             try:
-                action()
+                getattr(self, name)()
             except BaseException as error:
                 # the user's handler, or a warning that is an error: the rest is done all the same, since the program may go on
                 errors.append(error)
@@ -416,7 +426,11 @@ class profile(_KinetoProfile):  # noqa: N801 - torch's name
 
     def _trace_ready(self) -> None:
         if self.on_trace_ready is not None:
-            self.on_trace_ready(self)
+            claims.begin_handler(self)
+            try:
+                self.on_trace_ready(self)
+            finally:
+                claims.end_handler(self)
 
     def _warn_warmup_without_record(self) -> None:
         warnings.warn("Incorrect schedule: WARMUP followed by NONE", stacklevel=4)

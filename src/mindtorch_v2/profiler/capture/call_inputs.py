@@ -25,7 +25,7 @@ ENUMERATED = {
     "complex128": 10, "bool": 11, "bfloat16": 15, "uint16": 27, "uint32": 28, "uint64": 29,
     "contiguous_format": 0, "preserve_format": 1, "channels_last": 2, "channels_last_3d": 3, "strided": 0, "sparse_coo": 1,
 }  # fmt: skip
-LIMIT = 1 << 20
+LIMIT = 1 << 16  # some 20 MB; meeting a combination again takes 3 µs
 
 table: dict[int, tuple[Any, ...]] = {}  # what the numbers stand for
 _count = itertools.count()  # never begins anew: a number means one thing, whichever thread or recording asked for it
@@ -230,6 +230,29 @@ def no_inputs() -> int:
     return _known[()]
 
 
+class _Texts(dict[str, int]):
+    """The `args` of scopes in one recording → their numbers in `table`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table: dict[int, tuple[Any, ...]] = {}
+
+    def __missing__(self, args: str) -> int:
+        number = self[args] = next(_count)
+        self.table[number] = (args,)
+        return number
+
+
+_texts = _Texts()
+
+
 def text_inputs(args: str | None) -> int:
     """The number of the `args` of a scope."""
-    return _known[() if args is None else (args,)]
+    return no_inputs() if args is None else _texts[args]
+
+
+def take_texts() -> dict[int, tuple[Any, ...]]:
+    """Return what the numbers of this recording's texts stand for, and forget them."""
+    global _texts
+    taken, _texts = _texts, _Texts()
+    return taken.table

@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections import ChainMap
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ from . import (
     call_inputs,
     columns,
     heap,
+    labels,
     living,
     memory,
     module_calls,
@@ -33,9 +34,9 @@ from . import (
     threads,
     watching,
 )
-from .node_scopes import NodeScopes, NodeScopesWithRoles
+from .node_scopes import NodeScopes, NodeScopesWithRoles, forget_names
 
-__all__ = ["Capture", "Settings", "active", "claim", "release", "set_background"]
+__all__ = ["Capture", "Settings", "abandon", "active", "is_clean"]
 
 
 RECORDING_KEYS = keys.PROFILER | sum(recorder.FORMS.values())
@@ -87,7 +88,8 @@ class Capture:
             return
         dispatcher.precompile(sum(self._keys()))
         if warm:
-            self._warm = True
+            global _touched
+            _touched = self._warm = True
             self._activate()
 
     def cool_down(self) -> None:
@@ -98,25 +100,25 @@ class Capture:
 
     def start(self, step: int = 0) -> None:
         """Begin to record. Events of a call that is running already are not recorded."""
-        global active
+        global active, _touched
         with _lock:
             if active is not None:
                 raise RuntimeError(
                     f"a profiler is already recording (started at {active.started_at}); stop it before you start another"
                 )
-            active = self
+            active, _touched = self, True
         try:
             self._start(step)
         except BaseException:
-            _abandon()
+            abandon()
             raise
 
     def _start(self, step: int) -> None:
-        self.started_at = _caller()
+        self.started_at = caller()
         self._thread = threading.get_ident()
         self._log.records.clear()
         call_inputs.forget_if_many()
-        stack_walk.forget()
+        _forget_names()
         scopes.use(self._log)
         if dispatcher.active_keys() & keys.EXECUTION_TRACE:  # whose operators are other functions
             dispatcher.precompile(sum(self._keys()) | keys.EXECUTION_TRACE)
@@ -206,7 +208,7 @@ class Capture:
 
     def stop(self, kinds: set[str] | None = None) -> Session:
         """End the recording, and keep events of these kinds (None: of all). Scopes that were never left end here."""
-        global active
+        global active, _touched
         if not self.is_running:
             return empty_session()
         try:
@@ -223,11 +225,12 @@ class Capture:
             stacks = {number: stack_walk.resolve(frames) for number, frames in list(stack_walk.taken.items())}
             noted = memory.take() if self.settings.memory == STORAGES else None
             known_roles = roles.take() if self.settings.data_flow else None
+            known_labels, inputs = labels.table(), ChainMap(call_inputs.take_texts(), call_inputs.table)
             watching.forget_tasks()
-            stack_walk.forget()
-            active = None
+            _forget_names()
+            active, _touched = None, False
         except BaseException:
-            _abandon()
+            abandon()
             raise
         s = self.settings
         info = Info(
@@ -249,12 +252,12 @@ class Capture:
                 info=info,
                 epoch_ns=self._epoch_ns,
                 steps=self._steps,
-                labels=list(recorder.labels),
+                labels=known_labels,
                 threads=known_threads,
                 tasks=known_tasks,
                 only_thread=None if s.all_threads else self._thread,
                 kinds=kinds,
-                inputs=call_inputs.table,
+                inputs=inputs,
                 stacks=stacks,
                 memory=noted,
                 roles=known_roles,
@@ -264,59 +267,33 @@ class Capture:
 
 
 active: Capture | None = None
-_owner: tuple[Any, str] | None = None  # the profiler that runs, recording or waiting, and where it was started
+_touched = False  # whether something of a recording may be switched on: also after an interrupt in the middle of `abandon`
 _lock = threading.RLock()
 
 
-# A recording of a whole program, made from outside of it: what to call when the program starts a profiler, and when that has ended.
-_background: tuple[Callable[[str], None], Callable[[], None]] | None = None
+def is_clean() -> bool:
+    """Whether nothing of any recording is switched on."""
+    return not _touched
 
 
-def set_background(make_way: Callable[[str], None] | None, go_on: Callable[[], None] | None) -> None:
-    """Have the background's recording end with `make_way(place)` before a profiler starts, and begin again with `go_on()` after it."""
-    global _background
-    _background = None if make_way is None or go_on is None else (make_way, go_on)
-
-
-def claim(profiler: object) -> None:
-    """Make this the profiler of the process."""
-    global _owner
-    with _lock:
-        if _owner is None and _background is not None:
-            _background[0](_caller())
-        if _owner is not None or active is not None:
-            place = _owner[1] if _owner is not None else active.started_at if active is not None else ""
-            raise RuntimeError(f"a profiler is already running (started at {place}); stop it before you start another")
-        _owner = (profiler, _caller())
-
-
-def is_claimed_by(profiler: object) -> bool:
-    """Whether this is the profiler that runs in this process."""
-    return _owner is not None and _owner[0] is profiler
-
-
-def release(profiler: object) -> None:
-    """End the claim, and whatever an exception kept from being stopped."""
-    global _owner
-    with _lock:
-        if _owner is not None and _owner[0] is profiler:
-            _owner = None
-            if active is not None or dispatcher.active_keys() & RECORDING_KEYS:
-                _abandon()
-            if _background is not None:
-                _background[1]()
-
-
-def _caller() -> str:
-    """The line of the program that asked for the recording."""
+def caller() -> str:
+    """Return the line of the program that runs, as `file:line`."""
     frame = sys._getframe(1)
     while frame.f_back is not None and stack_walk.is_internal(frame.f_code):
         frame = frame.f_back
     return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
 
 
+def _forget_names() -> None:
+    """Free the names of scopes, functions and modules, and the stacks. Those of the session are its own."""
+    labels.clear()
+    forget_names()
+    call_inputs.take_texts()
+    stack_walk.forget()
+
+
 _gc_started: dict[int, float] = {}
-_GC = recorder.label_number(Label("Python GC", "gc"))
+_GC = Label("Python GC", "gc")
 
 
 def _on_gc(phase: str, info: dict[str, Any]) -> None:
@@ -324,13 +301,13 @@ def _on_gc(phase: str, info: dict[str, Any]) -> None:
     if phase == "start":
         _gc_started[thread] = recorder.clock()
     elif active is not None and (start := _gc_started.pop(thread, None)) is not None:
-        active._log.write(_GC, start, recorder.clock(), tasks.track_number())
+        active._log.write(labels.label_number(_GC), start, recorder.clock(), tasks.track_number())
 
 
-def _abandon() -> None:
-    """Give up what is being recorded, however far it has come."""
-    global active
-    given_up, active = active, None
+def abandon() -> None:
+    """Give up what is being recorded, however far it has come. After an interrupt, what is left is done by the next call."""
+    global active, _touched
+    given_up = active
     dispatcher.drop(RECORDING_KEYS)
     watching.set_profiler(None)
     watching.forget_tasks()
@@ -339,22 +316,23 @@ def _abandon() -> None:
     heap.end()
     if _on_gc in gc.callbacks:
         gc.callbacks.remove(_on_gc)
+    python_tracer.stop()
+    threads.end()
     if given_up is not None:
         given_up._collecting = given_up._warm = False
         given_up._end_modules(recorder.clock())
-        threads.end()
         scopes.use(given_up._log)
-        python_tracer.stop()
         given_up._log.records.clear()
+    _forget_names()
+    active, _touched = None, False
 
 
 def _forget_in_child() -> None:
     """A forked process starts without the recording of its parent, which goes on there."""
-    global _lock, _owner, _background
+    global _lock
     _lock = threading.RLock()
-    _owner = _background = None
     _gc_started.clear()
-    _abandon()
+    abandon()
 
 
 os.register_at_fork(after_in_child=_forget_in_child)

@@ -47,7 +47,7 @@ class Context(NamedTuple):
     info: Info
     epoch_ns: int
     steps: Sequence[tuple[float, int]]
-    labels: Sequence[Label]
+    labels: Mapping[int, Label]
     threads: Sequence[Thread]
     tasks: Mapping[int, Task]
     only_thread: int | None
@@ -121,12 +121,15 @@ def _without_numbers(found: list[Column]) -> tuple[list[Column], Column | None]:
 def assemble(records: Records, context: Context) -> Session:
     """One session from the records of all threads."""
     rows = _in_order(records, context)
+    label, labels = _used(records.label[rows], context.labels)
+    if len(label) and label.min() < 0:  # a slow thread's, from an earlier recording
+        rows, label = rows[label >= 0], label[label >= 0]
     changes = None if context.memory is None else changes_of(context.memory, records.results)
     if not len(rows) and changes is None:
         return empty_session(context.info)
     track, tracks, memory_track = _all_tracks(records.track[rows], records.start[rows], changes, context)
-    label, start, end = records.label[rows], records.start[rows], records.end[rows]
-    weight = np.array([WEIGHTS.get(known.kind, 2) for known in context.labels], np.int8)[label]
+    start, end = records.start[rows], records.end[rows]
+    weight = np.array([WEIGHTS.get(known.kind, 2) for known in labels], np.int8)[label]
     depth = np.empty(len(rows), np.int32)
     for of_track in tree.groups(track):
         found = tree.nested(start[of_track], end[of_track], weight[of_track])
@@ -141,7 +144,7 @@ def assemble(records: Records, context: Context) -> Session:
         step=step_numbers[np.maximum(np.searchsorted(step_starts, start, side="right") - 1, 0)],
         sequence=records.sequence[rows],
         function_id=None if records.function_id is None else records.function_id[rows],
-        labels=tuple(context.labels),
+        labels=labels,
         tracks=tuple(tracks),
         info=context.info,
     )
@@ -240,8 +243,8 @@ def _in_order(records: Records, context: Context) -> Column:
     keep = records.start[rows] >= context.info.started_ns - context.epoch_ns
     if context.kinds is not None:
         modules = context.info.with_modules  # asked for by an argument of their own
-        wanted = [e.kind in context.kinds or (modules and e.module != ()) for e in context.labels]
-        keep &= np.array(wanted, bool)[records.label[rows]]
+        wanted = [n for n, e in context.labels.items() if e.kind in context.kinds or (modules and e.module != ())]
+        keep &= np.isin(records.label[rows], wanted)
     if context.only_thread is not None:
         mine = [context.only_thread, *[n for n, task in context.tasks.items() if task.thread == context.only_thread]]
         keep &= np.isin(records.track[rows], mine)
@@ -292,7 +295,7 @@ def _sequences(session: Session) -> Column:
 
 def _used(numbers: Column, table: Mapping[int, Any]) -> tuple[Column, tuple[Any, ...]]:
     """The part of a table that is referred to, and the numbers in it; -1 for what is not in the table."""
-    used, places = np.unique(numbers, return_inverse=True)
+    used = np.unique(numbers)
     found = [n in table for n in used.tolist()]
     new = np.where(found, np.cumsum(found) - 1, -1).astype(np.int32)
-    return new[places], tuple(table[n] for n in used.tolist() if n in table)
+    return new[np.searchsorted(used, numbers)], tuple(table[n] for n in used.tolist() if n in table)

@@ -16,6 +16,7 @@ from typing import Any
 from ..._dispatch import quiet
 from ..model.session import Label, ModulePart
 from . import recorder, tasks
+from .labels import label_number
 from .recorder import Log
 
 __all__ = ["ModuleCalls"]
@@ -117,7 +118,7 @@ class ModuleCalls:
             parts = self._parts(around, module, instance)
             instance.parts = instance.parts or parts
             name = f"nn.Module: {instance.class_name}_{instance.number}"
-            place = Place(recorder.label_number(Label(name, "python_function", module=parts)), parts)
+            place = Place(label_number(Label(name, "python_function", module=parts)), parts)
             inside[id(module)] = place
             instance.listed_in.append(inside)
         return place

@@ -12,6 +12,7 @@ from ..._dispatch.codegen import compile_function
 from ..._dispatch.tls import state
 from ..model.session import BACKWARD_FUNCTION, FUNCTION, Label, ModulePart
 from . import call_inputs, recorder, roles, stack_walk, tasks
+from .labels import label_number
 from .recorder import Log
 
 __all__ = ["NodeScopes", "NodeScopesWithRoles", "PlainNodeScopes", "gradients_of"]
@@ -21,13 +22,30 @@ ACCUMULATE = "torch::autograd::AccumulateGrad"
 
 Owner = Callable[[Any], tuple[ModulePart, ...]]
 
-_labels: dict[str | tuple[str, tuple[ModulePart, ...]], tuple[int, int]] = {}
+
+class _Names:
+    """Numbers of the labels of nodes in one recording, by name and module; and the classes of nodes that keep theirs."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[str | tuple[str, tuple[ModulePart, ...]], tuple[int, int]] = {}
+        self.classes: list[Any] = []
+
+
+_names = _Names()
+
+
+def forget_names() -> None:
+    """Forget the labels of the recording."""
+    global _names
+    names, _names = _names, _Names()
+    for of_node in names.classes:
+        of_node._labels = None
 
 
 def _made_labels(name: str, module: tuple[ModulePart, ...]) -> tuple[int, int]:
     return (
-        recorder.label_number(Label(f"autograd::engine::evaluate_function: {name}", "op", FUNCTION, module=module)),
-        recorder.label_number(Label(name, "op", BACKWARD_FUNCTION, module=module)),
+        label_number(Label(f"autograd::engine::evaluate_function: {name}", "op", FUNCTION, module=module)),
+        label_number(Label(name, "op", BACKWARD_FUNCTION, module=module)),
     )
 
 
@@ -35,10 +53,10 @@ def _labels_of(target: Any, owner: Owner | None) -> tuple[int, int]:
     is_leaf = target._kind == LEAF
     name = ACCUMULATE if is_leaf else target.name()
     module = owner(target) if is_leaf and owner is not None else ()
-    key = (name, module) if module else name
-    found = _labels.get(key)
+    key, numbers = (name, module) if module else name, _names.numbers
+    found = numbers.get(key)
     if found is None:
-        found = _labels[key] = _made_labels(name, module)
+        found = numbers[key] = _made_labels(name, module)
     return found
 
 
@@ -86,15 +104,14 @@ class PlainNodeScopes:
 
     def __init__(self, log: Log, owner: Owner | None) -> None:
         self.clock = recorder.clock
-        of_leaf = _made_labels(ACCUMULATE, ()) if owner is None else ("labels[0]", "labels[1]")
         names = {
             "clock": recorder.clock, "extend": log.records.extend, "tracks": tasks.tracks, "track_number": tasks.track_number,
             "get_ident": threading.get_ident, "note_labels": _note_labels, "accumulate": accumulate, "inputs_of": _gradient_inputs,
             "labels_of": _labels_of, "owner": owner, "stack_number": stack_walk.stack_number, "frame": sys._getframe, "tls": state,
-            "stacks": {},
+            "stacks": {}, "labels": _made_labels(ACCUMULATE, ()), "no_inputs": call_inputs.no_inputs(),
         }  # fmt: skip
         nothing = ", stack" * log.stacks + "".join(f", {value}" for value in log.nothing[log.shapes + log.stacks :])
-        none = f", {call_inputs.no_inputs()}" if log.shapes else ""
+        none = ", no_inputs" if log.shapes else ""
         inputs = ", inputs" if log.shapes else ""
         # of a pass, all nodes have the stack that it was called with
         stack = [
@@ -113,8 +130,8 @@ class PlainNodeScopes:
         ]
         self.run = compile_function("run", "node, grad, edges", run, names)
         self.end = compile_function("end", "node, start", [*stack, of_node.format(0, none + nothing)], names)
-        inner = f"{of_leaf[1]}, run_start, clock(), thread, -1{inputs}{nothing}"
-        outer = f"{of_leaf[0]}, start, clock(), thread, -1{none}{nothing}"
+        inner = f"labels[1], run_start, clock(), thread, -1{inputs}{nothing}"
+        outer = f"labels[0], start, clock(), thread, -1{none}{nothing}"
         accumulating = [
             *["labels = labels_of(leaf, owner)"] * (owner is not None),
             *stack,
@@ -137,8 +154,12 @@ def _gradient_inputs(target: Any, grad: Any) -> int:
 
 
 def _note_labels(node: Any) -> tuple[int, int]:
+    names, of_node = _names, type(node)
+    names.classes.append(of_node)
     labels: tuple[int, int] = _made_labels(node.name(), ())
-    type(node)._labels = labels
+    of_node._labels = labels
+    if names is not _names:  # another thread has ended the recording meanwhile
+        of_node._labels = None
     return labels
 
 

@@ -17,6 +17,7 @@ from ..._dispatch import quiet
 from ..model import places
 from ..model.session import Label
 from . import recorder, stack_walk, tasks, threads
+from .labels import label_number
 from .module_calls import ModuleCalls
 from .recorder import Log
 from .stack_walk import Call, Chain, library_files, running
@@ -82,7 +83,7 @@ def _meet(code: CodeType) -> tuple[int, bool]:
     if stack_walk.is_internal(code):
         return _know(code, INTERNAL)
     name = f"{places.below(code.co_filename, places.search_path())}({code.co_firstlineno}): {code.co_name}"
-    return _know(code, recorder.label_number(Label(name, "python_function")))
+    return _know(code, label_number(Label(name, "python_function")))
 
 
 def _on_call(frame: FrameType, code: CodeType) -> bool:

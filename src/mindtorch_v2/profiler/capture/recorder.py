@@ -27,8 +27,9 @@ from ..._dispatch.op import Op
 from ..model import session
 from . import operands, stack_walk, tasks
 from .call_inputs import CallInputs, geometries, geometry
+from .labels import operator_number
 
-__all__ = ["FUNCTION_ID", "Log", "clock", "label_number", "labels", "log_of", "nanoseconds", "set_clock"]
+__all__ = ["FUNCTION_ID", "Log", "clock", "log_of", "nanoseconds", "set_clock"]
 
 # Seconds. As a float it is read 17 ns faster than in nanoseconds, and exact to the nanosecond in the first 26 days of a machine.
 clock: Callable[[], float] = time.perf_counter
@@ -45,23 +46,6 @@ def set_clock(new: Callable[[], float]) -> None:
     clock = new
     dispatcher.unregister_layer(keys.PROFILER)  # the clock is bound into what was compiled
     dispatcher.register_layer(keys.PROFILER, recording_layer)
-
-
-labels: list[session.Label] = []
-_numbers: dict[session.Label, int] = {}
-_lock = threading.Lock()
-
-
-def label_number(label: session.Label) -> int:
-    """The number that stands for a label in records."""
-    number = _numbers.get(label)
-    if number is None:
-        with _lock:
-            number = _numbers.get(label)
-            if number is None:
-                number = _numbers[label] = len(labels)
-                labels.append(label)
-    return number
 
 
 # In a label's place: not an event, but the number that an execution trace knows the event of the record before by. It stands where
@@ -176,7 +160,7 @@ def recording_layer(op: Op, full: int, body: Body) -> Body:
         before.append(f"operands_ = {operands.addresses(op, numbers=op.numbers if full & keys.NUMBER else ())}")
         extras += ", operands_"
         names |= {"id_": id, "NUMBERS_": NUMBERS}
-    label = label_number(session.Label(op.qualified_name, overload=op.schema.overload))
+    label = operator_number(session.Label(op.qualified_name, overload=op.schema.overload))
     thread = "ident_" if log.stacks and not full & keys.RECORD_TASKS else "thread_()"
     if full & keys.EXECUTION_TRACE:  # whose layer is around this one
         extras += f", {FUNCTION_ID}, 0.0, 0.0, 0, rf_" + "".join(f", {value}" for value in log.nothing)

@@ -51,8 +51,9 @@ def end() -> None:
     global _hook
     if _hook is not None:
         _hook.remove()
+        if "__del__" in vars(Parameter):  # an interrupt may have kept `begin` from its end
+            del Parameter.__del__
         _hook = None
-        del Parameter.__del__
         _note(_of_everything())
 
 

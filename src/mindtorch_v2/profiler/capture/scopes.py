@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from ..model.session import FUNCTION, USER_SCOPE, Label
 from . import call_inputs, recorder, stack_walk, tasks
+from .labels import label_number
 from .recorder import Log
 
 __all__ = ["Scope", "begin", "close_all", "end", "use"]
@@ -28,15 +29,15 @@ class Scope(NamedTuple):
 
 
 _log = recorder.log_of(0)
-_labels: dict[str, int] = {}  # of named blocks; making a Label and hashing it takes 0.7 µs
+_numbers: dict[str, int] = {}  # of labels, by the name of the block; making a Label and hashing it takes 0.7 µs
 _open: dict[int, list[Scope]] = {}  # by track, outermost first
 _lock = threading.RLock()  # scopes may end on another thread than they began on
 
 
 def use(log: Log) -> None:
-    """Write to this log from now on. Scopes that are open are forgotten."""
-    global _log, _open, _lock
-    _log, _open, _lock = log, {}, threading.RLock()
+    """Write to this log from now on. Scopes that are open are forgotten, and so are their names."""
+    global _log, _open, _lock, _numbers
+    _log, _open, _lock, _numbers = log, {}, threading.RLock(), {}
 
 
 def begin(
@@ -53,12 +54,13 @@ def begin(
     """
     log = _log
     if call is not None:
-        label, sequence = recorder.label_number(Label(name, "op", FUNCTION)), call[1]
+        label, sequence = label_number(Label(name, "op", FUNCTION)), call[1]
         inputs = call_inputs.operand_inputs(call[0]) if log.shapes else -1
     else:
-        label, sequence = _labels.get(name, -1), -1
+        numbers, sequence = _numbers, -1
+        label = numbers.get(name, -1)
         if label < 0:
-            label = _labels[name] = recorder.label_number(Label(name, "scope", USER_SCOPE))
+            label = numbers[name] = label_number(Label(name, "scope", USER_SCOPE))
         inputs = call_inputs.text_inputs(args) if log.shapes else -1
     stack = stack_walk.stack_number(sys._getframe(1)) if log.stacks else -1
     track = threading.get_ident() if of_thread else tasks.own_track() if call is None else tasks.track_number()

@@ -45,7 +45,7 @@ def remove(hooks: Hooks) -> None:
     with _lock:
         if hooks in _hooks:
             _hooks.remove(hooks)
-            _install()
+        _install()  # in any case: an interrupt may have come between the two
 
 
 def replace(old: Hooks, new: Hooks) -> None:
@@ -57,7 +57,8 @@ def replace(old: Hooks, new: Hooks) -> None:
 
 def _install() -> None:
     if not _hooks:
-        del UntypedStorage.__del__  # type: ignore[attr-defined]
+        if "__del__" in vars(UntypedStorage):
+            del UntypedStorage.__del__  # type: ignore[attr-defined]
         UntypedStorage.array = UntypedStorage.memory = array_slot  # type: ignore[attr-defined, misc]
         return
     UntypedStorage.array = _telling(_hooks)  # type: ignore[misc]

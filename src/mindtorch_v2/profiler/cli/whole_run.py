@@ -12,7 +12,7 @@ from typing import Any
 
 from ...autograd.profiler import profile
 from ..advice import advise
-from ..capture import capture
+from ..capture import claims
 from ..model.module_times import ModuleTimes
 from .outputs import print_to, size_text
 
@@ -67,7 +67,7 @@ class WholeRun:
     def start(self) -> None:
         atexit.register(self._at_exit)  # before the program registers any: the first comes last
         _before_immediate_ends(self.finish)
-        capture.set_background(self._make_way, self._record)
+        claims.set_background(self._make_way, self._record)
         self._record()
 
     def _record(self) -> None:
@@ -83,7 +83,7 @@ class WholeRun:
     def discard(self) -> None:
         """End the recording, and make nothing of it."""
         self._done = True
-        capture.set_background(None, None)
+        claims.set_background(None, None)
         self._profile._stop_trace()
 
     def finish(self) -> bool:

@@ -1,0 +1,146 @@
+"""Which profiler runs in this process: one at a time, recording or waiting for its steps.
+
+A claim does not keep its profiler alive. One that was started and is out of reach (its notebook cell failed, an interrupt came in the middle of
+`start`) ends when it is freed. While the handler of a profiler runs, that profiler records nothing, and the handler may start another.
+"""
+
+from __future__ import annotations
+
+import _thread
+import os
+import sys
+import threading
+import warnings
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from . import capture
+
+__all__ = ["begin_handler", "claim", "end_handler", "is_claimed_by", "release", "set_background"]
+
+
+class _Claim:
+    """A profiler that runs, and where the program started it. `handler` is the thread that runs its handler."""
+
+    __slots__ = ("handler", "place", "profiler")
+
+    def __init__(self, profiler: object, place: str) -> None:
+        self.profiler = weakref.ref(profiler, _on_freed)
+        self.place = place
+        self.handler: int | None = None
+
+
+_claims: list[_Claim] = []  # the last runs; each other one waits for its handler, which started the next
+_lock = threading.RLock()
+# A recording of a whole program, made from outside of it: what to call when the program starts a profiler, and when that has ended.
+_background: tuple[Callable[[str], None], Callable[[], None]] | None = None
+
+
+def set_background(make_way: Callable[[str], None] | None, go_on: Callable[[], None] | None) -> None:
+    """Have the background's recording end with `make_way(place)` before a profiler starts, and begin again with `go_on()` after it."""
+    global _background
+    _background = None if make_way is None or go_on is None else (make_way, go_on)
+
+
+def claim(profiler: object) -> None:
+    """Make this the profiler of the process."""
+    with _lock:
+        _end_freed()
+        if not _claims and _background is not None:
+            _background[0](capture.caller())
+        busy = [c.place for c in _claims[-1:] if c.handler != threading.get_ident()]
+        if capture.active is not None:
+            busy.append(capture.active.started_at)
+        if busy:
+            raise RuntimeError(f"a profiler is already running (started at {busy[0]}); stop it before you start another")
+        if not capture.is_clean():
+            capture.abandon()
+        _claims.append(_Claim(profiler, capture.caller()))
+
+
+def is_claimed_by(profiler: object) -> bool:
+    """Whether this profiler runs in this process."""
+    return _claim_of(profiler) is not None
+
+
+def release(profiler: object) -> None:
+    """End the claim, and whatever an exception kept from being stopped. Without a claim, nothing happens."""
+    with _lock:
+        ended = _claim_of(profiler)
+        if ended is not None:
+            _end(ended)
+
+
+def begin_handler(profiler: object) -> None:
+    """Let this thread start other profilers: the handler of this one is about to run."""
+    running = _claim_of(profiler)
+    if running is not None:
+        running.handler = threading.get_ident()
+
+
+def end_handler(profiler: object) -> None:
+    """End what `begin_handler` began."""
+    running = _claim_of(profiler)
+    if running is not None:
+        running.handler = None
+
+
+def _claim_of(profiler: object) -> _Claim | None:
+    return next((c for c in _claims if c.profiler() is profiler), None)
+
+
+def _end(ended: _Claim) -> None:
+    # the claim goes last: after an interrupt it is still there to be ended
+    if ended is _claims[-1] and not capture.is_clean():
+        capture.abandon()
+    if ended in _claims:
+        _claims.remove(ended)
+    if not _claims and _background is not None:
+        _background[1]()
+
+
+def _on_freed(_: weakref.ref[Any]) -> None:
+    """End a profiler that was freed while it ran. The collector may free it in the middle of our own work; then another thread ends it."""
+    if not _in_the_middle_of_work(sys._getframe().f_back):
+        _end_freed()
+        return
+    try:
+        _thread.start_new_thread(_end_freed, ())
+    except RuntimeError:
+        pass  # the interpreter ends, and the recording with it
+
+
+def _end_freed() -> None:
+    with _lock:
+        for lost in [c for c in _claims if c.profiler() is None]:
+            _end(lost)
+            warnings.warn(
+                f"the profiler started at {lost.place} was freed without being stopped; what it recorded is lost",
+                ResourceWarning,
+                stacklevel=2,
+            )
+
+
+_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_DISPATCH = os.path.abspath(os.path.join(_HERE, *[os.pardir] * 2, "_dispatch")) + os.sep
+
+
+def _in_the_middle_of_work(frame: Any) -> bool:
+    """Whether a function that changes tables or the state of a recording runs on this thread."""
+    while frame is not None:
+        if frame.f_code.co_filename.startswith((_HERE, _DISPATCH)):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _forget_in_child() -> None:
+    """A forked process starts without the profilers of its parent, which go on there."""
+    global _lock, _background
+    _lock = threading.RLock()
+    _claims.clear()
+    _background = None
+
+
+os.register_at_fork(after_in_child=_forget_in_child)
