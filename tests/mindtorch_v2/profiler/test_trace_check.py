@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mindtorch_v2.profiler.model.session import Info, Track
-from mindtorch_v2.profiler.output import chrome_trace
+from mindtorch_v2.profiler.output import chrome_trace, trace_check
 from mindtorch_v2.profiler.output.trace_check import Problem, validate
 
 from .by_hand import kernel, op, python_function, record, runtime, scope
@@ -238,3 +238,9 @@ class TestFiles:
 def test_a_problem_reads_as_a_sentence():
     assert str(Problem("nesting", "a is outside b")) == "nesting: a is outside b"
     assert str(Problem("nesting", "a is outside b", 3)) == "nesting: a is outside b (and 2 more)"
+
+
+def test_times_are_read_to_the_nanosecond():
+    # between 2**42 and 2**52 / 1000 microseconds, the product with 1000 is rounded to the wrong nanosecond now and then
+    for ns in [*range(200), *range(4_450_000_000_000_000, 4_450_000_000_002_000)]:
+        assert trace_check._ns(ns / 1000) == ns

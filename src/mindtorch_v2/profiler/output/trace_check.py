@@ -266,7 +266,9 @@ def _is_time(value: Any) -> bool:
 
 
 def _ns(microseconds: float) -> int:
-    return round(microseconds * 1000)  # a double keeps the nanosecond of times that count from the base
+    """The nanosecond that a double stands for; multiplying may round to the one beside it."""
+    ns = round(microseconds * 1000)
+    return next((n for n in (ns, ns - 1, ns + 1) if n / 1000 == microseconds), ns)
 
 
 def _is_placed(row: Row) -> bool:
