@@ -25,6 +25,8 @@ from mindtorch_v2.profiler import (
     tensorboard_trace_handler,
     validate,
 )
+from mindtorch_v2.profiler.model.event_list import EventList
+from mindtorch_v2.profiler.model.session import Session
 
 ALWAYS = ["name", "kind", "device_type", "start_ns", "end_ns", "duration_ns", "step", "thread_id"]
 CORRELATION = ["correlation_id", "runtime_name", "runtime_tid"]
@@ -833,6 +835,30 @@ class TestCorrelation:
                 assert (e["runtime_name"], e["runtime_tid"]) == ("dispatch_kernel", threading.get_native_id())
             else:
                 assert not set(CORRELATION) & set(e.keys())
+
+    def test_no_two_recordings_share_a_number(self, tmp_path):
+        seen = []
+        with profile(schedule=schedule(wait=0, warmup=1, active=1), acc_events=True) as steps:
+            for _ in range(4):
+                torch.ones(2).exp()
+                steps.step()
+        assert len(steps.session.info.first_ids) == 2
+        seen += [e.id for e in steps.events()]
+        for _ in range(2):
+            with torch.autograd.profiler.profile() as prof:
+                torch.ones(2).exp()
+            seen += [e.correlation_id() for e in prof.kineto_results.events()]
+        with profile() as last:
+            torch.ones(2).exp()
+        last.session.save(tmp_path / "s.session")
+        last.export_chrome_trace(str(tmp_path / "t.json"))
+        numbers = [e["correlation_id"] for e in last.events()]
+        assert sorted(set(seen + numbers)) == seen + numbers
+        rows = [e["args"] for e in json.loads((tmp_path / "t.json").read_text())["traceEvents"] if e.get("cat") == "cpu_op"]
+        assert [args["External id"] for args in rows] == [args["correlation_id"] for args in rows] == numbers
+        assert [args["Ev Idx"] for args in rows] == list(range(len(rows)))  # torch: counts in each recording
+        again = EventList.of(Session.load(tmp_path / "s.session"))
+        assert [e["correlation_id"] for e in again] == [e.external_id for e in again] == numbers
 
     def test_correlation_is_in_the_trace(self, tmp_path):
         with profile() as prof:

@@ -13,7 +13,7 @@ from typing import Any
 
 from .. import _dtype
 from ..profiler.activity import ProfilerActivity, kinds_wanted, kineto_available, memory_source
-from ..profiler.capture import claims, survivors
+from ..profiler.capture import claims, event_ids, survivors
 from ..profiler.capture.capture import Capture, Settings
 from ..profiler.device_type import DeviceType
 from ..profiler.experimental_config import _ExperimentalConfig
@@ -190,6 +190,7 @@ class profile:  # noqa: N801 - torch's name
         config = self.experimental_config
         info = replace(
             session.info,
+            first_ids=((0, event_ids.take(len(session))),),
             use_device=self.use_device,
             trace_id=self.trace_id,
             verbose=config.verbose,

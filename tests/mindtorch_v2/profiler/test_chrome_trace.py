@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import sys
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +24,7 @@ from mindtorch_v2.profiler.model.session import (
     empty_session,
 )
 from mindtorch_v2.profiler.output import chrome_trace
+from mindtorch_v2.profiler.output.slice_times import slice_times
 
 from .by_hand import Event, kernel, op, python_function, record, runtime, scope
 
@@ -189,6 +191,13 @@ class TestRows:
         (end,) = rows(session, name="Record Window End")
         assert (start["ts"], end["ts"]) == (1.0, 9.5)
 
+    def test_the_last_rows_come_in_kinetos_order(self):
+        last = trace_of(record([op("a", 5_000, 6_000)]))["traceEvents"][-4:]
+        assert [e["name"] for e in last] == [
+            *("PyTorch Profiler (0)", "process_sort_index", "Iteration Start: PyTorch Profiler", "Record Window End")
+        ]
+        assert last[1]["pid"] == last[0]["pid"]
+
     def test_every_process_and_thread_is_a_number(self):
         session = record([op("a", 0, 1), runtime_and_kernel()[0], runtime_and_kernel()[1]], tracks=TRACKS)
         assert all(type(e["pid"]) is int and type(e["tid"]) is int for e in trace_of(session)["traceEvents"])
@@ -296,11 +305,11 @@ class TestFlows:
         )
         flows = rows(session, cat="fwdbwd")
         assert [(e["ph"], e["id"], e["tid"], e["ts"]) for e in flows] == [
-            ("s", 1, 1, 0.010),
-            ("s", 2, 1, 0.110),
-            ("f", 2, 2, 0.201),
-            ("f", 1, 2, 0.221),
-        ]
+            ("s", 2, 1, 0.010),
+            ("s", 1, 1, 0.110),
+            ("f", 1, 2, 0.201),
+            ("f", 2, 2, 0.221),
+        ]  # torch: numbered in order of the backward pass
         assert all(e.get("bp") == "e" for e in flows if e["ph"] == "f")
 
     def test_numbers_of_nodes_and_the_thread_that_made_them(self):
@@ -516,11 +525,11 @@ def recordings(draw) -> Session:
 
 @given(recordings())
 def test_every_slice_is_there_to_the_nanosecond(session):
-    trace = json.loads(text_of(session).encode("utf-8"))
+    trace = json.loads(text_of(session).encode("utf-8"), parse_float=Decimal)
     found = [e for e in trace["traceEvents"] if e["ph"] == "X" and e["cat"] != "Trace"]
-    base = trace["baseTimeNanoseconds"]
-    assert [base + round(e["ts"] * 1000) for e in found] == session.start_ns.tolist()
-    assert [round(e["dur"] * 1000) for e in found] == (session.end_ns - session.start_ns).tolist()
+    times = slice_times(session, trace["baseTimeNanoseconds"])
+    assert [e["ts"] * 1000 for e in found] == times.start.tolist()
+    assert [e["dur"] * 1000 for e in found] == (times.end - times.start).tolist()
     names = [session.labels[n].name.encode("utf-8", "backslashreplace").decode() for n in session.label]
     assert [e["name"] for e in found] == names
     assert [e["tid"] for e in found] == [session.tracks[n].tid for n in session.track]

@@ -1,7 +1,8 @@
 """Sessions cut and joined."""
 
 import mindtorch_v2 as torch
-from mindtorch_v2.profiler.model.session import Track, join
+from mindtorch_v2.profiler.model import links
+from mindtorch_v2.profiler.model.session import Info, Track, join
 
 from .by_hand import kernel, op, record, runtime
 
@@ -51,5 +52,14 @@ def test_scopes_nest_as_deep_as_anyone_likes():
         for scope in reversed(open_scopes):
             scope.__exit__(None, None, None)
     (ones,) = [e for e in prof.events() if e.name == "aten::ones"]
-    assert prof.session.depth[ones["correlation_id"] - 1] == depth
+    assert prof.session.depth[prof.events().index(ones)] == depth
     assert prof.key_averages().self_cpu_time_total >= 0
+
+
+def test_joined_recordings_keep_their_numbers():
+    first = record([op("a", 0, 10), op("b", 20, 30)], info=Info(first_ids=((0, 5),)))
+    second = record([op("c", 100, 110)], info=Info(first_ids=((0, 40),)))
+    third = record([op("d", 200, 210), op("e", 220, 230)], info=Info(first_ids=((0, 50),)))
+    joined = join([join([first, second]), third])
+    assert links.ids(joined).tolist() == [5, 6, 40, 50, 51]
+    assert links.ids(joined.head(2)).tolist() == [5, 6]

@@ -9,7 +9,18 @@ import numpy as np
 from . import tree
 from .session import BACKWARD_FUNCTION, KINDS, Label, Session
 
-__all__ = ["EVALUATE", "backward", "device_ids", "first_forward", "flows", "launches", "module_id", "python_ids", "runtime_labels"]
+__all__ = [
+    "EVALUATE",
+    "backward",
+    "device_rows",
+    "first_forward",
+    "flows",
+    "ids",
+    "launches",
+    "module_id",
+    "python_ids",
+    "runtime_labels",
+]
 
 Column = np.ndarray[Any, np.dtype[Any]]
 
@@ -41,7 +52,7 @@ def first_forward(session: Session) -> Column:
 
 
 def flows(session: Session) -> tuple[Column, Column]:
-    """Pairs of rows, forward and backward: the innermost event that made a node, and the run of this node."""
+    """Pairs of rows, forward and backward: the innermost event that made a node, and the run of this node. In order of the runs."""
     node = _of_labels(session, [e.scope == BACKWARD_FUNCTION for e in session.labels])
     runs = np.flatnonzero(node & (session.sequence >= 0))
     made = np.flatnonzero(~backward(session) & (session.sequence >= 0))[::-1]
@@ -50,9 +61,7 @@ def flows(session: Session) -> tuple[Column, Column]:
         return made, made
     at = np.minimum(np.searchsorted(numbers, session.sequence[runs]), len(numbers) - 1)
     found = numbers[at] == session.sequence[runs]
-    forward, back = made[where[at[found]]], runs[found]
-    order = np.argsort(forward, kind="stable")
-    return forward[order], back[order]
+    return made[where[at[found]]], runs[found]
 
 
 def launches(session: Session) -> tuple[Column, Column]:
@@ -63,16 +72,25 @@ def launches(session: Session) -> tuple[Column, Column]:
     return session.launch[kernels], kernels
 
 
-def device_ids(session: Session) -> tuple[Column, Column]:
-    """For each row the number of the operator that it belongs to, and the number that a launch and its kernel share."""
+def ids(session: Session) -> Column:
+    """The number of each event. Numbers rise with the start, and recordings of one process have none in common."""
+    numbers = np.empty(len(session), np.int64)
+    for row, first in session.info.first_ids:
+        numbers[row:] = np.arange(first, first + len(numbers[row:]))
+    return numbers
+
+
+def device_rows(session: Session) -> tuple[Column, Column]:
+    """For each row, the row of the operator that it belongs to, and the row that a launch and its kernel share: the launch."""
     row = np.arange(len(session))
+    if session.launch is None:
+        return row, row
     caused_by = row.copy()
     callers, kernels = launches(session)
     caused_by[kernels] = callers
     operator = tree.parents(session, skip=tuple(kind for kind in KINDS if kind != "op"))
     is_call = np.array([x.kind == "runtime" for x in session.labels], bool)[session.label][caused_by]
-    owner = np.where(is_call & (operator[caused_by] >= 0), operator[caused_by], row)
-    return owner + 1, caused_by + 1
+    return np.where(is_call & (operator[caused_by] >= 0), operator[caused_by], row), caused_by
 
 
 def runtime_labels(session: Session) -> Column | None:

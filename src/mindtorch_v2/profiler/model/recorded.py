@@ -129,7 +129,8 @@ def _recorded_stack(recording: Recording, row: int) -> list[str]:
 
 
 def _operator_id(recording: Recording, row: int) -> int:
-    return int(recording.operator.item(row)) + 1
+    operator = recording.operator.item(row)
+    return int(recording.ids.item(operator)) if operator >= 0 else 0
 
 
 def _kernels(recording: Recording, row: int) -> list[Kernel]:
@@ -214,7 +215,9 @@ class RecordedEvent(FunctionEvent):
     flow_id = _fact(lambda recording, row: recording.arrows.get(row, (0, False))[0])
     flow_type = _fact(lambda recording, row: _FORWARD_BACKWARD if row in recording.arrows else 0)
     flow_start = _fact(lambda recording, row: recording.arrows.get(row, (0, False))[1])
-    external_id = _fact(lambda recording, row: 0 if _is_memory(recording, row) else _operator_id(recording, row) or row + 1)
+    external_id = _fact(
+        lambda recording, row: 0 if _is_memory(recording, row) else _operator_id(recording, row) or recording.ids.item(row)
+    )
     linked_correlation_id = _fact(_operator_id)
     event_metadata = None
     structured_input_shapes = _fact(lambda recording, row: inputs.shapes(recording.inputs(row)))
@@ -318,7 +321,7 @@ ALWAYS: dict[str, Look] = {
     "thread_id": lambda recording, row: recording.track(row).thread_id,
 }
 CORRELATION: dict[str, Look] = {
-    "correlation_id": lambda recording, row: row + 1,
+    "correlation_id": lambda recording, row: recording.ids.item(row),
     "runtime_name": lambda recording, row: recording.runtime_name(row),
     "runtime_tid": lambda recording, row: recording.track(row).thread_id,
 }

@@ -155,16 +155,19 @@ class Recording:
     def operator(self) -> Column:
         """For calls of a device's runtime and for kernels, the row of the operator that made or started them; -1 for others."""
         row = np.arange(len(self.session))
-        if self.session.launch is None:
-            return np.full(len(row), -1)
-        owner = links.device_ids(self.session)[0] - 1
+        owner = links.device_rows(self.session)[0]
         shown = np.isin(owner, self.rows)
         return np.where(owner == row, -1, np.where(shown, owner, self.parent[owner]))
 
     @functools.cached_property
+    def ids(self) -> Column:
+        """The number of each event."""
+        return links.ids(self.session)
+
+    @functools.cached_property
     def device_id(self) -> Column:
         """The number of each event, the same for a call of a device's runtime and the kernel that it started."""
-        return np.arange(1, len(self.session) + 1) if self.session.launch is None else links.device_ids(self.session)[1]
+        return self.ids[links.device_rows(self.session)[1]]
 
     @functools.cached_property
     def kernels(self) -> dict[int, list[int]]:

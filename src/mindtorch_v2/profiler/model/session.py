@@ -132,6 +132,9 @@ class Info:
 
     started_ns: int = 0
     stopped_ns: int = 0
+    first_ids: tuple[tuple[int, int], ...] = (
+        (0, 1),
+    )  # of each recording in the session, the first row and the number of its event
     pid: int = 0
     process_name: str = "python"
     source_roots: tuple[str, ...] = ()  # directories that modules were imported from, longest first
@@ -242,7 +245,7 @@ def join(sessions: Sequence[Session]) -> Session:
     labels, tracks, inputs, frames = Distinct(), Distinct(), Distinct(), Distinct()
     stacks = Distinct()
     on_device, numbered = any(s.launch is not None for s in sessions), any(s.function_id is not None for s in sessions)
-    parts, memories, roles, flows, before = [], [], [], [], 0
+    parts, memories, roles, flows, first_ids, before = [], [], [], [], [], 0
     for s in sessions:
         frame_numbers = frames.numbers(s.frames)
         stack_table = stacks.numbers([tuple(frame_numbers[list(t)].tolist()) for t in s.stack_table])
@@ -268,6 +271,7 @@ def join(sessions: Sequence[Session]) -> Session:
             roles.append(s.roles)
         if s.flow is not None:
             flows.append(s.flow._replace(operand_row=s.flow.operand_row + before))
+        first_ids += [(row + before, number) for row, number in s.info.first_ids]
         before += len(s)
     joined: dict[str, Any] = {
         name: None if parts[0][name] is None else np.concatenate([p[name] for p in parts]) for name in parts[0]
@@ -286,6 +290,7 @@ def join(sessions: Sequence[Session]) -> Session:
         info=dataclasses.replace(
             last,
             started_ns=first.started_ns,
+            first_ids=tuple(first_ids),
             live_bytes=tuple(began for s in sessions for began in s.info.live_bytes),
             metadata={**first.metadata, **last.metadata},
         ),

@@ -18,6 +18,7 @@ from . import input_text, number_text
 from .atomic_file import replacing
 from .json_text import json_text
 from .number_text import Field
+from .slice_times import SliceTimes, length_until, slice_times
 
 __all__ = ["base_time_ns", "render", "write"]
 
@@ -63,7 +64,7 @@ def render(session: Session, trace_name: str = "") -> Iterator[tuple[int, str]]:
     base_ns = base_time_ns(session)
     yield 0, _header(session, base_ns)
     yield 0, "".join(_metadata_rows(session, base_ns))
-    rows = _Rows(session, base_ns)
+    rows = _Rows(session, slice_times(session, base_ns))
     for first in range(0, len(session), CHUNK_ROWS):
         last = min(first + CHUNK_ROWS, len(session))
         yield last, rows.render(first, last)
@@ -112,7 +113,7 @@ def _metadata_rows(session: Session, base_ns: int) -> Iterator[str]:
         name = f"thread {tid} ({track.name})" if track.device_type == "CPU" else f"stream {tid} {track.name}".rstrip()
         yield _metadata_row(at, "thread_name", pid, tid, name=name)
         yield _metadata_row(at, "thread_sort_index", pid, tid, sort_index=tid)
-    yield from _name_process(at, SPANS_PID, "Spans", "", SPANS_PID)
+    yield _metadata_row(at, "process_name", SPANS_PID, 0, name="Spans")
     yield _metadata_row(at, "thread_name", SPANS_PID, 0, name="PyTorch Profiler")
     yield from _name_process(at, MARKS_PID, "Traces", "", MARKS_PID)
 
@@ -129,14 +130,15 @@ def _metadata_row(at: str, what: str, pid: int, tid: int, **args: Any) -> str:
 
 
 def _marks(session: Session, base_ns: int) -> Iterator[str]:
-    """The span of the recording, its start and its end. The last rows of the trace."""
+    """The span of the recording, its start and its end. The last rows of the trace, in Kineto's order."""
     info = session.info
-    start, stop = _microseconds(info.started_ns - base_ns), _microseconds(max(info.stopped_ns, info.started_ns) - base_ns)
-    length = _microseconds(max(info.stopped_ns - info.started_ns, 0))
+    started, stopped = info.started_ns - base_ns, max(info.stopped_ns, info.started_ns) - base_ns
+    start, stop, length = map(_microseconds, (started, stopped, length_until(started, stopped)))
     yield (
         f'{{"ph":"X","cat":"Trace","name":"PyTorch Profiler (0)","pid":{SPANS_PID},"tid":0,"ts":{start},"dur":{length},'
         f'"args":{{"Op count":{len(session)}}}}},\n'
     )
+    yield _metadata_row(start, "process_sort_index", SPANS_PID, 0, sort_index=SPANS_PID)
     yield f'{{"ph":"i","s":"g","name":"Iteration Start: PyTorch Profiler","pid":{MARKS_PID},"tid":0,"ts":{start}}},\n'
     yield f'{{"ph":"i","s":"g","name":"Record Window End","pid":{MARKS_PID},"tid":0,"ts":{stop}}}\n'
 
@@ -155,14 +157,15 @@ def _pid(session: Session, track: Track) -> int:
 class _Rows:
     """Events as lines of JSON, with the flows that start and end at them."""
 
-    def __init__(self, session: Session, base_ns: int) -> None:
+    def __init__(self, session: Session, times: SliceTimes) -> None:
         self.session = session
-        self.base_ns = base_ns
+        self.times = times
         self.frames = _Frames(session)
         self.runtime_label = links.runtime_labels(session)
-        self.device_ids = None if session.launch is None else links.device_ids(session)
+        self.ids = links.ids(session)
+        self.operator, self.caused_by = links.device_rows(session)
         self.forward_track = _forward_tracks(session)
-        self.flow_lines = _FlowLines(session, base_ns)
+        self.flow_lines = _FlowLines(session, times)
         self.inputs = [_inputs_text(inputs) for inputs in session.input_table]
         self.stacks = _stack_texts(session)
         self.memory = live_memory.around(session)
@@ -202,17 +205,16 @@ class _Rows:
     def _fields(self, first: int, last: int) -> list[Field]:
         """The numbers of each row, with the names of the arguments that they are."""
         session, rows = self.session, slice(first, last)
-        start_ns = session.start_ns[rows]
+        start, end = self.times.start[rows], self.times.end[rows]
         kind = self.kinds[session.label[rows]]
         is_op, is_function = kind == OP, kind == PYTHON_FUNCTION
         on_device = (kind == RUNTIME) | (kind == KERNEL)
-        number = np.arange(first, last)
-        own, joined = (number + 1, number + 1) if self.device_ids is None else (ids[rows] for ids in self.device_ids)
+        own, joined = self.ids[self.operator[rows]], self.ids[self.caused_by[rows]]
         has_node = session.sequence[rows] >= 0
         fields = [
-            Field("", start_ns - self.base_ns, thousandths=True),
-            Field(',"dur":', session.end_ns[rows] - start_ns, thousandths=True),
-            Field(',"args":{"Ev Idx":', number),
+            Field("", start, thousandths=True),
+            Field(',"dur":', end - start, thousandths=True),
+            Field(',"args":{"Ev Idx":', np.arange(first, last)),
             Field(',"External id":', own, (is_op | (kind == SCOPE) | on_device) & session.info.external_ids),
             Field(',"correlation_id":', joined, is_op),
             Field(',"correlation":', joined, on_device),
@@ -335,9 +337,9 @@ def _stack_texts(session: Session) -> list[str]:
 class _FlowLines:
     """The two ends of every arrow, each written right behind its slice and at its start."""
 
-    def __init__(self, session: Session, base_ns: int) -> None:
+    def __init__(self, session: Session, times: SliceTimes) -> None:
         self.session = session
-        self.base_ns = base_ns
+        self.times = times
         self.places = [f'"pid":{_pid(session, track)},"tid":{track.tid}' for track in session.tracks]
         self.shapes: list[str] = []
         row, number, shape = [], [], []
@@ -357,7 +359,7 @@ class _FlowLines:
         here = slice(*np.searchsorted(self.row, [first, last]).tolist())
         rows = self.row[here]
         numbers = number_text.lines(
-            [Field("", self.id[here]), Field(',"ts":', session.start_ns[rows] - self.base_ns, thousandths=True)], len(rows)
+            [Field("", self.id[here]), Field(',"ts":', self.times.start[rows], thousandths=True)], len(rows)
         )
         ends = ["}},\n"] * (last - first)
         for row, shape, track, number in zip(rows.tolist(), self.shape[here].tolist(), session.track[rows].tolist(), numbers):

@@ -65,6 +65,6 @@ def _self_ns(recording: Recording, metric: str) -> Column:
     on_device = np.zeros(len(recording.session), np.int64)
     _, kernels = links.launches(recording.session)
     if len(kernels):
-        operators, _ = links.device_ids(recording.session)
-        np.add.at(on_device, operators[kernels] - 1, recording.duration_ns[kernels])
+        operators, _ = links.device_rows(recording.session)
+        np.add.at(on_device, operators[kernels], recording.duration_ns[kernels])
     return on_device
