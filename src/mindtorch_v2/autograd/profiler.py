@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .. import _dtype
+from .. import _device, _dtype
 from ..profiler.activity import ProfilerActivity, kinds_wanted, kineto_available, memory_source
 from ..profiler.capture import claims, event_ids, survivors
 from ..profiler.capture.capture import Capture, Settings
@@ -240,7 +240,7 @@ class profile:  # noqa: N801 - torch's name
         if self._results is None and self._session is not None:
             from ..profiler.model.kineto_results import KinetoResults
 
-            self._results = KinetoResults(self.session, dtype=vars(_dtype).__getitem__)
+            self._results = KinetoResults(self.session, dtype=vars(_dtype).__getitem__, device=_device.device)
         return self._results
 
     @property

@@ -2,11 +2,13 @@
 
 import json
 
+import numpy as np
+
 import mindtorch_v2 as torch
 from mindtorch_v2.profiler.device_type import DeviceType
 from mindtorch_v2.profiler.experimental_config import RecordScope
 from mindtorch_v2.profiler.model.kineto_results import EventType, KinetoResults, PyFrameState
-from mindtorch_v2.profiler.model.session import Frame, Info, TensorInput, empty_session
+from mindtorch_v2.profiler.model.session import Frame, Info, MemoryLog, TensorInput, empty_session
 
 from .by_hand import op, python_function, record, scope
 
@@ -80,6 +82,70 @@ def test_a_profile_of_a_program():
     (_, total) = prof.profiler.kineto_results.experimental_event_tree()
     (tensor, *_) = total.extra_fields.inputs
     assert (total.name, tensor.sizes, tensor.dtype) == ("aten::sum", [2, 3], torch.float32)
+
+
+class TestMemoryInTheTree:
+    def all_events(self, events):
+        return [found for event in events for found in (event, *self.all_events(event.children))]
+
+    def test_changes_stand_inside_their_operators(self):
+        x = torch.ones(3, 3)
+        with torch.profiler.profile(profile_memory=True) as prof:
+            y = x + x
+            del y
+        add, free = prof.profiler.kineto_results.experimental_event_tree()
+        (made,) = add.children
+        assert (made.name, made.tag, made.parent, made.children) == ("[memory]", EventType.Allocation, add, [])
+        assert (free.name, free.tag, free.parent, free.children) == ("[memory]", EventType.Allocation, None, [])
+        tag, fields = made.typed
+        assert tag is EventType.Allocation
+        assert (fields.alloc_size, free.extra_fields.alloc_size) == (36, -36)
+        assert fields.ptr == free.extra_fields.ptr != 0
+        assert fields.allocation_id == free.extra_fields.allocation_id
+        assert fields.total_allocated - free.extra_fields.total_allocated == 36
+        assert (fields.total_reserved, fields.device) == (0, torch.device("cpu"))
+        assert add.start_time_ns <= made.start_time_ns == made.end_time_ns <= add.end_time_ns < free.start_time_ns
+        assert (made.duration_time_ns, made.correlation_id, made.start_tid) == (0, 0, add.start_tid)
+
+    def test_all_changes_are_there_in_order_of_time(self):
+        with torch.profiler.profile(profile_memory=True, with_stack=True) as prof:
+            net = torch.nn.Linear(4, 4)
+            net(torch.ones(2, 4)).sum().backward()
+            del net
+        results = prof.profiler.kineto_results
+        found = self.all_events(results.experimental_event_tree())
+        changes = [event for event in found if event.tag is EventType.Allocation]
+        log = prof.session.memory
+        facts = [(e.start_time_ns, e.extra_fields.ptr, e.extra_fields.alloc_size, e.extra_fields.total_allocated) for e in changes]
+        assert sorted(facts) == sorted(
+            zip(*(column.tolist() for column in (log.time_ns, log.address, log.size_bytes, log.total_bytes)))
+        )
+        assert len({event.id for event in found}) == len(found) > len(changes) > 5
+        for event in found:
+            times = [child.start_time_ns for child in event.children]
+            assert times == sorted(times)
+            for child in event.children:
+                assert event.start_time_ns <= child.start_time_ns <= child.end_time_ns <= event.end_time_ns
+
+    def test_an_address_that_is_used_again_is_another_allocation(self):
+        log = MemoryLog(
+            time_ns=np.array([1, 2, 3, 4, 5]),
+            track=np.zeros(5, "i4"),
+            address=np.array([8, 8, 8, 16, 8]),
+            size_bytes=np.array([4, -4, 4, -9, -4]),
+            total_bytes=np.array([4, 0, 4, -5, -9]),
+            event=np.full(5, 0),
+        )
+        session = record([op("aten::add", 0, 9)], info=Info(profile_memory=True)).replace(memory=log)
+        (add,) = KinetoResults(session).experimental_event_tree()
+        assert [change.extra_fields.allocation_id for change in add.children] == [1, 1, 2, 3, 2]
+
+    def test_a_change_outside_of_operators_has_its_name_among_the_events(self):
+        x = torch.ones(3, 3)
+        with torch.profiler.profile(profile_memory=True) as prof:
+            del x
+        (free,) = prof.profiler.kineto_results.events()
+        assert (free.name(), free.nbytes()) == ("[memory]", -36)
 
 
 def test_saves_the_trace(tmp_path):

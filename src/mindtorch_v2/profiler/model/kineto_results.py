@@ -79,6 +79,18 @@ class PyCCallFields(NamedTuple):
     caller: PyFrameState | None
 
 
+class AllocationFields(NamedTuple):
+    """Of storage that was made or freed."""
+
+    ptr: int
+    alloc_size: int  # negative for a free
+    total_allocated: int  # after it
+    device: Any
+    allocation_id: int  # the same for both ends of a storage's life
+    total_reserved: int = 0
+    id: None = None
+
+
 class KinetoFields(NamedTuple):
     """Of an event that is neither an operator nor a function."""
 
@@ -97,7 +109,7 @@ class KinetoEvent:
     def __init__(self, event: RecordedEvent) -> None:
         self._event = event
 
-    name = _says(lambda event: event.trace_name)
+    name = _says(lambda event: event["name"])
     overload_name = _says(lambda event: event.overload_name)
     start_ns = _says(lambda event: event["start_ns"])
     end_ns = _says(lambda event: event["end_ns"])
@@ -135,7 +147,7 @@ class KinetoEvent:
     is_hidden_event = _says(lambda event: False)
     metadata_json = _says(lambda event: event._metadata_json)
     extra_meta = _says(lambda event: {})
-    nbytes = _says(lambda event: 0)
+    nbytes = _says(lambda event: event.get("bytes", 0))
     # -1: device times are events of their own
     cuda_elapsed_us = _says(lambda event: -1)
     privateuse1_elapsed_us = _says(lambda event: -1)
@@ -148,9 +160,9 @@ class ProfilerEvent:
         self._event = event
         self._dtype = dtype
         self.parent: ProfilerEvent | None = None
-        self.children: list[ProfilerEvent] = []
+        self.children: list[ProfilerEvent | AllocationEvent] = []
 
-    name = _reads(lambda event: event.trace_name)
+    name = _reads(lambda event: event["name"])
     overload_name = _reads(lambda event: event.overload_name)
     id = _reads(lambda event: event.id)
     correlation_id = _reads(lambda event: event.id)
@@ -195,24 +207,47 @@ class ProfilerEvent:
         return value if isinstance(value, bool | int | float | complex) else None
 
 
+class AllocationEvent:
+    """Storage made or freed, in the tree. `id` is negative: other events are numbered from 1."""
+
+    name = "[memory]"
+    overload_name = ""
+    correlation_id = 0
+    duration_time_ns = 0
+    tag = EventType.Allocation
+
+    def __init__(self, id: int, start_tid: int, time_ns: int, fields: AllocationFields, parent: ProfilerEvent | None) -> None:
+        self.id = id
+        self.start_tid = start_tid
+        self.start_time_ns = self.end_time_ns = time_ns
+        self.extra_fields = fields
+        self.parent = parent
+        self.children: list[ProfilerEvent | AllocationEvent] = []
+
+    @property
+    def typed(self) -> tuple[EventType, AllocationFields]:
+        return self.tag, self.extra_fields
+
+
 def _place(name: str) -> PyFrameState:
     match = _PLACE.fullmatch(name)
     return PyFrameState(match["file"], int(match["line"]), match["function"]) if match else PyFrameState(name, 0, name)
 
 
 class KinetoResults:
-    """What `prof.profiler.kineto_results` gives. `dtype` turns the name of an element type into an object for it."""
+    """What `prof.profiler.kineto_results` gives. `dtype` and `device` turn the names of element types and devices into objects for them."""
 
-    def __init__(self, session: Session, dtype: Callable[[str], Any] = str) -> None:
+    def __init__(self, session: Session, dtype: Callable[[str], Any] = str, device: Callable[[str], Any] = str) -> None:
         self._session = session
         self._dtype = dtype
+        self._device = device
 
     def events(self) -> list[KinetoEvent]:
         """All events, in order of start."""
         return [KinetoEvent(event) for event in self._recording.events]
 
-    def experimental_event_tree(self) -> list[ProfilerEvent]:
-        """Events that are inside no other, each with what is inside it."""
+    def experimental_event_tree(self) -> list[ProfilerEvent | AllocationEvent]:
+        """Events and changes of memory that are inside no other event, each event with what is inside it, in order of start."""
         return self._roots
 
     def trace_start_ns(self) -> int:
@@ -228,14 +263,34 @@ class KinetoResults:
         return events[0]._recording if events else Recording(self._session)
 
     @functools.cached_property
-    def _roots(self) -> list[ProfilerEvent]:
-        return list(self._plant())
+    def _roots(self) -> list[ProfilerEvent | AllocationEvent]:
+        nodes = {
+            row: ProfilerEvent(event, self._dtype)
+            for row, event in enumerate(self._recording.events)
+            if event["kind"] != "memory"  # of all changes, not of those alone that are events
+        }
+        for row, around in enumerate(tree.parents(self._session).tolist()):
+            if row in nodes:
+                nodes[row].parent = nodes.get(around)
+        changes = list(self._changes(nodes))
+        roots: list[ProfilerEvent | AllocationEvent] = []
+        for node in sorted([*nodes.values(), *changes], key=lambda node: node.start_time_ns) if changes else nodes.values():
+            (roots if node.parent is None else node.parent.children).append(node)
+        return roots
 
-    def _plant(self) -> Iterator[ProfilerEvent]:
-        nodes = [ProfilerEvent(event, self._dtype) for event in self._recording.events]
-        for node, parent in zip(nodes, tree.parents(self._session).tolist(), strict=True):
-            if parent < 0:
-                yield node
-            else:
-                node.parent = nodes[parent]
-                nodes[parent].children.append(node)
+    def _changes(self, nodes: dict[int, ProfilerEvent]) -> Iterator[AllocationEvent]:
+        log = self._session.memory
+        if log is None:
+            return
+        devices = [self._device("cpu" if t.device_type == "CPU" else f"npu:{t.device_index}") for t in self._session.tracks]
+        columns = (log.time_ns, log.track, log.address, log.size_bytes, log.total_bytes, log.event)
+        live: dict[int, int] = {}  # allocations by address
+        count = 0
+        for number, row in enumerate(zip(*(column.tolist() for column in columns), strict=True), 1):
+            time_ns, track, address, size, total, event = row
+            if size > 0 or address not in live:
+                count += 1
+                live[address] = count
+            allocation = live[address] if size > 0 else live.pop(address)
+            fields = AllocationFields(address, size, total, devices[track], allocation)
+            yield AllocationEvent(-number, track + 1, time_ns, fields, nodes.get(event))
