@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .. import _device, _dtype
-from ..profiler.activity import ProfilerActivity, kinds_wanted, kineto_available, memory_source
+from ..profiler.activity import InvalidArgumentError, ProfilerActivity, kinds_wanted, kineto_available, memory_source
 from ..profiler.capture import claims, event_ids, survivors
 from ..profiler.capture.capture import Capture, Settings
 from ..profiler.device_type import DeviceType
@@ -96,7 +96,10 @@ class profile:  # noqa: N801 - torch's name
         self.use_cpu = use_cpu
         self.use_device = _available_device(use_device)
         if not use_cpu and self.use_device is None:
-            raise AssertionError("No activities specified for the profiler")
+            raise InvalidArgumentError(
+                f"No activities specified for the profiler: no device of the kind {str(use_device).upper()} is available here; "
+                "to record what runs on the CPU, add ProfilerActivity.CPU to the activities"
+            )
         if post_processing_timeout_s is not None and post_processing_timeout_s < 0:
             raise ValueError("post_processing_timeout_s must be non-negative")
         memory_source(profile_memory)

@@ -116,6 +116,19 @@ class TestActivities:
     def test_devices_of_other_names_are_the_npu(self):
         assert ProfilerActivity.CUDA is ProfilerActivity.GPU is ProfilerActivity.PrivateUse1 is ProfilerActivity.NPU
 
+    @pytest.mark.parametrize("activity", ["CUDA", "NPU", "PrivateUse1"])
+    @pytest.mark.parametrize("error", [AssertionError, ValueError])
+    def test_a_device_that_is_not_there_alone(self, activity, error):
+        prof = profile(activities=[getattr(ProfilerActivity, activity)])
+        with (
+            pytest.warns(UserWarning, match="NPU is not available"),
+            pytest.raises(error, match=r"no device of the kind NPU is available here; .* add ProfilerActivity\.CPU"),
+        ):
+            prof.start()
+        with profile() as again:  # nothing is left running
+            torch.ones(2)
+        assert again.events()
+
     @pytest.mark.parametrize("activities", [[], (), set()])
     def test_none_at_all_are_refused(self, activities):
         with pytest.raises(ValueError, match="No valid profiler activities"):
