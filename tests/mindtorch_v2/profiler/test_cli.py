@@ -84,6 +84,49 @@ def test_a_program_finds_what_it_finds_without(run, script, form):
     assert (profiled.stdout, profiled.stderr, profiled.returncode) == (alone.stdout, alone.stderr, alone.returncode)
 
 
+@pytest.mark.parametrize("form", ["script", "module"])
+@pytest.mark.parametrize(
+    "arguments",
+    [["--", "--x"], ["--"], ["--", "--"], ["a", "--", "b"], ["--help"], ["-m", "--", "--trace"], ["--trace=1", "-h", "--"]],
+)
+def test_every_argument_behind_the_program_is_its_own(monkeypatch, tmp_path, form, arguments):
+    got = []
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(cli.run, "_run", lambda options, trace: got.append(options))
+    program = ["-m", "pkg"] if form == "module" else ["script.py"]
+    cases = [[*program], ["--with-stack", *program], ["--row-limit", "-1", "--trace=t.json", *program], ["run", *program]]
+    if form == "script":
+        cases += [["--", *program], ["--with-stack", "--", *program], ["--trace", "t.json", "--", *program]]
+    else:
+        cases += [["-mpkg"], ["--with-stack", "-mpkg"]]
+    for before in cases:
+        cli.main([*before, *arguments])
+        options = got.pop()
+        assert (options.program, options.arguments) == (program[-1], arguments), before
+        assert options.is_module == (form == "module")
+        assert options.with_stack == ("--with-stack" in before)
+
+
+def test_a_program_can_be_called_like_a_command_or_an_option(monkeypatch, tmp_path):
+    got = []
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(cli.run, "_run", lambda options, trace: got.append((options.program, options.arguments)))
+    cli.main(["--", "run", "advise"])
+    cli.main(["--", "--strange.py", "-h"])
+    assert got == [("run", ["advise"]), ("--strange.py", ["-h"])]
+
+
+def test_two_dashes_reach_the_program(run, script):
+    script("import sys; print(sys.argv)")
+    alone = run("script.py", "--", "--x")
+    assert alone.stdout == "['script.py', '--', '--x']\n"
+    for before in ([], ["--with-stack", "--"]):
+        profiled = run(*PROFILER, "--table", "none", "--no-trace", *before, "script.py", "--", "--x")
+        assert (profiled.stdout, profiled.stderr, profiled.returncode) == (alone.stdout, "", 0)
+    helped = run(*PROFILER, "--table", "none", "--no-trace", "--", "script.py", "--help")
+    assert helped.stdout == "['script.py', '--help']\n"
+
+
 def test_the_table_comes_last_and_files_are_where_they_were_asked_for(run, script, tmp_path):
     script("""
         import atexit, os, threading

@@ -47,15 +47,17 @@ def parser() -> argparse.ArgumentParser:
     """The options of the command."""
     p = argparse.ArgumentParser(
         prog=NAME,
-        usage=f"{NAME} [options] script.py [arguments]\n       {NAME} [options] -m package.module [arguments]",
+        usage=f"{NAME} [options] [--] script.py [arguments]\n       {NAME} [options] -m package.module [arguments]",
         description=DESCRIPTION,
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     p.add_argument("-m", dest="is_module", action="store_true", help="the program is a module, as in python -m")
-    p.add_argument("program", metavar="script.py", help="the program: a file, or a directory or zip file with a __main__.py")
-    p.add_argument("arguments", nargs=argparse.REMAINDER, help="for the program")
+    p.add_argument(
+        "program", metavar="script.py", nargs="?", help="the program: a file, or a directory or zip file with a __main__.py"
+    )
+    p.add_argument("arguments", nargs="*", help="for the program, whatever they are")
 
     record = p.add_argument_group("what to record")
     record.add_argument("--record-shapes", action="store_true", help="shapes of inputs; the table has a row for each combination")
@@ -103,9 +105,35 @@ def _row_limit(text: str) -> int:
 _row_limit.__name__ = "number of rows"  # argparse names it in its message
 
 
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """The options, the program and its arguments. What stands behind the program is left as it is: argparse would take `--` from it."""
+    p = parser()
+    with_value = {name for name, action in p._option_string_actions.items() if action.nargs is None}
+    at = 0
+    while (
+        at < len(arguments) and arguments[at].startswith("-") and arguments[at] not in ("-", "--") and not _is_module(arguments[at])
+    ):
+        at += 2 if arguments[at] in with_value else 1
+    given, rest = arguments[:at], list(arguments[at:])
+    is_module = bool(rest) and _is_module(rest[0])
+    if is_module and rest[0] != "-m":
+        rest[0] = rest[0].removeprefix("-m")  # python -mpackage.module
+    elif rest and rest[0] in ("-m", "--"):
+        del rest[0]
+    options = p.parse_args(given)
+    if not rest:
+        p.error("the following arguments are required: script.py, or -m and a module")
+    options.is_module, options.program, options.arguments = is_module, rest[0], rest[1:]
+    return options
+
+
+def _is_module(argument: str) -> bool:
+    return argument.startswith("-m")
+
+
 def main(arguments: Sequence[str]) -> None:
     """Run the program that the arguments name; returns when it has ended well, and raises what it raised."""
-    options = parser().parse_args(arguments)
+    options = parse(arguments)
     trace = None if options.no_trace else options.trace or _default_trace(options)
     files = {"--trace": trace, "--session": options.session}
     if options.table not in ("stdout", "stderr", "none"):
@@ -115,7 +143,10 @@ def main(arguments: Sequence[str]) -> None:
     except UnwritableError as error:
         hint = "" if options.trace or "--trace" not in str(error) else "; choose a place with --trace PATH, or give --no-trace"
         _fail(f"{error}{hint}", 2)
+    _run(options, trace)
 
+
+def _run(options: argparse.Namespace, trace: str | None) -> None:
     recording = WholeRun(
         record_shapes=options.record_shapes,
         with_stack=options.with_stack,
