@@ -399,3 +399,43 @@ def test_advice_about_a_saved_session(run, script, tmp_path):
     failed = run(*PROFILER, "advise", "none.session")
     assert (failed.returncode, failed.stdout) == (1, "")
     assert "No such file" in failed.stderr
+
+
+SAYS = {
+    "real torch": (
+        "import torch",
+        "imports PyTorch's torch, whose operators are not recorded. Write `import mindtorch_v2 as torch`",
+    ),
+    "both": ("import torch\nimport mindtorch_v2", "It also imports mindtorch_v2, and ran no operator of that"),
+    "no operator": ("import mindtorch_v2 as torch", "the program imports mindtorch_v2 and ran no operator of it."),
+    "in a function": ("def f():\n    from mindtorch_v2 import nn", "the program imports mindtorch_v2 and ran no operator of it."),
+    "in a module": ("import helper", "the program imports mindtorch_v2 and ran no operator of it."),
+    "neither": ("import json", "the program does not import mindtorch_v2."),
+    "own profiler": (
+        "import mindtorch_v2 as torch\nwith torch.profiler.profile(): torch.ones(2)",
+        "no operator ran outside of the program's own profiler",
+    ),
+    "fork": (
+        "import os\nimport mindtorch_v2 as torch\nif os.fork() == 0: torch.ones(2); os._exit(0)\nos.wait()",
+        "no operator of mindtorch_v2 ran in this process. The program started others",
+    ),
+    "subprocess": (
+        "import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'import mindtorch_v2'])",
+        "no operator of mindtorch_v2 ran in this process. The program started others",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SAYS)
+def test_why_nothing_was_recorded(run, script, tmp_path, case):
+    if case == "fork" and not hasattr(os, "fork"):
+        pytest.skip("fork is POSIX's")
+    text, reason = SAYS[case]
+    (tmp_path / "torch.py").write_text("")  # stands for PyTorch, which need not be there
+    script("from mindtorch_v2 import ones", "helper.py")
+    script(text)
+    done = run(*PROFILER, "--no-trace", "script.py")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("\nNothing was recorded: ")
+    assert reason in done.stdout
+    assert "Does it import torch?" not in done.stdout

@@ -53,13 +53,18 @@ def print_to(stream: TextIO | None, text: str) -> None:
         stream = sys.__stderr__
     if not text or stream is None or stream.closed:
         return
-    with contextlib.suppress(OSError, ValueError):
+    with contextlib.suppress(OSError, ValueError, RuntimeError):
         for other in (sys.stdout, sys.stderr):
             other.flush()
     encoding = stream.encoding or "utf-8"
+    content = text.encode(encoding, "backslashreplace")
     with contextlib.suppress(OSError):
-        stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
-        stream.flush()
+        try:
+            stream.write(content.decode(encoding))
+            stream.flush()
+        except RuntimeError:  # a signal's handler, in the middle of a write to this stream
+            while content:
+                content = content[os.write(stream.fileno(), content) :]
 
 
 def size_text(path: str) -> str:

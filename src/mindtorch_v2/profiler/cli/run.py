@@ -161,10 +161,20 @@ def _run(options: argparse.Namespace, trace: str | None) -> None:
         session=options.session,
     )
     try:
-        script = None if options.is_module else program.of_script(options.program)
-        recording.start()
-        # the packages around a module are imported to find it, and are part of the program
-        program.run(script or program.of_module(options.program), options.arguments)
+        try:
+            script = None if options.is_module else program.of_script(options.program)
+            recording.start()
+            # the packages around a module are imported to find it, and are part of the program
+            script = script or program.of_module(options.program)
+            recording.code = script.code
+            program.run(script, options.arguments)
+        finally:
+            # here and not in a function, which a signal's handler could interrupt before it has begun
+            while not recording.signals.is_guarded:
+                try:
+                    recording.signals.guard()
+                except KeyboardInterrupt:
+                    recording.signals.count()
     except program.CannotRunError as error:
         recording.discard()
         _fail(str(error), error.status)

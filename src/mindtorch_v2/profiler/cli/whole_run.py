@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import atexit
 import os
-import signal
 import sys
 import threading
-from collections.abc import Callable
-from typing import Any
+from types import CodeType
 
 from ...autograd.profiler import profile
 from ..advice import advise
 from ..capture import claims
 from ..model.module_times import ModuleTimes
+from ..output import chrome_trace
+from ..output.atomic_file import replacing
+from .nothing_recorded import Surroundings
 from .outputs import print_to, size_text
+from .signals import Signals
 
 __all__ = ["WholeRun"]
 
@@ -23,7 +25,8 @@ class WholeRun:
     """Records until the process ends, and then prints the table and writes the files.
 
     The end is that of the process: after threads, the program's exit handlers and the text of an error, so that their work is recorded and the
-    table comes last. `os._exit` and signals end a process without any of that; they are met on their way.
+    table comes last. `os._exit` and signals end a process without any of that; they are met on their way. Ctrl-C while results are made
+    loses none of them: the first is counted, a second gives up what is not complete.
     """
 
     def __init__(
@@ -61,12 +64,20 @@ class WholeRun:
         )
         self._pid = os.getpid()
         self._done = False
+        self._finishing = threading.RLock()  # one thread makes the results, others wait for it
+        self._maker: int | None = None  # that thread
+        self._notes: list[str] = []
+        self._problems: list[str] = []
+        self._given_up: list[str] = []
         self._made_way: list[str] = []
+        self._surroundings = Surroundings()
+        self.signals = Signals()
+        self.code: CodeType | None = None  # of the program
         self.failed = False  # whether the program has an exit status of its own other than 0
 
     def start(self) -> None:
         atexit.register(self._at_exit)  # before the program registers any: the first comes last
-        _before_immediate_ends(self.finish)
+        self.signals.on_immediate_ends(self.finish, lambda: self._maker == threading.get_ident())
         claims.set_background(self._make_way, self._record)
         self._record()
 
@@ -88,55 +99,92 @@ class WholeRun:
 
     def finish(self) -> bool:
         """End the recording, write its files and show its table, once; whether all of it could be written."""
-        if self._done or os.getpid() != self._pid:  # a forked process has no part in this
+        if os.getpid() != self._pid:  # a forked process has no part in this
             return True
-        self.discard()
-        # the files first: printing ends early where the reader goes away
-        text = self._text()
-        notes, problems = self._write(text)
-        # advice that was asked for without a table is printed all the same
-        on = {"stdout": self._out, "stderr": self._err, "none": self._out if self._advice else None}.get(self._table)
-        if on is not None:
-            print_to(on, f"\n{text}\n")
-        print_to(on or self._err, "".join(f"{note}\n" for note in notes))
-        print_to(self._err, "".join(f"python -m mindtorch_v2.profiler: {problem}\n" for problem in problems))
-        return not problems
+        with self._finishing:
+            if not self._done:
+                self.signals.guard()
+                self._maker = threading.get_ident()
+                self.discard()
+                self._make_results()
+                self._maker = None
+                self.signals.end_process_if_asked()
+        return not self._problems
 
     def _at_exit(self) -> None:
         if not self.finish() and not self.failed:
             os._exit(1)  # the one way left to say it: an exit handler has no say in the status
 
-    def _text(self) -> str:
-        if not len(self._profile.session):
-            return "Nothing was recorded: the program called no operator of mindtorch_v2. Does it import torch?\n"
-        parts = []
-        if self._table != "none":
-            averages = self._profile.key_averages(group_by_input_shape=self._by_shape)
-            parts.append(averages.table(sort_by=self._sort_by, row_limit=self._row_limit))
-            if self._profile.with_modules:
-                parts.append(ModuleTimes.of(self._profile.session).table(row_limit=self._row_limit))
-        if self._advice:
-            parts.append(f"{advise(self._profile.session)}\n")
-        return "\n".join(parts)
-
-    def _write(self, text: str) -> tuple[list[str], list[str]]:
-        """Write the files; lines that say so, and lines about those that could not be written."""
-        writers: dict[str, Callable[[str], Any]] = {
-            "trace": self._profile.export_chrome_trace,
-            "session": lambda path: self._profile.session.save(path),
-            "table": lambda path: _write_text(path, text),
-        }
-        notes, problems = [], []
-        for name, path in self._paths.items():
-            try:
-                writers[name](path)
-                notes.append(_NOTES[name].format(path=self._files[name], size=size_text(path)))
-            except OSError as error:
-                problems.append(f"cannot write the {name} to {self._files[name]!r}: {error.strerror or error}")
+    def _make_results(self) -> None:
+        # the files first: printing ends early where the reader goes away. The session before all: the others can be made of it
+        self._write("session")
+        self._write("trace")
+        text = self._text()
+        self._write("table", text)
         if self._made_way:
             places = ", ".join(dict.fromkeys(self._made_way))
-            notes.append(f"What ran under the program's own profiler ({places}) is in that profiler's results, not in these.")
-        return notes, problems
+            self._notes.append(f"What ran under the program's own profiler ({places}) is in that profiler's results, not in these.")
+        if self._given_up:
+            self._problems.append(f"given up after Ctrl-C: {', '.join(self._given_up)}")
+        # advice that was asked for without a table is printed all the same
+        on = {"stdout": self._out, "stderr": self._err, "none": self._out if self._advice else None}.get(self._table)
+        if on is not None and text:
+            print_to(on, f"\n{text}\n")
+        print_to(on or self._err, "".join(f"{note}\n" for note in self._notes))
+        print_to(self._err, "".join(f"python -m mindtorch_v2.profiler: {problem}\n" for problem in self._problems))
+
+    def _text(self) -> str:
+        """The table, the modules and the advice; what is not given up of them."""
+        if not len(self._profile.session):
+            return self._surroundings.why_nothing_was_recorded(self.code, self._made_way)
+        wanted = {
+            "the table": self._table != "none" and self._table_text,
+            "the table of modules": self._table != "none" and self._profile.with_modules and self._modules_text,
+            "the advice": self._advice and self._advice_text,
+        }
+        parts = []
+        for name, make in wanted.items():
+            if make and self.signals.gave_up:
+                self._given_up.append(name)
+            elif make:
+                parts.append(make())
+        return "\n".join(parts)
+
+    def _table_text(self) -> str:
+        averages = self._profile.key_averages(group_by_input_shape=self._by_shape)
+        return averages.table(sort_by=self._sort_by, row_limit=self._row_limit)
+
+    def _modules_text(self) -> str:
+        return ModuleTimes.of(self._profile.session).table(row_limit=self._row_limit)
+
+    def _advice_text(self) -> str:
+        return f"{advise(self._profile.session)}\n"
+
+    def _write(self, name: str, text: str = "") -> None:
+        """Write the file, in full or not at all, and note that, or why not."""
+        if name not in self._paths or (name == "table" and not text):
+            return
+        path, shown = self._paths[name], self._files[name]
+        try:
+            if name == "session":
+                self._profile.session.save(path)
+            elif name == "trace":
+                chrome_trace.write(self._profile.session, path, progress=self._go_on)
+            else:
+                _write_text(path, text)
+            self._notes.append(_NOTES[name].format(path=shown, size=size_text(path)))
+        except _GivenUpError:
+            self._given_up.append(f"the {name} {shown}")
+        except OSError as error:
+            self._problems.append(f"cannot write the {name} to {shown!r}: {error.strerror or error}")
+
+    def _go_on(self, done: int, total: int) -> None:
+        if self.signals.gave_up:
+            raise _GivenUpError
+
+
+class _GivenUpError(Exception):
+    pass
 
 
 _NOTES = {
@@ -147,30 +195,5 @@ _NOTES = {
 
 
 def _write_text(path: str, text: str) -> None:
-    with open(path, "w", encoding="utf-8", errors="backslashreplace") as file:
-        file.write(text)
-
-
-def _before_immediate_ends(finish: Callable[[], Any]) -> None:
-    """Have this called when the process is about to end without running its exit handlers."""
-    leave = os._exit
-
-    def finish_and_leave(status: int) -> None:
-        finish()
-        leave(status)
-
-    os._exit = finish_and_leave  # type: ignore[assignment]
-
-    def finish_and_die(number: int, frame: Any) -> None:
-        finish()
-        signal.signal(number, signal.SIG_DFL)
-        os.kill(os.getpid(), number)
-
-    for name in ("SIGTERM", "SIGHUP"):
-        number = getattr(signal, name, None)  # not every system has both
-        if (
-            number is not None
-            and signal.getsignal(number) is signal.SIG_DFL
-            and threading.current_thread() is threading.main_thread()
-        ):
-            signal.signal(number, finish_and_die)
+    with replacing(path) as file:
+        file.write(text.encode("utf-8", "backslashreplace"))
