@@ -481,4 +481,10 @@ class KinetoStepTracker:
         return cls._current_step
 
 
+def __getattr__(name: str) -> Any:
+    if name == "_is_profiler_enabled":  # libraries of torch's ask for it
+        return capture.active is not None
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 _ = (DeviceType, MEMORY_EVENT_NAME, OUT_OF_MEMORY_EVENT_NAME, kineto_available)  # names that programs import from here

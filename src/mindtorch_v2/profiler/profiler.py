@@ -316,6 +316,7 @@ class profile(_KinetoProfile):  # noqa: N801 - torch's name
         self.step_rec_fn: record_function | None = None
         self._stopping = False
         self.current_action = self._action_of(0)
+        prof.KinetoStepTracker.init_step_count(PROFILER_STEP_NAME)
 
     @property
     def action_map(self) -> dict[tuple[ProfilerAction, ProfilerAction | None], list[Callable[[], Any]]]:
@@ -339,6 +340,7 @@ class profile(_KinetoProfile):  # noqa: N801 - torch's name
                     if self.execution_trace_observer:
                         self.execution_trace_observer.cleanup()
             finally:
+                prof.KinetoStepTracker.erase_step_count(PROFILER_STEP_NAME)
                 claims.release(self)  # for an interrupt in the middle of `stop`
         except Exception as error:
             if exc_type is None:
@@ -380,6 +382,7 @@ class profile(_KinetoProfile):  # noqa: N801 - torch's name
         self._close_step()
         previous, self.current_action = self.current_action, action
         self.step_num += 1
+        prof.KinetoStepTracker.increment_step(PROFILER_STEP_NAME)
         if capture.active is not None:
             capture.active.mark_step(self.step_num)
         try:

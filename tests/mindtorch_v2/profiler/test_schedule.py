@@ -285,3 +285,24 @@ class TestToggling:
     def test_what_is_no_activity_is_refused(self):
         with profile() as prof, pytest.raises(TypeError, match="ProfilerActivity"):
             prof.toggle_collection_dynamic(False, ["CPU"])
+
+
+def test_steps_are_counted_for_others():
+    tracker = torch.autograd.profiler.KinetoStepTracker
+    before = tracker.current_step()
+    for steps in (5, 3):
+        with torch.profiler.profile(schedule=torch.profiler.schedule(wait=1, warmup=1, active=2)) as prof:
+            for _ in range(steps):
+                prof.step()
+    assert tracker.current_step() == before + 8
+
+
+def test_whether_a_profiler_records_is_said():
+    profiler = torch.autograd.profiler
+    assert profiler._is_profiler_enabled is False
+    for make in (torch.profiler.profile, profiler.profile):
+        with make():
+            assert profiler._is_profiler_enabled is True
+        assert profiler._is_profiler_enabled is False
+    with pytest.raises(AttributeError, match=r"module 'mindtorch_v2.autograd.profiler' has no attribute 'no_such_name'"):
+        profiler.no_such_name  # noqa: B018

@@ -272,9 +272,11 @@ class KinetoResults:
         for row, around in enumerate(tree.parents(self._session).tolist()):
             if row in nodes:
                 nodes[row].parent = nodes.get(around)
-        changes = list(self._changes(nodes))
+        found: list[ProfilerEvent | AllocationEvent] = [*nodes.values(), *self._changes(nodes)]
+        if len(found) > len(nodes):
+            found.sort(key=lambda node: node.start_time_ns)
         roots: list[ProfilerEvent | AllocationEvent] = []
-        for node in sorted([*nodes.values(), *changes], key=lambda node: node.start_time_ns) if changes else nodes.values():
+        for node in found:
             (roots if node.parent is None else node.parent.children).append(node)
         return roots
 
