@@ -7,6 +7,7 @@ the pickle are torch's; here they are translated to this package's, and nothing 
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import io
 import os
@@ -14,18 +15,21 @@ import pickle
 import struct
 import sys
 import zipfile
-from collections import Counter, OrderedDict, defaultdict
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
 import numpy as np
 
-from . import _device, _dtype, _pickling
+from . import _device, _dtype
+from ._checkpoint_file import CheckpointError, CheckpointFile, StorageType
 from ._dispatch import keys
-from ._memory_format import LAYOUTS
+from ._memory_format import layout
 from ._random import Generator
+from ._rebuild import NAMES, STORAGE_TYPES, UNTYPED
 from ._storage import UntypedStorage, own
 from ._tensor import Size, Tensor
+from ._weights_only import UserError, WeightsOnlyUnpickler, passing_through
 from .storage import TypedStorage
 
 __all__ = ["add_safe_globals", "clear_safe_globals", "get_safe_globals", "load", "register_package", "safe_globals", "save"]
@@ -33,18 +37,6 @@ __all__ = ["add_safe_globals", "clear_safe_globals", "get_safe_globals", "load",
 DEFAULT_PROTOCOL = 2
 _PACKAGE = __name__.partition(".")[0]
 _ALIGNMENT = 64  # torch maps storages from the file, which must start at multiples of this
-_STORAGE_DTYPES = {f"{d.scalar_name}Storage": d for d in _dtype.ALL}
-
-
-class _StorageType:
-    """What stands for `torch.FloatStorage` in a pickle."""
-
-    def __init__(self, name: str, dtype: _dtype.dtype) -> None:
-        self.name, self.dtype = name, dtype
-
-
-_STORAGE_TYPES = {name: _StorageType(name, d) for name, d in _STORAGE_DTYPES.items()}
-_UNTYPED = _StorageType("UntypedStorage", _dtype.uint8)
 
 
 # --- names: this package's objects under torch's names --------------------------------------------------------------
@@ -61,8 +53,13 @@ class _TorchName:
 
 
 _REBUILD_TENSOR = _TorchName("torch._utils", "_rebuild_tensor_v2")
+_REBUILD_TENSOR_V3 = _TorchName("torch._utils", "_rebuild_tensor_v3")
+_WITHOUT_STORAGE_TYPE = (_dtype.uint16, _dtype.uint32, _dtype.uint64)  # in torch
 _REBUILD_META = _TorchName("torch._utils", "_rebuild_meta_tensor_no_storage")
 _REBUILD_PARAMETER = _TorchName("torch._utils", "_rebuild_parameter")
+_REBUILD_PARAMETER_WITH_STATE = _TorchName("torch._utils", "_rebuild_parameter_with_state")
+_REBUILD_SPARSE = _TorchName("torch._utils", "_rebuild_sparse_tensor")
+_GET_LAYOUT = _TorchName("torch.serialization", "_get_layout")
 _REBUILD_SUBCLASS = _TorchName("torch._tensor", "_rebuild_from_type_v2")
 
 
@@ -92,15 +89,15 @@ class _Pickler(_PythonPickler):  # type: ignore[misc]
             key = self._key(obj.storage)
             return (
                 "storage",
-                _STORAGE_TYPES[f"{obj.dtype.scalar_name}Storage"],
+                STORAGE_TYPES[f"{obj.dtype.scalar_name}Storage"],
                 key,
                 "cpu",
                 obj.storage.nbytes() // obj.dtype.itemsize,
             )
         if isinstance(obj, TypedStorage):
-            return ("storage", _STORAGE_TYPES[obj.pickle_storage_type()], self._key(obj.untyped()), "cpu", obj.size())
+            return ("storage", STORAGE_TYPES[obj.pickle_storage_type()], self._key(obj.untyped()), "cpu", obj.size())
         if isinstance(obj, UntypedStorage):
-            return ("storage", _UNTYPED, self._key(obj), "cpu", obj.nbytes())
+            return ("storage", UNTYPED, self._key(obj), "cpu", obj.nbytes())
         return None
 
     def _key(self, storage: UntypedStorage) -> str:
@@ -117,6 +114,8 @@ class _Pickler(_PythonPickler):  # type: ignore[misc]
             return _reduced(obj)
         if isinstance(obj, _dtype.dtype):
             return f"torch.{obj.name}"
+        if isinstance(obj, layout):
+            return (_GET_LAYOUT, (repr(obj),))
         return NotImplemented
 
     def save_global(self, obj: Any, name: str | None = None) -> Any:
@@ -124,8 +123,8 @@ class _Pickler(_PythonPickler):  # type: ignore[misc]
             module, name = "torch", obj.name
         elif isinstance(obj, _TorchName):
             module, name = obj.module, obj.name
-        elif isinstance(obj, _StorageType):
-            module, name = ("torch.storage" if obj is _UNTYPED else "torch"), obj.name
+        elif isinstance(obj, StorageType):
+            module, name = ("torch.storage" if obj is UNTYPED else "torch"), obj.name
         elif isinstance(obj, type | type(_torch_module)):
             module = _PUBLIC_MODULES.get(obj) or _torch_module(obj.__module__)
             if module == obj.__module__:
@@ -138,7 +137,7 @@ class _Pickler(_PythonPickler):  # type: ignore[misc]
         return None
 
     def save(self, obj: Any, save_persistent_id: bool = True) -> Any:
-        if isinstance(obj, _StorageType | _TorchName) and id(obj) not in self.memo:
+        if isinstance(obj, StorageType | _TorchName) and id(obj) not in self.memo:
             return self.save_global(obj)
         return super().save(obj, save_persistent_id)
 
@@ -156,17 +155,25 @@ def _reduced(t: Tensor) -> tuple[Any, ...]:
     strides = tuple(t.stride())
     if t._keys & keys.META:
         return (_REBUILD_META, (t.dtype, tuple(t.shape), strides, needs_grad))
+    if t._keys & keys.SPARSE:
+        parts = (t._indices(), t._values(), t.shape, t.is_coalesced())
+        return (_REBUILD_SPARSE, (t.layout, parts))
     if type(t).__name__ == "Parameter":
         from ._tensor import shallow_copy
 
         plain = shallow_copy(t)
+        if t.__dict__:
+            return (_REBUILD_PARAMETER_WITH_STATE, (plain, needs_grad, OrderedDict(), dict(t.__dict__)))
         return (_REBUILD_PARAMETER, (plain, needs_grad, OrderedDict()))
-    base: tuple[Any, ...] = (
-        _StorageReference(t._storage, t.dtype), t.storage_offset(), tuple(t.shape), strides, needs_grad and t._node is None, OrderedDict(),
-    )  # fmt: skip
-    if type(t) is Tensor:
-        return (_REBUILD_TENSOR, base)
-    return (_REBUILD_SUBCLASS, (_REBUILD_TENSOR, type(t), base, dict(t.__dict__)))
+    args: tuple[Any, ...]
+    geometry: tuple[Any, ...] = (t.storage_offset(), tuple(t.shape), strides, needs_grad and t._node is None, OrderedDict())
+    if t.dtype in _WITHOUT_STORAGE_TYPE:
+        rebuild, args = _REBUILD_TENSOR_V3, (t._storage, *geometry, t.dtype)
+    else:
+        rebuild, args = _REBUILD_TENSOR, (_StorageReference(t._storage, t.dtype), *geometry)
+    if type(t) is Tensor and not t.__dict__:
+        return (rebuild, args)
+    return (_REBUILD_SUBCLASS, (rebuild, type(t), args, dict(t.__dict__)))
 
 
 def save(
@@ -234,14 +241,26 @@ def _write_record(archive: zipfile.ZipFile, out: Any, name: str, data: Any) -> N
 
 # --- loading --------------------------------------------------------------------------------------------------------
 
-_safe: dict[str, Any] = {}
+_safe: dict[str, Any] = {}  # by name, as they were given
 
 
 def add_safe_globals(safe_globals: list[Any]) -> None:
-    """Allow these classes and functions in checkpoints that are loaded with `weights_only=True`."""
+    """Allow these classes and functions in checkpoints that are loaded with `weights_only=True`.
+
+    A pair of one and a text allows it under that name.
+    """
     for item in safe_globals:
-        function, name = item if isinstance(item, tuple) else (item, f"{_torch_module(item.__module__)}.{item.__qualname__}")
-        _safe[name] = function
+        _safe[_name_of(item)] = item
+
+
+def _name_of(item: Any) -> str:
+    if not isinstance(item, tuple):
+        return f"{_torch_module(item.__module__)}.{item.__qualname__}"
+    if len(item) != 2:
+        raise ValueError(f"Expected tuple of length 2 (global, str of callable full path), but got tuple of length: {len(item)}")
+    if not isinstance(item[1], str):
+        raise TypeError(f"Expected second item in tuple to be str of callable full path, but got: {type(item[1])}")
+    return item[1]
 
 
 def get_safe_globals() -> list[Any]:
@@ -271,103 +290,28 @@ def register_package(priority: int, tagger: Any, deserializer: Any) -> None:
     raise NotImplementedError("register_package: checkpoints are loaded to 'cpu', 'meta' and 'npu'; use map_location")
 
 
-def _rebuild_tensor(
-    storage: Any, offset: int, size: Any, stride: Any, requires_grad: bool = False, hooks: Any = None, metadata: Any = None
-) -> Tensor:
-    t = _pickling.view_of_storage(storage.storage, storage.dtype, offset, size, stride)
-    if requires_grad:
-        t._keys |= keys.AUTOGRAD
-    return t
-
-
-def _rebuild_meta(dtype: _dtype.dtype, size: Any, stride: Any, requires_grad: bool) -> Tensor:
-    from ._backends.meta.adapter import meta_tensor
-
-    t = meta_tensor(tuple(size), dtype, tuple(s * dtype.itemsize for s in stride))
-    if requires_grad:
-        t._keys |= keys.AUTOGRAD
-    return t
-
-
-def _rebuild_parameter(data: Tensor, requires_grad: bool, hooks: Any, state: Any = None) -> Tensor:
-    from .nn import Parameter
-
-    parameter: Tensor = Parameter(data, requires_grad)
-    if state:
-        parameter.__dict__.update(state[0] if isinstance(state, tuple) else state)
-    return parameter
-
-
-def _rebuild_subclass(function: Callable[..., Tensor], cls: Any, args: Any, state: Any) -> Tensor:
-    t = function(*args)
-    if cls is not Tensor and type(t) is not cls:
-        t = t.as_subclass(cls)
-    t.__dict__.update(state[0] if isinstance(state, tuple) else state or {})
-    return t
-
-
-_LAYOUTS = {repr(layout): layout for layout in LAYOUTS}
-_TORCH_NAMES: dict[str, Any] = {
-    "torch._utils._rebuild_tensor_v2": _rebuild_tensor,
-    "torch._utils._rebuild_tensor": _rebuild_tensor,
-    "torch._utils._rebuild_tensor_v3": lambda storage, offset, size, stride, grad, hooks, dtype, metadata=None: _rebuild_tensor(
-        _StorageReference(storage.storage, dtype), offset, size, stride, grad
-    ),
-    "torch._utils._rebuild_meta_tensor_no_storage": _rebuild_meta,
-    "torch._utils._rebuild_parameter": _rebuild_parameter,
-    "torch._utils._rebuild_parameter_with_state": _rebuild_parameter,
-    "torch._tensor._rebuild_from_type_v2": _rebuild_subclass,
-    "torch.storage.UntypedStorage": _UNTYPED,
-    "torch.Size": Size,
-    "torch.device": _device.device,
-    "torch.Tensor": Tensor,
-    "torch._C.Generator": Generator,
-    "torch.serialization._get_layout": lambda name: _LAYOUTS[name],
-    "collections.OrderedDict": OrderedDict,
-    "collections.Counter": Counter,
-    "collections.defaultdict": defaultdict,
-    "builtins.set": set, "__builtin__.set": set, "builtins.frozenset": frozenset, "builtins.bytearray": bytearray,
-    "builtins.complex": complex, "__builtin__.complex": complex, "__builtin__.bytearray": bytearray,
-    "_codecs.encode": lambda text, encoding: text.encode(encoding),
-}  # fmt: skip
-_TORCH_NAMES |= {f"torch.{d.name}": d for d in _dtype.ALL} | {f"torch.{name}": t for name, t in _STORAGE_TYPES.items()}
-
-
 class _Unpickler(pickle.Unpickler):
-    """Finds torch's names here. Restricted to data, it knows only the names of the table above and those the user allowed."""
+    """Finds torch's names here, and imports any other: for files whose source is trusted."""
 
-    def __init__(self, file: Any, storage: Callable[[Any], Any], *, restricted: bool, encoding: str) -> None:
+    def __init__(self, file: Any, typed_storage: Callable[[Any], Any], *, encoding: str) -> None:
         super().__init__(file, encoding=encoding)
-        self._storage = storage
-        self._restricted = restricted
+        self._typed_storage = typed_storage
+
+    def persistent_load(self, pid: Any) -> Any:
+        return self._typed_storage(pid)
 
     def find_class(self, module: str, name: str) -> Any:
         full = f"{module}.{name}"
-        if full in _safe:
-            return _safe[full]
-        if full in _TORCH_NAMES:
-            return _TORCH_NAMES[full]
-        if full == "torch.nn.parameter.Parameter":
-            from .nn import Parameter
-
-            return Parameter
-        if self._restricted:
-            raise pickle.UnpicklingError(
-                f"Weights only load failed. Unsupported global: GLOBAL {full} was not an allowed global by default. "
-                f"Please use `torch.serialization.add_safe_globals([{name}])` to allowlist this global if you trust this "
-                "class/function, or load with weights_only=False if you trust the source of the file."
-            )
+        if full in NAMES:
+            return NAMES[full]
+        if full == "torch._C.Generator":
+            return Generator
         if module == "torch" or module.startswith("torch."):
             found: Any = importlib.import_module(_PACKAGE + module[len("torch") :])
             for part in name.split("."):
                 found = getattr(found, part)
             return found
         return super().find_class(module, name)
-
-    def persistent_load(self, pid: Any) -> Any:
-        if not isinstance(pid, tuple) or pid[0] != "storage":
-            raise pickle.UnpicklingError(f"unknown persistent id in the checkpoint: {pid!r}")
-        return self._storage(pid[1:])
 
 
 def load(
@@ -379,98 +323,80 @@ def load(
     mmap: bool | None = None,
     **pickle_load_args: Any,
 ) -> Any:
-    """Read what `save` or torch wrote. By default only data is accepted: tensors, numbers, strings, containers."""
+    """Read what `save` or torch wrote. By default only data is accepted: tensors, numbers, strings, containers.
+
+    A file that is damaged, or is no checkpoint, is a RuntimeError, a `pickle.UnpicklingError` or an EOFError that names it. With
+    `weights_only=False` its pickle may import and call anything, and raise anything.
+    """
     restricted = pickle_module is None if weights_only is None else weights_only
     if pickle_module is not None and restricted:
         raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
     encoding = pickle_load_args.pop("encoding", "utf-8")
     if pickle_load_args:
         raise TypeError(f"load() got an unexpected keyword argument '{next(iter(pickle_load_args))}'")
-    if mmap and not isinstance(f, str | os.PathLike):
+    is_path = isinstance(f, str | os.PathLike)
+    if mmap and not is_path:
         raise ValueError("f must be a file path in order to use the mmap argument")
+    locate = _locator(map_location)
     with contextlib.ExitStack() as stack:
-        file = stack.enter_context(open(f, "rb")) if isinstance(f, str | os.PathLike) else f
-        if not zipfile.is_zipfile(file):
-            raise pickle.UnpicklingError(
-                "not a checkpoint in torch's zip format (torch.save of version 1.6 or newer); files of the older format must be "
-                "saved again with a newer torch"
-            )
-        file.seek(0)
-        archive = stack.enter_context(zipfile.ZipFile(file))
-        reader = _Reader(archive, map_location, path=os.fspath(f) if mmap else None)
-        return _Unpickler(io.BytesIO(reader.record("data.pkl")), reader.storage, restricted=restricted, encoding=encoding).load()
+        file = stack.enter_context(open(f, "rb")) if is_path else f
+        stack.enter_context(_naming(os.fspath(f) if is_path else f"the checkpoint ({type(f).__name__})", restricted=restricted))
+        checkpoint = CheckpointFile(file, locate, mapped_path=os.fspath(f) if mmap else None)
+        pickled = checkpoint.pickled()
+        if not restricted:
+            return _Unpickler(io.BytesIO(pickled), checkpoint.typed_storage, encoding=encoding).load()
+        allowed = {name: item[0] if isinstance(item, tuple) else item for name, item in _safe.items()}
+        return WeightsOnlyUnpickler(
+            pickled, checkpoint.typed_storage, allowed=allowed, encoding=encoding, file_bytes=checkpoint.size_bytes
+        ).load()
 
 
-class _Reader:
-    """An open archive: its records, and the storages read so far."""
-
-    def __init__(self, archive: zipfile.ZipFile, map_location: Any, *, path: str | None) -> None:
-        self.archive = archive
-        self.path = path
-        names = archive.namelist()
-        self.root = next((n[: -len("/data.pkl")] for n in names if n.endswith("/data.pkl")), None)
-        if self.root is None:
-            raise RuntimeError("PytorchStreamReader failed locating file data.pkl: file not found")
-        order = self.record("byteorder") if f"{self.root}/byteorder" in names else sys.byteorder.encode()
-        self.swapped = order.decode() != sys.byteorder
-        self.locate = _locator(map_location)
-        self.storages: dict[str, UntypedStorage] = {}
-
-    def record(self, name: str) -> bytes:
-        return self.archive.read(f"{self.root}/{name}")
-
-    def storage(self, reference: Any) -> _StorageReference:
-        kind, key, location, count = reference[:4]
-        storage = self.storages.get(key)
-        if storage is None:
-            storage = self.storages[key] = self._read(kind.dtype, key, count, location)
-        return _StorageReference(storage, kind.dtype)
-
-    def _read(self, dtype: _dtype.dtype, key: str, count: int, location: str) -> UntypedStorage:
-        where = self.locate(location)
-        if where.type == "meta":
-            return _pickling.meta_storage(count * dtype.itemsize)
-        if self.path is not None and not self.swapped and count:
-            return own(self._mapped(f"{self.root}/data/{key}", count * dtype.itemsize))
-        data = np.frombuffer(bytearray(self.record(f"data/{key}")), np.uint8)
-        if self.swapped and dtype.itemsize > 1:
-            unit = dtype.itemsize // (2 if dtype.is_complex else 1)
-            data = data.reshape(-1, unit)[:, ::-1].copy().reshape(-1)
-        return own(data)
-
-    def _mapped(self, name: str, size_bytes: int) -> np.ndarray[Any, Any]:
-        """A storage that lies in the file; writes to it stay in this process."""
-        assert self.path is not None
-        info = self.archive.getinfo(name)
-        with open(self.path, "rb") as file:
-            file.seek(info.header_offset + 26)
-            name_length, extra_length = struct.unpack("<HH", file.read(4))
-        start = info.header_offset + 30 + name_length + extra_length
-        mapped = np.memmap(self.path, np.uint8, "c", start, (size_bytes,))
-        return np.ndarray((size_bytes,), np.uint8, mapped)
+@contextlib.contextmanager
+def _naming(name: str, *, restricted: bool) -> Iterator[None]:
+    """Errors of the file name it; those of the user's own code come through as they are."""
+    try:
+        yield
+    except UserError as wrapped:
+        raise wrapped.error from wrapped.error.__cause__
+    except pickle.UnpicklingError as error:
+        reason = "Weights only load failed for " if restricted else ""
+        raise pickle.UnpicklingError(f"{reason}{name}: {error}") from error.__cause__
+    except EOFError as error:
+        raise EOFError(f"{name}: {error}") from error.__cause__
+    except RuntimeError as error:
+        if not restricted and not isinstance(error, CheckpointError):
+            raise
+        raise CheckpointError(f"{name}: {error}") from error.__cause__
 
 
 def _locator(map_location: Any) -> Callable[[str], _device.device]:
     """From the location that a checkpoint names to the device its storages are put on."""
-
-    def usable(where: Any) -> _device.device:
-        from ._creation import device_of
-
-        return device_of(where)
-
     if map_location is None:
-        return lambda location: usable(location)
+        return functools.cache(_usable)
     if isinstance(map_location, str | _device.device):
-        return lambda location: usable(map_location)
+        return functools.cache(lambda location: _chosen(map_location))
     if isinstance(map_location, dict):
-        return lambda location: usable(map_location.get(location, location))
+        return lambda location: _chosen(map_location[location]) if location in map_location else _usable(location)
     if callable(map_location):
         # torch: the function gets the storage and its location, and may return a storage or nothing to leave it there
         def called(location: str) -> _device.device:
-            answer = map_location(own(np.empty(0, np.uint8)), location)
+            with passing_through():
+                answer = map_location(own(np.empty(0, np.uint8)), location)
             if answer is None:
-                return usable(location)
-            return usable(answer.device if isinstance(answer, UntypedStorage | TypedStorage) else answer)
+                return _usable(location)
+            return _chosen(answer.device if isinstance(answer, UntypedStorage | TypedStorage) else answer)
 
         return called
     raise TypeError(f"map_location must be a device, a string, a dict or a function, not {type(map_location).__name__}")
+
+
+def _usable(location: Any) -> _device.device:
+    from ._creation import device_of
+
+    return device_of(location)
+
+
+def _chosen(location: Any) -> _device.device:
+    """The device that the user, not the file, asked for."""
+    with passing_through():
+        return _usable(location)

@@ -21,7 +21,7 @@ from .._tensor import Tensor, shallow_copy, wrap
 from . import conversion, copying, matmul, pointwise, reduction, shape, unary  # noqa: F401 - declared first
 from .declare import op, public
 
-__all__ = ["sparse_tensor"]
+__all__ = ["check_parts", "sparse_tensor"]
 
 Array = np.ndarray[Any, Any]
 DENSE_AND_SPARSE = keys.CPU | keys.SPARSE
@@ -87,7 +87,8 @@ def _inferred_size(indices: Tensor, values: Tensor) -> list[int]:
     return [*extents, *values._array.shape[1:]]
 
 
-def _check(indices: Tensor, values: Tensor, size: Sequence[int]) -> None:
+def check_parts(indices: Tensor, values: Tensor, size: Sequence[int]) -> None:
+    """Raise unless a sparse tensor of this size can be made of these parts."""
     if indices._array.ndim != 2:
         raise RuntimeError(f"indices must be sparse_dim x nnz, but got: {list(indices._array.shape)}")
     sparse_dim, count = indices._array.shape
@@ -153,7 +154,7 @@ def sparse_coo_tensor(
         indices, values = as_tensor(indices), as_tensor(values, dtype=dtype, device=device)
         shape = _inferred_size(indices, values) if size is None else list(size)
         if check_invariants is not False:
-            _check(indices, values, shape)
+            check_parts(indices, values, shape)
         made = from_parts(indices, values, shape, is_coalesced=is_coalesced)
     return made.requires_grad_(requires_grad)
 
