@@ -7,9 +7,12 @@ A member can be added while a recording goes on; what the columns point into com
 
 from __future__ import annotations
 
+import ast
 import dataclasses
+import errno
 import json
 import os
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
@@ -17,8 +20,9 @@ from typing import IO, Any
 
 import numpy as np
 
-from ..model.session import Column, DataFlow, Frame, Info, Label, MemoryLog, ModulePart, Roles, Session, TensorInput, Track
+from ..model.session import COLUMNS, Column, DataFlow, Frame, Info, Label, MemoryLog, ModulePart, Roles, Session, TensorInput, Track
 from .atomic_file import replacing
+from .session_check import check
 
 __all__ = ["VERSION", "load", "save"]
 
@@ -36,6 +40,11 @@ LOGS: dict[str, Any] = {
 
 COMPRESSION_LEVEL = 1
 
+# How much larger than the file its contents may be. Columns of a recording become 3 to 10 times as small by compression; tables, whose
+# texts become objects of 20 times their size, 5 to 10 times.
+LARGEST_FLOOR, LARGEST_FACTOR = 128 << 20, 64
+TABLES_FLOOR, TABLES_FACTOR = 16 << 20, 16
+
 
 def save(session: Session, path: str | os.PathLike[str]) -> None:
     """Write the session to `path`, in full or not at all."""
@@ -51,25 +60,63 @@ def save(session: Session, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str]) -> Session:
-    """The session that was saved to `path`."""
+    """The session that was saved to `path`. A file that is no session, or is damaged, is a ValueError that names it."""
     name = os.fspath(path)
-    try:
-        with zipfile.ZipFile(name) as archive:
-            tables = _read_tables(archive, name)
-            columns = {column: _read_column(archive, column, count) for column, count in tables["chunks"].items()}
-            session = _session(tables, columns)
-            _check(session)
-            return session
-    except _UnreadableError as error:
-        raise ValueError(str(error)) from None
-    except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, TypeError, ValueError, NotImplementedError) as error:
-        raise ValueError(
-            f"{name} is no session file, or is damaged or cut off ({type(error).__name__}: {error}); save the session again"
-        ) from error
+    with open(name, "rb") as file:
+        try:
+            return _read(file, name)
+        except _UnreadableError as error:
+            raise ValueError(str(error)) from None
+        except _DAMAGE as error:
+            if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
+                raise  # the disk's, not the file's
+            reason = f"{type(error).__name__}: {error!s:.300}"
+            raise ValueError(f"{name} is no session file, or is damaged or cut off ({reason}); save the session again") from error
+
+
+# What zipfile, json and the making of a session raise, depending on what is damaged.
+_DAMAGE = (
+    zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, LookupError, TypeError, ValueError, ArithmeticError,
+    AttributeError, RuntimeError, SyntaxError, MemoryError,
+)  # fmt: skip
 
 
 class _UnreadableError(Exception):
     pass
+
+
+def _read(file: IO[bytes], name: str) -> Session:
+    with zipfile.ZipFile(file) as archive:
+        members = _Members(archive, os.fstat(file.fileno()).st_size)
+        tables = _read_tables(members, name)
+        columns = {column: _read_column(members, column, count) for column, count in _chunks(tables).items()}
+        session = _session(tables, columns)
+    check(session)
+    return session
+
+
+class _Members:
+    """The contents of an archive, whose sizes are limited by the file's own before memory is taken."""
+
+    def __init__(self, archive: zipfile.ZipFile, size_bytes: int) -> None:
+        self._archive = archive
+        self._stored_left = size_bytes
+        self._left = max(LARGEST_FLOOR, LARGEST_FACTOR * size_bytes)
+        self.largest_tables = max(TABLES_FLOOR, TABLES_FACTOR * size_bytes)
+
+    def read(self, name: str, largest: int | None = None) -> bytes:
+        info = self._archive.getinfo(name)
+        self._stored_left -= info.compress_size
+        self._left -= info.file_size
+        if self._stored_left < 0 or self._left < 0 or (largest is not None and info.file_size > largest):
+            raise ValueError(f"{name} is larger than the file can hold")
+        if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise ValueError(f"{name} is compressed in another way than by deflate")
+        with self._archive.open(info) as member:
+            content = member.read(info.file_size)  # `read()` without a size would inflate past it
+        if len(content) != info.file_size:
+            raise EOFError(f"{name} ends early")
+        return content
 
 
 # Columns -----------------------------------------------------------------------------------------------------------------------
@@ -96,12 +143,43 @@ def _create(archive: zipfile.ZipFile, name: str) -> IO[bytes]:
     return archive.open(info, "w", force_zip64=True)
 
 
-def _read_column(archive: zipfile.ZipFile, name: str, count: int) -> Column:
-    chunks = []
-    for number in range(count):
-        with archive.open(f"{name}.{number}.npy") as member:
-            chunks.append(np.lib.format.read_array(member, allow_pickle=False))
+def _chunks(tables: dict[str, Any]) -> dict[str, int]:
+    """How many members each column has."""
+    known = {*COLUMNS, *(f"{log}.{part}" for log, kind in LOGS.items() for part in kind._fields)}
+    chunks: dict[str, int] = tables["chunks"]
+    for column, count in chunks.items():
+        if column not in known:
+            raise ValueError(f"a column {column[:50]!r}, which sessions do not have")
+        if type(count) is not int or count < 1:
+            raise ValueError(f"{count!r:.50} chunks of {column}")
+    return chunks
+
+
+def _read_column(members: _Members, name: str, count: int) -> Column:
+    chunks = [_array(members.read(f"{name}.{number}.npy"), name) for number in range(count)]
+    if len({chunk.dtype for chunk in chunks}) > 1:
+        raise ValueError(f"chunks of {name} are of different types")
     return chunks[0] if count == 1 else np.concatenate(chunks)
+
+
+_LENGTH_OF_HEADER = {b"\x01\x00": "<H", b"\x02\x00": "<I", b"\x03\x00": "<I"}  # by NumPy's version of its format
+_LONGEST_HEADER = 10_000
+
+
+def _array(content: bytes, name: str) -> Column:
+    """The column that a member in NumPy's format holds."""
+    layout = _LENGTH_OF_HEADER.get(content[6:8])
+    if content[:6] != b"\x93NUMPY" or layout is None:
+        raise ValueError(f"{name} is not in NumPy's format")
+    (length,) = struct.unpack_from(layout, content, 8)
+    start = 8 + struct.calcsize(layout) + length
+    if length > _LONGEST_HEADER:
+        raise ValueError(f"{name} has a header of {length} bytes")
+    header = ast.literal_eval(content[start - length : start].decode("latin1").strip())
+    dtype, (rows,) = np.dtype(str(header["descr"])), header["shape"]
+    if dtype.kind not in "iu" or dtype == np.uint64 or len(content) - start != rows * dtype.itemsize:
+        raise ValueError(f"{name} has {len(content) - start} bytes, and not {rows!r:.50} whole numbers of {dtype}")
+    return np.frombuffer(bytearray(content[start:]), dtype)
 
 
 # Tables ------------------------------------------------------------------------------------------------------------------------
@@ -118,10 +196,12 @@ def _tables(session: Session) -> dict[str, Any]:
     }
 
 
-def _read_tables(archive: zipfile.ZipFile, name: str) -> dict[str, Any]:
-    tables: dict[str, Any] = json.loads(archive.read(TABLES))
+def _read_tables(members: _Members, name: str) -> dict[str, Any]:
+    tables: dict[str, Any] = json.loads(members.read(TABLES, members.largest_tables))
     if tables["format"] != FORMAT:
-        raise ValueError(f"the format is {tables['format']!r}")
+        raise ValueError(f"the format is {tables['format']!r:.100}")
+    if type(tables["version"]) is not int:
+        raise ValueError(f"the version is {tables['version']!r:.50}")
     if tables["version"] > VERSION:
         raise _UnreadableError(
             f"{name} is of version {tables['version']} of the session format, and this mindtorch_v2 reads versions up to {VERSION}: "
@@ -151,18 +231,6 @@ def _log(name: str, columns: dict[str, Column]) -> Any:
 
 def _label(name: str, kind: str, scope: int, overload: str, module: list[list[str]] | tuple[()] = ()) -> Label:
     return Label(name, kind, scope, overload, tuple(ModulePart(*part) for part in module))
-
-
-def _check(session: Session) -> None:
-    """Columns are of one length and point into their tables."""
-    for name, column in _columns(session):
-        if "." not in name and len(column) != len(session):
-            raise ValueError(f"{len(column)} rows of {name} and {len(session)} of label")
-    tables = {"label": session.labels, "track": session.tracks, "inputs": session.input_table, "stack": session.stack_table}
-    for name, table in tables.items():
-        column = getattr(session, name)
-        if column is not None and len(column) and not -1 <= column.min() <= column.max() < len(table):
-            raise ValueError(f"{name} points outside of its table of {len(table)}")
 
 
 # JSON knows neither tuples nor every float; an object with one member says what it stands for.

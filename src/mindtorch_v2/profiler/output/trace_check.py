@@ -48,6 +48,8 @@ def validate(path: str | os.PathLike[str]) -> list[Problem]:
         problems = _summed(_findings(trace))
     except NotATraceError as error:
         return [Problem("readable", str(error))]
+    except RecursionError:
+        return [Problem("readable", f"{trace.name} is no trace: a row nests too deep. Export it again.")]
     return [*_header_problems(trace.header), *problems]
 
 
