@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import stat
 import sys
 from collections.abc import Mapping
 from typing import TextIO
+
+from ..output.atomic_file import Replacement
 
 __all__ = ["UnwritableError", "check_files", "print_to", "size_text"]
 
@@ -26,25 +27,22 @@ def check_files(files: Mapping[str, str]) -> None:
         if other != option:
             raise UnwritableError(f"{other} and {option} both name {path!r}")
         try:
-            _check(target)
+            _check(path)
         except OSError as error:
             raise UnwritableError(f"{option}: cannot write {path!r}: {error.strerror}") from None
         if target.endswith((".py", ".pyc", ".pyw")):
             raise UnwritableError(f"{option}: {path!r} is the name of a program; give the file to write, then the program")
 
 
-def _check(target: str) -> None:
+def _check(path: str) -> None:
     """Raise OSError unless the file can be made or replaced."""
     with contextlib.suppress(FileNotFoundError):
-        mode = os.stat(target).st_mode
+        mode = os.stat(path).st_mode
         if not stat.S_ISREG(mode):
             # devices and pipes are written into; a directory fails here as it would later
-            os.close(os.open(target, os.O_WRONLY | os.O_NONBLOCK))
+            os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
             return
-    # files are written beside their place and then moved there: what counts is whether the directory takes a new file
-    probe = os.path.join(os.path.dirname(target), f".{secrets.token_hex(8)}.tmp")
-    os.close(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
-    os.unlink(probe)
+    Replacement(path).discard()
 
 
 def print_to(stream: TextIO | None, text: str) -> None:

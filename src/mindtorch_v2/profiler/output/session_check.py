@@ -130,7 +130,8 @@ def _check_label(label: Label) -> None:
 
 def _check_types(what: str, values: Sequence[Any], types: Sequence[type]) -> None:
     for value, expected in zip(values, types, strict=True):
-        if type(value) is not expected or (expected is int and not -(1 << 63) <= value < 1 << 63):
+        fits = -(1 << 63) <= value < 1 << 63 if isinstance(value, int) else True
+        if type(value) is not expected or not fits:
             raise ValueError(f"{what} has {type(value).__name__} where {expected.__name__} is due")
 
 

@@ -48,15 +48,25 @@ TABLES_FLOOR, TABLES_FACTOR = 16 << 20, 16
 
 def save(session: Session, path: str | os.PathLike[str]) -> None:
     """Write the session to `path`, in full or not at all."""
-    with replacing(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=COMPRESSION_LEVEL) as archive:
-        columns = dict(_columns(session))
-        for name, column in columns.items():
-            for number, first in enumerate(_chunk_starts(len(column))):
-                with _create(archive, f"{name}.{number}.npy") as member:
-                    np.lib.format.write_array(member, np.ascontiguousarray(column[first : first + CHUNK_ROWS]), allow_pickle=False)
-        tables = {"format": FORMAT, "version": VERSION, "chunks": {n: len(_chunk_starts(len(c))) for n, c in columns.items()}}
-        with _create(archive, TABLES) as member:
-            member.write(json.dumps(tables | _tables(session), separators=(",", ":")).encode("ascii"))
+    with replacing(path) as file:
+        archive = zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=COMPRESSION_LEVEL)
+        try:
+            _write(session, archive)
+            archive.close()
+        except BaseException:
+            archive.fp = None  # closing it would raise over this exception if a member is open
+            raise
+
+
+def _write(session: Session, archive: zipfile.ZipFile) -> None:
+    columns = dict(_columns(session))
+    for name, column in columns.items():
+        for number, first in enumerate(_chunk_starts(len(column))):
+            with _create(archive, f"{name}.{number}.npy") as member:
+                np.lib.format.write_array(member, np.ascontiguousarray(column[first : first + CHUNK_ROWS]), allow_pickle=False)
+    tables = {"format": FORMAT, "version": VERSION, "chunks": {n: len(_chunk_starts(len(c))) for n, c in columns.items()}}
+    with _create(archive, TABLES) as member:
+        member.write(json.dumps(tables | _tables(session), separators=(",", ":")).encode("ascii"))
 
 
 def load(path: str | os.PathLike[str]) -> Session:
