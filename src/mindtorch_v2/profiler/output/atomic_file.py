@@ -132,7 +132,7 @@ class Replacement:
     def discard(self) -> None:
         """Leave what was in that place before."""
         self._is_done = True
-        with contextlib.suppress(OSError, ValueError):
+        with contextlib.suppress(Exception):  # a compressed stream that was interrupted raises whatever it likes
             try:
                 self.file.close()
             finally:
