@@ -13,7 +13,7 @@ from typing import Any
 
 from .. import _device, _dtype
 from ..profiler.activity import InvalidArgumentError, ProfilerActivity, kinds_wanted, kineto_available, memory_source
-from ..profiler.capture import claims, event_ids, survivors
+from ..profiler.capture import capture, claims, event_ids, survivors
 from ..profiler.capture.capture import Capture, Settings
 from ..profiler.device_type import DeviceType
 from ..profiler.experimental_config import _ExperimentalConfig
