@@ -118,9 +118,7 @@ def _both(one: Column, other: Column) -> Column:
 
 def _amounts(recording: Recording) -> dict[str, Column]:
     """What each event adds to its row. Times in nanoseconds."""
-    cpu = recording.on_cpu
-    duration = np.where(cpu, recording.duration_ns, 0)
-    memory = np.where(cpu, recording.memory_bytes, 0)
+    duration, memory = recording.cpu_ns, recording.cpu_memory_bytes
     return {
         "count": np.ones(len(duration), np.int64),
         "cpu_time_total": duration,

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import functools
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from . import flops, links, live_memory, modules, places, tree
-from .session import BACKWARD_FUNCTION, Frame, Label, MemoryLog, ModulePart, Session, Track
+from .events import Kernel
+from .facts import ATTRIBUTES, KEYS, Facts
+from .session import BACKWARD_FUNCTION, Label, MemoryLog, Session, Track
 
 __all__ = ["Recording"]
 
@@ -23,25 +26,45 @@ class Recording:
 
     `rows` are the events to show and `parent` the row of the event around each, -1 for none. An operator's time must not depend
     on whether the Python functions inside it were recorded: these have no time of their own (`has_self` is False), and what they
-    call is the operator's child. `events` are the objects that stand for all rows, `opened` the rows of those that were written
-    to or gave something changeable away.
+    call is the operator's child. `events` are the objects that stand for all rows. `written` are the rows of those that someone has
+    written to; `lists` are the lists that readers have got, by attribute and row, and `ranges` the intervals.
     """
 
     def __init__(self, session: Session) -> None:
         self.session = session
         self.names = ["ProfilerStep*" if label.name.startswith(_STEP) else label.name for label in session.labels]
         self.events: Any = []
-        self.opened: set[int] = set()
+        self.written: set[int] = set()
+        self.lists: defaultdict[str, dict[int, Any]] = defaultdict(dict)
+        self.ranges: dict[int, Any] = {}
         parent = tree.parents(session)
         parent[~self.on_cpu] = -1
-        function = self._of_labels(lambda label: label.kind == "python_function")
-        self.has_self = ~(function & tree.inside(session, self._of_labels(lambda label: label.kind == "op"), parent))
+        function = self.of_labels(lambda label: label.kind == "python_function")
+        self.has_self = ~(function & tree.inside(session, self.of_labels(lambda label: label.kind == "op"), parent))
         parent = _passing_over(parent, ~self.has_self, self.has_self)
         repeat = self._repeats(parent)
         self.parent = _passing_over(parent, repeat)
         self.rows = np.flatnonzero(~repeat)
 
-    def _of_labels(self, fact: Callable[[Label], bool]) -> Column:
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what is made again when it is asked for."""
+        return {name: value for name, value in vars(self).items() if name not in ("facts", "keys", "ranges")} | {"ranges": {}}
+
+    @functools.cached_property
+    def facts(self) -> Facts:
+        """The attributes of the events, by name and row."""
+        return Facts(self, ATTRIBUTES)
+
+    @functools.cached_property
+    def keys(self) -> Facts:
+        """What the events say as mappings, by key and row."""
+        return Facts(self, KEYS)
+
+    def event(self, row: int) -> Any:
+        """The event of a row; None for -1."""
+        return None if row < 0 else self.events[row]
+
+    def of_labels(self, fact: Callable[[Label], bool]) -> Column:
         return np.array([fact(label) for label in self.session.labels], bool)[self.session.label]
 
     def _repeats(self, parent: Column) -> Column:
@@ -54,7 +77,7 @@ class Recording:
         if not child.any():
             return child
         alone = np.bincount(parent[child], minlength=len(parent))[parent] == 1
-        return child & alone & (name == name[parent]) & self._of_labels(lambda label: label.kind == "op")
+        return child & alone & (name == name[parent]) & self.of_labels(lambda label: label.kind == "op")
 
     def label(self, row: int) -> Label:
         return self.session.labels[self.session.label.item(row)]
@@ -66,9 +89,6 @@ class Recording:
         column = self.session.inputs
         number = -1 if column is None or not self.session.info.record_shapes else column.item(row)
         return self.session.input_table[number] if number >= 0 else ()
-
-    def frames(self, stack: int) -> list[Frame]:
-        return [self.session.frames[i] for i in self.session.stack_table[stack]] if stack >= 0 else []
 
     @functools.cached_property
     def places(self) -> list[str]:
@@ -94,6 +114,16 @@ class Recording:
     def on_cpu(self) -> Column:
         """Whether each event is on the CPU."""
         return np.array([track.device_type == "CPU" for track in self.session.tracks], bool)[self.session.track]
+
+    @functools.cached_property
+    def cpu_ns(self) -> Column:
+        """What each event took on the CPU."""
+        return np.where(self.on_cpu, self.duration_ns, 0)
+
+    @property
+    def cpu_memory_bytes(self) -> Column:
+        """`memory_bytes` of the events on the CPU."""
+        return np.where(self.on_cpu, self.memory_bytes, 0)
 
     def without_children(self, amount: Column) -> Column:
         """Of each event, what its children do not account for."""
@@ -178,6 +208,11 @@ class Recording:
             started.setdefault(operator, []).append(kernel)
         return started
 
+    def kernels_of(self, row: int) -> list[Kernel]:
+        """The work that an operator started on a device."""
+        rows = self.kernels.get(row, [])
+        return [Kernel(self.label(i).name, self.track(i).device_index, self.duration_ns.item(i) / 1000) for i in rows]
+
     @functools.cached_property
     def self_device_ns(self) -> Column:
         """What the kernels took that each operator started, and what each kernel took; nothing without a device."""
@@ -218,14 +253,6 @@ class Recording:
         """Which module each event belongs to, and in which phase."""
         return modules.attribute(self.session)
 
-    def module(self, row: int) -> tuple[ModulePart, ...]:
-        """Where the module stands that an event belongs to; nothing if modules were not asked for."""
-        number = self.attribution.module.item(row) if self.session.info.with_modules else -1
-        return self.attribution.modules[number] if number >= 0 else ()
-
-    def phase(self, row: int) -> str:
-        return modules.PHASES[self.attribution.phase.item(row)] if self.session.info.with_modules else ""
-
     @functools.cached_property
     def forward_track(self) -> Column:
         """For events of a backward pass, the track on which the forward pass made their node; -1 for others."""
@@ -251,7 +278,7 @@ class Recording:
     @functools.cached_property
     def _node(self) -> Column:
         """The innermost node of a backward pass that each event is or is inside of; -1 for none."""
-        is_node = self._of_labels(lambda label: label.scope == BACKWARD_FUNCTION)
+        is_node = self.of_labels(lambda label: label.scope == BACKWARD_FUNCTION)
         node = np.where(is_node, np.arange(len(self.session)), -1)
         for rows in tree.levels(self.session)[1:]:
             inner = rows[(node[rows] < 0) & (self.parent[rows] >= 0)]
