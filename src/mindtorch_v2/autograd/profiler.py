@@ -125,6 +125,7 @@ class profile:  # noqa: N801 - torch's name
         self._events: EventList | None = None
         self._results: Any = None
         self._survivors: survivors.References = {}
+        self._collected: set[int] = set()  # addresses of storages that `leaks(collect=True)` freed
 
     # --- recording --------------------------------------------------------------------------------------------------
 
@@ -203,7 +204,7 @@ class profile:  # noqa: N801 - torch's name
         session = session.replace(info=info)
         self._session = join([self._session, session]) if self.acc_events and self._session is not None else session
         self._events = self._results = None
-        self._survivors = capture.survivors
+        self._survivors, self._collected = capture.survivors, set()
         self._stats.profiler_disable_call_duration_us = (time.perf_counter_ns() - began) // 1000
         self._stats.profiling_window_duration_sec = (info.stopped_ns - info.started_ns) / 1e9
         self._stats.number_of_events = len(self._session)
@@ -234,8 +235,9 @@ class profile:  # noqa: N801 - torch's name
         return self._session.replace(info=info)
 
     def _leaks(self, group_by_stack_n: int | None, *, collect: bool) -> Leaks:
-        freed = survivors.freed_by_collecting(self._survivors) if collect else ()
-        return Leaks.of(self.session, group_by_stack_n, without=freed)
+        if collect:
+            self._collected |= survivors.freed_by_collecting(self._survivors)
+        return Leaks.of(self.session, group_by_stack_n, without=self._collected if collect else ())
 
     @property
     def kineto_results(self) -> Any:

@@ -227,6 +227,21 @@ class Ring:
         self.ring, self.tensor = self, tensor
 
 
+def test_collecting_gives_the_same_answer_each_time():
+    gc.disable()
+    try:
+        with profile(profile_memory=True) as prof:
+            for _ in range(8):
+                cycle = [torch.ones(10)]
+                cycle.append(cycle)
+            del cycle
+        assert prof.leaks().total_count == 8
+        assert [prof.leaks(collect=True).total_count for _ in range(3)] == [0, 0, 0]
+        assert prof.leaks().total_count == 8  # they were alive at the end
+    finally:
+        gc.enable()
+
+
 def test_garbage_is_alive_until_it_is_collected_on_request():
     gc.disable()
     try:
