@@ -439,3 +439,57 @@ def test_why_nothing_was_recorded(run, script, tmp_path, case):
     assert done.stdout.startswith("\nNothing was recorded: ")
     assert reason in done.stdout
     assert "Does it import torch?" not in done.stdout
+
+
+@posix
+class TestOnATerminal:
+    """The table fits the terminal that it is printed to, and nothing else."""
+
+    PROGRAM = """
+        import mindtorch_v2 as torch
+        with torch.profiler.record_function("a scope with a name that is longer than most terminals have room for"):
+            torch.ones(2) * 2
+    """
+
+    def printed(self, tmp_path, script, columns):
+        import fcntl
+        import pty
+        import struct
+        import termios
+
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        environment = {**os.environ, "PYTHONPATH": str(SOURCE), "OMP_NUM_THREADS": "1"}
+        environment.pop("COLUMNS", None)
+        command = [sys.executable, *PROFILER, "--no-trace", script(self.PROGRAM)]
+        process = subprocess.Popen(command, stdout=theirs, stdin=theirs, stderr=subprocess.PIPE, cwd=tmp_path, env=environment)
+        os.close(theirs)
+        text = b""
+        while True:
+            try:
+                part = os.read(ours, 4096)
+            except OSError:  # the end, on Linux
+                break
+            if not part:
+                break
+            text += part
+        os.close(ours)
+        assert (process.stderr.read(), process.wait()) == (b"", 0)
+        process.stderr.close()
+        return text.decode().splitlines()
+
+    def test_narrow(self, tmp_path, script):
+        lines = self.printed(tmp_path, script, 80)
+        at = next(i for i, line in enumerate(lines) if line.startswith("--"))
+        assert max(map(len, lines[at : at + 5])) <= 80
+        assert any("…" in line for line in lines[at : at + 8])
+        assert any(line.startswith("To fit 80 characters: ") for line in lines)
+
+    def test_wide(self, tmp_path, script):
+        lines = self.printed(tmp_path, script, 300)
+        assert not any(line.startswith("To fit") for line in lines)
+
+    def test_no_terminal(self, run, script):
+        text = run(*PROFILER, "--no-trace", script(self.PROGRAM)).stdout
+        assert "To fit" not in text
+        assert "CPU time avg" in text

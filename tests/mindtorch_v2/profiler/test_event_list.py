@@ -100,6 +100,31 @@ class TestKeyAverages:
             total.add("aten::t")
 
 
+class TestGroupsThatWereNotRecorded:
+    """torch takes these without a word, and the rows are those of the name."""
+
+    @pytest.mark.parametrize(
+        ("asked", "needed"),
+        [
+            ({"group_by_input_shapes": True}, "group_by_input_shape=True has no effect.*record_shapes=True"),
+            ({"group_by_stack_n": 3}, "group_by_stack_n=3 has no effect.*with_stack=True"),
+            ({"group_by_module": True}, "group_by_module=True has no effect.*with_modules=True"),
+        ],
+    )
+    def test_a_warning_says_what_is_needed(self, asked, needed):
+        shown = events(LINEAR, ADDMM)
+        for ask in (shown.key_averages, lambda **by: EventList.averages_of(record([LINEAR, ADDMM]), GroupBy(*group_of(by)))):
+            with pytest.warns(UserWarning, match=needed) as warned:
+                rows = ask(**asked)
+            assert [r.key for r in rows] == ["aten::linear", "aten::t", "aten::addmm"]
+            assert [w.filename for w in warned] == [__file__]
+
+
+def group_of(asked):
+    names = ("group_by_input_shapes", "group_by_stack_n", "group_by_overload_name", "group_by_module")
+    return [asked.get(name, 0) for name in names]
+
+
 class TestTotals:
     def test_total_average(self):
         total = events(LINEAR, ADDMM).total_average()
@@ -356,6 +381,7 @@ def test_parents_and_children_agree(threads):
     assert starts == sorted(starts)
 
 
+@pytest.mark.filterwarnings("ignore:group_by_.* has no effect")
 @given(threads_of(op, scope, python_function), st.tuples(st.booleans(), st.integers(0, 3), st.booleans()))
 def test_averages_need_no_events(threads, grouping):
     session, _ = recording(threads)
@@ -374,6 +400,7 @@ def with_distinct_scopes(session):
     return session.replace(labels=tuple(labels), label=label)
 
 
+@pytest.mark.filterwarnings("ignore:group_by_.* has no effect")
 @given(threads_of(op, scope))
 def test_columns_and_events_made_by_hand_give_the_same_sums(threads):
     session, _ = recording(threads, unit_ns=1000)  # whole microseconds, which doubles add up without error

@@ -450,8 +450,9 @@ class TestGrouping:
     def test_needs_modules(self):
         prof = recorded(lambda: Net()(x()), with_modules=False)
         for ask in (prof.key_averages, prof.events().key_averages):
-            with pytest.raises(ValueError, match=r"profile\(with_modules=True\)"):
-                ask(group_by_module=True)
+            with pytest.warns(UserWarning, match=r"profile\(with_modules=True\)"):
+                rows = ask(group_by_module=True)
+            assert {row.module for row in rows} == {""}
         with pytest.raises(ValueError, match=r"profile\(with_modules=True\)"):
             prof.by_module()
         with pytest.raises(AssertionError, match="times of modules"):

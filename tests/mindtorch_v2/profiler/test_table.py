@@ -1,5 +1,8 @@
 """The table of events. That its text is torch's, `tests/parity/test_profiler_util.py` checks."""
 
+import itertools
+
+import numpy as np
 import pytest
 
 from mindtorch_v2.profiler.model.event_list import EventList
@@ -14,7 +17,7 @@ TIMES = ["Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg"]
 
 def rows(*recorded, **info):
     return EventList.of(record(recorded or [LINEAR], info=Info(**info))).key_averages(
-        group_by_input_shapes=True, group_by_stack_n=5
+        group_by_input_shapes=info.get("record_shapes", False), group_by_stack_n=5 if info.get("with_stack") else 0
     )
 
 
@@ -71,8 +74,18 @@ class TestOrder:
         assert column(rows().table(sort_by="input_shapes"), "Name") == ["aten::linear", "aten::t", "aten::addmm"]
 
     def test_unknown_key(self):
-        with pytest.raises(AttributeError, match="'FunctionEventAvg' object has no attribute 'speed'"):
+        with pytest.raises(
+            AttributeError, match="'FunctionEventAvg' object has no attribute 'speed'.*; sort by one of self_cpu_time"
+        ):
             rows().table(sort_by="speed")
+        with pytest.raises(AttributeError, match=r"\(sort_by='cuda_tme'\); did you mean 'device_time'"):
+            rows().table(sort_by="cuda_tme")
+
+    def test_no_key_and_no_order(self):
+        with pytest.raises(TypeError, match="sort_by takes the name of an attribute such as 'self_cpu_time_total', got 3"):
+            rows().table(sort_by=3)
+        with pytest.raises(TypeError, match="sort_by='cpu_parent' has no order"):
+            rows().table(sort_by="cpu_parent")
 
 
 class TestSelection:
@@ -80,6 +93,10 @@ class TestSelection:
         assert column(rows().table(row_limit=2), "Name") == ["aten::linear", "aten::t"]
         assert column(rows().table(row_limit=0), "Name") == []
         assert len(column(rows().table(row_limit=-1), "Name")) == 3
+        assert len(column(rows().table(row_limit=None), "Name")) == 3
+        assert len(column(rows().table(row_limit=np.int64(2)), "Name")) == 2
+        with pytest.raises(TypeError, match="row_limit takes a number of rows, -1 for all of them; got 'x'"):
+            rows().table(row_limit="x")
 
     def test_totals_are_of_all_rows(self):
         assert parts(rows().table(row_limit=1))[2] == ["Self CPU time total: 10.000us", "Count: 3 events, Total: 10.000us"]
@@ -100,6 +117,11 @@ def test_time_unit(unit, time):
     text = rows().table(time_unit=unit)
     assert column(text, "CPU total")[0] == time
     assert f"Self CPU time total: {time}" in text
+
+
+def test_unknown_time_unit():
+    with pytest.raises(ValueError, match="time_unit takes 's', 'ms', 'us' or None for what suits each time; got 'ns'"):
+        rows().table(time_unit="ns")
 
 
 class TestWidths:
@@ -171,3 +193,125 @@ def test_events_themselves_have_a_table_too():
     shown = EventList.of(record([scope("ProfilerStep#0", 0, 10_000, LINEAR)]))
     assert column(shown.table(sort_by="cpu_time_total", row_limit=2), "Name") == ["ProfilerStep*", "aten::linear"]
     assert shown[0].self_cpu_percent == "0.00%"
+
+
+class TestEachCellStandsUnderItsHeading:
+    """In every combination of the columns that can be missing."""
+
+    OPTIONS = ("shapes", "stacks", "flops", "memory", "overloads", "modules", "device", "nodes")
+    ALL = list(itertools.product([False, True], repeat=len(OPTIONS)))
+
+    def event(self, number, *, shapes, stacks, flops, memory, overloads, modules, device, nodes):
+        event = FunctionEvent(
+            number,
+            f"aten::operator{number}",
+            1,
+            0,
+            10,
+            input_shapes=[[number, 2]] if shapes else [],
+            stack=[f"file.py({number}): place", f"file.py({number}): caller"] if stacks else [],
+            flops=number * 1000 if flops else 0,
+            overload_name=f"overload{number}" if overloads else "",
+            use_device="npu" if device else None,
+            node_id=number if nodes else -1,
+            cpu_memory_usage=number * 1024,
+            device_memory_usage=number,
+        )
+        if modules:
+            event.module, event.phase = f"module{number}", "forward"
+        if device:
+            event.append_kernel("kernel", 0, 5)
+            event.is_legacy = True
+        return event
+
+    @pytest.mark.parametrize("chosen", ALL, ids=lambda chosen: "".join("01"[c] for c in chosen))
+    def test_all(self, chosen):
+        options = dict(zip(self.OPTIONS, chosen, strict=True))
+        shown = EventList(
+            [self.event(number, **options) for number in (1, 2)], profile_memory=options["memory"], with_flops=options["flops"]
+        )
+        lines = shown.table().splitlines()
+        rule, heading, _, *body = lines
+        edges = list(itertools.accumulate((len(part) + 2 for part in rule.split()), initial=0))
+        places = list(itertools.pairwise(edges))
+        headings = [heading[a:b].strip() for a, b in places]
+        wanted = {
+            "Name": "aten::operator1",
+            "Self CPU": "10.000us",
+            "# of Calls": "1",
+            **({"Input Shapes": "[[1, 2]]"} if options["shapes"] else {}),
+            **({"Source Location": "file.py(1): place"} if options["stacks"] else {}),
+            **({"Total KFLOPs": "1.000"} if options["flops"] else {}),
+            **({"CPU Mem": "1.00 KB"} if options["memory"] else {}),
+            **({"NPU Mem": "1 B"} if options["memory"] and options["device"] else {}),
+            **({"Overload Name": "overload1"} if options["overloads"] else {}),
+            **({"Module": "module1", "Phase": "forward"} if options["modules"] else {}),
+            **({"Self NPU": "5.000us"} if options["device"] else {}),
+            **({"Node ID": "1"} if options["nodes"] else {}),
+        }
+        cells = {name: body[0][a:b].strip() for name, (a, b) in zip(headings, places, strict=True)}
+        assert {name: cells[name] for name in wanted} == wanted
+        assert len(headings) == len(set(headings))
+        if options["stacks"]:
+            below = {name: body[1][a:b].strip() for name, (a, b) in zip(headings, places, strict=True)}
+            assert {name: text for name, text in below.items() if text} == {"Source Location": "file.py(1): caller"}
+
+
+class TestTextThatCannotBeEncoded:
+    def test_halves_of_characters_are_escaped(self):
+        name, place = b"caf\xe9".decode("utf-8", "surrogateescape"), b"/tmp/\xff.py".decode("utf-8", "surrogateescape")
+        stack = (Frame(place, 45, "forward"), Frame(place, 46, "main"))
+        text = rows(op(name, 0, 1, stack=stack), with_stack=True).table(header=name)
+        text.encode("utf-8")
+        _, (first, second, _), _ = parts(text)
+        assert (first[0], first[-1], second) == ("caf\\udce9", "/tmp/\\udcff.py(45): forward", ["/tmp/\\udcff.py(46): main"])
+        rule, heading, _, row = text.splitlines()[2:6]
+        assert len(rule) == len(heading) == len(row)
+
+    def test_other_characters_stay(self):
+        assert column(rows(op("größe", 0, 1)).table(), "Name") == ["größe"]
+
+
+class TestMaxWidth:
+    LONG = op("aten::" + "x" * 40 + "::end", 0, 10, op("aten::short", 1, 2))
+
+    def text(self, max_width, **options):
+        return rows(self.LONG).table(max_width=max_width, **options)
+
+    def test_wide_enough_changes_nothing_but_blanks_at_the_ends(self):
+        plain = rows(self.LONG).table()
+        assert self.text(1000) == "\n".join(line.rstrip() for line in plain.splitlines()) + "\n"
+
+    @pytest.mark.parametrize("width", [132, 120, 100, 80, 60, 40])
+    def test_no_line_is_wider(self, width):
+        text = self.text(width)
+        table_lines = [line for line in text.splitlines() if not line.startswith("To fit")]
+        assert max(map(len, table_lines)) <= width
+        assert {"Name", "Self CPU"} <= set(parts(text)[0])
+
+    def test_names_give_way_first(self):
+        text = self.text(120)
+        assert parts(text)[0] == ["Name", *TIMES, "# of Calls"]
+        assert column(text, "Name") == ["aten::" + "x" * 12 + "…" + "x" * 12 + "::end", "aten::short"]
+        assert text.splitlines()[-1] == "To fit 120 characters: names shortened"
+
+    def test_then_columns_of_least_use(self):
+        text = self.text(80)
+        assert parts(text)[0] == ["Name", "Self CPU %", "Self CPU", "CPU total", "# of Calls"]
+        assert text.splitlines()[-1] == "To fit 80 characters: without CPU total %, CPU time avg; names shortened"
+
+    def test_the_column_it_is_sorted_by_stays(self):
+        assert "CPU time avg" in parts(self.text(60, sort_by="cpu_time"))[0]
+
+    def test_stacks(self):
+        stack = (Frame("project/model.py", 45, "forward"), Frame("train.py", 7, "main"))
+        averages = rows(op("add", 0, 1, stack=stack), with_stack=True)
+        assert parts(averages.table(max_width=200))[1][0][-1] == "project/model.py(45): forward"
+        narrow = averages.table(max_width=60)
+        assert "Source Location" not in parts(narrow)[0]
+        assert len(parts(narrow)[1]) == 1  # no lines for the places
+
+    @pytest.mark.parametrize("width", [0, -3, "80", 80.5, True])
+    def test_no_width(self, width):
+        with pytest.raises(ValueError, match="max_width takes a number of characters from 1, got"):
+            self.text(width)

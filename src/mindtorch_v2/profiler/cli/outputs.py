@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import stat
 import sys
 from collections.abc import Mapping
@@ -11,7 +12,7 @@ from typing import TextIO
 
 from ..output.atomic_file import Replacement
 
-__all__ = ["UnwritableError", "check_files", "print_to", "size_text"]
+__all__ = ["UnwritableError", "check_files", "print_to", "size_text", "terminal_width"]
 
 
 class UnwritableError(Exception):
@@ -63,6 +64,14 @@ def print_to(stream: TextIO | None, text: str) -> None:
         except RuntimeError:  # a signal's handler, in the middle of a write to this stream
             while content:
                 content = content[os.write(stream.fileno(), content) :]
+
+
+def terminal_width(stream: TextIO | None) -> int | None:
+    """The width of the terminal that a stream prints to; None if it prints to something else."""
+    try:
+        return shutil.get_terminal_size().columns if stream is not None and stream.isatty() else None
+    except (OSError, ValueError):  # closed
+        return None
 
 
 def size_text(path: str) -> str:

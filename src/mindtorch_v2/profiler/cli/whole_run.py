@@ -15,7 +15,7 @@ from ..model.module_times import ModuleTimes
 from ..output import chrome_trace
 from ..output.atomic_file import replacing
 from .nothing_recorded import Surroundings
-from .outputs import print_to, size_text
+from .outputs import print_to, size_text, terminal_width
 from .signals import Signals
 
 __all__ = ["WholeRun"]
@@ -152,7 +152,11 @@ class WholeRun:
 
     def _table_text(self) -> str:
         averages = self._profile.key_averages(group_by_input_shape=self._by_shape)
-        return averages.table(sort_by=self._sort_by, row_limit=self._row_limit)
+        return averages.table(sort_by=self._sort_by, row_limit=self._row_limit, max_width=self._width())
+
+    def _width(self) -> int | None:
+        """The width of the terminal that the table is printed to, if it is."""
+        return terminal_width({"stdout": self._out, "stderr": self._err}.get(self._table))
 
     def _modules_text(self) -> str:
         return ModuleTimes.of(self._profile.session).table(row_limit=self._row_limit)

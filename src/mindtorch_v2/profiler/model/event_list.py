@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import sys
+import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -18,6 +20,8 @@ from .recorded import events_of, recording_of, rows_of
 from .session import BACKWARD_FUNCTION, Session
 
 __all__ = ["EventList"]
+
+_PACKAGE = __name__.partition(".")[0] + "."
 
 
 class EventList(list[Any]):
@@ -68,6 +72,8 @@ class EventList(list[Any]):
         header: str | None = None,
         top_level_events_only: bool = False,
         time_unit: str | None = None,
+        *,
+        max_width: int | None = None,
     ) -> str:
         """The list as a table.
 
@@ -81,6 +87,8 @@ class EventList(list[Any]):
             header: a line above the table.
             top_level_events_only: leave out events inside others.
             time_unit: `s`, `ms` or `us` for all times; by default what suits each.
+            max_width: the width to fit the table into, as that of a terminal: names are shortened in their middle, then columns of
+                little use are left out, and a last line says which. None for no limit.
         """
         return table.render(
             self,
@@ -94,6 +102,7 @@ class EventList(list[Any]):
             with_flops=self._with_flops,
             top_level_events_only=top_level_events_only,
             time_unit=time_unit,
+            max_width=max_width,
         )
 
     def key_averages(
@@ -115,7 +124,7 @@ class EventList(list[Any]):
         if not self._tree_built:
             raise AssertionError("Expected tree to be built before calling key_averages")
         if (recorded := rows_of(self)) is not None:
-            _check_modules(recorded[0].session, by)
+            _warn_of_missing(recorded[0].session, by)
             rows = grouping.averages(*recorded, by)
         else:
             rows = self._averages_one_by_one(_key(by))
@@ -124,7 +133,7 @@ class EventList(list[Any]):
     @classmethod
     def averages_of(cls, session: Session, by: GroupBy = GroupBy()) -> EventList:
         """As `of(session).key_averages(*by)`, without making the events: ten million would take gigabytes."""
-        _check_modules(session, by)
+        _warn_of_missing(session, by)
         recording = recording_of(session)
         return _empty_list(session)._like(_described(grouping.averages(recording, recording.rows, by), by))
 
@@ -243,9 +252,26 @@ def _backward_node(event: FunctionEvent | None) -> FunctionEvent | None:
     return event
 
 
-def _check_modules(session: Session, by: GroupBy) -> None:
-    if by.modules and not session.info.with_modules:
-        raise ValueError("group_by_module=True needs a recording with modules: profile(with_modules=True)")
+def _warn_of_missing(session: Session, by: GroupBy) -> None:
+    """Say what rows cannot be grouped by, because it was not recorded."""
+    info = session.info
+    wanted = {
+        ("group_by_input_shape=True", "record_shapes=True"): by.shapes and not info.record_shapes,
+        (f"group_by_stack_n={by.stack_n}", "with_stack=True"): by.stack_n > 0 and not info.with_stack,
+        ("group_by_module=True", "with_modules=True"): by.modules and not info.with_modules,
+    }
+    for (argument, recorded_with), is_missing in wanted.items():
+        if is_missing:
+            text = f"{argument} has no effect: this needs a recording made with profile({recorded_with})"
+            warnings.warn(text, UserWarning, stacklevel=_callers_level())
+
+
+def _callers_level() -> int:
+    """The `stacklevel` that makes a warning point to the program."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_PACKAGE):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def _key(by: GroupBy) -> Callable[[Any], tuple[str, ...]]:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..output import units
+from ..output.table_columns import printable
 from . import modules, tree
 from .recording import Recording
 from .session import ROLE_NAMES, MemoryLog, Session
@@ -112,11 +113,11 @@ class Leaks(list[Leak]):
             ("Growth", [f"{units.memory(round(row.bytes_per_step))}/step" if row.grows else "" for row in shown], ">"),
             ("Steps", [_ranges(row.step_bytes) for row in shown], "<"),
             ("Role", [row.role for row in shown], "<"),
-            ("Operator", [row.operator or "(no operator)" for row in shown], "<"),
-            ("Module", [row.module for row in shown], "<"),
+            ("Operator", [printable(row.operator or "(no operator)") for row in shown], "<"),
+            ("Module", [printable(row.module) for row in shown], "<"),
         ]
         columns = [column for column in columns if any(column[1]) or column[0] in ("Bytes", "Count", "Operator")]
-        stacks = [[_end_of(place, max_src_column_width) for place in row.stack] for row in shown]
+        stacks = [[_end_of(printable(place), max_src_column_width) for place in row.stack] for row in shown]
         widths = [max(map(len, [heading, *cells])) for heading, cells, _ in columns]
         lines = [[heading for heading, _, _ in columns] + (["Source Location"] if any(stacks) else [])]
         for i, stack in enumerate(stacks):

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..output import units
+from ..output.table_columns import printable
 from . import modules
 from .recording import Recording
 from .session import Session
@@ -74,7 +75,15 @@ class ModuleTimes(list[ModuleTime]):
         cells = [["Module", "Class", "Calls", "Self forward", "Self backward", "Forward", "Backward", "Total", "Total %"]]
         for row in rows if row_limit < 0 else rows[:row_limit]:
             times = [units.time(t) for t in (*row[3:], row.total_us)]
-            cells.append([row.module, row.class_name, str(row.calls), *times, units.share(row.total_us, self.recorded_us)])
+            cells.append(
+                [
+                    printable(row.module),
+                    printable(row.class_name),
+                    str(row.calls),
+                    *times,
+                    units.share(row.total_us, self.recorded_us),
+                ]
+            )
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         line = "  ".join("-" * width for width in widths)
         heading, *lines = ["  ".join(_aligned(row, widths)) for row in cells]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import difflib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,26 +11,17 @@ from ..device_type import DeviceType
 from ..model import grouping
 from ..model.recorded import rows_of
 from . import units
+from .table_columns import GAP, Column, fit, printable
 
-__all__ = ["Column", "attribute", "render"]
+__all__ = ["attribute", "render"]
 
-_WIDTH = 12
-_GAP = "  "
 _ON_DEVICE = (DeviceType.CUDA, DeviceType.PrivateUse1, DeviceType.MTIA, DeviceType.XPU)
 _DEVICES = ("cuda", "xpu", "privateuse1", "npu")
-
-
-@dataclass(frozen=True)
-class Column:
-    """A heading and what stands under it."""
-
-    heading: str
-    value: Callable[[Any], Any]
-    width: int = _WIDTH
-    align: str = ">"
-
-    def cell(self, value: Any) -> str:
-        return f"{value!s:{self.align}{self.width}}{_GAP}"
+_SOURCE = "Source Location"
+_SORTED_BY = (
+    *("self_cpu_time_total", "cpu_time_total", "cpu_time", "count", "cpu_memory_usage", "self_cpu_memory_usage", "flops"),
+    *("self_device_time_total", "device_time_total", "device_time", "device_memory_usage", "self_device_memory_usage", "key"),
+)
 
 
 @dataclass(frozen=True)
@@ -60,11 +52,14 @@ def render(
     profile_memory: bool = False,
     top_level_events_only: bool = False,
     time_unit: str | None = None,
+    *,
+    max_width: int | None = None,
 ) -> str:
     """The table: headings, a row for each event (and a line for each place in its stack), and totals below."""
+    units.check_time_unit(time_unit)
+    _check_row_limit(row_limit)
     if sort_by is not None:
-        key = attribute(sort_by)
-        events = sorted(events, key=lambda event: getattr(event, key), reverse=True)
+        events = _sorted(events, sort_by)
     use_device = events[0].use_device if events else None
     device = use_device.upper() if use_device else "None"
     overview = _overview(events)
@@ -81,11 +76,16 @@ def render(
         *(_memory(examples, device, bool(use_device)) if profile_memory else ()),
         *_counts(examples),
         *_shapes(examples, max_shapes_column_width),
-        *_last_columns(source, _flops(examples) if with_flops else []),
+        *(_flops(examples) if with_flops else ()),
+        *source,  # the last one: further places of a stack stand below the first
     ]
-    line = _GAP.join("-" * column.width for column in columns) + _GAP
-    double_line = "=" * (len(line) - len(_GAP))
-    lines = [double_line, header] if header is not None else []
+    notes = []
+    if max_width is not None:
+        columns, notes = fit(columns, max_width, attribute(sort_by or ""))
+        source = [column for column in columns if column.heading == _SOURCE]
+    line = GAP.join("-" * column.width for column in columns) + GAP
+    double_line = "=" * (len(line) - len(GAP))
+    lines = [double_line, printable(header)] if header is not None else []
     if top_level_events_only:
         lines += [double_line, "This report only display top-level ops statistics"]
     lines += [line, "".join(column.cell(column.heading) for column in columns), line]
@@ -94,14 +94,41 @@ def render(
         if source:
             *blank, last = columns
             empty = "".join(column.cell("") for column in blank)
-            lines += [empty + last.cell(_end_of(place, source[0].width)) for place in (event.stack or ())[1:]]
+            lines += [empty + last.cell(_end_of(printable(place), source[0].width)) for place in (event.stack or ())[1:]]
             lines.append(empty + last.cell(""))
     lines += [line, f"Self CPU time total: {units.time(overview.cpu_us, time_unit)}"]
     if has_device_time:
         lines.append(f"Self {device} time total: {units.time(overview.device_us, time_unit)}")
     total = units.time(overview.cpu_us + overview.device_us, time_unit)
     lines.append(f"Count: {overview.count:,} {'event' if overview.count == 1 else 'events'}, Total: {total}")
-    return "\n".join([*lines, ""])
+    if max_width is not None:
+        lines = [text.rstrip() for text in lines]  # blanks at the end of a line would wrap, too
+    return "\n".join([*lines, *notes, ""])
+
+
+def _sorted(events: Sequence[Any], sort_by: str) -> list[Any]:
+    """The events by an attribute, largest first."""
+    if not isinstance(sort_by, str):
+        raise TypeError(f"sort_by takes the name of an attribute such as 'self_cpu_time_total', got {sort_by!r}")
+    key = attribute(sort_by)
+    if unlike := next((event for event in events if not hasattr(event, key)), None):
+        raise AttributeError(_unknown_attribute(unlike, key, sort_by))
+    try:
+        return sorted(events, key=lambda event: getattr(event, key), reverse=True)
+    except TypeError as error:
+        raise TypeError(f"sort_by={sort_by!r} has no order ({error}); sort by a number such as 'self_cpu_time_total'") from None
+
+
+def _unknown_attribute(event: Any, key: str, sort_by: str) -> str:
+    numbers = [name for name in _SORTED_BY if hasattr(event, name)]
+    near = difflib.get_close_matches(key, numbers, n=3)
+    others = f"did you mean {' or '.join(map(repr, near))}?" if near else f"sort by one of {', '.join(numbers)}"
+    return f"'{type(event).__name__}' object has no attribute '{key}' (sort_by={sort_by!r}); {others}"
+
+
+def _check_row_limit(row_limit: Any) -> None:
+    if row_limit is not None and not isinstance(row_limit, int | float) and not hasattr(row_limit, "__index__"):
+        raise TypeError(f"row_limit takes a number of rows, -1 for all of them; got {row_limit!r}")
 
 
 def _shown(events: Iterable[Any], row_limit: int, top_level_events_only: bool) -> Iterable[Any]:
@@ -160,20 +187,22 @@ def _fitting(texts: Iterable[str], limit: int | None) -> int:
 
 
 def _names(events: Sequence[Any], limit: int | None) -> list[Column]:
-    width = _fitting([event.key for event in events] or ["Name"], limit)
-    columns = [Column("Name", lambda event: _beginning_of(event.key, limit), width)]
+    width = _fitting([printable(event.key) for event in events] or ["Name"], limit)
+    columns = [
+        Column("Name", lambda event: _beginning_of(printable(event.key), limit), width, whole=lambda event: printable(event.key))
+    ]
     if any(event.overload_name for event in events):
         columns.append(Column("Overload Name", lambda event: _beginning_of(event.overload_name or "", limit), width))
     return columns
 
 
 def _modules(events: Sequence[Any], limit: int | None) -> list[Column]:
-    paths = [event.module for event in events]
+    paths = [printable(event.module) for event in events]
     if not any(paths):
         return []
     width = _fitting([*paths, "Module"], limit)
     return [
-        Column("Module", lambda event: _end_of(event.module, width), width, "<"),
+        Column("Module", lambda event: _end_of(printable(event.module), width), width, "<"),
         Column("Phase", lambda event: event.phase, len("backward"), "<"),
     ]
 
@@ -237,11 +266,11 @@ def _shapes(events: Sequence[Any], limit: int | None) -> list[Column]:
 
 
 def _source(events: Sequence[Any], limit: int | None) -> list[Column]:
-    places = [place for event in events for place in event.stack or ()]
+    places = [printable(place) for event in events for place in event.stack or ()]
     if not places:
         return []
     width = _fitting(places, limit)
-    return [Column("Source Location", lambda event: _end_of(event.stack[0], width) if event.stack else "", width, "<")]
+    return [Column(_SOURCE, lambda event: _end_of(printable(event.stack[0]), width) if event.stack else "", width, "<")]
 
 
 def _flops(events: Sequence[Any]) -> list[Column]:
@@ -250,14 +279,3 @@ def _flops(events: Sequence[Any]) -> list[Column]:
         return []
     scale, unit = units.flops_unit(min(known))
     return [Column(f"Total {unit}", lambda event: f"{event.flops * scale:8.3f}" if event.flops and event.flops > 0 else "--")]
-
-
-def _last_columns(source: list[Column], flops: list[Column]) -> list[Column]:
-    if source and flops:
-        # torch: with both, each stands under the other's heading
-        (place,), (count,) = source, flops
-        return [
-            Column(place.heading, count.value, place.width, place.align),
-            Column(count.heading, place.value, count.width, count.align),
-        ]
-    return source + flops

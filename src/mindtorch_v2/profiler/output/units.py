@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-__all__ = ["flops_unit", "memory", "share", "time", "time_text"]
+__all__ = ["check_time_unit", "flops_unit", "memory", "share", "time", "time_text"]
 
 _US_PER = {"s": 1_000_000.0, "ms": 1000.0, "us": 1.0}
 _FLOPS = ("FLOPs", "KFLOPs", "MFLOPs", "GFLOPs", "TFLOPs", "PFLOPs")
@@ -17,6 +17,11 @@ def time(time_us: float, unit: str | None = None) -> str:
     if unit not in _US_PER:  # torch: any other unit means none
         unit = "s" if time_us >= _US_PER["s"] else "ms" if time_us >= _US_PER["ms"] else "us"
     return f"{time_us / _US_PER[unit]:.3f}{unit}"
+
+
+def check_time_unit(unit: str | None) -> None:
+    if unit is not None and unit not in _US_PER:
+        raise ValueError(f"time_unit takes {', '.join(map(repr, _US_PER))} or None for what suits each time; got {unit!r}")
 
 
 def share(part: float, whole: float) -> str:
