@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 import time
 import uuid
@@ -40,6 +41,8 @@ __all__ = [
     "record_function",
 ]
 
+_log = logging.getLogger("torch.autograd.profiler")  # torch's name, so that a program's settings for it apply here
+
 
 @dataclass
 class _ProfilerStats:
@@ -58,7 +61,7 @@ class profile:  # noqa: N801 - torch's name
     """Record what runs inside a `with` block. `torch.profiler.profile` adds steps, schedules and handlers to this.
 
     With `acc_events` the events of every block stay; otherwise a block replaces the one before. `post_processing_timeout_s` limits the time
-    spent on making events: those that come after it are left out, with a warning.
+    spent on making events: those that come after it are left out, and the logger `torch.autograd.profiler` says so.
     """
 
     def __init__(
@@ -336,10 +339,7 @@ def _in_time(session: Session, timeout_s: float | None) -> Session:
     took = time.perf_counter() - began
     count = int(len(sample) * timeout_s / took) if len(sample) else 0
     if count < len(session):
-        warnings.warn(
-            f"post_processing_timeout_s={timeout_s} is enough for the first {count:,} of {len(session):,} events; the rest are left out",
-            stacklevel=4,
-        )
+        _log.warning("Profiler timed out after %.3f seconds of making events: partial results with %d events", timeout_s, count)
     return session.head(count)
 
 

@@ -223,15 +223,21 @@ class TestTraceIds:
 
 
 class TestTimeout:
-    def test_events_beyond_the_time_are_left_out_with_a_warning(self):
+    def test_events_beyond_the_time_are_left_out_and_torchs_logger_says_so(self, caplog):
         with profile(post_processing_timeout_s=0) as prof:
             for _ in range(10):
                 x + x
-        with pytest.warns(UserWarning, match="post_processing_timeout_s=0 is enough for the first 0 of 10 events"):
+        with caplog.at_level("WARNING", logger="torch.autograd.profiler"):
             assert list(prof.events()) == []
+            assert list(prof.events()) == []  # and says it once
+        (line,) = caplog.records
+        assert (line.name, line.levelname) == ("torch.autograd.profiler", "WARNING")
+        assert "timed out after 0.000 seconds" in line.getMessage()
+        assert "partial results with 0 events" in line.getMessage()
 
-    def test_enough_time_leaves_nothing_out(self):
+    def test_enough_time_leaves_nothing_out(self, caplog):
         assert names(record(post_processing_timeout_s=100.0)) == ["scope", "aten::add"]
+        assert caplog.records == []
 
     def test_less_than_nothing_is_refused(self):
         with pytest.raises(ValueError, match="non-negative"):
