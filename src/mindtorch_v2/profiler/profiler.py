@@ -238,8 +238,9 @@ class _KinetoProfile:
 
     def _memory_profile(self) -> MemoryProfile:
         """What became of each piece of memory; needs shapes, memory and stacks."""
-        if not (self.record_shapes and self.profile_memory and self.with_stack):
-            raise ValueError("record_shapes=True, profile_memory=True, with_stack=True required for memory profiling.")
+        needed = {"record_shapes": self.record_shapes, "profile_memory": self.profile_memory, "with_stack": self.with_stack}
+        if missing := [f"{flag}=True" for flag, is_on in needed.items() if not is_on]:
+            raise ValueError(f"{', '.join(missing)} required for memory profiling.")
         return MemoryProfile(self._finished("memory profiling").session)
 
     def export_memory_timeline(self, path: str | os.PathLike[str], device: str | None = None) -> None:

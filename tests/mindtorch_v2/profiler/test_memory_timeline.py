@@ -2,6 +2,7 @@
 
 import gc
 import gzip
+import itertools
 import json
 
 import pytest
@@ -241,13 +242,16 @@ def test_a_device_without_memory_has_an_empty_timeline(training, tmp_path):
     assert not (tmp_path / "other.json").exists()
 
 
-@pytest.mark.parametrize("left_out", ALL)
-def test_what_it_needs(left_out, tmp_path):
-    with profile(**ALL | {left_out: False}) as prof:
+@pytest.mark.parametrize("missing", [set(some) for n in (1, 2, 3) for some in itertools.combinations(ALL, n)], ids=str)
+def test_what_it_needs(missing, tmp_path):
+    with profile(**{flag: flag not in missing for flag in ALL}) as prof:
         torch.ones(2)
+    flags = [flag for flag in ("record_shapes", "profile_memory", "with_stack") if flag in missing]
     for call in (prof._memory_profile, lambda: prof.export_memory_timeline(str(tmp_path / "timeline.html"))):
-        with pytest.raises(ValueError, match=r"required for memory profiling\.$"):
+        with pytest.raises(ValueError, match=r"required for memory profiling\.$") as error:
             call()
+        assert str(error.value) == f"{', '.join(f'{flag}=True' for flag in flags)} required for memory profiling."
+    assert not (tmp_path / "timeline.html").exists()
 
 
 def test_the_heap_of_python_has_no_timeline():
