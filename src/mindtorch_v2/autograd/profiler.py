@@ -20,11 +20,10 @@ from ..profiler.device_type import DeviceType
 from ..profiler.experimental_config import _ExperimentalConfig
 from ..profiler.model.event_list import EventList
 from ..profiler.model.events import FunctionEvent
-from ..profiler.model.grouping import GroupBy
 from ..profiler.model.leaks import Leaks
 from ..profiler.model.session import Session, empty_session, join
-from ..profiler.output import chrome_trace
 from ..profiler.record_function import record_function
+from ..profiler.results import Results
 from .profiler_util import MEMORY_EVENT_NAME, OUT_OF_MEMORY_EVENT_NAME, MemRecordsAcc
 
 __all__ = [
@@ -237,11 +236,6 @@ class profile:  # noqa: N801 - torch's name
         info = replace(self._session.info, metadata={**self._session.info.metadata, **self.metadata})
         return self._session.replace(info=info)
 
-    def _leaks(self, group_by_stack_n: int | None, *, collect: bool) -> Leaks:
-        if collect:
-            self._collected |= survivors.freed_by_collecting(self._survivors)
-        return Leaks.of(self.session, group_by_stack_n, without=self._collected if collect else ())
-
     @property
     def kineto_results(self) -> Any:
         """The recording as torch's libraries walk it; None before the end of the first."""
@@ -275,6 +269,10 @@ class profile:  # noqa: N801 - torch's name
     def __str__(self) -> str:
         return "<unfinished torch.autograd.profile>" if not self.enabled or self._session is None else str(self.function_events)
 
+    @property
+    def _finished(self) -> _LiveResults:
+        return _LiveResults(self)
+
     def table(
         self,
         sort_by: str | None = None,
@@ -284,8 +282,11 @@ class profile:  # noqa: N801 - torch's name
         max_shapes_column_width: int = 80,
         header: str | None = None,
         top_level_events_only: bool = False,
+        *,
+        max_width: int | None = None,
     ) -> str:
-        return self.function_events.table(
+        """The events as a table, a row for each; `key_averages().table()` has a row for each name. See `EventList.table`."""
+        return self._finished.table(
             sort_by=sort_by,
             row_limit=row_limit,
             max_src_column_width=max_src_column_width,
@@ -293,6 +294,7 @@ class profile:  # noqa: N801 - torch's name
             max_shapes_column_width=max_shapes_column_width,
             header=header,
             top_level_events_only=top_level_events_only,
+            max_width=max_width,
         )
 
     def key_averages(
@@ -302,31 +304,54 @@ class profile:  # noqa: N801 - torch's name
         group_by_overload_name: bool = False,
         group_by_module: bool = False,
     ) -> EventList:
-        by = GroupBy(group_by_input_shape, group_by_stack_n, group_by_overload_name, group_by_module)
-        if self._events is None and self.post_processing_timeout_s is None and not self.experimental_config.trace_only:
-            return EventList.averages_of(self.session, by)
-        return self.function_events.key_averages(*by)
+        """Events summed by name and, if asked, by input shapes, the innermost n frames, overload, and module and phase."""
+        return self._finished.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name, group_by_module)
 
     def total_average(self) -> Any:
-        return self.function_events.total_average()
+        """Sums over all events."""
+        return self._finished.total_average()
 
     @property
     def self_cpu_time_total(self) -> float:
         """The sum of the self times of all events, in microseconds."""
-        return self.function_events.self_cpu_time_total
+        return self._finished.self_cpu_time_total
 
     def export_chrome_trace(self, path: str, metadata: Mapping[str, Any] | None = None, use_python_export: bool = False) -> None:
         """Write the trace for Perfetto, TensorBoard and others; gzipped if the path ends with `.gz`."""
         session = self.session
         if metadata:
             session = session.replace(info=replace(session.info, metadata={**session.info.metadata, **metadata}))
-        chrome_trace.write(session, path)
+        Results(session).export_chrome_trace(path)
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
-        """Write one line a stack for flame graphs."""
+        """Write one line a stack for flame graphs; needs `with_stack=True`."""
         if not self.with_stack:
             raise AssertionError("export_stacks() requires with_stack=True")
-        self.function_events.export_stacks(path, metric)
+        self._finished.export_stacks(path, metric)
+
+
+class _LiveResults(Results):
+    """The results of a profiler that may record again: those of its last recording."""
+
+    def __init__(self, owner: profile) -> None:
+        self._owner = owner
+
+    @property
+    def session(self) -> Session:
+        return self._owner.session
+
+    def events(self) -> EventList:
+        return self._owner.function_events
+
+    def _has_made_events(self) -> bool:
+        owner = self._owner
+        return owner._events is not None or owner.post_processing_timeout_s is not None or owner.experimental_config.trace_only
+
+    def leaks(self, group_by_stack_n: int | None = None, *, collect: bool = False) -> Leaks:
+        owner = self._owner
+        if collect:
+            owner._collected |= survivors.freed_by_collecting(owner._survivors)
+        return Leaks.of(self.session, group_by_stack_n, without=owner._collected if collect else ())
 
 
 def _in_time(session: Session, timeout_s: float | None) -> Session:

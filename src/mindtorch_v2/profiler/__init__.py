@@ -19,6 +19,7 @@ from .model.session import Session
 from .output.tensorboard import tensorboard_trace_handler
 from .output.trace_check import validate
 from .record_function import record_function
+from .results import Results
 from .schedule import ProfilerAction, schedule
 
 from ..autograd.profiler import KinetoStepTracker  # isort: skip - reads what is above
@@ -31,6 +32,7 @@ __all__ = [
     "ExecutionTraceObserver",
     "ProfilerAction",
     "ProfilerActivity",
+    "Results",
     "Session",
     "advise",
     "kineto_available",

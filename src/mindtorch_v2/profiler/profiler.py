@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -11,15 +12,18 @@ from typing import Any
 from ..autograd import profiler as prof
 from ._memory_profiler import MemoryProfile, MemoryProfileTimeline
 from .activity import ProfilerActivity, memory_source, parse_activities, supported_activities
+from .advice import Advice
 from .capture import capture, claims
 from .execution_trace import ExecutionTraceObserver, _ITraceObserver
 from .experimental_config import _ExperimentalConfig
+from .model.callers_level import callers_level
 from .model.event_list import EventList
 from .model.leaks import Leaks
 from .model.module_times import ModuleTimes
 from .model.session import Session
 from .output.tensorboard import tensorboard_trace_handler
 from .record_function import record_function, step_scope
+from .results import Results, check_memory_flags, write_memory_timeline
 from .schedule import TRANSITIONS, ProfilerAction, record_always, schedule
 
 __all__ = [
@@ -35,7 +39,7 @@ PROFILER_STEP_NAME = "ProfilerStep"
 
 
 class _KinetoProfile:
-    """Recording without steps: `start`, `stop`, results and exports."""
+    """Recording without steps: `start`, `stop`, results and exports. The arguments are those of `profile`."""
 
     def __init__(
         self,
@@ -191,10 +195,13 @@ class _KinetoProfile:
 
     # --- results ----------------------------------------------------------------------------------------------------
 
-    def _finished(self, purpose: str) -> prof.profile:
+    def _finished(self, purpose: str) -> Results:
         if self.profiler is None:
-            raise AssertionError(f"Profiler must be initialized before {purpose}")
-        return self.profiler
+            raise AssertionError(f"Profiler must be initialized before {purpose}{self._why_nothing_was_recorded()}")
+        return self.profiler._finished
+
+    def _why_nothing_was_recorded(self) -> str:
+        return ""
 
     @property
     def session(self) -> Session:
@@ -203,7 +210,7 @@ class _KinetoProfile:
 
     def events(self) -> EventList:
         """Every event, ordered by start."""
-        return self._finished("accessing events").function_events
+        return self._finished("accessing events").events()
 
     def key_averages(
         self,
@@ -212,13 +219,31 @@ class _KinetoProfile:
         group_by_overload_name: bool = False,
         group_by_module: bool = False,
     ) -> EventList:
-        """Events summed by name and, if asked, by input shapes, the innermost n frames, overload, and module and phase."""
+        """The events summed up: one row for each name, in order of the first event of each.
+
+        Args:
+            group_by_input_shape: make a row for each name and shapes of the inputs. Needs `record_shapes=True`.
+            group_by_stack_n: make a row for each name and the innermost `n` places in the source. Needs `with_stack=True`; 0 for
+                none.
+            group_by_overload_name: make a row for each overload of an operator. Needs
+                `_ExperimentalConfig(capture_overload_names=True)`.
+            group_by_module: make a row for each name, module and phase (forward or backward). Needs `with_modules=True`.
+        """
         finished = self._finished("getting key averages")
         return finished.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name, group_by_module)
 
+    @property
+    def self_cpu_time_total(self) -> float:
+        """The sum of the self times of all events, in microseconds."""
+        return self._finished("summing up times").self_cpu_time_total
+
+    def table(self, sort_by: str | None = None, row_limit: int = 100, **options: Any) -> str:
+        """The events as a table, a row for each; `key_averages().table()` has a row for each name. See `EventList.table`."""
+        return self._finished("making a table").table(sort_by, row_limit, **options)
+
     def by_module(self) -> ModuleTimes:
         """The time of each module, forward and backward; needs `with_modules=True`."""
-        return ModuleTimes.of(self._finished("getting times of modules").session)
+        return self._finished("getting times of modules").by_module()
 
     def leaks(self, group_by_stack_n: int | None = None, *, collect: bool = False) -> Leaks:
         """Storages that were made inside the recording and were alive at its end, by operator and stack; needs `profile_memory=True`.
@@ -226,7 +251,11 @@ class _KinetoProfile:
         `group_by_stack_n` takes so many frames into account, the innermost (None: all); the stacks need `with_stack=True`.
         `collect` runs the garbage collector now, and leaves out what only that frees: tensors in reference cycles.
         """
-        return self._finished("listing leaks")._leaks(group_by_stack_n, collect=collect)
+        return self._finished("listing leaks").leaks(group_by_stack_n, collect=collect)
+
+    def advise(self, *, min_share: float = 0.01, rules: Any = None) -> Advice:
+        """What could be faster, with evidence and an estimate of the gain. See `mindtorch_v2.profiler.advise`."""
+        return self._finished("giving advice").advise(min_share=min_share, rules=rules)
 
     def export_chrome_trace(self, path: str, use_python_export: bool = False) -> None:
         """Write the trace for Perfetto, TensorBoard and others; gzipped if the path ends with `.gz`."""
@@ -238,9 +267,7 @@ class _KinetoProfile:
 
     def _memory_profile(self) -> MemoryProfile:
         """What became of each piece of memory; needs shapes, memory and stacks."""
-        needed = {"record_shapes": self.record_shapes, "profile_memory": self.profile_memory, "with_stack": self.with_stack}
-        if missing := [f"{flag}=True" for flag, is_on in needed.items() if not is_on]:
-            raise ValueError(f"{', '.join(missing)} required for memory profiling.")
+        check_memory_flags(record_shapes=self.record_shapes, profile_memory=self.profile_memory, with_stack=self.with_stack)
         return MemoryProfile(self._finished("memory profiling").session)
 
     def export_memory_timeline(self, path: str | os.PathLike[str], device: str | None = None) -> None:
@@ -250,14 +277,7 @@ class _KinetoProfile:
         category]` as JSON, gzipped if the path ends with `.gz`.
         """
         self.mem_tl = MemoryProfileTimeline(self._memory_profile())
-        device = device or (f"{self.use_device}:0" if self.use_device else "cpu")
-        name = os.fspath(path)
-        if name.endswith(".html"):
-            self.mem_tl.export_memory_timeline_html(path, device)
-        elif name.endswith("raw.json.gz"):
-            self.mem_tl.export_memory_timeline_raw(path, device)
-        else:
-            self.mem_tl.export_memory_timeline(path, device)
+        write_memory_timeline(self.mem_tl, path, device, self.use_device)
 
 
 class profile(_KinetoProfile):  # noqa: N801 - torch's name
@@ -268,6 +288,27 @@ class profile(_KinetoProfile):  # noqa: N801 - torch's name
         print(prof.key_averages().table(sort_by="self_cpu_time_total"))
 
     With a `schedule`, call `prof.step()` after each step; `on_trace_ready(prof)` is called at the end of each cycle.
+
+    Args:
+        activities: what to record: `ProfilerActivity.CPU` (operators, scopes, Python functions) and `ProfilerActivity.NPU` (work on a
+            device). A dictionary in the list narrows an activity to some kinds of events. By default all that this machine supports.
+        schedule: a function that says for each step what to do (a `ProfilerAction`); `schedule(wait=…, warmup=…, active=…)` makes
+            one. By default everything from start to stop is recorded.
+        on_trace_ready: a function that is called with the profiler whenever a recording is finished, to print or export it.
+            `tensorboard_trace_handler(folder)` makes one that writes trace files.
+        record_shapes: record the shapes, strides, types and plain values of each operator's inputs.
+        profile_memory: record storage that is made and freed. `True` counts the bytes of tensors exactly, `"tracemalloc"` counts all of
+            Python's heap instead.
+        with_stack: record where in the source each operator was called, and the calls of Python functions.
+        with_flops: count the floating point operations of each operator from the shapes of its inputs, which are recorded, too.
+        with_modules: record the calls of `nn.Module`s, and which module each operator belongs to.
+        experimental_config: further options, an `_ExperimentalConfig`.
+        execution_trace_observer: an `ExecutionTraceObserver` that writes an execution trace of the same steps.
+        acc_events: keep the events of all cycles. By default a new cycle replaces the one before.
+        use_cuda: deprecated; use `activities`.
+        custom_trace_id_callback: a function that gives each recording its id. By default an id is drawn at random.
+        post_processing_timeout_s: the seconds that making events may take; events that would take longer are left out, and the
+            logger `torch.autograd.profiler` says so. By default there is no limit.
     """
 
     def __init__(
@@ -372,6 +413,19 @@ class profile(_KinetoProfile):  # noqa: N801 - torch's name
         finally:
             self._stopping = False
             claims.release(self)
+        if self.record_steps and self.profiler is None and sys.exc_info()[0] is None:  # nothing comes over a program's error
+            warnings.warn(f"nothing was recorded: {self._reached()}", stacklevel=callers_level())
+
+    def _reached(self) -> str:
+        """How far the schedule of a profiler came that recorded nothing."""
+        calls = f"step() was called {self.step_num} {'time' if self.step_num == 1 else 'times'}"
+        first = getattr(self.schedule, "first_active_step", None)  # a program's own schedule has none
+        if first is None:
+            return f"the schedule has no active step among steps 0 to {self.step_num}, {calls}"
+        return f"the schedule's first active step is step {first}, {calls}"
+
+    def _why_nothing_was_recorded(self) -> str:
+        return f"; no step was recorded: {self._reached()}" if self.record_steps else ""
 
     def step(self) -> None:
         """Say that the next step begins."""

@@ -26,8 +26,15 @@ def schedule(
 ) -> Callable[[int], ProfilerAction]:
     """Cycles of `wait` steps without recording, `warmup` steps to get ready and `active` steps recorded.
 
-    The first `skip_first` steps come before any cycle. `repeat` is the number of cycles, 0 for no end. A `skip_first_wait` other than
-    0 leaves the wait out of the first cycle.
+    Returns a function of the step number, for `profile(schedule=…)`.
+
+    Args:
+        wait: the number of steps at the start of each cycle in which nothing is done.
+        warmup: the number of steps after that in which the recorder gets ready, so that the first recorded step costs no more than others.
+        active: the number of steps that are recorded, at least one. The results are handed to `on_trace_ready` after the last of them.
+        repeat: the number of cycles; 0 goes on until the profiler stops.
+        skip_first: the number of steps before the first cycle.
+        skip_first_wait: if this is not 0, the first cycle begins with its `warmup`, without `wait`.
     """
     if wait < 0 or warmup < 0 or active <= 0 or repeat < 0 or skip_first < 0:
         raise InvalidArgumentError(
@@ -55,6 +62,7 @@ def schedule(
             return ProfilerAction.WARMUP
         return ProfilerAction.RECORD_AND_SAVE if position == cycle - 1 else ProfilerAction.RECORD
 
+    action_of.first_active_step = skip_first + (0 if skip_first_wait else wait) + warmup  # type: ignore[attr-defined]
     return action_of
 
 

@@ -1,6 +1,7 @@
 """Steps and schedules: what is recorded when, and what is kept."""
 
 import itertools
+import warnings
 
 import pytest
 
@@ -122,6 +123,7 @@ class TestSteps:
             x + x
         assert steps_of(prof) == [4]
 
+    @pytest.mark.filterwarnings("ignore:nothing was recorded")
     def test_the_handler_runs_once_a_cycle_and_at_the_end_of_a_recording_cut_short(self):
         for actions, count in [
             ([RECORD], 1),
@@ -173,6 +175,7 @@ class TestSteps:
 
 
 class TestOddSchedules:
+    @pytest.mark.filterwarnings("ignore:nothing was recorded")
     @pytest.mark.parametrize(
         ("actions", "warning", "kept"),
         [
@@ -306,3 +309,72 @@ def test_whether_a_profiler_records_is_said():
         assert profiler._is_profiler_enabled is False
     with pytest.raises(AttributeError, match=r"module 'mindtorch_v2.autograd.profiler' has no attribute 'no_such_name'"):
         profiler.no_such_name  # noqa: B018
+
+
+class TestNoActiveStep:
+    """A schedule that never came to record says so, and where it would have."""
+
+    ACCESSORS = {
+        "events": lambda prof, path: prof.events(),
+        "key_averages": lambda prof, path: prof.key_averages(),
+        "table": lambda prof, path: prof.table(),
+        "export_chrome_trace": lambda prof, path: prof.export_chrome_trace(path),
+        "export_stacks": lambda prof, path: prof.export_stacks(path),
+        "leaks": lambda prof, path: prof.leaks(),
+        "session": lambda prof, path: prof.session,
+    }
+
+    def stopped(self, steps, plan, **options):
+        with pytest.warns(UserWarning, match="nothing was recorded") as warned, profile(schedule=plan, **options) as prof:
+            for _ in range(steps):
+                prof.step()
+        (warning,) = warned
+        assert warning.filename == __file__
+        return prof, str(warning.message)
+
+    def test_a_warning_at_the_end(self):
+        _, text = self.stopped(3, schedule(wait=5, warmup=2, active=1))
+        assert text == "nothing was recorded: the schedule's first active step is step 7, step() was called 3 times"
+
+    @pytest.mark.parametrize(
+        ("plan", "first"),
+        [
+            ({"wait": 5, "warmup": 2, "active": 1}, 7),
+            ({"wait": 5, "warmup": 2, "active": 1, "skip_first": 4}, 11),
+            ({"wait": 5, "warmup": 2, "active": 1, "skip_first": 4, "skip_first_wait": 1}, 6),
+        ],
+    )
+    def test_the_first_active_step(self, plan, first):
+        action = schedule(**plan)
+        assert f"is step {first}, step() was called 1 time" in self.stopped(1, action)[1]
+        actions = [action(step) for step in range(first + 1)]
+        assert [a.name.startswith("RECORD") for a in actions] == [False] * first + [True]
+
+    def test_a_schedule_of_the_programs_own(self):
+        _, text = self.stopped(2, lambda step: ProfilerAction.NONE)
+        assert text == "nothing was recorded: the schedule has no active step among steps 0 to 2, step() was called 2 times"
+
+    @pytest.mark.parametrize("accessor", ACCESSORS)
+    def test_what_is_asked_for_afterwards(self, accessor, tmp_path):
+        prof, _ = self.stopped(3, schedule(wait=5, warmup=2, active=1), with_stack=True, profile_memory=True)
+        with pytest.raises(
+            AssertionError, match=r"^Profiler must be initialized before .*; no step was recorded: the schedule's first"
+        ) as e:
+            self.ACCESSORS[accessor](prof, str(tmp_path / "file"))
+        assert "step() was called 3 times" in str(e.value)
+        assert list(tmp_path.iterdir()) == []
+
+    def test_a_step_that_was_active_is_enough(self):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with profile(schedule=schedule(wait=1, warmup=1, active=1)) as prof:
+                for _ in range(3):
+                    prof.step()
+            with profile():
+                pass
+
+    def test_the_programs_error_comes_through(self):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with pytest.raises(KeyError, match="mine"), profile(schedule=schedule(wait=5, warmup=1, active=1)):
+                raise KeyError("mine")

@@ -75,7 +75,7 @@ class TestOrder:
 
     def test_unknown_key(self):
         with pytest.raises(
-            AttributeError, match="'FunctionEventAvg' object has no attribute 'speed'.*; sort by one of self_cpu_time"
+            AttributeError, match=r"'FunctionEventAvg' object has no attribute 'speed'.*; sort by one of self_cpu_time"
         ):
             rows().table(sort_by="speed")
         with pytest.raises(AttributeError, match=r"\(sort_by='cuda_tme'\); did you mean 'device_time'"):

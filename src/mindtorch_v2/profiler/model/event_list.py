@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import sys
 import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -14,14 +13,13 @@ from ..output.atomic_file import replacing
 from ..output.json_text import json_text
 from . import grouping
 from .averages import FunctionEventAvg
+from .callers_level import callers_level
 from .events import FunctionEvent
 from .grouping import GroupBy
 from .recorded import events_of, recording_of, rows_of
 from .session import BACKWARD_FUNCTION, Session
 
 __all__ = ["EventList"]
-
-_PACKAGE = __name__.partition(".")[0] + "."
 
 
 class EventList(list[Any]):
@@ -263,15 +261,7 @@ def _warn_of_missing(session: Session, by: GroupBy) -> None:
     for (argument, recorded_with), is_missing in wanted.items():
         if is_missing:
             text = f"{argument} has no effect: this needs a recording made with profile({recorded_with})"
-            warnings.warn(text, UserWarning, stacklevel=_callers_level())
-
-
-def _callers_level() -> int:
-    """The `stacklevel` that makes a warning point to the program."""
-    frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_PACKAGE):
-        frame, level = frame.f_back, level + 1
-    return level
+            warnings.warn(text, UserWarning, stacklevel=callers_level())
 
 
 def _key(by: GroupBy) -> Callable[[Any], tuple[str, ...]]:
