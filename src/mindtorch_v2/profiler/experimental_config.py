@@ -28,14 +28,21 @@ class RecordScope(enum.Enum):
 class _ExperimentalConfig:
     """Options beyond the profiler's arguments. Those that only make sense for CUDA, Vulkan or other backends are refused.
 
-    - verbose: traces carry the stack a second time, as `Call stack`
-    - profile_all_threads: False records the thread that starts the profiler alone
-    - capture_overload_names: events know their overload (`Tensor` of `aten::add.Tensor`)
-    - record_python_gc_info: runs of the garbage collector are events
-    - expose_kineto_event_metadata: `FunctionEvent.metadata_json` holds what the trace shows of an event
-    - disable_external_correlation: traces carry no `External id`
-    - adjust_profiler_step: steps fit into the Python functions around them; here they always do
-    - trace_only: no events are made, only traces can be exported
+    Args:
+        profiler_metrics: hardware counters of a GPU; refused, because there is no CUDA.
+        profiler_measure_per_kernel: reads those counters for each kernel; refused likewise.
+        verbose: traces carry the stack a second time, as `Call stack`.
+        performance_events: counters of the processor; refused, because none are read.
+        enable_cuda_sync_events: events of CUDA's synchronisation; refused, because there is no CUDA.
+        adjust_profiler_step: fits steps into the Python functions around them; here they always fit.
+        disable_external_correlation: leaves `External id` out of traces.
+        profile_all_threads: records all threads, which is the default here; False records the thread that starts the profiler alone.
+        capture_overload_names: events know their overload (`Tensor` of `aten::add.Tensor`).
+        record_python_gc_info: runs of the garbage collector are events.
+        expose_kineto_event_metadata: `FunctionEvent.metadata_json` holds what the trace shows of an event.
+        custom_profiler_config: settings of another backend's profiler; refused, because there is none.
+        adjust_timestamps: corrects the times of Vulkan's events; refused, because there is no Vulkan.
+        trace_only: makes no events, so that only traces can be exported.
     """
 
     profiler_metrics: Sequence[str] = ()

@@ -24,7 +24,9 @@ class record_function(contextlib.ContextDecorator):  # noqa: N801 - torch's name
         @record_function("forward")
         def forward(x): …
 
-    `args` is a text kept with the event's inputs.
+    Args:
+        name: the name of the block in tables and traces.
+        args: a text that is kept with the event, among its inputs; recorded with `record_shapes=True`.
     """
 
     _of_thread = False  # whether the scope is the thread's even inside a task

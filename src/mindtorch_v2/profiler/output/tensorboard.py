@@ -16,7 +16,12 @@ def tensorboard_trace_handler(
 ) -> Callable[[Any], None]:
     """For `profile(on_trace_ready=…)`: each finished cycle becomes a file `<worker>.<time in ns>.pt.trace.json` in this directory.
 
-    The worker is the host and the process unless named; in distributed training every process needs a name of its own.
+    Args:
+        dir_name: the directory to write to; it is made if it is missing.
+        worker_name: the first part of the file names. By default the host and the process; in distributed training every process needs a
+            name of its own.
+        use_gzip: compress the files, whose names then end in `.gz`.
+        use_python_export: taken for compatibility; the trace is the same.
     """
 
     def write_trace(prof: Any) -> None:
