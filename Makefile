@@ -34,8 +34,11 @@ bench:  ## timings side by side with torch
 samples:  ## catch the samples of the gradient tests anew from PyTorch's operator database
 	$(PYTHON) tests/parity/capture.py
 
+docs:  ## write the samples of output on the pages anew
+	PYTHONPATH=src $(PYTHON) docs/generate.py
+
 fix:  ## let ruff mend what it can
 	$(PYTHON) -m ruff check --fix .
 	$(PYTHON) -m ruff format .
 
-.PHONY: help install check lint types test parity browser coverage bench samples fix
+.PHONY: help install check lint types test parity browser coverage bench samples docs fix

@@ -1,5 +1,6 @@
 """The code on the documentation's pages runs."""
 
+import importlib.util
 import re
 from pathlib import Path
 
@@ -9,6 +10,10 @@ from mindtorch_v2._dispatch import registry
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = sorted([*ROOT.glob("docs/*.md"), ROOT / "README.md"])
+
+spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
+generate = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(generate)
 
 
 def blocks(page: Path) -> list[str]:
@@ -35,3 +40,53 @@ def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
         if "://" not in target:
             assert (page.parent / target).exists(), target
+
+
+def all_rows(command: str) -> str:
+    """The command without limits: which rows are the first ones depends on times."""
+    return re.sub(r"--row-limit \d+", "--row-limit -1", command).partition("|")[0]
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if "<!-- output of: " in p.read_text()], ids=lambda p: p.stem)
+def test_samples_of_output_are_what_is_printed_now(page):
+    """Headings, names of rows and sentences, not times. `make docs` writes the samples anew."""
+    found = list(generate.samples(page, all_rows))
+    assert len(found) == page.read_text().count("<!-- output of: ")
+    for sample in found:
+        printed = generate.structure(sample.printed)
+        for paragraph in paragraphs(sample):
+            assert generate.structure(paragraph) <= printed, sample.of
+
+
+def paragraphs(sample) -> list[str]:
+    """What of a sample has to be there. Findings depend on times: those that are not found now are known to a rule at least."""
+    if "findings depend on times" not in sample.of:
+        return [sample.text]
+    rules = "".join(path.read_text() for path in (ROOT / "src/mindtorch_v2/profiler/advice").rglob("*.py"))
+    found = sample.text.split("\n\n")
+    titles = [re.sub(r"^\d+\. |: about .*", "", part.partition("\n")[0]) for part in found[1:]]
+    assert all(title in rules for title in titles if title), titles
+    kept = [part for part, title in zip(found[1:], titles, strict=True) if title in sample.printed]
+    assert kept
+    # the rows of evidence are the longest ones: only their headings are always there
+    return ["\n".join(line for line in part.splitlines() if "train.py:" not in line and " more" not in line) for part in kept]
+
+
+def test_every_sample_of_output_has_a_marker():
+    """A block without a language is output, and names what prints it."""
+    for page in PAGES:
+        lines = page.read_text().splitlines()
+        fences = [i for i, line in enumerate(lines) if line.startswith("```")]
+        for i in fences[::2]:
+            if lines[i] in ("```", "```text"):
+                assert lines[i - 1].startswith("<!-- output of: "), f"{page.name}:{i + 1}"
+
+
+def test_structure():
+    assert generate.structure(
+        "----  ----\n   Name  Self CPU %\n aten::mm  1.50%  3.2us  4\n1. item(): about 3.8 ms a step, 14.7% of it"
+    ) == {
+        "Name Self CPU %",
+        "aten::mm",
+        "item(): about a step, of it",
+    }
