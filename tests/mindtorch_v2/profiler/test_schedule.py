@@ -325,9 +325,12 @@ class TestNoActiveStep:
     }
 
     def stopped(self, steps, plan, **options):
-        with pytest.warns(UserWarning, match="nothing was recorded") as warned, profile(schedule=plan, **options) as prof:
-            for _ in range(steps):
-                prof.step()
+        prof = profile(schedule=plan, **options)
+        prof.start()
+        for _ in range(steps):
+            prof.step()
+        with pytest.warns(UserWarning, match="nothing was recorded") as warned:
+            prof.stop()
         (warning,) = warned
         assert warning.filename == __file__
         return prof, str(warning.message)

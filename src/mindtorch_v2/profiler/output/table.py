@@ -79,7 +79,7 @@ def render(
         *(_flops(examples) if with_flops else ()),
         *source,  # the last one: further places of a stack stand below the first
     ]
-    notes = []
+    notes: list[str] = []
     if max_width is not None:
         columns, notes = fit(columns, max_width, attribute(sort_by or ""))
         source = [column for column in columns if column.heading == _SOURCE]
