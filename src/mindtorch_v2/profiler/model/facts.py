@@ -37,11 +37,26 @@ _FORWARD_BACKWARD = 1  # torch's number for the arrow from an operator to its no
 _CONVERTED_AFTER = 32  # one reading for so many events: by then a column is worth its conversion
 
 
+class _Entries(dict[int, Any]):
+    """The entries of a table by number, each made when it is first asked for: tables of inputs and stacks can be long."""
+
+    def __init__(self, make: Callable[[int], Any]) -> None:
+        super().__init__()
+        self._make = make
+
+    def __missing__(self, number: int) -> Any:
+        value = self[number] = self._make(number)
+        return value
+
+
+Table = Sequence[Any] | _Entries
+
+
 class Fact(NamedTuple):
     """A value for each event: the number of the column, or the entry of the table at that number. The last entry is that of -1."""
 
     column: Callable[[Recording], Column]
-    table: Callable[[Recording], Sequence[Any]] | None = None
+    table: Callable[[Recording], Table] | None = None
 
     def source(self, recording: Recording) -> _Source:
         return _Source(self.column(recording), None if self.table is None else self.table(recording))
@@ -52,7 +67,7 @@ class _Source:
     """The values of a fact in one recording, by row."""
 
     column: Column
-    table: Sequence[Any] | None
+    table: Table | None
 
     def __getitem__(self, row: int) -> Any:
         number = self.column.item(row)
@@ -129,7 +144,11 @@ def _by_inputs(fact: Callable[[Sequence[Any]], Any]) -> Fact:
         session = recording.session
         return _none(recording) if session.inputs is None or not session.info.record_shapes else session.inputs
 
-    return Fact(column, lambda recording: [*map(fact, recording.session.input_table), fact(())])
+    def table(recording: Recording) -> _Entries:
+        calls = recording.session.input_table
+        return _Entries(lambda number: fact(calls[number] if number >= 0 else ()))
+
+    return Fact(column, table)
 
 
 def _by_module(fact: Callable[..., str]) -> Fact:
@@ -150,18 +169,22 @@ def _is_memory(recording: Recording) -> Column:
     return recording.of_labels(lambda label: label.kind == "memory")
 
 
-def _lines(recording: Recording) -> list[list[str]]:
+def _lines(recording: Recording) -> _Entries:
     """Stacks as torch writes them."""
-    return [*([recording.places[frame] for frame in stack] for stack in recording.session.stack_table), []]
+    return _of_stacks(recording, recording.places)
+
+
+def _of_stacks(recording: Recording, texts: Sequence[str]) -> _Entries:
+    stacks = recording.session.stack_table
+    return _Entries(lambda number: [texts[frame] for frame in stacks[number]] if number >= 0 else [])
 
 
 def _recorded_stack(recording: Recording) -> Column:
     return _none(recording) if recording.session.stack is None else recording.session.stack
 
 
-def _written_stacks(recording: Recording) -> list[list[str]]:
-    texts = [f"{frame.file}:{frame.line}:{frame.function}" for frame in recording.session.frames]
-    return [*([texts[frame] for frame in stack] for stack in recording.session.stack_table), []]
+def _written_stacks(recording: Recording) -> _Entries:
+    return _of_stacks(recording, [f"{frame.file}:{frame.line}:{frame.function}" for frame in recording.session.frames])
 
 
 def _forward_thread(recording: Recording) -> Column:
