@@ -216,6 +216,7 @@ class TestStartingAndStopping:
         prof.stop()
         assert names(prof) == ["aten::add"]
 
+    @pytest.mark.filterwarnings("ignore:nothing was recorded")
     @pytest.mark.parametrize("action", [NONE, WARMUP, RECORD, SAVE])
     @pytest.mark.parametrize("second", [profile, _KinetoProfile, torch.autograd.profiler.profile])
     def test_a_second_profiler_is_refused_while_the_first_waits_too(self, action, second):
