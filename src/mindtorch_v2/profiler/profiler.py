@@ -437,7 +437,8 @@ class profile(_KinetoProfile):  # noqa: N801 - torch's name
         self._close_step()
         previous, self.current_action = self.current_action, action
         self.step_num += 1
-        prof.KinetoStepTracker.increment_step(PROFILER_STEP_NAME)
+        if os.environ.get("KINETO_USE_DAEMON"):  # torch: steps are counted for a daemon alone
+            prof.KinetoStepTracker.increment_step(PROFILER_STEP_NAME)
         if capture.active is not None:
             capture.active.mark_step(self.step_num)
         try:

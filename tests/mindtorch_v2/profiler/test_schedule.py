@@ -290,14 +290,16 @@ class TestToggling:
             prof.toggle_collection_dynamic(False, ["CPU"])
 
 
-def test_steps_are_counted_for_others():
+@pytest.mark.parametrize("with_daemon", [True, False])
+def test_steps_are_counted_for_a_daemon(monkeypatch, with_daemon):
+    monkeypatch.setenv("KINETO_USE_DAEMON", "1" if with_daemon else "")
     tracker = torch.autograd.profiler.KinetoStepTracker
     before = tracker.current_step()
     for steps in (5, 3):
         with torch.profiler.profile(schedule=torch.profiler.schedule(wait=1, warmup=1, active=2)) as prof:
             for _ in range(steps):
                 prof.step()
-    assert tracker.current_step() == before + 8
+    assert tracker.current_step() == before + (8 if with_daemon else 0)
 
 
 def test_whether_a_profiler_records_is_said():
