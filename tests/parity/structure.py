@@ -11,7 +11,7 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 import mindtorch_v2 as mt
-from mindtorch_v2._dispatch import registry
+from mindtorch_v2._dispatch import keys, registry
 
 __all__ = ["compare", "ours", "theirs"]
 
@@ -64,6 +64,12 @@ LAZY_CONJUGATE = {
 ONE_KERNEL = {
     "aten::" + name
     for name in (
+        # a lower limit of zero; a sum and a quotient; a copy that is then written; memory that is then drawn into; windows that are copied into
+        "relu mean masked_fill rand randn randint repeat "
+        # the norm of one element is its size, which is an operator there; the size of the result and the signs are found by operators there
+        "linalg_vector_norm repeat_interleave "
+        # a helper that writes to empty results there; the variant with `out=` of another operator there
+        "cummax cummin _conj_physical "
         # positions start from an arange there; NumPy's argsort makes its own
         "sort "
         # sorted with positions there; values only here unless the positions are asked for
@@ -113,8 +119,10 @@ Pairs = collections.Counter[tuple[str, str]]
 
 @functools.cache
 def _is_kernel(name: str) -> bool:
-    """Whether an operator, or an overload of it, is a kernel of this package."""
-    return name in KERNELS_OVER_TENSORS or any(o.composite is None for o in registry.overloads(name).values())
+    """Whether an operator, or an overload of it, is a kernel of this package on the CPU."""
+    return name in KERNELS_OVER_TENSORS or any(
+        o.composite is None or keys.CPU in o.kernels or keys.CPU in o.array_kernels for o in registry.overloads(name).values()
+    )
 
 
 def _pairs(events: list[tuple[str, int, int]]) -> Pairs:

@@ -24,6 +24,7 @@ from .op import Op, Table
 __all__ = [
     "activate",
     "active_keys",
+    "active_modes",
     "deactivate",
     "drop",
     "invalidate",
@@ -66,6 +67,11 @@ def unregister_layer(key: int) -> None:
 
 def active_keys() -> int:
     return _active
+
+
+def active_modes() -> int:
+    """The keys that are active in every set, without those of recording: what runs does not depend on them."""
+    return _active & ~keys.OBSERVING
 
 
 def activate(key: int) -> None:
@@ -132,7 +138,7 @@ def precompile(extra: int) -> None:
 
 
 def _compile(op: Op, full: int) -> Callable[..., Any]:
-    body = _naming_failed_allocations(_backend_body(op, full))
+    body = _naming_failed_allocations(_backend_body(op, full & ~keys.OBSERVING))  # the same kernel, recorded or not
     named = named_results(op.schema)
     if named is not None:
         body = Body([*body.lines, "result = new_tuple(named, result)"], {**body.names, "named": named, "new_tuple": tuple.__new__})
@@ -158,15 +164,9 @@ def _naming_failed_allocations(body: Body) -> Body:
 
 def _backend_body(op: Op, full: int) -> Body:
     backend = full & keys.BACKENDS or keys.CPU  # an empty list of tensors has no keys
-    overridden = full & (keys.DISPATCH_MODE | keys.PYTHON | keys.SUBCLASS)  # the result may be anything
-    if op.watched is not None and backend == keys.CPU and full & keys.RECORDING and not full & keys.OUT_VARIANT:
-        body = call_body(op, op.watched, "watched")
-        if not op.schema.is_inplace and len(op.schema.returns) == 1 and not overridden:
-            body.lines.append("result._storage.version = 0")
-        return body
-    if op.composite is not None and (_observed(op, full) or (backend not in op.kernels and backend not in op.array_kernels)):
+    if op.composite is not None and backend not in op.kernels and backend not in op.array_kernels:
         body = call_body(op, op.composite, "composite")
-        made_inside = "shortcut" in op.tags or "fresh" in op.tags or op.formulas
+        made_inside = "factory" in op.tags or "fresh" in op.tags or op.formulas
         return _as_unwritten(op, full, body) if made_inside else body
     if backend in op.kernels:
         kernel = op.kernels[backend]
@@ -183,17 +183,12 @@ def _backend_body(op: Op, full: int) -> Body:
     return call_body(op, _no_backend(op, full), "no_backend")
 
 
-def _observed(op: Op, full: int) -> bool:
-    """Whether a composite's parts are called and seen, as somebody watches; else its shortcut does their work in one kernel."""
-    return "shortcut" in op.tags and bool(full & (keys.RECORDING | keys.DISPATCH_MODE))
-
-
 def calls_operators(op: Op, full: int) -> bool:
     """Whether a composite or a kernel over tensors serves these keys, which may call operators, rather than one over arrays."""
     backend = full & keys.BACKENDS or keys.CPU
     if op.composite is None or backend in op.kernels:
         return backend in op.kernels
-    return _observed(op, full) or backend not in op.array_kernels
+    return backend not in op.array_kernels
 
 
 def call_body(op: Op, function: Callable[..., Any], name: str) -> Body:

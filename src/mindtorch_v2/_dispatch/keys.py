@@ -35,6 +35,7 @@ OUT_VARIANT = 1 << 21  # called by its variant with `out=`, which is what is rec
 
 RECORDING = PROFILER | EXECUTION_TRACE
 NOTING = RECORD_SHAPES | RECORD_STACKS | RECORD_TASKS | RECORD_OPERANDS | RECORD_STORAGES | RECORD_HEAP
+OBSERVING = RECORDING | NOTING  # no kernel is chosen by these
 
 # With one of these, an operator calls functions of the program.
 CALLING_BACK = SUBCLASS | PYTHON | SAVED_HOOKS | DISPATCH_MODE | FUNCTION_MODE

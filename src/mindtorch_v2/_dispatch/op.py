@@ -77,7 +77,6 @@ class Op:
         "shape",
         "table",
         "tags",
-        "watched",
     )  # fmt: skip
 
     def __init__(
@@ -102,7 +101,6 @@ class Op:
         self.pointwise = pointwise
         self.shape = shape
         self.tags = tags
-        self.watched: Callable[..., Any] | None = None  # over tensors: in place of the kernel while a profiler records
         self.numbers = numbers  # tensor arguments that also take a Python number
         self.nondifferentiable = nondifferentiable  # results that never require grad
         self.fixed = fixed  # tensor arguments that must not require grad

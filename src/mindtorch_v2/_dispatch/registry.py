@@ -9,7 +9,7 @@ from .op import Op
 __all__ = ["add", "add_variant", "all_ops", "and_variants", "find", "overloads", "remove"]
 
 _ops: dict[str, dict[str, Op]] = {}
-_variants: list[Op] = []  # with `out=`, made as they are recorded
+_variants: list[Op] = []  # with `out=`, each made at its first call
 
 
 def add(op: Op) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import _dtype
 from .._backends.cpu import activation as kernels
-from .._backends.cpu.clamp import few_positive
+from .._backends.cpu import clamp as clamp_kernels
 from .._backends.cpu.dtype_rules import refuse
 from .._backends.cpu.random import uniform_
 from .._tensor import Tensor
@@ -16,8 +16,6 @@ from .clamp import clamp_min
 from .computing import computed
 from .declare import op
 from .lookup import aten
-from .out import calls_out_variant
-from .shortcuts import add_shortcut
 
 _clamp_min_table = clamp_min.op.table  # type: ignore[attr-defined]
 
@@ -41,8 +39,12 @@ def _relu_(self: Tensor) -> Tensor:
     return aten.clamp_min_(self, 0)
 
 
-relu = op("relu(Tensor self) -> Tensor", composite=_relu, grad={"self": lambda grad, result: threshold_backward(grad, result, 0)})
-add_shortcut(relu, few_positive)  # 1.6 µs become 1.2
+relu = op(
+    "relu(Tensor self) -> Tensor",
+    cpu=clamp_kernels.relu,
+    composite=_relu,  # on other devices
+    grad={"self": lambda grad, result: threshold_backward(grad, result, 0)},
+)
 relu_ = op(
     "relu_(Tensor(a!) self) -> Tensor(a!)",
     composite=_relu_,
@@ -306,7 +308,6 @@ hardtanh = op(
     grad={"self": lambda grad, self, min_val, max_val: hardtanh_backward(grad, self, min_val, max_val)},
     variants="",
 )
-calls_out_variant(hardtanh)
 hardtanh_ = op(
     "hardtanh_(Tensor(a!) self, Scalar min_val=-1, Scalar max_val=1) -> Tensor(a!)",
     composite=_hardtanh_,

@@ -9,11 +9,9 @@ import numpy as np
 
 from .. import _dtype
 from .._backends.cpu import compare as kernels
-from .._dispatch import registry
 from .._tensor import Tensor
 from .declare import op
 from .lookup import aten
-from .out import calls_out_variant, writes_through_out
 
 
 def _comparison(name: str, ufunc: Any, *, ordered: bool = False) -> Any:
@@ -41,7 +39,7 @@ ge = _comparison("ge", np.greater_equal, ordered=True)
 
 
 def _logical(name: str, ufunc: Any) -> None:
-    entry = op(
+    op(
         f"{name}(Tensor self, Tensor other) -> Tensor",
         pointwise="bool",
         cpu=ufunc,
@@ -49,12 +47,6 @@ def _logical(name: str, ufunc: Any) -> None:
         tags=("nondifferentiable",),
         numbers=(),
     )
-    _through_out(entry)
-
-
-def _through_out(entry: Any) -> None:
-    calls_out_variant(entry, lambda *_: _dtype.bool_)
-    writes_through_out(registry.overloads(f"aten::{entry.op.name}_")["default"], entry.op)
 
 
 _logical("logical_and", np.logical_and)
@@ -66,7 +58,7 @@ def _test(name: str, kernel: Any, *, inplace: bool = False) -> Any:
     return op(f"{name}(Tensor self) -> Tensor", pointwise="bool", cpu=kernel, inplace=inplace, tags=("nondifferentiable",))
 
 
-_through_out(_test("logical_not", np.logical_not, inplace=True))
+_test("logical_not", np.logical_not, inplace=True)
 _test("signbit", kernels.signbit)
 _test("isposinf", kernels.isposinf)
 _test("isneginf", kernels.isneginf)

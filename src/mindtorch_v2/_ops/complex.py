@@ -16,7 +16,6 @@ from .._dispatch.tls import state
 from .._memory_format import contiguous_format
 from .._tensor import Tensor
 from .declare import op, public
-from .out import calls_out_variant
 from .pointwise import zeros_like
 from .ternary import where
 
@@ -75,7 +74,6 @@ _conj_physical = op(
 conj_physical = op(
     "conj_physical(Tensor self) -> Tensor", composite=lambda self: _conj_physical(self) if self.dtype.is_complex else self
 )
-calls_out_variant(_conj_physical, of=conj_physical)
 conj_physical_ = op(
     "conj_physical_(Tensor(a!) self) -> Tensor(a!)",
     pointwise="same",
@@ -122,7 +120,6 @@ complex = op(
     variants="function",
     tags=("exact_out",),
 )
-calls_out_variant(complex, lambda real, imag: real.dtype.to_complex())
 polar = op(
     "polar(Tensor abs, Tensor angle) -> Tensor",
     cpu=kernels.polar,
@@ -131,7 +128,6 @@ polar = op(
     variants="function",
     tags=("exact_out",),
 )
-calls_out_variant(polar, lambda abs, angle: abs.dtype.to_complex())
 
 
 def _polar_backward(grad: Tensor, result: Tensor, needs: tuple[bool, ...]) -> tuple[Any, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from .._backends.cpu.reduction import sum_dims
 from .._backends.meta.adapter import meta_tensor
 from .._dispatch import keys
 from .._tensor import Tensor, wrap
-from .computing import computed, empty_sized, with_memory_of_operators
+from .computing import computed
 from .convolution import convolution, group_of, runs_groups
 from .convolution_checks import expand_sizes
 from .declare import op
@@ -29,12 +28,11 @@ Sizes = tuple[int, ...]
 
 def _array_gradients(
     grad: Array, x: Array, weight: Array, stride: Sizes, padding: Sizes, dilation: Sizes, transposed: bool, mask: Any,
-    *, empty: Any = np.empty, zeros: Any = np.zeros,
 ) -> tuple[Array | None, Array | None]:  # fmt: skip
     """Gradients of the input and the weight, those that the mask asks for."""
     given = (stride, padding, dilation)
     if not transposed and x.shape[1] != weight.shape[1]:
-        return _gradients_of_groups(grad, x, weight, *given, mask, zeros)
+        return _gradients_of_groups(grad, x, weight, *given, mask)
     kernel = weight.shape[2:]
     grad_input = grad_weight = None
     if mask[0]:
@@ -44,33 +42,26 @@ def _array_gradients(
             reached: Any = [slice(n) for n in x.shape[2:]]
             grad_input = grad_input[(..., *reached)]
         else:
-            grad_input = conv_grad_input(grad, weight, x.shape[2:], *given, empty=empty)
+            grad_input = conv_grad_input(grad, weight, x.shape[2:], *given)
     if mask[1]:
         if transposed:
             # as of the convolution that maps `grad` to `x`
-            grad_weight = conv_grad_weight(grad, x, kernel, *given, zeros=zeros)
+            grad_weight = conv_grad_weight(grad, x, kernel, *given)
             grad_weight = grad_weight.conj() if grad_weight.dtype.kind == "c" else grad_weight
         else:
-            grad_weight = conv_grad_weight(x, grad, kernel, *given, zeros=zeros)
+            grad_weight = conv_grad_weight(x, grad, kernel, *given)
     if x.ndim == 4 and (has_channels_last(x) or has_channels_last(weight)):
         grad_input, grad_weight = (None if a is None else in_channels_last(a) for a in (grad_input, grad_weight))
     return grad_input, grad_weight
 
 
 def _gradients_of_groups(
-    grad: Array, x: Array, weight: Array, stride: Sizes, padding: Sizes, dilation: Sizes, mask: Any, zeros: Any
+    grad: Array, x: Array, weight: Array, stride: Sizes, padding: Sizes, dilation: Sizes, mask: Any
 ) -> tuple[Array | None, Array | None]:
-    """The same for a weight of several groups, the sums of whose gradients share one memory."""
+    """The same for a weight of several groups."""
     groups = x.shape[1] // weight.shape[1]
-    memory: list[Array] = []
-
-    def part_of_zeros(shape: Sizes, dtype: Any) -> Array:
-        if not memory:
-            memory.extend(np.split(zeros((shape[0] * groups, *shape[1:]), dtype), groups))
-        return memory.pop(0)
-
     arrays = zip(np.split(grad, groups, 1), np.split(x, groups, 1), np.split(weight, groups), strict=True)
-    parts = [_array_gradients(*of, stride, padding, dilation, False, mask, zeros=part_of_zeros) for of in arrays]
+    parts = [_array_gradients(*of, stride, padding, dilation, False, mask) for of in arrays]
     inputs, weights = zip(*parts, strict=True)
     return np.concatenate(inputs, 1) if mask[0] else None, np.concatenate(weights) if mask[1] else None
 
@@ -92,7 +83,7 @@ def _dilated_gradients(grad: Array, x: Array, weight: Array, *given: Any) -> tup
 
 def _backward(
     grad_output: Tensor, input: Tensor, weight: Tensor, bias_sizes: Any, stride: Any, padding: Any, dilation: Any, transposed: bool,
-    output_padding: Any, groups: int, output_mask: Any, *, watched: bool = False,
+    output_padding: Any, groups: int, output_mask: Any,
 ) -> tuple[Any, Any, Any]:  # fmt: skip
     n = weight.dim() - 2
     stride, padding = expand_sizes(stride, n, "stride"), expand_sizes(padding, n, "padding")
@@ -101,7 +92,7 @@ def _backward(
     if n == 1:
         grad_output, input, weight = grad_output.unsqueeze(2), input.unsqueeze(2), weight.unsqueeze(2)
         stride, padding, dilation = (1, *stride), (0, *padding), (1, *dilation)
-    given = (stride, padding, dilation, transposed, mask, watched)
+    given = (stride, padding, dilation, transposed, mask)
     found: tuple[Any, ...]
     if groups == 1 or runs_groups(n, transposed, dilation):
         found = _one_group_backward(grad_output, input, weight, *given)
@@ -130,7 +121,6 @@ def _one_group_backward(
     dilation: Sizes,
     transposed: bool,
     mask: Any,
-    watched: bool,
 ) -> tuple[Any, Any, Any]:
     kernel = weight._array.shape[2:]
     dilated = dilation.count(1) != len(dilation)
@@ -141,9 +131,6 @@ def _one_group_backward(
         return tuple(meta_tensor(s, grad.dtype) if m else None for s, m in zip(shapes, mask, strict=True))  # type: ignore[return-value]
     given = (grad, x, weight, stride, padding, dilation, transposed, mask)
     by_samples = mask[2] and dilated and not transposed
-    if watched:
-        found = with_memory_of_operators(_array_gradients, given, {"zeros": _cleared})
-        return (*found, _sums_by_operators(grad) if by_samples else _bias_gradient(grad) if mask[2] else None)
     if by_samples:
         return _wrapped(_dilated_gradients, *given)  # type: ignore[return-value]
     return (*_wrapped(_array_gradients, *given), _bias_gradient(grad) if mask[2] else None)  # type: ignore[return-value]
@@ -159,22 +146,8 @@ def _wrapped(kernel: Any, grad: Tensor, x: Tensor, weight: Tensor, *given: Any) 
     return tuple([None if a is None else wrap(a) for a in found])
 
 
-def _cleared(shape: Sizes, d: Any) -> Tensor:
-    return empty_sized(shape, d).zero_()
-
-
 def _bias_gradient(grad: Tensor) -> Tensor:
     return grad.sum([0, *range(2, grad.ndim)])
-
-
-def _sums_by_operators(grad: Tensor) -> Tensor:
-    """The bias's gradient that `_dilated_gradients` finds, as in torch."""
-    grad = grad.contiguous()
-    total: Tensor = aten.empty((grad._array.shape[1],), dtype=grad.dtype, device=grad.device).zero_()
-    for i in range(len(grad._array)):
-        total.add_(grad.select(0, i).sum([*range(1, grad.ndim - 1)]))
-    total._storage.version = 0  # written before anybody saw it
-    return total
 
 
 def _conv2d_gradients(
@@ -184,23 +157,6 @@ def _conv2d_gradients(
     given = stride, padding, (1, 1), False, output_mask
     grad_input, grad_weight = computed(_array_gradients, grad_output, self, weight, *given)
     return grad_input, grad_weight, _bias_gradient(grad_output) if output_mask[2] else None
-
-
-def _conv2d_gradients_watched(
-    grad_output: Tensor, self: Tensor, weight: Tensor, kernel_size: Any, stride: Any, padding: Any, output_mask: Any
-) -> tuple[Any, Any, Any]:
-    """The same, with memory from operators, as in torch."""
-    found: list[Any] = [None, None]
-    for i, maker in enumerate(({"empty": lambda _, d: _sized_as(self, d)}, {"zeros": _cleared})):
-        if output_mask[i]:
-            mask = (i == 0, i == 1)
-            given = (grad_output, self, weight, stride, padding, (1, 1), False, mask)
-            found[i] = with_memory_of_operators(_array_gradients, given, maker)[i]
-    return found[0], found[1], _bias_gradient(grad_output) if output_mask[2] else None
-
-
-def _sized_as(template: Tensor, d: Any) -> Tensor:
-    return aten.empty((0,), dtype=d).resize_as_(template)
 
 
 _slow_conv2d_backward = op(
@@ -215,7 +171,6 @@ _slow_conv2d_backward = op(
     node="SlowConv2DBackwardBackward0",
     variants="",
 )
-_slow_conv2d_backward.op.watched = _conv2d_gradients_watched  # type: ignore[attr-defined]
 
 
 def _double_backward(
@@ -246,7 +201,6 @@ convolution_backward = op(
     grad={("grad_output", "input", "weight"): _double_backward},
     variants="",
 )
-convolution_backward.op.watched = functools.partial(_backward, watched=True)  # type: ignore[attr-defined]
 
 
 def _second_gradients(

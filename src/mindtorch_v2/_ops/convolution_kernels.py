@@ -9,7 +9,7 @@ import numpy as np
 from .._backends.cpu.convolution import conv_forward, conv_grad_input, conv_output_size, transposed_output_size
 from .._backends.cpu.layout import has_channels_last, in_channels_last
 from .._tensor import Tensor
-from .computing import computed, empty_sized, memory_by_operators
+from .computing import computed
 from .convolution_checks import check_dtypes, check_kernel, check_transposed, hashable
 from .declare import op
 from .lookup import aten
@@ -40,7 +40,6 @@ def _correlated(
     stride: Any,
     padding: Any,
     dilation: Sizes | None = None,
-    empty: Any = np.empty,
 ) -> Array:
     """The kernel of the convolutions that are not transposed; `name` is torch's for it."""
     check_dtypes(name, self, weight)
@@ -50,7 +49,7 @@ def _correlated(
         bias = bias.real.astype(self.dtype)
     dilation = dilation or (1,) * (weight.ndim - 2)
     if self.shape[1] == weight.shape[1]:
-        return conv_forward(self, weight, bias, stride, padding, dilation, empty=empty)
+        return conv_forward(self, weight, bias, stride, padding, dilation)
     groups = self.shape[1] // weight.shape[1]
     biases = [None] * groups if bias is None else np.split(bias, groups)
     pairs = zip(np.split(self, groups, 1), np.split(weight, groups), biases, strict=True)
@@ -61,8 +60,8 @@ _DIFFERENTIABLE = ("self", "weight", "bias")
 _slow_conv2d_forward = op(
     "_slow_conv2d_forward(Tensor self, Tensor weight, SymInt[2] kernel_size, Tensor? bias, SymInt[2] stride, "
     "SymInt[2] padding) -> Tensor",
-    cpu=lambda self, weight, kernel_size, bias, stride, padding, *, empty=np.empty: _correlated(
-        "slow_conv2d_cpu", self, weight, kernel_size, bias, stride, padding, empty=empty
+    cpu=lambda self, weight, kernel_size, bias, stride, padding: _correlated(
+        "slow_conv2d_cpu", self, weight, kernel_size, bias, stride, padding
     ),
     format_of=("self", "weight"),
     shape=lambda self, weight, stride, padding: _forward_shape(self, weight, stride, padding),
@@ -70,7 +69,6 @@ _slow_conv2d_forward = op(
     node="SlowConv2DBackward0",
     variants="",
 )
-memory_by_operators(_slow_conv2d_forward, empty=empty_sized)
 slow_conv3d_forward = op(
     "slow_conv3d_forward(Tensor self, Tensor weight, SymInt[3] kernel_size, Tensor? bias, SymInt[3] stride, "
     "SymInt[3] padding) -> Tensor",

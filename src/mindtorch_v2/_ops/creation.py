@@ -1,24 +1,23 @@
 """Factories of constants and of bare memory, by size or after another tensor.
 
-Each is a composite: memory, then the operator that fills it (`zeros` shows `aten::zero_`). The frequent ones have a shortcut
-that does both at once while nobody records.
+On the CPU the frequent ones are one kernel, which makes memory and fills it: NumPy gets memory that is zero already from the system, where
+ATen's `zeros` calls `zero_`. The others fill memory by an operator (`full_like` calls `fill_`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from .. import _device, _dtype
-from .._backends.cpu.copying import number_in
-from .._backends.cpu.floating_errors import SILENT
+from .._backends.cpu.copying import fill_, number_in
+from .._backends.cpu.floating_errors import silent
 from .._creation import allocate, checked_shape, device_of, dtype_of
 from .._dispatch import keys
 from .._memory_format import contiguous_format, empty_strides, preserve_format
 from .._tensor import Tensor, set_array, wrap
-from .factory import factory, shortcut_body
+from .factory import factory, inlined
 
 Array = np.ndarray[Any, Any]
 
@@ -82,22 +81,25 @@ def _empty_permuted(size: Any, physical_layout: Any, dtype: Any, layout: Any, de
 
 
 def _zeros(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
-    t = allocate(size, dtype if dtype.__class__ is _dtype.dtype else dtype_of(dtype), device or device_of(None))
-    return t.zero_()
-
-
-def _cleared(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
     d, where = dtype_of(dtype), device_of(device)
     return wrap(np.zeros(checked_shape(size), d.np), d) if where.key == keys.CPU else allocate(size, d, where).zero_()
 
 
 def _ones(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
-    return allocate(size, dtype_of(dtype), device_of(device)).fill_(1)
+    return _filled(allocate(size, dtype_of(dtype), device_of(device)), 1)
+
+
+def _filled(made: Tensor, value: Any) -> Tensor:
+    """New memory with every element set to a value."""
+    if made._keys != keys.CPU:
+        return made.fill_(value)
+    fill_(made._array, value._array if isinstance(value, Tensor) else value)
+    return made
 
 
 def _full(size: Any, fill_value: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
     d = _fill_dtype(fill_value) if dtype is None else dtype_of(dtype)
-    return allocate(size, d, device_of(device)).fill_(fill_value)
+    return _filled(allocate(size, d, device_of(device)), fill_value)
 
 
 def _fill_dtype(value: Any) -> _dtype.dtype:
@@ -118,12 +120,6 @@ def _scalar_tensor(s: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any
     return t
 
 
-def _without_arithmetic(kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """Mark a kernel that has no floating-point warnings to silence."""
-    SILENT.add(kernel)
-    return kernel
-
-
 _OPTION_NAMES = "dtype, layout, device, pin_memory"
 _GIVEN = "dtypes._default if dtype is None else dtype"
 _OWN = "self.dtype if dtype is None else dtype"
@@ -131,7 +127,7 @@ _ZEROS, _ONES = "a = np_zeros({shape}, d.np)", "a = np_empty({shape}, d.np); a.f
 _DENSE = "memory_format is None and device is None and self._array.flags.c_contiguous"
 
 
-@_without_arithmetic
+@silent
 def _full_array(size: Any, fill_value: Any, dtype: Any) -> Array:
     if fill_value.__class__ is float and (dtype is None or dtype.__class__ is _dtype.dtype):
         d = _dtype.get_default_dtype() if dtype is None else dtype
@@ -148,23 +144,21 @@ def _full_array(size: Any, fill_value: Any, dtype: Any) -> Array:
 empty = factory(
     "empty.memory_format(SymInt[] size, LIKE) -> Tensor",
     _empty,
-    shortcut=shortcut_body(
-        "a = np_empty(size, d.np)", _GIVEN, _empty, f"size, {_OPTION_NAMES}, memory_format", "memory_format is None"
-    ),
+    cpu=inlined("a = np_empty(size, d.np)", _GIVEN, _empty, f"size, {_OPTION_NAMES}, memory_format", "memory_format is None"),
 )
 zeros = factory(
     "zeros(SymInt[] size, OPTIONS) -> Tensor",
     _zeros,
-    shortcut=shortcut_body(_ZEROS.format(shape="size"), _GIVEN, _zeros, f"size, {_OPTION_NAMES}"),
+    cpu=inlined(_ZEROS.format(shape="size"), _GIVEN, _zeros, f"size, {_OPTION_NAMES}"),
 )
 ones = factory(
     "ones(SymInt[] size, OPTIONS) -> Tensor",
     _ones,
-    shortcut=shortcut_body(_ONES.format(shape="size"), _GIVEN, _ones, f"size, {_OPTION_NAMES}"),
+    cpu=inlined(_ONES.format(shape="size"), _GIVEN, _ones, f"size, {_OPTION_NAMES}"),
 )
-full = factory("full(SymInt[] size, Scalar fill_value, OPTIONS) -> Tensor", _full, shortcut=_full_array)
+full = factory("full(SymInt[] size, Scalar fill_value, OPTIONS) -> Tensor", _full, cpu=_full_array)
 # torch: zeros that have no memory, and that its operators skip; here they are elements, if of memory that came cleared
-_efficientzerotensor = factory("_efficientzerotensor(SymInt[] size, OPTIONS) -> Tensor", _cleared, variants="")
+_efficientzerotensor = factory("_efficientzerotensor(SymInt[] size, OPTIONS) -> Tensor", _zeros, variants="")
 scalar_tensor = factory("scalar_tensor(Scalar s, OPTIONS) -> Tensor", _scalar_tensor)
 empty_strided = factory("empty_strided(SymInt[] size, SymInt[] stride, OPTIONS) -> Tensor", _empty_strided)
 empty_permuted = factory("empty_permuted(SymInt[] size, int[] physical_layout, OPTIONS) -> Tensor", _empty_permuted)
@@ -190,11 +184,11 @@ def _empty_like(self: Tensor, dtype: Any, layout: Any, device: Any, pin_memory: 
 
 
 def _zeros_like(self: Tensor, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any) -> Tensor:
-    return like(self, dtype, device, memory_format).zero_()
+    return _filled(like(self, dtype, device, memory_format), 0)
 
 
 def _ones_like(self: Tensor, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any) -> Tensor:
-    return like(self, dtype, device, memory_format).fill_(1)
+    return _filled(like(self, dtype, device, memory_format), 1)
 
 
 def _full_like(self: Tensor, fill_value: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any) -> Tensor:
@@ -210,11 +204,11 @@ def _new_empty(self: Tensor, size: Any, dtype: Any, layout: Any, device: Any, pi
 
 
 def _new_zeros(self: Tensor, size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
-    return _new(self, size, dtype, device).zero_()
+    return _filled(_new(self, size, dtype, device), 0)
 
 
 def _new_ones(self: Tensor, size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
-    return _new(self, size, dtype, device).fill_(1)
+    return _filled(_new(self, size, dtype, device), 1)
 
 
 def _new_full(self: Tensor, size: Any, fill_value: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
@@ -230,36 +224,30 @@ def _new_empty_strided(self: Tensor, size: Any, stride: Any, dtype: Any, layout:
 empty_like = factory(
     "empty_like(Tensor self, LIKE) -> Tensor",
     _empty_like,
-    shortcut=shortcut_body(
-        "a = np_empty(self._array.shape, d.np)", _OWN, _empty_like, f"self, {_OPTION_NAMES}, memory_format", _DENSE
-    ),
+    cpu=inlined("a = np_empty(self._array.shape, d.np)", _OWN, _empty_like, f"self, {_OPTION_NAMES}, memory_format", _DENSE),
 )
 zeros_like = factory(
     "zeros_like(Tensor self, LIKE) -> Tensor",
     _zeros_like,
-    shortcut=shortcut_body(
-        _ZEROS.format(shape="self._array.shape"), _OWN, _zeros_like, f"self, {_OPTION_NAMES}, memory_format", _DENSE
-    ),
+    cpu=inlined(_ZEROS.format(shape="self._array.shape"), _OWN, _zeros_like, f"self, {_OPTION_NAMES}, memory_format", _DENSE),
 )
 ones_like = factory(
     "ones_like(Tensor self, LIKE) -> Tensor",
     _ones_like,
-    shortcut=shortcut_body(
-        _ONES.format(shape="self._array.shape"), _OWN, _ones_like, f"self, {_OPTION_NAMES}, memory_format", _DENSE
-    ),
+    cpu=inlined(_ONES.format(shape="self._array.shape"), _OWN, _ones_like, f"self, {_OPTION_NAMES}, memory_format", _DENSE),
 )
 full_like = factory("full_like(Tensor self, Scalar fill_value, LIKE) -> Tensor", _full_like)
 new_empty = factory("new_empty(Tensor self, SymInt[] size, OPTIONS) -> Tensor", _new_empty, variants="method")
 new_zeros = factory(
     "new_zeros(Tensor self, SymInt[] size, OPTIONS) -> Tensor",
     _new_zeros,
-    shortcut=shortcut_body(_ZEROS.format(shape="size"), _OWN, _new_zeros, f"self, size, {_OPTION_NAMES}"),
+    cpu=inlined(_ZEROS.format(shape="size"), _OWN, _new_zeros, f"self, size, {_OPTION_NAMES}"),
     variants="method",
 )
 new_ones = factory(
     "new_ones(Tensor self, SymInt[] size, OPTIONS) -> Tensor",
     _new_ones,
-    shortcut=shortcut_body(_ONES.format(shape="size"), _OWN, _new_ones, f"self, size, {_OPTION_NAMES}"),
+    cpu=inlined(_ONES.format(shape="size"), _OWN, _new_ones, f"self, size, {_OPTION_NAMES}"),
     variants="method",
 )
 new_full = factory("new_full(Tensor self, SymInt[] size, Scalar fill_value, OPTIONS) -> Tensor", _new_full, variants="method")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import _checks, _dtype
+from .. import _checks
 from .._backends.cpu import cumulative as kernels
 from .._backends.meta.adapter import meta_tensor
 from .._dispatch.tls import state
@@ -14,7 +14,7 @@ from .._tensor import Tensor
 from .computing import computed
 from .declare import op
 from .lookup import aten
-from .out import empty, write_out
+from .out import write_out
 from .reduction import accumulated
 
 
@@ -128,40 +128,22 @@ cummaxmin_backward = op(
 
 
 def _running(name: str, ufunc: Any) -> Any:
-    """An operator for extrema so far; while somebody records, `_cummax_helper` writes them, as ATen's does always."""
+    """An operator for extrema so far, and its helper, which writes them to tensors that it is given."""
 
     def write(self: Tensor, values: Tensor, indices: Tensor, dim: int) -> None:
         found = computed(kernels.running_extremum, ufunc, self, dim)
         for target, value in zip((values, indices), found, strict=True):
             write_out(target, value)
 
-    helper = op(
-        f"_{name}_helper(Tensor self, Tensor(a!) values, Tensor(b!) indices, int dim) -> ()", composite=write, variants="function"
-    )
+    op(f"_{name}_helper(Tensor self, Tensor(a!) values, Tensor(b!) indices, int dim) -> ()", composite=write, variants="function")
 
-    def watched(self: Tensor, dim: int) -> Any:
-        shape = self._array.shape
-        if 0 in shape or not shape:
-            return computed(kernels.running_extremum, ufunc, self, dim)
-        previous, state.grad_enabled = state.grad_enabled, False
-        try:
-            made = empty(shape, self.dtype), empty(shape, _dtype.int64)
-            helper(self, *made, dim)
-        finally:
-            state.grad_enabled = previous
-        for t in made:
-            t._storage.version = 0  # written before anybody saw it
-        return made
-
-    entry = op(
+    return op(
         f"{name}(Tensor self, int dim) -> (Tensor values, Tensor indices)",
         cpu=lambda self, dim: kernels.running_extremum(ufunc, self, dim),
         nondifferentiable=("indices",),
         tags=("exact_out",),
         grad={"self": lambda grad, self, indices, dim: cummaxmin_backward(grad, self, indices, dim)},
     )
-    entry.op.watched = watched  # type: ignore[attr-defined]
-    return entry
 
 
 cummax = _running("cummax", np.maximum)

@@ -14,7 +14,7 @@ import numpy as np
 from .. import _device, _dtype
 from .._backends.cpu.adapter import WRAP
 from .._creation import device_of, refuse_pinned, require_grad
-from .._dispatch import dispatcher, keys
+from .._dispatch import keys
 from .._dispatch.codegen import Body, Source, indent, lazy_function
 from .._dispatch.op import Op
 from .._dispatch.schema import parse
@@ -22,9 +22,9 @@ from .._memory_format import layout, strided
 from .._storage import UntypedStorage
 from .._tensor import Tensor
 from .declare import public, register
-from .out import OPTIONS, out_variant, write_out
+from .out import OPTIONS, out_variant
 
-__all__ = ["check_options", "factory", "public_function", "shortcut_body", "with_out"]
+__all__ = ["check_options", "factory", "inlined", "public_function", "with_out"]
 
 _OPTIONS = "*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
 _LIKE = _OPTIONS + ", MemoryFormat? memory_format=None"
@@ -38,15 +38,18 @@ _MISSING = object()
 
 
 def factory(
-    schema: str, composite: Callable[..., Any], *, shortcut: Callable[..., Any] | Body | None = None, variants: str = "function"
+    schema: str, composite: Callable[..., Any], *, cpu: Callable[..., Any] | Body | None = None, variants: str = "function"
 ) -> Callable[..., Any]:
-    """Declare a factory operator and export the function that users call; returns that, or the entry of a further overload."""
+    """Declare a factory operator and export the function that users call; returns that, or the entry of a further overload.
+
+    `cpu` is its kernel, over arrays or as statements; `composite` makes it on other devices, and on the CPU where there is no kernel.
+    """
     for placeholder, options in _PLACEHOLDERS.items():
         schema = schema.replace(placeholder, options)
     parsed = parse(schema)
-    declared = Op(parsed, composite=composite, cpu=None if isinstance(shortcut, Body) else shortcut, tags=("factory", "shortcut"))
-    if isinstance(shortcut, Body):
-        declared.kernels[keys.CPU] = shortcut
+    declared = Op(parsed, composite=composite, cpu=None if isinstance(cpu, Body) else cpu, tags=("factory",))
+    if isinstance(cpu, Body):
+        declared.kernels[keys.CPU] = cpu
     entry = register(declared)
     if not parsed.overload or parsed.name == "empty":
         function = public_function(declared)
@@ -92,7 +95,7 @@ def public_function(op: Op) -> Callable[..., Any]:
         lines += [
             "if not isinstance(input, Tensor):",
             "    raise TypeError(f\"argument 'input' (position 1) must be Tensor, not {input.__class__.__name__}\")",
-            # with the key of another device added, no shortcut of one device applies
+            # with the key of another device added, the kernel of neither applies
             f"result = table[input._keys if device is None else input._keys | device_of(device).key]({passed})",
         ]
         names["Tensor"] = Tensor
@@ -140,11 +143,7 @@ def with_out(op: Op, arguments: tuple[Any, ...], out: Tensor, requires_grad: boo
         raise RuntimeError(f"dtype {given['dtype'].scalar_name} does not match dtype of out parameter ({out.dtype.scalar_name})")
     if given.get("device") is not None and _device.device(given["device"]) != out.device:
         raise RuntimeError(f"device {given['device']} does not match device of out parameter ({out.device})")
-    given["dtype"], given["device"] = out.dtype, out.device
-    if dispatcher.active_keys() & keys.RECORDING:
-        out_variant(op).table[out.device.key](*[value for name, value in given.items() if name not in OPTIONS], out)
-    else:
-        write_out(out, op.table[out.device.key](*given.values()))
+    out_variant(op).table[out.device.key](*[value for name, value in given.items() if name not in OPTIONS], out)
     if requires_grad:
         out.requires_grad = True
     return out
@@ -161,8 +160,8 @@ def check_options(wanted: Any, pin_memory: Any) -> None:
         refuse_pinned()
 
 
-def shortcut_body(make: str, d: str, composite: Callable[..., Any], arguments: str, condition: str = "True") -> Body:
-    """A shortcut as statements: allocate and fill with `make`, which yields `a` from `size` and `d`; else the long way."""
+def inlined(make: str, d: str, composite: Callable[..., Any], arguments: str, condition: str = "True") -> Body:
+    """A kernel as statements: allocate and fill with `make`, which yields `a` from `size` and `d`; unusual arguments go to `composite`."""
     lines = [
         "try:",
         f"    d = {d}",

@@ -64,7 +64,7 @@ def _product_gradients(grad: Tensor, result: Tensor, input: Tensor, tau: Tensor,
     """
     if not tau.numel():
         return None, None
-    if not state.grad_enabled and not dispatcher.active_keys() and _all_on_cpu(grad, result, input, tau):
+    if not state.grad_enabled and not dispatcher.active_modes() and _all_on_cpu(grad, result, input, tau):
         return _gradients_at_once(grad, result, input, tau, adjoint)
     k = tau._array.shape[-1]
     vectors = input.tril(-1)
@@ -91,7 +91,7 @@ def _product_gradients(grad: Tensor, result: Tensor, input: Tensor, tau: Tensor,
 
 
 def _gradients_at_once(*given: Any) -> tuple[Tensor, Tensor]:
-    """The same in one kernel, while nobody watches the parts: half of the time and less."""
+    """The same in one kernel: half of the time and less."""
     input, tau = given[2:4]
     found = computed(reflector_gradients, *given)
     grad_input: Tensor = aten.zeros_like(input)

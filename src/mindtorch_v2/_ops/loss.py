@@ -6,10 +6,9 @@ from .._backends.cpu import loss as kernels
 from .._checks import broadcast_shapes
 from .._dispatch.tls import state
 from .._tensor import Tensor
-from .computing import computed, empty_zeroed, memory_by_operators
+from .computing import computed
 from .declare import op
 from .lookup import aten
-from .out import calls_out_variant
 from .pointwise import div_number
 
 NONE, MEAN, SUM = kernels.NONE, kernels.MEAN, kernels.SUM
@@ -68,7 +67,6 @@ mse_loss_backward = op(
     variants="",
     rows=True,
 )
-calls_out_variant(mse_loss_backward, lambda grad_output, self, target, reduction: self.dtype)
 
 
 def _l1_loss(self: Tensor, target: Tensor, reduction: int) -> Tensor:
@@ -113,7 +111,6 @@ smooth_l1_loss_backward = op(
     variants="",
     rows=True,
 )
-calls_out_variant(smooth_l1_loss_backward, lambda grad_output, self, target, reduction, beta: self.dtype)
 
 
 def _huber_curvature(grad: Tensor, grad_output: Tensor, self: Tensor, target: Tensor, reduction: int, delta: float) -> Tensor:
@@ -149,7 +146,6 @@ huber_loss_backward = op(
     variants="",
     rows=True,
 )
-calls_out_variant(huber_loss_backward, lambda grad_output, self, target, reduction, delta: self.dtype)
 
 # --- binary cross entropy -------------------------------------------------------------------------------------------
 
@@ -302,7 +298,6 @@ nll_loss_backward = op(
     variants="",
     fixed=("weight", "total_weight"),
 )
-memory_by_operators(nll_loss_backward, zeros=empty_zeroed)
 nll_loss2d_forward = op(
     "nll_loss2d_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) "
     "-> (Tensor output, Tensor total_weight)",
@@ -335,7 +330,6 @@ nll_loss2d_backward = op(
     variants="",
     fixed=("weight", "total_weight"),
 )
-memory_by_operators(nll_loss2d_backward, zeros=empty_zeroed)
 nll_loss = op(
     "nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor",
     composite=lambda self, target, weight, reduction, ignore_index: nll_loss_forward(self, target, weight, reduction, ignore_index)[

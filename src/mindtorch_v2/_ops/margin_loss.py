@@ -7,7 +7,6 @@ from .._tensor import Tensor
 from .declare import op
 from .lookup import aten
 from .loss import MEAN, grad_of_grad_output, reduce, share
-from .out import calls_out_variant
 from .pointwise import add_number, sub_number
 
 
@@ -65,7 +64,6 @@ soft_margin_loss = op(
     fixed=("target",),
     tags=("fresh",),
 )
-calls_out_variant(soft_margin_loss)
 soft_margin_loss_backward = op(
     "soft_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
     composite=_soft_margin_loss_backward,
@@ -81,7 +79,6 @@ soft_margin_loss_backward = op(
     fixed=("target",),
     tags=("fresh",),
 )
-calls_out_variant(soft_margin_loss_backward, lambda grad_output, self, target, reduction: self.dtype)
 multi_margin_loss = op(
     "multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, int reduction=1) -> Tensor",
     cpu=kernels.multi_margin_loss,

@@ -15,7 +15,6 @@ from ..overrides import handle_torch_function, has_torch_function
 from .computing import computed
 from .declare import op, public
 from .lookup import aten
-from .out import through_out_variant
 from .reduction import axes, reduced_meta, restore_dims
 
 Array = np.ndarray[Any, Any]
@@ -109,25 +108,6 @@ linalg_vector_norm = op(
     variants="function",
     grad={"self": _vector_norm_backward},
 )
-
-
-def _vector_norm_watched(self: Tensor, ord: Any, dim: Any, keepdim: bool, dtype: _dtype.dtype | None) -> Tensor:
-    """The norm of one element is its size, by the operators for that."""
-    gone = axes(dim, self._array.ndim)
-    named = dim is not None and (dim.__class__ is int or len(dim))
-    if (
-        ord
-        and kernels.single(self._array.shape, gone)
-        and not (named and not gone)  # torch: a dimension named of a tensor that has none is reduced by the kernel
-        and self.dtype.inexact
-        and dtype in (None, self.dtype)
-    ):
-        part = self if keepdim else self.squeeze(gone)
-        return through_out_variant(aten.abs.op, (part,), self.dtype.to_real())  # type: ignore[attr-defined]
-    return computed(_vector_norm, self, ord, dim, keepdim, dtype)
-
-
-linalg_vector_norm.op.watched = _vector_norm_watched  # type: ignore[attr-defined]
 
 
 def _norm(self: Tensor, p: Any, dim: Any, keepdim: bool, dtype: Any = None) -> Tensor:

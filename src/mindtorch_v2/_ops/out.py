@@ -1,7 +1,6 @@
 """Calls with `out=`: results are computed, then written where the caller says.
 
-In torch each is an operator of its own, whose row in a profile has the tensors to write to among its inputs; and some operators make
-empty results and call that variant of themselves (`aten::abs` over `aten::abs`). Here the variants exist while somebody records.
+As in torch each is an operator of its own, whose row in a profile has the tensors to write to among its inputs.
 """
 
 from __future__ import annotations
@@ -9,27 +8,22 @@ from __future__ import annotations
 import dataclasses
 import functools
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from .. import _device, _promotion
-from .._dispatch import dispatcher, keys, registry
+from .. import _promotion
+from .._dispatch import keys, registry
 from .._dispatch.op import Op
 from .._dispatch.schema import Argument, Return
 from .._dispatch.tls import state
-from .._dtype import dtype
-from .._storage import own
 from .._tensor import Tensor, set_array
 from ..return_types import out_type
 from .calling import argument_keys
-from .lookup import aten
 
-__all__ = ["call_with_out", "calls_out_variant", "out_variant", "through_out_variant", "write_out", "writes_through_out"]
+__all__ = ["OPTIONS", "call_with_out", "out_variant", "write_out"]
 
 OPTIONS = ("dtype", "layout", "device", "pin_memory")  # of a factory; its variant takes them from the tensor to write to
-BLANK = own(np.empty(0, np.uint8))  # the memory of results that an operator has yet to make
 # Overloads that are not called after the functional one: `out`, `NAME_out`, and `grad_input` of backward operators.
 _OVERLOADS = {
     "add.Tensor": "out", "sub.Tensor": "out", "mul.Tensor": "out", "div.Tensor": "out", "div.Tensor_mode": "out_mode",
@@ -44,25 +38,15 @@ _OVERLOADS = {
 
 def call_with_out(op: Op, arguments: tuple[Any, ...], out: Any) -> Any:
     """Compute and write the results to `out`, which is resized when its shape differs."""
-    if dispatcher.active_keys() & keys.RECORDING:
-        outs = (out,) if isinstance(out, Tensor) else tuple(out)
-        if len(outs) == len(op.schema.returns) and all(isinstance(t, Tensor) for t in outs):
-            return _call_variant(op, arguments, outs)
-    return _compute(op, arguments, out)
+    outs = (out,) if isinstance(out, Tensor) else tuple(out)
+    if len(outs) != len(op.schema.returns) or (outs[0] is not out and not all(isinstance(t, Tensor) for t in outs)):
+        return _compute(op, arguments, out)  # which refuses them
+    return out_variant(op).table[argument_keys(op, arguments) & (keys.BACKENDS | keys.NUMBER)](*arguments, *outs)
 
 
-def _call_variant(op: Op, arguments: tuple[Any, ...], outs: tuple[Tensor, ...]) -> Any:
-    found = argument_keys(op, arguments)
-    return out_variant(op).table[found & (keys.BACKENDS | keys.NUMBER)](*arguments, *outs)
-
-
-_variants: dict[Op, Op] = {}
-
-
-def out_variant(op: Op, compute: Callable[..., Any] | None = None) -> Op:
-    """The operator that writes to `out=`; `compute` does its work, by default the functional one and a copy."""
-    if op in _variants:
-        return _variants[op]
+@functools.cache
+def out_variant(op: Op) -> Op:
+    """The operator that writes to `out=`: the functional one computes, and its results are copied."""
     schema = op.schema
     kept = [a for a in schema.arguments if "factory" not in op.tags or a.name not in OPTIONS]
     count = len(schema.returns)
@@ -75,8 +59,8 @@ def out_variant(op: Op, compute: Callable[..., Any] | None = None) -> Op:
         arguments=(*kept, *outs),
         returns=(Return("Tensor", alias="a!"),),
     )
-    compute = compute or functools.partial(_make if "factory" in op.tags else _compute_apart, op, len(kept))
-    made = _variants[op] = Op(variant_schema, composite=compute, numbers=op.numbers, tags=(*op.tags, "out_variant"))
+    compute = functools.partial(_make if "factory" in op.tags else _compute_apart, op, len(kept))
+    made = Op(variant_schema, composite=compute, numbers=op.numbers, tags=(*op.tags, "out_variant"))
     registry.add_variant(made)
     return made
 
@@ -97,54 +81,6 @@ def _make(op: Op, count: int, *given: Any) -> Tensor:
     return out
 
 
-def calls_out_variant(entry: Any, *dtypes: Callable[..., dtype], of: Any = None) -> None:
-    """Let an operator make empty results and call its variant with `out=` while somebody records, as ATen's does always.
-
-    `dtypes` tell the results' from the arguments; by default it is that of the first. The variant may be that `of` another
-    operator, which then leaves its work to this one.
-    """
-    op = entry.op
-    variant = op if of is None else of.op
-    if of is not None:
-        out_variant(variant, functools.partial(_compute_apart, op, len(op.schema.arguments)))
-
-    op.watched = lambda *arguments: through_out_variant(
-        variant, arguments, *[d(*arguments) for d in dtypes or (lambda first, *_: first.dtype,)]
-    )
-
-
-def through_out_variant(op: Op, arguments: tuple[Any, ...], *dtypes: dtype) -> Any:
-    """Empty results of these dtypes, and what an operator's variant with `out=` makes of them."""
-    blanks = tuple([empty((0,), d) for d in dtypes])
-    for blank in blanks:
-        blank._storage = BLANK
-    previous, state.grad_enabled = state.grad_enabled, False
-    try:
-        _call_variant(op, arguments, blanks)
-    finally:
-        state.grad_enabled = previous
-    return blanks[0] if len(blanks) == 1 else blanks
-
-
-def writes_through_out(op: Op, functional: Op) -> None:
-    """Let an in-place operator call the variant with `out=` of the functional one, as `calls_out_variant` does."""
-
-    def through_variant(self: Tensor, *arguments: Any) -> Tensor:
-        previous, state.grad_enabled = state.grad_enabled, False
-        try:
-            _call_variant(functional, (self, *arguments), (self,))
-        finally:
-            state.grad_enabled = previous
-        return self
-
-    op.watched = through_variant
-
-
-def empty(size: tuple[int, ...], d: dtype, device: _device.device = _device.cpu) -> Tensor:
-    """Memory for results, by the operator that makes it."""
-    return aten.empty(size, dtype=d, device=device)
-
-
 def _compute(op: Op, arguments: tuple[Any, ...], out: Any, extra_keys: int = 0) -> Any:
     outs = (out,) if isinstance(out, Tensor) else tuple(out)
     tensors = [a for a in arguments if isinstance(a, Tensor)] + [t for a in arguments if isinstance(a, list | tuple) for t in a]
@@ -154,8 +90,7 @@ def _compute(op: Op, arguments: tuple[Any, ...], out: Any, extra_keys: int = 0) 
             "arguments requires grad."
         )
     _check_out(op, [t for t in tensors if isinstance(t, Tensor)], outs)
-    blank = outs[0]._storage is BLANK
-    if "dtype_of_out" in op.tags and not blank:
+    if "dtype_of_out" in op.tags:
         arguments = _with_dtype(op, arguments, outs[0])
     previous, state.grad_enabled = state.grad_enabled, False
     try:
@@ -166,22 +101,12 @@ def _compute(op: Op, arguments: tuple[Any, ...], out: Any, extra_keys: int = 0) 
     if len(results) != len(outs):
         raise TypeError(f"{op.name}(): argument 'out' must have {len(results)} elements, not {len(outs)}")
     for target, value in zip(outs, results, strict=True):
-        if blank:
-            _become(target, value)
-            continue
         if "exact_out" in op.tags and target.dtype is not value.dtype:
             raise RuntimeError(f"Expected out tensor to have dtype {value.dtype.cpp_name}, but got {target.dtype.cpp_name} instead")
         if "disjoint_out" in op.tags and target._array.shape != value._array.shape:
             _check_resized(tensors, target)
         write_out(target, value)
     return out if isinstance(out, Tensor) else out_type(type(result))(outs)
-
-
-def _become(blank: Tensor, value: Tensor) -> None:
-    """Let an empty result be what was computed for it."""
-    set_array(blank, value._array)
-    blank._storage, blank.dtype, blank.device = value._storage, value.dtype, value.device
-    blank._keys = value._keys
 
 
 def _with_dtype(op: Op, arguments: tuple[Any, ...], out: Tensor) -> tuple[Any, ...]:

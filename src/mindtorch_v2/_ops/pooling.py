@@ -12,7 +12,7 @@ from .._backends.cpu.dtypes import scalar_name
 from .._dispatch import keys
 from .._dispatch.tls import state
 from .._tensor import Tensor
-from .computing import computed, empty_zeroed, memory_by_operators
+from .computing import computed
 from .declare import op
 from .lookup import aten
 from .pooling_checks import adaptive_size, check_adaptive, check_extents, check_one, expand, window
@@ -58,10 +58,9 @@ def _declare_max_pool(n: int) -> tuple[Any, Any]:
 
     def backward(
         grad_output: Array, self: Array, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, indices: Array,
-        *, zeros: Any = np.zeros,
     ) -> Array:  # fmt: skip
         w = window(name, self.shape, kernel_size, stride, padding, dilation, ceil_mode=ceil_mode, n=n)
-        return kernels.max_pool_backward(grad_output, indices, self.shape, w.kernel, w.stride, w.dilation, zeros=zeros)
+        return kernels.max_pool_backward(grad_output, indices, self.shape, w.kernel, w.stride, w.dilation)
 
     ints = f"int[{n}]"
     spread = op(
@@ -76,7 +75,6 @@ def _declare_max_pool(n: int) -> tuple[Any, Any]:
         },
         variants="",
     )
-    memory_by_operators(spread, zeros=empty_zeroed)
     arguments = f"(Tensor self, {ints} kernel_size, {ints} stride=[], {ints} padding=0, {ints} dilation=1, bool ceil_mode=False)"
     with_indices = op(
         f"{name}_with_indices{arguments} -> (Tensor, Tensor)",

@@ -34,11 +34,11 @@ def _item(self: Tensor) -> Any:
     return _local_scalar_dense(self)
 
 
-item: Any = op("item(Tensor self) -> Scalar", composite=_item, tags=("shortcut",), variants="method")
-# written into the operator's function: the call of a kernel would be a fifth of its time
+item: Any = op("item(Tensor self) -> Scalar", composite=_item, variants="method")
+# written into the operator's function: another call would be a fifth of its time
 item.op.kernels[keys.CPU] = Body(
-    ["try:", "    result = self._array.item()", "except ValueError:", "    raise not_one(self._array) from None"],
-    {"not_one": _not_one},
+    ["if self._array.size != 1:", "    raise not_one(self._array)", "result = read[self._keys](self)"],
+    {"not_one": _not_one, "read": _local_scalar_dense.op.table},  # type: ignore[attr-defined]
 )
 
 
@@ -50,17 +50,10 @@ def _ambiguous(n: int) -> RuntimeError:
 def _is_nonzero(self: Tensor) -> bool:
     if self._array.size != 1:
         raise _ambiguous(self._array.size)
-    return bool(item(self))
+    return bool(item.op.table[self._keys](self))
 
 
-def _is_nonzero_array(self: Any) -> bool:
-    if self.size != 1:
-        raise _ambiguous(self.size)
-    return bool(self.item())
-
-
-SILENT.add(_is_nonzero_array)
-is_nonzero = op("is_nonzero(Tensor self) -> bool", composite=_is_nonzero, cpu=_is_nonzero_array, tags=("shortcut",))
+is_nonzero = op("is_nonzero(Tensor self) -> bool", composite=_is_nonzero)
 public("method", name="__bool__")(is_nonzero)
 
 

@@ -80,8 +80,8 @@ def _randn_array(size: Any, generator: Any, dtype: Any) -> Any:
     return array
 
 
-rand = factory("rand(SymInt[] size, RANDOM) -> Tensor", _rand, shortcut=_rand_array)
-randn = factory("randn(SymInt[] size, RANDOM) -> Tensor", _randn, shortcut=_randn_array)
+rand = factory("rand(SymInt[] size, RANDOM) -> Tensor", _rand, cpu=_rand_array)
+randn = factory("randn(SymInt[] size, RANDOM) -> Tensor", _randn, cpu=_randn_array)
 
 
 # --- integers -------------------------------------------------------------------------------------------------------
@@ -151,11 +151,11 @@ def _randint_array(low: Any, high: Any, size: Any, generator: Any, dtype: Any) -
     return array
 
 
-_randint_low = factory("randint.low(SymInt low, SymInt high, SymInt[] size, RANDOM) -> Tensor", _randint, shortcut=_randint_array)
+_randint_low = factory("randint.low(SymInt low, SymInt high, SymInt[] size, RANDOM) -> Tensor", _randint, cpu=_randint_array)
 _randint_high = factory(
     "randint(SymInt high, SymInt[] size, RANDOM) -> Tensor",
     lambda high, *rest: _randint(0, high, *rest),
-    shortcut=lambda high, size, generator, dtype: _randint_array(0, high, size, generator, dtype),
+    cpu=lambda high, size, generator, dtype: _randint_array(0, high, size, generator, dtype),
 )
 _randint_from = public_function(_randint_low.op)  # type: ignore[attr-defined]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any
 
@@ -13,12 +12,9 @@ from .._backends.cpu import ranges as kernels
 from .._backends.cpu.dtype_rules import refusal
 from .._creation import allocate, device_of, dtype_of, require_grad
 from .._dispatch import keys
-from .._dispatch.op import Op
 from .._tensor import Tensor, wrap
 from .declare import public
 from .factory import check_options, factory, public_function, with_out
-from .lookup import aten
-from .out import empty, out_variant, write_out
 
 
 def _number(x: Any) -> Any:
@@ -77,32 +73,6 @@ _arange_start = factory(
 _arange_end = factory("arange(Scalar end, OPTIONS) -> Tensor", lambda end, *options: _arange(0, end, 1, *options))
 
 
-def _arange_into(start: Any, end: Any, step: Any, out: Tensor) -> Tensor:
-    start, step, n = _range_of(start, end, step, out.dtype)
-    if n and not out._array.size:
-        aten.resize_(out, (n,))
-    if out.device.key == keys.META:
-        write_out(out, allocate((n,), out.dtype, out.device))
-    elif out._array.shape == (n,):
-        out._array[...] = kernels.progression(start, step, n, out.dtype)
-        out._storage.version += 1
-    else:
-        write_out(out, wrap(kernels.progression(start, step, n, out.dtype), out.dtype))
-    return out
-
-
-def _arange_watched(start: Any, end: Any, step: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
-    """As ATen makes a range: no elements at first, then the variant with `out=`."""
-    where = device_of(device)
-    out = empty((0,), _range_dtype(dtype, _number(start), _number(end), _number(step)), where)
-    return _arange_out.table[where.key](start, end, step, out)
-
-
-_arange_out = out_variant(arange_op.op, _arange_into)  # type: ignore[attr-defined]
-out_variant(_arange_end.op, lambda end, out: _arange_into(0, end, 1, out))  # type: ignore[attr-defined]
-arange_op.op.watched = _arange_watched  # type: ignore[attr-defined]
-_arange_start.op.watched = lambda start, end, *options: _arange_watched(start, end, 1, *options)  # type: ignore[attr-defined]
-_arange_end.op.watched = lambda end, *options: _arange_watched(0, end, 1, *options)  # type: ignore[attr-defined]
 _arange_tables = {3: arange_op.op.table, 2: _arange_start.op.table, 1: _arange_end.op.table}  # type: ignore[attr-defined]
 
 
@@ -198,20 +168,6 @@ linspace = factory("linspace(Scalar start, Scalar end, int steps, OPTIONS) -> Te
 logspace = factory("logspace(Scalar start, Scalar end, int steps, float base=10., OPTIONS) -> Tensor", _logspace)
 
 
-def _spaced_watched(variant: Op, name: str, start: Any, end: Any, steps: Any, *others: Any) -> Tensor:
-    """As ATen makes numbers at equal distances: memory for them, then the variant with `out=`."""
-    dtype, _, device, _ = others[-4:]
-    where = device_of(device)
-    _check_steps(name, start, end, steps)
-    out = empty((steps,), _spaced_dtype(name, dtype, *_ends(name, start, end)), where)
-    return variant.table[where.key](start, end, steps, *others[:-4], out)
-
-
-for _entry in (linspace, logspace):
-    _op: Op = _entry.op  # type: ignore[attr-defined]
-    _op.watched = functools.partial(_spaced_watched, out_variant(_op), _op.name)
-
-
 def _range(start: Any, end: Any, step: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
     start, end, step = _number(start), _number(end), _number(step)
     d, where = dtype_of(dtype), device_of(device)
@@ -237,28 +193,6 @@ def _eye(n: Any, m: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) 
 
 _eye_square = factory("eye(SymInt n, OPTIONS) -> Tensor", lambda n, *options: _eye(n, n, *options))
 _eye_m = factory("eye.m(SymInt n, SymInt m, OPTIONS) -> Tensor", _eye)
-
-
-def _eye_into(n: int, m: int, out: Tensor) -> Tensor:
-    if not out._array.size:
-        aten.resize_(out, (n, m))
-    if out._array.shape != (n, m) or out.device.key == keys.META:
-        write_out(out, _eye(n, m, out.dtype, None, out.device, None))
-        return out
-    aten.zero_(out)
-    np.einsum("ii->i", out._array[: min(n, m), : min(n, m)])[...] = 1
-    return out
-
-
-def _eye_watched(n: int, m: int, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
-    """As ATen makes a diagonal: no elements at first, then the variant with `out=`."""
-    where = device_of(device)
-    return _eye_out.table[where.key](n, m, empty((0,), dtype_of(dtype), where))
-
-
-_eye_out = out_variant(_eye_m.op, _eye_into)  # type: ignore[attr-defined]
-_eye_m.op.watched = _eye_watched  # type: ignore[attr-defined]
-_eye_square.op.watched = lambda n, *options: _eye_watched(n, n, *options)  # type: ignore[attr-defined]
 
 
 @public("function")

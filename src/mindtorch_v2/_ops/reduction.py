@@ -17,7 +17,6 @@ from .._backends.cpu.reduction import truth
 from .._backends.meta.adapter import meta_tensor
 from .._dispatch import registry
 from .._dispatch.entry import ALIASES, MISSING
-from .._dispatch.keys import NUMBER
 from .._dispatch.resolver import make_resolver
 from .._dispatch.tls import state
 from .._tensor import Tensor
@@ -25,8 +24,6 @@ from .calling import retry_call
 from .computing import computed
 from .declare import op, public
 from .lookup import aten
-from .out import calls_out_variant
-from .shortcuts import add_shortcut
 
 Array = np.ndarray[Any, Any]
 axes = kernels.axes
@@ -103,42 +100,21 @@ def _expand_back(grad: Tensor, shape: tuple[int, ...], dim: Any, keepdim: bool) 
     return grad.expand(shape)
 
 
-def _mean(self: Tensor, dim: Any, keepdim: bool, dtype: _dtype.dtype | None) -> Tensor:
-    d = self.dtype if dtype is None else dtype
-    if not d.inexact:
-        what, where = ("Input", self.dtype) if dtype is None else ("Optional", dtype)
-        raise RuntimeError(
-            f"mean(): could not infer output dtype. {what} dtype must be either a floating point or complex dtype. Got: {where.scalar_name}"
-        )
-    if d.itemsize == 2:  # torch: added up and divided in float32, where neither sum nor count overflows
-        return _mean(self.to(_dtype.float32), dim, keepdim, _dtype.float32).to(d)
-    shape = self._array.shape
-    if dim is None and not keepdim:
-        total: Tensor = _sum_all.op.table[self._keys](self, dtype)  # type: ignore[attr-defined]
-        n = self._array.size
-    else:
-        total = _sum_dims.op.table[self._keys](self, dim, keepdim, dtype)  # type: ignore[attr-defined]
-        n = shape[dim] if dim.__class__ is int and shape else count(shape, dim)
-    return _divide_in_place()[total._keys | NUMBER](total, n)
-
-
-@functools.cache
-def _divide_in_place() -> Any:
-    """The table of `aten::div_`, whose overload is known here: 0.5 µs less than having it resolved."""
-    found = registry.find("aten::div_", "Tensor")
-    assert found is not None
-    return found.table
+def _mean_meta(self: Tensor, dim: Any, keepdim: bool, dtype: _dtype.dtype | None) -> Tensor:
+    kernels.check_mean_dtype(self.dtype, dtype)
+    return reduced_meta(self, dim, keepdim, dtype or self.dtype)
 
 
 _mean_all = op(
     "mean(Tensor self, *, ScalarType? dtype=None) -> Tensor",
-    composite=lambda self, dtype: _mean(self, None, False, dtype),
+    cpu=kernels.mean_all,
+    shape=lambda self, dtype: _mean_meta(self, None, False, dtype),
     grad={"self": lambda grad, self_shape: grad.expand(self_shape) / math.prod(self_shape)},
 )
-add_shortcut(_mean_all, kernels.few_mean)  # 4.3 µs become 1.9
 _mean_dims = op(
     "mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-    composite=_mean,
+    cpu=kernels.mean_dims,
+    shape=_mean_meta,
     node="MeanBackward1",
     grad={
         "self": lambda grad, self_shape, dim, keepdim: _expand_back(grad, self_shape, dim, keepdim) / count(self_shape, dim),
@@ -415,7 +391,6 @@ logsumexp = op(
     grad={"self": _logsumexp_backward},
     tags=("fresh",),
 )
-calls_out_variant(logsumexp, lambda self, dim, keepdim: self.dtype if self.dtype.inexact else _dtype.get_default_dtype())
 special_logsumexp = op(
     "special_logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
     composite=lambda self, dim, keepdim: logsumexp(self, dim, keepdim),

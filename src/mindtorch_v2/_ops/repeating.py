@@ -9,7 +9,6 @@ import numpy as np
 
 from .._backends.cpu import repeating as kernels
 from .._checks import no_dimensions, wrap_dim
-from .._device import cpu
 from .._dispatch.keys import META
 from .._dtype import int64
 from .._memory_format import contiguous_format
@@ -17,7 +16,7 @@ from .._tensor import Tensor
 from .declare import op, public
 from .joining import cat
 from .lookup import aten
-from .selecting import narrow, select
+from .selecting import narrow
 from .shape import expand, flatten, reshape, unsqueeze, view
 
 Array = np.ndarray[Any, Any]
@@ -42,31 +41,11 @@ def _repeat_grad(grad: Tensor, repeats: Sequence[int], self_shape: Sequence[int]
     return reshape(grad, tuple(sizes)).sum(tuple(dims)) if dims else grad
 
 
-def _repeat_by_views(self: Tensor, repeats: Sequence[int]) -> Tensor:
-    """ATen's way: the result is cut into windows of the size of `self`, and `self` is copied into all of them at once."""
-    padded, target = kernels.repeated_shape(self._array.shape, tuple(repeats))
-    source = expand(self, padded)
-    windows = aten.empty(target, dtype=self.dtype, device=self.device)
-    if 0 in repeats:
-        return windows
-    for d, n in enumerate(padded):
-        windows = windows.unfold(d, n, max(n, 1))
-    windows.copy_(source.expand_as(windows))
-    # the repetitions are the first half of the dimensions, the elements the second: each goes behind its repetition
-    first = aten.arange(len(padded), dtype=int64, device=cpu)
-    second = first + len(padded)
-    order = flatten(cat([unsqueeze(first, 1), unsqueeze(second, 1)], 1))
-    result: Tensor = reshape(windows.permute(order._array.tolist()), target)
-    result._base = None  # nobody holds what it is a view of
-    return result
-
-
 repeat = op(
     "repeat(Tensor self, SymInt[] repeats) -> Tensor",
-    composite=_repeat_by_views,
     cpu=kernels.repeat,
+    shape=lambda self, repeats: kernels.repeated_shape(self._array.shape, tuple(repeats))[1],
     grad={"self": lambda grad, repeats, self_shape: _repeat_grad(grad, repeats, self_shape)},
-    tags=("shortcut",),
     variants="method",
 )
 
@@ -169,26 +148,6 @@ repeat_interleave_index = op(
     cpu=kernels.repeat_interleave,
     tags=("data_dependent", "nondifferentiable"),
 )
-
-
-def _interleave_index_watched(repeats: Tensor, output_size: int | None) -> Tensor:
-    """The same, with its size and the signs found by operators, as in torch."""
-    array = repeats._array
-    kernels.check_repeats(array)
-    if not array.size:
-        return aten.empty_like(repeats)
-    ends = aten.cumsum(repeats.contiguous(), 0)
-    size = output_size
-    if size is None:
-        size = select(ends, 0, -1).item()
-        if not (repeats >= 0).all().item():
-            raise RuntimeError("repeats can not be negative")
-    made: Tensor = aten.empty((size,), dtype=repeats.dtype, device=repeats.device)
-    made._array[...] = kernels.repeat_interleave(array, size)
-    return made
-
-
-repeat_interleave_index.op.watched = _interleave_index_watched  # type: ignore[attr-defined]
 
 
 def _interleave_tensor(self: Tensor, repeats: Tensor, dim: int | None, output_size: int | None) -> Tensor:

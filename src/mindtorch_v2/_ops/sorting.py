@@ -14,7 +14,6 @@ from .._backends.cpu.dtypes import BFLOAT
 from .._backends.meta.adapter import meta_tensor
 from .declare import op
 from .extrema import SELECTED, evenly_distributed_formula, value_selecting_reduction_backward
-from .out import calls_out_variant
 from .reduction import check_nonempty
 
 Array = np.ndarray[Any, Any]
@@ -114,7 +113,6 @@ kthvalue = op(
     tags=("exact_out", "disjoint_out"),
     grad=SELECTED,
 )
-calls_out_variant(kthvalue, *VALUE_AND_INDEX)
 
 
 def _median_all(self: Array, *, ignore_nan: bool) -> Array:
@@ -152,7 +150,6 @@ def _median_operators(name: str, *, ignore_nan: bool) -> tuple[Any, Any]:
         node=f"{title}Backward1",
         grad=SELECTED,
     )
-    calls_out_variant(by_dim, *VALUE_AND_INDEX)
     return whole, by_dim
 
 

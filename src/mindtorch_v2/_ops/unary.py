@@ -14,7 +14,6 @@ from .._dispatch.tls import state
 from .._tensor import Tensor
 from .declare import not_implemented, op
 from .lookup import aten
-from .out import calls_out_variant
 from .pointwise import conj, number_minus, zeros_like
 from .ternary import where
 
@@ -26,7 +25,6 @@ abs = op(
     refuses=("abs_cpu", "b"),
     grad={"self": lambda grad, self: grad * self.sgn()},
 )
-calls_out_variant(abs, lambda self: self.dtype.to_real())
 abs_ = op(
     "abs_(Tensor(a!) self) -> Tensor(a!)",
     pointwise="same",
@@ -235,7 +233,6 @@ nan_to_num = op(
     grad={"self": lambda grad, self: grad * self.isfinite()},
     inplace=True,
 )
-calls_out_variant(nan_to_num)
 logit = op(
     "logit(Tensor self, float? eps=None) -> Tensor",
     pointwise="float",
@@ -267,4 +264,3 @@ frexp = op(
     grad={"self": lambda grad, exponent: grad / exponent.exp2()},
     nondifferentiable=("exponent",),
 )
-calls_out_variant(frexp, lambda self: self.dtype, lambda self: _dtype.int32)

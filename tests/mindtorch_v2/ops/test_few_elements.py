@@ -1,4 +1,4 @@
-"""Paths of their own for a few elements: the same values as for many, no warnings, and the parts while somebody watches."""
+"""Paths of their own for a few elements: the same values as for many, no warnings, and the same rows."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 import mindtorch_v2 as torch
 
 SPECIAL = [[1.0, math.inf, -2.0], [math.nan, 0.0, -math.inf], [3e38, 3e38, -1.0]]
+MASK = torch.arange(40) % 2 == 0
 F = torch.nn.functional
 
 
@@ -77,29 +78,29 @@ def test_variances_are_those_of_float64():
         )
 
 
+@pytest.mark.parametrize("rows", [2, 100])
 @pytest.mark.parametrize(
-    ("call", "parts"),
+    ("call", "name"),
     [
-        (lambda x: x.mean(), ["aten::mean", "aten::sum", "aten::div_"]),
-        (lambda x: x.relu(), ["aten::relu", "aten::clamp_min"]),
-        (lambda x: x.masked_fill(x > 0, 0.0), ["aten::gt", "aten::masked_fill", "aten::clone", "aten::masked_fill_"]),
+        (lambda x: x.mean(), "mean"),
+        (lambda x: x.mean(1), "mean"),
+        (lambda x: x.relu(), "relu"),
+        (lambda x: x.masked_fill(MASK, 0.0), "masked_fill"),
     ],
 )
-def test_shortcuts_give_way_to_whoever_watches(call, parts):
-    x = torch.tensor([[1.0, -2.0], [3.0, -4.0]])
-    alone = call(x)
+def test_few_or_many_are_one_operator(call, name, rows):
+    x = torch.randn(rows, 40)
     with torch.profiler.profile() as prof:
-        watched = call(x)
-    assert [e.name for e in prof.events() if e.name in parts] == parts
-    assert torch.equal(alone, watched)
+        call(x)
+    assert [e.name for e in prof.events()] == ["aten::" + name]
 
 
 @pytest.mark.parametrize(
     "call",
     [lambda x: torch.ones(2), torch.zeros_like, lambda x: torch.randn(3), lambda x: x.mean(), lambda x: x.masked_fill(x > 0, 1.0)],
 )
-def test_watched_or_not_a_fresh_result_was_never_written(call):
+def test_a_fresh_result_was_never_written(call):
     x = torch.ones(3)
     with torch.profiler.profile():
-        watched = call(x)
-    assert watched._version == call(x)._version == 0
+        recorded = call(x)
+    assert recorded._version == call(x)._version == 0

@@ -176,9 +176,9 @@ def in_a_kernel_that_replaces_ours():
 
 def in_a_kernel_that_a_composite_calls():
     library = torch.library.Library("aten", "IMPL")
-    library.impl("clamp_min", lambda t, low: mine(t.clone()), "CPU", allow_override=True)
+    library.impl("clamp_min_", lambda t, low: mine(t), "CPU", allow_override=True)
     try:
-        torch.relu(x)
+        torch.relu_(x.clone())
     finally:
         library._destroy()
 

@@ -83,11 +83,12 @@ def clamp_min(self: Array, min: Any) -> Array:
 
 
 @silent
-def few_positive(self: Array) -> Array | None:
-    """`maximum(self, 0)` of a few float32 elements."""
-    if self.dtype is FLOAT and self.ndim > 0 and self.size <= 2048:
+def relu(self: Array) -> Array:
+    if self.dtype is FLOAT and self.size <= 2048:
         return np.maximum(self, _ZERO)
-    return None
+    if self.dtype.kind == "b":
+        raise RuntimeError("Boolean inputs not supported for relu")
+    return clamp(self, 0, None)
 
 
 @silent

@@ -140,28 +140,26 @@ def _is_pointwise(kernel: Sizes, stride: Sizes, padding: Sizes) -> bool:
     return prod(kernel) == 1 and all(s == 1 for s in stride) and not any(padding)
 
 
-def conv_forward(
-    x: Array, weight: Array, bias: Array | None, stride: Sizes, padding: Sizes, dilation: Sizes, *, empty: Any = np.empty
-) -> Array:
+def conv_forward(x: Array, weight: Array, bias: Array | None, stride: Sizes, padding: Sizes, dilation: Sizes) -> Array:
     """Correlate (N, C, *spatial) with (O, C, *kernel)."""
     dtype = x.dtype
     x, weight = _accumulating(x), _accumulating(weight)
     kernel = weight.shape[2:]
     if _is_pointwise(kernel, stride, padding):
-        out = empty((len(x), len(weight), *x.shape[2:]), x.dtype)
+        out = np.empty((len(x), len(weight), *x.shape[2:]), x.dtype)
         length = math.prod(x.shape[2:])
         flat = x.reshape(*x.shape[:2], length)
         np.matmul(weight.reshape(weight.shape[:2]), flat, out=out.reshape(*out.shape[:2], length))
     else:
-        out = _correlate(_pad(x, padding), weight, stride, dilation, empty)
+        out = _correlate(_pad(x, padding), weight, stride, dilation)
     if bias is not None:
         out += bias.reshape(-1, *(1,) * len(kernel))
     return out if out.dtype == dtype else out.astype(dtype)
 
 
-def _correlate(x: Array, weight: Array, stride: Sizes, dilation: Sizes, empty: Any = np.empty) -> Array:
+def _correlate(x: Array, weight: Array, stride: Sizes, dilation: Sizes) -> Array:
     geometry = _geometry(x.shape[2:], x.shape[1], weight.shape[2:], stride, dilation, x.itemsize)
-    out = empty((len(x), len(weight), *geometry.out), x.dtype)
+    out = np.empty((len(x), len(weight), *geometry.out), x.dtype)
     if not out.size:
         return out
     matrix = weight.reshape(len(weight), -1)
@@ -172,9 +170,7 @@ def _correlate(x: Array, weight: Array, stride: Sizes, dilation: Sizes, empty: A
     return out
 
 
-def conv_grad_weight(
-    x: Array, grad: Array, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, *, zeros: Any = np.zeros
-) -> Array:
+def conv_grad_weight(x: Array, grad: Array, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes) -> Array:
     """The gradient of a convolution with respect to its weight, (O, C, *kernel)."""
     dtype = grad.dtype
     x, grad = _accumulating(x), _accumulating(grad)
@@ -187,7 +183,7 @@ def conv_grad_weight(
         x = _pad(x, padding)
         # fewer results than fit when a transposed convolution padded its output
         geometry = _geometry(x.shape[2:], x.shape[1], kernel, stride, dilation, x.itemsize, grad.shape[2:])
-        total = zeros((grad.shape[1], x.shape[1], *kernel), grad.dtype).reshape(grad.shape[1], geometry.depth)
+        total = np.zeros((grad.shape[1], x.shape[1], *kernel), grad.dtype).reshape(grad.shape[1], geometry.depth)
         for first, samples, row, rows in geometry.chunks(len(x) if grad.size else 0):
             part = geometry.spread(grad[first : first + samples, :, row : row + rows].swapaxes(0, 1))
             total += np.matmul(part, geometry.columns(x, first, samples, row, rows).T)
@@ -195,8 +191,7 @@ def conv_grad_weight(
 
 
 def conv_grad_input(
-    grad: Array, weight: Array, size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, *, conjugate: bool = True,
-    empty: Any = np.empty,
+    grad: Array, weight: Array, size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, *, conjugate: bool = True
 ) -> Array:  # fmt: skip
     """The gradient of a convolution with respect to its input of these spatial extents: (N, C, *size)."""
     dtype = grad.dtype
@@ -208,7 +203,7 @@ def conv_grad_input(
     if _is_pointwise(kernel, stride, padding):
         matrix = weight.reshape(weight.shape[:2]).T
         length = math.prod(size)
-        out = empty((len(grad), channels, *size), grad.dtype)
+        out = np.empty((len(grad), channels, *size), grad.dtype)
         np.matmul(matrix, grad.reshape(*grad.shape[:2], length), out=out.reshape(len(grad), channels, length))
         return out.astype(dtype, copy=False)
     border = tuple(d * (k - 1) - p for k, p, d in zip(kernel, padding, dilation, strict=True))
@@ -216,8 +211,8 @@ def conv_grad_input(
     # correlating the gradient with the flipped weight gathers columns of `grad`, scattering adds up columns of the input
     if unit and min(border) >= 0 and len(weight) <= 2 * channels and _fits(grad.shape[2:], size, kernel, padding, dilation):
         flipped = np.flip(weight, tuple(range(2, weight.ndim))).swapaxes(0, 1)
-        return _correlate(_pad(grad, border), np.ascontiguousarray(flipped), stride, dilation, empty).astype(dtype, copy=False)
-    return _scatter_columns(grad, weight, size, stride, padding, dilation, empty).astype(dtype, copy=False)
+        return _correlate(_pad(grad, border), np.ascontiguousarray(flipped), stride, dilation).astype(dtype, copy=False)
+    return _scatter_columns(grad, weight, size, stride, padding, dilation).astype(dtype, copy=False)
 
 
 def _fits(grad_size: Sizes, size: Sizes, kernel: Sizes, padding: Sizes, dilation: Sizes) -> bool:
@@ -225,7 +220,7 @@ def _fits(grad_size: Sizes, size: Sizes, kernel: Sizes, padding: Sizes, dilation
     return conv_output_size(size, kernel, (1,) * len(size), padding, dilation) == grad_size
 
 
-def _scatter_columns(grad: Array, weight: Array, size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, empty: Any) -> Array:
+def _scatter_columns(grad: Array, weight: Array, size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes) -> Array:
     kernel = weight.shape[2:]
     channels = weight.shape[1]
     padded = tuple(n + 2 * p for n, p in zip(size, padding, strict=True))
@@ -239,6 +234,6 @@ def _scatter_columns(grad: Array, weight: Array, size: Sizes, stride: Sizes, pad
         for offset in np.ndindex(*kernel):
             target[(slice(None), *offset)] += columns[(slice(None), *offset)]
     inside: Any = [slice(p, p + n) for n, p in zip(size, padding, strict=True)]
-    out = empty((len(grad), channels, *size), grad.dtype)
+    out = np.empty((len(grad), channels, *size), grad.dtype)
     np.copyto(out, total[(..., *inside)])
     return out

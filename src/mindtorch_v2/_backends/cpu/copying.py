@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ... import _checks, _dtype, _promotion
-from ..._memory_format import empty_strides, preserve_format
+from ..._memory_format import contiguous_format, empty_strides, preserve_format
 from .floating_errors import silent
 
 Array = np.ndarray[Any, Any]
@@ -66,6 +66,8 @@ def strides_of_copy(self: Array, memory_format: Any) -> tuple[int, ...]:
 def clone(self: Array, memory_format: Any) -> Array:
     if memory_format is None:
         return self.copy("K") if 0 not in self.strides else preserved(self, self.dtype)
+    if memory_format is contiguous_format:
+        return self.copy("C")
     return laid_out(self, memory_format)
 
 

@@ -379,12 +379,11 @@ def _nll_grads(
 @widened
 def nll_loss_backward(
     grad_output: Array, self: Array, target: Array, weight: Array | None, reduction: int, ignore_index: int, total_weight: Array,
-    *, zeros: Any = np.zeros,
 ) -> Array:  # fmt: skip
     check_nll(self, target, weight)
     index, kept = _indices(target, self.shape[-1], ignore_index)
     grads = _nll_grads(grad_output, index, kept, weight, reduction, total_weight)
-    out = zeros(self.shape, grad_output.dtype)
+    out = np.zeros(self.shape, grad_output.dtype)
     if self.ndim == 1:
         out[int(index)] = grads.reshape(())
     else:
@@ -395,12 +394,11 @@ def nll_loss_backward(
 @widened
 def nll_loss2d_backward(
     grad_output: Array, self: Array, target: Array, weight: Array | None, reduction: int, ignore_index: int, total_weight: Array,
-    *, zeros: Any = np.zeros,
 ) -> Array:  # fmt: skip
     check_nll2d(self, target, weight)
     index, kept = _indices(target, self.shape[1], ignore_index)
     grads = _nll_grads(grad_output, index, kept, weight, reduction, total_weight)
-    out = zeros(self.shape, grad_output.dtype)
+    out = np.zeros(self.shape, grad_output.dtype)
     np.put_along_axis(out, index[:, None].astype(np.int64, copy=False), grads[:, None], 1)
     return out
 

@@ -171,29 +171,27 @@ def _place_positions(size: Sizes, kernel: Sizes, dilation: Sizes) -> Array:
     return _window_positions(size, dilation, kernel).reshape(-1)
 
 
-def scatter_by_index(grad: Array, indices: Array, shape: Sizes, n: int, *, distinct: bool, zeros: Any = np.zeros) -> Array:
+def scatter_by_index(grad: Array, indices: Array, shape: Sizes, n: int, *, distinct: bool) -> Array:
     """Add gradients up at flat positions of images with this shape. `distinct`: no position occurs twice in an image."""
     planes = prod(shape[:-n])
     area = prod(shape[-n:])
     if not grad.size or not area:
-        return zeros(shape, grad.dtype)
+        return np.zeros(shape, grad.dtype)
     flat = indices.reshape(planes, -1) + np.arange(0, planes * area, area, dtype=np.int64)[:, None]
     if distinct:
-        out = zeros(shape, grad.dtype)
+        out = np.zeros(shape, grad.dtype)
         out.reshape(-1)[flat.reshape(-1)] = grad.reshape(-1)
         return out
     if _is_half(grad):
         return np.bincount(flat.reshape(-1), grad.reshape(-1), planes * area).astype(grad.dtype).reshape(shape)
-    out = zeros(shape, grad.dtype)
+    out = np.zeros(shape, grad.dtype)
     np.add.at(out.reshape(-1), flat.reshape(-1), grad.reshape(-1))
     return out
 
 
-def max_pool_backward(
-    grad: Array, indices: Array, shape: Sizes, kernel: Sizes, stride: Sizes, dilation: Sizes, *, zeros: Any = np.zeros
-) -> Array:
+def max_pool_backward(grad: Array, indices: Array, shape: Sizes, kernel: Sizes, stride: Sizes, dilation: Sizes) -> Array:
     distinct = all(s >= d * (k - 1) + 1 for k, s, d in zip(kernel, stride, dilation, strict=True))
-    return scatter_by_index(grad, indices, shape, len(kernel), distinct=distinct, zeros=zeros)
+    return scatter_by_index(grad, indices, shape, len(kernel), distinct=distinct)
 
 
 # --- averages -------------------------------------------------------------------------------------------------------

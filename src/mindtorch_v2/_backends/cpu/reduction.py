@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -190,15 +191,6 @@ def sum_all(self: Array, dtype: _dtype.dtype | None) -> Array:
 
 
 @silent
-def few_mean(self: Array, dtype: _dtype.dtype | None) -> Array | None:
-    """The mean of a few float32 elements: a quotient of Python floats rounds to the same float32 as theirs does."""
-    n = self.size
-    if dtype is not None or self.dtype is not FLOAT or not 0 < n <= _FEW:
-        return None
-    return np.array(ONES[n].dot(self.ravel()).item() / n, FLOAT)
-
-
-@silent
 def sum_dims(self: Array, dim: Dims, keepdim: bool, dtype: _dtype.dtype | None) -> Array:
     d = self.dtype
     if d is FLOAT and dtype is None and dim.__class__ is int and -self.ndim <= dim < self.ndim:
@@ -219,6 +211,55 @@ def sum_dims(self: Array, dim: Dims, keepdim: bool, dtype: _dtype.dtype | None) 
     if d.kind in "biu":
         return _integer_sum(self, gone, keepdim)
     return add_up(self, gone, keepdim)
+
+
+# --- means ----------------------------------------------------------------------------------------------------------
+
+
+def _to_average(self: Array, dtype: _dtype.dtype | None) -> tuple[Array, _dtype.dtype | None]:
+    """What is added up for a mean, and in which dtype."""
+    check_mean_dtype(_dtype.FROM_NUMPY[self.dtype], dtype)
+    if (self.dtype if dtype is None else dtype.np).itemsize == 2:
+        return self.astype(FLOAT), None  # torch: divided in float32 too, where neither sum nor count overflows
+    return self, dtype
+
+
+def _quotient(total: Array, n: int, d: Any) -> Array:
+    if not n:
+        return np.full(np.shape(total), complex(math.nan, math.nan) if d.kind == "c" else math.nan, d)
+    quotient = np.divide(total, np.asarray(n, total.dtype))
+    if quotient.dtype == d:
+        return quotient
+    with np.errstate(over="ignore"):
+        return quotient.astype(d)
+
+
+def check_mean_dtype(own: _dtype.dtype, dtype: _dtype.dtype | None) -> None:
+    """Refuse a mean in a dtype of whole numbers."""
+    if not (own if dtype is None else dtype).inexact:
+        what, where = ("Input", own) if dtype is None else ("Optional", dtype)
+        raise RuntimeError(
+            f"mean(): could not infer output dtype. {what} dtype must be either a floating point or complex dtype. Got: {where.scalar_name}"
+        )
+
+
+@silent
+def mean_all(self: Array, dtype: _dtype.dtype | None) -> Array:
+    n = self.size
+    if dtype is None and self.dtype is FLOAT and 0 < n <= _FEW:
+        # a quotient of Python floats rounds to the same float32 as theirs does
+        return np.array(ONES[n].dot(self.ravel()).item() / n, FLOAT)
+    x, wide = _to_average(self, dtype)
+    return _quotient(sum_all(x, wide), n, self.dtype if dtype is None else dtype.np)
+
+
+@silent
+def mean_dims(self: Array, dim: Dims, keepdim: bool, dtype: _dtype.dtype | None) -> Array:
+    x, wide = _to_average(self, dtype)
+    total = sum_dims(x, dim, keepdim, wide)
+    shape = self.shape
+    n = shape[dim] if dim.__class__ is int and shape else math.prod([shape[i] for i in axes(dim, self.ndim)])
+    return _quotient(total, n, self.dtype if dtype is None else dtype.np)
 
 
 # --- products -------------------------------------------------------------------------------------------------------

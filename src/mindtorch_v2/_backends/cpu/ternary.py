@@ -70,14 +70,19 @@ _INFINITE = (math.inf, -math.inf)
 
 
 @silent
-def few_filled(self: Array, mask: Array, value: Any) -> Array | None:
-    """A copy with `value` where the mask holds, of a few float32 elements."""
-    if self.dtype is not FLOAT or mask.dtype is not BOOL or self.shape != mask.shape or self.size > SMALL or not self.ndim:
-        return None
-    if value.__class__ not in _REAL_NUMBERS or not (-3e38 < value < 3e38 or value in _INFINITE):
-        return None
-    out = self.copy()
-    np.putmask(out, mask, np.array(value, FLOAT))
+def masked_fill(self: Array, mask: Array, value: Any) -> Array:
+    """A copy with `value` where the mask holds."""
+    if self.shape == mask.shape:
+        out = self.copy()
+        if (
+            self.dtype is FLOAT and mask.dtype is BOOL and self.size <= SMALL
+            and value.__class__ in _REAL_NUMBERS and (-3e38 < value < 3e38 or value in _INFINITE)
+        ):  # fmt: skip
+            np.putmask(out, mask, np.array(value, FLOAT))  # 1.3 µs less than with the checks below
+            return out
+    else:
+        out = np.array(np.broadcast_to(self, _checks.broadcast_shapes(self.shape, mask.shape)), order="C")
+    masked_fill_(out, mask, value)
     return out
 
 

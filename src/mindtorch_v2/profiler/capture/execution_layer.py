@@ -210,12 +210,7 @@ class Calls:
 def _makes_result(op: Op, full: int) -> bool:
     """Whether the result is always a tensor with a storage that a kernel's adapter has just made."""
     overridden = full & (keys.DISPATCH_MODE | keys.FUNCTION_MODE | keys.PYTHON | keys.SUBCLASS)
-    by_kernel = (
-        op.composite is None
-        and op.watched is None
-        and full & keys.BACKENDS in op.array_kernels
-        and full & keys.BACKENDS not in op.kernels
-    )
+    by_kernel = op.composite is None and full & keys.BACKENDS in op.array_kernels and full & keys.BACKENDS not in op.kernels
     return by_kernel and not overridden and not op.schema.returns[0].alias and keys.AUTOGRAD not in op.kernels
 
 

@@ -212,7 +212,7 @@ POINTWISE = {
 }  # fmt: skip
 # For an element of the first argument. `_softmax` subtracts, exponentiates, sums and divides.
 OF_FIRST = {
-    1: "sum nansum prod cumsum cumsum_ cumprod cumprod_ glu embedding_dense_backward max_pool2d_with_indices_backward "
+    1: "sum nansum mean prod cumsum cumsum_ cumprod cumprod_ glu embedding_dense_backward max_pool2d_with_indices_backward "
     "max_pool3d_with_indices_backward adaptive_max_pool2d_backward adaptive_max_pool3d_backward fractional_max_pool2d_backward "
     "fractional_max_pool3d_backward reflection_pad1d_backward reflection_pad2d_backward reflection_pad3d_backward "
     "replication_pad1d_backward replication_pad2d_backward replication_pad3d_backward unfold_backward col2im segment_reduce "
