@@ -16,6 +16,7 @@ from .convolution_checks import (
     hashable,
 )
 from .convolution_kernels import (
+    grouped,
     slow_conv3d,
     slow_conv_dilated2d,
     slow_conv_dilated3d,
@@ -234,32 +235,15 @@ def _select_kernel(
     if n == 1:
         input, weight = input.unsqueeze(2), weight.unsqueeze(2)
         stride, padding, dilation, output_padding = (1, *stride), (0, *padding), (1, *dilation), (0, *output_padding)
-    if groups == 1 or runs_groups(n, transposed, dilation):
-        out = _one_group(input, weight, bias, stride, padding, dilation, transposed, output_padding)
+    if groups == 1 or (n == 3 and not transposed and all(d == 1 for d in dilation)):
+        out = _by_operator(input, weight, bias, stride, padding, dilation, transposed, output_padding)
     else:
-        parts = [
-            _one_group(
-                group_of(input, g, groups, 1), group_of(weight, g, groups, 0), None if bias is None else group_of(bias, g, groups, 0),
-                stride, padding, dilation, transposed, output_padding,
-            )
-            for g in range(groups)
-        ]  # fmt: skip
-        out = aten.cat(parts, 1)
+        # torch calls a kernel's operator for each group; here one kernel takes them all
+        out = grouped(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
     return out.squeeze(2) if n == 1 else out
 
 
-def runs_groups(n: int, transposed: bool, dilation: Sizes) -> bool:
-    """Whether the kernel takes all groups at once, which only the one for volumes does."""
-    return n == 3 and not transposed and all(d == 1 for d in dilation)
-
-
-def group_of(x: Tensor, index: int, groups: int, dim: int) -> Tensor:
-    """The channels of one group."""
-    n = x._array.shape[dim] // groups
-    return x.narrow(dim, n * index, n)
-
-
-def _one_group(
+def _by_operator(
     x: Tensor, weight: Tensor, bias: Any, stride: Sizes, padding: Sizes, dilation: Sizes, transposed: bool, output_padding: Sizes
 ) -> Tensor:
     kernel = weight._array.shape[2:]

@@ -14,10 +14,9 @@ from .._backends.meta.adapter import meta_tensor
 from .._dispatch import keys
 from .._tensor import Tensor, wrap
 from .computing import computed
-from .convolution import convolution, group_of, runs_groups
+from .convolution import convolution
 from .convolution_checks import expand_sizes
 from .declare import op
-from .lookup import aten
 
 Array = np.ndarray[Any, Any]
 Sizes = tuple[int, ...]
@@ -28,12 +27,13 @@ Sizes = tuple[int, ...]
 
 def _array_gradients(
     grad: Array, x: Array, weight: Array, stride: Sizes, padding: Sizes, dilation: Sizes, transposed: bool, mask: Any,
+    groups: int = 1,
 ) -> tuple[Array | None, Array | None]:  # fmt: skip
     """Gradients of the input and the weight, those that the mask asks for."""
     given = (stride, padding, dilation)
-    if not transposed and x.shape[1] != weight.shape[1]:
-        return _gradients_of_groups(grad, x, weight, *given, mask)
     kernel = weight.shape[2:]
+    if not transposed and weight.shape[1]:
+        groups = x.shape[1] // weight.shape[1]  # torch: the volume's kernel finds them by itself
     grad_input = grad_weight = None
     if mask[0]:
         if transposed:
@@ -42,28 +42,17 @@ def _array_gradients(
             reached: Any = [slice(n) for n in x.shape[2:]]
             grad_input = grad_input[(..., *reached)]
         else:
-            grad_input = conv_grad_input(grad, weight, x.shape[2:], *given)
+            grad_input = conv_grad_input(grad, weight, x.shape[2:], *given, groups)
     if mask[1]:
         if transposed:
             # as of the convolution that maps `grad` to `x`
-            grad_weight = conv_grad_weight(grad, x, kernel, *given)
+            grad_weight = conv_grad_weight(grad, x, kernel, *given, groups)
             grad_weight = grad_weight.conj() if grad_weight.dtype.kind == "c" else grad_weight
         else:
-            grad_weight = conv_grad_weight(x, grad, kernel, *given)
+            grad_weight = conv_grad_weight(x, grad, kernel, *given, groups)
     if x.ndim == 4 and (has_channels_last(x) or has_channels_last(weight)):
         grad_input, grad_weight = (None if a is None else in_channels_last(a) for a in (grad_input, grad_weight))
     return grad_input, grad_weight
-
-
-def _gradients_of_groups(
-    grad: Array, x: Array, weight: Array, stride: Sizes, padding: Sizes, dilation: Sizes, mask: Any
-) -> tuple[Array | None, Array | None]:
-    """The same for a weight of several groups."""
-    groups = x.shape[1] // weight.shape[1]
-    arrays = zip(np.split(grad, groups, 1), np.split(x, groups, 1), np.split(weight, groups), strict=True)
-    parts = [_array_gradients(*of, stride, padding, dilation, False, mask) for of in arrays]
-    inputs, weights = zip(*parts, strict=True)
-    return np.concatenate(inputs, 1) if mask[0] else None, np.concatenate(weights) if mask[1] else None
 
 
 def _dilated_gradients(grad: Array, x: Array, weight: Array, *given: Any) -> tuple[Array | None, Array | None, Array]:
@@ -92,18 +81,7 @@ def _backward(
     if n == 1:
         grad_output, input, weight = grad_output.unsqueeze(2), input.unsqueeze(2), weight.unsqueeze(2)
         stride, padding, dilation = (1, *stride), (0, *padding), (1, *dilation)
-    given = (stride, padding, dilation, transposed, mask)
-    found: tuple[Any, ...]
-    if groups == 1 or runs_groups(n, transposed, dilation):
-        found = _one_group_backward(grad_output, input, weight, *given)
-    else:
-        parts = [
-            _one_group_backward(
-                group_of(grad_output, g, groups, 1), group_of(input, g, groups, 1), group_of(weight, g, groups, 0), *given
-            )
-            for g in range(groups)
-        ]  # fmt: skip
-        found = tuple(aten.cat([p[i] for p in parts], dim) if mask[i] else None for i, dim in enumerate((1, 0, 0)))
+    found: tuple[Any, ...] = _kernel_backward(grad_output, input, weight, stride, padding, dilation, transposed, mask, groups)
     if n == 1:
         found = tuple(t.squeeze(2) if i < 2 and t is not None else t for i, t in enumerate(found))
         for t in found[:2]:
@@ -112,7 +90,7 @@ def _backward(
     return found
 
 
-def _one_group_backward(
+def _kernel_backward(
     grad: Tensor,
     x: Tensor,
     weight: Tensor,
@@ -121,15 +99,16 @@ def _one_group_backward(
     dilation: Sizes,
     transposed: bool,
     mask: Any,
+    groups: int,
 ) -> tuple[Any, Any, Any]:
     kernel = weight._array.shape[2:]
     dilated = dilation.count(1) != len(dilation)
-    if not dilated and not transposed and len(kernel) == 2:
+    if groups == 1 and not dilated and not transposed and len(kernel) == 2:
         return _slow_conv2d_backward(grad, x, weight, kernel, stride, padding, mask)
     if grad._keys & keys.META:
         shapes = (x._array.shape, weight._array.shape, (grad._array.shape[1],))
         return tuple(meta_tensor(s, grad.dtype) if m else None for s, m in zip(shapes, mask, strict=True))  # type: ignore[return-value]
-    given = (grad, x, weight, stride, padding, dilation, transposed, mask)
+    given = (grad, x, weight, stride, padding, dilation, transposed, mask, groups)
     by_samples = mask[2] and dilated and not transposed
     if by_samples:
         return _wrapped(_dilated_gradients, *given)  # type: ignore[return-value]

@@ -8,6 +8,8 @@ import numpy as np
 
 from .._backends.cpu.convolution import conv_forward, conv_grad_input, conv_output_size, transposed_output_size
 from .._backends.cpu.layout import has_channels_last, in_channels_last
+from .._backends.meta.adapter import meta_tensor
+from .._dispatch import keys
 from .._tensor import Tensor
 from .computing import computed
 from .convolution_checks import check_dtypes, check_kernel, check_transposed, hashable
@@ -47,13 +49,7 @@ def _correlated(
     check_kernel(self.shape, weight.shape, hashable(kernel_size), None if bias is None else bias.shape, *steps)
     if bias is not None and bias.dtype != self.dtype:
         bias = bias.real.astype(self.dtype)
-    dilation = dilation or (1,) * (weight.ndim - 2)
-    if self.shape[1] == weight.shape[1]:
-        return conv_forward(self, weight, bias, stride, padding, dilation)
-    groups = self.shape[1] // weight.shape[1]
-    biases = [None] * groups if bias is None else np.split(bias, groups)
-    pairs = zip(np.split(self, groups, 1), np.split(weight, groups), biases, strict=True)
-    return np.concatenate([conv_forward(x, w, b, stride, padding, dilation) for x, w, b in pairs], 1)
+    return conv_forward(self, weight, bias, stride, padding, dilation or (1,) * (weight.ndim - 2))
 
 
 _DIFFERENTIABLE = ("self", "weight", "bias")
@@ -133,20 +129,25 @@ def _transposed_kernel(
     out = _spread(self, weight, size, stride, padding, dilation, output_padding)
     if bias is not None:
         out += bias.reshape(-1, *(1,) * len(size))
-    return in_channels_last(out) if out.ndim == 4 and (has_channels_last(self) or has_channels_last(weight)) else out
+    return _as_laid_out(out, self, weight)
+
+
+def _as_laid_out(out: Array, x: Array, weight: Array) -> Array:
+    """The result in the memory format of what it is made of."""
+    return in_channels_last(out) if out.ndim == 4 and (has_channels_last(x) or has_channels_last(weight)) else out
 
 
 def _spread(
-    x: Array, weight: Array, size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, output_padding: Sizes
+    x: Array, weight: Array, size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, output_padding: Sizes, groups: int = 1
 ) -> Array:  # fmt: skip
     """A transposed convolution of this size; padding below zero puts zeros around it."""
     if min(padding) >= 0:
-        return conv_grad_input(x, weight, size, stride, padding, dilation, conjugate=False)
+        return conv_grad_input(x, weight, size, stride, padding, dilation, groups, conjugate=False)
     kept = tuple(max(p, 0) for p in padding)
     inner = transposed_output_size(x.shape[2:], weight.shape[2:], stride, kept, dilation, output_padding)
-    out = np.zeros((len(x), weight.shape[1], *size), x.dtype)
+    out = np.zeros((len(x), weight.shape[1] * groups, *size), x.dtype)
     inside: Any = [slice(-min(p, 0), n - min(p, 0)) for n, p in zip(inner, padding, strict=True)]
-    out[(..., *inside)] = conv_grad_input(x, weight, inner, stride, kept, dilation, conjugate=False)
+    out[(..., *inside)] = conv_grad_input(x, weight, inner, stride, kept, dilation, groups, conjugate=False)
     return out
 
 
@@ -177,9 +178,46 @@ def _transposed(
     return out if bias is None else out.add_(bias.reshape((-1, *(1,) * (out.ndim - 2))))
 
 
-def transposed_shape(self: Tensor, weight: Tensor, stride: Sizes, padding: Sizes, output_padding: Sizes, dilation: Sizes) -> Sizes:
+def transposed_shape(
+    self: Tensor, weight: Tensor, stride: Sizes, padding: Sizes, output_padding: Sizes, dilation: Sizes, *, groups: int = 1
+) -> Sizes:
     size = transposed_output_size(self._array.shape[2:], weight._array.shape[2:], stride, padding, dilation, output_padding)
-    return (len(self._array), weight._array.shape[1], *size)
+    return (len(self._array), weight._array.shape[1] * groups, *size)
+
+
+def grouped(
+    x: Tensor, weight: Tensor, bias: Tensor | None, stride: Sizes, padding: Sizes, dilation: Sizes, transposed: bool,
+    output_padding: Sizes, groups: int,
+) -> Tensor:  # fmt: skip
+    """A convolution of several groups of channels, plain, dilated or transposed, of arguments that were checked."""
+    if x._keys & keys.META:
+        shape = _forward_shape(x, weight, stride, padding, dilation)
+        if transposed:
+            shape = transposed_shape(x, weight, stride, padding, output_padding, dilation, groups=groups)
+        return meta_tensor(shape, x.dtype)
+    given = (stride, padding, dilation, transposed, output_padding, groups)
+    result: Tensor = computed(_grouped_kernel, x, weight, bias, *given)
+    return result
+
+
+def _grouped_kernel(
+    x: Array, weight: Array, bias: Array | None, stride: Sizes, padding: Sizes, dilation: Sizes, transposed: bool,
+    output_padding: Sizes, groups: int,
+) -> Array:  # fmt: skip
+    n = weight.ndim - 2
+    dilated = any(d != 1 for d in dilation)
+    check_dtypes(
+        f"slow_conv_transpose{n}d_out_cpu" if transposed else "slow_conv_dilated<>" if dilated else "slow_conv2d_cpu", x, weight
+    )
+    if bias is not None and bias.dtype != x.dtype:
+        bias = bias.real.astype(x.dtype)
+    if not transposed:
+        return _as_laid_out(conv_forward(x, weight, bias, stride, padding, dilation), x, weight)
+    size = transposed_output_size(x.shape[2:], weight.shape[2:], stride, padding, dilation, output_padding)
+    out = _spread(x, weight, size, stride, padding, dilation, output_padding, groups)
+    if bias is not None:
+        out += bias.reshape(-1, *(1,) * n)
+    return _as_laid_out(out, x, weight)
 
 
 def _transposed_gradients(

@@ -50,6 +50,73 @@ def test_gradients_of_conv2d(stride: int, padding: int, dilation: int, groups: i
     assert torch.autograd.gradcheck(lambda *a: F.conv2d(*a, stride, padding, dilation, groups), (x, w, b))
 
 
+GROUPED = [
+    ("conv1d", (2, 4, 9), (6, 2, 3), {"groups": 2, "padding": 1}),
+    ("conv2d", (2, 4, 7, 6), (4, 1, 3, 3), {"groups": 4, "padding": 1}),  # depthwise
+    ("conv2d", (2, 4, 7, 6), (8, 1, 3, 3), {"groups": 4, "stride": 2}),
+    ("conv2d", (2, 6, 7, 6), (3, 2, 1, 1), {"groups": 3}),  # pointwise
+    ("conv2d", (2, 6, 7, 6), (4, 3, 3, 2), {"groups": 2, "dilation": 2}),
+    ("conv3d", (1, 4, 4, 5, 4), (4, 2, 2, 2, 2), {"groups": 2}),
+    ("conv_transpose1d", (2, 4, 9), (4, 3, 3), {"groups": 2, "stride": 2}),
+    ("conv_transpose2d", (2, 4, 5, 4), (4, 1, 3, 3), {"groups": 4, "stride": 2, "padding": 1, "output_padding": 1}),
+    ("conv_transpose2d", (2, 6, 5, 4), (6, 2, 3, 2), {"groups": 3, "dilation": 2}),
+    ("conv_transpose3d", (1, 4, 3, 3, 4), (4, 2, 2, 2, 2), {"groups": 2}),
+]
+
+
+@pytest.mark.parametrize(("name", "shape", "weight_shape", "options"), GROUPED)
+class TestGroups:
+    def arguments(self, shape: Any, weight_shape: Any, name: str, options: Any) -> list[Any]:
+        rng = np.random.default_rng(3)
+        outputs = weight_shape[1] * options["groups"] if "transpose" in name else weight_shape[0]
+        return [torch.from_numpy(rng.normal(size=s)).requires_grad_() for s in (shape, weight_shape, (outputs,))]
+
+    def test_are_convolutions_of_their_own(self, name: str, shape: Any, weight_shape: Any, options: Any) -> None:
+        x, w, b = self.arguments(shape, weight_shape, name, options)
+        groups = options["groups"]
+        call = getattr(F, name)
+        alone = {**options, "groups": 1}
+        parts = [call(*of, **alone) for of in zip(x.chunk(groups, 1), w.chunk(groups), b.chunk(groups), strict=True)]
+        together = call(x, w, b, **options)
+        np.testing.assert_allclose(together.detach().numpy(), torch.cat(parts, 1).detach().numpy(), atol=1e-12)
+        torch.manual_seed(0)
+        grad = torch.randn(*together.shape, dtype=torch.float64)
+        got, want = (torch.autograd.grad(out, (x, w, b), grad) for out in (together, torch.cat(parts, 1)))
+        for g, v in zip(got, want, strict=True):
+            np.testing.assert_allclose(g.numpy(), v.numpy(), atol=1e-12)
+
+    def test_are_one_row_each_way(self, name: str, shape: Any, weight_shape: Any, options: Any) -> None:
+        x, w, b = self.arguments(shape, weight_shape, name, options)
+        with torch.profiler.profile() as prof:
+            getattr(F, name)(x, w, b, **options).sum().backward()
+        names = [e.name for e in prof.events()]
+        assert names[:3] == [f"aten::{name}", "aten::convolution", "aten::_convolution"]
+        assert names.count("aten::_convolution") == names.count("aten::convolution_backward") == 1
+        assert "aten::cat" not in names
+        assert "aten::narrow" not in names
+
+    def test_have_a_shape_without_memory(self, name: str, shape: Any, weight_shape: Any, options: Any) -> None:
+        x, w, b = self.arguments(shape, weight_shape, name, options)
+        real = getattr(F, name)(x, w, b, **options)
+        meta = [t.detach().to("meta").requires_grad_() for t in (x, w, b)]
+        out = getattr(F, name)(*meta, **options)
+        assert out.shape == real.shape
+        out.sum().backward()
+        assert [t.grad.shape for t in meta] == [t.shape for t in meta]
+
+
+def test_groups_keep_the_memory_format() -> None:
+    x = torch.randn(2, 4, 6, 6).contiguous(memory_format=torch.channels_last)
+    for out in (F.conv2d(x, torch.randn(4, 1, 3, 3), groups=4), F.conv_transpose2d(x, torch.randn(4, 1, 3, 3), groups=4)):
+        assert out.is_contiguous(memory_format=torch.channels_last)
+
+
+def test_second_gradients_of_groups() -> None:
+    rng = np.random.default_rng(4)
+    x, w = (torch.from_numpy(rng.normal(size=s)).requires_grad_() for s in ((1, 2, 4, 4), (2, 1, 2, 2)))
+    assert torch.autograd.gradgradcheck(lambda x, w: F.conv2d(x, w, padding=1, groups=2), (x, w))
+
+
 def test_second_gradients() -> None:
     rng = np.random.default_rng(2)
     x = torch.from_numpy(rng.normal(size=(1, 2, 4, 4))).requires_grad_()

@@ -4,6 +4,8 @@ With a stride of one the windows are gathered in the *wide* layout: the padded i
 at kernel offset (i, j) is that row from `i * width + j` on. The columns are then copies of long runs instead of short rows; the
 product has a few columns too many at each row's end, which are dropped when the result is copied out.
 
+Groups are one more dimension of the same product: the channels of a group, and so the rows of its columns, lie side by side.
+
 Measured on 32×64×56×56 with a 3×3 kernel, one thread: 104 ms in chunks of 2 MB, 110 ms with all of an image's columns at once;
 the matrix product alone takes 91 ms of it.
 """
@@ -141,15 +143,14 @@ def _is_pointwise(kernel: Sizes, stride: Sizes, padding: Sizes) -> bool:
 
 
 def conv_forward(x: Array, weight: Array, bias: Array | None, stride: Sizes, padding: Sizes, dilation: Sizes) -> Array:
-    """Correlate (N, C, *spatial) with (O, C, *kernel)."""
+    """Correlate (N, C, *spatial) with (O, C / groups, *kernel)."""
     dtype = x.dtype
     x, weight = _accumulating(x), _accumulating(weight)
     kernel = weight.shape[2:]
     if _is_pointwise(kernel, stride, padding):
         out = np.empty((len(x), len(weight), *x.shape[2:]), x.dtype)
-        length = math.prod(x.shape[2:])
-        flat = x.reshape(*x.shape[:2], length)
-        np.matmul(weight.reshape(weight.shape[:2]), flat, out=out.reshape(*out.shape[:2], length))
+        groups = _groups(x, weight)
+        np.matmul(_by_groups(weight, groups), _flat_groups(x, groups), out=_flat_groups(out, groups))
     else:
         out = _correlate(_pad(x, padding), weight, stride, dilation)
     if bias is not None:
@@ -157,62 +158,93 @@ def conv_forward(x: Array, weight: Array, bias: Array | None, stride: Sizes, pad
     return out if out.dtype == dtype else out.astype(dtype)
 
 
+def _groups(x: Array, weight: Array) -> int:
+    """Into how many groups the channels of `x` fall when each weight has so many."""
+    return 1 if x.shape[1] == weight.shape[1] else x.shape[1] // weight.shape[1]
+
+
+def _by_groups(weight: Array, groups: int) -> Array:
+    """A weight as a matrix for each group: (groups, rows, channels × kernel)."""
+    rows = len(weight) // groups
+    return weight.reshape(groups, rows, math.prod(weight.shape[1:]))
+
+
+def _flat_groups(x: Array, groups: int) -> Array:
+    """An image as (N, groups, channels, positions)."""
+    return x.reshape(len(x), groups, x.shape[1] // groups, math.prod(x.shape[2:]))
+
+
 def _correlate(x: Array, weight: Array, stride: Sizes, dilation: Sizes) -> Array:
     geometry = _geometry(x.shape[2:], x.shape[1], weight.shape[2:], stride, dilation, x.itemsize)
     out = np.empty((len(x), len(weight), *geometry.out), x.dtype)
     if not out.size:
         return out
-    matrix = weight.reshape(len(weight), -1)
+    groups = _groups(x, weight)
+    matrices = _by_groups(weight, groups)
     for first, samples, row, rows in geometry.chunks(len(x)):
         product, readable = geometry.result_buffer(len(weight), samples, rows, x.dtype)
-        np.matmul(matrix, geometry.columns(x, first, samples, row, rows), out=product)
+        columns = geometry.columns(x, first, samples, row, rows)
+        np.matmul(matrices, _rows_by_groups(columns, groups), out=_rows_by_groups(product, groups))
         out[first : first + samples, :, row : row + rows] = readable.swapaxes(0, 1)
     return out
 
 
-def conv_grad_weight(x: Array, grad: Array, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes) -> Array:
-    """The gradient of a convolution with respect to its weight, (O, C, *kernel)."""
+def _rows_by_groups(matrix: Array, groups: int) -> Array:
+    return matrix.reshape(groups, len(matrix) // groups, matrix.shape[1])
+
+
+def conv_grad_weight(
+    x: Array, grad: Array, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int = 1
+) -> Array:
+    """The gradient of a convolution with respect to its weight, (O, C / groups, *kernel)."""
     dtype = grad.dtype
     x, grad = _accumulating(x), _accumulating(grad)
     if x.dtype.kind == "c":
         x = x.conj()
     if _is_pointwise(kernel, stride, padding):
-        flat = x.reshape(*x.shape[:2], -1).swapaxes(1, 2)
-        total = np.matmul(grad.reshape(*grad.shape[:2], -1), flat).sum(0)
+        total = np.matmul(_flat_groups(grad, groups), _flat_groups(x, groups).swapaxes(2, 3)).sum(0)
     else:
         x = _pad(x, padding)
         # fewer results than fit when a transposed convolution padded its output
         geometry = _geometry(x.shape[2:], x.shape[1], kernel, stride, dilation, x.itemsize, grad.shape[2:])
-        total = np.zeros((grad.shape[1], x.shape[1], *kernel), grad.dtype).reshape(grad.shape[1], geometry.depth)
+        total = np.zeros((groups, grad.shape[1] // groups, geometry.depth // groups), grad.dtype)
         for first, samples, row, rows in geometry.chunks(len(x) if grad.size else 0):
             part = geometry.spread(grad[first : first + samples, :, row : row + rows].swapaxes(0, 1))
-            total += np.matmul(part, geometry.columns(x, first, samples, row, rows).T)
-    return total.reshape(grad.shape[1], x.shape[1], *kernel).astype(dtype, copy=False)
+            columns = geometry.columns(x, first, samples, row, rows)
+            total += np.matmul(_rows_by_groups(part, groups), _rows_by_groups(columns, groups).swapaxes(1, 2))
+    return total.reshape(grad.shape[1], x.shape[1] // groups, *kernel).astype(dtype, copy=False)
 
 
 def conv_grad_input(
-    grad: Array, weight: Array, size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, *, conjugate: bool = True
-) -> Array:  # fmt: skip
+    grad: Array,
+    weight: Array,
+    size: Sizes,
+    stride: Sizes,
+    padding: Sizes,
+    dilation: Sizes,
+    groups: int = 1,
+    *,
+    conjugate: bool = True,
+) -> Array:
     """The gradient of a convolution with respect to its input of these spatial extents: (N, C, *size)."""
     dtype = grad.dtype
     grad, weight = _accumulating(grad), _accumulating(weight)
     if conjugate and weight.dtype.kind == "c":
         weight = weight.conj()
     kernel = weight.shape[2:]
-    channels = weight.shape[1]
+    channels = weight.shape[1] * groups
     if _is_pointwise(kernel, stride, padding):
-        matrix = weight.reshape(weight.shape[:2]).T
-        length = math.prod(size)
         out = np.empty((len(grad), channels, *size), grad.dtype)
-        np.matmul(matrix, grad.reshape(*grad.shape[:2], length), out=out.reshape(len(grad), channels, length))
+        np.matmul(_by_groups(weight, groups).swapaxes(1, 2), _flat_groups(grad, groups), out=_flat_groups(out, groups))
         return out.astype(dtype, copy=False)
     border = tuple(d * (k - 1) - p for k, p, d in zip(kernel, padding, dilation, strict=True))
     unit = all(s == 1 for s in stride)
     # correlating the gradient with the flipped weight gathers columns of `grad`, scattering adds up columns of the input
     if unit and min(border) >= 0 and len(weight) <= 2 * channels and _fits(grad.shape[2:], size, kernel, padding, dilation):
-        flipped = np.flip(weight, tuple(range(2, weight.ndim))).swapaxes(0, 1)
-        return _correlate(_pad(grad, border), np.ascontiguousarray(flipped), stride, dilation).astype(dtype, copy=False)
-    return _scatter_columns(grad, weight, size, stride, padding, dilation).astype(dtype, copy=False)
+        flipped = np.flip(weight, tuple(range(2, weight.ndim)))
+        swapped = flipped.reshape(groups, -1, *weight.shape[1:]).swapaxes(1, 2).reshape(channels, len(weight) // groups, *kernel)
+        return _correlate(_pad(grad, border), swapped, stride, dilation).astype(dtype, copy=False)
+    return _scatter_columns(grad, weight, size, stride, padding, dilation, groups).astype(dtype, copy=False)
 
 
 def _fits(grad_size: Sizes, size: Sizes, kernel: Sizes, padding: Sizes, dilation: Sizes) -> bool:
@@ -220,16 +252,16 @@ def _fits(grad_size: Sizes, size: Sizes, kernel: Sizes, padding: Sizes, dilation
     return conv_output_size(size, kernel, (1,) * len(size), padding, dilation) == grad_size
 
 
-def _scatter_columns(grad: Array, weight: Array, size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes) -> Array:
+def _scatter_columns(grad: Array, weight: Array, size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> Array:
     kernel = weight.shape[2:]
-    channels = weight.shape[1]
+    channels = weight.shape[1] * groups
     padded = tuple(n + 2 * p for n, p in zip(size, padding, strict=True))
     total = np.zeros((len(grad), channels, *padded), grad.dtype)
     geometry = _geometry(padded, channels, kernel, stride, dilation, grad.itemsize, grad.shape[2:])
-    matrix = np.ascontiguousarray(weight.reshape(len(weight), -1).T)
+    matrices = np.ascontiguousarray(_by_groups(weight, groups).swapaxes(1, 2))
     for first, samples, row, rows in geometry.chunks(len(grad) if grad.size else 0):
         part = geometry.spread(grad[first : first + samples, :, row : row + rows].swapaxes(0, 1))
-        columns = np.matmul(matrix, part).reshape(channels, *kernel, samples, *geometry.extents(rows))
+        columns = np.matmul(matrices, _rows_by_groups(part, groups)).reshape(channels, *kernel, samples, *geometry.extents(rows))
         target = geometry.windows(total, first, samples, row, rows)
         for offset in np.ndindex(*kernel):
             target[(slice(None), *offset)] += columns[(slice(None), *offset)]
