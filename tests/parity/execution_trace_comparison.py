@@ -171,9 +171,6 @@ OTHER_TENSORS = {
     ("double backward", "aten::t"): _ONE,
     ("activations", "aten::mul_"): "the half of a gradient is written where it belongs there, and put together here",
     ("activations", "aten::elu"): "a scale of 1 is a double in the C++ that calls it",
-    ("pooling and norms", "aten::thnn_conv2d"): _PARTS,
-    ("pooling and norms", "aten::_slow_conv2d_forward"): _PARTS,
-    ("pooling and norms", "aten::_slow_conv2d_backward"): _PARTS,
     ("losses", "aten::sub"): _ORDER,
     ("linear algebra", "aten::_linalg_solve_ex"): "torch's kernel calls its variant that writes into results",
 }
