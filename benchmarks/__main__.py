@@ -15,7 +15,7 @@ import torch
 
 import mindtorch_v2
 
-from . import operators, profiling, training
+from . import operators, profiling, recorded_steps, training
 from .timing import Comparison, print_table
 
 GROUPS = {
@@ -23,7 +23,7 @@ GROUPS = {
     "large": ("Large sizes", operators.large),
     "training": ("A training step", training.steps),
     "recording": ("Recording an operator: x + y, 8×8, and what recording adds to it", profiling.overhead),
-    "steps": ("Recording a training step: what it adds", profiling.steps),
+    "steps": ("Recording a training step: what it adds", recorded_steps.steps),
     "modules": ("Recording the call of a module", profiling.modules),
     "traces": ("Writing an execution trace", profiling.execution_traces),
     "answers": ("Answers about 100,000 recorded operators", profiling.answers),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import subprocess
 import sys
@@ -12,9 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 from . import training
+from .recorded_steps import profile, quiet
 from .timing import Comparison
 
-__all__ = ["answers", "execution_traces", "memory", "modules", "overhead", "steps"]
+__all__ = ["answers", "execution_traces", "memory", "modules", "overhead"]
 
 OPERATORS = 100_000
 Work = Callable[[], float]
@@ -33,10 +33,6 @@ def _adder(library: Any, count: int) -> Work:
     return work
 
 
-def _profile(library: Any, **options: bool) -> Any:
-    return library.profiler.profile(activities=[library.profiler.ProfilerActivity.CPU], **options)
-
-
 def overhead(ours: Any, torch: Any) -> list[Comparison]:
     """What recording adds. Sessions of both in turn, because each would trace the other's Python functions too."""
     libraries = (ours, torch)
@@ -47,7 +43,7 @@ def overhead(ours: Any, torch: Any) -> list[Comparison]:
         for _ in range(6):
             for i, library in enumerate(libraries):
                 off[i] = min(off[i], *(works[i]() for _ in range(5)))
-                with _quiet(), _profile(library, **options):
+                with quiet(), profile(library, **options):
                     on[name][i] = min(on[name][i], *(works[i]() for _ in range(15)))
     again = [min(work() for _ in range(60)) for work in works]
     rows = [Comparison("x + y, not recorded", off[0] * 1e6, off[1] * 1e6)]
@@ -82,7 +78,7 @@ def modules(ours: Any, torch: Any) -> list[Comparison]:
         best = [float("inf"), float("inf")]
         for _ in range(8):
             for i, (library, options) in enumerate(zip(libraries, (mine, theirs), strict=True)):
-                with _quiet(), _profile(library, **options):
+                with quiet(), profile(library, **options):
                     best[i] = min(best[i], *(works[i]() for _ in range(15)))
         rows.append(Comparison(name, (best[0] - off[0]) * 1e6, (best[1] - off[1]) * 1e6, aim))
     return [*rows, *_steps_of_gpt(libraries)]
@@ -99,7 +95,7 @@ def execution_traces(ours: Any, torch: Any) -> list[Comparison]:
         with tempfile.TemporaryDirectory() as folder:
             for _ in range(6):
                 for i, library in enumerate(libraries):
-                    with _quiet():
+                    with quiet():
                         observer = library.profiler.ExecutionTraceObserver().register_callback(os.path.join(folder, "et.json"))
                         observer.start()
                         works[i]()
@@ -144,42 +140,12 @@ def _steps_of_gpt(libraries: tuple[Any, Any]) -> list[Comparison]:
     for _ in range(30):
         for name, options in wishes.items():
             for i, library in enumerate(libraries):
-                with _quiet(), _profile(library, **options):
+                with quiet(), profile(library, **options):
                     for _ in range(3):
                         began = time.thread_time()
                         steps[i]()
                         best[name][i] = min(best[name][i], time.thread_time() - began)
     return [Comparison(name, mine * 1e6, theirs * 1e6) for name, (mine, theirs) in best.items()]
-
-
-def steps(ours: Any, torch: Any) -> list[Comparison]:
-    """What recording adds to a training step, with its backward pass and optimizer."""
-    libraries = (ours, torch)
-    rows = []
-    for title, make in (("MLP", training.mlp), ("GPT", training.gpt)):
-        works = [make(library) for library in libraries]
-        off = [float("inf"), float("inf")]
-        on = {name: [float("inf"), float("inf")] for name in OPTIONS}
-        for _ in range(10):  # in turn, so that a busy moment of the machine meets all
-            for i, library in enumerate(libraries):
-                off[i] = min(off[i], *_times(works[i]))
-                for name, (options, _) in OPTIONS.items():
-                    with _quiet(), _profile(library, **options):
-                        on[name][i] = min(on[name][i], *_times(works[i]))
-        rows.append(Comparison(f"{title} step, not recorded", off[0] * 1e6, off[1] * 1e6))
-        for name, (_, aim) in OPTIONS.items():
-            added = [(on[name][i] - off[i]) * 1e6 for i in (0, 1)]
-            rows.append(Comparison(f"{title} step, added {name}", *added, aim))
-    return rows
-
-
-def _times(step: Callable[[], object], count: int = 12) -> list[float]:
-    taken = []
-    for _ in range(count):
-        began = time.thread_time()
-        step()
-        taken.append(time.thread_time() - began)
-    return taken
 
 
 def answers(ours: Any, torch: Any) -> list[Comparison]:
@@ -199,7 +165,7 @@ def _best_answers(library: Any, rounds: int = 3) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(rounds):
             for suffix in ("", ".gz"):
-                with _quiet(), _profile(library) as prof:
+                with quiet(), profile(library) as prof:
                     work()
                 taken = _ask(prof, os.path.join(folder, "trace.json" + suffix), suffix)
                 best = {name: min(value, best.get(name, value)) for name, value in {**best, **taken}.items()}
@@ -245,10 +211,10 @@ def _measure_memory(name: str, count: int = 1_000_000) -> None:
 
     library = importlib.import_module(name)
     x = library.ones(2, 2)
-    with _profile(library):
+    with profile(library):
         x + x
     before = _resident_bytes()
-    prof = _profile(library)
+    prof = profile(library)
     prof.start()
     for _ in range(count):
         x + x
@@ -266,20 +232,6 @@ def _resident_bytes() -> int:
     ctypes.CDLL(None).malloc_trim(0)
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
-@contextlib.contextmanager
-def _quiet() -> Any:
-    """torch's profiler writes lines to the standard error that nobody asked for."""
-    sys.stderr.flush()
-    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 2)
-    try:
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(nowhere)
 
 
 if __name__ == "__main__":

@@ -9,9 +9,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from .networks import NETWORKS
 from .timing import Comparison, compare
 
-__all__ = ["gpt", "mlp", "steps"]
+__all__ = ["cnn", "gpt", "mlp", "steps"]
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
@@ -52,7 +53,7 @@ def mlp(lib: Any) -> Callable[[], object]:
     return step
 
 
-def _cnn(lib: Any) -> Callable[[], object]:
+def cnn(lib: Any) -> Callable[[], object]:
     example = load_example("cnn", lib)
     lib.manual_seed(0)
     images, kinds = example.drawings(64)
@@ -85,5 +86,5 @@ def gpt(lib: Any, count: int = 64) -> Callable[[], object]:
 
 
 def steps(ours: Any, torch: Any) -> list[Comparison]:
-    cases = [("MLP classifier", mlp), ("CNN with batch norm", _cnn), ("small GPT", gpt)]
+    cases = [("MLP classifier", mlp), ("CNN with batch norm", cnn), ("small GPT", gpt), *NETWORKS.items()]
     return [compare(name, case(ours), case(torch), chunks=15, chunk_seconds=0.05) for name, case in cases]
