@@ -97,11 +97,12 @@ def run(
         return _in_new_thread(roots, grads, keep_graph, create_graph, capture)
     previous = tls.get("grad_enabled", True), tls.get("backward_id", 0), tls.get("backward_waiting")
     of_outer_passes = len(_callbacks.pending)
-    tls["grad_enabled"] = create_graph
-    tls["backward_depth"] = depth + 1
-    tls["backward_id"] = _next_id()
-    quiet = guard()
-    try:
+    quiet = None
+    try:  # from the first change on: an interrupt may come with any call, and must not leave the mode behind
+        tls["grad_enabled"] = create_graph
+        tls["backward_depth"] = depth + 1
+        tls["backward_id"] = _next_id()
+        quiet = guard()
         _propagate(roots, grads, keep_graph, create_graph, capture)
     finally:
         quiet = None  # noqa: F841 - it ends here
