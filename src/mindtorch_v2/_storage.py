@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -46,9 +47,10 @@ class UntypedStorage:
     """Bytes owned by a NumPy array. `version` counts in-place writes, through whichever view."""
 
     # two slots to fill and no more: each costs an operator 8 ns (and each that is left empty less than one)
-    __slots__ = ("__weakref__", "_address", "_bytes", "_identity", "array", "version")
-    _address: int  # of the array object, where memory is recorded
+    __slots__ = ("__weakref__", "_bytes", "_identity", "_note_free", "array", "version")
     _identity: int
+    _note_free: Callable[[], object]  # called at the storage's end, where memory is recorded
+    _array_slot: np.ndarray[Any, Any]  # `array`, never told to anybody
     array: np.ndarray[Any, Any]
     version: int
     device = _device.cpu
@@ -79,7 +81,7 @@ class UntypedStorage:
     def replace(self, array: np.ndarray[Any, Any]) -> None:
         """Take other memory in place of what is there."""
         del self.array  # whoever counts memory sees one go before the other comes
-        for name in ("_address", "_bytes", "_identity"):  # of the old memory
+        for name in ("_bytes", "_identity"):  # of the old memory
             if hasattr(self, name):
                 delattr(self, name)
         self.array = array
@@ -100,8 +102,8 @@ class UntypedStorage:
         return f"{lines}[torch.storage.UntypedStorage(device={self.device}) of size {self.nbytes()}]"
 
 
-# The slot by a second name, under which it stays a slot while somebody is told of `array` (see `profiler/capture/storage_hooks.py`).
-UntypedStorage.memory = vars(UntypedStorage)["array"]  # type: ignore[attr-defined]
+# The slot by other names, under which it stays a slot while somebody is told of `array` (see `profiler/capture/storage_hooks.py`).
+UntypedStorage.memory = UntypedStorage._array_slot = vars(UntypedStorage)["array"]  # type: ignore[attr-defined]
 
 
 class MetaStorage(UntypedStorage):

@@ -1,7 +1,7 @@
 """Storage made and freed. While memory is recorded, the storage class itself tells (see `storage_hooks`); otherwise nobody counts.
 
-Two lists are written, of what becomes memory of a storage outside of an operator's result, and of what storages had when they died;
-results are noted in the records of the operators that made them, and count from their end. What that comes to is found at the end:
+A list is written of what becomes memory of a storage outside of an operator's result, and the ends of storages are noted (see
+`free_notes`); results are noted in the records of the operators that made them, and count from their end. What that comes to is found at the end:
 storages that share one array (`x.data`, `from_numpy` twice) are one piece of memory, from the first of them to the last.
 """
 
@@ -19,22 +19,19 @@ import numpy as np
 from ..._dispatch import quiet
 from ..._dispatch.codegen import compile_function
 from ..._storage import UntypedStorage
-from . import recorder, stack_walk, storage_hooks, tasks, threads
-from .storage_hooks import Hooks, array_slot
+from . import free_notes, recorder, stack_walk, storage_hooks, tasks, threads
+from .storage_hooks import Hooks
 
 __all__ = ["NOTHING", "Changes", "Noted", "Notes", "begin", "changes_of", "end", "take"]
 
 Array = np.ndarray[Any, Any]
 
-MADE_WIDTH = 6
+MADE_WIDTH = 5
 FREED = -1  # in place of bytes
 ALWAYS = np.iinfo(np.int64).min  # in place of a time
-_made: list[Any] = []  # time, thread, address of the array, bytes, number of the stack, address of the storage, over and over
-_freed: list[Any] = []  # address of the array, time, thread
-_freed_alone: list[Any] = []  # address and time, while there was one thread, and its number
-_alone = 0
+_made: list[Any] = []  # time, thread, address of the array, bytes, number of the stack, over and over
 _live_before: list[tuple[int, int]] = []  # address, bytes
-_LISTS: tuple[list[Any], ...] = (_made, _freed, _freed_alone, _live_before)
+_alone = 0  # the only thread, until others come
 _hooks: Hooks | None = None
 
 
@@ -76,30 +73,17 @@ def begin(*, with_stack: bool = False) -> None:
     global _hooks, _alone
     gc.collect(0)
     _alone = threading.get_ident()
-    names = {
-        "clock": recorder.clock,
-        "track": threading.get_ident,
-        "id": id,
-        "note_made": _made.extend,
-        "note_freed": _freed.extend,
-        "note_freed_alone": _freed_alone.extend,
-        "caller": sys._getframe,
-    }
-    if with_stack:
-        names = {name: quiet.unreported(function) for name, function in names.items()}
-    _hooks = _make_hooks(names, with_stack=with_stack)
+    _hooks = _make_hooks(with_stack=with_stack)
     storage_hooks.add(_hooks)
     # one after the other without a thread in between, as nothing here is called from Python
-    at_once: tuple[Callable[[], Any], ...] = (gc.get_objects, *(written.clear for written in _LISTS))
+    at_once: tuple[Callable[[], Any], ...] = (gc.get_objects, *free_notes.FORGET, _made.clear, _live_before.clear)
     objects, *_ = map(_call, at_once)
-    live = {id(s): s for s in objects if type(s) is UntypedStorage}
-    found = {number: array for number, storage in live.items() if (array := _array_of(storage)) is not None}
-    # without storages that another thread was about to give their arrays, which is noted
-    for number in _made[MADE_WIDTH - 1 :: MADE_WIDTH]:
-        found.pop(number, None)
-    for number, array in found.items():
-        address = live[number]._address = id(array)
-        _live_before.append((address, array.nbytes))
+    for storage in [s for s in objects if type(s) is UntypedStorage]:
+        array = _array_of(storage)
+        # without storages to which another thread has given their arrays since then, and of which that is noted
+        if array is not None and not _is_noted(storage, id(array)):
+            storage._note_free = free_notes.notes.get(id(array)) or free_notes.new_note(id(array))
+            _live_before.append((id(array), array.nbytes))
 
 
 def end() -> None:
@@ -112,15 +96,16 @@ def end() -> None:
 
 def take() -> Noted:
     """What was noted."""
-    made, freed, alone, live_before = (written[:] for written in _LISTS)
-    for written in _LISTS:
-        written.clear()
+    made, live_before = _made[:], _live_before[:]
+    _made.clear()
+    _live_before.clear()
     addresses, sizes = zip(*live_before, strict=True) if live_before else ((), ())
     before = _notes([0.0] * len(sizes), [0] * len(sizes), addresses, sizes)
+    freed, times, tracks = free_notes.take(_alone)
     return Noted(
         before._replace(time_ns=np.full(len(sizes), ALWAYS)),
-        _notes(*(made[i::MADE_WIDTH] for i in range(5))),
-        _notes(alone[1::2] + freed[1::3], [_alone] * (len(alone) // 2) + freed[2::3], alone[0::2] + freed[0::3]),
+        _notes(*(made[i::MADE_WIDTH] for i in range(MADE_WIDTH))),
+        _notes(times, tracks, freed),
     )
 
 
@@ -166,46 +151,79 @@ _call: Callable[[Callable[[], Any]], Any] = operator.call
 
 def _array_of(storage: UntypedStorage) -> Array | None:
     try:
-        found: Array = array_slot.__get__(storage)
+        return storage._array_slot
     except AttributeError:
         return None
-    return found
 
 
-# The address is kept with the storage: one number in both notes, instead of two. A storage that never got an array has none, nor has
-# one without memory of its own.
+def _is_noted(storage: UntypedStorage, address: int) -> bool:
+    """Whether the end of a storage will be noted in this recording."""
+    try:
+        return storage._note_free is free_notes.notes.get(address)
+    except AttributeError:
+        return False
+
+
+# The array is noted, and then the storage has it, and no interrupt comes in between: Python looks for signals when a call returns, and
+# there is no call.
 _ON_ARRAY = [
     "if storage.__class__ is Storage:",
-    "    storage._address = address = id(array)",
-    "    note_made((clock(), track(), address, array.nbytes, {stack}, id(storage)))",
-    "set_array(storage, array)",  # at last: `begin` takes a storage for noted whose array it sees come
+    "    address = id(array)",
+    "    notes = all_made",
+    "    made = (clock(), track(), address, array.nbytes, {stack})",
+    "    try:",
+    "        note = free_notes[address]",
+    "    except KeyError:",
+    "        note = new_note(address)",
+    "    notes += made",
+    "    storage._note_free = note",
+    "storage._array_slot = array",
 ]
-_ON_FREE = ["try:", "    {note}", "except AttributeError:", "    pass"]
 
 
-def _make_hooks(names: dict[str, Any], *, with_stack: bool) -> Hooks:
-    """What runs when a storage gets its array, and when it dies. Generated for their globals: calling these is 10 ns faster.
-
-    As long as there is one thread, its number is not asked for at the end of each storage, which saves 40 of 250 ns. A thread that
-    neither was there at the beginning nor was started by Python's `threading` is not noticed, and its frees are that one's.
-    """
-    names = {**names, "set_array": array_slot.__set__, "Storage": UntypedStorage, "stack_number": stack_walk.stack_number}
+def _make_hooks(*, with_stack: bool) -> Hooks:
+    """What runs when a storage gets its array, and when it dies. Generated for their globals: calling these is 10 ns faster."""
+    names: dict[str, Any] = {"clock": recorder.clock, "track": threading.get_ident, "id": id, "caller": sys._getframe}
+    if with_stack:
+        names = {name: quiet.unreported(function) for name, function in names.items()}
+    names |= {
+        "all_made": _made,
+        "free_notes": free_notes.notes,
+        "new_note": free_notes.new_note,
+        "Storage": UntypedStorage,
+        "stack_number": stack_walk.stack_number,
+    }
     stack = "stack_number(caller(1))" if with_stack else "-1"
-    on_array = compile_function("on_array", "storage, array", [line.format(stack=stack) for line in _ON_ARRAY], names)
-    alone, among_others = (
-        compile_function("on_free", "storage", [line.format(note=note) for line in _ON_FREE], names)
-        for note in ("note_freed_alone((storage._address, clock()))", "note_freed((storage._address, clock(), track()))")
-    )
+    on_array: Any = compile_function("on_array", "storage, array", [line.format(stack=stack) for line in _ON_ARRAY], names)
+    clock = recorder.clock
 
     def ask_for_threads() -> None:
-        alone.__code__ = among_others.__code__
+        free_notes.read(clock, threading.get_ident)
 
     def ask_for_tasks() -> None:
-        ask_for_threads()
-        for hook in (on_array, alone):
-            hook.__globals__["track"] = tasks.track_number
+        threads.on_new = None  # their numbers are asked for along with the tasks'
+        free_notes.read(clock, tasks.track_number)
+        on_array.__globals__["track"] = tasks.track_number
 
+    free_notes.read(clock)
     tasks.on_first, threads.on_new = ask_for_tasks, ask_for_threads
     if len(sys._current_frames()) > 1:  # only now: one that starts meanwhile is noticed either way
         ask_for_threads()
-    return Hooks(on_array, alone, reads_records=True)
+    return Hooks(on_array, _on_free, on_replaced=_on_replaced, finaliser=vars(UntypedStorage)["_note_free"], reads_records=True)
+
+
+def _on_free(storage: UntypedStorage) -> None:
+    note = getattr(storage, "_note_free", None)
+    if note is not None:  # else it never got an array, or has no memory of its own
+        del storage._note_free
+        note()
+
+
+def _on_replaced(storage: UntypedStorage) -> None:
+    array = storage._array_slot  # nothing else gets its address until the end is noted
+    note = getattr(storage, "_note_free", None)
+    del storage._array_slot
+    if note is not None:
+        del storage._note_free
+        note()
+    del array

@@ -25,7 +25,7 @@ from ..._dispatch.codegen import Body, indent
 from ..._dispatch.entry import NUMBERS
 from ..._dispatch.op import Op
 from ..model import session
-from . import operands, stack_walk, tasks
+from . import free_notes, operands, stack_walk, tasks
 from .call_inputs import CallInputs, geometries, geometry
 from .labels import operator_number
 
@@ -151,7 +151,7 @@ def recording_layer(op: Op, full: int, body: Body) -> Body:
         body_lines = _noting_array(body.lines) if makes_array else body.lines
         before += ["array_ = NO_ARRAY_", "address_ = 0"] * makes_array
         extras += ", address_, array_.nbytes" if makes_array else ", 0, 0"
-        names |= {"id_": id, "NO_ARRAY_": NO_ARRAY}
+        names |= {"id_": id, "NO_ARRAY_": NO_ARRAY, "notes_": free_notes.notes, "new_note_": free_notes.new_note}
     if log.heap:
         before.append("heap_ = traced_memory_()[0]")
         extras += ", heap_, traced_memory_()[0]"
@@ -164,16 +164,17 @@ def recording_layer(op: Op, full: int, body: Body) -> Body:
     thread = "ident_" if log.stacks and not full & keys.RECORD_TASKS else "thread_()"
     if full & keys.EXECUTION_TRACE:  # whose layer is around this one
         extras += f", {FUNCTION_ID}, 0.0, 0.0, 0, rf_" + "".join(f", {value}" for value in log.nothing)
-    record = f"extend_(({label}, start_, clock_(), {thread}, {'seq_' if makes_node else -1}{extras}))"
+    record = f"({label}, start_, clock_(), {thread}, {'seq_' if makes_node else -1}{extras})"
     lines = [
         *before,
         "start_ = clock_()",
         "try:",
         *indent(body_lines),
+        f"    record_ = {record}",  # an interrupt by now is followed by the record below, and one from here on by this record
         "except BaseException:",
-        f"    {record}",
+        f"    extend_({record})",
         "    raise",
-        record,
+        "extend_(record_)",
     ]
     return Body(lines, {**body.names, **names})
 
@@ -181,13 +182,27 @@ def recording_layer(op: Op, full: int, body: Body) -> Body:
 NO_ARRAY = np.empty(0)
 
 
+# The storage gets its array, the record the bytes, and the end its note, and no interrupt comes in between: Python looks for signals
+# when a call returns, and there is no call. The storage is kept: that it dies is not noted before the record is written.
+_NOTING_ARRAY = [
+    "address_ = id_(a)",
+    "try:",
+    "    note_ = notes_[address_]",
+    "except KeyError:",
+    "    note_ = new_note_(address_)",
+    "s.memory = array_ = a",
+    "s._note_free = note_",
+    "storage_ = s",
+]
+
+
 def _noting_array(lines: list[str]) -> list[str]:
-    """Lines that keep the array of the result for the record, and its storage: that it dies is not noted before the record is."""
+    """Lines that keep the array of the result for the record, and have the end of its storage noted."""
     noting = []
     for line in lines:
         if line.endswith(OWN_ARRAY):
             margin = line.removesuffix(OWN_ARRAY)
-            noting += [margin + "s.memory = array_ = a", margin + "s._address = address_ = id_(a)", margin + "storage_ = s"]
+            noting += [margin + each for each in _NOTING_ARRAY]
         else:
             noting.append(line)
     return noting

@@ -27,6 +27,9 @@ class Hooks(NamedTuple):
     on_array: Callable[[UntypedStorage, Array], None]
     on_free: Callable[[UntypedStorage], None]  # at the end of a storage, or of its array when another takes the place
     reads_records: bool = False
+    # in place of `on_free` where these hooks are alone: what takes the array out, and what is `__del__`
+    on_replaced: Callable[[UntypedStorage], None] | None = None
+    finaliser: Any = None
 
 
 _hooks: list[Hooks] = []
@@ -63,20 +66,21 @@ def _install() -> None:
         return
     UntypedStorage.array = _telling(_hooks)  # type: ignore[misc]
     UntypedStorage.memory = _telling([h for h in _hooks if not h.reads_records])  # type: ignore[attr-defined]
-    UntypedStorage.__del__ = _all_of(_hooks).on_free  # type: ignore[attr-defined]
+    told = _all_of(_hooks)
+    UntypedStorage.__del__ = told.finaliser or told.on_free  # type: ignore[attr-defined]
 
 
 def _telling(hooks: list[Hooks]) -> Any:
     """The slot in a form that tells these hooks."""
     if not hooks:
         return array_slot
-    on_array, on_free, _ = _all_of(hooks)
+    told = _all_of(hooks)
 
     def on_replaced(storage: UntypedStorage) -> None:
-        on_free(storage)
-        array_slot.__delete__(storage)
+        told.on_free(storage)
+        del storage._array_slot
 
-    return property(array_slot.__get__, on_array, on_replaced)
+    return property(array_slot.__get__, told.on_array, told.on_replaced or on_replaced)
 
 
 def _all_of(hooks: list[Hooks]) -> Hooks:

@@ -8,10 +8,9 @@ from __future__ import annotations
 import asyncio
 import functools
 import itertools
-import sys
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from ..._dispatch import dispatcher, keys
@@ -25,9 +24,10 @@ class Task(NamedTuple):
 
 
 _count = itertools.count(1)
-# By the address of the task; a reference to it takes the entry out when the task dies. (A `WeakKeyDictionary` is written in Python, and
-# its methods would be among the recorded functions.)
-tracks: dict[int, tuple[int, weakref.ref[Any]]] = {}
+tracks: dict[int, int] = {}  # by the address of the task
+# Each takes the entry of its task out when that dies. (A `WeakKeyDictionary` is written in Python: its methods would be among the
+# recorded functions, and an interrupt that came while one runs would be lost, as what such a function raises is.)
+_references: list[weakref.ref[Any]] = []
 known: dict[int, Task] = {}  # the tasks of this recording
 _active = False
 on_first: Callable[[], None] | None = None  # called when a task gets a track and no other has one
@@ -39,35 +39,37 @@ def forget() -> None:
     global _active, _lock
     _lock = threading.Lock()  # after a fork, the old one may be held by a thread that is not there
     tracks.clear()
+    _references.clear()
     known.clear()
     if _active:
         _active = False
         dispatcher.deactivate(keys.RECORD_TASKS)
 
 
-if sys.version_info >= (3, 12):
-    _task_of: Callable[[Any], Any] = asyncio.current_task
-else:
-    _task_of = vars(asyncio.tasks)["_current_tasks"].get  # `current_task` is written in Python there
+def _task_of_loop() -> Callable[[Any], Any]:
+    """What gives the task that runs in a loop, and None for no loop."""
+    running = getattr(asyncio.tasks, "_current_tasks", None)  # Python 3.14 has no such dictionary
+    return _task_or_none if running is None else running.get
 
 
-def _current() -> Any:
-    """The task that runs; None outside of any."""
-    loop = asyncio._get_running_loop()
-    return None if loop is None else _task_of(loop)
+def _task_or_none(loop: Any) -> Any:
+    return None if loop is None else asyncio.current_task(loop)
 
 
-def track_number() -> int:
-    """Where an event of the running code belongs."""
-    if not tracks:
-        return threading.get_ident()
-    task = _current()
-    found = None if task is None else tracks.get(id(task))
-    return threading.get_ident() if found is None else found[0]
+def _calls(function: Callable[[], Any]) -> Iterator[Any]:
+    """What a function gives, again and again."""
+    return itertools.starmap(function, itertools.repeat(()))
 
 
-def _forget_task(address: int, dead: weakref.ref[Any]) -> None:
-    tracks.pop(address, None)
+def _tasks() -> Iterator[Any]:
+    """The task that runs now, at each reading; None outside of any."""
+    return map(_task_of_loop(), _calls(asyncio._get_running_loop))
+
+
+_current = _tasks().__next__
+# Where an event of the running code belongs. Put together of functions that are written in C: none of them is among the recorded
+# functions, and it may be read where an exception would be lost.
+track_number: Callable[[], int] = map(tracks.get, map(id, _tasks()), _calls(threading.get_ident)).__next__  # type: ignore[assignment]
 
 
 def own_track() -> int:
@@ -78,9 +80,12 @@ def own_track() -> int:
         return threading.get_ident()
     found = tracks.get(id(task))
     if found is not None:
-        return found[0]
+        return found
     track = -next(_count)
-    tracks[id(task)] = (track, weakref.ref(task, functools.partial(_forget_task, id(task))))
+    _references.append(
+        weakref.ref(task, functools.partial(tracks.pop, id(task)))
+    )  # called with the reference, what `pop` is to return
+    tracks[id(task)] = track
     known[track] = Task(task.get_name(), threading.get_ident())
     with _lock:
         if not _active:
