@@ -8,13 +8,13 @@ from __future__ import annotations
 import math
 import secrets
 import struct
-import threading
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from . import _device
+from ._forking import new_lock, renew_in_child
 from ._tensor import Tensor, wrap
 
 __all__ = ["Generator", "default_generator", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state"]
@@ -45,9 +45,10 @@ class Generator:
             from ._backends.backend import unavailable
 
             raise unavailable(where)
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._ahead: tuple[Any, int, Any] = (None, 0, None)  # a block, where in it these begin, and numbers made of its outputs
         self._bits = np.random.MT19937()
+        renew_in_child(self._bits.lock)  # which is held while NumPy draws, and other threads may run
         self._numbers = np.random.Generator(self._bits)
         self.manual_seed(DEFAULT_SEED)
 
@@ -83,19 +84,19 @@ class Generator:
             return self._next_words(n)
 
     def _next_words(self, n: int) -> np.ndarray[Any, Any]:
-        at = self._at
-        self._at = end = at + n
+        at, block = self._at, self._block
+        end = at + n
         if end <= _BLOCK:
-            return self._block[at:end].copy()
+            self._at = end
+            return block[at:end].copy()
         missing = end - _BLOCK
         blocks = -(-missing // _BLOCK)
         fresh = self._whole_blocks(blocks)
         out = np.empty(n, np.uint32)
-        out[: n - missing] = self._block[at:]
+        out[: n - missing] = block[at:]
         out[n - missing :] = fresh[:missing]
-        self._block = fresh[-_BLOCK:].copy()
-        self._at = missing - (blocks - 1) * _BLOCK
-        self._fresh = False
+        # at last, and without a call in between: whatever cuts this short, an interrupt or a fork, leaves a block and a place in it
+        self._block, self._at, self._fresh = fresh[-_BLOCK:].copy(), missing - (blocks - 1) * _BLOCK, False
         return out
 
     def normals(self, n: int, make: Callable[[Any], Any]) -> np.ndarray[Any, Any]:

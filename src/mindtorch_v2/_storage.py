@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import itertools
-import os
-import threading
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from . import _device
+from ._forking import new_lock
 
 __all__ = ["UntypedStorage", "identify", "identity", "next_identity"]
 
 next_identity = itertools.count(2).__next__  # 1 is the process, among the nodes that an execution trace numbers along with tensors
-_lock = threading.Lock()
+_lock = new_lock()
 
 
 def identity(thing: Any) -> int:
@@ -33,14 +32,6 @@ def identify(thing: Any) -> int:
         if not number:
             number = thing._identity = next_identity()
         return number
-
-
-def _unlock_in_child() -> None:
-    global _lock
-    _lock = threading.Lock()
-
-
-os.register_at_fork(after_in_child=_unlock_in_child)
 
 
 class UntypedStorage:

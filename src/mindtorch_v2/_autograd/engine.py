@@ -15,6 +15,7 @@ from typing import Any
 from .._dispatch import keys
 from .._dispatch.quiet import call_aloud, guard
 from .._dispatch.tls import state
+from .._forking import new_lock
 from .._tensor import Tensor
 from . import anomaly, observing
 from .fitting import fit
@@ -25,7 +26,7 @@ __all__ = ["accumulate", "queue_callback", "run", "will_run"]
 
 MAX_DEPTH = 50  # backward calls nested in one thread before the next moves to a thread (and Python stack) of its own
 
-_leaf_lock = threading.RLock()
+_leaf_lock = new_lock()
 _next_id = itertools.count(1).__next__
 
 

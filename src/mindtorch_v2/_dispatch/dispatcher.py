@@ -9,12 +9,11 @@ each operator is looked up anew with that key; while a key is inactive not even 
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Callable
 from typing import Any
 
 from .._allocation_failure import allocation_error
+from .._forking import new_lock
 from ..return_types import named_results
 from . import keys, registry
 from .codegen import Body, compile_function, indent
@@ -40,7 +39,7 @@ Layer = Callable[[Op, int, Body], Body]
 
 _backends: dict[int, BackendBody] = {}
 _layers: dict[int, Layer] = {}
-_lock = threading.RLock()
+_lock = new_lock()
 _active = 0
 _activations: dict[int, int] = {}
 _filled: list[Op] = []  # operators whose tables may have entries; once for each entry
@@ -123,8 +122,8 @@ def resolve(op: Op, argument_keys: int) -> Callable[..., Any]:
         function = op.compiled.get(full)
         if function is None:
             function = op.compiled[full] = _compile(op, full)
+        _filled.append(op)  # before the table is filled: what is cut short in between leaves nothing that is never cleared
         op.table[argument_keys] = function
-        _filled.append(op)
         return function
 
 
@@ -240,11 +239,4 @@ def _no_backend(op: Op, full: int) -> Callable[..., Any]:
     return raise_missing
 
 
-def _unlock_in_child() -> None:
-    """A forked process has one thread: whoever else held the lock is not there."""
-    global _lock
-    _lock = threading.RLock()
-
-
 Table.resolve = staticmethod(resolve)
-os.register_at_fork(after_in_child=_unlock_in_child)

@@ -44,6 +44,7 @@ def start(tracer: Tracer, is_traced: Callable[[FrameType], bool]) -> None:
     global _tracer, _is_traced, _Guard
     _Guard, rewrite = _made_for(tracer)
     _tracer, _is_traced = tracer, is_traced
+    _aloud_on.clear()
     gc.callbacks.append(_on_collection)
     codegen.rewrite_lazy_functions(rewrite)
 

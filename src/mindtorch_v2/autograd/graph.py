@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -12,6 +11,7 @@ from .._autograd.differentiate import GradientEdge, get_gradient_edge
 from .._autograd.node import Node
 from .._dispatch import dispatcher, keys
 from .._dispatch.tls import state
+from .._forking import new_lock
 from .._tensor import Tensor
 from ..utils.hooks import RemovableHandle
 
@@ -91,7 +91,7 @@ def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[..., None],
     """Call `fn` in each backward pass once the gradients of all tensors (with "any": of the first) are there."""
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
-    lock = threading.Lock()
+    lock = new_lock()
     if mode == "any":
         return _MultiHandle(_hook_any(tensors, fn, lock))
     counts: dict[int, int] = {}

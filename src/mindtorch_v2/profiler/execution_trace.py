@@ -9,18 +9,18 @@ from __future__ import annotations
 import atexit
 import os
 import tempfile
-import threading
 import warnings
 from abc import ABC, abstractmethod
 
 from .._dispatch import dispatcher, keys
+from .._forking import new_lock
 from .capture import execution_extras, execution_layer, watching
 from .capture.execution_nodes import NodeFile
 from .capture.execution_scopes import ExecutionScopes
 
 __all__ = ["ExecutionTraceObserver"]
 
-_lock = threading.RLock()
+_lock = new_lock()
 _file: NodeFile | None = None  # of the observer that is registered
 _running = False
 
@@ -187,8 +187,7 @@ def _finish_at_exit() -> None:
 
 def _forget_in_child() -> None:
     """A forked process starts without the trace of its parent, which goes on there."""
-    global _lock, _running
-    _lock = threading.RLock()
+    global _running
     _running = False
     if _file is not None and _file.is_open:
         _file.abandon()

@@ -13,6 +13,7 @@ import threading
 import time
 from typing import Any
 
+from ..._forking import new_lock
 from ..._storage import next_identity
 from ..model.session import USER_SCOPE
 from ..output.atomic_file import Replacement
@@ -127,7 +128,7 @@ class NodeFile:
         self.pid = os.getpid()
         self._replacement = Replacement(name, gzip_level=GZIP_LEVEL if name.endswith(".gz") else None)
         self._pieces: list[str] = []
-        self._lock = threading.RLock()
+        self._lock = new_lock()
         self._tids = itertools.count(1)
         self._tracks: list[Track] = []
         self._of_tasks: dict[int, Track] = {}
@@ -209,7 +210,6 @@ class NodeFile:
     def abandon(self) -> None:
         """Let go of the file in a forked process."""
         self.is_open = False
-        self._lock = threading.RLock()
         self._pieces.clear()
         with contextlib.suppress(OSError, ValueError):
             self._replacement.abandon()

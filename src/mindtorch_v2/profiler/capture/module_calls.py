@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..._dispatch import quiet
+from ..._forking import new_lock
 from ..model.session import Label, ModulePart
 from . import recorder, tasks
 from .labels import label_number
@@ -74,7 +75,7 @@ class ModuleCalls:
         self._owners: dict[int, tuple[Any, Parts]] = {}  # address of a parameter → reference to it, place of the module that has it
         self._next_number: dict[str, int] = {}
         self._free_numbers: dict[str, list[int]] = {}
-        self._lock = threading.RLock()
+        self._lock = new_lock()
         self._uninstall: Callable[[None], None] | None = None
 
     # --- when -----------------------------------------------------------------------------------------------------------------

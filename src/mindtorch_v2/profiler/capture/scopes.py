@@ -6,6 +6,7 @@ import sys
 import threading
 from typing import Any, NamedTuple
 
+from ..._forking import new_lock
 from ..model.session import FUNCTION, USER_SCOPE, Label
 from . import call_inputs, recorder, stack_walk, tasks
 from .labels import label_number
@@ -31,13 +32,13 @@ class Scope(NamedTuple):
 _log = recorder.log_of(0)
 _numbers: dict[str, int] = {}  # of labels, by the name of the block; making a Label and hashing it takes 0.7 µs
 _open: dict[int, list[Scope]] = {}  # by track, outermost first
-_lock = threading.RLock()  # scopes may end on another thread than they began on
+_lock = new_lock()  # scopes may end on another thread than they began on
 
 
 def use(log: Log) -> None:
     """Write to this log from now on. Scopes that are open are forgotten, and so are their names."""
-    global _log, _open, _lock, _numbers
-    _log, _open, _lock, _numbers = log, {}, threading.RLock(), {}
+    global _log, _open, _numbers
+    _log, _open, _numbers = log, {}, {}
 
 
 def begin(

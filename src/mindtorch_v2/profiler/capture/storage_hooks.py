@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..._forking import new_lock
 from ..._storage import UntypedStorage
 
 __all__ = ["Hooks", "add", "array_slot", "remove", "replace"]
@@ -33,7 +33,7 @@ class Hooks(NamedTuple):
 
 
 _hooks: list[Hooks] = []
-_lock = threading.RLock()  # a storage may die while hooks are added, and nothing here waits for another thread
+_lock = new_lock()  # a storage may die while hooks are added, and nothing here waits for another thread
 
 
 def add(hooks: Hooks) -> None:
@@ -99,10 +99,5 @@ def _all_of(hooks: list[Hooks]) -> Hooks:
     return Hooks(on_array, on_free)
 
 
-def _unlock_in_child() -> None:
-    """A forked process has one thread: whoever else held the lock is not there."""
-    global _lock
-    _lock = threading.RLock()
-
-
-os.register_at_fork(after_in_child=_unlock_in_child)
+# A forked process completes what another thread was about to install.
+os.register_at_fork(after_in_child=_install)

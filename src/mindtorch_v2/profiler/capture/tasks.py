@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from ..._dispatch import dispatcher, keys
+from ..._forking import new_lock
 
 __all__ = ["Task", "forget", "known", "own_track", "track_number", "tracks"]
 
@@ -31,13 +32,12 @@ _references: list[weakref.ref[Any]] = []
 known: dict[int, Task] = {}  # the tasks of this recording
 _active = False
 on_first: Callable[[], None] | None = None  # called when a task gets a track and no other has one
-_lock = threading.Lock()
+_lock = new_lock()
 
 
 def forget() -> None:
     """End a recording: operators need not ask for tasks any more."""
-    global _active, _lock
-    _lock = threading.Lock()  # after a fork, the old one may be held by a thread that is not there
+    global _active
     tracks.clear()
     _references.clear()
     known.clear()
