@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import warnings
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -22,6 +23,7 @@ __all__ = ["Context", "Records", "assemble", "drain"]
 Column = np.ndarray[Any, np.dtype[Any]]
 WEIGHTS = {"python_function": 0, "scope": 1}  # which of two events that straddle is cut; the times of operators are left alone
 PIECE = 1 << 16  # records converted at a time, so that the list shrinks while the columns grow
+SMALLEST_PIECE = 1 << 6  # where memory runs out
 
 
 class Records(NamedTuple):
@@ -39,6 +41,7 @@ class Records(NamedTuple):
     results: Notes = NOTHING  # memory of operators' results, by the time of their end
     heap: tuple[Column, Column] | None = None  # before and after
     function_id: Column | None = None
+    lost: int = 0  # records for which there was no memory, the earliest
 
 
 class Context(NamedTuple):
@@ -60,26 +63,14 @@ class Context(NamedTuple):
 
 
 def drain(log: Log) -> Records:
-    """Take the records out of a log. Threads may still be adding to its end."""
-    records, width = log.records, log.width
-    count = len(records) - len(records) % width
-    memory = ["i8"] * (2 * (log.storages or log.heap))
-    types = ["i4", "i8", "i8", "i8", "i8", *["i4"] * (log.shapes + log.stacks), *memory, *["i4"] * log.operands]
-    found = [np.empty(count // width, t) for t in types]
-    addresses: list[Column] = []
-    # from the end, which is cheap to cut off a list
-    while count:
-        first = max(0, count - PIECE * width)
-        piece = records[first:count]
-        records[first:count] = []
-        rows = slice(first // width, count // width)
-        for i, column in enumerate(found):
-            values = piece[i::width]
-            if log.operands and i == width - 1:
-                addresses.append(np.fromiter(itertools.chain.from_iterable(values), np.int64))
-                values = list(map(len, values))
-            column[rows] = nanoseconds(values) if i in (1, 2) else values
-        count = first
+    """Take the records out of a log. Threads may still be adding to its end.
+
+    If memory runs out, the latest records are kept, as many as there is memory for; the others are freed and counted.
+    """
+    total = len(log.records) // log.width
+    found = _joined(_pieces(log), log)
+    kept = len(found[0])
+    addresses = found.pop() if log.operands else None
     found, function_id = _without_numbers(found)
     label, start, end, track, sequence, *rest = found
     extras = iter(rest)
@@ -93,10 +84,60 @@ def drain(log: Log) -> Records:
         stack=next(extras) if log.stacks else None,
         heap=(next(extras), next(extras)) if log.storages or log.heap else None,
         operand_count=next(extras) if log.operands else None,
-        operands=np.concatenate([np.empty(0, np.int64), *reversed(addresses)]) if log.operands else None,
+        operands=addresses,
         function_id=function_id,
+        lost=total - kept,
     )
     return _with_results(drained) if log.storages else drained
+
+
+def _types(log: Log) -> list[str]:
+    """The types of the columns; with operands, the last is of all their addresses, and the one before of how many each record has."""
+    memory = ["i8"] * (2 * (log.storages or log.heap))
+    return ["i4", "i8", "i8", "i8", "i8", *["i4"] * (log.shapes + log.stacks), *memory, *["i4", "i8"] * log.operands]
+
+
+def _pieces(log: Log) -> list[list[Column]]:
+    """The records as columns in pieces, the latest first: the end is cheap to cut off a list."""
+    records, width = log.records, log.width
+    count, size = len(records) - len(records) % width, PIECE
+    found: list[list[Column]] = []
+    while count:
+        first = max(0, count - size * width)
+        try:
+            piece = _converted(records[first:count], log)
+            del records[first:count]  # which takes memory, too
+        except MemoryError:
+            if size > SMALLEST_PIECE:
+                size //= 4
+                continue
+            records.clear()
+            break
+        found.append(piece)
+        count = first
+    return found
+
+
+def _converted(records: list[Any], log: Log) -> list[Column]:
+    columns = [records[i :: log.width] for i in range(log.width)]
+    if log.operands:
+        columns[-1:] = [list(map(len, columns[-1])), list(itertools.chain.from_iterable(columns[-1]))]
+    return [
+        nanoseconds(values) if i in (1, 2) else np.array(values, t)
+        for i, (values, t) in enumerate(zip(columns, _types(log), strict=True))
+    ]
+
+
+def _joined(pieces: list[list[Column]], log: Log) -> list[Column]:
+    """Whole columns of pieces, without the earlier ones if there is no memory for all."""
+    empty = [np.empty(0, t) for t in _types(log)]
+    while True:
+        try:
+            return list(map(np.concatenate, zip(empty, *reversed(pieces), strict=True)))
+        except MemoryError:
+            if not pieces:
+                raise
+            del pieces[len(pieces) // 2 :]
 
 
 def _with_results(records: Records) -> Records:
@@ -119,7 +160,40 @@ def _without_numbers(found: list[Column]) -> tuple[list[Column], Column | None]:
 
 
 def assemble(records: Records, context: Context) -> Session:
-    """One session from the records of all threads."""
+    """One session from the records of all threads; of the later ones, if there is no memory for more."""
+    total = records.lost + len(records.label)
+    while True:
+        try:
+            session = _session(records, context)
+            break
+        except MemoryError:
+            if len(records.label) < SMALLEST_PIECE:
+                raise
+            records = _later_ones(records)
+    if records.lost:
+        warnings.warn(
+            f"memory ran out: {records.lost:,} of {total:,} recorded events could not be kept, the earliest ones; "
+            "record fewer steps at a time (torch.profiler.schedule)",
+            stacklevel=2,
+        )
+    return session
+
+
+def _later_ones(records: Records) -> Records:
+    """Three quarters of the records, the later. The memory of all operators' results stays known."""
+    left_out = len(records.label) // 4
+    later: dict[str, Any] = {
+        name: column[left_out:]
+        for name, column in records._asdict().items()
+        if isinstance(column, np.ndarray) and name != "operands"
+    }
+    if records.operand_count is not None and records.operands is not None:
+        later["operands"] = records.operands[records.operand_count[:left_out].sum() :]
+    heap = None if records.heap is None else (records.heap[0][left_out:], records.heap[1][left_out:])
+    return records._replace(**later, heap=heap, lost=records.lost + left_out)
+
+
+def _session(records: Records, context: Context) -> Session:
     rows = _in_order(records, context)
     label, labels = _used(records.label[rows], context.labels)
     if len(label) and label.min() < 0:  # a slow thread's, from an earlier recording

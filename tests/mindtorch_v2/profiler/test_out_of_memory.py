@@ -1,0 +1,157 @@
+"""Memory that runs out while a log is turned into a session: what there is memory for is kept, and the rest is counted."""
+
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+import mindtorch_v2 as torch
+from mindtorch_v2.profiler import profile
+from mindtorch_v2.profiler.capture import columns
+from mindtorch_v2.profiler.capture.recorder import Log
+
+x = torch.ones(2)
+
+
+def log_of(count, **wishes):
+    log = Log(**{name: wishes.get(name, False) for name in ("shapes", "stacks", "storages", "heap", "operands")})
+    extras = (7,) * (log.width - 5 - log.operands)
+    for i in range(count):
+        log.records.extend((1, i * 1e-6, i * 1e-6 + 1e-7, 5, i, *extras, *[(i, -i)] * log.operands))
+    return log
+
+
+class Budget:
+    """An allocation that fails when it asks for more bytes than are left."""
+
+    def __init__(self, function, fails):
+        self.function, self.fails = function, fails
+
+    def __call__(self, *args, **kwargs):
+        if self.fails(*args, **kwargs):
+            raise MemoryError
+        return self.function(*args, **kwargs)
+
+
+@pytest.mark.parametrize("wishes", [{}, {"shapes": True, "stacks": True, "storages": True, "operands": True}])
+def test_all_records_are_kept_in_order(wishes, monkeypatch):
+    monkeypatch.setattr(columns, "PIECE", 100)
+    log = log_of(1050, **wishes)
+    found = columns.drain(log)
+    assert found.sequence.tolist() == list(range(1050))
+    assert found.start.tolist() == [i * 1000 for i in range(1050)]
+    assert found.lost == 0
+    assert log.records == []
+    if wishes:
+        assert found.operands.tolist() == [n for i in range(1050) for n in (i, -i)]
+        assert found.operand_count.tolist() == [2] * 1050
+
+
+def test_pieces_get_smaller_where_memory_is_short(monkeypatch):
+    monkeypatch.setattr(columns, "PIECE", 1000)
+    monkeypatch.setattr(columns, "_converted", Budget(columns._converted, lambda records, log: len(records) > 100 * log.width))
+    found = columns.drain(log_of(3000))
+    assert found.sequence.tolist() == list(range(3000))
+    assert found.lost == 0
+
+
+@pytest.mark.parametrize("wishes", [{}, {"shapes": True, "operands": True}])
+def test_what_was_converted_before_memory_ran_out_is_kept(wishes, monkeypatch):
+    monkeypatch.setattr(columns, "PIECE", 100)
+    converted = []
+
+    def fails(records, log):
+        converted.append(len(records))
+        return len(converted) > 4
+
+    monkeypatch.setattr(columns, "_converted", Budget(columns._converted, fails))
+    log = log_of(1050, **wishes)
+    found = columns.drain(log)
+    assert found.sequence.tolist() == list(range(650, 1050))
+    assert found.lost == 650
+    assert log.records == []
+
+
+@pytest.mark.parametrize("wishes", [{}, {"shapes": True, "operands": True}])
+def test_columns_for_which_there_is_no_memory_are_joined_in_part(wishes, monkeypatch):
+    monkeypatch.setattr(columns, "PIECE", 100)
+    monkeypatch.setattr(np, "concatenate", Budget(np.concatenate, lambda arrays: sum(map(len, arrays)) > 800))
+    found = columns.drain(log_of(1050, **wishes))
+    assert found.sequence.tolist()[-1] == 1049
+    assert found.lost == 1050 - len(found.sequence) > 0
+    if wishes:
+        assert found.operands.tolist() == [n for i in found.sequence.tolist() for n in (i, -i)]
+
+
+def recorded(monkeypatch):
+    """A profiler that has recorded 200 additions and 100 products, in pieces of 100."""
+    prof = profile(record_shapes=True, with_stack=True, profile_memory=True)
+    prof.start()
+    kept = [x + x for _ in range(200)]
+    kept += [x * x for _ in range(100)]
+    monkeypatch.setattr(columns, "PIECE", 100)
+    return prof, kept
+
+
+def names(prof):
+    return [e.name for e in prof.events() if e["kind"] == "op"]
+
+
+def test_the_session_has_what_was_kept_and_says_what_is_lost(monkeypatch):
+    prof, _ = recorded(monkeypatch)
+    converted = []
+    fails = Budget(columns._converted, lambda records, log: converted.append(1) or len(converted) > 1)
+    monkeypatch.setattr(columns, "_converted", fails)
+    with pytest.warns(UserWarning, match=r"memory ran out: \d+ of \d+ recorded events could not be kept, the earliest ones"):
+        prof.stop()
+    assert set(names(prof)) == {"aten::mul"}
+    assert len(names(prof)) <= 100
+
+
+def test_a_session_for_which_there_is_no_memory_has_the_later_events(monkeypatch):
+    prof, kept = recorded(monkeypatch)
+    monkeypatch.setattr(columns, "_session", Budget(columns._session, lambda records, context: len(records.label) > 200))
+    with pytest.warns(UserWarning, match=r"memory ran out: \d+ of \d+ recorded events"):
+        prof.stop()
+    assert names(prof)[-100:] == ["aten::mul"] * 100
+    assert 100 < len(names(prof)) <= 200
+    assert all(e["input_shapes"][:2] == [[2], [2]] for e in prof.events() if e["kind"] == "op")
+    assert prof.session.memory.size_bytes.sum() == sum(t.nbytes for t in kept)
+    assert len(prof.session.flow.operand_address) == 2 * len(names(prof))
+
+
+PROGRAM = textwrap.dedent("""
+    import resource, warnings
+    import mindtorch_v2 as torch
+    from mindtorch_v2.profiler import profile
+
+    x = torch.ones(2)
+    warnings.simplefilter("always")
+    with profile() as prof:
+        x + x
+    with open("/proc/self/statm") as file:
+        used = int(file.read().split()[0]) * resource.getpagesize()
+    prof = profile()
+    prof.start()
+    resource.setrlimit(resource.RLIMIT_AS, (used + (200 << 20), -1))
+    done = 0
+    try:
+        while True:
+            x + x
+            done += 1
+    except (MemoryError, RuntimeError) as error:
+        failed = type(error).__name__
+    prof.stop()
+    kept = len(prof.session)
+    print(done, kept, failed)
+    assert done > 500_000
+    assert kept > done * 0.4
+""")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit is Linux's")
+def test_a_recording_that_fills_the_memory():
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
