@@ -15,6 +15,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from ..._forking import new_lock
 from . import capture
 
 __all__ = ["begin_handler", "claim", "end_handler", "is_claimed_by", "release", "set_background"]
@@ -32,7 +33,7 @@ class _Claim:
 
 
 _claims: list[_Claim] = []  # the last runs; each other one waits for its handler, which started the next
-_lock = threading.RLock()
+_lock = new_lock()
 # A recording of a whole program, made from outside of it: what to call when the program starts a profiler, and when that has ended.
 _background: tuple[Callable[[str], None], Callable[[], None]] | None = None
 
@@ -137,8 +138,7 @@ def _in_the_middle_of_work(frame: Any) -> bool:
 
 def _forget_in_child() -> None:
     """A forked process starts without the profilers of its parent, which go on there."""
-    global _lock, _background
-    _lock = threading.RLock()
+    global _background
     _claims.clear()
     _background = None
 
