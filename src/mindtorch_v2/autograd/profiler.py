@@ -14,7 +14,7 @@ from typing import Any
 
 from .. import _device, _dtype
 from ..profiler.activity import InvalidArgumentError, ProfilerActivity, kinds_wanted, kineto_available, memory_source
-from ..profiler.capture import capture, claims, event_ids, survivors
+from ..profiler.capture import capture, claims, event_ids, python_tracer, survivors
 from ..profiler.capture.capture import Capture, Settings
 from ..profiler.device_type import DeviceType
 from ..profiler.experimental_config import _ExperimentalConfig
@@ -210,6 +210,7 @@ class profile:  # noqa: N801 - torch's name
         self._stats.profiler_disable_call_duration_us = (time.perf_counter_ns() - began) // 1000
         self._stats.profiling_window_duration_sec = (info.stopped_ns - info.started_ns) / 1e9
         self._stats.number_of_events = len(self._session)
+        python_tracer.warn_of_gaps()
 
     def toggle_collection_dynamic(self, enabled: bool, activities: Iterable[ProfilerActivity]) -> None:
         """Stop or resume collecting these activities inside the recording."""

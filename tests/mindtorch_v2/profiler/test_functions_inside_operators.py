@@ -270,10 +270,15 @@ def test_an_operator_in_a_signals_handler_has_its_stack(in_operator):
         x * x
 
     def interrupted():
-        guard = quiet.guard() if in_operator else None
-        signal.raise_signal(signal.SIGUSR1)
-        del guard
+        if in_operator:
+            in_operators_code()
+        else:
+            signal.raise_signal(signal.SIGUSR1)
 
+    code = "def in_operators_code():\n    guard = guard_()\n    raise_signal(SIGUSR1)\n    guard = None\n"
+    namespace = {"guard_": quiet.guard, "raise_signal": signal.raise_signal, "SIGUSR1": signal.SIGUSR1}
+    exec(compile(code, "<mindtorch_v2 interrupted>", "exec"), namespace)
+    in_operators_code = namespace["in_operators_code"]
     before = signal.signal(signal.SIGUSR1, handler)
     try:
         with profile(with_stack=True) as prof:
@@ -313,7 +318,8 @@ def test_functions_are_what_they_were():
 class TestBeforeMonitoring:
     def test_a_profiler_that_comes_meanwhile_is_left_alone(self):
         other = cProfile.Profile()
-        with profile(with_stack=True) as prof:
+        unseen = pytest.warns(UserWarning, match="are missing")
+        with unseen, profile(with_stack=True) as prof:
             x + x
             before = sys.getprofile()
             other.enable()
@@ -327,22 +333,35 @@ class TestBeforeMonitoring:
         assert "mine" in [entry.code.co_name for entry in other.getstats() if not isinstance(entry.code, str)]
         assert "later" in functions(prof)
 
-    def test_a_thread_that_is_not_traced_stays_so(self):
+    def test_a_thread_that_ran_before_is_traced_from_its_first_operator_on(self):
         begun, go_on, seen = threading.Event(), threading.Event(), []
 
         def work():
             begun.set()
             go_on.wait(10)
+            seen.append(sys.getprofile())
             in_a_tensor_hook()
             seen.append(sys.getprofile())
+            over.wait(10)
+            later()
+            seen.append(sys.getprofile())
 
+        over = threading.Event()
         thread = threading.Thread(target=work)
         thread.start()
         begun.wait(10)
-        with profile(with_stack=True):
+        with profile(with_stack=True) as prof:
             go_on.set()
-            thread.join()
-        assert seen == [None]
+            while len(seen) < 2:
+                mine()
+        over.set()
+        thread.join()
+        assert seen[0] is None
+        assert seen[1] is not None
+        assert seen[2] is None
+        found = [e for e in prof.events() if e["kind"] == "python_function" and e["thread_id"] == thread.native_id]
+        names = [e["name"].rpartition(": ")[2] for e in found]
+        assert names.index("work") < names.index("in_a_tensor_hook") < names.index("mine")
 
     def test_nothing_of_an_operator_is_reported(self, no_other_collection):
         reports = []

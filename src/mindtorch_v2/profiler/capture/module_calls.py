@@ -109,6 +109,11 @@ class ModuleCalls:
         innermost = self.running[thread]
         self.running[thread] = None if innermost is None else innermost[3]
 
+    def keep(self, thread: int, count: int) -> None:
+        """Of the calls that were begun by `begin` and run, forget all but the outermost `count`."""
+        for _ in range(sum(1 for _ in _outwards(self.running[thread])) - count):
+            self.leave(thread)
+
     # --- where ----------------------------------------------------------------------------------------------------------------
 
     def enter(self, around: Running | None, module: Any) -> Place:

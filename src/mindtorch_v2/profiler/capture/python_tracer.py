@@ -9,20 +9,20 @@ from __future__ import annotations
 import sys
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import CodeType, FrameType
 from typing import Any
 
-from ..._dispatch import quiet
+from ..._dispatch import quiet, soon
 from ..model import places
 from ..model.session import Label
 from . import recorder, stack_walk, tasks, threads
 from .labels import label_number
 from .module_calls import ModuleCalls
 from .recorder import Log
-from .stack_walk import Call, Chain, library_files, running
+from .stack_walk import Call, Chain, internal_files, library_files, running
 
-__all__ = ["start", "stop"]
+__all__ = ["start", "stop", "warn_of_gaps"]
 
 # In place of a label: code of the package, which is not shown; a call that is followed and makes no event; that of a module, which has a
 # label of its own.
@@ -34,6 +34,7 @@ _known: dict[int, tuple[int, bool]] = {}
 _codes: list[CodeType] = []
 
 _active = False
+_gap = False  # whether functions are missing because a thread was not traced for a while
 _modules: ModuleCalls | None = None
 _clock: Callable[[], float]
 _extend: Callable[[tuple[Any, ...]], None]  # of the log
@@ -64,13 +65,17 @@ def stop() -> None:
         return
     _uninstall()
     _active, _modules = False, None
-    end = _clock()
-    for frame in reversed(list(running)):
+    _end_calls(list(running), _clock())
+    _known.clear()
+    _codes.clear()
+
+
+def _end_calls(frames: list[FrameType | None], end: float) -> None:
+    """Record calls up to this moment, the innermost first."""
+    for frame in reversed(frames):
         call = running.pop(frame, None)  # None: it has just returned on its own thread
         if call is not None and call[3] != HIDDEN and call[4] <= end:
             _extend((call[3], call[4], end, call[0], *_nothing))
-    _known.clear()
-    _codes.clear()
 
 
 def _know(code: CodeType, label: int) -> tuple[int, bool]:
@@ -142,20 +147,29 @@ def _call_of(frame: FrameType | None) -> Call:
 
 def _on_return(frame: FrameType) -> bool:
     """Note the end of a call; False if its beginning was not noted."""
-    call = running.pop(frame, None)
+    call = running.get(frame)
     if call is None:
         return False
     thread, _, _, label, began, modules = call
+    end, track = _clock(), tasks.track_number() if tasks.tracks else thread
+    # Python 3.11 runs handlers of signals after a call, and so not from here to the end of `_extend`: if one raises, the call is recorded
+    # or still among those that run.
+    try:
+        del running[frame]
+    except KeyError:
+        return True  # another thread has just stopped recording
+    if label != HIDDEN:
+        _extend((label, began, end, track) + _nothing)
     if modules is not None:
         modules.leave(thread)
-    if label != HIDDEN:
-        _extend((label, began, _clock(), tasks.track_number() if tasks.tracks else thread) + _nothing)
     return True
 
 
 if sys.version_info >= (3, 12):
     _monitoring = sys.monitoring
     _EVENTS = _monitoring.events
+    # first those that are no tool's by name: cProfile fails when it finds its own taken
+    _TOOL_IDS = (4, 3, _monitoring.PROFILER_ID)
     _tool: int | None = None
 
     def _on_start(code: CodeType, offset: int) -> Any:
@@ -181,7 +195,7 @@ if sys.version_info >= (3, 12):
 
     def _install() -> None:
         global _tool
-        free = [i for i in (_monitoring.PROFILER_ID, 3, 4) if _monitoring.get_tool(i) is None]
+        free = [i for i in _TOOL_IDS if _monitoring.get_tool(i) is None]
         if not free:
             _warn_taken("sys.monitoring")
             running.clear()  # no more would come
@@ -205,15 +219,104 @@ if sys.version_info >= (3, 12):
 else:
 
     def _on_event(frame: FrameType, event: str, arg: Any) -> None:
-        if event == "call":
-            if _active:
-                _on_call(frame, frame.f_code)
-            else:
-                sys.setprofile(None)  # a thread of a recording that is over
-        elif event == "return":
+        try:
+            pass  # noqa: PIE790 - as in `quiet._on_collection`
+            pass  # noqa: PIE790 - the code begins here, so that an exception of a signal's handler comes no earlier
+            if event == "call":
+                if _active:
+                    _on_call(frame, frame.f_code)
+                else:
+                    sys.setprofile(None)  # a thread of a recording that is over
+            elif event == "return":
+                _on_return(frame)
+            elif not _active:
+                sys.setprofile(None)
+        except RecursionError:
+            raise  # nothing can be called here; the next operator finds the tracer gone
+        except BaseException as error:
+            # Requests are made when they die: nothing runs between that and the end, in which they could be met already.
+            if frame.f_code is quiet.COLLECTION_CODE:
+                soon.errors.append(error)
+                request: Any = soon.Raise()
+                request = None
+                return
+            _note_interruption(frame, event)
+            request = _Again()
+            request = None  # noqa: F841
+            raise
+
+    _on_event.__code__ = quiet.reported_later(_on_event.__code__, _on_event.__code__.co_firstlineno + 3)
+
+    # Python takes a profile function away that raises. What raises in it is most often not its own: a handler of a signal runs there as it
+    # would in the function that was called. So the end of tracing on a thread is noted, or noticed by the next operator, scope or step; then
+    # calls of which no frame is left end, and tracing goes on.
+    _interrupted: dict[int, float] = {}  # by thread, when
+
+    def _note_interruption(frame: FrameType, event: str) -> None:
+        """The exception ends a function that is being called or that returns; in another, it may be caught."""
+        _interrupted[threading.get_ident()] = _clock()
+        if event == "return":
             _on_return(frame)
-        elif not _active:
-            sys.setprofile(None)
+        elif event == "call":
+            running.pop(frame, None)
+
+    def _go_on() -> None:
+        if _active and threading.get_ident() in _interrupted:
+            _trace_again(sys._getframe(2))
+
+    _Again = soon.request_type(_go_on)
+
+    def _regained() -> bool:
+        """For an entry point without a tracer: whether there is one now."""
+        caller = sys._getframe(1)  # of the entry point, whose frame is not seen before its RESUME
+        if internal_files[caller.f_code.co_filename]:
+            return False  # most often an operator inside of another, where it is quiet
+        return _notice(caller)
+
+    def _notice(frame: FrameType | None) -> bool:
+        """Trace this thread, which runs in a frame, if it is not traced; False if it is, or must not be."""
+        if not _is_untraced(frame):
+            return False
+        if sys.getprofile() is not None:  # somebody else's, who comes first
+            if next(reversed(running), None) is not stack_walk.nearest_running(frame):
+                _end_left(threading.get_ident(), frame, _clock())
+            return False
+        _trace_again(frame)
+        return True
+
+    def _is_untraced(frame: FrameType | None) -> bool:
+        """Whether this thread has no tracer, and not because it is kept quiet."""
+        global _gap
+        if not _active or sys.getprofile() is _on_event:
+            return False
+        while frame is not None and frame not in running:
+            if internal_files[frame.f_code.co_filename] and quiet.holds_guard(frame):
+                return False
+            frame = frame.f_back
+        # not for a thread that was there before the recording, and calls its first operator
+        _gap = _gap or frame is not None or threading.get_ident() in _interrupted
+        return True
+
+    def _trace_again(frame: FrameType | None) -> None:
+        thread = threading.get_ident()
+        interrupted = _interrupted.pop(thread, None)
+        _end_left(thread, frame, _clock() if interrupted is None else interrupted)
+        _call_of(stack_walk.shown_caller(frame))
+        if sys.getprofile() is None:
+            sys.setprofile(_on_event)
+
+    def _end_left(thread: int, innermost: FrameType | None, end: float) -> None:
+        """End the calls on a thread that have no frame any more."""
+        frames = set(_outwards(innermost))
+        calls = [(frame, call) for frame, call in list(running.items()) if call[0] == thread]
+        _end_calls([frame for frame, _ in calls if frame not in frames], end)
+        if _modules is not None:
+            _modules.keep(thread, sum(call[5] is not None for frame, call in calls if frame in frames))
+
+    def _outwards(frame: FrameType | None) -> Iterator[FrameType]:
+        while frame is not None:
+            yield frame
+            frame = frame.f_back
 
     def _install() -> None:
         if sys.getprofile() is not None:
@@ -223,14 +326,35 @@ else:
         if threads.profiled_by_another():
             _warn_taken("threading.setprofile", functions="functions of new threads")
         threads.trace_new(_on_event)
-        quiet.start(_on_event, lambda frame: stack_walk.nearest_running(frame) is not None)
+        quiet.start(_on_event, lambda frame: stack_walk.nearest_running(frame) is not None, _regained)
+        stack_walk.notice = _notice
         sys.setprofile(_on_event)
 
     def _uninstall() -> None:
         threads.trace_new(None)
         quiet.stop()
+        if stack_walk.notice is not None:
+            stack_walk.notice = None
+            _is_untraced(sys._getframe(1))
+            stacks = sys._current_frames()
+            stacks[threading.get_ident()] = sys._getframe(1)  # this frame would keep itself alive
+            for thread in {call[0] for call in list(running.values())}:
+                _end_left(thread, stacks.get(thread), _interrupted.get(thread) or _clock())
+            _interrupted.clear()
         if sys.getprofile() is _on_event:
             sys.setprofile(None)
+
+
+def warn_of_gaps() -> None:
+    """Warn if functions are missing in what was recorded since the last time."""
+    global _gap
+    if _gap:
+        _gap = False
+        warnings.warn(
+            "with_stack=True: the tracing of Python functions was interrupted, by another profiler (cProfile) or an exception inside the "
+            "tracer (RecursionError), so functions that were called until the next operator are missing; stacks of operators are complete",
+            stacklevel=2,
+        )
 
 
 def _warn_taken(mechanism: str, functions: str = "functions") -> None:

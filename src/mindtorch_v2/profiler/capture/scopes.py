@@ -63,6 +63,8 @@ def begin(
         if label < 0:
             label = numbers[name] = label_number(Label(name, "scope", USER_SCOPE))
         inputs = call_inputs.text_inputs(args) if log.shapes else -1
+    if stack_walk.notice is not None:
+        stack_walk.notice(sys._getframe(1))
     stack = stack_walk.stack_number(sys._getframe(1)) if log.stacks else -1
     track = threading.get_ident() if of_thread else tasks.own_track() if call is None else tasks.track_number()
     heap_before = log.heap_bytes() if log.heap else 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import CodeType, FrameType
 from typing import Any
 
@@ -61,6 +61,8 @@ def stack_number(frame: FrameType | None) -> int:
     """The number of the stack from this frame outwards, -1 if nothing of it is shown."""
     nearest = nearest_running(frame) if ALL_OR_NONE else shown_caller(frame)
     call = running.get(nearest)
+    if call is None and notice is not None and notice(frame):
+        call = running.get(nearest)
     if call is not None and nearest is not None:
         return call[2].number(nearest.f_lasti)
     shown = shown_caller(frame)
@@ -133,6 +135,7 @@ outermost = Chain(None, -1, None, -1)
 # A traced call that runs: thread, numbers of its stacks by offset, the chain of calls down to it, label, start, who is told of its end.
 Call = tuple[int, dict[int, int], Chain, int, float, Any]
 running: dict[FrameType | None, Call] = {}  # by frame, outermost first on each thread
+notice: Callable[[FrameType | None], bool] | None = None  # has the thread of a frame traced if it ought to be; whether it was not
 # Of the frames of a thread that are not internal, all are there or none, so that the nearest which is there is the caller that counts.
 # `sys.setprofile` does not give that: another tool may take it at any time.
 ALL_OR_NONE = sys.version_info >= (3, 12)
