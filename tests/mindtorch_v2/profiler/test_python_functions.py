@@ -1,5 +1,6 @@
 """Python functions in profiles: the program's own, and what it calls."""
 
+import ast
 import contextlib
 import json
 import re
@@ -224,3 +225,48 @@ def test_around_a_module_is_nothing_but_its_call(with_modules):
         "__call__",
         "test_around_a_module_is_nothing_but_its_call",
     ]
+
+
+def test_code_without_a_file_is_shown(run_python):
+    """Of `python -c`, of `exec`, of the interactive prompt; imports are Python's own, and shown as torch shows them."""
+    program = """
+    import sys
+    import mindtorch_v2 as torch
+    from mindtorch_v2.profiler import profile
+
+    def work(x):
+        return made(x * x)
+
+    x = torch.ones(3, requires_grad=True)
+    x.register_hook(lambda grad: hooked(grad))
+    scope = {"x": x, "torch": torch}
+    exec("def made(x):\\n    return x + x\\ndef hooked(grad):\\n    return grad - 1", scope)
+    made, hooked = scope["made"], scope["hooked"]
+    with profile(with_stack=True) as prof:
+        work(x).sum().backward()
+        import colorsys
+    print(next(e["stack"] for e in prof.events() if e["name"] == "aten::add"))
+    print([e["name"] for e in prof.events() if e["kind"] == "python_function"])
+    """
+    main = "import textwrap; exec(compile(textwrap.dedent(open('program.txt').read()), sys.argv[1], 'exec'))"
+    result = run_python(f"open('program.txt', 'w').write({program!r})")
+    assert result.returncode == 0, result.stderr
+    for name in ("<string>", "<stdin>", "<ipython-input-3-abc>"):
+        result = run_python(f"import sys; {main}", name)
+        assert result.returncode == 0, result.stderr
+        stack, functions = map(ast.literal_eval, result.stdout.splitlines())
+        assert stack[:3] == ["<string>:2:made", f"{name}:7:work", f"{name}:15:<module>"]
+        assert [f"{name}(6): work", "<string>(1): made"] == [f for f in functions if "work" in f or "made" in f]
+        assert [f"{name}(10): <lambda>", "<string>(3): hooked"] == [
+            f for f in functions if f[0] == "<" and ("lambda" in f or "hooked" in f)
+        ]
+        assert any(f.startswith("<frozen importlib._bootstrap>") and f.endswith(": _find_and_load") for f in functions)
+
+
+def test_code_that_is_generated_for_the_package_is_not_shown():
+    """Of dataclasses and named tuples, which have no file either."""
+    with profile(with_stack=True) as prof:
+        with torch.profiler.record_function("scope"):
+            torch.nn.functional.softmax(x, 0).max(0)
+        torch.autograd.profiler.profile(enabled=False)
+    assert [f for f in files(prof) if f.startswith("<string")] == []

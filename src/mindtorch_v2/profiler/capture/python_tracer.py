@@ -20,7 +20,7 @@ from . import recorder, stack_walk, tasks, threads
 from .labels import label_number
 from .module_calls import ModuleCalls
 from .recorder import Log
-from .stack_walk import Call, Chain, internal_files, library_files, running
+from .stack_walk import Call, Chain, internal_files, running
 
 __all__ = ["start", "stop", "warn_of_gaps"]
 
@@ -51,7 +51,7 @@ def start(log: Log, modules: ModuleCalls | None) -> None:
     global _active, _modules, _clock, _extend, _nothing
     _active, _modules = True, modules
     _clock, _extend, _nothing = recorder.clock, log.records.extend, (-1, *log.nothing)
-    _know(CALL_CODE, HIDDEN if modules is None else MODULE)
+    _know(CALL_CODE, HIDDEN if modules is None else MODULE, of_library=False)
     if modules is not None:
         modules.running.clear()  # as it was when the last collecting stopped
     _call_of(stack_walk.shown_caller(sys._getframe(1)))
@@ -78,17 +78,18 @@ def _end_calls(frames: list[FrameType | None], end: float) -> None:
             _extend((call[3], call[4], end, call[0], *_nothing))
 
 
-def _know(code: CodeType, label: int) -> tuple[int, bool]:
+def _know(code: CodeType, label: int, *, of_library: bool) -> tuple[int, bool]:
     _codes.append(code)
-    known = _known[id(code)] = (label, library_files[code.co_filename])
+    known = _known[id(code)] = (label, of_library)
     return known
 
 
-def _meet(code: CodeType) -> tuple[int, bool]:
+def _meet(frame: FrameType) -> tuple[int, bool]:
+    code = frame.f_code
     if stack_walk.is_internal(code):
-        return _know(code, INTERNAL)
+        return _know(code, INTERNAL, of_library=False)
     name = f"{places.below(code.co_filename, places.search_path())}({code.co_firstlineno}): {code.co_name}"
-    return _know(code, label_number(Label(name, "python_function")))
+    return _know(code, label_number(Label(name, "python_function")), of_library=stack_walk.is_librarys(frame))
 
 
 def _on_call(frame: FrameType, code: CodeType) -> bool:
@@ -105,7 +106,7 @@ def _on_call(frame: FrameType, code: CodeType) -> bool:
             elif chain.label != INTERNAL:
                 _begin(frame, caller[0], chain)
             return chain.label != INTERNAL
-    label, of_library = _known.get(id(code)) or _meet(code)
+    label, of_library = _known.get(id(code)) or _meet(frame)
     if label == INTERNAL:
         if caller is not None and back is not None:
             caller[2].enter(back.f_lasti, code, INTERNAL, directly=True)  # so that it is known next time

@@ -25,6 +25,7 @@ __all__ = [
     "frame_at",
     "internal_files",
     "is_internal",
+    "is_librarys",
     "library_files",
     "nearest_running",
     "outermost",
@@ -145,9 +146,8 @@ class _InternalFiles(dict[str, bool]):
     """File → whether it holds the dispatcher, the autograd engine, the profiler or what is generated for operators."""
 
     def __missing__(self, file: str) -> bool:
-        # "<mindtorch_v2 add>" is an operator's function; "<string>" and "<frozen …>" are dataclasses, imports and the like
-        generated = file.startswith("<") and not file.startswith(("<stdin>", "<ipython"))
-        known = self[file] = generated or (file.startswith(PACKAGE) and not file.startswith(SHOWN))
+        # "<mindtorch_v2 add>" is an operator's function; "<string>" and "<stdin>" may be the program
+        known = self[file] = file.startswith("<mindtorch_v2 ") or (file.startswith(PACKAGE) and not file.startswith(SHOWN))
         return known
 
 
@@ -161,11 +161,20 @@ class _LibraryFiles(dict[str, bool]):
         standard = file.startswith(STANDARD_LIBRARY) and not file.startswith(
             ("site-packages", "dist-packages"), len(STANDARD_LIBRARY)
         )
-        known = self[file] = standard or file.startswith(OF_KERNELS)
+        known = self[file] = standard or file.startswith((*OF_KERNELS, "<frozen "))
         return known
 
 
 library_files = _LibraryFiles()
+
+
+def is_librarys(frame: FrameType) -> bool:
+    """Whether a frame's code belongs to a library, or is a method that Python wrote for a class of this package."""
+    file = frame.f_code.co_filename
+    if file != "<string>":
+        return library_files[file]
+    name = frame.f_globals.get("__name__")
+    return isinstance(name, str) and name.startswith((__name__.partition(".")[0] + ".", "namedtuple_"))
 
 
 def is_internal(code: CodeType) -> bool:
