@@ -6,6 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import mindtorch_v2 as torch
+from mindtorch_v2.profiler import profile
+from mindtorch_v2.profiler.capture import stack_walk
 from mindtorch_v2.profiler.model.event_list import EventList
 from mindtorch_v2.profiler.model.session import Frame, Info, Track
 from mindtorch_v2.profiler.output import stacks
@@ -83,3 +86,49 @@ def test_any_names_make_one_line_that_can_be_read_again(names):
     assert amount == "12"
     assert len(frames.split(";")) == len(names)
     assert not any(character.isspace() for character in frames)
+
+
+class CountingCode:
+    """A code object that counts how often its table of lines is read."""
+
+    co_filename, co_name, co_firstlineno = "big.py", "big", 1
+
+    def __init__(self, lines):
+        self.lines = lines
+        self.read = 0
+
+    def co_lines(self):
+        self.read += 1
+        return iter([(2 * i, 2 * i + 2, None if i == 3 else i + 2) for i in range(self.lines)])
+
+
+def test_the_lines_of_a_function_are_read_once_however_often_it_calls():
+    code = CountingCode(1000)
+    stack_walk.forget()
+    frames = [stack_walk.resolve([(code, 2 * i)]) for i in range(1000)]
+    assert code.read == 1
+    assert [f.line for (f,) in frames] == [2, 3, 4, 1, *range(6, 1002)]  # the first line of the function stands for none
+    assert stack_walk.frame_at(code, -1).line == 1
+    other = CountingCode(2)
+    assert stack_walk.frame_at(other, 2).line == 3
+    stack_walk.forget()
+
+
+def test_events_of_one_place_share_their_stack():
+    def descend(n):
+        if n:
+            descend(n - 1)
+        else:
+            for _ in range(50):
+                x + x
+
+    x = torch.ones(2)
+    with profile(with_stack=True) as prof:
+        descend(100)
+    adds = [e for e in prof.events() if e.name == "aten::add"]
+    assert len({id(e.stack) for e in adds}) == 1
+    assert len(adds[0].stack) > 100
+    adds[0].stack.insert(0, "mine")
+    by_place = EventList(adds)
+    by_place._tree_built = True
+    assert by_place.key_averages(group_by_stack_n=1)[0].stack == ["mine"]  # a change is noticed

@@ -6,9 +6,11 @@ and the offset in the frame: no other is looked at. Otherwise the frames are wal
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import os
 import sys
+import weakref
 from collections.abc import Callable, Iterator
 from types import CodeType, FrameType
 from typing import Any
@@ -54,6 +56,7 @@ _numbers: dict[tuple[int, ...], int] = {}
 def forget() -> None:
     """Begin a recording without the stacks of the last."""
     _numbers.clear()
+    _lines.clear()
     taken.clear()
     outermost.callees.clear()
 
@@ -200,8 +203,14 @@ def frame_at(code: CodeType, offset: int) -> Frame:
 
 def _line(code: CodeType, offset: int) -> int:
     """The line that an instruction belongs to."""
-    if offset >= 0:
-        for start, end, line in code.co_lines():
-            if start <= offset < end and line is not None:
-                return line
-    return code.co_firstlineno
+    reference, starts, lines = _lines.get(id(code)) or (None, [], [])
+    if reference is None or reference() is not code:
+        table = [(start, code.co_firstlineno if line is None else line) for start, _, line in code.co_lines()]
+        starts, lines = [start for start, _ in table], [line for _, line in table]
+        _lines[id(code)] = (weakref.ref(code), starts, lines)
+    at = bisect.bisect_right(starts, offset) - 1
+    return lines[at] if at >= 0 else code.co_firstlineno
+
+
+# By the address of the code: where the instructions of each line begin, and the lines. A function with ten thousand calls has as many stacks.
+_lines: dict[int, tuple[weakref.ref[CodeType], list[int], list[int]]] = {}
