@@ -107,6 +107,15 @@ def threads_recorded():
     return prof.profiler.session
 
 
+def deep_recorded():
+    """Stacks that are cut in rows, and whole in the header."""
+
+    def descend(n):
+        return training_recorded(with_stack=True, record_shapes=True) if n == 0 else descend(n - 1)
+
+    return descend(200)
+
+
 def example_recorded(example, **options):
     with pytest.MonkeyPatch.context() as patch, profile(**options) as prof:
         patch.setattr("sys.argv", [str(example), "--steps", "2"])
@@ -119,6 +128,7 @@ SESSIONS = {
     "plain": training_recorded,
     "shapes": partial(training_recorded, record_shapes=True),
     "stacks": partial(training_recorded, with_stack=True, record_shapes=True),
+    "deep stacks": deep_recorded,
     "modules": partial(training_recorded, with_modules=True),
     "threads": threads_recorded,
     **{example.stem: partial(example_recorded, example, with_stack=True, record_shapes=True) for example in EXAMPLES},

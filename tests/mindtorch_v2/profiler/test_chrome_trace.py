@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mindtorch_v2.profiler import validate
 from mindtorch_v2.profiler.model.session import (
     BACKWARD_FUNCTION,
     Frame,
@@ -25,6 +26,7 @@ from mindtorch_v2.profiler.model.session import (
 )
 from mindtorch_v2.profiler.output import chrome_trace
 from mindtorch_v2.profiler.output.slice_times import slice_times
+from mindtorch_v2.profiler.output.trace_reader import TraceReader
 
 from .by_hand import Event, kernel, op, python_function, record, runtime, scope
 
@@ -282,6 +284,34 @@ class TestArguments:
         outer, inner = slices(session)
         assert inner["args"]["stack"] == ["/a b.py:3:inner", 'q"uote.py:45:<module>']
         assert outer["args"]["stack"] == ['q"uote.py:45:<module>']
+
+    def test_stacks_are_cut_in_rows_and_whole_in_the_header(self, tmp_path):
+        def deep(count, innermost="leaf"):
+            return (Frame("a.py", 1, innermost), *(Frame("a.py", n, "f") for n in range(2, count)), Frame("a.py", 0, "<module>"))
+
+        stacks = [deep(64), deep(65), deep(500), deep(500), deep(500, "other")]
+        events = [op(f"op {i}", 10 * i, 10 * i + 5, stack=stack) for i, stack in enumerate(stacks)]
+        session = record(events, info=Info(with_stack=True, verbose=True, metadata={"stackFrames": "mine"}))
+        chrome_trace.write(session, tmp_path / "trace.json")
+        trace = json.loads((tmp_path / "trace.json").read_text())
+        reader = TraceReader(tmp_path / "trace.json")
+        rows = [row for row in reader if row.get("cat") == "cpu_op"]
+        assert [len(row["args"]["stack"]) for row in rows] == [64, 65, 65, 65, 65]
+        assert [row["args"]["stack"][-1] for row in rows[1:]] == ["… 1 more", *["… 436 more"] * 3]
+        assert rows[2]["args"]["Call stack"].endswith("a.py(64): f;… 436 more;")
+        assert ["sf" in row for row in rows] == [False, True, True, True, True]
+        assert rows[2]["sf"] == rows[3]["sf"] != rows[4]["sf"]
+        assert [reader.stack(row) for row in rows] == [[f"{f.file}:{f.line}:{f.function}" for f in stack] for stack in stacks]
+        assert len(trace["stackFrames"]) == 65 + 499 + 1  # each frame once for each chain of callers; all share <module>
+        assert trace["metadata.stackFrames"] == "mine"
+        assert list(trace).index("stackFrames") < list(trace).index("traceEvents")
+        assert validate(tmp_path / "trace.json") == []
+
+    def test_a_file_without_deep_stacks_has_no_table_of_frames(self):
+        session = record([op("a", 1, 2, stack=(Frame("a.py", 1, "f"),))], info=Info(with_stack=True))
+        text = text_of(session)
+        assert "stackFrames" not in text
+        assert '"sf"' not in text
 
     def test_the_stack_as_torch_has_it_when_asked_for(self):
         stack = (Frame("a.py", 3, "inner"), Frame("b.py", 45, "<module>"))

@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from ..model import flops, links, live_memory, modules, places
+from ..model import flops, links, live_memory, modules
 from ..model.session import KINDS, Column, Label, Session, Track
 from . import input_text, number_text
 from .atomic_file import replacing
 from .json_text import json_text
 from .number_text import Field
 from .slice_times import SliceTimes, length_until, slice_times
+from .stack_text import StackTexts
 
 __all__ = ["base_time_ns", "render", "write"]
 
@@ -62,9 +63,10 @@ def write(session: Session, path: str | os.PathLike[str], *, progress: Progress 
 def render(session: Session, trace_name: str = "") -> Iterator[tuple[int, str]]:
     """The text of the trace in parts, each with the number of rows up to its end."""
     base_ns = base_time_ns(session)
-    yield 0, _header(session, base_ns)
+    stacks = StackTexts(session)
+    yield 0, _header(session, base_ns, stacks)
     yield 0, "".join(_metadata_rows(session, base_ns))
-    rows = _Rows(session, slice_times(session, base_ns))
+    rows = _Rows(session, slice_times(session, base_ns), stacks)
     for first in range(0, len(session), CHUNK_ROWS):
         last = min(first + CHUNK_ROWS, len(session))
         yield last, rows.render(first, last)
@@ -86,7 +88,7 @@ def base_time_ns(session: Session) -> int:
 # Before and after the rows -----------------------------------------------------------------------------------------------------
 
 
-def _header(session: Session, base_ns: int) -> str:
+def _header(session: Session, base_ns: int, stacks: StackTexts) -> str:
     info = session.info
     options = ("with_stack", "profile_memory", "record_shapes", "with_modules", "with_flops")
     metadata: dict[str, Any] = {"trace_id": info.trace_id} if info.trace_id else {}
@@ -95,7 +97,9 @@ def _header(session: Session, base_ns: int) -> str:
     footer: dict[str, Any] = {"displayTimeUnit": "ms", "baseTimeNanoseconds": base_ns}
     if info.distributed is not None:
         footer = {"distributedInfo": dict(info.distributed), **footer}
-    own = {*header, *footer, "traceEvents", "traceName"}
+    if stacks.frames:
+        footer = {"stackFrames": stacks.frames, **footer}
+    own = {*header, *footer, "stackFrames", "traceEvents", "traceName"}
     metadata |= {f"metadata.{key}" if key in own else key: value for key, value in info.metadata.items()}
     lines = [f"{json_text(key)}: {json_text(value)},\n" for key, value in (header | metadata | footer).items()]
     return "{\n" + "".join(lines) + '"traceEvents": [\n'
@@ -157,7 +161,7 @@ def _pid(session: Session, track: Track) -> int:
 class _Rows:
     """Events as lines of JSON, with the flows that start and end at them."""
 
-    def __init__(self, session: Session, times: SliceTimes) -> None:
+    def __init__(self, session: Session, times: SliceTimes, stacks: StackTexts) -> None:
         self.session = session
         self.times = times
         self.frames = _Frames(session)
@@ -167,7 +171,7 @@ class _Rows:
         self.forward_track = _forward_tracks(session)
         self.flow_lines = _FlowLines(session, times)
         self.inputs = [_inputs_text(inputs) for inputs in session.input_table]
-        self.stacks = _stack_texts(session)
+        self.stacks = stacks
         self.memory = live_memory.around(session)
         self.python_ids, self.python_parents = links.python_ids(session)
         self.flops = flops.counts(session)
@@ -183,7 +187,7 @@ class _Rows:
             number_text.lines(self._fields(first, last), last - first),
             tails,
             _from_table(self.inputs, self.session.inputs, rows),
-            _from_table(self.stacks, self.session.stack, rows),
+            _from_table(self.stacks.texts, self.session.stack, rows),
             _from_table(self.modules, self.module, rows),
             self.flow_lines.ends(first, last),
         ]
@@ -214,6 +218,7 @@ class _Rows:
         fields = [
             Field("", start, thousandths=True),
             Field(',"dur":', end - start, thousandths=True),
+            *self._stack_fields(rows),
             Field(',"args":{"Ev Idx":', np.arange(first, last)),
             Field(',"External id":', own, (is_op | (kind == SCOPE) | on_device) & session.info.external_ids),
             Field(',"correlation_id":', joined, is_op),
@@ -241,6 +246,12 @@ class _Rows:
                 Field(',"Python parent id":null', None, is_function & (parent == 0)),
             ]
         return fields
+
+    def _stack_fields(self, rows: slice) -> list[Field]:
+        if self.session.stack is None or not self.stacks.frames:
+            return []
+        innermost = self.stacks.innermost[self.session.stack[rows]]
+        return [Field(',"sf":', innermost, innermost > 0)]
 
 
 OP, SCOPE, PYTHON_FUNCTION, MEMORY, RUNTIME, KERNEL = map(
@@ -319,16 +330,6 @@ def _modules(session: Session) -> tuple[list[str], Column | None]:
         for name in modules.PHASES
     ]
     return texts, np.where(shown & (module >= 0), module * len(modules.PHASES) + phase, -1)
-
-
-def _stack_texts(session: Session) -> list[str]:
-    frames = [json_text(f"{frame.file}:{frame.line}:{frame.function}") for frame in session.frames]
-    texts = [f',"stack":[{",".join(frames[number] for number in stack)}]' for stack in session.stack_table]
-    if session.info.verbose:
-        calls = places.places(session)
-        in_torch = ("".join(f"{calls[number]};" for number in stack) for stack in session.stack_table)
-        texts = [f'{text},"Call stack":{json_text(stack)}' for text, stack in zip(texts, in_torch)]
-    return texts
 
 
 # Flows -------------------------------------------------------------------------------------------------------------------------

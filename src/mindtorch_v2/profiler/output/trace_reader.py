@@ -11,6 +11,8 @@ import zlib
 from collections.abc import Iterator
 from typing import Any
 
+from .stack_text import whole_stack
+
 __all__ = ["NotATraceError", "Row", "TraceReader"]
 
 Row = dict[str, Any]
@@ -35,6 +37,10 @@ class TraceReader:
             yield from self._rows(_Scanner(_text(self.name)))
         except (EOFError, gzip.BadGzipFile, zlib.error, ValueError, RecursionError) as error:
             raise NotATraceError(f"{self.name} is no trace, or a part of one: {error}. Export it again.") from None
+
+    def stack(self, row: Row) -> list[str]:
+        """The stack of a row that was read, whole and innermost first; empty if there is none."""
+        return whole_stack(row, self.header.get("stackFrames", {}))
 
     def _rows(self, scanner: _Scanner) -> Iterator[Any]:
         for key in scanner.members():
