@@ -475,6 +475,8 @@ class profile(_KinetoProfile):  # noqa: N801 - torch's name
         for name in TRANSITIONS.get((previous, current), ()):
             if not claims.is_claimed_by(self):
                 break  # the handler stopped it
+            if errors and name == "_trace_ready":
+                continue  # stopping failed: there is nothing to hand over
             try:
                 getattr(self, name)()
             except BaseException as error:

@@ -156,3 +156,18 @@ PROGRAM = textwrap.dedent("""
 def test_a_recording_that_fills_the_memory():
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_nothing_is_handed_over_when_stopping_fails(monkeypatch):
+    """A handler would write an empty trace over the last good one."""
+    handed = []
+    prof = profile(on_trace_ready=handed.append)
+    prof.start()
+    monkeypatch.setattr(columns, "drain", Budget(columns.drain, lambda log: True))
+    with pytest.raises(MemoryError):
+        prof.stop()
+    assert handed == []
+    monkeypatch.undo()
+    with profile() as after:
+        x + x
+    assert names(after) == ["aten::add"]

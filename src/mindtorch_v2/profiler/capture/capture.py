@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..._dispatch import dispatcher, keys
+from ..._forking import new_lock
 from ..._storage import UntypedStorage
 from ..activity import HEAP, STORAGES
 from ..model import places
@@ -215,11 +216,11 @@ class Capture:
             self.pause()
             memory.end()
             stopped = recorder.clock()
-            roles.end()  # looks at all there is, which is no part of the recording
-            roles_at_end = self._look_at_what_lives() if self.settings.memory == STORAGES else {}
             scopes.close_all(stopped)
             self._end_modules(stopped)
-            drained = columns.drain(self._log)
+            records = [columns.drain(self._log)]  # first of all: it frees the log, should memory be short
+            roles.end()  # looks at all there is, which is no part of the recording
+            roles_at_end = self._look_at_what_lives() if self.settings.memory == STORAGES else {}
             # only now: other threads may have been at work until then
             known_tasks, known_threads = dict(tasks.known), threads.end()
             stacks = {number: stack_walk.resolve(frames) for number, frames in list(stack_walk.taken.items())}
@@ -247,7 +248,7 @@ class Capture:
             overload_names=s.overload_names,
         )
         return columns.assemble(
-            drained,
+            records.pop(),  # held by nobody else, so that parts of it can be given up
             columns.Context(
                 info=info,
                 epoch_ns=self._epoch_ns,
@@ -268,7 +269,7 @@ class Capture:
 
 active: Capture | None = None
 _touched = False  # whether something of a recording may be switched on: also after an interrupt in the middle of `abandon`
-_lock = threading.RLock()
+_lock = new_lock()
 
 
 def is_clean() -> bool:
@@ -329,8 +330,6 @@ def abandon() -> None:
 
 def _forget_in_child() -> None:
     """A forked process starts without the recording of its parent, which goes on there."""
-    global _lock
-    _lock = threading.RLock()
     _gc_started.clear()
     abandon()
 
