@@ -440,3 +440,75 @@ class TestScopes:
         for _ in range(51):
             innermost = innermost.cpu_parent
         assert innermost.cpu_parent is None
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="sys.setprofile is set by the thread itself, at its first operator")
+class TestFunctionsOfThreadsThatRanBefore:
+    def test_they_begin_with_the_recording(self):
+        begun, go_on, returned, stop = (threading.Event() for _ in range(4))
+
+        def outer():
+            inner()
+            returned.set()
+            stop.wait(10)
+
+        def inner():
+            begun.set()
+            go_on.wait(10)
+
+        thread = threading.Thread(target=outer)
+        thread.start()
+        begun.wait(10)
+        with profile(with_stack=True) as prof:
+            torch.ones(2)
+            go_on.set()
+            returned.wait(10)
+        stop.set()
+        thread.join()
+        rows = [e for e in prof.events() if e["kind"] == "python_function" and e["thread_id"] == thread.native_id]
+        found = {e["name"].rpartition(": ")[2]: e for e in rows}
+        info = prof.session.info
+        assert found["outer"]["start_ns"] <= found["inner"]["start_ns"] < found["inner"]["end_ns"] < found["outer"]["end_ns"]
+        (ones,) = [e for e in prof.events() if e["name"] == "aten::ones"]
+        assert info.started_ns <= found["inner"]["start_ns"] < ones["start_ns"]
+        assert found["outer"]["end_ns"] <= info.stopped_ns
+        assert names_outwards(found["inner"])[:3] == ["inner", "outer", "run"]
+
+    def test_while_they_call_and_return(self, tmp_path):
+        done = threading.Event()
+
+        def leaf(n):
+            return n if n == 0 else leaf(n - 1)
+
+        def busy():
+            while not done.is_set():
+                leaf(5)
+
+        threads = [threading.Thread(target=busy) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        try:
+            for _ in range(15):
+                with profile(with_stack=True) as prof:
+                    for _ in range(3):
+                        torch.ones(2) + 1
+                prof.export_chrome_trace(str(tmp_path / "trace.json"))
+                assert validate(tmp_path / "trace.json") == []
+                for thread in threads:
+                    rows = [e for e in prof.events() if e["kind"] == "python_function" and e["thread_id"] == thread.native_id]
+                    leaves = [names_outwards(e) for e in rows if e["name"].endswith(": leaf")][:20]
+                    assert {tuple(names[-4:]) for names in leaves} <= {("busy", "run", "_bootstrap_inner", "_bootstrap")}
+                    assert all(names.count("leaf") <= 6 for names in leaves)
+        finally:
+            done.set()
+            for thread in threads:
+                thread.join()
+
+
+def names_outwards(event):
+    """Its name and those of the functions around it."""
+    names = []
+    while event is not None:
+        names.append(event["name"].rpartition(": ")[2])
+        event = event.cpu_parent
+    return names

@@ -92,8 +92,8 @@ def _meet(frame: FrameType) -> tuple[int, bool]:
     return _know(code, label_number(Label(name, "python_function")), of_library=stack_walk.is_librarys(frame))
 
 
-def _on_call(frame: FrameType, code: CodeType) -> bool:
-    """Note a call; False if calls of this code are not shown."""
+def _on_call(frame: FrameType, code: CodeType, thread: int | None = None) -> bool:
+    """Note a call, on this thread unless another is named; False if calls of this code are not shown."""
     back = frame.f_back
     caller = running.get(back)
     if caller is not None and back is not None:
@@ -114,7 +114,7 @@ def _on_call(frame: FrameType, code: CodeType) -> bool:
     directly = caller is not None
     if caller is None:
         between, back = back, stack_walk.shown_caller(back)
-        caller = _call_of(back)
+        caller = _call_of(back, thread)
         by_internals = between is not back
     else:
         # what a library's function calls for the dispatcher, a kernel or the profiler is theirs too
@@ -135,15 +135,21 @@ def _begin(frame: FrameType, thread: int, chain: Chain) -> None:
         running.pop(frame, None)  # another thread has just stopped recording
 
 
-def _call_of(frame: FrameType | None) -> Call:
-    """The call that runs in a frame. It begins now, with those around it, if it ran before its thread was watched."""
+def _call_of(frame: FrameType | None, thread: int | None = None) -> Call:
+    """The call that runs in a frame. It begins now, with those around it, if it ran before its thread was traced."""
     missed, outer = [], frame
     while outer is not None and outer not in running:
         missed.append(outer)
         outer = outer.f_back
     for outer in reversed(missed):
-        _on_call(outer, outer.f_code)
-    return running.get(frame) or (threading.get_ident(), {}, stack_walk.outermost, HIDDEN, 0.0, None)
+        _on_call(outer, outer.f_code, thread)
+    return running.get(frame) or (thread or threading.get_ident(), {}, stack_walk.outermost, HIDDEN, 0.0, None)
+
+
+def _outwards(frame: FrameType | None) -> Iterator[FrameType]:
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
 
 
 def _on_return(frame: FrameType) -> bool:
@@ -205,7 +211,34 @@ if sys.version_info >= (3, 12):
         _monitoring.use_tool_id(_tool, "mindtorch_v2.profiler")
         for event, handler in _HANDLERS.items():
             _monitoring.register_callback(_tool, event, handler)
+        began = _clock()
         _monitoring.set_events(_tool, sum(_HANDLERS))
+        for thread in sys._current_frames().keys() - {threading.get_ident()}:
+            _begin_calls_of(thread, began)
+
+    def _staying(thread: int) -> FrameType | None:
+        """The innermost frame of another thread, or the one around it if that is just being reported to return."""
+        innermost = frame = sys._current_frames().get(thread)
+        while frame is not None and internal_files[frame.f_code.co_filename]:
+            if frame.f_code in (_on_end.__code__, _on_unwind.__code__) and frame.f_back is not None:
+                return frame.f_back.f_back
+            frame = frame.f_back
+        return innermost
+
+    def _begin_calls_of(thread: int, began: float) -> None:
+        """Begin the calls that another thread is in, and was in before its calls were reported. It runs meanwhile."""
+        innermost = stack_walk.shown_caller(_staying(thread))
+        unreported = [frame for frame in _outwards(innermost) if frame not in running]
+        _call_of(innermost, thread)
+        for frame in unreported:
+            if (call := running.get(frame)) is not None:
+                running[frame] = (*call[:4], began, call[5])
+        # what returned before it was noted would never end
+        noted = [(frame, call) for frame, call in list(running.items()) if call[0] == thread]
+        frames = set(_outwards(_staying(thread)))
+        for frame, call in noted:
+            if frame not in frames and running.pop(frame, None) is not None and call[5] is not None:
+                call[5].leave(thread)
 
     def _uninstall() -> None:
         global _tool
@@ -313,11 +346,6 @@ else:
         _end_calls([frame for frame, _ in calls if frame not in frames], end)
         if _modules is not None:
             _modules.keep(thread, sum(call[5] is not None for frame, call in calls if frame in frames))
-
-    def _outwards(frame: FrameType | None) -> Iterator[FrameType]:
-        while frame is not None:
-            yield frame
-            frame = frame.f_back
 
     def _install() -> None:
         if sys.getprofile() is not None:
