@@ -368,7 +368,7 @@ def without_functions(event):
     return children if event.label.kind == "python_function" else (event._replace(children=children),)
 
 
-@given(threads_of(op, scope))
+@given(threads_of(op, scope, python_function))
 def test_parents_and_children_agree(threads):
     shown = EventList.of(recording(threads)[0])
     for e in shown:

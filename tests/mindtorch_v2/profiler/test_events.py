@@ -336,8 +336,8 @@ class TestPythonFunctions:
         mine, function, add, length = events(
             op("aten::mine", 0, 100, python_function("m.py(3): f", 10, 90, op("aten::add", 20, 30), python_function("len", 40, 50)))
         )
-        assert mine.cpu_children == [add]
-        assert (add.cpu_parent, function.cpu_parent, length.cpu_parent) == (mine, mine, function)
+        assert (mine.cpu_children, function.cpu_children) == ([function], [add, length])
+        assert (add.cpu_parent, function.cpu_parent, length.cpu_parent) == (function, mine, function)
         assert (mine.self_cpu_time_total, add.self_cpu_time_total) == (0.09, 0.01)
         assert (function.self_cpu_time_total, length.self_cpu_time_total, function.cpu_time_total) == (0, 0, 0.08)
 

@@ -49,7 +49,7 @@ def _without_children(total: str) -> Any:
     def value(self: Any) -> Any:
         if self._has_no_self:
             return 0
-        return getattr(self, total) - sum(getattr(child, total) for child in self.cpu_children)
+        return getattr(self, total) - sum(getattr(child, total) for child in self._counted_children)
 
     return property(value)
 
@@ -235,7 +235,7 @@ class FunctionEvent(FormattedTimesMixin):
         if self.device_type == DeviceType.CPU:
             own = sum(kernel.duration for kernel in self.kernels)
             # torch: the single kernel of a legacy event stands for all that it started
-            return own if self.is_legacy else own + sum(child.device_time_total for child in self.cpu_children)
+            return own if self.is_legacy else own + sum(child.device_time_total for child in self._counted_children)
         self._check_device()
         return self.time_range.elapsed_us()
 
@@ -244,9 +244,14 @@ class FunctionEvent(FormattedTimesMixin):
         if self.is_async or not self.use_device:
             return 0
         if self.device_type == DeviceType.CPU:
-            return self.device_time_total - sum(child.device_time_total for child in self.cpu_children)
+            return self.device_time_total - sum(child.device_time_total for child in self._counted_children)
         self._check_device()
         return self.device_time_total
+
+    @property
+    def _counted_children(self) -> list[FunctionEvent]:
+        """The events inside whose times are no part of this one's own."""
+        return self.cpu_children
 
     @property
     def _has_no_self(self) -> bool:

@@ -254,7 +254,7 @@ ATTRIBUTES: dict[str, Fact | RowFact] = {
     "fwd_thread": Fact(_forward_thread),
     "kernels": RowFact(lambda recording, row: recording.kernels_of(row)),
     "cpu_children": RowFact(lambda recording, row: [recording.events[child] for child in recording.children(row)]),
-    "cpu_parent": RowFact(lambda recording, row: recording.event(recording.parent.item(row))),
+    "cpu_parent": RowFact(lambda recording, row: recording.event(recording.around.item(row))),
     "input_shapes": _by_inputs(inputs.tensor_shapes),
     "concrete_inputs": _by_inputs(inputs.concrete),
     "kwinputs": RowFact(lambda recording, row: {}),

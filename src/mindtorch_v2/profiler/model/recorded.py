@@ -157,6 +157,15 @@ def _whole_ns(name: str) -> Any:
     return property(lambda self: round(value(self), 3))
 
 
+def _with_self(children: list[FunctionEvent]) -> Iterator[FunctionEvent]:
+    """These events, and in place of Python functions without a time of their own, the events inside."""
+    for child in children:
+        if isinstance(child, RecordedEvent) and not child._recording.has_self.item(child._row):
+            yield from _with_self(child.cpu_children)
+        else:
+            yield child
+
+
 class RecordedEvent(FunctionEvent):
     """An event of a session. Has the attributes of `FunctionEvent`, and reads like a mapping of what was recorded."""
 
@@ -219,6 +228,10 @@ class RecordedEvent(FunctionEvent):
     _has_no_self = property(
         lambda self: not self._recording.has_self.item(self._row) or self.device_type != DeviceType.CPU or self.is_async
     )
+
+    @property
+    def _counted_children(self) -> list[FunctionEvent]:
+        return list(_with_self(self.cpu_children)) if self._recording.has_self.item(self._row) else []
 
     cpu_time_total = _from_columns("cpu_time_total")
     self_cpu_time_total = _from_columns("self_cpu_time_total")

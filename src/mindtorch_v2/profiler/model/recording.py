@@ -24,9 +24,9 @@ _STEP = "ProfilerStep#"
 class Recording:
     """A session and the tree of its events.
 
-    `rows` are the events to show and `parent` the row of the event around each, -1 for none. An operator's time must not depend
-    on whether the Python functions inside it were recorded: these have no time of their own (`has_self` is False), and what they
-    call is the operator's child. `events` are the objects that stand for all rows. `written` are the rows of those that someone has
+    `rows` are the events to show and `around` the row of the event around each, -1 for none. An operator's time must not depend
+    on whether the Python functions inside it were recorded: these have no time of their own (`has_self` is False), and `parent`, by
+    which times are summed, passes over them. `events` are the objects that stand for all rows. `written` are the rows of those that someone has
     written to; `lists` are the lists that readers have got, by attribute and row, and `ranges` the intervals.
     """
 
@@ -41,8 +41,9 @@ class Recording:
         parent[~self.on_cpu] = -1
         function = self.of_labels(lambda label: label.kind == "python_function")
         self.has_self = ~(function & tree.inside(session, self.of_labels(lambda label: label.kind == "op"), parent))
-        parent = _passing_over(parent, ~self.has_self, self.has_self)
+        around, parent = parent, _passing_over(parent, ~self.has_self, self.has_self)
         repeat = self._repeats(parent)
+        self.around = _passing_over(around, repeat)
         self.parent = _passing_over(parent, repeat)
         self.rows = np.flatnonzero(~repeat)
 
@@ -102,9 +103,9 @@ class Recording:
     @functools.cached_property
     def _children(self) -> tuple[Column, Column]:
         """Rows in order of their parents, and where the children of each begin."""
-        rows = self.rows[(self.parent[self.rows] >= 0) & self.has_self[self.rows]]
-        order = rows[np.argsort(self.parent[rows], kind="stable")]
-        return order, np.searchsorted(self.parent[order], np.arange(len(self.session) + 1))
+        rows = self.rows[self.around[self.rows] >= 0]
+        order = rows[np.argsort(self.around[rows], kind="stable")]
+        return order, np.searchsorted(self.around[order], np.arange(len(self.session) + 1))
 
     @functools.cached_property
     def duration_ns(self) -> Column:
