@@ -9,7 +9,7 @@ import pytest
 from mindtorch_v2._dispatch import registry
 
 ROOT = Path(__file__).parent.parent.parent
-PAGES = sorted([*ROOT.glob("docs/*.md"), ROOT / "README.md"])
+PAGES = sorted([*ROOT.glob("docs/*.md"), *ROOT.glob("*.md")])
 
 spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
 generate = importlib.util.module_from_spec(spec)
