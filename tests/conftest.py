@@ -1,12 +1,39 @@
 """What holds for all tests."""
 
 import gc
+import os
+import re
+import sys
 
 import pytest
 from hypothesis import settings
 
 settings.register_profile("untimed", deadline=None)  # how long an example takes says more about the machine than about the code
 settings.load_profile("untimed")
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Leave out files whose tests are all deselected: importing PyTorch and its operator database takes longer than all other files."""
+    folder = collection_path.parent.name
+    if folder not in ("parity", "browser") or f"not {folder}" not in config.option.markexpr or collection_path.suffix != ".py":
+        return None
+    return True if re.search(rf"^pytestmark = \[?pytest\.mark\.{folder}\b", collection_path.read_text(), re.M) else None
+
+
+@pytest.fixture(scope="session", autouse=True)
+def bytecode_of_other_processes(tmp_path_factory):
+    """Let processes that tests start share compiled modules, in a temporary folder, where PYTHONDONTWRITEBYTECODE keeps them from it.
+
+    There are some two hundred of them, and compiling the package takes as long as all else in its import.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        if sys.dont_write_bytecode:
+            folder = tmp_path_factory.getbasetemp()
+            if "PYTEST_XDIST_WORKER" in os.environ:
+                folder = folder.parent  # of all workers
+            patch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+            patch.setenv("PYTHONPYCACHEPREFIX", str(folder / "bytecode"))
+        yield
 
 
 @pytest.fixture

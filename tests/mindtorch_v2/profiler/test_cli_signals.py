@@ -18,7 +18,7 @@ __all__ = ["run", "script"]
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals are POSIX's")
 
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(SOURCE), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+ENVIRONMENT = {"PYTHONPATH": str(SOURCE), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 FILES = ["--session", "s.session", "--trace", "t.json"]
 
 # a program that sends itself signals when its trace is about to be written
@@ -155,7 +155,7 @@ def test_interrupts_at_any_moment(script, tmp_path, seed):
     with subprocess.Popen(
         [sys.executable, *PROFILER, *FILES, "--table", "table.txt", "script.py"],
         cwd=tmp_path,
-        env=ENVIRONMENT,
+        env={**os.environ, **ENVIRONMENT},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
