@@ -4,13 +4,16 @@ A microsecond passes with each reading, and each event reads the clock when it b
 """
 
 import gc
+import itertools
 import json
 import time
 import weakref
+from collections import deque
 
 import pytest
 
 import mindtorch_v2 as torch
+from mindtorch_v2._dispatch import dispatcher
 from mindtorch_v2.profiler import _ExperimentalConfig, profile, record_function, validate
 from mindtorch_v2.profiler.capture import recorder
 
@@ -196,3 +199,33 @@ class TestTensorsAreLeftAlone:
                 t + t
                 torch.cat([t, t])
             assert (sys.getrefcount(t), sys.getrefcount(t._storage), sys.getrefcount(t._array)) == before
+
+
+@pytest.mark.parametrize("options", [{}, {"profile_memory": True, "record_shapes": True}], ids=["plain", "everything"])
+def test_starting_and_stopping_are_in_nobodys_frame(options, monkeypatch):
+    """Each takes a tenth of a second here, and the function that does both has a few microseconds."""
+    ticks = itertools.count(1e-6, 1e-6)
+    recorder.set_clock(ticks.__next__)  # no function of Python's, which would be an event
+
+    def slow(function):
+        def run(*arguments):
+            deque(itertools.islice(ticks, 100_000), maxlen=0)
+            return function(*arguments)
+
+        return run
+
+    monkeypatch.setattr(dispatcher, "activate", slow(dispatcher.activate))
+    monkeypatch.setattr(dispatcher, "deactivate", slow(dispatcher.deactivate))
+
+    def work():
+        x + x
+
+    def outer():
+        with profile(with_stack=True, **options) as prof:
+            work()
+        return prof
+
+    prof = outer()
+    times = {e.name.rpartition(": ")[2]: e.cpu_time_total for e in prof.events() if e["kind"] == "python_function"}
+    assert times["outer"] < 10_000  # the first call of an operator is compiled inside
+    assert 0 < times["work"] < times["outer"]

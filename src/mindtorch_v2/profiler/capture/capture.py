@@ -156,11 +156,14 @@ class Capture:
             self._modules.collecting = True
         self._activate()
         self.cool_down()
+        if self.settings.with_stack:
+            python_tracer.begin_now()
 
     def pause(self) -> None:
         """Stop collecting, keeping what was collected. Scopes that are open go on."""
         if not self._collecting:
             return
+        now = recorder.clock()  # what stopping takes is in nobody's frame
         self._collecting = False
         self._deactivate()
         if self._modules is not None:
@@ -169,7 +172,7 @@ class Capture:
         if _on_gc in gc.callbacks:
             gc.callbacks.remove(_on_gc)
         if self.settings.with_stack:
-            python_tracer.stop()
+            python_tracer.stop(now)
         heap.end()
 
     def _activate(self) -> None:

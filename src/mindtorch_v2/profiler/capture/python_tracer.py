@@ -22,7 +22,7 @@ from .module_calls import ModuleCalls
 from .recorder import Log
 from .stack_walk import Call, Chain, internal_files, running
 
-__all__ = ["start", "stop", "warn_of_gaps"]
+__all__ = ["begin_now", "start", "stop", "warn_of_gaps"]
 
 # In place of a label: code of the package, which is not shown; a call that is followed and makes no event; that of a module, which has a
 # label of its own.
@@ -58,14 +58,22 @@ def start(log: Log, modules: ModuleCalls | None) -> None:
     _install()
 
 
-def stop() -> None:
-    """Record no more calls, if any were. Functions that are still running end now."""
+def begin_now() -> None:
+    """Have functions that run on this thread begin at this moment: what starting the recording took is in nobody's frame."""
+    now, thread = _clock(), threading.get_ident()
+    for frame, call in list(running.items()):
+        if call[0] == thread:
+            running[frame] = (*call[:4], now, call[5])
+
+
+def stop(end: float | None = None) -> None:
+    """Record no more calls, if any were. Functions that are still running end at this moment, or now."""
     global _active, _modules
     if not _active:
         return
     _uninstall()
     _active, _modules = False, None
-    _end_calls(list(running), _clock())
+    _end_calls(list(running), _clock() if end is None else end)
     _known.clear()
     _codes.clear()
 
