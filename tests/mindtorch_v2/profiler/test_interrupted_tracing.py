@@ -20,6 +20,15 @@ x = torch.ones(3)
 BEFORE_MONITORING = sys.version_info < (3, 12)
 
 
+@pytest.fixture(autouse=True)
+def no_other_callbacks():
+    """Python drops what a handler raises while somebody's callback of the collector runs."""
+    others = gc.callbacks[:]
+    gc.callbacks.clear()
+    yield
+    gc.callbacks[:] = others
+
+
 def gap_expected():
     """Before Python 3.12, a warning says that functions are missing."""
     return pytest.warns(UserWarning, match="functions .* are missing") if BEFORE_MONITORING else contextlib.nullcontext()
@@ -196,6 +205,32 @@ def test_functions_end_where_a_recursion_ended(through_c, in_thread):
     assert around(prof, mul)[:3] == ["operators_after", "after", "work"]
     starts = [e["start_ns"] for e in named(prof, "deeper")]
     assert all(any(a < s < b for s in starts) for a, b in zip([adds[0]["start_ns"]], [adds[1]["start_ns"]], strict=True))
+
+
+def test_the_first_call_of_an_operator_notices_too(run_python):
+    """Its entry point is compiled at that moment."""
+    result = run_python("""
+        import warnings
+        import mindtorch_v2 as torch
+        from mindtorch_v2.profiler import profile
+
+        def deeper():
+            return deeper()
+
+        warnings.simplefilter("ignore")
+        x = torch.ones(2)
+        with profile(with_stack=True) as prof:
+            try:
+                deeper()
+            except RecursionError:
+                pass
+            x + x
+        (add,) = [e for e in prof.events() if e["name"] == "aten::add"]
+        print([e["name"] for e in prof.events() if e["kind"] == "python_function" and e["end_ns"] > add["end_ns"]])
+    """)
+    assert result.returncode == 0, result.stderr
+    assert "deeper" not in result.stdout
+    assert "<module>" in result.stdout
 
 
 def enable(other):

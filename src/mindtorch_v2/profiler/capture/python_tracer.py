@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from types import CodeType, FrameType
 from typing import Any
 
-from ..._dispatch import quiet, soon
+from ..._dispatch import codegen, quiet, soon
 from ..model import places
 from ..model.session import Label
 from . import recorder, stack_walk, tasks, threads
@@ -310,8 +310,10 @@ else:
 
     def _regained() -> bool:
         """For an entry point without a tracer: whether there is one now."""
-        caller = sys._getframe(1)  # of the entry point, whose frame is not seen before its RESUME
-        if internal_files[caller.f_code.co_filename]:
+        caller: FrameType | None = sys._getframe(1)  # of the entry point, whose frame is not seen before its RESUME
+        while caller is not None and caller.f_code.co_filename == codegen.__file__:
+            caller = caller.f_back  # it has just been compiled
+        if caller is None or internal_files[caller.f_code.co_filename]:
             return False  # most often an operator inside of another, where it is quiet
         return _notice(caller)
 

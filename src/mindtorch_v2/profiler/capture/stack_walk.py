@@ -149,8 +149,10 @@ class _InternalFiles(dict[str, bool]):
     """File → whether it holds the dispatcher, the autograd engine, the profiler or what is generated for operators."""
 
     def __missing__(self, file: str) -> bool:
-        # "<mindtorch_v2 add>" is an operator's function; "<string>" and "<stdin>" may be the program
-        known = self[file] = file.startswith("<mindtorch_v2 ") or (file.startswith(PACKAGE) and not file.startswith(SHOWN))
+        # "<mindtorch_v2 add>" is an operator's function; "<string>" and "<stdin>" may be the program. `python -m` runs programs by `runpy`, and
+        # so does this package's own command.
+        generated = file.startswith(("<mindtorch_v2 ", "<frozen runpy>"))
+        known = self[file] = generated or (file.startswith(PACKAGE) and not file.startswith(SHOWN))
         return known
 
 
