@@ -155,6 +155,8 @@ class CheckpointFile:
         """Where the bytes of an uncompressed record begin in the file."""
         if info.flag_bits & _ENCRYPTED or info.file_size != info.compress_size:
             raise CheckpointError(f"{info.filename} is encrypted, or its sizes differ; the file is damaged, copy or save it again")
+        if not 0 <= info.header_offset < self.size_bytes:
+            raise CheckpointError(f"{info.filename} begins past the end of the file, which is damaged; copy or save it again")
         self.file.seek(info.header_offset)
         header = self.file.read(_LOCAL_HEADER.size)
         if len(header) != _LOCAL_HEADER.size or header[:4] != _LOCAL_SIGNATURE:

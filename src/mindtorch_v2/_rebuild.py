@@ -175,14 +175,15 @@ def _complex(real: Any, imaginary: Any) -> complex:
 
 
 def check_key(key: Any) -> None:
-    """Refuse keys whose hash takes long: tuples may hold one another twice, forty deep, in a file of a few bytes."""
-    if not isinstance(key, tuple):
+    """Refuse keys that take long to hash or to compare: tuples and frozensets may hold one another twice, forty deep, in a few bytes."""
+    if not isinstance(key, tuple | frozenset):
         return
-    waiting, left = [key], 1_000
+    waiting: list[Any] = [key]
+    left = 1_000
     while waiting:
         for item in waiting.pop():
             left -= 1
-            if isinstance(item, tuple):
+            if isinstance(item, tuple | frozenset):
                 waiting.append(item)
         if left < 0 or len(waiting) > left:
             raise ValueError("a key of a dict or an element of a set is a tuple of more than 1000 parts")

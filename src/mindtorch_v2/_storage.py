@@ -65,7 +65,9 @@ class UntypedStorage:
         return int(self.array.__array_interface__["data"][0])
 
     def nbytes(self) -> int:
-        return int(self.array.nbytes)
+        """Return the size of the memory. Of an array with gaps, it is all that lies between its first and its last byte."""
+        array = self.array
+        return int(array.nbytes if array.flags.forc else self.bytes().size)
 
     size = nbytes
 

@@ -309,10 +309,13 @@ class TestSizes:
                 file.writestr(name, content)
         assert torch.load(buffer)["x"].tolist() == list(range(1000))
 
-    def test_keys_that_never_finish_hashing(self):
+    def test_keys_that_never_finish_hashing_or_comparing(self):
         nested = b"N" + b"2\x86" * 40  # each tuple has the one before twice
         deep = b"N" + b"\x85" * 100_000
-        for key in (nested, deep):
+        frozen = b"N"
+        for _ in range(40):
+            frozen = b"(" + frozen + b"2\x86\x91"  # the same in frozensets, which take as long to compare
+        for key in (nested, deep, frozen):
             for pickled in (b"}" + key + b"Ns.", b"\x8f(" + key + b"\x90.", global_("builtins.set") + b"](" + key + b"e\x85R."):
                 with pytest.raises(pickle.UnpicklingError, match="more than 1000 parts"):
                     torch.load(archive(b"\x80\x04" + pickled))

@@ -8,6 +8,7 @@ import pickle
 import zipfile
 from collections import OrderedDict
 
+import numpy as np
 import pytest
 
 import mindtorch_v2 as torch
@@ -213,3 +214,36 @@ def test_modules_are_read_by_either_side(tmp_path):
         assert target.load(path, weights_only=False)(target.ones(1, 3)).tolist()[0] == pytest.approx(expected, rel=1e-5)
         source.save(_model(source).state_dict(), path)
         target.nn.Sequential(*_model(target)).load_state_dict(target.load(path))
+
+
+def gapped():
+    """Arrays whose memory is larger than their elements, alone and two of one address and size."""
+    base = np.arange(12.0)
+    return {
+        "every other": torch.from_numpy(base[::2]),
+        "columns": torch.from_numpy(base.reshape(4, 3)[:, :2]),
+        "broadcast": torch.from_numpy(np.broadcast_to(base[:3], (4, 3)).copy()[:, ::2]),
+        "same address": [torch.from_numpy(base[:6]), torch.from_numpy(base[::2])],
+    }
+
+
+@pytest.mark.parametrize("name", list(gapped()))
+def test_tensors_over_arrays_with_gaps(name, tmp_path):
+    saved = gapped()[name]
+    torch.save(saved, tmp_path / "gaps.pt")
+    loaded = torch.load(tmp_path / "gaps.pt")
+    pairs = zip(saved, loaded, strict=True) if isinstance(saved, list) else [(saved, loaded)]
+    for before, after in pairs:
+        assert (after.tolist(), after.stride()) == (before.tolist(), before.stride())
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("name", list(gapped()))
+def test_tensors_over_arrays_with_gaps_are_read_by_torch(name, tmp_path):
+    import torch as oracle
+
+    saved = gapped()[name]
+    torch.save(saved, tmp_path / "gaps.pt")
+    loaded = oracle.load(tmp_path / "gaps.pt")
+    pairs = zip(saved, loaded, strict=True) if isinstance(saved, list) else [(saved, loaded)]
+    assert all(after.tolist() == before.tolist() for before, after in pairs)

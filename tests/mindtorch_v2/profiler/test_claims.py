@@ -230,3 +230,15 @@ class TestHandlers:
         left[0].stop()
         assert names(left[0]) == ["aten::add"]
         assert_profilers_work()
+
+
+def test_a_recording_in_the_background_goes_on_when_a_claim_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    claims.set_background(lambda place: told.append("make way"), lambda: told.append("go on"))
+    monkeypatch.setattr(claims, "_claim", lambda profiler: 1 / 0)
+    try:
+        with pytest.raises(ZeroDivisionError):
+            profile().start()
+    finally:
+        claims.set_background(None, None)
+    assert told == ["make way", "go on"]

@@ -139,6 +139,24 @@ def test_functions_end_where_a_signals_exception_ended_them_and_later_ones_are_t
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such signals")
+def test_generators_that_end_early_drop_no_exception():
+    """Python prints and drops what is raised while a generator is freed; `any` frees its own at the first hit."""
+    found = [0, 1] * 20
+
+    def search():
+        while True:
+            any(value == 1 for value in found)
+
+    moments = random.Random(5)
+    for _ in range(60):
+        with profile(with_stack=True) as prof:
+            assert limited(moments.uniform(2e-5, 1e-3), search)
+            after()
+        (mul,) = [e for e in prof.events() if e["name"] == "aten::mul"]
+        assert around(prof, mul)[:2] == ["operators_after", "after"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such signals")
 def test_operators_may_be_what_is_interrupted():
     def operators():
         while True:

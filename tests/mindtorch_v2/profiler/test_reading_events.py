@@ -115,7 +115,7 @@ class TestChangesAreStillNoticed:
         assert addmm.cpu_time_total == pytest.approx(0.4 * GROUPS + 1000)
 
     def test_a_list(self, events):
-        events[3].stack = ["mine.py(1): f", *events[3].stack]  # a new one: events of one place share theirs
+        events[3].stack.insert(0, "mine.py(1): f")
         assert events[3].stack[0] == "mine.py(1): f"
         assert events[7].stack[0] != "mine.py(1): f"
         assert len(events.key_averages(group_by_stack_n=1)) == 5

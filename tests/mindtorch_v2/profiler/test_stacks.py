@@ -6,8 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import mindtorch_v2 as torch
-from mindtorch_v2.profiler import profile
 from mindtorch_v2.profiler.capture import stack_walk
 from mindtorch_v2.profiler.model.event_list import EventList
 from mindtorch_v2.profiler.model.session import Frame, Info, Track
@@ -112,23 +110,3 @@ def test_the_lines_of_a_function_are_read_once_however_often_it_calls():
     other = CountingCode(2)
     assert stack_walk.frame_at(other, 2).line == 3
     stack_walk.forget()
-
-
-def test_events_of_one_place_share_their_stack():
-    def descend(n):
-        if n:
-            descend(n - 1)
-        else:
-            for _ in range(50):
-                x + x
-
-    x = torch.ones(2)
-    with profile(with_stack=True) as prof:
-        descend(100)
-    adds = [e for e in prof.events() if e.name == "aten::add"]
-    assert len({id(e.stack) for e in adds}) == 1
-    assert len(adds[0].stack) > 100
-    adds[0].stack.insert(0, "mine")
-    by_place = EventList(adds)
-    by_place._tree_built = True
-    assert by_place.key_averages(group_by_stack_n=1)[0].stack == ["mine"]  # a change is noticed

@@ -233,7 +233,7 @@ def conv_grad_input(
         weight = weight.conj()
     kernel = weight.shape[2:]
     channels = weight.shape[1] * groups
-    if _is_pointwise(kernel, stride, padding):
+    if _is_pointwise(kernel, stride, padding) and grad.shape[2:] == tuple(size):  # output padding makes it larger
         out = np.empty((len(grad), channels, *size), grad.dtype)
         np.matmul(_by_groups(weight, groups).swapaxes(1, 2), _flat_groups(grad, groups), out=_flat_groups(out, groups))
         return out.astype(dtype, copy=False)

@@ -48,16 +48,26 @@ def claim(profiler: object) -> None:
     """Make this the profiler of the process."""
     with _lock:
         _end_freed()
-        if not _claims and _background is not None:
-            _background[0](capture.caller())
-        busy = [c.place for c in _claims[-1:] if c.handler != threading.get_ident()]
-        if capture.active is not None:
-            busy.append(capture.active.started_at)
-        if busy:
-            raise RuntimeError(f"a profiler is already running (started at {busy[0]}); stop it before you start another")
-        if not capture.is_clean():
-            capture.abandon()
-        _claims.append(_Claim(profiler, capture.caller()))
+        makes_way = None if _claims else _background
+        if makes_way is not None:
+            makes_way[0](capture.caller())
+        try:
+            _claim(profiler)
+        except BaseException:
+            if makes_way is not None and not _claims:
+                makes_way[1]()
+            raise
+
+
+def _claim(profiler: object) -> None:
+    busy = [c.place for c in _claims[-1:] if c.handler != threading.get_ident()]
+    if capture.active is not None:
+        busy.append(capture.active.started_at)
+    if busy:
+        raise RuntimeError(f"a profiler is already running (started at {busy[0]}); stop it before you start another")
+    if not capture.is_clean():
+        capture.abandon()
+    _claims.append(_Claim(profiler, capture.caller()))
 
 
 def is_claimed_by(profiler: object) -> bool:

@@ -6,6 +6,7 @@ engine and the profiler does not. With `sys.monitoring` such code is switched of
 
 from __future__ import annotations
 
+import inspect
 import sys
 import threading
 import warnings
@@ -60,10 +61,10 @@ def start(log: Log, modules: ModuleCalls | None) -> None:
 
 def begin_now() -> None:
     """Have functions that run on this thread begin at this moment: what starting the recording took is in nobody's frame."""
-    now, thread = _clock(), threading.get_ident()
+    thread = threading.get_ident()
     for frame, call in list(running.items()):
         if call[0] == thread:
-            running[frame] = (*call[:4], now, call[5])
+            running[frame] = (*call[:4], _clock(), call[5])  # the outermost first: each begins before what it calls
 
 
 def stop(end: float | None = None) -> None:
@@ -259,6 +260,7 @@ if sys.version_info >= (3, 12):
             _tool = None
 
 else:
+    _SUSPENDABLE = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
     def _on_event(frame: FrameType, event: str, arg: Any) -> None:
         try:
@@ -277,7 +279,14 @@ else:
             raise  # nothing can be called here; the next operator finds the tracer gone
         except BaseException as error:
             # Requests are made when they die: nothing runs between that and the end, in which they could be met already.
-            if frame.f_code is quiet.COLLECTION_CODE:
+            # Of a generator that is freed before its end, and of a callback of the collector, Python would print the exception and drop it.
+            in_generator = event in ("call", "return") and frame.f_code.co_flags & _SUSPENDABLE
+            if in_generator:
+                if event == "return":
+                    _on_return(frame)
+                elif _active and frame not in running:
+                    _on_call(frame, frame.f_code)
+            if in_generator or frame.f_code is quiet.COLLECTION_CODE:
                 soon.errors.append(error)
                 request: Any = soon.Raise()
                 request = None

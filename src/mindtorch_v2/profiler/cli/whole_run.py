@@ -105,9 +105,14 @@ class WholeRun:
             if not self._done:
                 self.signals.guard()
                 self._maker = threading.get_ident()
-                self.discard()
-                self._make_results()
-                self._maker = None
+                try:
+                    self.discard()
+                    self._make_results()
+                except Exception as error:  # memory, or a defect: the program's own end must not hide it
+                    self._problems.append(f"making the results failed: {type(error).__name__}: {error}")
+                    print_to(self._err, f"python -m mindtorch_v2.profiler: {self._problems[-1]}\n")
+                finally:
+                    self._maker = None
                 self.signals.end_process_if_asked()
         return not self._problems
 
@@ -193,7 +198,7 @@ class _GivenUpError(Exception):
 
 _NOTES = {
     "trace": "trace    {path} ({size}): open it at https://ui.perfetto.dev",
-    "session": "session  {path} ({size}): read it with mindtorch_v2.profiler.model.session.Session.load",
+    "session": "session  {path} ({size}): read it with mindtorch_v2.profiler.Results.load",
     "table": "table    {path}",
 }
 

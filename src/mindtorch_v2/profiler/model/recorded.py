@@ -188,7 +188,7 @@ class RecordedEvent(FunctionEvent):
     input_shapes = _list_fact()
     concrete_inputs = _list_fact()
     kwinputs = _list_fact()
-    stack = _fact()  # one list for all events of one place: there may be a hundred thousand in a deep stack
+    stack = _list_fact()
     scope = _fact()
     use_device = _fact()
     cpu_memory_usage = _fact()
