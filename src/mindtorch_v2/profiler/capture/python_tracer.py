@@ -239,9 +239,9 @@ if sys.version_info >= (3, 12):
         innermost = stack_walk.shown_caller(_staying(thread))
         unreported = [frame for frame in _outwards(innermost) if frame not in running]
         _call_of(innermost, thread)
-        for frame in unreported:
-            if (call := running.get(frame)) is not None:
-                running[frame] = (*call[:4], began, call[5])
+        for outer in unreported:
+            if (call := running.get(outer)) is not None:
+                running[outer] = (*call[:4], began, call[5])
         # what returned before it was noted would never end
         noted = [(frame, call) for frame, call in list(running.items()) if call[0] == thread]
         frames = set(_outwards(_staying(thread)))
