@@ -158,7 +158,6 @@ OTHER_ARGUMENTS = {
 
 _LAYOUT = "torch lays the memory of this intermediate result out otherwise"
 _ONE = "the step of a dimension with one element is 0 after torch's expand, and nothing depends on it"
-_PARTS = "groups of channels are read where they are here, and copied there"
 _ORDER = "C++ does not say in which order operands are computed, so nodes of the same name are paired crosswise"
 # (program, operator) → why its tensors differ
 OTHER_TENSORS = {
@@ -179,7 +178,6 @@ CROSSWISE = {
     "embedding with ignored targets": _ORDER,
     "losses": f"a reduced loss is moved into another tensor there; {_ORDER}",
     "recurrent operators": _ORDER,
-    "pooling and norms": _PARTS,
 }
 # Of programs that are: (program, operator) whose results differ.
 OTHER_RESULTS = {

@@ -360,10 +360,10 @@ class profile(_KinetoProfile):  # noqa: N801 - torch's name
         self.current_action = self._action_of(0)
         prof.KinetoStepTracker.init_step_count(PROFILER_STEP_NAME)
 
-    @property
-    def action_map(self) -> dict[tuple[ProfilerAction, ProfilerAction | None], list[Callable[[], Any]]]:
-        """What is done between two successive actions. Made when asked for: kept, it would keep the profiler alive until a collection."""
-        return {pair: [getattr(self, name) for name in names] for pair, names in TRANSITIONS.items()}
+    def __getattr__(self, name: str) -> Any:
+        if name == "action_map":  # made when asked for: kept, its methods would keep the profiler alive until a collection
+            return {pair: [getattr(self, action) for action in actions] for pair, actions in TRANSITIONS.items()}
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __enter__(self) -> profile:
         try:
