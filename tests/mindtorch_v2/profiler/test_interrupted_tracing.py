@@ -157,6 +157,23 @@ def test_generators_that_end_early_drop_no_exception():
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such signals")
+def test_locks_are_released():
+    """The end of a `with lock:` is a built-in function's call, which is reported before it is made."""
+    lock = threading.RLock()
+
+    def locking():
+        while True:
+            with lock:
+                pass
+
+    moments = random.Random(3)
+    for _ in range(60):
+        with profile(with_stack=True):
+            assert limited(moments.uniform(2e-5, 1e-3), locking)
+        assert not lock._is_owned()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such signals")
 def test_operators_may_be_what_is_interrupted():
     def operators():
         while True:

@@ -48,15 +48,19 @@ def claim(profiler: object) -> None:
     """Make this the profiler of the process."""
     with _lock:
         _end_freed()
-        makes_way = None if _claims else _background
-        if makes_way is not None:
-            makes_way[0](capture.caller())
-        try:
-            _claim(profiler)
-        except BaseException:
-            if makes_way is not None and not _claims:
-                makes_way[1]()
-            raise
+        _make_way_and_claim(profiler)
+
+
+def _make_way_and_claim(profiler: object) -> None:
+    makes_way = None if _claims else _background
+    if makes_way is not None:
+        makes_way[0](capture.caller())
+    try:
+        _claim(profiler)
+    except BaseException:
+        if makes_way is not None and not _claims:
+            makes_way[1]()
+        raise
 
 
 def _claim(profiler: object) -> None:

@@ -279,14 +279,16 @@ else:
             raise  # nothing can be called here; the next operator finds the tracer gone
         except BaseException as error:
             # Requests are made when they die: nothing runs between that and the end, in which they could be met already.
-            # Of a generator that is freed before its end, and of a callback of the collector, Python would print the exception and drop it.
-            in_generator = event in ("call", "return") and frame.f_code.co_flags & _SUSPENDABLE
+            # Python would print and drop the exception of a generator that is freed before its end, and of a callback of the collector. And it
+            # would not call a built-in function whose call is reported: the end of a `with lock:` that never comes.
+            is_builtin = event not in ("call", "return")
+            in_generator = not is_builtin and frame.f_code.co_flags & _SUSPENDABLE
             if in_generator:
                 if event == "return":
                     _on_return(frame)
                 elif _active and frame not in running:
                     _on_call(frame, frame.f_code)
-            if in_generator or frame.f_code is quiet.COLLECTION_CODE:
+            if is_builtin or in_generator or frame.f_code is quiet.COLLECTION_CODE:
                 soon.errors.append(error)
                 request: Any = soon.Raise()
                 request = None
