@@ -15,8 +15,6 @@ from mindtorch_v2 import _forking
 from mindtorch_v2._autograd import engine
 from mindtorch_v2._dispatch import dispatcher, registry
 from mindtorch_v2.profiler import profile
-from mindtorch_v2.profiler.capture import recorder
-from mindtorch_v2.profiler.model.session import Label
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cannot fork")
 
@@ -185,7 +183,7 @@ def test_a_lock_that_is_gone_is_forgotten():
 
 def test_all_locks_are_known():
     generator = torch.Generator()
-    for lock in (engine._leaf_lock, dispatcher._lock, recorder._lock, generator._lock, generator._bits.lock):
+    for lock in (engine._leaf_lock, dispatcher._lock, generator._lock, generator._bits.lock):
         assert any(lock is known for known in locks())
 
 
@@ -202,15 +200,6 @@ class Unfinished(list):
 
 class TestWhatIsCutShort:
     """A thread is gone in the child wherever it was; an exception there comes to the same."""
-
-    def test_a_label(self, monkeypatch):
-        monkeypatch.setattr(recorder, "_numbers", dict(recorder._numbers))
-        monkeypatch.setattr(recorder, "labels", Unfinished(recorder.labels))
-        with pytest.raises(Cut):
-            recorder.label_number(Label("cut short"))
-        monkeypatch.setattr(recorder, "labels", list(recorder.labels))
-        numbers = [recorder.label_number(Label(name)) for name in ("the next", "cut short")]
-        assert [recorder.labels[n].name for n in numbers] == ["the next", "cut short"]
 
     def test_an_operator_that_was_just_compiled_is_recorded_later(self, monkeypatch):
         x = torch.ones(2)
