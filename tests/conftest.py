@@ -29,6 +29,18 @@ def pytest_collection_finish():
     gc.freeze()
 
 
+LEFT_CURRENT = pytest.StashKey[BaseException]()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item):
+    """Fail the test that leaves an exception current: to all later tests it would look as if their programs had failed."""
+    left = sys.exc_info()[1]
+    if left is not None and left is not item.session.stash.get(LEFT_CURRENT, None):
+        item.session.stash[LEFT_CURRENT] = left
+        pytest.fail(f"an exception is current after the test: {left!r}", pytrace=False)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def bytecode_of_other_processes(tmp_path_factory):
     """Let processes that tests start share compiled modules, in a temporary folder, where PYTHONDONTWRITEBYTECODE keeps them from it.
