@@ -1,6 +1,6 @@
 """Making tensors from Python data: `tensor`, `as_tensor`, `asarray`; and where all tensors get memory.
 
-The factories (`zeros`, `arange`, …) are operators like any other: see `_ops/creation.py`.
+The factories (`zeros`, `arange`, …) are operators like any other: see `_ops/creation/constants.py`.
 """
 
 from __future__ import annotations

@@ -15,9 +15,9 @@ from ._dispatch.keys import NUMBER
 from ._dispatch.op import Op
 from ._dispatch.resolver import make_resolver
 from ._interop import from_numpy
-from ._ops.calling import retry_call
-from ._ops.declare import exported
-from ._ops.operators import reflected
+from ._ops.elementwise.python_operators import reflected
+from ._ops.machinery.calling import retry_call
+from ._ops.machinery.declare import exported
 from ._tensor import Tensor
 
 __all__ = ["functions", "namespace"]

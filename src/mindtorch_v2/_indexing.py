@@ -11,10 +11,10 @@ import numpy as np
 
 from . import _device, _dtype
 from ._creation import tensor
-from ._ops import index as index_ops
-from ._ops.lookup import aten
-from ._ops.selecting import select, slice_, unbind
-from ._ops.shape import alias, unsqueeze, view
+from ._ops.indexing import index as index_ops
+from ._ops.machinery.lookup import aten
+from ._ops.shapes.reshaping import alias, unsqueeze, view
+from ._ops.shapes.slicing import select, slice_, unbind
 from ._tensor import Tensor, wrap
 
 __all__: list[str] = []

@@ -11,7 +11,7 @@ from . import _op_packet
 from ._dispatch import dispatcher, keys, registry
 from ._dispatch.op import Op
 from ._dispatch.schema import parse
-from ._ops.declare import register
+from ._ops.machinery.declare import register
 from ._tensor import Tensor
 
 __all__ = [
@@ -209,7 +209,7 @@ def _autograd_kernel(op: Op, backward: Function, setup_context: Function | None)
     from .autograd.function import Function as AutogradFunction
 
     def forward(ctx: Any, *arguments: Any) -> Any:
-        from ._ops.calling import call_op
+        from ._ops.machinery.calling import call_op
 
         result = call_op(op, arguments)
         if setup_context is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ._functions import namespace as _namespace
-from ._ops.linalg_checks import LinAlgError
+from ._ops.linalg.checks import LinAlgError
 
 globals().update(_namespace("linalg_"))
 __all__ = ["LinAlgError", *sorted(_namespace("linalg_"))]

@@ -13,7 +13,7 @@ import numpy as np
 
 from . import _checks, _dtype
 from ._creation import tensor
-from ._ops.lookup import aten
+from ._ops.machinery.lookup import aten
 from ._tensor import Tensor
 
 __all__ = [

@@ -12,7 +12,7 @@ import torch
 
 import mindtorch_v2 as mt
 from mindtorch_v2._dispatch.op import Op
-from mindtorch_v2._ops.calling import call_op
+from mindtorch_v2._ops.machinery.calling import call_op
 
 __all__ = ["LAYOUTS", "Arguments", "both", "call_ours", "call_theirs", "layouts_for"]
 

@@ -73,7 +73,7 @@ def test_every_formula_is_compared(compared):
     """An operator with a derivative, and no sample that needs it, would pass unseen."""
     import capture
 
-    from mindtorch_v2._ops.declare import MissingDerivative
+    from mindtorch_v2._ops.machinery.declare import MissingDerivative
 
     unseen = sorted(
         capture.label(op)

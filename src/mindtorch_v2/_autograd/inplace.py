@@ -182,7 +182,7 @@ class AsStridedBackward0(Node):
     def _run(self, grad: Any, edges: tuple[Any, ...]) -> tuple[Any, ...]:
         if grad is None:
             return (None,)
-        from .._ops.shape import as_strided_backward, overlaps
+        from .._ops.shapes.reshaping import as_strided_backward, overlaps
 
         g = self._geometry
         if overlaps(g.shape, g.strides) or overlaps(g.base_shape, g.base_strides):

@@ -1,7 +1,7 @@
 """Backends: where kernels run. Each says how the body that calls its kernels is made."""
 
 from .._dispatch import dispatcher, keys
-from .cpu.adapter import cpu_body
+from .cpu.machinery.adapter import cpu_body
 from .meta.adapter import meta_body
 
 dispatcher.register_backend(keys.CPU, cpu_body)

@@ -18,8 +18,8 @@ from .._device import cpu
 from .._dispatch import keys, registry
 from .._storage import UntypedStorage
 from .._tensor import Tensor, shallow_copy, wrap
-from . import conversion, copying, matmul, pointwise, reduction, shape, unary  # noqa: F401 - declared first
-from .declare import op, public
+from .creation import conversion, copying  # noqa: F401 - declared first
+from .machinery.declare import op, public
 
 __all__ = ["check_parts", "sparse_tensor"]
 
@@ -311,7 +311,7 @@ _kernel("addmm", key=DENSE_AND_SPARSE)(_addmm)
 
 
 def _sparse_addmm_call(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Any, alpha: Any) -> Tensor:
-    from .matmul import addmm
+    from .linalg.matmul import addmm
 
     return addmm(self, mat1, mat2, beta=beta, alpha=alpha)
 
@@ -398,7 +398,7 @@ _kernel("mul", "Tensor")(_scaled)
 
 @_kernel("add", "Tensor")
 def _add(self: Tensor, other: Any, alpha: Any) -> Tensor:
-    from .joining import cat
+    from .shapes.joining import cat
 
     if not isinstance(other, Tensor) or self._array.shape != other._array.shape:
         raise RuntimeError("add: expected 'self' and 'other' to have same size, both of them sparse")

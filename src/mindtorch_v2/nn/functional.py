@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .._ops.lookup import aten
+from .._ops.machinery.lookup import aten
 from ._functional import *  # noqa: F403 - the names are its `__all__`
 from ._functional import __all__ as __all__
 

@@ -9,7 +9,7 @@ from typing import Any
 from .. import _dtype
 from .._creation import tensor
 from .._memory_format import strided
-from .._ops.lookup import aten
+from .._ops.machinery.lookup import aten
 from .._tensor import Tensor
 
 __all__ = [

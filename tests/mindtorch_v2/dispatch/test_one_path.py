@@ -12,7 +12,7 @@ import pytest
 
 import mindtorch_v2 as torch
 from mindtorch_v2._dispatch import dispatcher, keys, registry
-from mindtorch_v2._ops.calling import call_op
+from mindtorch_v2._ops.machinery.calling import call_op
 
 F = torch.nn.functional
 SOURCES = Path(torch.__file__).parent

@@ -9,7 +9,7 @@ from hand_samples import HAND
 
 import mindtorch_v2 as torch
 from mindtorch_v2._dispatch import registry
-from mindtorch_v2._ops.declare import MissingDerivative
+from mindtorch_v2._ops.machinery.declare import MissingDerivative
 
 # Formulas that finite differences cannot confirm, with the reason.
 TRIANGLE = "reads one triangle of a symmetric matrix; torch spreads the gradient over both"
@@ -111,7 +111,7 @@ def run(op, sample):
             return [walk(v) for v in x] if isinstance(x, list) else replaced.get(id(x), x)
 
         bound = [walk(a) for a in arguments]
-        from mindtorch_v2._ops.calling import call_op
+        from mindtorch_v2._ops.machinery.calling import call_op
 
         torch.manual_seed(0)
         out = call_op(op, tuple(bound))

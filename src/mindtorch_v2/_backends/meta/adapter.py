@@ -21,7 +21,7 @@ from ..._dispatch.entry import NUMBERS
 from ..._dispatch.op import Op, parameter_names
 from ..._storage import MetaStorage, own
 from ..._tensor import Tensor
-from ..cpu.adapter import cpu_body
+from ..cpu.machinery.adapter import cpu_body
 
 __all__ = ["meta_body", "meta_result", "meta_tensor"]
 

@@ -7,7 +7,7 @@ import warnings
 from typing import Any
 
 from ..._dtype import bool_
-from ..._ops.lookup import aten
+from ..._ops.machinery.lookup import aten
 from ..._tensor import Tensor
 
 __all__ = ["multi_head_attention_forward"]

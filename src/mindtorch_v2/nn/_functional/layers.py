@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable
 
 from ..._autograd.grad_mode import no_grad
-from ..._ops.lookup import aten
+from ..._ops.machinery.lookup import aten
 from ..._tensor import Tensor
 
 __all__ = [

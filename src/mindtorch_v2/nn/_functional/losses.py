@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..._autograd.grad_mode import no_grad
-from ..._ops.lookup import aten
+from ..._ops.machinery.lookup import aten
 from ..._tensor import Tensor
 from .. import _reduction
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..._dtype import int32
-from ..._ops.lookup import aten
+from ..._ops.machinery.lookup import aten
 from ..._tensor import Tensor
 
 __all__ = ["grouped_mm"]

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..._ops.lookup import aten
+from ..._ops.machinery.lookup import aten
 from ..._tensor import Tensor
 
 __all__ = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..._ops.lookup import aten
+from ..._ops.machinery.lookup import aten
 from ..._tensor import Tensor
 from .. import functional as F
 from ..parameter import Parameter

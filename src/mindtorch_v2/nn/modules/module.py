@@ -453,7 +453,7 @@ class Module(StateDict):
 
     def to_empty(self, *, device: Any, recurse: bool = True) -> Any:
         """Move parameters and buffers to a device without copying their elements."""
-        from ..._ops.lookup import aten
+        from ..._ops.machinery.lookup import aten
 
         return self._apply(lambda t: aten.empty_like(t, device=device), recurse=recurse)
 

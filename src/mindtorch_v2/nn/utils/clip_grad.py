@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..._autograd.grad_mode import no_grad
-from ..._ops.lookup import aten
+from ..._ops.machinery.lookup import aten
 from ..._tensor import Tensor
 
 __all__ = ["clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._backends.cpu.adapter import OWN_ARRAY
+from ..._backends.cpu.machinery.adapter import OWN_ARRAY
 from ..._dispatch import dispatcher, keys, quiet
 from ..._dispatch.codegen import Body, indent
 from ..._dispatch.entry import NUMBERS

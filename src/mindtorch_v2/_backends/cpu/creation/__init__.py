@@ -1,0 +1,1 @@
+"""Kernels that copy and fill arrays, and draw random numbers."""

@@ -1,0 +1,1 @@
+"""Kernels that read, write, sort or search elements by position."""

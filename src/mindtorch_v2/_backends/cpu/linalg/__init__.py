@@ -1,0 +1,1 @@
+"""Kernels of matrix products and linear algebra."""

@@ -1,0 +1,1 @@
+"""Kernels of neural networks: convolutions, normalisations, activations, losses."""

@@ -1,0 +1,1 @@
+"""Kernels that make fewer elements of many along dimensions, and running ones."""

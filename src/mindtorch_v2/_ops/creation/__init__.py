@@ -1,0 +1,1 @@
+"""Operators that make, copy and convert tensors, and their values as Python's."""

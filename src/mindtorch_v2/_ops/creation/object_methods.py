@@ -1,0 +1,299 @@
+"""Methods of the tensor object that are no operators: facts about it, NumPy's protocols, copies, printing."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from ... import _device, _interop, _pickling
+from ..._creation import array_from, device_of, dtype_of, moved
+from ..._dispatch import keys
+from ..._memory_format import contiguous_format, is_contiguous_as, memory_format, sparse_coo, strided
+from ..._printing import tensor_text
+from ..._storage import UntypedStorage
+from ..._tensor import Tensor, shallow_copy, wrap
+from ..machinery.declare import public
+
+
+def _attach_property(name: str, getter: Any, setter: Any = None, doc: str = "") -> None:
+    public("method", name=name)(property(getter, setter, doc=doc))  # type: ignore[arg-type]
+
+
+# --- facts ----------------------------------------------------------------------------------------------------------
+
+_attach_property("is_cpu", lambda self: self.device.type == "cpu", doc="Whether the elements are in the host's memory.")
+_attach_property("is_meta", lambda self: self.device.type == "meta", doc="Whether this tensor has a geometry and no elements.")
+_attach_property("is_npu", lambda self: self.device.type == "npu", doc="Whether the elements are on an Ascend NPU.")
+for _name in (
+    "cuda",
+    "ipu",
+    "maia",
+    "mkldnn",
+    "mps",
+    "mtia",
+    "vulkan",
+    "xla",
+    "xpu",
+    "sparse_csr",
+    "quantized",
+    "nested",
+):
+    _attach_property(f"is_{_name}", lambda self: False, doc="False: there are no such tensors here.")
+_attach_property("is_sparse", lambda self: self._keys & keys.SPARSE != 0, doc="Whether only coordinates and values are kept.")
+_attach_property("layout", lambda self: sparse_coo if self._keys & keys.SPARSE else strided, doc="How the elements are kept.")
+_attach_property("name", lambda self: self._extra.name if self._extra is not None else None, doc="None, unless set by autograd.")
+
+
+@public("method")
+def is_contiguous(self: Tensor, memory_format: memory_format = contiguous_format) -> bool:
+    """Whether the elements lie in memory in the order of this format."""
+    if memory_format is contiguous_format:
+        return bool(self._array.flags.c_contiguous)
+    return is_contiguous_as(self._array.shape, self.stride(), memory_format)
+
+
+@public("function method")
+def is_floating_point(input: Tensor) -> bool:
+    """Whether the dtype is a floating-point one."""
+    return input.dtype.is_floating_point
+
+
+@public("function method")
+def is_complex(input: Tensor) -> bool:
+    """Whether the dtype is a complex one."""
+    return input.dtype.is_complex
+
+
+@public("function method")
+def is_signed(input: Tensor) -> bool:
+    """Whether the dtype holds negative numbers."""
+    return input.dtype.is_signed
+
+
+@public("function method")
+def is_same_size(input: Tensor, other: Tensor) -> bool:
+    """Whether both have the same shape."""
+    return input._array.shape == other._array.shape
+
+
+@public("function method")
+def get_device(input: Tensor) -> int:
+    """The number of the accelerator that holds the tensor; -1 on the CPU."""
+    if input._keys & keys.META or input._keys & keys.CPU:
+        return -1
+    return input.device.index or 0
+
+
+@public("function")
+def numel(input: Tensor) -> int:
+    """The number of elements."""
+    return input.numel()
+
+
+@public("function")
+def is_tensor(obj: Any, /) -> bool:
+    """Whether an object is a tensor."""
+    return isinstance(obj, Tensor)
+
+
+@public("function")
+def is_storage(obj: Any, /) -> bool:
+    """Whether an object is a storage."""
+    from ...storage import TypedStorage
+
+    return isinstance(obj, UntypedStorage | TypedStorage)
+
+
+@public("function")
+def typename(obj: Any, /) -> str:
+    """The type of an object by name; of a tensor, its legacy type."""
+    if isinstance(obj, Tensor):
+        return obj.type()
+    kind = obj if isinstance(obj, type) else type(obj)
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+
+
+@public("method")
+def dim_order(self: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]:
+    """The dimensions from the outermost in memory to the innermost.
+
+    `ambiguity_check` refuses tensors for which several orders are right; given memory formats, unless exactly one of them fits.
+    """
+    strides = self.stride()
+    named = isinstance(ambiguity_check, list) and all(isinstance(f, memory_format) for f in ambiguity_check)
+    if not named and not isinstance(ambiguity_check, bool):
+        raise TypeError("The ambiguity_check argument must be a bool or a list of memory formats.")
+    if ambiguity_check is not False and (1 in self.shape or any(a == b for a, b in itertools.pairwise(strides))):
+        formats = ambiguity_check if isinstance(ambiguity_check, list) else []
+        if sum(self.is_contiguous(memory_format=f) for f in formats) != 1:
+            raise RuntimeError("The tensor does not have unique dim order, or cannot map to exact one of the given memory formats.")
+    return tuple(sorted(range(len(strides)), key=lambda dim: -strides[dim]))
+
+
+@public("method")
+def is_shared(self: Tensor) -> bool:
+    """Whether the memory is shared between processes."""
+    return False
+
+
+@public("method")
+def share_memory_(self: Tensor) -> Tensor:
+    """Refused: memory shared between processes needs a storage of another kind."""
+    raise NotImplementedError("share_memory_: tensors cannot be moved to memory shared between processes; pickle them instead")
+
+
+@public("method")
+def is_pinned(self: Tensor, device: Any = None) -> bool:
+    """Whether the memory is page-locked for an accelerator."""
+    return False
+
+
+@public("method")
+def pin_memory(self: Tensor, device: Any = None) -> Tensor:
+    """Refused without an accelerator, as in torch."""
+    raise RuntimeError("Cannot access accelerator device when none is available.")
+
+
+@public("method")
+def cuda(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """Refused: there is no CUDA here."""
+    raise AssertionError("Torch not compiled with CUDA enabled")
+
+
+@public("method")
+def npu(self: Tensor, device: Any = None, non_blocking: bool = False) -> Tensor:
+    """The tensor on an Ascend NPU."""
+    where = _device.device("npu" if device is None else device if not isinstance(device, int) else f"npu:{device}")
+    return self.to(where, non_blocking=non_blocking)
+
+
+# --- memory ---------------------------------------------------------------------------------------------------------
+
+
+@public("method")
+def storage(self: Tensor) -> Any:
+    """The memory as elements of this dtype."""
+    from ...storage import typed_storage_of
+
+    return typed_storage_of(self)
+
+
+@public("method", name="_typed_storage")
+def _typed_storage(self: Tensor) -> Any:
+    from ...storage import TypedStorage
+
+    return TypedStorage(wrap_storage=self._storage, dtype=self.dtype)
+
+
+@public("method", name="__deepcopy__")
+def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
+    return _pickling.deepcopy_tensor(self, memo)
+
+
+@public("method", name="__reduce_ex__")
+def _reduce_ex(self: Tensor, protocol: Any) -> tuple[Any, ...]:
+    return _pickling.reduce_tensor(self, protocol)
+
+
+@public("method")
+def as_subclass(self: Tensor, cls: type[Tensor]) -> Any:
+    """The same tensor, in the same place of the graph, as an instance of a subclass."""
+    if not isinstance(cls, type) or not issubclass(cls, Tensor):
+        raise TypeError(f"as_subclass(): argument 'cls' must be a subclass of Tensor, not {cls!r}")
+    t = shallow_copy(self, cls)
+    t._keys |= self._keys & keys.AUTOGRAD
+    if self._keys & keys.AUTOGRAD:
+        t._node = self._node if self._node is not None else self.view_as(self)._node
+    return t
+
+
+@staticmethod  # type: ignore[misc]
+def _make_subclass(cls: type[Tensor], data: Tensor, require_grad: bool = False) -> Any:
+    """A leaf of a subclass over a tensor's elements."""
+    t = shallow_copy(data, cls)
+    if require_grad:
+        t.requires_grad = True
+    return t
+
+
+public("method", name="_make_subclass")(_make_subclass)
+
+
+@public("method")
+def new(self: Tensor, *args: Any, device: Any = None) -> Tensor:
+    """A tensor of this dtype from sizes or a sequence, as the legacy constructors make it."""
+    from ..._legacy import made_of
+
+    return made_of(self.dtype, args, self.device if device is None else device)
+
+
+@public("method")
+def new_tensor(self: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """A tensor with a copy of the data, of this tensor's dtype and on its device unless others are given."""
+    d = self.dtype if dtype is None else dtype_of(dtype)
+    t = moved(wrap(array_from(data, d, copy=True)), self.device if device is None else device_of(device))
+    if requires_grad:
+        t.requires_grad = True
+    return t
+
+
+# --- NumPy, DLPack, printing ----------------------------------------------------------------------------------------
+
+public("method", name="numpy")(_interop.numpy_of)
+public("method", name="__dlpack__")(_interop.to_capsule)
+public("method", name="__dlpack_device__")(_interop.dlpack_device)
+
+
+@public("method", name="__array__")
+def _array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
+    array = _interop.numpy_of(self)
+    if dtype is None or array.dtype == dtype:
+        return array.copy() if copy else array
+    if copy is False:
+        raise ValueError(f"a copy is needed to make an array of {np.dtype(dtype)} from a tensor of {self.dtype}")
+    return array.astype(dtype)
+
+
+@public("method", name="__array_wrap__")
+def _array_wrap(self: Tensor, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+    # torch: NumPy's comparisons come back as bytes in old versions only; here the dtype stays
+    return wrap(np.asarray(array))
+
+
+@public("method")
+def apply_(self: Tensor, callable: Any) -> Tensor:
+    """Replace every element by what a Python function makes of it."""
+    if self._keys & keys.AUTOGRAD and self._node is None:
+        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+    self._array[...] = np.array([callable(v) for v in self._array.ravel().tolist()]).reshape(self._array.shape)
+    self._storage.version += 1
+    return self
+
+
+@public("method")
+def map_(self: Tensor, tensor: Tensor, callable: Any) -> Tensor:
+    """Replace every element by `callable(element, other element)`."""
+    other = np.broadcast_to(tensor._array, self._array.shape)
+    pairs = zip(self._array.ravel().tolist(), other.ravel().tolist(), strict=True)
+    self._array[...] = np.array([callable(a, b) for a, b in pairs]).reshape(self._array.shape)
+    self._storage.version += 1
+    return self
+
+
+@public("method", name="__repr__")
+def _repr(self: Tensor, *, tensor_contents: str | None = None) -> str:
+    return tensor_text(self, tensor_contents)
+
+
+@public("method", name="__format__")
+def _format(self: Tensor, spec: str) -> str:
+    if self._array.ndim == 0 and not self._keys & keys.META and type(self) is Tensor:
+        return format(self.item(), spec)
+    return object.__format__(self, spec)
+
+
+@public("method", name="__reversed__")
+def _reversed(self: Tensor) -> Tensor:
+    return self if self._array.ndim == 0 else self.flip(0)

@@ -1,0 +1,1 @@
+"""Operators that compute each element of the result from the elements at the same place."""

@@ -1,0 +1,1 @@
+"""Operators that read, write, sort or search elements by position."""

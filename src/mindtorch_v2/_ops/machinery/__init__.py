@@ -1,0 +1,1 @@
+"""How operators are declared and called; no operator is declared here."""

@@ -1,0 +1,1 @@
+"""Operators of neural networks: convolutions, normalisations, activations, losses."""

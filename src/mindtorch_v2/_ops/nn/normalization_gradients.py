@@ -1,0 +1,31 @@
+"""What the gradients of all normalisations have in common."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..._dispatch.tls import state
+from ..._tensor import Tensor
+
+Grads = tuple[Tensor | None, Tensor | None, Tensor | None]  # to the input, the weight and the bias
+
+
+def normalized_gradient(g: Tensor, x_hat: Tensor, rstd: Tensor, dims: list[int]) -> Tensor:
+    """The gradient of (x - mean) * rstd with both taken over `dims`, as differentiable operators."""
+    return rstd * (g - g.mean(dims, True) - x_hat * (g * x_hat).mean(dims, True))
+
+
+def by_differentiating(function: Any, inputs: list[Tensor | None], grads: Any, needs: Any) -> tuple[Any, ...]:
+    """Gradients of a function's results by way of its own graph."""
+    from ...autograd import enable_grad, grad
+
+    again = state.grad_enabled
+    with enable_grad():
+        given = (
+            inputs if again else [None if t is None else t.detach().requires_grad_(n) for t, n in zip(inputs, needs, strict=True)]
+        )
+        results = function(*given)
+        pairs = [(r, g) for r, g in zip(results, grads, strict=True) if r is not None and g is not None and r.requires_grad]
+        wanted = [t for t, n in zip(given, needs, strict=True) if n and t is not None]
+        found = iter(grad([r for r, _ in pairs], wanted, [g for _, g in pairs], allow_unused=True, create_graph=again))
+    return tuple(next(found) if n and t is not None else None for t, n in zip(given, needs, strict=True))

@@ -1,0 +1,1 @@
+"""Operators over lists of tensors, and whole optimiser steps."""

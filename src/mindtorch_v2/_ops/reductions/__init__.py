@@ -1,0 +1,1 @@
+"""Operators that make fewer elements of many along dimensions, and running ones."""

@@ -1,0 +1,1 @@
+"""Operators that give elements another shape, order or frame."""

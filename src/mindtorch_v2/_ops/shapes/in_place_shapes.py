@@ -1,0 +1,157 @@
+"""Operators that change a tensor's own shape, strides or storage in place: squeeze_, transpose_, resize_, set_."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..._checks import contiguous_strides
+from ..._dispatch.keys import AUTOGRAD
+from ..._memory_format import contiguous_format, empty_strides
+from ..._storage import UntypedStorage
+from ..._tensor import Tensor, set_array
+from ..machinery.declare import op, public
+from . import reshaping
+
+# --- the same memory seen otherwise ---------------------------------------------------------------------------------
+
+
+def _declare_inplace_view(view: Any, node: str) -> None:
+    """`name_`: what the view operator would return becomes the tensor itself."""
+    declared = view.op
+    schema = declared.schema
+    kernel = next(iter(declared.array_kernels.values()))
+    names = ", ".join(schema.argument_names)
+    text = str(schema).replace("aten::", "").replace("(a)", "(a!)").replace(schema.name, schema.name + "_", 1)
+    text = text.replace("transpose_.int", "transpose_")
+
+    def become(self: Tensor, *arguments: Any) -> Tensor:
+        set_array(self, kernel(self._array, *arguments))
+        self._storage.version += 1
+        return self
+
+    composite = eval(f"lambda {names}: become({names})", {"become": become})
+    op(text, composite=composite, grad={f.targets[0]: f.function for f in declared.formulas}, node=node, variants="method")
+
+
+for _view, _node in (
+    (reshaping.squeeze, "SqueezeBackward3"),
+    (reshaping.squeeze_dim, "SqueezeBackward4"),
+    (reshaping.squeeze_dims, "SqueezeBackward5"),
+    (reshaping.unsqueeze, "UnsqueezeBackward1"),
+    (reshaping.t, "TBackward1"),
+    (reshaping.transpose, "TransposeBackward1"),
+):
+    _declare_inplace_view(_view, _node)
+op(
+    "swapaxes_(Tensor(a!) self, int axis0, int axis1) -> Tensor(a!)",
+    composite=lambda self, axis0, axis1: self.transpose_(axis0, axis1),
+    variants="method",
+)
+op(
+    "swapdims_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)",
+    composite=lambda self, dim0, dim1: self.transpose_(dim0, dim1),
+    variants="method",
+)
+
+
+def _as_strided_inplace(self: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None) -> Tensor:
+    set_array(self, reshaping.strided_array(self, size, stride, storage_offset))
+    self._storage.version += 1
+    return self
+
+
+op(
+    "as_strided_(Tensor(a!) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a!)",
+    composite=_as_strided_inplace,
+    grad={
+        "self": lambda grad, self_shape, self_strides, size, stride, storage_offset: reshaping.as_strided_backward(
+            grad, self_shape, self_strides, size, stride, storage_offset or 0
+        )
+    },
+    node="AsStridedBackward1",
+)
+
+# --- other memory ---------------------------------------------------------------------------------------------------
+
+
+def grow_storage(storage: UntypedStorage, size_bytes: int) -> None:
+    """Make a storage at least this large, keeping what it holds."""
+    old = storage.bytes()
+    if old.nbytes >= size_bytes:
+        return
+    grown = np.zeros(size_bytes, np.uint8)
+    grown[: old.nbytes] = old
+    storage.replace(grown)
+    storage._bytes = grown
+
+
+def _resize(self: Tensor, size: Sequence[int], memory_format: Any = None) -> Tensor:
+    if self._keys & AUTOGRAD:
+        raise RuntimeError("cannot resize variables that require grad")
+    size = tuple(int(n) for n in size)
+    if any(n < 0 for n in size):
+        raise RuntimeError(f"Trying to create tensor with negative dimension {min(size)}: {list(size)}")
+    if size == self._array.shape and memory_format is None:
+        return self
+    strides = contiguous_strides(size)
+    if memory_format is not None and memory_format is not contiguous_format:
+        strides = empty_strides(size, memory_format)
+    offset = self.storage_offset()
+    reach = 0 if 0 in size else offset + 1 + sum((n - 1) * s for n, s in zip(size, strides, strict=True))
+    grow_storage(self._storage, reach * self.dtype.itemsize)
+    if 0 in size:
+        set_array(self, np.empty(size, self._array.dtype))
+    else:
+        set_array(self, reshaping.strided_array(self, size, strides, offset))
+    self._storage.version += 1
+    return self
+
+
+_resize_op = op(
+    "resize_(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)",
+    composite=_resize,
+    variants="method",
+)
+
+
+def _resize_as(self: Tensor, the_template: Tensor, memory_format: Any) -> Tensor:
+    return _resize_op(self, the_template._array.shape, memory_format=memory_format)
+
+
+op(
+    "resize_as_(Tensor(a!) self, Tensor the_template, *, MemoryFormat? memory_format=None) -> Tensor(a!)",
+    composite=_resize_as,
+)
+
+
+@public("method")
+def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None) -> Tensor:
+    """Make this tensor use other memory: another tensor's, a storage's, or none."""
+    if source is None:
+        empty = np.empty(0, self.dtype.np)
+        set_array(self, empty)
+        self._storage = UntypedStorage()
+        self._storage.array = empty
+        self._storage.version = 0
+        return self
+    if isinstance(source, Tensor):
+        if source.dtype is not self.dtype:
+            raise RuntimeError(f"Could not set tensor of type {source.dtype} to a tensor of type {self.dtype}")
+        self._storage = source._storage
+        set_array(self, source._array)
+        if size is not None:
+            set_array(self, _strided_over(self, storage_offset, size, stride))
+        return self
+    self._storage = getattr(source, "_untyped_storage", source)
+    if size is None:
+        size = (self._storage.nbytes() // self.dtype.itemsize,)
+    set_array(self, _strided_over(self, storage_offset, size, stride))
+    return self
+
+
+def _strided_over(self: Tensor, storage_offset: int, size: Any, stride: Any) -> Any:
+    size = tuple(size)
+    return reshaping.strided_array(self, size, contiguous_strides(size) if not stride else tuple(stride), storage_offset)
