@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import warnings
 from collections.abc import Sequence
@@ -94,15 +93,8 @@ def _ones_for_scalar(out: Any, shape: tuple[int, ...], dtype: Any) -> Tensor | N
         raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {dtype}")
     if not isinstance(out, Tensor):
         return wrap(np.ones(shape, dtype.np), dtype)
-    ones: Tensor = _ones_like_table()[out._keys & ~keys.AUTOGRAD](out, *(None,) * 5)
+    ones: Tensor = registry.aten("ones_like").table[out._keys & ~keys.AUTOGRAD](out, *(None,) * 5)
     return ones
-
-
-@functools.cache
-def _ones_like_table() -> Any:
-    found = registry.find("aten::ones_like")
-    assert found is not None
-    return found.table
 
 
 def _roots(outputs: Sequence[Any], grads: Sequence[Any]) -> tuple[list[Any], list[Any]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import sys
 from typing import Any
 
@@ -76,21 +75,13 @@ def take_over(grad: Tensor, leaf: Tensor) -> Tensor:
     return grad
 
 
-@functools.cache
-def _clone_table() -> Any:
-    """The table of `aten::clone`: the method would take 0.5 µs more to get there."""
-    found = registry.find("aten::clone")
-    assert found is not None
-    return found.table
-
-
 def clone_for(leaf: Tensor, grad: Tensor) -> Tensor:
     """A copy of a gradient in the layout of its leaf; a sparse one as it is."""
     if grad._keys & keys.SPARSE:
         return grad
     like = leaf._array
     if like.flags.c_contiguous:
-        copy: Tensor = _clone_table()[grad._keys](grad, contiguous_format)
+        copy: Tensor = registry.aten("clone").table[grad._keys](grad, contiguous_format)
         return copy
     if is_dense(like):
         return grad.new_empty_strided(leaf.shape, leaf.stride()).copy_(grad)

@@ -68,9 +68,7 @@ def _storage(t: Tensor) -> SparseStorage:
 
 def _kernel(name: str, overload: str = "default", key: int = keys.SPARSE) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register a function as the kernel of an existing operator for sparse arguments."""
-    found = registry.find("aten::" + name, overload)
-    if found is None:
-        raise LookupError(f"aten::{name}.{overload} is not declared")
+    found = registry.aten(name, overload)
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         found.kernels[key] = function

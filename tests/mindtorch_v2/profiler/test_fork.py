@@ -4,7 +4,6 @@ import multiprocessing
 import os
 import sys
 import threading
-import traceback
 import warnings
 
 import pytest
@@ -12,6 +11,8 @@ import pytest
 import mindtorch_v2 as torch
 from mindtorch_v2._dispatch import dispatcher, keys
 from mindtorch_v2.profiler import ProfilerAction, profile, record_function, schedule
+
+from ..forked import in_child
 
 x = torch.ones(2)
 RECORDING = keys.PROFILER | keys.RECORD_SHAPES | keys.RECORD_STACKS | keys.RECORD_TASKS
@@ -21,24 +22,6 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cann
 
 def names(prof):
     return [e["name"] for e in prof.events() if e["kind"] != "python_function"]
-
-
-def in_child(function):
-    """Run a function in a forked process, and fail if it does."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of forks in processes with threads
-        pid = os.fork()
-    if pid == 0:
-        status = 1
-        try:
-            function()
-            status = 0
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            os._exit(status)
-    _, status = os.waitpid(pid, 0)
-    assert status == 0
 
 
 @pytest.mark.parametrize("options", [{}, {"record_shapes": True, "with_stack": True}])
@@ -54,7 +37,7 @@ def test_the_child_does_not_inherit_the_recording_and_the_parents_is_intact(opti
             with record_function("child's"):
                 pass
 
-        in_child(child)
+        assert in_child(child) == 0
         x - x
     assert names(prof) == ["outer", "aten::add", "aten::sub"]
     assert {e["thread_id"] for e in prof.events()} == {threading.get_native_id()}
@@ -71,7 +54,7 @@ def test_the_child_can_record_on_its_own():
             assert {e["thread_id"] for e in own.events()} == {os.getpid()}
             assert own.session.info.pid == os.getpid()
 
-        in_child(child)
+        assert in_child(child) == 0
     assert names(prof) == ["aten::add"]
 
 
@@ -111,7 +94,7 @@ def test_the_inherited_profiler_says_that_it_does_not_run_and_can_be_started():
             assert names(prof) == ["aten::mul"]
             assert not dispatcher.active_keys() & RECORDING
 
-        in_child(child)
+        assert in_child(child) == 0
         x + x
     assert names(prof) == ["aten::add"]
 
@@ -127,7 +110,7 @@ def test_a_fork_during_the_warmup_takes_no_key_along():
             assert names(own) == ["aten::mul"]
             assert not dispatcher.active_keys() & RECORDING
 
-        in_child(child)
+        assert in_child(child) == 0
         prof.step()
         x + x
     assert names(prof) == ["ProfilerStep#1", "aten::add"]
@@ -152,7 +135,7 @@ def test_a_fork_while_other_threads_hold_the_dispatchers_lock():
                 x * x
             assert names(own) == ["aten::mul"]
 
-        in_child(child)
+        assert in_child(child) == 0
         release.set()
         thread.join()
     assert names(prof) == ["aten::add"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any
 
@@ -15,14 +14,6 @@ from ..machinery.lookup import aten
 
 # The value that an activation of SELU tends to for large negative inputs, with its sign changed.
 _ALPHA = 1.7580993408473766
-
-
-@functools.cache
-def _overload(name: str, overload: str) -> Any:
-    """An operator of several overloads, of which this one is meant: 0.5 µs less than having it found by the arguments' types."""
-    found = registry.find("aten::" + name, overload)
-    assert found is not None
-    return found.entry
 
 
 def _check(p: float) -> None:
@@ -47,10 +38,10 @@ def _drop(x: Tensor, p: float, train: bool, *, feature: bool = False, alpha: boo
     if p == 1:
         zeros = aten.zeros([], dtype=x.dtype, device=x.device)
         return multiply(x, zeros)
-    noise: Tensor = _overload("bernoulli_", "float")(_noise(x, feature=feature), 1 - p)
+    noise: Tensor = registry.entry("bernoulli_", "float")(_noise(x, feature=feature), 1 - p)
     if not alpha:
-        noise = _overload("div_", "Tensor")(noise, 1 - p)
-        return _overload("mul_" if inplace else "mul", "Tensor")(x, noise)
+        noise = registry.entry("div_", "Tensor")(noise, 1 - p)
+        return registry.entry("mul_" if inplace else "mul", "Tensor")(x, noise)
     a = 1 / math.sqrt((_ALPHA * _ALPHA * p + 1) * (1 - p))
     b = mul_number_(noise.add(-1), _ALPHA * a).add_(_ALPHA * a * p)
     return multiply(x, mul_number_(noise, a)).add_(b)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..._backends.cpu.machinery.dtype_rules import refuse
+from ..._dispatch import registry
 from ..._dispatch.entry import NUMBERS
 from ..._tensor import Tensor
 from ..elementwise.arithmetic import mul_number_
@@ -348,10 +349,7 @@ def _zero_(self: TensorList) -> None:
 
 
 def _norm(self: TensorList, ord: Any, dtype: Any) -> tuple[Tensor, ...]:
-    from ..._dispatch import registry
-
-    entry = registry.overloads("aten::linalg_vector_norm")["default"].entry
-    assert entry is not None
+    entry = registry.entry("linalg_vector_norm")
     return tuple(entry(t, ord, None, False, dtype=dtype) for t in _some(self))
 
 

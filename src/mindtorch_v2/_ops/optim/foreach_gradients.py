@@ -19,8 +19,7 @@ def element_formulas(schema: str, element: str, names: Mapping[str, str]) -> dic
     `element`: the plain operator, `mul.Tensor`. `names`: its arguments → the foreach operator's, or a Python literal.
     """
     name, _, overload = element.partition(".")
-    plain = registry.find(f"aten::{name}", overload or "default")
-    assert plain is not None, f"no operator {element}"
+    plain = registry.aten(name, overload or "default")
     found = {}
     for formula in plain.formulas:
         (target,) = formula.targets

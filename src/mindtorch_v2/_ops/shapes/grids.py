@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import warnings
 from collections.abc import Sequence
@@ -127,14 +126,7 @@ def _one_hot(self: Tensor, num_classes: int) -> Tensor:
         raise RuntimeError("Class values must be smaller than num_classes.")
     result = aten.zeros(size=(*shape, num_classes), dtype=int64, device=self.device)
     result._storage.version += 1  # torch: zeros made inside an operator count as written
-    return _scatter_value()(result, -1, unsqueeze(self, -1), 1)
-
-
-@functools.cache
-def _scatter_value() -> Any:
-    found = registry.find("aten::scatter_", "value")
-    assert found is not None
-    return found.entry
+    return registry.entry("scatter_", "value")(result, -1, unsqueeze(self, -1), 1)
 
 
 one_hot = op("one_hot(Tensor self, int num_classes=-1) -> Tensor", composite=_one_hot, variants="")
