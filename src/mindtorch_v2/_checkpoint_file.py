@@ -171,7 +171,9 @@ class CheckpointFile:
 
     def _inflated(self, info: zipfile.ZipInfo) -> np.ndarray[Any, Any]:
         if info.compress_type != zipfile.ZIP_DEFLATED or info.flag_bits & _ENCRYPTED:
-            raise NotImplementedError("records are uncompressed, or compressed by deflate and not encrypted")
+            raise CheckpointError(
+                f"{info.filename} is compressed in a way that checkpoints never are, or encrypted. Save it again with torch.save"
+            )
         self._inflated_left -= info.file_size
         if self._inflated_left < 0:
             raise CheckpointError(

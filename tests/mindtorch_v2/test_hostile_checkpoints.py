@@ -388,6 +388,34 @@ class TestDamage:
         with pytest.raises(RuntimeError, match=r"bad\.pt.*bad checksum"):
             torch.load(path)
 
+    @staticmethod
+    def with_entry(**changes):
+        """A checkpoint whose directory says something else about its tensor's record."""
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w") as file:
+            file.writestr("archive/data.pkl", tensor_pickle())
+            file.writestr("archive/data/0", bytes(16))
+            for name, value in changes.items():
+                setattr(file.infolist()[-1], name, value)
+        return buffer
+
+    @pytest.mark.parametrize(
+        ("changes", "message"),
+        [
+            ({"header_offset": 1 << 40}, "begins past the end of the file"),
+            ({"header_offset": 7}, "no record begins where"),
+            ({"compress_type": zipfile.ZIP_BZIP2}, "compressed in a way that checkpoints never are"),
+            (
+                {"compress_type": zipfile.ZIP_DEFLATED, "flag_bits": 1},
+                "compressed in a way that checkpoints never are, or encrypted",
+            ),
+        ],
+    )
+    def test_entries_of_the_directory(self, changes, message):
+        assert torch.load(self.with_entry()).tolist() == [0, 0, 0, 0]
+        with pytest.raises(RuntimeError, match=message):
+            torch.load(self.with_entry(**changes))
+
     def test_another_order_of_bytes(self):
         records = {"data/0": struct.pack(">4f", 1, 2, 3, 4), "byteorder": b"big"}
         assert torch.load(archive(tensor_pickle(), records)).tolist() == [1, 2, 3, 4]
