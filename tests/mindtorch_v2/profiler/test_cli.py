@@ -295,6 +295,31 @@ def test_a_file_that_cannot_be_written_at_the_end_is_said_and_fails(run, script)
     assert "cannot write the trace to 'results/t.json': No such file or directory" in done.stderr
 
 
+def test_an_error_while_results_are_made_is_shown_with_its_traceback(run, script, tmp_path):
+    script(
+        """
+        import mindtorch_v2 as torch
+        from mindtorch_v2.profiler.cli.whole_run import WholeRun
+
+        def make_table(self):
+            raise LookupError("no rows today")
+
+        WholeRun._table_text = make_table
+        torch.ones(2) * 2
+        print("done")
+        """
+    )
+    ended = run(*PROFILER, "--session", "run.session", "script.py")
+    assert ended.returncode == 1
+    assert ended.stdout == "done\n"
+    message, *lines = ended.stderr.splitlines()
+    assert message == "python -m mindtorch_v2.profiler: making the results failed: LookupError: no rows today"
+    assert lines[0] == "Traceback (most recent call last):"
+    assert any(line.endswith(", in make_table") for line in lines)  # the line of the program, too
+    assert lines[-1] == "LookupError: no rows today"
+    assert (tmp_path / "run.session").exists()  # what was written before stays
+
+
 def complaint(capsys, *arguments):
     with pytest.raises(SystemExit) as end:
         cli.main(arguments)

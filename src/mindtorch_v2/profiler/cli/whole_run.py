@@ -6,6 +6,7 @@ import atexit
 import os
 import sys
 import threading
+import traceback
 from types import CodeType
 
 from ...autograd.profiler import profile
@@ -111,6 +112,7 @@ class WholeRun:
                 except Exception as error:  # memory, or a defect: the program's own end must not hide it
                     self._problems.append(f"making the results failed: {type(error).__name__}: {error}")
                     print_to(self._err, f"python -m mindtorch_v2.profiler: {self._problems[-1]}\n")
+                    print_to(self._err, traceback.format_exc())
                 finally:
                     self._maker = None
                 self.signals.end_process_if_asked()
