@@ -19,6 +19,7 @@ MODULES = ["profiler", "profiler.profiler", "autograd.profiler", "autograd.profi
 # What is not torch's, and why. A key is `module.name`, `Class.attribute` or, for signatures, `Class.method(argument)`.
 DIFFERENCES = {
     "autograd.profiler.profile.config": "hands a C++ object to the C++ recorder; there is neither here",
+    "profile.action_map": "in torch an attribute of the instance, whose bound methods would keep the profiler alive; here a property",
     "profile.session": "ours: the recording as columns",
     "profile.by_module": "ours: the time of each module, forward and backward",
     "_KinetoProfile.by_module": "ours: the time of each module, forward and backward",

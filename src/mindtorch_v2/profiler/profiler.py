@@ -360,10 +360,11 @@ class profile(_KinetoProfile):  # noqa: N801 - torch's name
         self.current_action = self._action_of(0)
         prof.KinetoStepTracker.init_step_count(PROFILER_STEP_NAME)
 
-    def __getattr__(self, name: str) -> Any:
-        if name == "action_map":  # made when asked for: kept, its methods would keep the profiler alive until a collection
-            return {pair: [getattr(self, action) for action in actions] for pair, actions in TRANSITIONS.items()}
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+    @property
+    def action_map(self) -> dict[tuple[ProfilerAction, ProfilerAction | None], list[Callable[[], None]]]:
+        """What is called between two successive actions of the schedule; None stands for the end."""
+        # made when asked for: kept in an attribute, the bound methods would keep the profiler alive until a collection
+        return {pair: [getattr(self, action) for action in actions] for pair, actions in TRANSITIONS.items()}
 
     def __enter__(self) -> profile:
         try:

@@ -72,6 +72,7 @@ def test_the_same_file(live, loaded, name, tmp_path):
 def test_every_result_of_a_live_profiler_is_there():
     recording = {"start", "stop", "step", "prepare_trace", "start_trace", "stop_trace", "toggle_collection_dynamic"}
     recording |= {"add_metadata", "add_metadata_json", "preset_metadata_json", "get_trace_id", "set_custom_trace_id_callback"}
+    recording |= {"action_map"}
     public = {name for name in dir(profile) if not name.startswith("_")}
     assert public - recording <= set(dir(Results))
 
