@@ -178,7 +178,7 @@ class profile:  # noqa: N801 - torch's name
 
     def _cancel_trace(self) -> None:
         if self._capture is not None:
-            self._capture.cool_down()
+            self._capture.cancel()
             self._capture = None
 
     def _start_trace(self, step: int = 0) -> None:

@@ -16,9 +16,9 @@ import mindtorch_v2 as torch
 from mindtorch_v2 import _record
 from mindtorch_v2._dispatch import dispatcher, registry
 from mindtorch_v2._storage import UntypedStorage
-from mindtorch_v2.profiler import profile, schedule
+from mindtorch_v2.profiler import ProfilerActivity, _ExperimentalConfig, profile, schedule
 from mindtorch_v2.profiler.capture import capture, claims
-from mindtorch_v2.profiler.capture.capture import RECORDING_KEYS
+from mindtorch_v2.profiler.capture.operators import RECORDING_KEYS
 
 EVERYTHING = {"record_shapes": True, "with_stack": True, "profile_memory": True, "with_modules": True}
 PACKAGE = torch.__path__[0]
@@ -189,6 +189,46 @@ def interrupt_each(places: list[str], options: dict[str, Any], *, at_start: bool
         except BaseException as error:
             raise AssertionError(f"after an interrupt at {place}") from error
     return interrupts
+
+
+def pause_and_resume(lines: Lines, options: dict[str, Any]) -> bool:
+    """Record, and watch the lines that pause and resume; returns whether an interrupt came. The program goes on after it."""
+    x, cpu = torch.ones(2), [ProfilerActivity.CPU]
+    came = False
+    with profile(**options) as prof:
+        try:
+            sys.settrace(lines.trace)
+            prof.toggle_collection_dynamic(False, cpu)
+            prof.toggle_collection_dynamic(True, cpu)
+        except KeyboardInterrupt:
+            came = True
+        finally:
+            sys.settrace(None)
+        x + x
+    return came
+
+
+def interrupt_each_pause(places: list[str], options: dict[str, Any]) -> int:
+    interrupts = 0
+    for place in places:
+        interrupts += pause_and_resume(Lines(place), options)
+        try:
+            assert_nothing_records()
+            assert_profilers_work()
+        except BaseException as error:
+            raise AssertionError(f"after an interrupt at {place}") from error
+    return interrupts
+
+
+def test_a_recording_ends_after_an_interrupt_at_any_line_of_pause_and_resume() -> None:
+    options = {**EVERYTHING, "experimental_config": _ExperimentalConfig(record_python_gc_info=True)}
+    lines = Lines()
+    pause_and_resume(Lines(), options)
+    pause_and_resume(lines, options)
+    places = random.Random(0).sample(list(lines.seen), 80)
+    with ThreadPoolExecutor(1) as thread:
+        interrupts = thread.submit(interrupt_each_pause, places, options).result()
+    assert interrupts > 0.8 * len(places)
 
 
 class TestHandlers:

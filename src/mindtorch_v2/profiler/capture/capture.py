@@ -2,45 +2,36 @@
 
 from __future__ import annotations
 
-import gc
+import contextlib
 import os
 import sys
 import threading
 import time
-from collections import ChainMap
 from dataclasses import dataclass
-from typing import Any
 
-from ..._dispatch import dispatcher, keys
+from ..._dispatch import keys
 from ..._forking import new_lock
-from ..._storage import UntypedStorage
 from ..activity import HEAP, STORAGES
 from ..model import places
-from ..model.session import Info, Label, Session, empty_session
-from . import (
-    call_inputs,
-    columns,
-    heap,
-    labels,
-    living,
-    memory,
-    module_calls,
-    python_tracer,
-    recorder,
-    roles,
-    scopes,
-    stack_walk,
-    survivors,
-    tasks,
-    threads,
-    watching,
-)
-from .node_scopes import NodeScopes, NodeScopesWithRoles, forget_names
+from ..model.session import Info, Session, empty_session
+from . import columns, recorder, stack_walk
+from .collector_runs import CollectorRuns
+from .columns import LogRecords
+from .heap import Heap
+from .memory import Storages
+from .module_calls import ModuleCalls
+from .names import Names
+from .operators import Operators
+from .python_tracer import PythonFunctions
+from .recorder import Log
+from .roles import TensorRoles
+from .scopes import OpenScopes
+from .source import Findings, Source
+from .survivors import References
+from .threads import Threads
+from .watching import ScopesAndBackward
 
-__all__ = ["Capture", "Settings", "abandon", "active", "is_clean"]
-
-
-RECORDING_KEYS = keys.PROFILER | sum(recorder.FORMS.values())
+__all__ = ["Capture", "Settings", "abandon", "active", "caller", "is_clean"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,16 +60,16 @@ class Capture:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.started_at = ""  # where in the program, for the message to whoever starts another
-        self._log = recorder.log_of(sum(self._keys()))
+        self.survivors: References = {}  # storages that lived at the end, where memory is recorded
+        self._operators = Operators(_form(settings))
+        self._log = recorder.log_of(self._operators.key_set)
+        self._sources = _sources(settings, self._log, self._operators)
         self._started = 0.0
         self._epoch_ns = 0  # of the Unix clock when the recorder's reads 0
         self._thread = 0
         self._pid = os.getpid()
         self._steps: list[tuple[float, int]] = []
-        self.survivors: survivors.References = {}  # storages that lived at the end, where memory is recorded
         self._collecting = False
-        self._warm = False
-        self._modules: module_calls.ModuleCalls | None = None
 
     def prepare(self, *, warm: bool = False) -> None:
         """Compile the recording variant of every operator that has run, so that events show no compilation.
@@ -87,27 +78,25 @@ class Capture:
         """
         if not self.settings.cpu:
             return
-        dispatcher.precompile(sum(self._keys()))
+        self._operators.compile()
         if warm:
-            global _touched
-            _touched = self._warm = True
-            self._activate()
+            global _may_be_on
+            _may_be_on = self._sources
+            self._operators.resume()
 
-    def cool_down(self) -> None:
+    def cancel(self) -> None:
         """End what `prepare` began."""
-        if self._warm and self._pid == os.getpid():
-            self._deactivate()
-        self._warm = False
+        self._operators.discard()
 
     def start(self, step: int = 0) -> None:
         """Begin to record. Events of a call that is running already are not recorded."""
-        global active, _touched
+        global active, _may_be_on
         with _lock:
             if active is not None:
                 raise RuntimeError(
                     f"a profiler is already recording (started at {active.started_at}); stop it before you start another"
                 )
-            active, _touched = self, True
+            active, _may_be_on = self, self._sources
         try:
             self._start(step)
         except BaseException:
@@ -117,90 +106,27 @@ class Capture:
     def _start(self, step: int) -> None:
         self.started_at = caller()
         self._thread = threading.get_ident()
-        self._log.records.clear()
-        call_inputs.forget_if_many()
-        _forget_names()
-        scopes.use(self._log)
-        if dispatcher.active_keys() & keys.EXECUTION_TRACE:  # whose operators are other functions
-            dispatcher.precompile(sum(self._keys()) | keys.EXECUTION_TRACE)
-        threads.begin(recorder.clock)
-        if self.settings.data_flow:
-            roles.begin()
+        for source in self._sources:
+            source.begin()
         self._started = recorder.clock()
         self._epoch_ns = time.time_ns() - round(self._started * 1e9) if recorder.clock is time.perf_counter else 0
         self._steps = [(self._started, step)]
-        if self.settings.memory == STORAGES:
-            # not again after a pause: what is freed meanwhile counts
-            memory.begin(with_stack=self.settings.with_stack)
-        if self.settings.cpu:
-            if self.settings.with_modules or self.settings.with_stack:
-                self._modules = module_calls.ModuleCalls(self._log)
-            if self._modules is not None and self.settings.with_modules:
-                self._modules.install()  # the tracer sees them as well, but not on every thread
-            self.resume()
+        self.resume()
 
     def resume(self) -> None:
         """Collect again after `pause`."""
-        if self._collecting:
-            return
-        self._collecting = True
-        if self.settings.memory == HEAP:
-            heap.begin()
-        if self.settings.with_stack:
-            python_tracer.start(self._log, None if self.settings.with_modules else self._modules)
-        if self.settings.python_gc:
-            gc.callbacks.append(_on_gc)
-        owner = self._modules.owner if self._modules is not None and self.settings.with_modules else None
-        watching.set_profiler((NodeScopesWithRoles if self.settings.data_flow else NodeScopes)(self._log, owner))
-        if self._modules is not None:
-            self._modules.collecting = True
-        self._activate()
-        self.cool_down()
-        if self.settings.with_stack:
-            python_tracer.begin_now()
+        if not self._collecting:
+            self._collecting = True
+            for source in self._sources:
+                source.resume()
 
     def pause(self) -> None:
         """Stop collecting, keeping what was collected. Scopes that are open go on."""
-        if not self._collecting:
-            return
-        now = recorder.clock()  # what stopping takes is in nobody's frame
-        self._collecting = False
-        self._deactivate()
-        if self._modules is not None:
-            self._modules.collecting = False
-        watching.set_profiler(None)
-        if _on_gc in gc.callbacks:
-            gc.callbacks.remove(_on_gc)
-        if self.settings.with_stack:
-            python_tracer.stop(now)
-        heap.end()
-
-    def _activate(self) -> None:
-        for key in self._keys():
-            dispatcher.activate(key)
-
-    def _deactivate(self) -> None:
-        for key in reversed(self._keys()):
-            dispatcher.deactivate(key)
-
-    def _keys(self) -> list[int]:
-        # what to note comes first: with the last key, recording begins
-        shapes = [keys.RECORD_SHAPES] if self.settings.record_shapes else []
-        stacks = [keys.RECORD_STACKS] if self.settings.with_stack else []
-        counted = {STORAGES: [keys.RECORD_STORAGES], HEAP: [keys.RECORD_HEAP], None: []}[self.settings.memory]
-        operands = [keys.RECORD_OPERANDS] if self.settings.data_flow else []
-        return [*shapes, *stacks, *counted, *operands, keys.PROFILER]
-
-    def _look_at_what_lives(self) -> dict[int, int]:
-        """Note the storages that live; returns what is known of them."""
-        objects = living.objects(*roles.KINDS, UntypedStorage)
-        self.survivors = survivors.references(objects)
-        return roles.now(objects)
-
-    def _end_modules(self, now: float) -> None:
-        calls, self._modules = self._modules, None
-        if calls is not None:
-            calls.end(now)
+        if self._collecting:
+            now = recorder.clock()  # what stopping takes is in nobody's frame
+            for source in reversed(self._sources):
+                source.pause(now)
+            self._collecting = False  # last: after an interrupt, the next call does the rest
 
     def mark_step(self, step: int) -> None:
         """Events from here on belong to this step."""
@@ -212,32 +138,35 @@ class Capture:
 
     def stop(self, kinds: set[str] | None = None) -> Session:
         """End the recording, and keep events of these kinds (None: of all). Scopes that were never left end here."""
-        global active, _touched
+        global active, _may_be_on
         if not self.is_running:
             return empty_session()
         try:
             self.pause()
-            memory.end()
-            stopped = recorder.clock()
-            scopes.close_all(stopped)
-            self._end_modules(stopped)
-            records = [columns.drain(self._log)]  # first of all: it frees the log, should memory be short
-            roles.end()  # looks at all there is, which is no part of the recording
-            roles_at_end = self._look_at_what_lives() if self.settings.memory == STORAGES else {}
-            # only now: other threads may have been at work until then
-            known_tasks, known_threads = dict(tasks.known), threads.end()
-            stacks = {number: stack_walk.resolve(frames) for number, frames in list(stack_walk.taken.items())}
-            noted = memory.take() if self.settings.memory == STORAGES else None
-            known_roles = roles.take() if self.settings.data_flow else None
-            known_labels, inputs = labels.table(), ChainMap(call_inputs.take_texts(), call_inputs.table)
-            watching.forget_tasks()
-            _forget_names()
-            active, _touched = None, False
+            for source in reversed(self._sources):
+                source.end()
+            findings = Findings(stopped=recorder.clock())
+            for source in self._sources:
+                source.take(findings)
+            active, _may_be_on = None, ()
         except BaseException:
             abandon()
             raise
+        self.survivors = findings.survivors
+        return columns.assemble(
+            columns.Context(
+                info=self._info(findings.stopped),
+                epoch_ns=self._epoch_ns,
+                steps=self._steps,
+                only_thread=None if self.settings.all_threads else self._thread,
+                kinds=kinds,
+                found=findings,
+            )
+        )
+
+    def _info(self, stopped: float) -> Info:
         s = self.settings
-        info = Info(
+        return Info(
             started_ns=round(self._started * 1e9) + self._epoch_ns,
             stopped_ns=round(stopped * 1e9) + self._epoch_ns,
             pid=self._pid,
@@ -250,34 +179,57 @@ class Capture:
             with_flops=s.with_flops,
             overload_names=s.overload_names,
         )
-        return columns.assemble(
-            records.pop(),  # held by nobody else, so that parts of it can be given up
-            columns.Context(
-                info=info,
-                epoch_ns=self._epoch_ns,
-                steps=self._steps,
-                labels=known_labels,
-                threads=known_threads,
-                tasks=known_tasks,
-                only_thread=None if s.all_threads else self._thread,
-                kinds=kinds,
-                inputs=inputs,
-                stacks=stacks,
-                memory=noted,
-                roles=known_roles,
-                roles_at_end=roles_at_end,
-            ),
-        )
+
+
+def _form(settings: Settings) -> tuple[int, ...]:
+    """The keys that say what the records of operators hold."""
+    wanted = {
+        keys.RECORD_SHAPES: settings.record_shapes,
+        keys.RECORD_STACKS: settings.with_stack,
+        keys.RECORD_STORAGES: settings.memory == STORAGES,
+        keys.RECORD_HEAP: settings.memory == HEAP,
+        keys.RECORD_OPERANDS: settings.data_flow,
+    }
+    return tuple(key for key, is_wanted in wanted.items() if is_wanted)
+
+
+def _sources(settings: Settings, log: Log, operators: Operators) -> tuple[Source, ...]:
+    """What is observed, in the order in which it is switched on.
+
+    At the end, open scopes and calls of modules are written to the log; then the log is read, which frees it, should memory be short.
+    Storages and roles come late in that order, because they look at all objects there are. Operators record when all that they write to is on, and
+    Python functions begin last.
+    """
+    if not settings.cpu:
+        return (LogRecords(log), Names(), Threads())
+    modules = ModuleCalls(log, record=settings.with_modules)
+    owner = modules.owner if settings.with_modules else None
+    wanted: list[tuple[Source, bool]] = [
+        (OpenScopes(log), True),
+        (modules, settings.with_modules or settings.with_stack),
+        (LogRecords(log), True),
+        (Names(), True),
+        (Threads(), True),
+        (TensorRoles(), settings.data_flow),
+        (Storages(with_stack=settings.with_stack), settings.memory == STORAGES),
+        (Heap(), settings.memory == HEAP),
+        (CollectorRuns(log), settings.python_gc),
+        (ScopesAndBackward(log, owner, with_roles=settings.data_flow), True),
+        (operators, True),
+        # with modules that record themselves, the tracer leaves theirs out: it does not see every thread
+        (PythonFunctions(log, None if settings.with_modules else modules), settings.with_stack),
+    ]
+    return tuple(source for source, is_wanted in wanted if is_wanted)
 
 
 active: Capture | None = None
-_touched = False  # whether something of a recording may be switched on: also after an interrupt in the middle of `abandon`
+_may_be_on: tuple[Source, ...] = ()  # the sources of a recording that runs or warms up, or of one whose end was interrupted
 _lock = new_lock()
 
 
 def is_clean() -> bool:
     """Whether nothing of any recording is switched on."""
-    return not _touched
+    return not _may_be_on
 
 
 def caller() -> str:
@@ -288,53 +240,15 @@ def caller() -> str:
     return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
 
 
-def _forget_names() -> None:
-    """Free the names of scopes, functions and modules, and the stacks. Those of the session are its own."""
-    labels.clear()
-    forget_names()
-    call_inputs.take_texts()
-    stack_walk.forget()
-
-
-_gc_started: dict[int, float] = {}
-_GC = Label("Python GC", "gc")
-
-
-def _on_gc(phase: str, info: dict[str, Any]) -> None:
-    thread = threading.get_ident()
-    if phase == "start":
-        _gc_started[thread] = recorder.clock()
-    elif active is not None and (start := _gc_started.pop(thread, None)) is not None:
-        active._log.write(labels.label_number(_GC), start, recorder.clock(), tasks.track_number())
-
-
 def abandon() -> None:
     """Give up what is being recorded, however far it has come. After an interrupt, what is left is done by the next call."""
-    global active, _touched
-    given_up = active
-    dispatcher.drop(RECORDING_KEYS)
-    watching.set_profiler(None)
-    watching.forget_tasks()
-    roles.end()
-    memory.end()
-    heap.end()
-    if _on_gc in gc.callbacks:
-        gc.callbacks.remove(_on_gc)
-    python_tracer.stop()
-    threads.end()
-    if given_up is not None:
-        given_up._collecting = given_up._warm = False
-        given_up._end_modules(recorder.clock())
-        scopes.use(given_up._log)
-        given_up._log.records.clear()
-    _forget_names()
-    active, _touched = None, False
+    global active, _may_be_on
+    with contextlib.ExitStack() as backwards:  # each is given up, whatever happens to the others
+        for source in _may_be_on:
+            backwards.callback(source.discard)
+    if active is not None:
+        active._collecting = False
+    active, _may_be_on = None, ()
 
 
-def _forget_in_child() -> None:
-    """A forked process starts without the recording of its parent, which goes on there."""
-    _gc_started.clear()
-    abandon()
-
-
-os.register_at_fork(after_in_child=_forget_in_child)
+os.register_at_fork(after_in_child=abandon)  # a forked process starts without the recording of its parent, which goes on there

@@ -6,19 +6,17 @@ import dataclasses
 import itertools
 import warnings
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..model import live_memory, tree
-from ..model.session import DataFlow, Frame, Info, Label, MemoryLog, Roles, Session, Track, empty_session
-from .memory import NOTHING, Changes, Noted, Notes, changes_of
+from ..model.session import DataFlow, Info, MemoryLog, Roles, Session, Track, empty_session
+from .memory import NOTHING, Changes, Notes, changes_of
 from .recorder import FUNCTION_ID, Log, nanoseconds
-from .tasks import Task
-from .threads import Thread
+from .source import Findings, Source
 
-__all__ = ["Context", "Records", "assemble", "drain"]
+__all__ = ["Context", "LogRecords", "Records", "assemble", "drain"]
 
 Column = np.ndarray[Any, np.dtype[Any]]
 WEIGHTS = {"python_function": 0, "scope": 1}  # which of two events that straddle is cut; the times of operators are left alone
@@ -45,21 +43,30 @@ class Records(NamedTuple):
 
 
 class Context(NamedTuple):
-    """What records refer to."""
+    """What records refer to, and which of them are wanted."""
 
     info: Info
     epoch_ns: int
     steps: Sequence[tuple[float, int]]
-    labels: Mapping[int, Label]
-    threads: Sequence[Thread]
-    tasks: Mapping[int, Task]
     only_thread: int | None
     kinds: set[str] | None
-    inputs: Mapping[int, tuple[Any, ...]]
-    stacks: Mapping[int, tuple[Frame, ...]]
-    memory: Noted | None = None
-    roles: tuple[Column, Column, Column] | None = None
-    roles_at_end: Mapping[int, int] = MappingProxyType({})  # by address
+    found: Findings
+
+
+class LogRecords(Source):
+    """The records of a log."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+
+    def begin(self) -> None:
+        self._log.records.clear()
+
+    def take(self, findings: Findings) -> None:
+        findings.records = drain(self._log)
+
+    def discard(self) -> None:
+        self._log.records.clear()
 
 
 def drain(log: Log) -> Records:
@@ -159,8 +166,10 @@ def _without_numbers(found: list[Column]) -> tuple[list[Column], Column | None]:
     return [column[~is_number] for column in found], ids[~is_number]
 
 
-def assemble(records: Records, context: Context) -> Session:
+def assemble(context: Context) -> Session:
     """One session from the records of all threads; of the later ones, if there is no memory for more."""
+    records, context.found.records = context.found.records, None  # held by nobody else, so that parts of it can be given up
+    assert records is not None
     total = records.lost + len(records.label)
     while True:
         try:
@@ -195,10 +204,10 @@ def _later_ones(records: Records) -> Records:
 
 def _session(records: Records, context: Context) -> Session:
     rows = _in_order(records, context)
-    label, labels = _used(records.label[rows], context.labels)
+    label, labels = _used(records.label[rows], context.found.labels)
     if len(label) and label.min() < 0:  # a slow thread's, from an earlier recording
         rows, label = rows[label >= 0], label[label >= 0]
-    changes = None if context.memory is None else changes_of(context.memory, records.results)
+    changes = None if context.found.memory is None else changes_of(context.found.memory, records.results)
     if not len(rows) and changes is None:
         return empty_session(context.info)
     track, tracks, memory_track = _all_tracks(records.track[rows], records.start[rows], changes, context)
@@ -224,12 +233,12 @@ def _session(records: Records, context: Context) -> Session:
     )
     session = session.replace(sequence=_sequences(session))
     if records.inputs is not None:
-        numbers, table = _used(records.inputs[rows], context.inputs)
+        numbers, table = _used(records.inputs[rows], context.found.inputs)
         session = session.replace(inputs=numbers, input_table=table)
     memory_stack = None
     if records.stack is not None:
         of_changes = np.empty(0, np.int64) if changes is None else changes.stack
-        numbers, stacks = _used(np.concatenate([records.stack[rows], of_changes]), context.stacks)
+        numbers, stacks = _used(np.concatenate([records.stack[rows], of_changes]), context.found.stacks)
         frames = {frame: i for i, frame in enumerate(dict.fromkeys(f for stack in stacks for f in stack))}
         memory_stack = numbers[len(rows) :]
         session = session.replace(
@@ -252,11 +261,11 @@ def _session(records: Records, context: Context) -> Session:
 def _data_flow(records: Records, rows: Column, context: Context, memory: Changes) -> DataFlow:
     assert records.operand_count is not None
     assert records.operands is not None
-    assert context.roles is not None
+    assert context.found.roles is not None
     count = records.operand_count[rows]
     first = (np.cumsum(records.operand_count) - records.operand_count)[rows]
     within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
-    role_time, role_address, role = context.roles
+    role_time, role_address, role = context.found.roles
     return DataFlow(
         operand_row=np.repeat(np.arange(len(rows)), count),
         operand_address=records.operands[np.repeat(first, count) + within],
@@ -278,7 +287,7 @@ def _with_memory(session: Session, changes: Changes, track: Column, stack: Colum
     event = _open_events(session, time_ns, track)
     log = MemoryLog(time_ns, track, changes.address, changes.size_bytes, total, event, stack)
     made = np.unique(log.address[log.size_bytes > 0]).tolist()
-    known = {address: context.roles_at_end[address] for address in made if address in context.roles_at_end}
+    known = {address: context.found.roles_at_end[address] for address in made if address in context.found.roles_at_end}
     roles = Roles(
         np.full(len(known), context.info.stopped_ns),
         np.fromiter(known.keys(), np.int64, len(known)),
@@ -317,13 +326,13 @@ def _in_order(records: Records, context: Context) -> Column:
     keep = records.start[rows] >= context.info.started_ns - context.epoch_ns
     if context.kinds is not None:
         modules = context.info.with_modules  # asked for by an argument of their own
-        wanted = [n for n, e in context.labels.items() if e.kind in context.kinds or (modules and e.module != ())]
+        wanted = [n for n, e in context.found.labels.items() if e.kind in context.kinds or (modules and e.module != ())]
         keep &= np.isin(records.label[rows], wanted)
     if context.only_thread is not None:
-        mine = [context.only_thread, *[n for n, task in context.tasks.items() if task.thread == context.only_thread]]
+        mine = [context.only_thread, *[n for n, task in context.found.tasks.items() if task.thread == context.only_thread]]
         keep &= np.isin(records.track[rows], mine)
         # when it has died, its identifier may be given to another
-        others = [round(t.since * 1e9) for t in context.threads if t.ident == context.only_thread and t.since > 0]
+        others = [round(t.since * 1e9) for t in context.found.threads if t.ident == context.only_thread and t.since > 0]
         keep &= records.start[rows] < min(others, default=np.iinfo(np.int64).max)
     return rows[keep]
 
@@ -333,14 +342,14 @@ def _tracks(numbers: Column, start: Column, context: Context) -> tuple[Column, l
     column = np.empty(len(numbers), np.int32)
     tracks: list[Track] = []
     # numbers that no thread has
-    tids = itertools.count(max([thread.native_id for thread in context.threads], default=0) + 1)
+    tids = itertools.count(max([thread.native_id for thread in context.found.threads], default=0) + 1)
     lives_of: dict[int, list[tuple[int, Track]]] = {}
-    for t in context.threads:
+    for t in context.found.threads:
         lives_of.setdefault(t.ident, []).append((round(t.since * 1e9), Track(t.native_id, t.native_id, t.name)))
     for rows in reversed(tree.groups(numbers)):
         number = numbers[rows[0]].item()
         if number < 0:
-            task = context.tasks[number]
+            task = context.found.tasks[number]
             (_, thread), *_ = lives_of.get(task.thread) or [(0, Track(task.thread, task.thread))]
             lives = [(0, Track(next(tids), thread.thread_id, task.name))]
         else:

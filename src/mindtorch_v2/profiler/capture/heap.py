@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import tracemalloc
 
-__all__ = ["begin", "end"]
+from .source import Source
 
-_started = False
-
-
-def begin() -> None:
-    """Have the heap traced. One that is traced already stays as it is, here and at the end."""
-    global _started
-    if not tracemalloc.is_tracing():
-        tracemalloc.start()
-        _started = True
+__all__ = ["Heap"]
 
 
-def end() -> None:
-    """Stop what `begin` started."""
-    global _started
-    if _started:
-        _started = False
-        tracemalloc.stop()
+class Heap(Source):
+    """Has Python's heap traced. One that is traced already stays as it is, here and at the end."""
+
+    def __init__(self) -> None:
+        self._is_ours = False
+
+    def resume(self) -> None:
+        if not tracemalloc.is_tracing():
+            self._is_ours = True
+            tracemalloc.start()
+
+    def pause(self, now: float) -> None:
+        self.discard()
+
+    def discard(self) -> None:
+        if self._is_ours:
+            tracemalloc.stop()
+            self._is_ours = False

@@ -19,20 +19,17 @@ import numpy as np
 from ..._dispatch import quiet
 from ..._dispatch.codegen import compile_function
 from ..._storage import UntypedStorage
-from . import free_notes, recorder, stack_walk, storage_hooks, tasks, threads
+from . import free_notes, living, recorder, roles, stack_walk, storage_hooks, survivors, tasks, threads
+from .source import Findings, Source
 from .storage_hooks import Hooks
 
-__all__ = ["NOTHING", "Changes", "Noted", "Notes", "begin", "changes_of", "end", "take"]
+__all__ = ["NOTHING", "Changes", "Noted", "Notes", "Storages", "changes_of"]
 
 Array = np.ndarray[Any, Any]
 
 MADE_WIDTH = 5
 FREED = -1  # in place of bytes
 ALWAYS = np.iinfo(np.int64).min  # in place of a time
-_made: list[Any] = []  # time, thread, address of the array, bytes, number of the stack, over and over
-_live_before: list[tuple[int, int]] = []  # address, bytes
-_alone = 0  # the only thread, until others come
-_hooks: Hooks | None = None
 
 
 class Notes(NamedTuple):
@@ -68,45 +65,56 @@ class Changes(NamedTuple):
     held_bytes: Array
 
 
-def begin(*, with_stack: bool = False) -> None:
-    """Note storages from here on, with stacks or not; what lives already is the baseline."""
-    global _hooks, _alone
-    gc.collect(0)
-    _alone = threading.get_ident()
-    _hooks = _make_hooks(with_stack=with_stack)
-    storage_hooks.add(_hooks)
-    # one after the other without a thread in between, as nothing here is called from Python
-    at_once: tuple[Callable[[], Any], ...] = (gc.get_objects, *free_notes.FORGET, _made.clear, _live_before.clear)
-    objects, *_ = map(_call, at_once)
-    for storage in [s for s in objects if type(s) is UntypedStorage]:
-        array = _array_of(storage)
-        # without storages to which another thread has given their arrays since then, and of which that is noted
-        if array is not None and not _is_noted(storage, id(array)):
-            storage._note_free = free_notes.notes.get(id(array)) or free_notes.new_note(id(array))
-            _live_before.append((id(array), array.nbytes))
+class Storages(Source):
+    """Notes storages, with stacks or not. What lives at the beginning is the baseline."""
 
+    def __init__(self, *, with_stack: bool) -> None:
+        self._with_stack = with_stack
+        self._made: list[Any] = []  # time, thread, address of the array, bytes, number of the stack, over and over
+        self._live_before: list[tuple[int, int]] = []  # address, bytes
+        self._alone = 0  # the only thread, until others come
+        self._hooks: Hooks | None = None
 
-def end() -> None:
-    """Note no more."""
-    global _hooks
-    if _hooks is not None:
-        storage_hooks.remove(_hooks)
-        _hooks = tasks.on_first = threads.on_new = None
+    def resume(self) -> None:
+        """Note from here on, until the end: what is made and freed during a pause counts."""
+        if self._hooks is not None:
+            return
+        gc.collect(0)
+        self._alone = threading.get_ident()
+        self._hooks = _make_hooks(self._made, with_stack=self._with_stack)
+        storage_hooks.add(self._hooks)
+        # one after the other without a thread in between, as nothing here is called from Python
+        at_once: tuple[Callable[[], Any], ...] = (gc.get_objects, *free_notes.FORGET, self._made.clear)
+        objects, *_ = map(_call, at_once)
+        for storage in [s for s in objects if type(s) is UntypedStorage]:
+            array = _array_of(storage)
+            # without storages to which another thread has given their arrays since then, and of which that is noted
+            if array is not None and not _is_noted(storage, id(array)):
+                storage._note_free = free_notes.notes.get(id(array)) or free_notes.new_note(id(array))
+                self._live_before.append((id(array), array.nbytes))
 
+    def end(self) -> None:
+        if self._hooks is not None:
+            storage_hooks.remove(self._hooks)
+        self._hooks = tasks.on_first = threads.on_new = None
 
-def take() -> Noted:
-    """What was noted."""
-    made, live_before = _made[:], _live_before[:]
-    _made.clear()
-    _live_before.clear()
-    addresses, sizes = zip(*live_before, strict=True) if live_before else ((), ())
-    before = _notes([0.0] * len(sizes), [0] * len(sizes), addresses, sizes)
-    freed, times, tracks = free_notes.take(_alone)
-    return Noted(
-        before._replace(time_ns=np.full(len(sizes), ALWAYS)),
-        _notes(*(made[i::MADE_WIDTH] for i in range(MADE_WIDTH))),
-        _notes(times, tracks, freed),
-    )
+    def take(self, findings: Findings) -> None:
+        """What was noted, and the storages that live now with what is known of them."""
+        objects = living.objects(*roles.KINDS, UntypedStorage)
+        findings.survivors = survivors.references(objects)
+        findings.roles_at_end = roles.now(objects)
+        addresses, sizes = zip(*self._live_before, strict=True) if self._live_before else ((), ())
+        before = _notes([0.0] * len(sizes), [0] * len(sizes), addresses, sizes)
+        freed, times, tracks = free_notes.take(self._alone)
+        made = self._made[:]
+        findings.memory = Noted(
+            before._replace(time_ns=np.full(len(sizes), ALWAYS)),
+            _notes(*(made[i::MADE_WIDTH] for i in range(MADE_WIDTH))),
+            _notes(times, tracks, freed),
+        )
+
+    def discard(self) -> None:
+        self.end()
 
 
 def _notes(time: Any, thread: Any, address: Any, size_bytes: Any = None, stack: Any = None) -> Notes:
@@ -181,13 +189,16 @@ _ON_ARRAY = [
 ]
 
 
-def _make_hooks(*, with_stack: bool) -> Hooks:
-    """What runs when a storage gets its array, and when it dies. Generated for their globals: calling these is 10 ns faster."""
+def _make_hooks(made: list[Any], *, with_stack: bool) -> Hooks:
+    """What runs when a storage gets its array, which is noted in `made`, and when it dies.
+
+    Generated for their globals: calling these is 10 ns faster.
+    """
     names: dict[str, Any] = {"clock": recorder.clock, "track": threading.get_ident, "id": id, "caller": sys._getframe}
     if with_stack:
         names = {name: quiet.unreported(function) for name, function in names.items()}
     names |= {
-        "all_made": _made,
+        "all_made": made,
         "free_notes": free_notes.notes,
         "new_note": free_notes.new_note,
         "Storage": UntypedStorage,

@@ -19,6 +19,7 @@ from ..model.session import Label, ModulePart
 from . import recorder, tasks
 from .labels import label_number
 from .recorder import Log
+from .source import Findings, Source
 
 __all__ = ["ModuleCalls"]
 
@@ -62,11 +63,15 @@ class _Innermost(dict[int, Running | None]):
         self[thread] = None
 
 
-class ModuleCalls:
-    """The calls of modules in one recording. Modules and parameters are not kept alive."""
+class ModuleCalls(Source):
+    """The calls of modules in one recording. Modules and parameters are not kept alive.
 
-    def __init__(self, log: Log) -> None:
+    They come here by themselves if they `record`; else the tracer of Python functions records them and has them noted here.
+    """
+
+    def __init__(self, log: Log, *, record: bool) -> None:
         self.log: Log | None = log
+        self._record = record
         self.collecting = False
         self.running = _Innermost()
         self.called: dict[int, Place] = {}  # by the program, and not by a module
@@ -76,41 +81,55 @@ class ModuleCalls:
         self._next_number: dict[str, int] = {}
         self._free_numbers: dict[str, list[int]] = {}
         self._lock = new_lock()
-        self._uninstall: Callable[[None], None] | None = None
 
     # --- when -----------------------------------------------------------------------------------------------------------------
 
-    def install(self) -> None:
-        """Have calls of modules come here, to be recorded."""
+    def begin(self) -> None:
         from ...nn.modules.module import call_unobserved, observe_calls
 
-        observe_calls(_recorded(self, call_unobserved))
-        self._uninstall = observe_calls
+        if self._record:
+            observe_calls(_recorded(self, call_unobserved))
 
-    def end(self, now: float) -> None:
-        """Leave modules alone again. Calls that still run end here."""
+    def resume(self) -> None:
+        self.collecting = True
+
+    def pause(self, now: float) -> None:
+        self.collecting = False
+
+    def end(self) -> None:
+        from ...nn.modules.module import observe_calls
+
+        if self._record:
+            observe_calls(None)
+
+    def take(self, findings: Findings) -> None:
+        """Calls that still run end here."""
         log, self.log = self.log, None
-        if self._uninstall is not None:
-            self._uninstall(None)
         for thread, innermost in list(self.running.items()):
             for place, start, _ in _outwards(innermost):
-                if log is not None and 0 <= start <= now:
-                    log.write(place.label, start, now, thread)
+                if log is not None and 0 <= start <= findings.stopped:
+                    log.write(place.label, start, findings.stopped, thread)
 
-    def begin(self, module: Any, thread: int) -> int:
-        """Note a call that somebody else records; returns its label."""
+    def discard(self) -> None:
+        self.log = None
+        self.end()
+
+    # --- calls that the tracer records ----------------------------------------------------------------------------------------
+
+    def note(self, module: Any, thread: int) -> int:
+        """Note a call that the tracer records; returns its label."""
         around = self.running[thread]
         place = (self.called if around is None else around[0].inside).get(id(module)) or self.enter(around, module)
         self.running[thread] = (place, -1.0, module, around)
         return place.label
 
     def leave(self, thread: int) -> None:
-        """Note the end of a call that was begun by `begin`."""
+        """Note the end of a call."""
         innermost = self.running[thread]
         self.running[thread] = None if innermost is None else innermost[3]
 
     def keep(self, thread: int, count: int) -> None:
-        """Of the calls that were begun by `begin` and run, forget all but the outermost `count`."""
+        """Of the noted calls that run, forget all but the outermost `count`."""
         for _ in range(sum(1 for _ in _outwards(self.running[thread])) - count):
             self.leave(thread)
 
@@ -225,7 +244,7 @@ def _recorded(calls: ModuleCalls, call: Callable[..., Any]) -> Callable[[Any, tu
             return call(module, *args, **kwargs)
         finally:
             running[thread] = around
-            # asked for after that: what still runs is ended by `end`
+            # asked for after that: what still runs is ended by `take`
             if calls.log is not None and start >= 0:
                 extend((place.label, start, clock(), tasks.track_number() if tracks else thread, *nothing))
 

@@ -15,7 +15,7 @@ from . import call_inputs, recorder, roles, stack_walk, tasks
 from .labels import label_number
 from .recorder import Log
 
-__all__ = ["NodeScopes", "NodeScopesWithRoles", "PlainNodeScopes", "gradients_of"]
+__all__ = ["NodeScopes", "NodeScopesWithRoles", "Owner", "PlainNodeScopes", "forget_names", "gradients_of"]
 
 LEAF = 2
 ACCUMULATE = "torch::autograd::AccumulateGrad"

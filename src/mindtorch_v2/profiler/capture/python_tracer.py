@@ -21,9 +21,10 @@ from . import recorder, stack_walk, tasks, threads
 from .labels import label_number
 from .module_calls import ModuleCalls
 from .recorder import Log
+from .source import Source
 from .stack_walk import Call, Chain, internal_files, running
 
-__all__ = ["begin_now", "start", "stop", "warn_of_gaps"]
+__all__ = ["PythonFunctions", "warn_of_gaps"]
 
 # In place of a label: code of the package, which is not shown; a call that is followed and makes no event; that of a module, which has a
 # label of its own.
@@ -42,41 +43,50 @@ _extend: Callable[[tuple[Any, ...]], None]  # of the log
 _nothing: tuple[Any, ...]  # in place of what functions have not
 
 
-def start(log: Log, modules: ModuleCalls | None) -> None:
-    """Record calls from here on, those of modules by what `modules` calls them. Functions that are running begin now.
+class PythonFunctions(Source):
+    """Records calls of Python functions, those of modules by what `modules` calls them; without it, somebody else records these.
 
-    Without `modules`, somebody else records the calls of modules.
+    It is the last to resume: functions that run begin when all else is on, so that what starting the recording took is in nobody's frame.
     """
-    from ...nn.modules.module import CALL_CODE
 
-    global _active, _modules, _clock, _extend, _nothing
-    _active, _modules = True, modules
-    _clock, _extend, _nothing = recorder.clock, log.records.extend, (-1, *log.nothing)
-    _know(CALL_CODE, HIDDEN if modules is None else MODULE, of_library=False)
-    if modules is not None:
-        modules.running.clear()  # as it was when the last collecting stopped
-    _call_of(stack_walk.shown_caller(sys._getframe(1)))
-    _install()
+    def __init__(self, log: Log, modules: ModuleCalls | None) -> None:
+        self._log = log
+        self._modules = modules
 
+    def resume(self) -> None:
+        from ...nn.modules.module import CALL_CODE
 
-def begin_now() -> None:
-    """Have functions that run on this thread begin at this moment: what starting the recording took is in nobody's frame."""
-    thread = threading.get_ident()
-    for frame, call in list(running.items()):
-        if call[0] == thread:
-            running[frame] = (*call[:4], _clock(), call[5])  # the outermost first: each begins before what it calls
+        global _active, _modules, _clock, _extend, _nothing
+        _active, _modules = True, self._modules
+        _clock, _extend, _nothing = recorder.clock, self._log.records.extend, (-1, *self._log.nothing)
+        _know(CALL_CODE, HIDDEN if _modules is None else MODULE, of_library=False)
+        if _modules is not None:
+            _modules.running.clear()  # as it was when the last collecting stopped
+        _call_of(stack_walk.shown_caller(sys._getframe(1)))
+        _install()
+        thread = threading.get_ident()
+        for frame, call in list(running.items()):
+            if call[0] == thread:
+                running[frame] = (*call[:4], _clock(), call[5])  # the outermost first: each begins before what it calls
 
+    def pause(self, now: float) -> None:
+        global _active, _modules
+        if not _active:
+            return
+        _uninstall()
+        _active, _modules = False, None
+        _end_calls(list(running), now)
+        _known.clear()
+        _codes.clear()
 
-def stop(end: float | None = None) -> None:
-    """Record no more calls, if any were. Functions that are still running end at this moment, or now."""
-    global _active, _modules
-    if not _active:
-        return
-    _uninstall()
-    _active, _modules = False, None
-    _end_calls(list(running), _clock() if end is None else end)
-    _known.clear()
-    _codes.clear()
+    def discard(self) -> None:
+        global _gap
+        if _active:
+            self.pause(_clock())
+        _gap = False  # of a recording that nobody sees
+        running.clear()  # an interrupt may have come in between
+        _known.clear()
+        _codes.clear()
 
 
 def _end_calls(frames: list[FrameType | None], end: float) -> None:
@@ -138,7 +148,7 @@ def _begin(frame: FrameType, thread: int, chain: Chain) -> None:
     label, modules = chain.label, None
     if label == MODULE:
         modules = _modules
-        label = HIDDEN if modules is None else modules.begin(frame.f_locals["self"], thread)
+        label = HIDDEN if modules is None else modules.note(frame.f_locals["self"], thread)
     running[frame] = (thread, chain.numbers, chain, label, _clock(), modules)
     if not _active:
         running.pop(frame, None)  # another thread has just stopped recording

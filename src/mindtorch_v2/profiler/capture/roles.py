@@ -20,8 +20,9 @@ from ...optim.optimizer import Optimizer, register_optimizer_step_post_hook
 from ...utils.hooks import RemovableHandle
 from ..model.session import BUFFER, GRADIENT, OPTIMIZER_STATE, PARAMETER
 from . import living, recorder
+from .source import Findings, Source
 
-__all__ = ["KINDS", "begin", "end", "note_leaf", "now", "take"]
+__all__ = ["KINDS", "TensorRoles", "note_leaf", "now"]
 
 KINDS = (Tensor, Optimizer, Module)  # what memory is known by
 
@@ -32,37 +33,41 @@ Known = list[tuple[Any, int]]  # tensors, if they are such, and what they are
 _notes: list[Any] = []
 # storages whose address and role are noted: parameters and state are met at each step, and would fill the list
 _noted: dict[int, tuple[weakref.ref[UntypedStorage], tuple[int, int]]] = {}
-_hook: RemovableHandle | None = None
 
 
-def begin() -> None:
-    """Note what is there, and what comes from here on."""
-    global _hook
-    _notes.clear()
-    _noted.clear()
-    _note(_of_everything())
-    if _hook is None:
-        _hook = register_optimizer_step_post_hook(lambda optimizer, args, kwargs: _note(_of_optimizer(optimizer)))
+class TensorRoles(Source):
+    """Notes the role of each tensor that is there when the recording begins, of those that come, and of those at the end."""
+
+    def __init__(self) -> None:
+        self._hook: RemovableHandle | None = None
+
+    def begin(self) -> None:
+        _notes.clear()
+        _noted.clear()
+        _note(_of_everything())
+        self._hook = register_optimizer_step_post_hook(lambda optimizer, args, kwargs: _note(_of_optimizer(optimizer)))
         Parameter.__del__ = _note_dying
 
-
-def end() -> None:
-    """Note what is there at the end, and no more."""
-    global _hook
-    if _hook is not None:
-        _hook.remove()
-        if "__del__" in vars(Parameter):  # an interrupt may have kept `begin` from its end
+    def end(self) -> None:
+        if "__del__" in vars(Parameter):
             del Parameter.__del__
-        _hook = None
+        if self._hook is not None:
+            self._hook.remove()
+            self._hook = None
+
+    def take(self, findings: Findings) -> None:
+        """Times in seconds, addresses and roles."""
         _note(_of_everything())
+        notes = _notes[: len(_notes) - len(_notes) % 3]
+        _notes.clear()
+        _noted.clear()
+        columns = np.array(notes[0::3], np.float64), np.array(notes[1::3], np.int64), np.array(notes[2::3], np.int8)
+        findings.roles = columns
 
-
-def take() -> tuple[Column, Column, Column]:
-    """Times in seconds, addresses and roles."""
-    notes = _notes[: len(_notes) - len(_notes) % 3]
-    _notes.clear()
-    _noted.clear()
-    return np.array(notes[0::3], np.float64), np.array(notes[1::3], np.int64), np.array(notes[2::3], np.int8)
+    def discard(self) -> None:
+        self.end()
+        _notes.clear()
+        _noted.clear()
 
 
 def now(objects: Iterable[Any] | None = None) -> dict[int, int]:

@@ -11,8 +11,9 @@ from ..model.session import FUNCTION, USER_SCOPE, Label
 from . import call_inputs, recorder, stack_walk, tasks
 from .labels import label_number
 from .recorder import Log
+from .source import Findings, Source
 
-__all__ = ["Scope", "begin", "close_all", "end", "use"]
+__all__ = ["OpenScopes", "Scope", "begin", "end"]
 
 
 class Scope(NamedTuple):
@@ -35,10 +36,23 @@ _open: dict[int, list[Scope]] = {}  # by track, outermost first
 _lock = new_lock()  # scopes may end on another thread than they began on
 
 
-def use(log: Log) -> None:
-    """Write to this log from now on. Scopes that are open are forgotten, and so are their names."""
-    global _log, _open, _numbers
-    _log, _open, _numbers = log, {}, {}
+class OpenScopes(Source):
+    """Has scopes written to a log. Those that are open when the recording ends, end with it."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+
+    def begin(self) -> None:
+        self.discard()
+
+    def take(self, findings: Findings) -> None:
+        with _lock:
+            for inside in list(_open.values()):
+                _close(inside, findings.stopped)
+
+    def discard(self) -> None:
+        global _log, _open, _numbers
+        _log, _open, _numbers = self._log, {}, {}
 
 
 def begin(
@@ -80,13 +94,6 @@ def end(scope: Scope) -> None:
         # most often the innermost; no generator, which ends early and drops the exception of a signal's handler that comes there
         if inside and (inside[-1] is scope or any([s is scope for s in inside])):  # noqa: C419
             _close(inside, recorder.clock(), until=scope)
-
-
-def close_all(now: float) -> None:
-    """Close what was never left, at the end of the recording."""
-    with _lock:
-        for inside in list(_open.values()):
-            _close(inside, now)
 
 
 def _close(inside: list[Scope], now: float, *, until: Scope | None = None) -> None:

@@ -8,7 +8,10 @@ import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-__all__ = ["Thread", "begin", "end", "profiled_by_another", "trace_new"]
+from . import recorder
+from .source import Findings, Source
+
+__all__ = ["Thread", "Threads", "profiled_by_another", "trace_new"]
 
 Trace = Callable[..., Any]  # what `sys.setprofile` takes
 
@@ -20,35 +23,41 @@ class Thread(NamedTuple):
     name: str
 
 
-_clock: Callable[[], float]
 _known: list[tuple[Thread, weakref.ref[threading.Thread]]] = []
 _before: Trace | None = None  # of another profiler, which new threads go on to call
 _trace: Trace | None = None  # ours
 on_new: Callable[[], None] | None = None  # called by each thread that starts
 
 
-def begin(clock: Callable[[], float]) -> None:
-    """Note the threads that run, and each that starts from now on."""
-    global _clock, _before
-    _clock = clock
-    _known.clear()
-    if threading.getprofile() is not _first_call:
-        _before = threading.getprofile()
-    threading.setprofile(_first_call)
-    # after that, so that a thread which starts meanwhile is seen twice rather than never
-    for thread in threading.enumerate():
-        if thread.ident is not None:
-            _note(0.0, thread)
+class Threads(Source):
+    """Notes the threads that run, and each that starts."""
 
+    def begin(self) -> None:
+        global _before
+        _known.clear()
+        if threading.getprofile() is not _first_call:
+            _before = threading.getprofile()
+        threading.setprofile(_first_call)
+        # after that, so that a thread which starts meanwhile is seen twice rather than never
+        for thread in threading.enumerate():
+            if thread.ident is not None:
+                _note(0.0, thread)
 
-def end() -> list[Thread]:
-    """The threads of the recording, in order of their starts, by the names that they have now."""
-    global _before
-    if threading.getprofile() is _first_call:
-        threading.setprofile(_before)
-    _before = None
-    alive = [(thread, of()) for thread, of in _known]
-    return sorted([thread if now is None else thread._replace(name=now.name) for thread, now in alive])
+    def end(self) -> None:
+        global _before
+        if threading.getprofile() is _first_call:
+            threading.setprofile(_before)
+        _before = None
+
+    def take(self, findings: Findings) -> None:
+        """In order of their starts, by the names that they have now."""
+        alive = [(thread, of()) for thread, of in _known]
+        findings.threads = sorted([thread if now is None else thread._replace(name=now.name) for thread, now in alive])
+        _known.clear()
+
+    def discard(self) -> None:
+        self.end()
+        _known.clear()
 
 
 def trace_new(trace: Trace | None) -> None:
@@ -74,7 +83,7 @@ def _first_call(frame: Any, event: str, arg: Any) -> None:
     """What a new thread's first function call sets off, and nothing after: the one moment at which Python tells of a new thread."""
     following = _before or _trace
     sys.setprofile(following)
-    _note(_clock(), threading.current_thread())
+    _note(recorder.clock(), threading.current_thread())
     if on_new is not None:
         on_new()
     if following is not None:

@@ -8,12 +8,40 @@ from ... import _record
 from ..._autograd import observing
 from . import scopes, tasks
 from .execution_scopes import ExecutionScopes
-from .node_scopes import NodeScopes
+from .node_scopes import NodeScopes, NodeScopesWithRoles, Owner
+from .recorder import Log
+from .source import Findings, Source
 
-__all__ = ["forget_tasks", "set_execution_trace", "set_profiler"]
+__all__ = ["ScopesAndBackward", "forget_tasks", "set_execution_trace", "set_profiler"]
 
 _profiler: NodeScopes | None = None
 _trace: ExecutionScopes | None = None
+
+
+class ScopesAndBackward(Source):
+    """Has the profiler see scopes and backward nodes, and knows the asyncio tasks that had scopes.
+
+    `owner` tells the module that has a parameter; `with_roles` has gradients of leaves noted.
+    """
+
+    def __init__(self, log: Log, owner: Owner | None, *, with_roles: bool) -> None:
+        self._log = log
+        self._owner = owner
+        self._kind = NodeScopesWithRoles if with_roles else NodeScopes
+
+    def resume(self) -> None:
+        set_profiler(self._kind(self._log, self._owner))
+
+    def pause(self, now: float) -> None:
+        set_profiler(None)
+
+    def take(self, findings: Findings) -> None:
+        findings.tasks = dict(tasks.known)
+        forget_tasks()
+
+    def discard(self) -> None:
+        set_profiler(None)
+        forget_tasks()
 
 
 def set_profiler(nodes: NodeScopes | None) -> None:

@@ -1,0 +1,43 @@
+"""Runs of Python's garbage collector as events."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from typing import Any
+
+from ..model.session import Label
+from . import recorder, tasks
+from .labels import label_number
+from .recorder import Log
+from .source import Source
+
+__all__ = ["CollectorRuns"]
+
+LABEL = Label("Python GC", "gc")
+
+
+class CollectorRuns(Source):
+    """Records each run of the collector, on the thread that set it off."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._started: dict[int, float] = {}  # by thread
+
+    def resume(self) -> None:
+        gc.callbacks.append(self._on_phase)
+
+    def pause(self, now: float) -> None:
+        self.discard()
+
+    def discard(self) -> None:
+        if self._on_phase in gc.callbacks:
+            gc.callbacks.remove(self._on_phase)
+        self._started.clear()
+
+    def _on_phase(self, phase: str, info: dict[str, Any]) -> None:
+        thread = threading.get_ident()
+        if phase == "start":
+            self._started[thread] = recorder.clock()
+        elif (start := self._started.pop(thread, None)) is not None:
+            self._log.write(label_number(LABEL), start, recorder.clock(), tasks.track_number())

@@ -1,0 +1,30 @@
+"""What the numbers in records stand for: labels, inputs of calls and stacks. Those of a recording are freed with it."""
+
+from __future__ import annotations
+
+from collections import ChainMap
+
+from . import call_inputs, labels, node_scopes, stack_walk
+from .source import Findings, Source
+
+__all__ = ["Names"]
+
+
+class Names(Source):
+    """The tables that records refer to."""
+
+    def begin(self) -> None:
+        call_inputs.forget_if_many()
+        self.discard()
+
+    def take(self, findings: Findings) -> None:
+        findings.stacks = {number: stack_walk.resolve(frames) for number, frames in list(stack_walk.taken.items())}
+        findings.labels = labels.table()
+        findings.inputs = ChainMap(call_inputs.take_texts(), call_inputs.table)
+        self.discard()
+
+    def discard(self) -> None:
+        labels.clear()
+        node_scopes.forget_names()
+        call_inputs.take_texts()
+        stack_walk.forget()

@@ -1,0 +1,49 @@
+"""Operators record while the keys of recording are active."""
+
+from __future__ import annotations
+
+from ..._dispatch import dispatcher, keys
+from . import recorder
+from .source import Source
+
+__all__ = ["RECORDING_KEYS", "Operators"]
+
+RECORDING_KEYS = keys.PROFILER | sum(recorder.FORMS.values())
+
+
+class Operators(Source):
+    """Puts the keys of recording into every key set. Of `form`, the keys that say what records hold, and the profiler's key.
+
+    `form` comes first: with the last key, recording begins.
+    """
+
+    def __init__(self, form: tuple[int, ...]) -> None:
+        self._keys = (*form, keys.PROFILER)
+        self._is_on = False
+
+    @property
+    def key_set(self) -> int:
+        return sum(self._keys)
+
+    def compile(self) -> None:
+        """Compile the recording variant of every operator that has run, so that events show no compilation."""
+        dispatcher.precompile(self.key_set)
+
+    def begin(self) -> None:
+        if dispatcher.active_keys() & keys.EXECUTION_TRACE:  # whose operators are other functions
+            dispatcher.precompile(self.key_set | keys.EXECUTION_TRACE)
+
+    def resume(self) -> None:
+        """Have operators record; before `begin`, to no effect but that what they call only while recorded gets compiled."""
+        if not self._is_on:
+            self._is_on = True
+            for key in self._keys:
+                dispatcher.activate(key)
+
+    def pause(self, now: float) -> None:
+        self.discard()
+
+    def discard(self) -> None:
+        if self._is_on:
+            dispatcher.drop(RECORDING_KEYS)
+            self._is_on = False

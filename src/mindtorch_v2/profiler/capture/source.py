@@ -1,0 +1,65 @@
+"""What a recording is made of: a list of sources with one protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from ..model.session import Frame, Label
+    from .columns import Records
+    from .memory import Noted
+    from .roles import Column
+    from .survivors import References
+    from .tasks import Task
+    from .threads import Thread
+
+__all__ = ["Findings", "Source"]
+
+
+@dataclass(kw_only=True)
+class Findings:
+    """What the sources of a recording hand over at its end. Each fills in what is its own."""
+
+    stopped: float  # by the recorder's clock
+    records: Records | None = None
+    labels: Mapping[int, Label] = field(default_factory=dict)  # by number, as all that records refer to
+    inputs: Mapping[int, tuple[Any, ...]] = field(default_factory=dict)
+    stacks: Mapping[int, tuple[Frame, ...]] = field(default_factory=dict)
+    tasks: Mapping[int, Task] = field(default_factory=dict)
+    threads: Sequence[Thread] = ()
+    memory: Noted | None = None
+    roles: tuple[Column, Column, Column] | None = None
+    roles_at_end: Mapping[int, int] = field(default_factory=dict)  # by address
+    survivors: References = field(default_factory=dict)  # storages that were alive at the end
+
+
+class Source(Protocol):
+    """One thing that a recording observes: operators, scopes, storages, Python functions, ….
+
+    A recording walks the list of its sources forwards to begin, resume and take, and backwards to pause and end:
+
+        begin → resume ⇄ pause → end → take
+
+    `discard` ends a source in whatever state it is; it is called when an exception has come in between, an interrupt at any line included. It may
+    itself be interrupted and called again. A source overrides the methods in which it has something to do.
+    """
+
+    def begin(self) -> None:
+        """Get ready, and switch on what stays on during a pause. Nothing is collected before `resume`."""
+
+    def resume(self) -> None:
+        """Collect from here on."""
+
+    def pause(self, now: float) -> None:
+        """Collect no more; what runs is recorded up to `now`, a reading of the recorder's clock. Harmless for a source that is paused."""
+
+    def end(self) -> None:
+        """Switch off what `begin` switched on."""
+
+    def take(self, findings: Findings) -> None:
+        """Hand over what was collected, and forget it."""
+
+    def discard(self) -> None:
+        """Switch off whatever is on, and forget what was collected. Harmless for a source that never began."""
