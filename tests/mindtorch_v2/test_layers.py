@@ -109,8 +109,21 @@ def test_capture_does_not_know_who_controls_it_or_reads_it():
                 assert name.split(".")[3] not in ("event_list", "events", "averages", "kineto_results"), path
             else:
                 assert not name.startswith(
-                    ("mindtorch_v2.profiler.profiler", "mindtorch_v2.profiler.schedule", "mindtorch_v2.autograd.profiler")
+                    (
+                        "mindtorch_v2.profiler.profiler",
+                        "mindtorch_v2.profiler.autograd_profile",
+                        "mindtorch_v2.profiler.schedule",
+                        "mindtorch_v2.autograd.profiler",
+                    )
                 ), path
+
+
+def test_the_older_module_of_the_profiler_has_names_alone():
+    tree = ast.parse((ROOT / "autograd" / "profiler.py").read_text())
+    docstring, *statements = tree.body
+    assert isinstance(docstring, ast.Expr)
+    assert all(isinstance(node, ast.ImportFrom | ast.Assign) for node in statements)
+    assert [node.targets[0].id for node in statements if isinstance(node, ast.Assign)] == ["__all__"]
 
 
 def test_no_file_of_the_profiler_names_mindspore():

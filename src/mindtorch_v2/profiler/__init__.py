@@ -21,9 +21,10 @@ from .output.trace_check import validate
 from .record_function import record_function
 from .results import Results
 from .schedule import ProfilerAction, schedule
+from .step_tracker import KinetoStepTracker
 
-from ..autograd.profiler import KinetoStepTracker  # isort: skip - reads what is above
-from .profiler import _KinetoProfile, profile  # isort: skip
+from .profiler import _KinetoProfile, profile  # isort: skip - reads what is above
+from ..autograd import profiler as _  # isort: skip - so that `torch.autograd.profiler` is there, as it is in torch
 from . import itt  # isort: skip - torch: an attribute, and not in `__all__`
 
 # torch: `KinetoStepTracker`, `RecordScope`, `_ExperimentalConfig` and `_KinetoProfile` are here too, and not listed

@@ -9,9 +9,9 @@ import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ..autograd import profiler as prof
+from . import autograd_profile
 from ._memory_profiler import MemoryProfile, MemoryProfileTimeline
-from .activity import ProfilerActivity, memory_source, parse_activities, supported_activities
+from .activity import ProfilerActivity, parse_activities, supported_activities
 from .advice import Advice
 from .capture import capture, claims
 from .execution_trace import ExecutionTraceObserver, _ITraceObserver
@@ -21,10 +21,12 @@ from .model.event_list import EventList
 from .model.leaks import Leaks
 from .model.module_times import ModuleTimes
 from .model.session import Session
+from .options import OptionAttributes, Options
 from .output.tensorboard import tensorboard_trace_handler
 from .record_function import record_function, step_scope
 from .results import Results, check_memory_flags, write_memory_timeline
 from .schedule import TRANSITIONS, ProfilerAction, record_always, schedule
+from .step_tracker import KinetoStepTracker
 
 __all__ = [
     "ExecutionTraceObserver",
@@ -38,7 +40,7 @@ __all__ = [
 PROFILER_STEP_NAME = "ProfilerStep"
 
 
-class _KinetoProfile:
+class _KinetoProfile(OptionAttributes):
     """Recording without steps: `start`, `stop`, results and exports. The arguments are those of `profile`."""
 
     def __init__(
@@ -56,27 +58,29 @@ class _KinetoProfile:
         custom_trace_id_callback: Callable[[], str] | None = None,
         post_processing_timeout_s: float | None = None,
     ) -> None:
-        self.activities, self.activity_filters = parse_activities(activities)
-        memory_source(profile_memory)
-        self.record_shapes = record_shapes
-        self.with_flops = with_flops
-        self.profile_memory = profile_memory
-        self.with_stack = with_stack
-        self.with_modules = with_modules
-        self.experimental_config = (
-            None if experimental_config is None else prof.resolve_config(experimental_config, with_stack=with_stack)
+        wanted, filters = parse_activities(activities)
+        options = Options(
+            activities=wanted,
+            activity_filters=filters,
+            use_device="npu" if ProfilerActivity.NPU in wanted else None,
+            record_shapes=record_shapes,
+            profile_memory=profile_memory,
+            with_stack=with_stack,
+            with_flops=with_flops,
+            with_modules=with_modules,
+            experimental_config=experimental_config,
+            acc_events=acc_events,
+            custom_trace_id_callback=custom_trace_id_callback,
+            post_processing_timeout_s=post_processing_timeout_s,
         )
+        self._set_options(options.consistent())
         self.execution_trace_observer = execution_trace_observer
-        self.acc_events = acc_events
-        self.custom_trace_id_callback = custom_trace_id_callback
-        self.post_processing_timeout_s = post_processing_timeout_s
-        self.profiler: prof.profile | None = None
+        self.profiler: autograd_profile.profile | None = None
         self.has_cudagraphs = False
         self.mem_tl: Any = None
-        self.use_device = "npu" if ProfilerActivity.NPU in self.activities else None
         self.preset_metadata: dict[str, str] = {}
         self._metadata: dict[str, Any] = {}
-        self._prepared: prof.profile | None = None
+        self._prepared: autograd_profile.profile | None = None
 
     # --- recording --------------------------------------------------------------------------------------------------
 
@@ -109,21 +113,7 @@ class _KinetoProfile:
         if self.acc_events and self.profiler is not None:
             self._prepared = self.profiler
         else:
-            self._prepared = prof.profile(
-                use_cpu=ProfilerActivity.CPU in self.activities,
-                use_device=self.use_device,
-                record_shapes=self.record_shapes,
-                with_flops=self.with_flops,
-                profile_memory=self.profile_memory,
-                with_stack=self.with_stack,
-                with_modules=self.with_modules,
-                use_kineto=True,
-                experimental_config=self.experimental_config,
-                acc_events=self.acc_events,
-                custom_trace_id_callback=self.custom_trace_id_callback,
-                post_processing_timeout_s=self.post_processing_timeout_s,
-                activity_filters=self.activity_filters,
-            )
+            self._prepared = autograd_profile.profile._with(self._options())
             self._prepared.metadata = self._metadata
         self._prepared._prepare_trace(warm=self._is_warming_up())
 
@@ -358,7 +348,7 @@ class profile(_KinetoProfile):  # noqa: N801 - torch's name
         self.step_rec_fn: record_function | None = None
         self._stopping = False
         self.current_action = self._action_of(0)
-        prof.KinetoStepTracker.init_step_count(PROFILER_STEP_NAME)
+        KinetoStepTracker.init_step_count(PROFILER_STEP_NAME)
 
     @property
     def action_map(self) -> dict[tuple[ProfilerAction, ProfilerAction | None], list[Callable[[], None]]]:
@@ -383,7 +373,7 @@ class profile(_KinetoProfile):  # noqa: N801 - torch's name
                     if self.execution_trace_observer:
                         self.execution_trace_observer.cleanup()
             finally:
-                prof.KinetoStepTracker.erase_step_count(PROFILER_STEP_NAME)
+                KinetoStepTracker.erase_step_count(PROFILER_STEP_NAME)
                 claims.release(self)  # for an interrupt in the middle of `stop`
         except Exception as error:
             if exc_type is None:
@@ -439,7 +429,7 @@ class profile(_KinetoProfile):  # noqa: N801 - torch's name
         previous, self.current_action = self.current_action, action
         self.step_num += 1
         if os.environ.get("KINETO_USE_DAEMON"):  # torch: steps are counted for a daemon alone
-            prof.KinetoStepTracker.increment_step(PROFILER_STEP_NAME)
+            KinetoStepTracker.increment_step(PROFILER_STEP_NAME)
         if capture.active is not None:
             capture.active.mark_step(self.step_num)
         try:

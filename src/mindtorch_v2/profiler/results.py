@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from typing import Any
 
 from . import advice
@@ -15,10 +16,77 @@ from .model.module_times import ModuleTimes
 from .model.session import Session
 from .output import chrome_trace
 
-__all__ = ["Results", "check_memory_flags", "write_memory_timeline"]
+__all__ = ["Results", "Summaries", "check_memory_flags", "write_memory_timeline"]
 
 
-class Results:
+class Summaries(ABC):
+    """Averages, tables and sums over the events of a recording, which torch's two profilers and saved sessions have in common."""
+
+    @property
+    @abstractmethod
+    def session(self) -> Session:
+        """The recording as columns, to save and to compute with."""
+
+    @abstractmethod
+    def _all_events(self) -> EventList:
+        """Every event, ordered by start; made once."""
+
+    @abstractmethod
+    def _has_made_events(self) -> bool:
+        """Whether there are events that a program may have changed."""
+
+    def key_averages(
+        self,
+        group_by_input_shape: bool = False,
+        group_by_stack_n: int = 0,
+        group_by_overload_name: bool = False,
+        group_by_module: bool = False,
+    ) -> EventList:
+        """Events summed by name and, if asked, by input shapes, the innermost n frames, overload, and module and phase."""
+        by = GroupBy(group_by_input_shape, group_by_stack_n, group_by_overload_name, group_by_module)
+        return self._all_events().key_averages(*by) if self._has_made_events() else EventList.averages_of(self.session, by)
+
+    def table(
+        self,
+        sort_by: str | None = None,
+        row_limit: int = 100,
+        max_src_column_width: int = 75,
+        max_name_column_width: int = 55,
+        max_shapes_column_width: int = 80,
+        header: str | None = None,
+        top_level_events_only: bool = False,
+        *,
+        max_width: int | None = None,
+    ) -> str:
+        """The events as a table, a row for each; `key_averages().table()` has a row for each name. See `EventList.table`."""
+        return self._all_events().table(
+            sort_by=sort_by,
+            row_limit=row_limit,
+            max_src_column_width=max_src_column_width,
+            max_name_column_width=max_name_column_width,
+            max_shapes_column_width=max_shapes_column_width,
+            header=header,
+            top_level_events_only=top_level_events_only,
+            max_width=max_width,
+        )
+
+    def total_average(self) -> FunctionEventAvg:
+        """Sums over all events."""
+        return self._all_events().total_average()
+
+    @property
+    def self_cpu_time_total(self) -> float:
+        """The sum of the self times of all events, in microseconds."""
+        return self._all_events().self_cpu_time_total
+
+    def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
+        """Write one line a stack for flame graphs; needs `with_stack=True`."""
+        if not self.session.info.with_stack:
+            raise AssertionError("export_stacks() requires with_stack=True")
+        self._all_events().export_stacks(path, metric)
+
+
+class Results(Summaries):
     """The results of a recording: events, averages, tables and files.
 
         results = Results.load("run.session")
@@ -43,57 +111,15 @@ class Results:
 
     def events(self) -> EventList:
         """Every event, ordered by start."""
+        return self._all_events()
+
+    def _all_events(self) -> EventList:
         if self._events is None:
             self._events = EventList.of(self.session)
         return self._events
 
     def _has_made_events(self) -> bool:
-        """Whether there are events that a program may have changed."""
         return self._events is not None
-
-    def key_averages(
-        self,
-        group_by_input_shape: bool = False,
-        group_by_stack_n: int = 0,
-        group_by_overload_name: bool = False,
-        group_by_module: bool = False,
-    ) -> EventList:
-        """Events summed by name and, if asked, by input shapes, the innermost n frames, overload, and module and phase."""
-        by = GroupBy(group_by_input_shape, group_by_stack_n, group_by_overload_name, group_by_module)
-        return self.events().key_averages(*by) if self._has_made_events() else EventList.averages_of(self.session, by)
-
-    def table(
-        self,
-        sort_by: str | None = None,
-        row_limit: int = 100,
-        max_src_column_width: int = 75,
-        max_name_column_width: int = 55,
-        max_shapes_column_width: int = 80,
-        header: str | None = None,
-        top_level_events_only: bool = False,
-        *,
-        max_width: int | None = None,
-    ) -> str:
-        """The events as a table, a row for each; `key_averages().table()` has a row for each name. See `EventList.table`."""
-        return self.events().table(
-            sort_by=sort_by,
-            row_limit=row_limit,
-            max_src_column_width=max_src_column_width,
-            max_name_column_width=max_name_column_width,
-            max_shapes_column_width=max_shapes_column_width,
-            header=header,
-            top_level_events_only=top_level_events_only,
-            max_width=max_width,
-        )
-
-    def total_average(self) -> FunctionEventAvg:
-        """Sums over all events."""
-        return self.events().total_average()
-
-    @property
-    def self_cpu_time_total(self) -> float:
-        """The sum of the self times of all events, in microseconds."""
-        return self.events().self_cpu_time_total
 
     def by_module(self) -> ModuleTimes:
         """The time of each module, forward and backward; needs `with_modules=True`."""
@@ -117,12 +143,6 @@ class Results:
     def export_chrome_trace(self, path: str) -> None:
         """Write the trace for Perfetto, TensorBoard and others; gzipped if the path ends with `.gz`."""
         chrome_trace.write(self.session, path)
-
-    def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
-        """Write one line a stack for flame graphs; needs `with_stack=True`."""
-        if not self.session.info.with_stack:
-            raise AssertionError("export_stacks() requires with_stack=True")
-        self.events().export_stacks(path, metric)
 
     def export_memory_timeline(self, path: str | os.PathLike[str], device: str | None = None) -> None:
         """Write how much memory of each category was in use over time; needs shapes, memory and stacks.

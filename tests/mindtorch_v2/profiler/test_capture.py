@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from mindtorch_v2.profiler.capture import capture
-from mindtorch_v2.profiler.capture.capture import Capture, Settings
+from mindtorch_v2.profiler.capture.capture import Capture
 from mindtorch_v2.profiler.capture.source import Findings, Source
+from mindtorch_v2.profiler.experimental_config import _ExperimentalConfig
+from mindtorch_v2.profiler.options import Options
 
 METHODS = ("begin", "resume", "pause", "end", "take", "discard")
 
@@ -43,7 +45,7 @@ class Listed(Source):
 
 def recording(calls: list[str], **failing: str) -> Capture:
     """A recording with two sources more, the first and the last."""
-    made = Capture(Settings())
+    made = Capture(Options())
     first, last = [Listed(name, calls, *[m for m, n in failing.items() if n == name]) for name in ("first", "last")]
     made._sources = (first, *made._sources, last)
     return made
@@ -104,11 +106,16 @@ def test_all_are_given_up_even_if_one_fails_to() -> None:
 
 
 def test_every_source_may_be_discarded_at_any_time() -> None:
-    everything = Settings(
-        record_shapes=True, with_stack=True, memory="storages", with_modules=True, with_flops=True, python_gc=True
+    everything = Options(
+        record_shapes=True,
+        with_stack=True,
+        profile_memory=True,
+        with_modules=True,
+        with_flops=True,
+        experimental_config=_ExperimentalConfig(record_python_gc_info=True),
     )
-    for settings in (Settings(), everything, Settings(memory="tracemalloc")):
-        sources = Capture(settings)._sources
+    for options in (Options(), everything, Options(profile_memory="tracemalloc")):
+        sources = Capture(options)._sources
         assert all(hasattr(source, method) for source in sources for method in METHODS)
         for _ in range(2):
             for source in reversed(sources):

@@ -1,14 +1,26 @@
 """Each option of the profiler has its effect, or is refused."""
 
+import dataclasses
 import gc
+import inspect
 import json
 import re
+import typing
 import warnings
 
 import pytest
 
 import mindtorch_v2 as torch
-from mindtorch_v2.profiler import ProfilerActivity, _ExperimentalConfig, profile, record_function, supported_activities, validate
+from mindtorch_v2.profiler import (
+    ProfilerActivity,
+    _ExperimentalConfig,
+    _KinetoProfile,
+    profile,
+    record_function,
+    supported_activities,
+    validate,
+)
+from mindtorch_v2.profiler.options import OptionAttributes, Options
 
 x = torch.ones(2, 3)
 
@@ -249,3 +261,30 @@ class TestDeprecated:
         with pytest.warns(FutureWarning, match="use_cuda"):
             prof = profile(use_cuda=False)
         assert prof.activities == {ProfilerActivity.CPU}
+
+
+class TestOptions:
+    def test_attributes_are_the_options(self):
+        assert typing.get_type_hints(OptionAttributes) == typing.get_type_hints(Options)
+
+    @pytest.mark.parametrize("kind", [profile, _KinetoProfile, torch.autograd.profiler.profile])
+    def test_every_option_is_an_argument_and_an_attribute(self, kind):
+        made = kind()
+        own = {"activity_filters", "use_device", "activities"}  # arguments of one of the profilers, attributes of both
+        for option in dataclasses.fields(Options):
+            assert option.name in vars(made)
+            assert option.name in inspect.signature(kind).parameters or option.name in own
+
+    @pytest.mark.parametrize("kind", [profile, _KinetoProfile, torch.autograd.profiler.profile])
+    def test_an_attribute_that_is_set_counts_from_the_next_recording_on(self, kind):
+        prof = kind()
+        prof.record_shapes = True
+        start, stop = ("__enter__", "__exit__") if kind is torch.autograd.profiler.profile else ("start", "stop")
+        getattr(prof, start)()
+        x + x
+        getattr(prof, stop)(*[None] * 3 * (stop == "__exit__"))
+        assert prof.session.info.record_shapes
+
+    def test_options_do_not_change(self):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            Options().record_shapes = True

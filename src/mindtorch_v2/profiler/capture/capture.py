@@ -7,13 +7,12 @@ import os
 import sys
 import threading
 import time
-from dataclasses import dataclass
 
 from ..._dispatch import keys
 from ..._forking import new_lock
-from ..activity import HEAP, STORAGES
 from ..model import places
 from ..model.session import Info, Session, empty_session
+from ..options import Options
 from . import columns, recorder, stack_walk
 from .collector_runs import CollectorRuns
 from .columns import LogRecords
@@ -31,39 +30,19 @@ from .survivors import References
 from .threads import Threads
 from .watching import ScopesAndBackward
 
-__all__ = ["Capture", "Settings", "abandon", "active", "caller", "is_clean"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Settings:
-    """What to record."""
-
-    record_shapes: bool = False
-    with_stack: bool = False
-    memory: str | None = None  # what it is counted by
-    with_flops: bool = False
-    with_modules: bool = False
-    all_threads: bool = True
-    overload_names: bool = False
-    python_gc: bool = False
-    cpu: bool = True
-
-    @property
-    def data_flow(self) -> bool:
-        """Whether to record what a memory timeline is made of."""
-        return self.record_shapes and self.with_stack and self.memory == STORAGES
+__all__ = ["Capture", "abandon", "active", "caller", "is_clean"]
 
 
 class Capture:
     """A recording that runs between `start` and `stop`. There is one at a time in a process."""
 
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
+    def __init__(self, options: Options) -> None:
+        self.options = options
         self.started_at = ""  # where in the program, for the message to whoever starts another
         self.survivors: References = {}  # storages that lived at the end, where memory is recorded
-        self._operators = Operators(_form(settings))
+        self._operators = Operators(_form(options))
         self._log = recorder.log_of(self._operators.key_set)
-        self._sources = _sources(settings, self._log, self._operators)
+        self._sources = _sources(options, self._log, self._operators)
         self._started = 0.0
         self._epoch_ns = 0  # of the Unix clock when the recorder's reads 0
         self._thread = 0
@@ -76,7 +55,7 @@ class Capture:
 
         With `warm`, operators record from now on to no effect: what they call only while recorded gets compiled too.
         """
-        if not self.settings.cpu:
+        if not self.options.cpu:
             return
         self._operators.compile()
         if warm:
@@ -136,8 +115,8 @@ class Capture:
     def is_running(self) -> bool:
         return active is self and self._pid == os.getpid()
 
-    def stop(self, kinds: set[str] | None = None) -> Session:
-        """End the recording, and keep events of these kinds (None: of all). Scopes that were never left end here."""
+    def stop(self) -> Session:
+        """End the recording. Scopes that were never left end here."""
         global active, _may_be_on
         if not self.is_running:
             return empty_session()
@@ -158,66 +137,70 @@ class Capture:
                 info=self._info(findings.stopped),
                 epoch_ns=self._epoch_ns,
                 steps=self._steps,
-                only_thread=None if self.settings.all_threads else self._thread,
-                kinds=kinds,
+                only_thread=None if self.options.config.profile_all_threads else self._thread,
+                kinds=self.options.kinds,
                 found=findings,
             )
         )
 
     def _info(self, stopped: float) -> Info:
-        s = self.settings
+        options, config = self.options, self.options.config
         return Info(
             started_ns=round(self._started * 1e9) + self._epoch_ns,
             stopped_ns=round(stopped * 1e9) + self._epoch_ns,
             pid=self._pid,
             process_name=os.path.basename(sys.executable) or "python",
             source_roots=places.search_path(),
-            record_shapes=s.record_shapes,
-            with_stack=s.with_stack,
-            profile_memory=s.memory is not None,
-            with_modules=s.with_modules,
-            with_flops=s.with_flops,
-            overload_names=s.overload_names,
+            record_shapes=options.shapes,
+            with_stack=options.with_stack,
+            profile_memory=options.storages or options.heap,
+            with_modules=options.with_modules,
+            with_flops=options.with_flops,
+            use_device=options.use_device,
+            overload_names=config.capture_overload_names,
+            verbose=config.verbose,
+            external_ids=not config.disable_external_correlation,
+            expose_metadata=config.expose_kineto_event_metadata,
         )
 
 
-def _form(settings: Settings) -> tuple[int, ...]:
+def _form(options: Options) -> tuple[int, ...]:
     """The keys that say what the records of operators hold."""
     wanted = {
-        keys.RECORD_SHAPES: settings.record_shapes,
-        keys.RECORD_STACKS: settings.with_stack,
-        keys.RECORD_STORAGES: settings.memory == STORAGES,
-        keys.RECORD_HEAP: settings.memory == HEAP,
-        keys.RECORD_OPERANDS: settings.data_flow,
+        keys.RECORD_SHAPES: options.shapes,
+        keys.RECORD_STACKS: options.with_stack,
+        keys.RECORD_STORAGES: options.storages,
+        keys.RECORD_HEAP: options.heap,
+        keys.RECORD_OPERANDS: options.data_flow,
     }
     return tuple(key for key, is_wanted in wanted.items() if is_wanted)
 
 
-def _sources(settings: Settings, log: Log, operators: Operators) -> tuple[Source, ...]:
+def _sources(options: Options, log: Log, operators: Operators) -> tuple[Source, ...]:
     """What is observed, in the order in which it is switched on.
 
     At the end, open scopes and calls of modules are written to the log; then the log is read, which frees it, should memory be short.
     Storages and roles come late in that order, because they look at all objects there are. Operators record when all that they write to is on, and
     Python functions begin last.
     """
-    if not settings.cpu:
+    if not options.cpu:
         return (LogRecords(log), Names(), Threads())
-    modules = ModuleCalls(log, record=settings.with_modules)
-    owner = modules.owner if settings.with_modules else None
+    modules = ModuleCalls(log, record=options.with_modules)
+    owner = modules.owner if options.with_modules else None
     wanted: list[tuple[Source, bool]] = [
         (OpenScopes(log), True),
-        (modules, settings.with_modules or settings.with_stack),
+        (modules, options.with_modules or options.with_stack),
         (LogRecords(log), True),
         (Names(), True),
         (Threads(), True),
-        (TensorRoles(), settings.data_flow),
-        (Storages(with_stack=settings.with_stack), settings.memory == STORAGES),
-        (Heap(), settings.memory == HEAP),
-        (CollectorRuns(log), settings.python_gc),
-        (ScopesAndBackward(log, owner, with_roles=settings.data_flow), True),
+        (TensorRoles(), options.data_flow),
+        (Storages(with_stack=options.with_stack), options.storages),
+        (Heap(), options.heap),
+        (CollectorRuns(log), options.config.record_python_gc_info),
+        (ScopesAndBackward(log, owner, with_roles=options.data_flow), True),
         (operators, True),
         # with modules that record themselves, the tracer leaves theirs out: it does not see every thread
-        (PythonFunctions(log, None if settings.with_modules else modules), settings.with_stack),
+        (PythonFunctions(log, None if options.with_modules else modules), options.with_stack),
     ]
     return tuple(source for source, is_wanted in wanted if is_wanted)
 

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from types import TracebackType
 
+from ..options import Options
 from . import program
 from .outputs import UnwritableError, check_files
 from .whole_run import WholeRun
@@ -148,11 +149,14 @@ def main(arguments: Sequence[str]) -> None:
 
 def _run(options: argparse.Namespace, trace: str | None) -> None:
     recording = WholeRun(
-        record_shapes=options.record_shapes,
-        with_stack=options.with_stack,
-        profile_memory=options.profile_memory,
-        with_modules=options.with_modules,
-        with_flops=options.with_flops,
+        Options(
+            record_shapes=options.record_shapes,
+            with_stack=options.with_stack,
+            profile_memory=options.profile_memory,
+            with_modules=options.with_modules,
+            with_flops=options.with_flops,
+            acc_events=True,
+        ),
         sort_by=options.sort_by,
         row_limit=options.row_limit,
         table=options.table,

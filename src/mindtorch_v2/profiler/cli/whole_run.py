@@ -9,10 +9,11 @@ import threading
 import traceback
 from types import CodeType
 
-from ...autograd.profiler import profile
 from ..advice import advise
+from ..autograd_profile import profile
 from ..capture import claims
 from ..model.module_times import ModuleTimes
+from ..options import Options
 from ..output import chrome_trace
 from ..output.atomic_file import replacing
 from .nothing_recorded import Surroundings
@@ -32,12 +33,8 @@ class WholeRun:
 
     def __init__(
         self,
+        options: Options,
         *,
-        record_shapes: bool,
-        with_stack: bool,
-        profile_memory: bool,
-        with_modules: bool,
-        with_flops: bool,
         sort_by: str,
         row_limit: int,
         table: str,
@@ -45,7 +42,7 @@ class WholeRun:
         trace: str | None,
         session: str | None,
     ) -> None:
-        self._by_shape = record_shapes
+        self._options = options
         self._sort_by = sort_by
         self._row_limit = row_limit
         self._table = table
@@ -54,15 +51,7 @@ class WholeRun:
         # absolute, and the streams of now: the program may change the directory, and put other streams in their place
         self._paths = {name: os.path.abspath(path) for name, path in self._files.items() if path is not None}
         self._out, self._err = sys.stdout, sys.stderr
-        self._profile = profile(
-            use_kineto=True,
-            record_shapes=record_shapes,
-            with_stack=with_stack,
-            profile_memory=profile_memory,
-            with_modules=with_modules,
-            with_flops=with_flops,
-            acc_events=True,
-        )
+        self._profile = profile._with(options)
         self._pid = os.getpid()
         self._done = False
         self._finishing = threading.RLock()  # one thread makes the results, others wait for it
@@ -146,7 +135,7 @@ class WholeRun:
             return self._surroundings.why_nothing_was_recorded(self.code, self._made_way)
         wanted = {
             "the table": self._table != "none" and self._table_text,
-            "the table of modules": self._table != "none" and self._profile.with_modules and self._modules_text,
+            "the table of modules": self._table != "none" and self._options.with_modules and self._modules_text,
             "the advice": self._advice and self._advice_text,
         }
         parts = []
@@ -158,7 +147,7 @@ class WholeRun:
         return "\n".join(parts)
 
     def _table_text(self) -> str:
-        averages = self._profile.key_averages(group_by_input_shape=self._by_shape)
+        averages = self._profile.key_averages(group_by_input_shape=self._options.record_shapes)
         return averages.table(sort_by=self._sort_by, row_limit=self._row_limit, max_width=self._width())
 
     def _width(self) -> int | None:
