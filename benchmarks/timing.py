@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from mindtorch_v2.profiler.writing.text_table import Column, TextTable
+
 __all__ = ["Comparison", "compare", "print_table"]
 
 Statement = Callable[[], object]
@@ -61,9 +63,16 @@ def compare(
 
 
 def print_table(title: str, rows: list[Comparison]) -> None:
+    columns = [
+        Column("", lambda row: row.name, 38, "<"),
+        Column("ours", lambda row: f"{row.ours:.2f}"),
+        Column("torch", lambda row: f"{row.theirs:.2f}"),
+        Column("", lambda row: row.unit, 5, "<"),
+        Column("ratio", lambda row: f"{row.ratio:.2f}", 7),
+        Column("aim", lambda row: "" if row.aim is None else f"{row.aim:.1f}", 6),
+        Column("", lambda row: "<-" if row.aim is not None and row.ratio > row.aim else "", 2),
+    ]
+    table = TextTable(columns, rows)
     print(f"\n{title}")
-    print(f"  {'':38s} {'ours':>12s} {'torch':>12s} {'':5s} {'ratio':>7s} {'aim':>6s}")
-    for row in rows:
-        aim = "" if row.aim is None else f"{row.aim:.1f}"
-        missed = "  <-" if row.aim is not None and row.ratio > row.aim else ""
-        print(f"  {row.name:38s} {row.ours:12.2f} {row.theirs:12.2f} {row.unit:5s} {row.ratio:7.2f} {aim:>6s}{missed}")
+    for line in [table.heading, *table.rows]:
+        print(f"  {line}".rstrip())

@@ -25,8 +25,8 @@ from mindtorch_v2.profiler import (
     tensorboard_trace_handler,
     validate,
 )
-from mindtorch_v2.profiler.model.event_list import EventList
 from mindtorch_v2.profiler.model.session import Session
+from mindtorch_v2.profiler.output.event_list import EventList
 
 ALWAYS = ["name", "kind", "device_type", "start_ns", "end_ns", "duration_ns", "step", "thread_id"]
 CORRELATION = ["correlation_id", "runtime_name", "runtime_tid"]

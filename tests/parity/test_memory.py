@@ -39,7 +39,7 @@ COMPARED = {
 
 def without_frees_of_what_lived_before(prof):
     """The events as torch would see them, which does not know memory that was made before the recording."""
-    from mindtorch_v2.profiler.model.event_list import EventList
+    from mindtorch_v2.profiler.output.event_list import EventList
 
     log, made, kept = prof.session.memory, set(), []
     for i, (address, size) in enumerate(zip(log.address.tolist(), log.size_bytes.tolist(), strict=True)):

@@ -12,8 +12,8 @@ from tests.mindtorch_v2.profiler.by_hand import op, record
 import mindtorch_v2.autograd.profiler_util as ours
 from mindtorch_v2.profiler.device_type import DeviceType
 from mindtorch_v2.profiler.experimental_config import RecordScope
-from mindtorch_v2.profiler.model.event_list import EventList
-from mindtorch_v2.profiler.model.kineto_results import EventType, KinetoResults
+from mindtorch_v2.profiler.output.event_list import EventList
+from mindtorch_v2.profiler.output.kineto_results import EventType, KinetoResults
 
 torch = pytest.importorskip("torch")
 theirs = pytest.importorskip("torch.autograd.profiler_util")

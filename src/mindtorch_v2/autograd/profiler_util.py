@@ -9,10 +9,11 @@ from typing import Any
 
 from ..profiler.device_type import DeviceType  # noqa: F401 - torch's module has the name too
 from ..profiler.model.averages import FunctionEventAvg
-from ..profiler.model.event_list import EventList
 from ..profiler.model.event_metadata import METADATA_KEYS, EventMetadata, metadata_of
 from ..profiler.model.events import FormattedTimesMixin, FunctionEvent, Interval, Kernel
-from ..profiler.output import table, units
+from ..profiler.output import table
+from ..profiler.output.event_list import EventList
+from ..profiler.writing import units
 
 __all__ = [
     "EventList",

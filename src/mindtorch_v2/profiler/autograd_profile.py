@@ -16,10 +16,10 @@ from .capture import capture, claims, event_ids, python_tracer, survivors
 from .capture.capture import Capture
 from .experimental_config import _ExperimentalConfig
 from .model.callers_level import callers_level
-from .model.event_list import EventList
 from .model.leaks import Leaks
 from .model.session import Session, empty_session, join
 from .options import OptionAttributes, Options
+from .output.event_list import EventList
 from .results import Results, Summaries
 
 __all__ = ["profile"]
@@ -223,7 +223,7 @@ class profile(OptionAttributes, Summaries):  # noqa: N801 - torch's name
     def kineto_results(self) -> Any:
         """The recording as torch's libraries walk it; None before the end of the first."""
         if self._results is None and self._session is not None:
-            from .model.kineto_results import KinetoResults
+            from .output.kineto_results import KinetoResults
 
             self._results = KinetoResults(self.session, dtype=vars(_dtype).__getitem__, device=_device.device)
         return self._results

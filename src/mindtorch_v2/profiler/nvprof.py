@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlite3
 from typing import Any
 
-from .model.event_list import EventList
 from .model.events import FunctionEvent
+from .output.event_list import EventList
 
 __all__ = ["EnforceUnique", "load_nvprof", "parse_nvprof_trace"]
 

@@ -17,11 +17,11 @@ from .capture import capture, claims
 from .execution_trace import ExecutionTraceObserver, _ITraceObserver
 from .experimental_config import _ExperimentalConfig
 from .model.callers_level import callers_level
-from .model.event_list import EventList
 from .model.leaks import Leaks
 from .model.module_times import ModuleTimes
 from .model.session import Session
 from .options import OptionAttributes, Options
+from .output.event_list import EventList
 from .output.tensorboard import tensorboard_trace_handler
 from .record_function import record_function, step_scope
 from .results import Results, check_memory_flags, write_memory_timeline

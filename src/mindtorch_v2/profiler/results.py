@@ -9,12 +9,12 @@ from typing import Any
 from . import advice
 from ._memory_profiler import MemoryProfile, MemoryProfileTimeline
 from .model.averages import FunctionEventAvg
-from .model.event_list import EventList
 from .model.grouping import GroupBy
 from .model.leaks import Leaks
 from .model.module_times import ModuleTimes
 from .model.session import Session
 from .output import chrome_trace
+from .output.event_list import EventList
 
 __all__ = ["Results", "Summaries", "check_memory_flags", "write_memory_timeline"]
 

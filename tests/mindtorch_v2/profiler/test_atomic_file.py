@@ -15,8 +15,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from mindtorch_v2.profiler.model.session import Session
-from mindtorch_v2.profiler.output import atomic_file, chrome_trace, stacks
-from mindtorch_v2.profiler.output.atomic_file import Replacement, replacing
+from mindtorch_v2.profiler.output import chrome_trace, stacks
+from mindtorch_v2.profiler.writing import atomic_file
+from mindtorch_v2.profiler.writing.atomic_file import Replacement, replacing
 
 from .by_hand import op, record
 

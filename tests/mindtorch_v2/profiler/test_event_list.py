@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from mindtorch_v2.profiler.device_type import DeviceType
 from mindtorch_v2.profiler.model.averages import FunctionEventAvg
-from mindtorch_v2.profiler.model.event_list import EventList
 from mindtorch_v2.profiler.model.events import FunctionEvent, Kernel
 from mindtorch_v2.profiler.model.grouping import GroupBy
 from mindtorch_v2.profiler.model.session import BACKWARD_FUNCTION, Frame, Info, TensorInput, Track, empty_session
+from mindtorch_v2.profiler.output.event_list import EventList
 
 from .by_hand import Event, kernel, op, python_function, record, runtime, scope
 

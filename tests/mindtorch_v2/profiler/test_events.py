@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from mindtorch_v2.profiler.device_type import DeviceType
-from mindtorch_v2.profiler.model.event_list import EventList
 from mindtorch_v2.profiler.model.events import FunctionEvent, Interval, Kernel
 from mindtorch_v2.profiler.model.session import BACKWARD_FUNCTION, Frame, Info, Label, MemoryLog, TensorInput, Track
+from mindtorch_v2.profiler.output.event_list import EventList
 
 from .by_hand import Event, op, python_function, record, scope
 

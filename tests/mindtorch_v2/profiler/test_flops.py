@@ -14,8 +14,8 @@ from mindtorch_v2._op_packet import overload_of
 from mindtorch_v2.overrides import split_arguments
 from mindtorch_v2.profiler import profile
 from mindtorch_v2.profiler.model import flops
-from mindtorch_v2.profiler.model.event_list import EventList
 from mindtorch_v2.profiler.model.session import Info, Session, TensorInput
+from mindtorch_v2.profiler.output.event_list import EventList
 
 from .by_hand import op, record
 

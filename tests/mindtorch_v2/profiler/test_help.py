@@ -7,7 +7,7 @@ import pytest
 
 import mindtorch_v2 as torch
 from mindtorch_v2.profiler import _ExperimentalConfig, profile, record_function, schedule, tensorboard_trace_handler
-from mindtorch_v2.profiler.model.event_list import EventList
+from mindtorch_v2.profiler.output.event_list import EventList
 
 DESCRIBED = {
     "profile": profile,

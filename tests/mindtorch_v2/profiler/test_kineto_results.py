@@ -7,8 +7,8 @@ import numpy as np
 import mindtorch_v2 as torch
 from mindtorch_v2.profiler.device_type import DeviceType
 from mindtorch_v2.profiler.experimental_config import RecordScope
-from mindtorch_v2.profiler.model.kineto_results import EventType, KinetoResults, PyFrameState
 from mindtorch_v2.profiler.model.session import Frame, Info, MemoryLog, TensorInput, empty_session
+from mindtorch_v2.profiler.output.kineto_results import EventType, KinetoResults, PyFrameState
 
 from .by_hand import op, python_function, record, scope
 

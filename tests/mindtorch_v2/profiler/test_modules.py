@@ -8,11 +8,11 @@ import pytest
 import mindtorch_v2 as torch
 from mindtorch_v2 import nn
 from mindtorch_v2.profiler import ProfilerActivity, Session, _ExperimentalConfig, profile, record_function, schedule, validate
-from mindtorch_v2.profiler.model.event_list import EventList
 from mindtorch_v2.profiler.model.grouping import GroupBy
 from mindtorch_v2.profiler.model.module_times import ModuleTimes
 from mindtorch_v2.profiler.model.modules import attribute, hierarchy, path
 from mindtorch_v2.profiler.model.session import BACKWARD_FUNCTION, Info, Label, ModulePart, Track
+from mindtorch_v2.profiler.output.event_list import EventList
 
 from .by_hand import Event, kernel, op, record, runtime, scope
 from .networks import Block, Calling, Net, calls, modules_of, recorded, x

@@ -5,8 +5,8 @@ import sys
 import numpy as np
 import pytest
 
-from mindtorch_v2.profiler.model.event_list import EventList
 from mindtorch_v2.profiler.model.session import Frame, Info, Label, Session, TensorInput, Track
+from mindtorch_v2.profiler.output.event_list import EventList
 
 READINGS = {
     "name": lambda event: event.name,

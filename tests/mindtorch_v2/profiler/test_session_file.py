@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mindtorch_v2.profiler.model import session_file
 from mindtorch_v2.profiler.model.session import Frame, Info, MemoryLog, Session, TensorInput, Track, empty_session
-from mindtorch_v2.profiler.output import session_file
 
 from .by_hand import op, python_function, record, scope
 from .test_chrome_trace import recordings

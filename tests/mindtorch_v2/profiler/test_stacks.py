@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mindtorch_v2.profiler.capture import stack_walk
-from mindtorch_v2.profiler.model.event_list import EventList
 from mindtorch_v2.profiler.model.session import Frame, Info, Track
 from mindtorch_v2.profiler.output import stacks
+from mindtorch_v2.profiler.output.event_list import EventList
 
 from .by_hand import kernel, op, record, runtime, scope
 

@@ -5,9 +5,9 @@ import itertools
 import numpy as np
 import pytest
 
-from mindtorch_v2.profiler.model.event_list import EventList
 from mindtorch_v2.profiler.model.events import FunctionEvent
 from mindtorch_v2.profiler.model.session import Frame, Info, TensorInput, empty_session
+from mindtorch_v2.profiler.output.event_list import EventList
 
 from .by_hand import op, record, scope
 

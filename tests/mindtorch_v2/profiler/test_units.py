@@ -2,7 +2,7 @@
 
 import pytest
 
-from mindtorch_v2.profiler.output import units
+from mindtorch_v2.profiler.writing import units
 
 
 class TestTime:

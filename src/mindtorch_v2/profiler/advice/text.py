@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 import os
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
+
+from ..writing.text_table import Column, TextTable
 
 if TYPE_CHECKING:
     from .findings import Advice, Evidence, Finding
@@ -72,30 +74,23 @@ def finding(found: Finding, *, max_evidence: int = -1, in_steps: bool = True) ->
     return "\n".join(lines)
 
 
-COLUMNS: dict[str, Callable[[Evidence], str]] = {
-    "operator": lambda e: e.operator,
-    "count": lambda e: f"{e.count:,}",
-    "time": lambda e: time(e.time_ns),
-    "share": lambda e: f"{e.share:.1%}",
-    "steps": lambda e: steps(e.steps),
-    "shapes": lambda e: "" if e.shapes is None else textwrap.shorten(str(e.shapes), SHAPES, placeholder=" ..."),
-    "where": lambda e: "" if e.place is None else _place(e.place),
-}
-RIGHT = ("count", "time", "share")
+COLUMNS = [
+    Column("operator", lambda e: e.operator, None, "<"),
+    Column("count", lambda e: f"{e.count:,}", None),
+    Column("time", lambda e: time(e.time_ns), None),
+    Column("share", lambda e: f"{e.share:.1%}", None),
+    Column("steps", lambda e: steps(e.steps), None, "<"),
+    Column("shapes", lambda e: "" if e.shapes is None else textwrap.shorten(str(e.shapes), SHAPES, placeholder=" ..."), None, "<"),
+    Column("where", lambda e: "" if e.place is None else _place(e.place), None, "<"),
+]
 
 
 def _evidence(evidence: Sequence[Evidence], *, in_steps: bool) -> list[str]:
     if not evidence:
         return []
-    rows = [{name: cell(each) for name, cell in COLUMNS.items()} for each in evidence]
-    kept = [name for name in COLUMNS if any(row[name] for row in rows) and (in_steps or name != "steps")]
-    widths = {name: max(len(name), *(len(row[name]) for row in rows)) for name in kept}
-    table = [{name: name for name in kept}, *rows]
-    return [
-        "     "
-        + "  ".join(f"{row[name]:>{widths[name]}}" if name in RIGHT else f"{row[name]:{widths[name]}}" for name in kept).rstrip()
-        for row in table
-    ]
+    kept = [c for c in COLUMNS if any(c.value(each) for each in evidence) and (in_steps or c.heading != "steps")]
+    table = TextTable(kept, evidence)
+    return [f"     {line}".rstrip() for line in [table.heading, *table.rows]]
 
 
 def _place(place: str) -> str:

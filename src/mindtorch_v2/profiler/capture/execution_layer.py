@@ -17,7 +17,7 @@ from ..._dispatch.op import Op
 from ..._dispatch.schema import Argument
 from ..._storage import identify, next_identity
 from ..model.session import FUNCTION
-from ..output.json_text import json_text
+from ..writing.json_text import json_text
 from . import execution_extras, execution_values
 from .call_inputs import CallInputs, geometries, geometry
 from .execution_nodes import FIRST_SEQUENCE, FUNCTION_ID, NOTHING, WANTED, NodeFile, Open, Track, next_function_id, node_text

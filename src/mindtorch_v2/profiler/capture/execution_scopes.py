@@ -10,7 +10,7 @@ from ..._dispatch import keys
 from ..._storage import next_identity
 from ..._tensor import Tensor
 from ..model.session import BACKWARD_FUNCTION, FUNCTION, USER_SCOPE
-from ..output.json_text import json_text
+from ..writing.json_text import json_text
 from . import execution_values, tasks
 from .execution_nodes import ID, NO_SEQUENCE, NOTHING, NodeFile, Open, Track, next_function_id, node_text
 from .node_scopes import ACCUMULATE, LEAF, gradients_of

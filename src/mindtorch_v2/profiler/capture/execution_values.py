@@ -21,7 +21,7 @@ from ..._tensor import Tensor
 from ..model import inputs
 from ..model.session import TensorInput
 from ..output.input_text import number as number_text
-from ..output.json_text import json_text
+from ..writing.json_text import json_text
 from .call_inputs import ENUMERATED, tensor_input
 
 __all__ = [

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping
 from typing import TextIO
 
-from ..output.atomic_file import Replacement
+from ..writing.atomic_file import Replacement
 
 __all__ = ["UnwritableError", "check_files", "print_to", "size_text", "terminal_width"]
 

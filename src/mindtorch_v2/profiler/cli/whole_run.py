@@ -15,7 +15,7 @@ from ..capture import claims
 from ..model.module_times import ModuleTimes
 from ..options import Options
 from ..output import chrome_trace
-from ..output.atomic_file import replacing
+from ..writing.atomic_file import replacing
 from .nothing_recorded import Surroundings
 from .outputs import print_to, size_text, terminal_width
 from .signals import Signals

@@ -6,7 +6,7 @@ import warnings
 from typing import Any, NamedTuple
 
 from ..device_type import DeviceType
-from ..output import units
+from ..writing import units
 from .event_metadata import EventMetadata, metadata_of
 
 __all__ = ["FormattedTimesMixin", "FunctionEvent", "Interval", "Kernel"]

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..output import units
-from ..output.table_columns import printable
+from ..writing import units
+from ..writing.text_table import Column as TableColumn
+from ..writing.text_table import TextTable, end_of, printable
 from . import modules, tree
 from .recording import Recording
 from .session import ROLE_NAMES, MemoryLog, Session
@@ -107,27 +108,28 @@ class Leaks(list[Leak]):
         """The list as a table, in its order or by a field of `Leak`, largest first; all of it if the limit is -1."""
         rows = list(self) if sort_by is None else sorted(self, key=lambda row: getattr(row, sort_by), reverse=True)
         shown = rows if row_limit < 0 else rows[:row_limit]
+
+        def places_of(row: Leak) -> list[str]:
+            return [end_of(printable(place), max_src_column_width) for place in row.stack]
+
         columns = [
-            ("Bytes", [units.memory(row.size_bytes) for row in shown], ">"),
-            ("Count", [str(row.count) for row in shown], ">"),
-            ("Growth", [f"{units.memory(round(row.bytes_per_step))}/step" if row.grows else "" for row in shown], ">"),
-            ("Steps", [_ranges(row.step_bytes) for row in shown], "<"),
-            ("Role", [row.role for row in shown], "<"),
-            ("Operator", [printable(row.operator or "(no operator)") for row in shown], "<"),
-            ("Module", [printable(row.module) for row in shown], "<"),
+            TableColumn("Bytes", lambda row: units.memory(row.size_bytes), None),
+            TableColumn("Count", lambda row: row.count, None),
+            TableColumn("Growth", lambda row: f"{units.memory(round(row.bytes_per_step))}/step" if row.grows else "", None),
+            TableColumn("Steps", lambda row: _ranges(row.step_bytes), None, "<"),
+            TableColumn("Role", lambda row: row.role, None, "<"),
+            TableColumn("Operator", lambda row: printable(row.operator or "(no operator)"), None, "<"),
+            TableColumn("Module", lambda row: printable(row.module), None, "<"),
+            TableColumn("Source Location", lambda row: "".join(places_of(row)[:1]), None, "<"),
         ]
-        columns = [column for column in columns if any(column[1]) or column[0] in ("Bytes", "Count", "Operator")]
-        stacks = [[_end_of(printable(place), max_src_column_width) for place in row.stack] for row in shown]
-        widths = [max(map(len, [heading, *cells])) for heading, cells, _ in columns]
-        lines = [[heading for heading, _, _ in columns] + (["Source Location"] if any(stacks) else [])]
-        for i, stack in enumerate(stacks):
-            lines.append([cells[i] for _, cells, _ in columns] + stack[:1])
-            lines += [[""] * len(columns) + [place] for place in stack[1:]]
-        aligned = ["  ".join(_aligned(line, widths, [align for _, _, align in columns])).rstrip() for line in lines]
-        rule = "-" * max(map(len, aligned))
+        columns = [c for c in columns if c.heading in ("Bytes", "Count", "Operator") or any(c.value(row) for row in shown)]
+        with_places = columns[-1].heading == "Source Location"
+        text = TextTable(columns, shown, (lambda row: places_of(row)[1:]) if with_places else None)
+        heading, *lines = [line.rstrip() for line in [text.heading, *text.rows]]
+        rule = "-" * max(map(len, [heading, *lines]))
         count = self.total_count
         total = f"Alive: {units.memory(self.total_bytes)} in {count:,} {'storage' if count == 1 else 'storages'}"
-        return "\n".join([rule, aligned[0], rule, *aligned[1:], rule, total, ""])
+        return "\n".join([rule, heading, rule, *lines, rule, total, ""])
 
     def __str__(self) -> str:
         return self.table()
@@ -233,11 +235,3 @@ def _ranges(steps: Iterable[int]) -> str:
         else:
             ranges.append([step, step])
     return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges)
-
-
-def _end_of(text: str, width: int | None) -> str:
-    return text if width is None or len(text) <= width else "..." + text[len(text) - max(width - 3, 0) :]
-
-
-def _aligned(cells: list[str], widths: list[int], aligns: list[str]) -> list[str]:
-    return [f"{cell:{align}{width}}" for cell, width, align in zip(cells, widths, aligns)] + cells[len(widths) :]

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from ..output.atomic_file import replacing
+from ..writing.atomic_file import replacing
 from .data_flow import DataFlowGraph, graph_of
 from .memory_categories import Categories, Category, categories_of
 from .session import Session

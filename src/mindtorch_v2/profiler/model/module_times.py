@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..output import units
-from ..output.table_columns import printable
+from ..writing import units
+from ..writing.text_table import Column as TableColumn
+from ..writing.text_table import TextTable, printable
 from . import modules
 from .recording import Recording
 from .session import Session
@@ -72,22 +73,19 @@ class ModuleTimes(list[ModuleTime]):
     def table(self, sort_by: str | None = None, row_limit: int = 100) -> str:
         """The modules as a table, in their order or by a field of `ModuleTime`, largest first; all of them if the limit is -1."""
         rows = list(self) if sort_by is None else sorted(self, key=lambda row: getattr(row, sort_by), reverse=True)
-        cells = [["Module", "Class", "Calls", "Self forward", "Self backward", "Forward", "Backward", "Total", "Total %"]]
-        for row in rows if row_limit < 0 else rows[:row_limit]:
-            times = [units.time(t) for t in (*row[3:], row.total_us)]
-            cells.append(
-                [
-                    printable(row.module),
-                    printable(row.class_name),
-                    str(row.calls),
-                    *times,
-                    units.share(row.total_us, self.recorded_us),
-                ]
-            )
-        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        line = "  ".join("-" * width for width in widths)
-        heading, *lines = ["  ".join(_aligned(row, widths)) for row in cells]
-        return "\n".join([line, heading, line, *lines, line, f"All events: {units.time(self.recorded_us)}", ""])
+        shown = rows if row_limit < 0 else rows[:row_limit]
+        columns = [
+            TableColumn("Module", lambda row: printable(row.module), None, "<"),
+            TableColumn("Class", lambda row: printable(row.class_name), None, "<"),
+            TableColumn("Calls", lambda row: row.calls, None),
+            TableColumn("Self forward", lambda row: units.time(row.self_forward_us), None),
+            TableColumn("Self backward", lambda row: units.time(row.self_backward_us), None),
+            TableColumn("Forward", lambda row: units.time(row.forward_us), None),
+            TableColumn("Backward", lambda row: units.time(row.backward_us), None),
+            TableColumn("Total", lambda row: units.time(row.total_us), None),
+            TableColumn("Total %", lambda row: units.share(row.total_us, self.recorded_us), None),
+        ]
+        return "\n".join([*TextTable(columns, shown).lines(), f"All events: {units.time(self.recorded_us)}", ""])
 
     def __str__(self) -> str:
         return self.table()
@@ -104,7 +102,3 @@ def _by_first_event(found: modules.Attribution) -> list[int]:
     numbers, first = np.unique(found.module, return_index=True)
     order: list[int] = numbers[np.argsort(first)].tolist()
     return [i for i in order if i >= 0]
-
-
-def _aligned(cells: list[str], widths: list[int]) -> list[str]:
-    return [f"{cell:{'<' if i < 2 else '>'}{width}}" for i, (cell, width) in enumerate(zip(cells, widths, strict=True))]

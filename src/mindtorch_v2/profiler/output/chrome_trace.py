@@ -14,9 +14,9 @@ import numpy as np
 
 from ..model import flops, links, live_memory, modules
 from ..model.session import KINDS, Column, Label, Session, Track
+from ..writing.atomic_file import replacing
+from ..writing.json_text import json_text
 from . import input_text, number_text
-from .atomic_file import replacing
-from .json_text import json_text
 from .number_text import Field
 from .slice_times import SliceTimes, length_until, slice_times
 from .stack_text import StackTexts

@@ -16,7 +16,7 @@ from ..model.memory_categories import Category
 from ..model.memory_timeline import MemoryTimeline
 from ..model.recorded import recording_of
 from ..model.session import Distinct
-from .atomic_file import replacing
+from ..writing.atomic_file import replacing
 
 __all__ = ["page_data", "write"]
 

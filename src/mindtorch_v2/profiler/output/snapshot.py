@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from ..model.session import Frame
-from .atomic_file import replacing
+from ..writing.atomic_file import replacing
 
 __all__ = ["ACTIONS", "FAILED", "FREED", "KINDS", "MADE", "OPERATOR", "TAKEN", "Block", "Record", "entry_count", "of", "save"]
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..model import places
 from ..model.session import Column, Frame, Session
-from .json_text import json_text
+from ..writing.json_text import json_text
 
 __all__ = ["MAX_FRAMES", "StackTexts", "whole_stack"]
 

@@ -12,7 +12,7 @@ import numpy as np
 from ..model import links
 from ..model.recording import Recording
 from ..model.session import Session
-from .atomic_file import replacing
+from ..writing.atomic_file import replacing
 
 __all__ = ["METRICS", "check_metric", "export_stacks", "line", "lines", "write"]
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..device_type import DeviceType
 from ..model import grouping
 from ..model.recorded import rows_of
-from . import units
-from .table_columns import GAP, Column, fit, printable
+from ..writing import units
+from ..writing.text_table import GAP, Column, TextTable, end_of, printable
+from .table_columns import fit
 
 __all__ = ["attribute", "render"]
 
@@ -83,26 +84,19 @@ def render(
     if max_width is not None:
         columns, notes = fit(columns, max_width, attribute(sort_by or ""))
         source = [column for column in columns if column.heading == _SOURCE]
-    line = GAP.join("-" * column.width for column in columns) + GAP
-    double_line = "=" * (len(line) - len(GAP))
+    text = TextTable(columns, _shown(events, row_limit, top_level_events_only), _further_places(source[0]) if source else None)
+    double_line = "=" * len(text.rule)
     lines = [double_line, printable(header)] if header is not None else []
     if top_level_events_only:
         lines += [double_line, "This report only display top-level ops statistics"]
-    lines += [line, "".join(column.cell(column.heading) for column in columns), line]
-    for event in _shown(events, row_limit, top_level_events_only):
-        lines.append("".join(column.cell(column.value(event)) for column in columns))
-        if source:
-            *blank, last = columns
-            empty = "".join(column.cell("") for column in blank)
-            lines += [empty + last.cell(_end_of(printable(place), source[0].width)) for place in (event.stack or ())[1:]]
-            lines.append(empty + last.cell(""))
-    lines += [line, f"Self CPU time total: {units.time(overview.cpu_us, time_unit)}"]
+    lines += [line + GAP for line in text.lines()]  # torch: blanks after the last column, too
+    lines.append(f"Self CPU time total: {units.time(overview.cpu_us, time_unit)}")
     if has_device_time:
         lines.append(f"Self {device} time total: {units.time(overview.device_us, time_unit)}")
     total = units.time(overview.cpu_us + overview.device_us, time_unit)
     lines.append(f"Count: {overview.count:,} {'event' if overview.count == 1 else 'events'}, Total: {total}")
     if max_width is not None:
-        lines = [text.rstrip() for text in lines]  # blanks at the end of a line would wrap, too
+        lines = [line.rstrip() for line in lines]  # blanks at the end of a line would wrap, too
     return "\n".join([*lines, *notes, ""])
 
 
@@ -173,13 +167,6 @@ def _beginning_of(text: str, width: int | None) -> str:
     return text if width is None or len(text) < width - 3 else text[: width - 3] + "..."
 
 
-def _end_of(text: str, width: int) -> str:
-    if len(text) <= width:
-        return text
-    text = text[len(text) - width :]
-    return "..." + text[3:] if len(text) > 3 else text
-
-
 def _fitting(texts: Iterable[str], limit: int | None) -> int:
     """Width of a column for these texts."""
     width = max(map(len, texts), default=0) + 4
@@ -202,7 +189,7 @@ def _modules(events: Sequence[Any], limit: int | None) -> list[Column]:
         return []
     width = _fitting([*paths, "Module"], limit)
     return [
-        Column("Module", lambda event: _end_of(printable(event.module), width), width, "<"),
+        Column("Module", lambda event: end_of(printable(event.module), width), width, "<"),
         Column("Phase", lambda event: event.phase, len("backward"), "<"),
     ]
 
@@ -270,7 +257,12 @@ def _source(events: Sequence[Any], limit: int | None) -> list[Column]:
     if not places:
         return []
     width = _fitting(places, limit)
-    return [Column(_SOURCE, lambda event: _end_of(printable(event.stack[0]), width) if event.stack else "", width, "<")]
+    return [Column(_SOURCE, lambda event: end_of(printable(event.stack[0]), width) if event.stack else "", width, "<")]
+
+
+def _further_places(source: Column) -> Callable[[Any], list[str]]:
+    """Gives the lines below an event: the places of its stack after the first, and an empty one."""
+    return lambda event: [*(end_of(printable(place), source.width) for place in (event.stack or ())[1:]), ""]
 
 
 def _flops(events: Sequence[Any]) -> list[Column]:

@@ -1,15 +1,13 @@
-"""Columns of a table, and which of them fit into the width of a terminal."""
+"""Which columns of a table of events fit into the width of a terminal."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Sequence
 
-__all__ = ["GAP", "Column", "fit", "middle_cut", "printable"]
+from ..writing.text_table import GAP, Column
 
-GAP = "  "
-_WIDTH = 12
+__all__ = ["fit"]
+
 _NAME_WIDTH = 24  # a name is not made shorter than this as long as there are columns to leave out
 
 # Columns that can be left out, the first ones first, and the attribute that each shows. `*` stands for the name of a device or a unit.
@@ -35,53 +33,20 @@ _LEAST_USED = {
 }
 
 
-@dataclass(frozen=True)
-class Column:
-    """A heading and what stands under it."""
-
-    heading: str
-    value: Callable[[Any], Any]
-    width: int = _WIDTH
-    align: str = ">"
-    whole: Callable[[Any], str] | None = None  # the text before any cut; its middle is left out where the table must be narrower
-
-    def cell(self, value: Any) -> str:
-        return f"{value!s:{self.align}{self.width}}{GAP}"
-
-    def narrowed(self, width: int) -> Column:
-        whole = self.whole
-        assert whole is not None, "only names are narrowed"
-        return replace(self, value=lambda event: middle_cut(whole(event), width), width=width)
-
-
-def printable(text: Any) -> str:
-    """The text with escapes for what no stream can encode: halves of characters, from names of files that are no text."""
-    text = str(text)
-    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
-
-
-def middle_cut(text: str, width: int) -> str:
-    """`aten::convol…backward`: the text, or its beginning and end."""
-    if len(text) <= width:
-        return text
-    end = (width - 1) // 2
-    return text[: width - 1 - end] + "…" + text[len(text) - end :]
-
-
 def fit(columns: Sequence[Column], max_width: int, sort_by: str) -> tuple[list[Column], list[str]]:
     """The columns that fit, and a line that says what is missing. Names give way first, then the columns of least use."""
     if isinstance(max_width, bool) or not isinstance(max_width, int) or max_width < 1:
         raise ValueError(f"max_width takes a number of characters from 1, got {max_width!r}")
     kept, left_out = list(columns), []
     for pattern, shows in _LEAST_USED.items():
-        if _width(kept) - max(kept[0].width - _NAME_WIDTH, 0) <= max_width:
+        if _width(kept) - max(_width(kept[:1]) - _NAME_WIDTH, 0) <= max_width:
             break
         found = [column for column in kept[1:] if _is_like(column.heading, pattern) and shows != (sort_by or None)]
         kept = [column for column in kept if column not in found]
         left_out += [column.heading for column in found]
     name = kept[0]
     room = max(max_width - _width(kept[1:]) - len(GAP), len(name.heading))
-    if narrower := room < name.width:
+    if narrower := room < _width([name]):
         kept[0] = name.narrowed(room)
     facts = [f"without {', '.join(left_out)}"] if left_out else []
     facts += ["names shortened"] if narrower else []
@@ -89,7 +54,7 @@ def fit(columns: Sequence[Column], max_width: int, sort_by: str) -> tuple[list[C
 
 
 def _width(columns: Sequence[Column]) -> int:
-    return sum(column.width for column in columns) + len(GAP) * max(len(columns) - 1, 0)
+    return sum(column.width or 0 for column in columns) + len(GAP) * max(len(columns) - 1, 0)
 
 
 def _is_like(heading: str, pattern: str) -> bool:

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from ..experimental_config import RecordScope
-from ..output import chrome_trace
-from . import tree
-from .recorded import RecordedEvent, events_of
-from .recording import Recording
-from .session import Session, TensorInput
+from ..model import tree
+from ..model.recorded import RecordedEvent, events_of
+from ..model.recording import Recording
+from ..model.session import Session, TensorInput
+from . import chrome_trace
 
 __all__ = ["EventType", "KinetoEvent", "KinetoResults", "ProfilerEvent"]
 

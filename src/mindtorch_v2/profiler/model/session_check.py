@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from ..device_type import DeviceType
-from ..model import tree
-from ..model.session import COLUMNS, KINDS, ROLE_NAMES, Column, Info, Label, Session, TensorInput
+from . import tree
+from .session import COLUMNS, KINDS, ROLE_NAMES, Column, Info, Label, Session, TensorInput
 
 __all__ = ["check"]
 

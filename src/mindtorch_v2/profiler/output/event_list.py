@@ -8,16 +8,16 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..device_type import DeviceType
-from ..output import stacks, table
-from ..output.atomic_file import replacing
-from ..output.json_text import json_text
-from . import grouping
-from .averages import FunctionEventAvg
-from .callers_level import callers_level
-from .events import FunctionEvent
-from .grouping import GroupBy
-from .recorded import events_of, recording_of, rows_of
-from .session import BACKWARD_FUNCTION, Session
+from ..model import grouping
+from ..model.averages import FunctionEventAvg
+from ..model.callers_level import callers_level
+from ..model.events import FunctionEvent
+from ..model.grouping import GroupBy
+from ..model.recorded import events_of, recording_of, rows_of
+from ..model.session import BACKWARD_FUNCTION, Session
+from ..writing.atomic_file import replacing
+from ..writing.json_text import json_text
+from . import stacks, table
 
 __all__ = ["EventList"]
 

@@ -20,8 +20,8 @@ from typing import IO, Any
 
 import numpy as np
 
-from ..model.session import COLUMNS, Column, DataFlow, Frame, Info, Label, MemoryLog, ModulePart, Roles, Session, TensorInput, Track
-from .atomic_file import replacing
+from ..writing.atomic_file import replacing
+from .session import COLUMNS, Column, DataFlow, Frame, Info, Label, MemoryLog, ModulePart, Roles, Session, TensorInput, Track
 from .session_check import check
 
 __all__ = ["VERSION", "load", "save"]
