@@ -12,7 +12,7 @@ from typing import Any
 
 from .. import _device, _dtype
 from .activity import InvalidArgumentError, ProfilerActivity
-from .capture import capture, claims, event_ids, python_tracer, survivors
+from .capture import capture, claims, event_ids, python_functions, survivors
 from .capture.capture import Capture
 from .experimental_config import _ExperimentalConfig
 from .model.callers_level import callers_level
@@ -192,7 +192,7 @@ class profile(OptionAttributes, Summaries):  # noqa: N801 - torch's name
         self._stats.profiler_disable_call_duration_us = (time.perf_counter_ns() - began) // 1000
         self._stats.profiling_window_duration_sec = (info.stopped_ns - info.started_ns) / 1e9
         self._stats.number_of_events = len(self._session)
-        python_tracer.warn_of_gaps()
+        python_functions.warn_of_gaps()
 
     def toggle_collection_dynamic(self, enabled: bool, activities: Iterable[ProfilerActivity]) -> None:
         """Stop or resume collecting these activities inside the recording."""

@@ -21,7 +21,7 @@ from .memory import Storages
 from .module_calls import ModuleCalls
 from .names import Names
 from .operators import Operators
-from .python_tracer import PythonFunctions
+from .python_functions import PythonFunctions
 from .recorder import Log
 from .roles import TensorRoles
 from .scopes import OpenScopes

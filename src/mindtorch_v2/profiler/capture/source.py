@@ -48,18 +48,24 @@ class Source(Protocol):
 
     def begin(self) -> None:
         """Get ready, and switch on what stays on during a pause. Nothing is collected before `resume`."""
+        return
 
     def resume(self) -> None:
         """Collect from here on."""
+        return
 
     def pause(self, now: float) -> None:
         """Collect no more; what runs is recorded up to `now`, a reading of the recorder's clock. Harmless for a source that is paused."""
+        return
 
     def end(self) -> None:
         """Switch off what `begin` switched on."""
+        return
 
     def take(self, findings: Findings) -> None:
         """Hand over what was collected, and forget it."""
+        return
 
     def discard(self) -> None:
         """Switch off whatever is on, and forget what was collected. Harmless for a source that never began."""
+        return

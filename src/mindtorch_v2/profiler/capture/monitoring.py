@@ -1,0 +1,117 @@
+"""Calls and returns of Python functions by `sys.monitoring`, from Python 3.12 on.
+
+Code of the dispatcher, the engine and the profiler is switched off at its first call, and costs nothing after.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import warnings
+from collections.abc import Callable
+from types import CodeType, FrameType
+from typing import Any
+
+from ..model.callers_level import callers_level
+from . import recorder, stack_walk
+from .python_tracer import call_of, on_call, on_return, outwards
+from .stack_walk import internal_files, running
+
+__all__ = ["forget_gaps", "install", "uninstall", "warn_of_gaps"]
+
+_monitoring = sys.monitoring
+_EVENTS = _monitoring.events
+# first those that are no tool's by name: cProfile fails when it finds its own taken
+_TOOL_IDS = (4, 3, _monitoring.PROFILER_ID)
+_tool: int | None = None
+
+
+def _on_start(code: CodeType, offset: int) -> Any:
+    return None if on_call(sys._getframe(1), code) else _monitoring.DISABLE
+
+
+def _on_end(code: CodeType, offset: int, value: Any) -> Any:
+    return None if on_return(sys._getframe(1)) or not stack_walk.is_internal(code) else _monitoring.DISABLE
+
+
+def _on_unwind(code: CodeType, offset: int, error: Any) -> None:
+    on_return(sys._getframe(1))
+
+
+def _on_throw(code: CodeType, offset: int, error: Any) -> None:
+    on_call(sys._getframe(1), code)
+
+
+_HANDLERS: dict[int, Callable[..., Any]] = {
+    _EVENTS.PY_START: _on_start,
+    _EVENTS.PY_RESUME: _on_start,
+    _EVENTS.PY_RETURN: _on_end,
+    _EVENTS.PY_YIELD: _on_end,
+    _EVENTS.PY_UNWIND: _on_unwind,
+    _EVENTS.PY_THROW: _on_throw,
+}
+
+
+def install() -> None:
+    global _tool
+    free = [i for i in _TOOL_IDS if _monitoring.get_tool(i) is None]
+    if not free:
+        warnings.warn(
+            "with_stack=True: sys.monitoring is used by another profiler, so Python functions are not recorded; stacks of operators are",
+            stacklevel=callers_level(),
+        )
+        running.clear()  # no more would come
+        return
+    _tool = free[0]
+    _monitoring.use_tool_id(_tool, "mindtorch_v2.profiler")
+    for event, handler in _HANDLERS.items():
+        _monitoring.register_callback(_tool, event, handler)
+    began = recorder.clock()
+    _monitoring.set_events(_tool, sum(_HANDLERS))
+    for thread in sys._current_frames().keys() - {threading.get_ident()}:
+        _begin_calls_of(thread, began)
+
+
+def _staying(thread: int) -> FrameType | None:
+    """The innermost frame of another thread, or the one around it if that is just being reported to return."""
+    innermost = frame = sys._current_frames().get(thread)
+    while frame is not None and internal_files[frame.f_code.co_filename]:
+        if frame.f_code in (_on_end.__code__, _on_unwind.__code__) and frame.f_back is not None:
+            return frame.f_back.f_back
+        frame = frame.f_back
+    return innermost
+
+
+def _begin_calls_of(thread: int, began: float) -> None:
+    """Begin the calls that another thread is in, and was in before its calls were reported. It runs meanwhile."""
+    innermost = stack_walk.shown_caller(_staying(thread))
+    unreported = [frame for frame in outwards(innermost) if frame not in running]
+    call_of(innermost, thread)
+    for outer in unreported:
+        if (call := running.get(outer)) is not None:
+            running[outer] = (*call[:4], began, call[5])
+    # what returned before it was noted would never end
+    noted = [(frame, call) for frame, call in list(running.items()) if call[0] == thread]
+    frames = set(outwards(_staying(thread)))
+    for frame, call in noted:
+        if frame not in frames and running.pop(frame, None) is not None and call[5] is not None:
+            call[5].leave(thread)
+
+
+def uninstall() -> None:
+    global _tool
+    if _tool is not None:
+        _monitoring.set_events(_tool, 0)
+        for event in _HANDLERS:
+            _monitoring.register_callback(_tool, event, None)
+        _monitoring.free_tool_id(_tool)
+        _monitoring.restart_events()  # what was switched off for us is on again for the next
+        _tool = None
+
+
+def warn_of_gaps() -> None:
+    """There are none: nobody else can take a tool's place."""
+
+
+def forget_gaps() -> None:
+    """There are none."""

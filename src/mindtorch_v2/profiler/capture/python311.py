@@ -1,0 +1,385 @@
+"""Calls and returns of Python functions by `sys.setprofile`, on Python 3.11: all that 3.11 needs and later versions do not.
+
+To be deleted when support for Python 3.11 ends, with `_dispatch/quiet.py`, `stack_walk.notice` and the calls of both: `sys.monitoring` has none
+of these troubles. Plain tracing is `_on_event_plainly`. It works; what it lacks on CPython 3.11 is repaired here:
+
+- A profile function is told of every call, also of those inside of operators, which it has no use for; and the interpreter runs all
+  code in its slow form meanwhile. That alone makes an addition of two small tensors take more than twice as long. So entry points are rewritten to
+  keep it quiet (`keep_quiet`).
+- A signal's handler may run inside of the profile function, or of a callback of the garbage collector, as it does anywhere. Python takes a
+  profile function away that raises, and drops what such a callback raises. So what is raised there is raised a moment later instead
+  (`_raise_soon`), or tracing begins again (`_trace_again`).
+- Any other tool may take the profile function away. The next operator, scope or step notices (`_notice`).
+
+The first two rely on how CPython 3.11 compiles and counts references. Where the interpreter is not as expected (`IS_AS_EXPECTED`), tracing is plain.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+import gc
+import inspect
+import sys
+import threading
+import warnings
+from collections.abc import Callable
+from types import CodeType, FrameType, FunctionType
+from typing import Any
+
+from ..._dispatch import codegen, quiet
+from ..._dispatch.codegen import Source, indent
+from ..._dispatch.quiet import Tracer
+from ..model.callers_level import callers_level
+from . import recorder, stack_walk, threads
+from .python_tracer import call_of, end_left, on_call, on_return
+from .stack_walk import internal_files, running
+
+try:
+    import ctypes
+except ImportError:  # a Python that was built without
+    ctypes = None  # type: ignore[assignment]
+
+__all__ = ["forget_gaps", "install", "uninstall", "warn_of_gaps"]
+
+_installed = False
+_gap = False  # whether functions are missing because a thread was not traced for a while
+
+
+# --- plain tracing --------------------------------------------------------------------------------------------------------------------
+
+
+def _on_event_plainly(frame: FrameType, event: str, arg: Any) -> None:
+    if not _installed:
+        sys.setprofile(None)  # a thread of a recording that is over
+    elif event == "call":
+        on_call(frame, frame.f_code)
+    elif event == "return":
+        on_return(frame)
+
+
+def install() -> None:
+    """Have calls of this thread and of new ones reported to the tracer."""
+    global _installed
+    _installed = True
+    if sys.getprofile() is not None:
+        _warn_taken("sys.setprofile")
+        running.clear()
+        return
+    if threads.profiled_by_another():
+        _warn_taken("threading.setprofile", functions="functions of new threads")
+    tracer = _tracer()
+    threads.trace_new(tracer)
+    if IS_AS_EXPECTED:
+        keep_quiet(tracer, lambda frame: stack_walk.nearest_running(frame) is not None, _regained)
+    stack_walk.notice = _notice
+    sys.setprofile(tracer)
+
+
+def uninstall() -> None:
+    """Have no more calls reported. After an interrupt, the next call does the rest."""
+    global _installed
+    threads.trace_new(None)
+    keep_quiet_no_more()
+    if stack_walk.notice is not None:
+        stack_walk.notice = None
+        _is_untraced(sys._getframe(1))
+        stacks = sys._current_frames()
+        stacks[threading.get_ident()] = sys._getframe(1)  # this frame would keep itself alive
+        for thread in {call[0] for call in list(running.values())}:
+            end_left(thread, stacks.get(thread), _interrupted.get(thread) or recorder.clock())
+        _interrupted.clear()
+    if sys.getprofile() is _tracer():
+        sys.setprofile(None)
+    _installed = False
+
+
+def _tracer() -> Tracer:
+    return _on_event if IS_AS_EXPECTED else _on_event_plainly
+
+
+# --- exceptions of signals' handlers, raised a moment later ---------------------------------------------------------------------------
+
+
+class _Called:
+    """Calls a function when it is asked for its truth. What the function raises is raised where the main thread is."""
+
+    def __init__(self, function: Callable[[], object]) -> None:
+        self.function = function
+
+    def __bool__(self) -> bool:
+        self.function()
+        return False
+
+
+def _request_type(function: Callable[[], object]) -> type[Any]:
+    """A class whose instances have the interpreter call the function in the main thread, as soon as it can after they died.
+
+    No Python code runs for that, and so no handler of a signal.
+    """
+
+    class Request:
+        __slots__ = ()
+
+    if ctypes is not None:
+        Request.__del__ = functools.partial(  # type: ignore[attr-defined]
+            ctypes.pythonapi.Py_AddPendingCall,
+            ctypes.cast(ctypes.pythonapi.PyObject_IsTrue, ctypes.c_void_p),
+            ctypes.py_object(_Called(function)),
+        )
+    return Request
+
+
+_errors: list[BaseException] = []  # to be raised
+
+
+def _raise_next() -> None:
+    if _errors:
+        raise _errors.pop()
+
+
+_RaiseSoon = _request_type(_raise_next)
+
+
+def reported_later(code: CodeType, line: int) -> CodeType:
+    """Code with its RESUME, at which Python 3.11 reports a call and runs handlers of signals, in the place of the `pass` in this line."""
+    instructions = list(dis.get_instructions(code))
+    resume = next(i.offset for i in instructions if i.opname == "RESUME")
+    later = next(i.offset for i in instructions if i.opname == "NOP" and i.positions is not None and i.positions.lineno == line)
+    moved = bytearray(code.co_code)
+    moved[resume : resume + 2], moved[later : later + 2] = moved[later : later + 2], moved[resume : resume + 2]
+    return code.replace(co_code=bytes(moved))
+
+
+_SUSPENDABLE = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+
+
+def _on_event(frame: FrameType, event: str, arg: Any) -> None:
+    try:
+        pass  # noqa: PIE790 - if a handler of a signal raises as the next line begins, Python takes this line for its place
+        pass  # noqa: PIE790 - the code begins here, so that an exception of a signal's handler comes no earlier
+        if event == "call":
+            if _installed:
+                on_call(frame, frame.f_code)
+            else:
+                sys.setprofile(None)  # a thread of a recording that is over
+        elif event == "return":
+            on_return(frame)
+        elif not _installed:
+            sys.setprofile(None)
+    except RecursionError:
+        raise  # nothing can be called here; the next operator finds the tracer gone
+    except BaseException as error:
+        # Requests are made when they die: nothing runs between that and the end, in which they could be met already.
+        # Python would print and drop the exception of a generator that is freed before its end, and of a callback of the collector. And it
+        # would not call a built-in function whose call is reported: the end of a `with lock:` that never comes.
+        is_builtin = event not in ("call", "return")
+        in_generator = not is_builtin and frame.f_code.co_flags & _SUSPENDABLE
+        if in_generator:
+            if event == "return":
+                on_return(frame)
+            elif _installed and frame not in running:
+                on_call(frame, frame.f_code)
+        if is_builtin or in_generator or frame.f_code is _COLLECTION_CODE:
+            _errors.append(error)
+            request: Any = _RaiseSoon()
+            request = None
+            return
+        _note_interruption(frame, event)
+        request = _TraceAgain()
+        request = None  # noqa: F841
+        raise
+
+
+_aloud_on: set[int] = set()  # threads that call finalisers
+
+
+def _on_collection(phase: str, info: dict[str, int]) -> None:
+    """Finalisers are code of the program, and the garbage collector may call them in the middle of an operator."""
+    try:
+        pass  # noqa: PIE790 - as in `_on_event`
+        pass  # noqa: PIE790
+        if phase == "start":
+            _aloud_on.discard(threading.get_ident())  # of a collection whose end was interrupted
+            if quiet.is_quiet():
+                _aloud_on.add(threading.get_ident())
+                quiet.aloud()
+        elif threading.get_ident() in _aloud_on:
+            _aloud_on.discard(threading.get_ident())
+            sys.setprofile(None)
+    except BaseException as error:  # of the handler: the collector would drop it
+        _errors.append(error)
+        request = _RaiseSoon()
+        request = None  # noqa: F841 - it is made here
+
+
+def _move_reports() -> bool:
+    """Have the two functions above reported where their `try` begins; whether the interpreter is one of which this is known to work."""
+    if sys.implementation.name != "cpython" or sys.version_info[:2] != (3, 11) or ctypes is None:
+        return False
+    try:
+        for function in (_on_event, _on_collection):
+            first = function.__code__.co_firstlineno
+            at = first + 3 if function is _on_event else first + 4
+            function.__code__ = reported_later(function.__code__, at)
+    except StopIteration:  # there is no such instruction
+        return False
+    return True
+
+
+IS_AS_EXPECTED = _move_reports()
+_COLLECTION_CODE = _on_collection.__code__  # of a function from which no exception gets out
+
+
+# --- operators that keep the tracer quiet ---------------------------------------------------------------------------------------------
+
+
+def keep_quiet(tracer: Tracer, is_traced: Callable[[FrameType], bool], regained: Callable[[], bool] = lambda: False) -> None:
+    """Tell this tracer nothing of what operators call. Their entry points are rewritten:
+
+        guard_ = Quiet_() if getprofile_() is tracer_ or regained_() else None      reports end
+        try:
+            ...                                                                     as it was written
+        except BaseException:
+            guard_ = None                                                           reports begin: the traceback would keep the guard
+            raise
+                                                                                    reports begin: the guard dies with the frame
+
+    `regained` is called by those that do not find the tracer, inside of another operator or where the thread has lost it, and says whether it
+    is there again. Backward keeps its own guard.
+    """
+    guard_type, rewrite = _made_for(tracer, regained)
+    quiet.start(tracer, is_traced, guard_type)
+    _aloud_on.clear()
+    gc.callbacks.append(_on_collection)
+    codegen.rewrite_lazy_functions(rewrite)
+
+
+def keep_quiet_no_more() -> None:
+    """Undo `keep_quiet`, however much of it was done."""
+    if _on_collection in gc.callbacks:
+        gc.callbacks.remove(_on_collection)
+    codegen.rewrite_lazy_functions(None)
+    quiet.stop()
+
+
+@functools.cache
+def _made_for(tracer: Tracer, regained: Callable[[], bool]) -> tuple[type[Any], codegen.Rewrite]:
+    class Quiet:
+        """While one lives, its thread's calls are not reported. Switching is done by built-in functions alone: nothing of it is seen."""
+
+        __slots__ = ()
+        __init__: Any = functools.partial(sys.setprofile, None)
+        __del__: Any = functools.partial(sys.setprofile, tracer)
+
+    names = {"Quiet_": Quiet, "getprofile_": functools.partial(sys.getprofile), "tracer_": tracer, "regained_": regained}
+
+    def rewrite(function: FunctionType, source: Source) -> CodeType:
+        lines = [
+            "guard_ = Quiet_() if getprofile_() is tracer_ or regained_() else None",
+            "try:",
+            "    pass",
+            *indent(source.lines),
+            "except BaseException:",
+            "    guard_ = None",
+            "    raise",
+        ]
+        function.__globals__.update(names)
+        name = function.__name__
+        code = codegen.define(name, Source(source.parameters, lines, {}), function.__globals__, name).__code__
+        return reported_later(code, code.co_firstlineno + 3)
+
+    return Quiet, rewrite
+
+
+# --- tracing that was interrupted, and goes on ----------------------------------------------------------------------------------------
+
+# What raises in a profile function is most often not its own, but that of a signal's handler, as it would be in the function that was
+# called. So the end of tracing on a thread is noted, or noticed by the next operator, scope or step; then calls of which no frame is left end, and
+# tracing goes on.
+_interrupted: dict[int, float] = {}  # by thread, when
+
+
+def _note_interruption(frame: FrameType, event: str) -> None:
+    """The exception ends a function that is being called or that returns; in another, it may be caught."""
+    _interrupted[threading.get_ident()] = recorder.clock()
+    if event == "return":
+        on_return(frame)
+    elif event == "call":
+        running.pop(frame, None)
+
+
+def _go_on() -> None:
+    if _installed and threading.get_ident() in _interrupted:
+        _trace_again(sys._getframe(2))
+
+
+_TraceAgain = _request_type(_go_on)
+
+
+def _regained() -> bool:
+    """For an entry point without a tracer: whether there is one now."""
+    caller: FrameType | None = sys._getframe(1)  # of the entry point, whose frame is not seen before its RESUME
+    while caller is not None and caller.f_code.co_filename == codegen.__file__:
+        caller = caller.f_back  # it has just been compiled
+    if caller is None or internal_files[caller.f_code.co_filename]:
+        return False  # most often an operator inside of another, where it is quiet
+    return _notice(caller)
+
+
+def _notice(frame: FrameType | None) -> bool:
+    """Trace this thread, which runs in a frame, if it is not traced; False if it is, or must not be."""
+    if not _is_untraced(frame):
+        return False
+    if sys.getprofile() is not None:  # somebody else's, who comes first
+        if next(reversed(running), None) is not stack_walk.nearest_running(frame):
+            end_left(threading.get_ident(), frame, recorder.clock())
+        return False
+    _trace_again(frame)
+    return True
+
+
+def _is_untraced(frame: FrameType | None) -> bool:
+    """Whether this thread has no tracer, and not because it is kept quiet."""
+    global _gap
+    if not _installed or sys.getprofile() is _tracer():
+        return False
+    while frame is not None and frame not in running:
+        if internal_files[frame.f_code.co_filename] and quiet.holds_guard(frame):
+            return False
+        frame = frame.f_back
+    # not for a thread that was there before the recording, and calls its first operator
+    _gap = _gap or frame is not None or threading.get_ident() in _interrupted
+    return True
+
+
+def _trace_again(frame: FrameType | None) -> None:
+    thread = threading.get_ident()
+    interrupted = _interrupted.pop(thread, None)
+    end_left(thread, frame, recorder.clock() if interrupted is None else interrupted)
+    call_of(stack_walk.shown_caller(frame))
+    if sys.getprofile() is None:
+        sys.setprofile(_tracer())
+
+
+def warn_of_gaps() -> None:
+    """Warn if functions are missing in what was recorded since the last time."""
+    if _gap:
+        forget_gaps()
+        warnings.warn(
+            "with_stack=True: the tracing of Python functions was interrupted, by another profiler (cProfile) or an exception inside the "
+            "tracer (RecursionError), so functions that were called until the next operator are missing; stacks of operators are complete",
+            stacklevel=callers_level(),
+        )
+
+
+def forget_gaps() -> None:
+    global _gap
+    _gap = False
+
+
+def _warn_taken(mechanism: str, functions: str = "functions") -> None:
+    warnings.warn(
+        f"with_stack=True: {mechanism} is used by another profiler, so Python {functions} are not recorded; stacks of operators are",
+        stacklevel=callers_level(),
+    )
