@@ -78,7 +78,23 @@ globals().update(
 )
 
 # these build on the functions above
-from . import cpu, fft, library, linalg, nn, npu, optim, overrides, profiler, random, signal, sparse, storage, utils  # noqa: E402
+from . import (  # noqa: E402
+    cpu,
+    fft,
+    library,
+    linalg,
+    multiprocessing,
+    nn,
+    npu,
+    optim,
+    overrides,
+    profiler,
+    random,
+    signal,
+    sparse,
+    storage,
+    utils,
+)
 from .serialization import load, save  # noqa: E402
 from .storage import TypedStorage, UntypedStorage  # noqa: E402
 from .utils import _python_dispatch as _python_dispatch  # noqa: E402

@@ -91,6 +91,8 @@ def reduce_tensor(self: Tensor, protocol: Any) -> tuple[Any, ...]:
             "Cannot pickle a non-leaf tensor: it would lose its graph. Detach it first, or save the leaves it was computed from."
         )
     state = dict(self.__dict__)
+    if self._keys & keys.SPARSE:
+        return (rebuild_sparse, (self._indices(), self._values(), tuple(self._array.shape), self.is_coalesced(), state))
     arguments = (
         type(self), self._storage, self.dtype, self.storage_offset(), tuple(self._array.shape), self.stride(),
         self._keys & keys.AUTOGRAD != 0, state,
@@ -112,6 +114,15 @@ def rebuild(
     t = view_of_storage(storage, d, offset, shape, strides, cls)
     if requires_grad:
         t._keys |= keys.AUTOGRAD
+    t.__dict__.update(state)
+    return t
+
+
+def rebuild_sparse(indices: Tensor, values: Tensor, size: Any, coalesced: bool, state: Any) -> Tensor:
+    """The sparse tensor that `reduce_tensor` took apart."""
+    from ._ops.sparse import sparse_tensor
+
+    t = sparse_tensor(indices, values, size, coalesced=coalesced)
     t.__dict__.update(state)
     return t
 

@@ -87,6 +87,19 @@ class UntypedStorage:
         new._identity = identity(self)
         return new
 
+    def is_shared(self) -> bool:
+        """Whether the memory is shared between processes."""
+        from ._shared_memory import mapping_of
+
+        return mapping_of(self) is not None
+
+    def share_memory_(self) -> UntypedStorage:
+        """Move to memory that processes share, with all tensors on it."""
+        from ._shared_memory import share
+
+        share(self)
+        return self
+
     def __len__(self) -> int:
         return self.nbytes()
 
@@ -108,6 +121,12 @@ class MetaStorage(UntypedStorage):
 
     def data_ptr(self) -> int:
         return 0
+
+    def is_shared(self) -> bool:
+        return False
+
+    def share_memory_(self) -> UntypedStorage:
+        return self
 
 
 def own(array: np.ndarray[Any, Any], cls: type[UntypedStorage] = UntypedStorage) -> UntypedStorage:

@@ -78,7 +78,13 @@ class TypedStorage:
         return TypedStorage(wrap_storage=own(self._elements().copy()), dtype=self.dtype)
 
     def is_shared(self) -> bool:
-        return False
+        """Whether the memory is shared between processes."""
+        return self._untyped_storage.is_shared()
+
+    def share_memory_(self) -> TypedStorage:
+        """Move to memory that processes share, with all tensors on it."""
+        self._untyped_storage.share_memory_()
+        return self
 
     def pickle_storage_type(self) -> str:
         """The name under which checkpoints know this kind of storage."""

@@ -12,7 +12,7 @@ from ..._creation import array_from, device_of, dtype_of, moved
 from ..._dispatch import keys
 from ..._memory_format import contiguous_format, is_contiguous_as, memory_format, sparse_coo, strided
 from ..._printing import tensor_text
-from ..._storage import UntypedStorage
+from ..._storage import MetaStorage, UntypedStorage
 from ..._tensor import Tensor, shallow_copy, wrap
 from ..machinery.declare import public
 
@@ -135,13 +135,20 @@ def dim_order(self: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]:
 @public("method")
 def is_shared(self: Tensor) -> bool:
     """Whether the memory is shared between processes."""
-    return False
+    return self._storage.is_shared()
 
 
 @public("method")
 def share_memory_(self: Tensor) -> Tensor:
-    """Refused: memory shared between processes needs a storage of another kind."""
-    raise NotImplementedError("share_memory_: tensors cannot be moved to memory shared between processes; pickle them instead")
+    """Move the storage to memory that processes share: those that are forked later or get the tensor sent see each other's writes."""
+    from ... import _shared_memory
+
+    if isinstance(self._storage, MetaStorage):
+        return self
+    if self._keys & keys.SPARSE:
+        raise NotImplementedError("share_memory_: move the indices and the values of a sparse tensor, one by one")
+    _shared_memory.share(self._storage, self)
+    return self
 
 
 @public("method")
