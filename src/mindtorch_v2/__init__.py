@@ -98,6 +98,7 @@ from . import (  # noqa: E402
 from .serialization import load, save  # noqa: E402
 from .storage import TypedStorage, UntypedStorage  # noqa: E402
 from .utils import _python_dispatch as _python_dispatch  # noqa: E402
+from .utils import data as _data  # noqa: E402 - torch.utils.data is there without an import of its own
 
 if TYPE_CHECKING:
 

@@ -1,0 +1,47 @@
+"""torch._utils: an exception on its way to another process or thread, with its traceback as text."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from typing import Any, NoReturn
+
+__all__ = ["ExceptionWrapper", "KeyErrorMessage", "cpu_count"]
+
+
+class KeyErrorMessage(str):
+    """A text that is its own repr: `KeyError` shows its argument by repr, which would put a traceback on one line."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return self
+
+
+class ExceptionWrapper:
+    """The type and the traceback of an exception. The exception itself is not kept, for its frames would be."""
+
+    def __init__(self, exc_info: Any = None, where: str = "in background") -> None:
+        kind, error, frames = exc_info or sys.exc_info()
+        self.exc_type: Any = kind
+        self.exc_msg = "".join(traceback.format_exception(kind, error, frames))
+        self.where = where
+
+    def reraise(self) -> NoReturn:
+        """Raise an exception of the same type, whose text has the traceback."""
+        text = f"Caught {self.exc_type.__name__} {self.where}.\nOriginal {self.exc_msg}"
+        if self.exc_type is KeyError:
+            text = KeyErrorMessage(text)
+        elif getattr(self.exc_type, "message", None):
+            raise self.exc_type(message=text)  # torch: the text is an argument of this name where the class has such an attribute
+        try:
+            error = self.exc_type(text)
+        except Exception:  # it takes other arguments
+            raise RuntimeError(text) from None
+        raise error
+
+
+def cpu_count() -> int | None:
+    """The number of processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
