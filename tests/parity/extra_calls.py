@@ -133,6 +133,10 @@ EXTRA: list[Callable[[], Any]] = [
     lambda: [mt.randperm(5), mt.rand_like(_x()), mt.rand(3), mt.randn(3), mt.range(0, 4), mt.ops.aten.range.default(0, 4)],
     *(_recurrent(name, gates, packed) for name, gates in (("lstm", 4), ("gru", 3), ("rnn_tanh", 1), ("rnn_relu", 1)) for packed in (False, True)),
     *(_cell(name, gates) for name, gates in (("lstm_cell", 4), ("gru_cell", 3))),
+    _trained(lambda x: aten._pack_padded_sequence(x, mt.tensor([4, 2]), False)[0], (4, 2, 3)),
+    _trained(lambda x: aten._pack_padded_sequence(x, mt.tensor([4, 2]), True)[0], (2, 4, 3)),
+    lambda: aten._pad_packed_sequence(_x(5, 4), mt.tensor([2, 2, 1]), True, 0.5, 4),
+    lambda: aten.pad_sequence([_x(2, 3), _x(4, 3)], True, 0.5, "left"),
     _trained(lambda t: F.affine_grid(t, [2, 1, 3, 3], align_corners=False), (2, 2, 3)),
     *(
         lambda suffix=suffix: [

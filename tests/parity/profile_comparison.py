@@ -29,7 +29,7 @@ from profile_programs import PROGRAMS
 
 import mindtorch_v2
 
-__all__ = ["AIMS", "FACTS", "PROGRAMS_AND_EXAMPLES", "Comparison", "compare", "profile_example"]
+__all__ = ["AIMS", "FACTS", "PROGRAMS_AND_EXAMPLES", "Comparison", "compare", "compare_step", "profile_example"]
 
 EXAMPLES = {f"examples/{path.name}": path for path in sorted((Path(__file__).parents[2] / "examples").glob("*.py"))}
 PROGRAMS_AND_EXAMPLES = [*EXAMPLES, *PROGRAMS]
@@ -287,6 +287,12 @@ def compare(program: str) -> Comparison:
         run = functools.partial(profile_program, make=PROGRAMS[program])
     with plain_torch():
         return Comparison(program, _facts(run(mindtorch_v2)), _facts(run(torch)))
+
+
+def compare_step(make: Callable[[Any], Step]) -> Comparison:
+    """Run a step that is no program of the list under both profilers."""
+    with plain_torch():
+        return Comparison("step", _facts(profile_program(mindtorch_v2, make)), _facts(profile_program(torch, make)))
 
 
 # --- the report -----------------------------------------------------------------------------------------------------

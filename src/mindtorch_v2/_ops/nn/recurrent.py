@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -41,10 +42,10 @@ def _linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 def _lstm_step(gates: Tensor, state: State, weights: Weights) -> State:
     h, c = state
     i, f, g, o = weights.hidden_gates(h).add_(gates).unsafe_chunk(4, 1)
-    c = f.sigmoid_() * c
     # torch's order of calls: the input and forget gates, the candidate, the output gate
-    c = c.add_(i.sigmoid_() * g.tanh_())
-    h = o.sigmoid_() * c.tanh()
+    i, f, g, o = i.sigmoid_(), f.sigmoid_(), g.tanh_(), o.sigmoid_()
+    c = (f * c).add_(i * g)
+    h = o * c.tanh()
     return (h if weights.w_hr is None else h.matmul(weights.w_hr.t())), c
 
 
@@ -104,26 +105,28 @@ def _run_packed(step: Step, x: Tensor, sizes: list[int], state: State, weights: 
     """A layer over packed sequences, longest first: step t has the first `sizes[t]` of them."""
     from ..shapes.joining import cat
 
-    gates = weights.input_gates(x).split(sizes, 0)
+    gates = weights.input_gates(x)
+    ends = list(itertools.accumulate(sizes))
     outputs: list[Tensor] = []
     if reverse:
         initial, state = state, _map(lambda s: s.narrow(0, 0, sizes[-1]), state)
         active = sizes[-1]
-        for g, size in zip(reversed(gates), reversed(sizes), strict=True):
+        for end, size in zip(reversed(ends), reversed(sizes), strict=True):
             if size > active:
                 started = _map(lambda s, at=active, n=size - active: s.narrow(0, at, n), initial)  # type: ignore[misc]
                 state, active = _join([state, started]), size
-            state = step(g, state, weights)
+            state = step(gates.narrow(0, end - size, size), state, weights)
             outputs.append(_hidden(state))
         outputs.reverse()
         return cat(outputs, 0), state
     ended: list[State] = []
     active = sizes[0]
-    for g, size in zip(gates, sizes, strict=True):
+    for end, size in zip(ends, sizes, strict=True):
+        own = gates.narrow(0, end - size, size)
         if size < active:
             ended.append(_map(lambda s, at=size, n=active - size: s.narrow(0, at, n), state))  # type: ignore[misc]
             state, active = _map(lambda s, n=size: s.narrow(0, 0, n), state), size  # type: ignore[misc]
-        state = step(g, state, weights)
+        state = step(own, state, weights)
         outputs.append(_hidden(state))
     ended.append(state)
     return cat(outputs, 0), _join(ended[::-1])
@@ -237,7 +240,7 @@ def _simple(
         step, x, list(hx.unbind(0)), weights, layers=num_layers, dropout=dropout, train=train,
         bidirectional=bidirectional, sizes=sizes,
     )  # fmt: skip
-    return (out.transpose(0, 1) if batch_first else out), stack(finals, 0)
+    return (out.transpose_(0, 1) if batch_first else out), stack(finals, 0)
 
 
 _OPTIONS = "Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional"

@@ -20,6 +20,7 @@ from . import (
     padding,
     pixelshuffle,
     pooling,
+    rnn,
     sparse,
     upsampling,
 )
@@ -27,7 +28,7 @@ from . import (
 __all__ = ["Module"]
 for _module in (
     activation, batchnorm, channelshuffle, container, conv, distance, dropout, flatten, fold, instancenorm, linear, loss,
-    normalization, padding, pixelshuffle, pooling, sparse, upsampling,
+    normalization, padding, pixelshuffle, pooling, rnn, sparse, upsampling,
 ):  # fmt: skip
     globals().update({name: getattr(_module, name) for name in _module.__all__})
     __all__ += _module.__all__
