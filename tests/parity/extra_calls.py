@@ -43,6 +43,9 @@ def _recurrent(name: str, gates: int, packed: bool) -> Callable[[], Any]:
     return call
 
 
+_MASKS: tuple[tuple[Any, ...], ...] = ((), (mt.tensor([[False, True, False]] * 2), True, False, 1))
+
+
 def _cell(name: str, gates: int) -> Callable[[], Any]:
     def call() -> Any:
         h = _x(2, 3)
@@ -133,6 +136,17 @@ EXTRA: list[Callable[[], Any]] = [
     lambda: [mt.randperm(5), mt.rand_like(_x()), mt.rand(3), mt.randn(3), mt.range(0, 4), mt.ops.aten.range.default(0, 4)],
     *(_recurrent(name, gates, packed) for name, gates in (("lstm", 4), ("gru", 3), ("rnn_tanh", 1), ("rnn_relu", 1)) for packed in (False, True)),
     *(_cell(name, gates) for name, gates in (("lstm_cell", 4), ("gru_cell", 3))),
+    lambda: aten._transform_bias_rescale_qkv(_x(2, 3, 24), _x(24), 2),
+    lambda: aten._masked_softmax(_x(2, 2, 3, 3), mt.tensor([[False, True, False], [False, False, True]]), 3, 1),
+    _trained(lambda x: aten._masked_softmax(x, x.detach() > 0.8, 2, 2), (2, 3, 4)),
+    lambda: aten._addmm_activation(_x(5), _x(3, 4), _x(4, 5), use_gelu=True),
+    *(lambda mask=mask: aten._native_multi_head_attention(*[_x(2, 3, 4)] * 3, 4, 2, _x(12, 4), _x(12), _x(4, 4), _x(4), *mask) for mask in _MASKS),
+    *(
+        lambda mask=mask, first=first: aten._transformer_encoder_layer_fwd(
+            _x(2, 3, 4), 4, 2, _x(12, 4), _x(12), _x(4, 4), _x(4), first, first, 1e-5, _x(4), _x(4), _x(4), _x(4), _x(6, 4), _x(6), _x(4, 6), _x(4), *mask
+        )
+        for mask, first in (((), True), ((mt.tensor([[False, True, False]] * 2), 1), False))
+    ),
     _trained(lambda x: aten._pack_padded_sequence(x, mt.tensor([4, 2]), False)[0], (4, 2, 3)),
     _trained(lambda x: aten._pack_padded_sequence(x, mt.tensor([4, 2]), True)[0], (2, 4, 3)),
     lambda: aten._pad_packed_sequence(_x(5, 4), mt.tensor([2, 2, 1]), True, 0.5, 4),

@@ -94,6 +94,8 @@ def _pad_sequence(sequences: Sequence[Tensor], batch_first: bool, padding_value:
     if padding_side not in ("left", "right"):
         raise RuntimeError(f"Expected padding_side to be one of left or right, but got {padding_side}.")
     first = sequences[0]
+    if not first.dim():
+        raise RuntimeError("ArrayRef: invalid slice, N = 1; size = 0")  # torch: what its list of sizes says
     longest, count = max(s.size(0) for s in sequences), len(sequences)
     leading = (count, longest) if batch_first else (longest, count)
     out: Tensor = aten.full((*leading, *first.shape[1:]), padding_value, dtype=first.dtype, device=first.device)

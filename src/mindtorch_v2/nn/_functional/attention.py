@@ -69,7 +69,7 @@ def _check_shapes(
     return n == 3
 
 
-def _additive_mask(mask: Tensor | None, name: str, like: Any, other: Tensor | None = None, other_name: str = "") -> Tensor | None:
+def additive_mask(mask: Tensor | None, name: str, like: Any, other: Tensor | None = None, other_name: str = "") -> Tensor | None:
     """A mask of bools as 0 and -inf of the query's dtype; a floating one as it is."""
     if mask is None:
         return None
@@ -138,14 +138,17 @@ def multi_head_attention_forward(
         key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
     length, batch, embed_dim = query.shape
     source = key.shape[0]
-    padding = _additive_mask(key_padding_mask, "key_padding_mask", query.dtype, attn_mask, "attn_mask")
+    padding = additive_mask(key_padding_mask, "key_padding_mask", query.dtype, attn_mask, "attn_mask")
     if is_causal and attn_mask is None:
-        raise RuntimeError("Need attn_mask if specifying the is_causal hint.")
+        raise RuntimeError(
+            "Need attn_mask if specifying the is_causal hint. You may use the Transformer module method "
+            "`generate_square_subsequent_mask` to create this mask."
+        )
     if is_causal and key_padding_mask is None and not need_weights:
         # the kernel makes the causal mask itself
         attn_mask = None
     else:
-        attn_mask = _additive_mask(attn_mask, "attn_mask", query.dtype)
+        attn_mask = additive_mask(attn_mask, "attn_mask", query.dtype)
         if key_padding_mask is not None:
             is_causal = False
     if embed_dim != embed_dim_to_check:

@@ -10,6 +10,7 @@ from .. import functional as F
 from .. import init as initializers
 from ..parameter import Parameter
 from .module import Module
+from .multihead_attention import MultiheadAttention
 
 __all__ = [
     "CELU",
@@ -25,6 +26,7 @@ __all__ = [
     "LogSigmoid",
     "LogSoftmax",
     "Mish",
+    "MultiheadAttention",
     "PReLU",
     "RReLU",
     "ReLU",
