@@ -54,6 +54,45 @@ def test_products_with_dense_matrices_and_their_gradients(product):
     assert weight.grad.tolist() == [[4.0, 4.0], [0.0, 0.0], [8.0, 8.0]]
 
 
+def test_sparse_tensors_are_added_to_dense_ones():
+    x = torch.ones(2, 3)
+    s = torch.sparse_coo_tensor([[0, 1, 1], [2, 0, 0]], [3.0, 4.0, 5.0], (2, 3))
+    assert torch.add(x, s, alpha=2).tolist() == [[1.0, 1.0, 7.0], [19.0, 1.0, 1.0]]
+    assert x.add_(s, alpha=-1) is x
+    assert x.tolist() == [[1.0, 1.0, -2.0], [-8.0, 1.0, 1.0]]
+    assert x._version == 1
+    x += s.coalesce()
+    assert x.tolist() == [[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]
+    with pytest.raises(RuntimeError, match=r"same size, but self has size \[3\] while other has size \[2, 3\]"):
+        torch.ones(3).add_(s)
+    with pytest.raises(RuntimeError, match=r"Use add\(dense, sparse\) instead"):
+        s + x
+
+
+def test_elements_of_a_dense_tensor_at_the_coordinates_of_a_sparse_one():
+    x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    found = x.sparse_mask(adjacency().coalesce())
+    assert found.is_coalesced()
+    assert found.indices().tolist() == INDICES.tolist()
+    assert found.values().tolist() == [3.0, 4.0, 6.0]
+    rows = torch.sparse_coo_tensor([[1]], [[1.0, 1.0, 1.0]], (2, 3))
+    assert x.sparse_mask(rows).values().tolist() == [[4.0, 5.0, 6.0]]
+    with pytest.raises(RuntimeError, match=r"incompatible sizes; self has size \[2\] but mask has size \[2, 3\]"):
+        torch.ones(2).sparse_mask(rows)
+
+
+def test_sparse_tensors_in_place():
+    s, dense = adjacency().clone(), torch.tensor(DENSE)
+    s.mul_(2)
+    assert s.to_dense().tolist() == (dense * 2).tolist()
+    s.add_(adjacency(), alpha=0.5)
+    assert s.to_dense().tolist() == (dense * 2.5).tolist()
+    assert (s._nnz(), s.is_coalesced()) == (6, False)
+    assert s.zero_() is s
+    assert (s._nnz(), s.shape) == (0, (2, 3))
+    assert s.to_dense().tolist() == torch.zeros(2, 3).tolist()
+
+
 def test_bad_coordinates_are_named():
     with pytest.raises(RuntimeError, match="size is inconsistent with indices: for dim 1, size is 2 but found index 2"):
         torch.sparse_coo_tensor(INDICES, VALUES, (2, 2))

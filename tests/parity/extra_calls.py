@@ -68,6 +68,9 @@ def _fused(name: str, lr: Any) -> Callable[[], Any]:
             }
             return aten._fused_sgd_(*_lists(3), lr=lr, **options)
         steps = [mt.tensor(3.0), mt.tensor(3.0)]
+        if name == "_fused_adagrad_":
+            options = {"lr_decay": 0.1, "weight_decay": 0.1, "eps": 1e-8, "maximize": False}
+            return aten._fused_adagrad_(*_lists(3, positive=True), steps, lr=lr, **options)
         moments = list(_lists(5, positive=True))
         options = {"beta1": 0.9, "beta2": 0.99, "weight_decay": 0.1, "eps": 1e-8, "amsgrad": True, "maximize": False}
         return getattr(aten, name)(*moments, steps, lr=lr, **options)
@@ -116,7 +119,7 @@ EXTRA: list[Callable[[], Any]] = [
         for name in ("addcmul", "addcmul_", "addcdiv", "addcdiv_")
     ),
     lambda: aten._foreach_mm([_x(2, 3)], [_x(3, 2)]),
-    *(_fused(name, lr) for name in ("_fused_sgd_", "_fused_adam_", "_fused_adamw_") for lr in (0.1, mt.tensor(0.1))),
+    *(_fused(name, lr) for name in ("_fused_sgd_", "_fused_adam_", "_fused_adamw_", "_fused_adagrad_") for lr in (0.1, mt.tensor(0.1))),
     lambda: [aten.meshgrid([_x(2), _x(3)]), mt.bincount(mt.tensor([0, 1, 1])), mt.orgqr(_x(4, 3), _x(3))],
     lambda: [mt.vander(_x(3)), aten.linalg_norm(_x(), "fro"), aten.linalg_cond(_x(3, 3), "fro"), mt.chain_matmul(_x(), _x(4, 2))],
     *(

@@ -60,7 +60,7 @@ INVARIANTS: dict[str, Callable[[Any], Any]] = {
 SPARSE = frozenset(
     (
         "_coalesce _coalesced_ _indices _nnz _sparse_coo_tensor_with_dims_and_tensors _sparse_mm _to_dense _to_sparse _values coalesce dense_dim "
-        "embedding_sparse_backward _sparse_addmm indices is_coalesced sparse_coo_tensor sparse_dim to_sparse values"
+        "embedding_sparse_backward _sparse_addmm indices is_coalesced sparse_coo_tensor sparse_dim sparse_mask to_sparse values"
     ).split()
 )
 

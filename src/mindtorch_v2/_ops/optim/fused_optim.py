@@ -1,4 +1,4 @@
-"""`_fused_sgd_`, `_fused_adam_`, `_fused_adamw_`: a whole optimiser step as one operator."""
+"""`_fused_sgd_`, `_fused_adam_`, `_fused_adamw_`, `_fused_adagrad_`: a whole optimiser step as one operator."""
 
 from __future__ import annotations
 
@@ -98,7 +98,34 @@ def _adam_composite(decoupled: bool) -> Any:
     return composite
 
 
-for _overload, _lr in (("", "float lr"), (".tensor_lr", "Tensor lr")):
+def _adagrad(
+    self: list[Tensor],
+    grads: list[Tensor],
+    state_sums: list[Tensor],
+    state_steps: list[Tensor],
+    lr: Any,
+    lr_decay: float,
+    weight_decay: float,
+    eps: float,
+    maximize: bool,
+    grad_scale: Tensor | None,
+    found_inf: Tensor | None,
+) -> None:
+    if _skipped(found_inf):
+        return
+    rate = lr.item() if isinstance(lr, Tensor) else lr
+    rates = [rate / (1 + (step.item() - 1) * lr_decay) for step in state_steps]
+    lists = [[t._array for t in self], [_scaled(grad, grad_scale) for grad in grads], [t._array for t in state_sums]]
+
+    def update(arrays: tuple[Any, ...], i: int) -> None:
+        param, grad, state_sum = arrays
+        kernels.adagrad(param, grad, state_sum, rates[i], weight_decay, eps, maximize=maximize)
+
+    kernels.in_batches(list(zip(*lists, strict=True)), rates, update)
+    _written(*self, *state_sums)
+
+
+for _overload, _lr, _steps in (("", "float lr", "Tensor(d!)[]"), (".tensor_lr", "Tensor lr", "Tensor[]")):
     op(
         f"_fused_sgd_{_overload}(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] momentum_buffer_list, *, float weight_decay, "
         f"float momentum, {_lr}, {SGD_OPTIONS}) -> ()",
@@ -113,5 +140,11 @@ for _overload, _lr in (("", "float lr"), (".tensor_lr", "Tensor lr")):
     op(
         f"_fused_adamw_{_overload}({ADAM_LISTS}, *, {_lr}, {ADAM_OPTIONS}) -> ()",
         composite=_adam_composite(True),
+        variants="function",
+    )
+    op(
+        f"_fused_adagrad_{_overload}(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] state_sums, {_steps} state_steps, *, {_lr}, "
+        "float lr_decay, float weight_decay, float eps, bool maximize, Tensor? grad_scale=None, Tensor? found_inf=None) -> ()",
+        composite=_adagrad,
         variants="function",
     )

@@ -426,6 +426,7 @@ def _elements_of(tensors: Any) -> int:
 UPDATES: dict[str, Formula] = {
     "_fused_sgd_": lambda self, grads, buffers, *_: 2 * _elements_of(self) + 2 * _elements_of(buffers),
     **dict.fromkeys(("_fused_adam_", "_fused_adamw_"), lambda self, *_: 13 * _elements_of(self)),  # two averages, a root, a step
+    "_fused_adagrad_": lambda self, *_: 7 * _elements_of(self),  # a sum of squares, a root, a step
 }
 
 FORMULAS: dict[str, Formula] = {

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["adam", "in_batches", "sgd"]
+__all__ = ["adagrad", "adam", "in_batches", "sgd"]
 
 Array = np.ndarray[Any, Any]
 Arrays = tuple[Array, ...]
@@ -100,4 +100,18 @@ def adam(
     work += number(eps)
     np.divide(exp_avg, work, out=work)
     work *= number(lr / (1 - beta1**step))
+    param -= work
+
+
+def adagrad(param: Array, grad: Array, state_sum: Array, lr: float, weight_decay: float, eps: float, *, maximize: bool) -> None:
+    number = param.dtype.type
+    g = -grad if maximize else grad
+    if weight_decay:
+        g = g + param * number(weight_decay)
+    work = np.multiply(g, g, out=np.empty_like(state_sum))  # an array, also without dims
+    state_sum += work
+    np.sqrt(state_sum, out=work)
+    work += number(eps)
+    np.divide(g, work, out=work)
+    work *= number(lr)
     param -= work
