@@ -117,12 +117,18 @@ def with_gradients(tensors: Iterable[Tensor]) -> Iterator[tuple[Tensor, Tensor]]
 
 def clear_gradients(tensors: Iterable[Tensor], *, set_to_none: bool) -> None:
     """Drop the tensors' gradients, or keep them as zeros without history."""
-    for t, grad in with_gradients(tensors):
-        if set_to_none:
+    if set_to_none:
+        for t, _ in with_gradients(tensors):
             t.grad = None
-        else:
-            constant = grad.requires_grad_(False) if grad.grad_fn is None else grad.detach_()
-            constant.zero_()
+    else:
+        for grad in constant_gradients(tensors):
+            grad.zero_()
+
+
+def constant_gradients(tensors: Iterable[Tensor]) -> Iterator[Tensor]:
+    """The tensors' gradients, which lose their history."""
+    for _, grad in with_gradients(tensors):
+        yield grad.requires_grad_(False) if grad.grad_fn is None else grad.detach_()
 
 
 def retain_grad(t: Tensor) -> None:

@@ -6,11 +6,9 @@ from typing import Any
 
 from .._functions import functions
 from .._tensor import Tensor
-from .optimizer import plain
+from .steps import each, plain, run, to_scalar
 
 __all__ = ["adam"]
-
-CAPTURABLE_DEVICES = ["cuda", "xpu", "hpu", "privateuseone", "xla"]
 
 
 def adam(
@@ -38,90 +36,61 @@ def adam(
     maximize: bool,
 ) -> None:
     """One step for lists of parameters, gradients and running averages."""
-    if not all(isinstance(t, Tensor) for t in state_steps):
-        raise RuntimeError("API has changed, `state_steps` argument must contain a list of singleton tensors")
-    if not params:
-        return
-    if capturable and any(p.device.type not in CAPTURABLE_DEVICES for p in params):
-        raise AssertionError(f"If capturable=True, params and state_steps must be on supported devices: {CAPTURABLE_DEVICES}.")
-    implementation = _fused if fused else _foreach if foreach else _single
-    if implementation is not _fused and (grad_scale is not None or found_inf is not None):
-        raise AssertionError("Expected grad_scale and found_inf to be None")
-    implementation(
-        params,
-        grads,
-        (exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps),
-        amsgrad=amsgrad,
-        beta1=beta1,
-        beta2=beta2,
-        lr=lr,
-        weight_decay=weight_decay,
-        eps=eps,
-        maximize=maximize,
-        differentiable=differentiable,
-        decoupled=decoupled_weight_decay,
-        grad_scale=grad_scale,
-        found_inf=found_inf,
-    )
-
-
-def _single(params: Any, grads: Any, states: Any, **o: Any) -> None:
-    """Parameter by parameter: the default on the CPU."""
-    exp_avgs, exp_avg_sqs, max_exp_avg_sqs, steps = states
-    lr, weight_decay, differentiable = o["lr"], o["weight_decay"], o["differentiable"]
-    if not isinstance(lr, Tensor):
-        beta1, beta2 = plain(o["beta1"]), plain(o["beta2"])
-    else:
-        beta1, beta2 = o["beta1"], o["beta2"]
-    for i, param in enumerate(params):
-        grad = -grads[i] if o["maximize"] else grads[i]
-        exp_avg, exp_avg_sq, step_t = exp_avgs[i], exp_avg_sqs[i], steps[i]
-        step_t += 1
-        if weight_decay != 0:
-            if o["decoupled"]:
-                param.mul_(1 - lr * weight_decay)
-            elif differentiable and isinstance(weight_decay, Tensor):
-                grad = (
-                    grad.addcmul_(param.clone(), weight_decay)
-                    if weight_decay.requires_grad
-                    else grad.add(param, alpha=weight_decay)
-                )
-            else:
-                grad = grad.add(param, alpha=weight_decay)
-        is_complex = param.dtype.is_complex
-        if is_complex:
-            grad, exp_avg, exp_avg_sq, param = (_as_real(t) for t in (grad, exp_avg, exp_avg_sq, param))
-        exp_avg.lerp_(grad, 1 - beta1)
-        _average_square(exp_avg_sq, grad, beta2, differentiable)
-        maximum = None
-        if o["amsgrad"]:
-            maximum = _as_real(max_exp_avg_sqs[i]) if is_complex else max_exp_avg_sqs[i]
+    rates: Any = {"lr": to_scalar(lr), "beta1": to_scalar(beta1), "beta2": to_scalar(beta2), "eps": eps, "amsgrad": amsgrad}
+    states = (exp_avgs, exp_avg_sqs, max_exp_avg_sqs if amsgrad else [])
+    if fused:
+        if not all(isinstance(t, Tensor) for t in state_steps):
+            raise RuntimeError("API has changed, `state_steps` argument must contain a list of singleton tensors")
         if differentiable:
-            _move_differentiably(
-                param, exp_avg, exp_avg_sq, step_t, beta1, beta2, lr, o["eps"], max_exp_avg_sqs if o["amsgrad"] else None, i
-            )
-            continue
-        step = step_t.item()
-        step_size = lr / (1 - beta1**step)
-        root = (1 - beta2**step) ** 0.5
-        if maximum is not None:
-            functions["maximum"](maximum, exp_avg_sq, out=maximum)
-            denominator = (maximum.sqrt() / root).add_(o["eps"])
-        else:
-            denominator = (exp_avg_sq.sqrt() / root).add_(o["eps"])
-        param.addcdiv_(exp_avg, denominator, value=plain(-step_size))
+            raise RuntimeError("Adam with fused=True does not support differentiable=True")
+        rates |= {"weight_decay": weight_decay, "maximize": maximize, "grad_scale": grad_scale, "found_inf": found_inf}
+        if params:
+            _fused(params, grads, states, state_steps, decoupled=decoupled_weight_decay, **rates)
+        return
+    if foreach and not capturable:
+        _check_numbers(lr, beta1, beta2)
+    if grad_scale is not None or found_inf is not None:
+        raise AssertionError("Expected grad_scale and found_inf to be None")
+    shrink = 1 - rates["lr"] * weight_decay if decoupled_weight_decay and weight_decay != 0 else None
+    run(
+        _single, _foreach, params, grads, states if amsgrad else states[:2], state_steps,
+        foreach=foreach, maximize=maximize, differentiable=differentiable, capturable=capturable,
+        weight_decay=0 if decoupled_weight_decay else weight_decay, shrink=shrink, **rates,
+    )  # fmt: skip
 
 
-def _as_real(t: Tensor) -> Tensor:
-    return functions["view_as_real"](t) if t.dtype.is_complex else t
+def _check_numbers(lr: Any, beta1: Any, beta2: Any) -> None:
+    """Refuse rates that are tensors, which steps over lists do not take."""
+    for name, value, error in (("lr", lr, RuntimeError), ("beta1", beta1, ValueError), ("beta2", beta2, ValueError)):
+        if isinstance(value, Tensor):
+            raise error(f"{name} as a Tensor is not supported for capturable=False and foreach=True")
 
 
-def _average_square(exp_avg_sq: Tensor, grad: Tensor, beta2: Any, differentiable: bool) -> None:
+def _single(
+    param: Tensor, grad: Tensor, exp_avg: Tensor, exp_avg_sq: Tensor, *rest: Tensor,
+    lr: Any, beta1: Any, beta2: Any, eps: float, amsgrad: bool, shrink: Any, differentiable: bool,
+) -> None:  # fmt: skip
+    """For one parameter: the default on the CPU."""
+    *maximum, step = rest
+    if shrink is not None:
+        param.mul_(shrink)
+    exp_avg.lerp_(grad, 1 - (beta1.to(param.dtype) if isinstance(beta1, Tensor) else beta1))
     if differentiable and isinstance(beta2, Tensor) and beta2.requires_grad:
         # beta2's own gradient needs an operation that is differentiable in the weight
         exp_avg_sq.lerp_(functions["square"](grad), weight=1 - beta2)
     else:
-        exp_avg_sq.mul_(beta2).addcmul_(grad, grad, value=plain(1 - beta2))
+        exp_avg_sq.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+    if differentiable:
+        _move_differentiably(param, exp_avg, exp_avg_sq, step, beta1, beta2, lr, eps, *maximum)
+        return
+    count = step.item()
+    step_size = lr / (1 - beta1**count)
+    root = (1 - beta2**count) ** 0.5
+    square = exp_avg_sq
+    if amsgrad:
+        (square,) = maximum
+        functions["maximum"](square, exp_avg_sq, out=square)
+    param.addcdiv_(exp_avg, (square.sqrt() / root).add_(eps), value=-step_size)
 
 
 def _move_differentiably(
@@ -133,80 +102,62 @@ def _move_differentiably(
     beta2: Any,
     lr: Any,
     eps: float,
-    maxima: Any,
-    i: int,
+    maximum: Any = None,
 ) -> None:
-    """The step as operators that can be differentiated, in the step count too."""
-    step_size = lr / (1 - beta1**step)
-    negated = step_size.neg()
-    root = (1 - beta2**step).sqrt()
+    """The move as operators that can be differentiated, in the rates too; what they need later is not written to again."""
+    count = step.clone() if _differentiates(beta1) or _differentiates(beta2) else step
+    negated = (lr / (1 - beta1**count)).neg()
+    root = (1 - beta2**count).sqrt()
     square = exp_avg_sq
-    if maxima is not None:
-        maxima[i].copy_(functions["maximum"](maxima[i].clone(), exp_avg_sq))
-        square = maxima[i]
+    if maximum is not None:
+        square = maximum.copy_(functions["maximum"](maximum.clone(), exp_avg_sq))
     denominator = (square.sqrt() / (root * negated)).add_(eps / negated)
-    param.addcdiv_(exp_avg, denominator)
+    param.addcdiv_(exp_avg.clone(), denominator)
 
 
-def _foreach(params: Any, grads: Any, states: Any, **o: Any) -> None:
+def _differentiates(rate: Any) -> bool:
+    return isinstance(rate, Tensor) and rate.requires_grad
+
+
+def _foreach(
+    params: Any, grads: Any, exp_avgs: Any, exp_avg_sqs: Any, *rest: Any,
+    lr: Any, beta1: Any, beta2: Any, eps: float, amsgrad: bool, shrink: Any,
+) -> None:  # fmt: skip
     """With operators over lists of tensors."""
-    exp_avgs, exp_avg_sqs, maxima, steps = states
-    if o["differentiable"]:
-        raise AssertionError("_foreach ops don't support autograd")
-    names = ("neg", "add", "add_", "lerp_", "mul_", "addcmul_", "maximum_", "sqrt", "div_", "addcdiv_")
-    each: Any = {name: functions["_foreach_" + name] for name in names}
-    lr, weight_decay = plain(o["lr"]), o["weight_decay"]
-    beta1, beta2 = plain(o["beta1"]), plain(o["beta2"])
-    if any(p.dtype.is_complex for p in params):
-        params, grads, exp_avgs, exp_avg_sqs, maxima = (
-            [_as_real(t) for t in ts] for ts in (params, grads, exp_avgs, exp_avg_sqs, maxima)
-        )
-    if o["maximize"]:
-        grads = each["neg"](grads)
-    each["add_"](steps, 1.0)
-    if weight_decay != 0:
-        if o["decoupled"]:
-            each["mul_"](params, 1 - lr * weight_decay)
-        elif o["maximize"]:
-            each["add_"](grads, params, alpha=weight_decay)
-        else:
-            grads = each["add"](grads, params, alpha=weight_decay)
-    each["lerp_"](exp_avgs, grads, 1 - beta1)
-    each["mul_"](exp_avg_sqs, beta2)
-    each["addcmul_"](exp_avg_sqs, grads, grads, 1 - beta2)
+    *maxima, steps = rest
+    if shrink is not None:
+        each("mul_")(params, shrink)
+    each("lerp_")(exp_avgs, grads, 1 - beta1)
+    each("mul_")(exp_avg_sqs, beta2)
+    each("addcmul_")(exp_avg_sqs, grads, grads, 1 - beta2)
     counts = [step.item() for step in steps]
-    step_sizes = [-lr / (1 - beta1**n) for n in counts]
-    roots = [(1 - beta2**n) ** 0.5 for n in counts]
-    if o["amsgrad"]:
-        each["maximum_"](maxima, exp_avg_sqs)
-    denominators = each["sqrt"](maxima if o["amsgrad"] else exp_avg_sqs)
-    each["div_"](denominators, roots)
-    each["add_"](denominators, o["eps"])
-    each["addcdiv_"](params, exp_avgs, denominators, step_sizes)
+    squares = exp_avg_sqs
+    if amsgrad:
+        (squares,) = maxima
+        each("maximum_")(squares, exp_avg_sqs)
+    denominators = each("sqrt")(squares)
+    each("div_")(denominators, [(1 - beta2**n) ** 0.5 for n in counts])
+    each("add_")(denominators, eps)
+    each("addcdiv_")(params, exp_avgs, denominators, [-lr / (1 - beta1**n) for n in counts])
 
 
-def _fused(params: Any, grads: Any, states: Any, **o: Any) -> None:
+def _fused(
+    params: Any,
+    grads: Any,
+    states: Any,
+    steps: Any,
+    *,
+    decoupled: bool,
+    lr: Any,
+    beta1: Any,
+    beta2: Any,
+    found_inf: Any,
+    **options: Any,
+) -> None:
     """With one operator for everything."""
-    exp_avgs, exp_avg_sqs, maxima, steps = states
-    if o["differentiable"]:
-        raise RuntimeError("Adam with fused=True does not support differentiable=True")
-    functions["_foreach_add_"](steps, 1)
-    functions["_fused_adamw_" if o["decoupled"] else "_fused_adam_"](
-        params,
-        grads,
-        exp_avgs,
-        exp_avg_sqs,
-        maxima,
-        steps,
-        lr=plain(o["lr"]),
-        beta1=plain(o["beta1"]),
-        beta2=plain(o["beta2"]),
-        weight_decay=o["weight_decay"],
-        eps=o["eps"],
-        amsgrad=o["amsgrad"],
-        maximize=o["maximize"],
-        grad_scale=o["grad_scale"],
-        found_inf=o["found_inf"],
+    each("add_")(steps, 1)
+    functions["_fused_adamw_" if decoupled else "_fused_adam_"](
+        params, grads, *states, steps, lr=plain(lr), beta1=plain(beta1), beta2=plain(beta2), found_inf=found_inf, **options
     )
-    if o["found_inf"] is not None:
-        functions["_foreach_sub_"](steps, [o["found_inf"]] * len(steps))
+    if found_inf is not None:
+        each("sub_")(steps, [found_inf] * len(steps))

@@ -7,6 +7,7 @@ from typing import Any
 from .._tensor import Tensor
 from .adam import Adam
 from .adam_steps import adam
+from .optimizer import ParamsT
 
 __all__ = ["AdamW", "adamw"]
 
@@ -16,7 +17,7 @@ class AdamW(Adam):
 
     def __init__(
         self,
-        params: Any,
+        params: ParamsT,
         lr: float | Tensor = 1e-3,
         betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999),
         eps: float = 1e-8,

@@ -5,26 +5,33 @@ from __future__ import annotations
 import functools
 import warnings
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from copy import deepcopy
 from itertools import chain, product
-from typing import Any, TypeVar
+from typing import Any, Self, TypeAlias, TypeVar
 
 from .. import _record
 from .._autograd.grad_mode import enable_grad
-from .._autograd.leaf import clear_gradients
+from .._autograd.leaf import clear_gradients, constant_gradients
 from .._dispatch.tls import state as tls
 from .._tensor import Tensor
 from ..utils.hooks import RemovableHandle, add_hook
 from .state import cast_state, ids_of, pack_groups
+from .steps import each, group_by_device_and_dtype
 
 __all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 Hooks = OrderedDict[int, Callable[..., Any]]
+Args: TypeAlias = tuple[Any, ...]
+Kwargs: TypeAlias = dict[str, Any]
+StateDict: TypeAlias = dict[str, Any]
+ParamsT: TypeAlias = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
+GlobalOptimizerPreHook: TypeAlias = Callable[["Optimizer", Args, Kwargs], tuple[Args, Kwargs] | None]
+GlobalOptimizerPostHook: TypeAlias = Callable[["Optimizer", Args, Kwargs], None]
 
-_global_pre_hooks: Hooks = OrderedDict()
-_global_post_hooks: Hooks = OrderedDict()
+_global_optimizer_pre_hooks: Hooks = OrderedDict()
+_global_optimizer_post_hooks: Hooks = OrderedDict()
 
 
 class _RequiredParameter:
@@ -37,23 +44,23 @@ class _RequiredParameter:
 required = _RequiredParameter()
 
 
-def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+def register_optimizer_step_pre_hook(hook: GlobalOptimizerPreHook) -> RemovableHandle:
     """Call `hook(optimizer, args, kwargs)` before the steps of all optimisers."""
-    return add_hook(_global_pre_hooks, hook)
+    return add_hook(_global_optimizer_pre_hooks, hook)
 
 
-def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHandle:
+def register_optimizer_step_post_hook(hook: GlobalOptimizerPostHook) -> RemovableHandle:
     """Call `hook(optimizer, args, kwargs)` after the steps of all optimisers."""
-    return add_hook(_global_post_hooks, hook)
+    return add_hook(_global_optimizer_post_hooks, hook)
 
 
-def use_grad_for_differentiable(step: F) -> F:
+def _use_grad_for_differentiable(step: F) -> F:
     """Run a step with recording on exactly when the optimiser is `differentiable`."""
 
     @functools.wraps(step)
     def run(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
         previous = tls.grad_enabled
-        tls.grad_enabled = self.defaults["differentiable"]
+        tls.grad_enabled = self.defaults.get("differentiable", False)
         try:
             return step(self, *args, **kwargs)
         finally:
@@ -65,6 +72,9 @@ def use_grad_for_differentiable(step: F) -> F:
 class Optimizer:
     """Base of all optimisers. `params` are tensors, (name, tensor) pairs, or dicts that describe parameter groups."""
 
+    OptimizerPreHook: TypeAlias = Callable[[Self, Args, Kwargs], tuple[Args, Kwargs] | None]  # type: ignore[misc]
+    OptimizerPostHook: TypeAlias = Callable[[Self, Args, Kwargs], None]  # type: ignore[misc]
+
     state: defaultdict[Any, Any]
     param_groups: list[dict[str, Any]]
     _optimizer_step_pre_hooks: Hooks
@@ -73,7 +83,7 @@ class Optimizer:
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
         self.defaults = defaults
         self._make_hooks()
-        self._patch_step()
+        self._patch_step_function()
         if isinstance(params, Tensor):
             raise TypeError(
                 f"params argument given to the optimizer should be an iterable of Tensors or dicts, but got {_type_name(params)}"
@@ -94,11 +104,33 @@ class Optimizer:
                 setattr(self, name, OrderedDict())
         self._zero_grad_profile_name = f"Optimizer.zero_grad#{type(self).__name__}.zero_grad"
 
-    def _patch_step(self) -> None:
+    def _patch_step_function(self) -> None:
         """Wrap the class's `step` once, so that subclasses get hooks and a scope without asking."""
         cls = type(self)
         if not getattr(cls.step, "hooked", None):
-            cls.step = _hooked_step(cls.step)  # type: ignore[method-assign]
+            cls.step = self.profile_hook_step(cls.step)  # type: ignore[method-assign]
+            cls.step.hooked = True  # type: ignore[attr-defined]
+
+    @staticmethod
+    def profile_hook_step(func: F) -> F:
+        """`func`, a method `step`, between its hooks, in the scope `Optimizer.step#SGD.step`."""
+
+        @functools.wraps(func)
+        def run(*args: Any, **kwargs: Any) -> Any:
+            self = args[0]
+            with _record.scope(f"Optimizer.step#{type(self).__name__}.step"):
+                for hook in chain(_global_optimizer_pre_hooks.values(), self._optimizer_step_pre_hooks.values()):
+                    changed = hook(self, args, kwargs)
+                    if changed is not None:
+                        if not (isinstance(changed, tuple) and len(changed) == 2):
+                            raise RuntimeError(f"{func} must return None or a tuple of (new_args, new_kwargs), but got {changed}.")
+                        args, kwargs = changed
+                out = func(*args, **kwargs)
+                for hook in chain(self._optimizer_step_post_hooks.values(), _global_optimizer_post_hooks.values()):
+                    hook(self, args, kwargs)
+                return out
+
+        return run  # type: ignore[return-value]
 
     # --- what users call --------------------------------------------------------------------------------------------
 
@@ -108,8 +140,16 @@ class Optimizer:
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drop the gradients, or fill them with zeros."""
+        params = chain.from_iterable(group["params"] for group in self.param_groups)
         with _record.scope(self._zero_grad_profile_name):
-            clear_gradients(chain.from_iterable(group["params"] for group in self.param_groups), set_to_none=set_to_none)
+            if not set_to_none and (self.defaults.get("foreach") or self.defaults.get("fused")):
+                grads = list(constant_gradients(params))
+                for grad in (grad for grad in grads if grad.is_sparse):
+                    grad.zero_()
+                for (group,), _ in group_by_device_and_dtype([[grad for grad in grads if not grad.is_sparse]]).values():
+                    each("zero_")(group)
+            else:
+                clear_gradients(params, set_to_none=set_to_none)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add parameters with options of their own."""
@@ -206,7 +246,7 @@ class Optimizer:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._make_hooks()
-        self._patch_step()
+        self._patch_step_function()
         self.defaults.setdefault("differentiable", False)
 
     def __repr__(self) -> str:
@@ -263,28 +303,6 @@ HOOKS = (
 )  # fmt: skip
 
 
-def _hooked_step(step: Callable[..., Any]) -> Callable[..., Any]:
-    """`step` between its hooks, in the scope `Optimizer.step#SGD.step`."""
-
-    @functools.wraps(step)
-    def run(*args: Any, **kwargs: Any) -> Any:
-        self, *rest = args
-        with _record.scope(f"Optimizer.step#{type(self).__name__}.step"):
-            for hook in chain(_global_pre_hooks.values(), self._optimizer_step_pre_hooks.values()):
-                changed = hook(self, tuple(rest), kwargs)
-                if changed is not None:
-                    if not (isinstance(changed, tuple) and len(changed) == 2):
-                        raise RuntimeError(f"{step} must return None or a tuple of (new_args, new_kwargs), but got {changed}.")
-                    rest, kwargs = changed
-            out = step(self, *rest, **kwargs)
-            for hook in chain(self._optimizer_step_post_hooks.values(), _global_post_hooks.values()):
-                hook(self, tuple(rest), kwargs)
-            return out
-
-    run.hooked = True  # type: ignore[attr-defined]
-    return run
-
-
 def _type_name(value: Any) -> str:
     return f"torch.{value.dtype.scalar_name}Tensor" if isinstance(value, Tensor) else type(value).__name__
 
@@ -301,32 +319,42 @@ def _set_params(param_group: dict[str, Any], given: list[Any]) -> None:
         param_group["params"] = given
 
 
-def check_fused(optimizer: Optimizer, fused: bool | None, foreach: bool | None, differentiable: bool) -> None:
+def check_fused(fused: bool | None, foreach: bool | None, differentiable: bool) -> None:
     """Refuse combinations of implementations."""
-    if not fused:
-        return
-    if differentiable:
+    if fused and differentiable:
         raise RuntimeError("`fused` does not support `differentiable`")
-    if foreach:
+    if fused and foreach:
         raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
-    for group in optimizer.param_groups:
-        for p in group["params"]:
-            if not p.dtype.is_floating_point:
-                raise RuntimeError(
-                    "`fused=True` requires all the params to be floating point Tensors of supported devices: ['mps', 'cuda', 'xpu', 'hpu', 'cpu', 'mtia', 'privateuseone']."
-                )
 
 
-def check_rate_size(lr: Any) -> None:
+def check_fused_params(params: Iterable[Tensor]) -> None:
+    """Refuse parameters for which there is no fused step."""
+    for p in params:
+        if not p.dtype.is_floating_point:
+            raise RuntimeError(
+                "`fused=True` requires all the params to be floating point Tensors of supported devices: "
+                f"{FUSED_DEVICES} but {p.dtype} and {p.device.type}"
+            )
+
+
+FUSED_DEVICES = ["mps", "cuda", "xpu", "hpu", "cpu", "mtia", "privateuseone"]
+
+
+def check_rate(lr: Any) -> None:
+    """Refuse a learning rate that is negative or has several elements."""
     if isinstance(lr, Tensor) and lr.numel() != 1:
         raise ValueError("Tensor lr must be 1-element")
+    check_number("learning rate", lr)
+
+
+def check_betas(betas: Any) -> None:
+    """Refuse factors of running averages outside of [0, 1)."""
+    for i in (0, 1):
+        if not 0.0 <= betas[i] < 1.0:
+            raise ValueError(f"Invalid beta parameter at index {i}: {betas[i]}")
 
 
 def check_number(what: str, value: Any) -> None:
+    """Refuse a number that is negative or none."""
     if not value >= 0.0:
         raise ValueError(f"Invalid {what}: {value}")
-
-
-def plain(value: Any) -> Any:
-    """A number from a number or a tensor with one element."""
-    return value.item() if isinstance(value, Tensor) else value

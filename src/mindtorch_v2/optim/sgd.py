@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from .._autograd.leaf import with_gradients
 from .._functions import functions
 from .._tensor import Tensor
-from .optimizer import Optimizer, check_fused, check_number, check_rate_size, plain, use_grad_for_differentiable
+from .group_optimizer import GroupOptimizer, State, pick
+from .optimizer import ParamsT, check_fused, check_fused_params, check_number
+from .steps import decayed, each, group_by_device_and_dtype, plain, to_scalar
 
 __all__ = ["SGD", "sgd"]
 
 
-class SGD(Optimizer):
+class SGD(GroupOptimizer):
     """`p -= lr * (momentum * buffer + grad)`, the buffer being the sum in brackets of the step before."""
+
+    _later_options = {"nesterov": False, "maximize": False, "foreach": None, "differentiable": False, "fused": False}
+    _counts = ()
 
     def __init__(
         self,
-        params: Any,
+        params: ParamsT,
         lr: float | Tensor = 1e-3,
         momentum: float = 0,
         dampening: float = 0,
@@ -30,7 +33,8 @@ class SGD(Optimizer):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        check_rate_size(lr)
+        if isinstance(lr, Tensor) and lr.numel() != 1:
+            raise ValueError("Tensor lr must be 1-element")
         for what, value in (("learning rate", lr), ("momentum value", momentum), ("weight_decay value", weight_decay)):
             if value < 0.0:  # torch: here, other than in Adam, NaN passes
                 raise ValueError(f"Invalid {what}: {value}")
@@ -48,38 +52,27 @@ class SGD(Optimizer):
             "fused": fused,
         }
         super().__init__(params, defaults)
-        check_fused(self, fused, foreach, differentiable)
+        check_fused(fused, foreach, differentiable)
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        self._set_group_defaults(nesterov=False, maximize=False, foreach=None, differentiable=False, fused=False)
+    def _check(self, p: Tensor, grad: Tensor) -> None:
+        pass  # gradients may be sparse
 
-    @use_grad_for_differentiable
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Change the parameters once."""
-        loss = self._loss_of(closure)
-        for group in self.param_groups:
-            pairs = list(with_gradients(group["params"]))
-            params, grads = [p for p, _ in pairs], [g for _, g in pairs]
-            keeps = group["momentum"] != 0
-            buffers = [self.state[p].get("momentum_buffer") for p in params] if keeps else []
-            sgd(
-                params,
-                grads,
-                buffers,
-                foreach=group["foreach"],
-                fused=group["fused"],
-                weight_decay=group["weight_decay"],
-                momentum=group["momentum"],
-                lr=group["lr"],
-                dampening=group["dampening"],
-                nesterov=group["nesterov"],
-                maximize=group["maximize"],
-            )
-            if keeps:
-                for p, buffer in zip(params, buffers, strict=True):
-                    self.state[p]["momentum_buffer"] = buffer
-        return loss
+    def _state_of(self, p: Tensor, grad: Tensor, group: dict[str, Any]) -> State:
+        # torch: without momentum no state is made, not even an empty one
+        return self.state[p] if group["momentum"] != 0 else {}
+
+    def _update(self, params: list[Tensor], grads: list[Tensor], states: list[State], group: dict[str, Any]) -> None:
+        if group["fused"]:
+            check_fused_params(params)
+        keeps = group["momentum"] != 0
+        buffers = [state.get("momentum_buffer") for state in states] if keeps else []
+        sgd(
+            params, grads, buffers, has_sparse_grad=any(grad.is_sparse for grad in grads),
+            **pick(group, "foreach fused weight_decay momentum lr dampening nesterov maximize"),
+        )  # fmt: skip
+        if keeps:
+            for state, buffer in zip(states, buffers, strict=True):
+                state["momentum_buffer"] = buffer
 
 
 def sgd(
@@ -100,37 +93,35 @@ def sgd(
     maximize: bool,
 ) -> None:
     """One step for lists of parameters, gradients and momentum buffers; missing buffers are filled in."""
+    if not fused and (grad_scale is not None or found_inf is not None):
+        raise AssertionError("Expected grad_scale and found_inf to be None")
     if not params:
         return
-    implementation = _fused if fused else _foreach if foreach else _single
-    if implementation is not _fused and (grad_scale is not None or found_inf is not None):
-        raise AssertionError("Expected grad_scale and found_inf to be None")
-    implementation(
-        params,
-        d_p_list,
-        momentum_buffer_list,
-        grad_scale,
-        found_inf,
-        weight_decay=weight_decay,
-        momentum=momentum,
-        lr=lr,
-        dampening=dampening,
-        nesterov=nesterov,
-        maximize=maximize,
-    )
+    options: Any = {
+        "weight_decay": weight_decay, "momentum": momentum, "lr": to_scalar(lr), "dampening": dampening, "nesterov": nesterov,
+        "maximize": maximize,
+    }  # fmt: skip
+    if fused:
+        if has_sparse_grad:
+            raise RuntimeError("`_fused_sgd` does not support sparse gradients")
+        _fused(params, d_p_list, momentum_buffer_list, grad_scale=grad_scale, found_inf=found_inf, **options)
+    elif foreach:
+        lists: list[list[Any]] = [params, d_p_list, momentum_buffer_list]
+        for (group, grads, buffers), places in group_by_device_and_dtype(lists, with_indices=True).values():
+            _foreach(group, grads, buffers, **options)
+            for place, buffer in zip(places, buffers, strict=False):
+                momentum_buffer_list[place] = buffer
+    else:
+        _single(params, d_p_list, momentum_buffer_list, **options)
 
 
-def _single(params: Any, grads: Any, buffers: Any, grad_scale: Any, found_inf: Any, **o: Any) -> None:
+def _single(params: Any, grads: Any, buffers: Any, **o: Any) -> None:
     """Parameter by parameter: the default on the CPU."""
     lr, momentum, weight_decay = o["lr"], o["momentum"], o["weight_decay"]
-    if isinstance(lr, Tensor) and not lr.requires_grad:
-        lr = lr.item()
     for i, param in enumerate(params):
         grad = -grads[i] if o["maximize"] else grads[i]
-        if isinstance(weight_decay, Tensor):
-            grad = grad.addcmul(param, weight_decay) if weight_decay.requires_grad else grad.add(param, alpha=weight_decay.item())
-        elif weight_decay != 0:
-            grad = grad.add(param, alpha=weight_decay)
+        if weight_decay != 0:
+            grad = decayed(grad, param, weight_decay)
         if momentum != 0:
             buffer = buffers[i]
             if buffer is None:
@@ -138,44 +129,51 @@ def _single(params: Any, grads: Any, buffers: Any, grad_scale: Any, found_inf: A
             else:
                 buffer.mul_(momentum).add_(grad, alpha=1 - o["dampening"])
             grad = grad.add(buffer, alpha=momentum) if o["nesterov"] else buffer
-        if isinstance(lr, Tensor):
+        if isinstance(lr, Tensor) and lr.requires_grad:
             param.addcmul_(grad, lr, value=-1)
         else:
             param.add_(grad, alpha=-lr)
 
 
-def _foreach(params: Any, grads: Any, buffers: Any, grad_scale: Any, found_inf: Any, **o: Any) -> None:
+def _foreach(params: Any, grads: Any, buffers: Any, **o: Any) -> None:
     """With operators over lists of tensors."""
-    each: Any = {name: functions["_foreach_" + name] for name in ("neg", "add", "add_", "mul_", "mul")}
     momentum, weight_decay = o["momentum"], plain(o["weight_decay"])
-    owned = False
+    sparse = any(grad.is_sparse for grad in grads)
     if o["maximize"]:
-        grads, owned = each["neg"](grads), True
+        grads = each("neg")(grads)
     if weight_decay != 0:
-        if owned:
-            each["add_"](grads, params, alpha=weight_decay)
+        if o["maximize"]:
+            each("add_")(grads, params, alpha=weight_decay)
         else:
-            grads, owned = each["add"](grads, params, alpha=weight_decay), True
+            grads = each("add")(grads, params, alpha=weight_decay)
     if momentum != 0:
-        if all(b is not None for b in buffers):
-            each["mul_"](buffers, momentum)
-            each["add_"](buffers, grads, alpha=1 - o["dampening"])
+        _average(grads, buffers, momentum, o["dampening"])
+        if o["nesterov"]:
+            each("add_")(grads, buffers, alpha=momentum)  # torch: also when they are the parameters' own
         else:
-            for i, grad in enumerate(grads):
-                if buffers[i] is None:
-                    buffers[i] = grad.detach().clone()
-                else:
-                    buffers[i].mul_(momentum).add_(grad, alpha=1 - o["dampening"])
-        if not o["nesterov"]:
             grads = buffers
-        elif owned:
-            each["add_"](grads, buffers, alpha=momentum)
+    rate = -plain(o["lr"])
+    if sparse:
+        for param, grad in zip(params, grads, strict=True):
+            param.add_(grad, alpha=rate)
+    else:
+        each("add_")(params, grads, alpha=rate)
+
+
+def _average(grads: Any, buffers: Any, momentum: float, dampening: float) -> None:
+    """Add gradients to the momenta; those that are missing begin as the gradients."""
+    if all(buffer is not None for buffer in buffers):
+        each("mul_")(buffers, momentum)
+        each("add_")(buffers, grads, alpha=1 - dampening)
+        return
+    for i, grad in enumerate(grads):
+        if buffers[i] is None:
+            buffers[i] = grad.detach().clone()
         else:
-            grads = each["add"](grads, buffers, alpha=momentum)
-    each["add_"](params, grads, alpha=-plain(o["lr"]))
+            buffers[i].mul_(momentum).add_(grad, alpha=1 - dampening)
 
 
-def _fused(params: Any, grads: Any, buffers: Any, grad_scale: Any, found_inf: Any, **o: Any) -> None:
+def _fused(params: Any, grads: Any, buffers: Any, *, grad_scale: Any, found_inf: Any, **o: Any) -> None:
     """With one operator for everything."""
     check_number("learning rate", plain(o["lr"]))
     first = o["momentum"] != 0 and all(b is None for b in buffers)

@@ -12,11 +12,12 @@ __all__ = ["cast_state", "ids_of", "pack_groups"]
 
 
 def ids_of(groups: list[dict[str, Any]]) -> dict[Tensor, int]:
-    """A number for each parameter, in order."""
+    """A number for each parameter: its place in the order of all; torch: of one that is twice in a group, the last."""
     ids: dict[Tensor, int] = {}
+    start = 0
     for group in groups:
-        for p in group["params"]:
-            ids.setdefault(p, len(ids))
+        ids.update({p: i for i, p in enumerate(group["params"], start) if p not in ids})
+        start += len(group["params"])
     return ids
 
 

@@ -177,6 +177,8 @@ class TestElements:
         weight.grad = z(4, 6)
         step = torch.optim.SGD([weight], lr=0.1, momentum=0.9, fused=True).step
         assert ("_fused_sgd_", 4 * 24) in counted(step)
+        step = torch.optim.Adagrad([weight], fused=True).step
+        assert ("_fused_adagrad_", 7 * 24) in counted(step)
 
 
 class TestOnce:
