@@ -19,6 +19,8 @@ from .stack_walk import internal_files, running
 
 __all__ = ["forget_gaps", "install", "uninstall", "warn_of_gaps"]
 
+assert sys.version_info >= (3, 12)
+
 _monitoring = sys.monitoring
 _EVENTS = _monitoring.events
 # first those that are no tool's by name: cProfile fails when it finds its own taken
