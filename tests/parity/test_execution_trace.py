@@ -161,7 +161,7 @@ def test_schemas_are_torchs():
     import torch
 
     from mindtorch_v2._dispatch import registry
-    from mindtorch_v2.profiler.capture.execution_values import schema_text, takes_generator
+    from mindtorch_v2.profiler.capture.execution_trace.execution_values import schema_text, takes_generator
 
     known = {
         "aten::_conj": "a copy here, as conjugates are not lazy",

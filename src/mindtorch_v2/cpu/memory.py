@@ -18,8 +18,8 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from .. import _allocation_failure
-from ..profiler.capture.free_memory import free_bytes
-from ..profiler.capture.history import History, Settings, live_blocks
+from ..profiler.capture.memory.free_memory import free_bytes
+from ..profiler.capture.memory.history import History, Settings, live_blocks
 from ..profiler.model.leaks import Leaks
 from ..profiler.output import snapshot
 

@@ -12,8 +12,10 @@ from typing import Any
 
 from .. import _device, _dtype
 from .activity import InvalidArgumentError, ProfilerActivity
-from .capture import capture, claims, event_ids, python_functions, survivors
+from .capture import capture, claims, event_ids
 from .capture.capture import Capture
+from .capture.memory import survivors
+from .capture.stacks import python_functions
 from .experimental_config import _ExperimentalConfig
 from .model.callers_level import callers_level
 from .model.leaks import Leaks

@@ -14,9 +14,10 @@ from abc import ABC, abstractmethod
 
 from .._dispatch import dispatcher, keys
 from .._forking import new_lock
-from .capture import execution_extras, execution_layer, watching
-from .capture.execution_nodes import NodeFile
-from .capture.execution_scopes import ExecutionScopes
+from .capture.execution_trace import execution_extras, execution_layer
+from .capture.execution_trace.execution_nodes import NodeFile
+from .capture.execution_trace.execution_scopes import ExecutionScopes
+from .capture.scopes import watching
 
 __all__ = ["ExecutionTraceObserver"]
 

@@ -11,7 +11,7 @@ import pytest
 import mindtorch_v2 as torch
 from mindtorch_v2._storage import UntypedStorage
 from mindtorch_v2.profiler import ExecutionTraceObserver
-from mindtorch_v2.profiler.capture.storage_hooks import array_slot
+from mindtorch_v2.profiler.capture.memory.storage_hooks import array_slot
 
 from .execution_traces import Trace
 

@@ -15,7 +15,7 @@ import mindtorch_v2 as torch
 from mindtorch_v2 import nn
 from mindtorch_v2.profiler import Session, advice, advise, profile, record_function, schedule
 from mindtorch_v2.profiler.advice import RULES, Match, Rule
-from mindtorch_v2.profiler.capture import recorder
+from mindtorch_v2.profiler.capture.operators import recorder
 from mindtorch_v2.profiler.model.session import Frame, Info, TensorInput, Track
 
 from .advice_programs import LOADER, PROGRAMS, recorded

@@ -18,7 +18,7 @@ from mindtorch_v2._dispatch import dispatcher, registry
 from mindtorch_v2._storage import UntypedStorage
 from mindtorch_v2.profiler import ProfilerActivity, _ExperimentalConfig, profile, schedule
 from mindtorch_v2.profiler.capture import capture, claims
-from mindtorch_v2.profiler.capture.operators import RECORDING_KEYS
+from mindtorch_v2.profiler.capture.operators.operators import RECORDING_KEYS
 
 EVERYTHING = {"record_shapes": True, "with_stack": True, "profile_memory": True, "with_modules": True}
 PACKAGE = torch.__path__[0]

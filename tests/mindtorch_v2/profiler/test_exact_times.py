@@ -15,7 +15,7 @@ import pytest
 import mindtorch_v2 as torch
 from mindtorch_v2._dispatch import dispatcher
 from mindtorch_v2.profiler import _ExperimentalConfig, profile, record_function, validate
-from mindtorch_v2.profiler.capture import recorder
+from mindtorch_v2.profiler.capture.operators import recorder
 
 x = torch.ones(2, 3)
 

@@ -232,7 +232,7 @@ class TestOperators:
         assert trace.nodes[-2].outputs == {"values": [2.5], "shapes": [[]], "types": ["Double"], "strides": [[]]}
 
     def test_ever_new_numbers_do_not_gather(self, traced):
-        from mindtorch_v2.profiler.capture import execution_values
+        from mindtorch_v2.profiler.capture.execution_trace import execution_values
 
         x = torch.ones(1)
         count = 2 * execution_values.MOST_TEMPLATES + 3
@@ -272,7 +272,7 @@ class TestCost:
     def test_results_of_kernels_have_no_number_before(self, traced, monkeypatch):
         """The observer counts on it, and gives them one without asking."""
         from mindtorch_v2._dispatch import dispatcher, keys
-        from mindtorch_v2.profiler.capture import execution_layer, execution_values
+        from mindtorch_v2.profiler.capture.execution_trace import execution_layer, execution_values
 
         numbered, seen = [], set()
 

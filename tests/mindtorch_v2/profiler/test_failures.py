@@ -14,7 +14,7 @@ from mindtorch_v2 import _record
 from mindtorch_v2._autograd import observing
 from mindtorch_v2._dispatch import dispatcher, keys
 from mindtorch_v2.profiler import ProfilerAction, _ExperimentalConfig, _KinetoProfile, profile, record_function, schedule, validate
-from mindtorch_v2.profiler.capture import recorder
+from mindtorch_v2.profiler.capture.operators import recorder
 
 NONE, WARMUP, RECORD, SAVE, _ = ProfilerAction
 x = torch.ones(2)

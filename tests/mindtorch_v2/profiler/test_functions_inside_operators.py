@@ -378,7 +378,7 @@ class TestBeforeMonitoring:
             h.view(3, 1)
 
         work()
-        from mindtorch_v2.profiler.capture import python311
+        from mindtorch_v2.profiler.capture.stacks import python311
 
         python311.keep_quiet(tracer, lambda frame: True)
         try:

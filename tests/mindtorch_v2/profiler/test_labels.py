@@ -6,7 +6,8 @@ from typing import Any
 
 import mindtorch_v2 as torch
 from mindtorch_v2.profiler import profile, record_function, schedule
-from mindtorch_v2.profiler.capture import call_inputs, capture, labels, recorder
+from mindtorch_v2.profiler.capture import capture, labels
+from mindtorch_v2.profiler.capture.operators import call_inputs, recorder
 from mindtorch_v2.profiler.model.session import Label
 
 

@@ -11,7 +11,7 @@ import pytest
 import mindtorch_v2 as torch
 from mindtorch_v2._storage import UntypedStorage
 from mindtorch_v2.profiler import profile
-from mindtorch_v2.profiler.capture.memory import ALWAYS, FREED, NOTHING, Noted, Notes, changes_of
+from mindtorch_v2.profiler.capture.memory.storages import ALWAYS, FREED, NOTHING, Noted, Notes, changes_of
 from mindtorch_v2.profiler.output.event_list import EventList
 
 KEYS = {"cpu_memory_allocated_before", "cpu_memory_allocated_after", "cpu_memory_allocated_delta"}

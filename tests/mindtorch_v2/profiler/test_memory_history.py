@@ -12,8 +12,8 @@ import pytest
 import mindtorch_v2 as torch
 from mindtorch_v2._storage import UntypedStorage
 from mindtorch_v2.profiler import profile
-from mindtorch_v2.profiler.capture import history
-from mindtorch_v2.profiler.capture.storage_hooks import array_slot
+from mindtorch_v2.profiler.capture.memory import history
+from mindtorch_v2.profiler.capture.memory.storage_hooks import array_slot
 
 from .memory_snapshots import ALLOCATION, FREE, actions, address, functions, memory, segment_of, trace
 

@@ -10,7 +10,7 @@ import pytest
 import mindtorch_v2 as torch
 from mindtorch_v2.profiler import profile
 from mindtorch_v2.profiler.capture import columns
-from mindtorch_v2.profiler.capture.recorder import Log
+from mindtorch_v2.profiler.capture.operators.recorder import Log
 
 x = torch.ones(2)
 

@@ -11,7 +11,7 @@ from mindtorch_v2.profiler import profile
 if sys.version_info >= (3, 12):
     pytest.skip("sys.monitoring needs no repairs", allow_module_level=True)
 
-from mindtorch_v2.profiler.capture import python311  # isort: skip - not for later versions
+from mindtorch_v2.profiler.capture.stacks import python311  # isort: skip - not for later versions
 
 
 def outer():

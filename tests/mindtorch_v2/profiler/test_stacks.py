@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mindtorch_v2.profiler.capture import stack_walk
+from mindtorch_v2.profiler.capture.stacks import stack_walk
 from mindtorch_v2.profiler.model.session import Frame, Info, Track
 from mindtorch_v2.profiler.output import stacks
 from mindtorch_v2.profiler.output.event_list import EventList

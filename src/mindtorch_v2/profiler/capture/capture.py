@@ -13,22 +13,24 @@ from ..._forking import new_lock
 from ..model import places
 from ..model.session import Info, Session, empty_session
 from ..options import Options
-from . import columns, recorder, stack_walk
+from . import columns
 from .collector_runs import CollectorRuns
 from .columns import LogRecords
-from .heap import Heap
-from .memory import Storages
-from .module_calls import ModuleCalls
+from .memory.heap import Heap
+from .memory.roles import TensorRoles
+from .memory.storages import Storages
+from .memory.survivors import References
 from .names import Names
-from .operators import Operators
-from .python_functions import PythonFunctions
-from .recorder import Log
-from .roles import TensorRoles
-from .scopes import OpenScopes
+from .operators import recorder
+from .operators.operators import Operators
+from .operators.recorder import Log
+from .scopes.module_calls import ModuleCalls
+from .scopes.scopes import OpenScopes
+from .scopes.watching import ScopesAndBackward
 from .source import Findings, Source
-from .survivors import References
+from .stacks import stack_walk
+from .stacks.python_functions import PythonFunctions
 from .threads import Threads
-from .watching import ScopesAndBackward
 
 __all__ = ["Capture", "abandon", "active", "caller", "is_clean"]
 

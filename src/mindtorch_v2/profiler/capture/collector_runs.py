@@ -7,9 +7,10 @@ import threading
 from typing import Any
 
 from ..model.session import Label
-from . import recorder, tasks
+from . import tasks
 from .labels import label_number
-from .recorder import Log
+from .operators import recorder
+from .operators.recorder import Log
 from .source import Source
 
 __all__ = ["CollectorRuns"]

@@ -12,8 +12,8 @@ import numpy as np
 
 from ..model import live_memory, tree
 from ..model.session import DataFlow, Info, MemoryLog, Roles, Session, Track, empty_session
-from .memory import NOTHING, Changes, Notes, changes_of
-from .recorder import FUNCTION_ID, Log, nanoseconds
+from .memory.storages import NOTHING, Changes, Notes, changes_of
+from .operators.recorder import FUNCTION_ID, Log, nanoseconds
 from .source import Findings, Source
 
 __all__ = ["Context", "LogRecords", "Records", "assemble", "drain"]

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections import ChainMap
 
-from . import call_inputs, labels, node_scopes, stack_walk
+from . import labels
+from .operators import call_inputs
+from .scopes import node_scopes
 from .source import Findings, Source
+from .stacks import stack_walk
 
 __all__ = ["Names"]
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from ..model.session import Frame, Label
     from .columns import Records
-    from .memory import Noted
-    from .roles import Column
-    from .survivors import References
+    from .memory.roles import Column
+    from .memory.storages import Noted
+    from .memory.survivors import References
     from .tasks import Task
     from .threads import Thread
 

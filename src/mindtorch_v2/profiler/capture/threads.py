@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from . import recorder
+from .operators import recorder
 from .source import Findings, Source
 
 __all__ = ["Thread", "Threads", "profiled_by_another", "trace_new"]

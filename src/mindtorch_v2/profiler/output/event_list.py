@@ -13,7 +13,7 @@ from ..model.averages import FunctionEventAvg
 from ..model.callers_level import callers_level
 from ..model.events import FunctionEvent
 from ..model.grouping import GroupBy
-from ..model.recorded import events_of, recording_of, rows_of
+from ..model.recorded_events import events_of, recording_of, rows_of
 from ..model.session import BACKWARD_FUNCTION, Session
 from ..writing.atomic_file import replacing
 from ..writing.json_text import json_text

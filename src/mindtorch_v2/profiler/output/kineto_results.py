@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ..experimental_config import RecordScope
 from ..model import tree
-from ..model.recorded import RecordedEvent, events_of
+from ..model.recorded_events import RecordedEvent, events_of
 from ..model.recording import Recording
 from ..model.session import Session, TensorInput
 from . import chrome_trace

@@ -14,7 +14,7 @@ import numpy as np
 from ..model import links, tree
 from ..model.memory_categories import Category
 from ..model.memory_timeline import MemoryTimeline
-from ..model.recorded import recording_of
+from ..model.recorded_events import recording_of
 from ..model.session import Distinct
 from ..writing.atomic_file import replacing
 

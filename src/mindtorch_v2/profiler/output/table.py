@@ -9,7 +9,7 @@ from typing import Any
 
 from ..device_type import DeviceType
 from ..model import grouping
-from ..model.recorded import rows_of
+from ..model.recorded_events import rows_of
 from ..writing import units
 from ..writing.text_table import GAP, Column, TextTable, end_of, printable
 from .table_columns import fit

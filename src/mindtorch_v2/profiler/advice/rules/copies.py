@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...._checks import contiguous_strides
-from ...capture.call_inputs import ENUMERATED
+from ...capture.operators.call_inputs import ENUMERATED
 from ...model.session import TensorInput
 from ..facts import Facts
 from ..kinds import combinations, repeats

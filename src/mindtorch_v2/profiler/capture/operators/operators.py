@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..._dispatch import dispatcher, keys
+from ...._dispatch import dispatcher, keys
+from ..source import Source
 from . import recorder
-from .source import Source
 
 __all__ = ["RECORDING_KEYS", "Operators"]
 

@@ -12,8 +12,9 @@ from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any
 
-from ..model.callers_level import callers_level
-from . import recorder, stack_walk
+from ...model.callers_level import callers_level
+from ..operators import recorder
+from . import stack_walk
 from .python_tracer import call_of, on_call, on_return, outwards
 from .stack_walk import internal_files, running
 

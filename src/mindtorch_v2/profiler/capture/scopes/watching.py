@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from ... import _record
-from ..._autograd import observing
-from . import scopes, tasks
-from .execution_scopes import ExecutionScopes
+from .... import _record
+from ...._autograd import observing
+from .. import tasks
+from ..execution_trace.execution_scopes import ExecutionScopes
+from ..operators.recorder import Log
+from ..source import Findings, Source
+from . import scopes
 from .node_scopes import NodeScopes, NodeScopesWithRoles, Owner
-from .recorder import Log
-from .source import Findings, Source
 
 __all__ = ["ScopesAndBackward", "forget_tasks", "set_execution_trace", "set_profiler"]
 

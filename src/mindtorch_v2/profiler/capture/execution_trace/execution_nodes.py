@@ -13,12 +13,12 @@ import threading
 import time
 from typing import Any
 
-from ..._forking import new_lock
-from ..._storage import next_identity
-from ..model.session import USER_SCOPE
-from ..writing.atomic_file import Replacement
-from ..writing.json_text import json_text
-from . import tasks
+from ...._forking import new_lock
+from ...._storage import next_identity
+from ...model.session import USER_SCOPE
+from ...writing.atomic_file import Replacement
+from ...writing.json_text import json_text
+from .. import tasks
 
 __all__ = ["NodeFile", "Open", "Track", "next_function_id", "node_text"]
 

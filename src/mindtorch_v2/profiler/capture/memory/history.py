@@ -18,13 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from ..._storage import UntypedStorage
-from ..model import places
-from ..model.leaks import Place, Survivor
-from ..model.session import ROLE_NAMES, Frame
-from ..output import snapshot
-from ..output.snapshot import FREED, KINDS, MADE, OPERATOR, TAKEN, Block, Record, entry_count
-from . import living, roles, stack_walk, storage_hooks
+from ...._storage import UntypedStorage
+from ...model import places
+from ...model.leaks import Place, Survivor
+from ...model.session import ROLE_NAMES, Frame
+from ...output import snapshot
+from ...output.snapshot import FREED, KINDS, MADE, OPERATOR, TAKEN, Block, Record, entry_count
+from ..stacks import stack_walk
+from . import living, roles, storage_hooks
 from .storage_hooks import Hooks, array_slot
 
 __all__ = ["History", "Settings", "live_blocks"]

@@ -6,14 +6,15 @@ import functools
 import threading
 from typing import Any, NamedTuple
 
-from ..._dispatch import keys
-from ..._storage import next_identity
-from ..._tensor import Tensor
-from ..model.session import BACKWARD_FUNCTION, FUNCTION, USER_SCOPE
-from ..writing.json_text import json_text
-from . import execution_values, tasks
+from ...._dispatch import keys
+from ...._storage import next_identity
+from ...._tensor import Tensor
+from ...model.session import BACKWARD_FUNCTION, FUNCTION, USER_SCOPE
+from ...writing.json_text import json_text
+from .. import tasks
+from ..scopes.node_scopes import ACCUMULATE, LEAF, gradients_of
+from . import execution_values
 from .execution_nodes import ID, NO_SEQUENCE, NOTHING, NodeFile, Open, Track, next_function_id, node_text
-from .node_scopes import ACCUMULATE, LEAF, gradients_of
 
 __all__ = ["ExecutionScopes"]
 

@@ -7,13 +7,16 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from ..._autograd.engine import accumulate
-from ..._dispatch.codegen import compile_function
-from ..._dispatch.tls import state
-from ..model.session import BACKWARD_FUNCTION, FUNCTION, Label, ModulePart
-from . import call_inputs, recorder, roles, stack_walk, tasks
-from .labels import label_number
-from .recorder import Log
+from ...._autograd.engine import accumulate
+from ...._dispatch.codegen import compile_function
+from ...._dispatch.tls import state
+from ...model.session import BACKWARD_FUNCTION, FUNCTION, Label, ModulePart
+from .. import tasks
+from ..labels import label_number
+from ..memory import roles
+from ..operators import call_inputs, recorder
+from ..operators.recorder import Log
+from ..stacks import stack_walk
 
 __all__ = ["NodeScopes", "NodeScopesWithRoles", "Owner", "PlainNodeScopes", "forget_names", "gradients_of"]
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 import threading
 
-from . import python_tracer, recorder, stack_walk
-from .module_calls import ModuleCalls
-from .recorder import Log
-from .source import Source
+from ..operators import recorder
+from ..operators.recorder import Log
+from ..scopes.module_calls import ModuleCalls
+from ..source import Source
+from . import python_tracer, stack_walk
 
 if sys.version_info >= (3, 12):
     from . import monitoring as mechanism

@@ -11,12 +11,14 @@ from collections.abc import Callable, Iterator
 from types import CodeType, FrameType
 from typing import Any
 
-from ..model import places
-from ..model.session import Label
-from . import recorder, stack_walk, tasks
-from .labels import label_number
-from .module_calls import ModuleCalls
-from .recorder import Log
+from ...model import places
+from ...model.session import Label
+from .. import tasks
+from ..labels import label_number
+from ..operators import recorder
+from ..operators.recorder import Log
+from ..scopes.module_calls import ModuleCalls
+from . import stack_walk
 from .stack_walk import Call, Chain, running
 
 __all__ = [
@@ -51,7 +53,7 @@ _nothing: tuple[Any, ...]  # in place of what functions have not
 
 def begin(log: Log, modules: ModuleCalls | None) -> None:
     """Follow calls from here on, those of modules by what `modules` calls them; without it, somebody else records these."""
-    from ...nn.modules.module import CALL_CODE
+    from ....nn.modules.module import CALL_CODE
 
     global _active, _modules, _clock, _extend, _nothing
     _active, _modules = True, modules

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from ... import _device
-from ..._dispatch import keys
-from ..._tensor import Tensor
+from .... import _device
+from ...._dispatch import keys
+from ...._tensor import Tensor
 
 __all__ = ["Extras", "from_environment"]
 

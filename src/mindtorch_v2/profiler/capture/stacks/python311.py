@@ -27,11 +27,13 @@ from collections.abc import Callable
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
-from ..._dispatch import codegen, quiet
-from ..._dispatch.codegen import Source, indent
-from ..._dispatch.quiet import Tracer
-from ..model.callers_level import callers_level
-from . import recorder, stack_walk, threads
+from ...._dispatch import codegen, quiet
+from ...._dispatch.codegen import Source, indent
+from ...._dispatch.quiet import Tracer
+from ...model.callers_level import callers_level
+from .. import threads
+from ..operators import recorder
+from . import stack_walk
 from .python_tracer import call_of, end_left, on_call, on_return
 from .stack_walk import internal_files, running
 

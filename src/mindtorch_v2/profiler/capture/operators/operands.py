@@ -6,8 +6,8 @@ as that lives, and keeps nothing alive. The address of what an operator writes t
 
 from __future__ import annotations
 
-from ..._dispatch.op import Op
-from ..._dispatch.schema import Argument
+from ...._dispatch.op import Op
+from ...._dispatch.schema import Argument
 
 __all__ = ["addresses"]
 

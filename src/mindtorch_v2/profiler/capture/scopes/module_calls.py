@@ -13,13 +13,14 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..._dispatch import quiet
-from ..._forking import new_lock
-from ..model.session import Label, ModulePart
-from . import recorder, tasks
-from .labels import label_number
-from .recorder import Log
-from .source import Findings, Source
+from ...._dispatch import quiet
+from ...._forking import new_lock
+from ...model.session import Label, ModulePart
+from .. import tasks
+from ..labels import label_number
+from ..operators import recorder
+from ..operators.recorder import Log
+from ..source import Findings, Source
 
 __all__ = ["ModuleCalls"]
 
@@ -85,7 +86,7 @@ class ModuleCalls(Source):
     # --- when -----------------------------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        from ...nn.modules.module import call_unobserved, observe_calls
+        from ....nn.modules.module import call_unobserved, observe_calls
 
         if self._record:
             observe_calls(_recorded(self, call_unobserved))
@@ -97,7 +98,7 @@ class ModuleCalls(Source):
         self.collecting = False
 
     def end(self) -> None:
-        from ...nn.modules.module import observe_calls
+        from ....nn.modules.module import observe_calls
 
         if self._record:
             observe_calls(None)

@@ -19,15 +19,18 @@ from typing import Any
 
 import numpy as np
 
-from ..._backends.cpu.machinery.adapter import OWN_ARRAY
-from ..._dispatch import dispatcher, keys, quiet
-from ..._dispatch.codegen import Body, indent
-from ..._dispatch.entry import NUMBERS
-from ..._dispatch.op import Op
-from ..model import session
-from . import free_notes, operands, stack_walk, tasks
+from ...._backends.cpu.machinery.adapter import OWN_ARRAY
+from ...._dispatch import dispatcher, keys, quiet
+from ...._dispatch.codegen import Body, indent
+from ...._dispatch.entry import NUMBERS
+from ...._dispatch.op import Op
+from ...model import session
+from .. import tasks
+from ..labels import operator_number
+from ..memory import free_notes
+from ..stacks import stack_walk
+from . import operands
 from .call_inputs import CallInputs, geometries, geometry
-from .labels import operator_number
 
 __all__ = ["FUNCTION_ID", "Log", "clock", "log_of", "nanoseconds", "set_clock"]
 

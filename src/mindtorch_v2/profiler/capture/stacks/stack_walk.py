@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ..model.session import Frame
+from ...model.session import Frame
 
 __all__ = [
     "ALL_OR_NONE",
@@ -38,7 +38,7 @@ __all__ = [
     "taken",
 ]
 
-PACKAGE = os.path.abspath(os.path.join(__file__, *[os.pardir] * 3)) + os.sep
+PACKAGE = os.path.abspath(os.path.join(__file__, *[os.pardir] * 4)) + os.sep
 # of this package, what a program calls by name rather than through an operator: users want to see it
 SHOWN = tuple(os.path.join(PACKAGE, part) for part in ("nn", "optim", "utils" + os.sep + "data"))
 STANDARD_LIBRARY = os.path.dirname(os.path.abspath(os.__file__)) + os.sep

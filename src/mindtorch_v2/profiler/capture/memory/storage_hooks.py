@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..._forking import new_lock
-from ..._storage import UntypedStorage
+from ...._forking import new_lock
+from ...._storage import UntypedStorage
 
 __all__ = ["Hooks", "add", "array_slot", "remove", "replace"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 
-from .source import Source
+from ..source import Source
 
 __all__ = ["Heap"]
 

@@ -12,15 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from ..._storage import UntypedStorage
-from ..._tensor import Tensor
-from ...nn.modules.module import Module
-from ...nn.parameter import Parameter
-from ...optim.optimizer import Optimizer, register_optimizer_step_post_hook
-from ...utils.hooks import RemovableHandle
-from ..model.session import BUFFER, GRADIENT, OPTIMIZER_STATE, PARAMETER
-from . import living, recorder
-from .source import Findings, Source
+from ...._storage import UntypedStorage
+from ...._tensor import Tensor
+from ....nn.modules.module import Module
+from ....nn.parameter import Parameter
+from ....optim.optimizer import Optimizer, register_optimizer_step_post_hook
+from ....utils.hooks import RemovableHandle
+from ...model.session import BUFFER, GRADIENT, OPTIMIZER_STATE, PARAMETER
+from ..operators import recorder
+from ..source import Findings, Source
+from . import living
 
 __all__ = ["KINDS", "TensorRoles", "note_leaf", "now"]
 

@@ -9,20 +9,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ... import _device
-from ..._dispatch import keys
-from ..._dispatch.op import Op
-from ..._dispatch.schema import Argument
-from ..._dtype import dtype
-from ..._memory_format import layout, memory_format
-from ..._random import Generator
-from ..._storage import UntypedStorage, identify, identity, next_identity
-from ..._tensor import Tensor
-from ..model import inputs
-from ..model.session import TensorInput
-from ..output.input_text import number as number_text
-from ..writing.json_text import json_text
-from .call_inputs import ENUMERATED, tensor_input
+from .... import _device
+from ...._dispatch import keys
+from ...._dispatch.op import Op
+from ...._dispatch.schema import Argument
+from ...._dtype import dtype
+from ...._memory_format import layout, memory_format
+from ...._random import Generator
+from ...._storage import UntypedStorage, identify, identity, next_identity
+from ...._tensor import Tensor
+from ...model import inputs
+from ...model.session import TensorInput
+from ...output.input_text import number as number_text
+from ...writing.json_text import json_text
+from ..operators.call_inputs import ENUMERATED, tensor_input
 
 __all__ = [
     "MOST_TEMPLATES",

@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..._dispatch import dispatcher, keys
-from ..._dispatch.codegen import Body, indent
-from ..._dispatch.entry import NUMBERS
-from ..._dispatch.op import Op
-from ..._dispatch.schema import Argument
-from ..._storage import identify, next_identity
-from ..model.session import FUNCTION
-from ..writing.json_text import json_text
+from ...._dispatch import dispatcher, keys
+from ...._dispatch.codegen import Body, indent
+from ...._dispatch.entry import NUMBERS
+from ...._dispatch.op import Op
+from ...._dispatch.schema import Argument
+from ...._storage import identify, next_identity
+from ...model.session import FUNCTION
+from ...writing.json_text import json_text
+from ..operators.call_inputs import CallInputs, geometries, geometry
 from . import execution_extras, execution_values
-from .call_inputs import CallInputs, geometries, geometry
 from .execution_nodes import FIRST_SEQUENCE, FUNCTION_ID, NOTHING, WANTED, NodeFile, Open, Track, next_function_id, node_text
 from .execution_values import MOST_TEMPLATES, Described
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from ..._checks import contiguous_strides, torch_strides
-from ..._dispatch.op import Op
-from ..._dtype import dtype
-from ..._memory_format import layout, memory_format
-from ..._tensor import Tensor
-from ..model.session import TensorInput
+from ...._checks import contiguous_strides, torch_strides
+from ...._dispatch.op import Op
+from ...._dtype import dtype
+from ...._memory_format import layout, memory_format
+from ...._tensor import Tensor
+from ...model.session import TensorInput
 
 __all__ = ["CallInputs", "geometries", "gradient_inputs", "no_inputs", "table", "tensor_input", "text_inputs"]
 

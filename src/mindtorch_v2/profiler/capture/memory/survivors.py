@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Iterable
 from typing import Any
 
-from ..._storage import UntypedStorage
+from ...._storage import UntypedStorage
 from .storage_hooks import array_slot
 
 __all__ = ["References", "freed_by_collecting", "references"]

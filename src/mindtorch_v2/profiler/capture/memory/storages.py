@@ -16,11 +16,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..._dispatch import quiet
-from ..._dispatch.codegen import compile_function
-from ..._storage import UntypedStorage
-from . import free_notes, living, recorder, roles, stack_walk, storage_hooks, survivors, tasks, threads
-from .source import Findings, Source
+from ...._dispatch import quiet
+from ...._dispatch.codegen import compile_function
+from ...._storage import UntypedStorage
+from .. import tasks, threads
+from ..operators import recorder
+from ..source import Findings, Source
+from ..stacks import stack_walk
+from . import free_notes, living, roles, storage_hooks, survivors
 from .storage_hooks import Hooks
 
 __all__ = ["NOTHING", "Changes", "Noted", "Notes", "Storages", "changes_of"]

@@ -6,12 +6,14 @@ import sys
 import threading
 from typing import Any, NamedTuple
 
-from ..._forking import new_lock
-from ..model.session import FUNCTION, USER_SCOPE, Label
-from . import call_inputs, recorder, stack_walk, tasks
-from .labels import label_number
-from .recorder import Log
-from .source import Findings, Source
+from ...._forking import new_lock
+from ...model.session import FUNCTION, USER_SCOPE, Label
+from .. import tasks
+from ..labels import label_number
+from ..operators import call_inputs, recorder
+from ..operators.recorder import Log
+from ..source import Findings, Source
+from ..stacks import stack_walk
 
 __all__ = ["OpenScopes", "Scope", "begin", "end"]
 

@@ -1,0 +1,1 @@
+"""Execution traces: every operator with its tensors, written as text while it runs."""

@@ -1,0 +1,1 @@
+"""Storages that are made and freed, what the runtime knows them to be, and the heap."""

@@ -1,0 +1,1 @@
+"""Named blocks, backward nodes and calls of modules."""

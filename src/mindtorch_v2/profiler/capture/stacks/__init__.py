@@ -1,0 +1,1 @@
+"""Python stacks, and Python functions as events."""
