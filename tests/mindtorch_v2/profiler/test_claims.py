@@ -220,6 +220,7 @@ def interrupt_each_pause(places: list[str], options: dict[str, Any]) -> int:
     return interrupts
 
 
+@pytest.mark.filterwarnings("ignore:with_stack=True. the tracing of Python functions was interrupted")  # as it was
 def test_a_recording_ends_after_an_interrupt_at_any_line_of_pause_and_resume() -> None:
     options = {**EVERYTHING, "experimental_config": _ExperimentalConfig(record_python_gc_info=True)}
     lines = Lines()
