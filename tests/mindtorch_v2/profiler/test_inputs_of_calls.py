@@ -136,7 +136,7 @@ class TestGeometry:
     def test_is_known_anew_after_everything_was_forgotten(self, monkeypatch):
         x = torch.ones(2, 3)
         assert event(lambda: x + x, "aten::add").input_shapes == [[2, 3], [2, 3], []]
-        monkeypatch.setattr("mindtorch_v2.profiler.capture.call_inputs.LIMIT", 0)
+        monkeypatch.setattr("mindtorch_v2.profiler.capture.operators.call_inputs.LIMIT", 0)
         y = torch.ones(2, 3)
         assert event(lambda: x + y, "aten::add").input_shapes == [[2, 3], [2, 3], []]
 
