@@ -117,7 +117,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._workers_num_tasks[worker_id] += 1
         self._tasks_outstanding += 1
         self._send_idx += 1
-        self._channels[worker_id].put((self._send_idx - 1, index))
+        self._channels[worker_id].put(self._send_idx - 1, index)
 
     def _next_worker(self) -> int | None:
         """The worker whose turn it is; where batches may come in any order, the next one that has time."""

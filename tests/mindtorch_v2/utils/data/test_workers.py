@@ -357,6 +357,29 @@ def test_what_cannot_be_sent_is_an_error():
         next(iter(loader(computed, None)))
 
 
+class Unwilling:
+    """Can be pickled, and not be made again."""
+
+    def __reduce__(self):
+        return (int, ("no number",))
+
+
+def test_what_cannot_be_received_is_the_error_of_its_batch_alone():
+    batches = iter(loader(Calls(lambda i: Unwilling() if i == 1 else i, 4), None, collate_fn=lambda sample: sample))
+    assert next(batches) == 0
+    with pytest.raises(ValueError, match="Caught ValueError while an object of another process was received"):
+        next(batches)
+    assert list(batches) == [2, 3]
+
+
+def test_an_index_that_cannot_be_received_is_the_error_of_its_batch():
+    batches = iter(loader(range(4), None, sampler=[0, Unwilling(), 2]))
+    assert next(batches) == 0
+    with pytest.raises(ValueError, match="no number"):
+        next(batches)
+    assert list(batches) == [2]
+
+
 def test_an_error_while_a_worker_starts():
     def prepare(worker_id):
         raise OSError("no file")
@@ -413,6 +436,50 @@ def test_a_worker_that_takes_too_long():
     del caught
     for worker in batches._workers:  # which would have five seconds to finish
         worker.kill()
+
+
+def test_an_interrupt_while_waiting_loses_nothing():
+    """The second batch interrupts who waits for it, and is made afterwards."""
+    context = torch.multiprocessing.get_context("fork")
+    waiting, interrupted = context.Event(), context.Event()
+    parent = os.getpid()
+
+    def sample(i):
+        if i == 1:
+            waiting.wait(SECONDS)
+            os.kill(parent, signal.SIGUSR1)
+            interrupted.wait(SECONDS)
+        return i
+
+    def interrupt(number, frame):
+        raise InterruptedError
+
+    previous = signal.signal(signal.SIGUSR1, interrupt)
+    try:
+        batches = iter(loader(Calls(sample, 2)))
+        assert next(batches).item() == 0
+        with pytest.raises(InterruptedError):
+            waiting.set()
+            next(batches)
+        interrupted.set()
+        assert next(batches).item() == 1
+    finally:
+        signal.signal(signal.SIGUSR1, previous)
+
+
+def test_an_interrupted_exchange_is_not_continued():
+    batches = iter(loader(range(4)))
+    batches._channels[0]._busy = True  # as an exception between two lines leaves it
+    with pytest.raises(RuntimeError, match="was interrupted, by an exception of a signal's handler; begin a new iteration"):
+        list(batches)
+
+
+def test_other_threads_can_load():
+    got = []
+    thread = threading.Thread(target=lambda: got.extend(lists(loader(range(4), 2))))
+    thread.start()
+    thread.join(SECONDS)
+    assert got == [[0, 1], [2, 3]]
 
 
 # --- ends -------------------------------------------------------------------------------------------------------------

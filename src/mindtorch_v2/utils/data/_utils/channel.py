@@ -26,6 +26,7 @@ from .... import _pickling, _shared_memory
 from ...._dispatch import keys
 from ...._storage import UntypedStorage, own
 from ...._tensor import Tensor
+from ...._utils import ExceptionWrapper
 from ....multiprocessing.reductions import check_leaf
 
 __all__ = ["Channel", "Closed"]
@@ -127,7 +128,7 @@ class Message(NamedTuple):
     files: tuple[Any, ...] = ()  # `_File` or `Mapping`, each with its descriptor
 
 
-def _pack(obj: Any) -> Message:
+def _pack(tag: Any, obj: Any) -> Message:
     buffer = io.BytesIO()
     pickler = _Pickler(buffer)
     pickler.dump(obj)
@@ -145,7 +146,7 @@ def _pack(obj: Any) -> Message:
         common = common or _File()
         content = _Place(-1, *common.add(content))
     files += [common] if common else []
-    return Message(pickle.dumps((places, [f.size for f in files], content), pickle.HIGHEST_PROTOCOL), tuple(files))
+    return Message(pickle.dumps((tag, places, [f.size for f in files], content), pickle.HIGHEST_PROTOCOL), tuple(files))
 
 
 def _own_file(storage: UntypedStorage, files: list[Any]) -> _Place | None:
@@ -162,8 +163,9 @@ def _own_file(storage: UntypedStorage, files: list[Any]) -> _Place | None:
     return _Place(len(files) - 1, *files[-1].add(storage.bytes()))
 
 
-def _unpack(text: bytes, descriptors: list[int]) -> Any:
-    places, sizes, content = pickle.loads(text)
+def _unpack(text: bytes, descriptors: list[int]) -> tuple[Any, Any]:
+    """The tag and the object of a message, or the error with which the object cannot be made: other messages are not lost by it."""
+    tag, places, sizes, content = pickle.loads(text)
     memories = []
     for size in sizes:
         mapping = _shared_memory.map_file(descriptors.pop(0), size)
@@ -174,7 +176,9 @@ def _unpack(text: bytes, descriptors: list[int]) -> Any:
         content = _bytes_at(content, memories).data
     _receiving.storages = [own(_bytes_at(place, memories)) for place in places]
     try:
-        return pickle.loads(content)
+        return tag, pickle.loads(content)
+    except Exception:
+        return tag, ExceptionWrapper(where="while an object of another process was received")
     finally:
         del _receiving.storages
 
@@ -196,6 +200,7 @@ class Channel:
         self._incoming = bytearray()
         self._descriptors: list[int] = []
         self._ended = False
+        self._busy = False  # between a call of the system and taking note of what it did
 
     def fileno(self) -> int:
         return self._socket.fileno()
@@ -205,9 +210,9 @@ class Channel:
         """Whether something is still to be sent."""
         return bool(self._outgoing)
 
-    def put(self, obj: Any) -> None:
-        """Send an object, or as much of it as the system takes now; `flush` sends the rest. An object that cannot be pickled is refused."""
-        message = _pack(obj)
+    def put(self, tag: Any, obj: Any = None) -> None:
+        """Send an object with a tag, or as much as the system takes now; `flush` sends the rest. What cannot be pickled is refused."""
+        message = _pack(tag, obj)
         header = _HEADER.pack(len(message.text), len(message.files))
         self._outgoing.append(message._replace(text=header + message.text))
         self.flush()
@@ -218,20 +223,29 @@ class Channel:
             text, files = self._outgoing[0]
             descriptors = array.array("i", [f.descriptor for f in files])
             ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, descriptors)] if files else []
+            self._begin()
             try:
                 sent = self._socket.sendmsg([text], ancillary)
-            except BlockingIOError:
-                return
-            except OSError:  # the other end is gone; what it sent before can still be read
-                self._outgoing.clear()
+            except OSError as error:
+                if not isinstance(error, BlockingIOError):
+                    self._outgoing.clear()  # the other end is gone; what it sent before can still be read
+                self._busy = False
                 return
             if sent == len(text):
                 self._outgoing.popleft()
             else:
                 self._outgoing[0] = Message(text[sent:])
+            self._busy = False
 
-    def receive(self) -> list[Any]:
-        """The objects that have arrived. Raises `Closed` when there are none and none will come."""
+    def _begin(self) -> None:
+        if self._busy:
+            raise RuntimeError(
+                "the exchange of data with a DataLoader worker was interrupted, by an exception of a signal's handler; begin a new iteration"
+            )
+        self._busy = True
+
+    def receive(self) -> list[tuple[Any, Any]]:
+        """The objects that have arrived, with their tags. Raises `Closed` when there are none and none will come."""
         self._read()
         arrived = []
         while len(self._incoming) >= _HEADER.size:
@@ -248,9 +262,11 @@ class Channel:
 
     def _read(self) -> None:
         while not self._ended:
+            self._begin()
             try:
                 data, ancillary, flags, _ = self._socket.recvmsg(_CHUNK, socket.CMSG_SPACE(4 * (_MOST_FILES + 1)))
             except BlockingIOError:
+                self._busy = False
                 return
             except OSError:
                 data, ancillary, flags = b"", [], 0
@@ -263,6 +279,7 @@ class Channel:
                 )
             self._incoming += data
             self._ended = not data
+            self._busy = False
 
     def wait(self, seconds: float) -> bool:
         """Wait until something can be received or sent; returns whether it can."""

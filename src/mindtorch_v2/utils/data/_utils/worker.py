@@ -84,22 +84,22 @@ class _Connection:
         self._channel = Channel(end)
         self._interval = interval
         self._parent = os.getppid()
-        self._arrived: list[Any] = []
+        self._arrived: list[tuple[Any, Any]] = []
 
     def _wait(self) -> None:
         if not self._channel.wait(self._interval) and os.getppid() != self._parent:
             raise Closed
 
-    def get(self) -> Any:
-        """The next object from the parent."""
+    def get(self) -> tuple[Any, Any]:
+        """The next object from the parent, with its tag."""
         while not self._arrived:
             self._wait()
             self._arrived = self._channel.receive()
         return self._arrived.pop(0)
 
-    def put(self, obj: Any) -> None:
+    def put(self, tag: Any, obj: Any = None) -> None:
         """Send an object to the parent, and wait until it is sent."""
-        self._channel.put(obj)
+        self._channel.put(tag, obj)
         while self._channel.sends:
             self._wait()
             self._channel.flush()
@@ -164,11 +164,11 @@ class _Failed:
 def _serve(job: Job, connection: _Connection, fetcher: Any) -> None:
     ended = False  # the stream
     while True:
-        request = connection.get()
-        if request is None:
+        number, index = connection.get()
+        if number is None:
             return
-        if isinstance(request, _ResumeIteration):
-            connection.put((request, None))
+        if isinstance(number, _ResumeIteration):
+            connection.put(number)
             ended = False
             try:
                 fetcher = job.fetcher()
@@ -177,22 +177,21 @@ def _serve(job: Job, connection: _Connection, fetcher: Any) -> None:
             continue
         if ended:
             continue
-        number, index = request
         try:
-            data = fetcher.fetch(index)
+            data = index if isinstance(index, ExceptionWrapper) else fetcher.fetch(index)
         except StopIteration:
             ended = job.dataset_kind == _ITERABLE
             data = _IterableDatasetStopIteration(job.worker_id) if ended else job.error()
         except Exception:
             data = job.error()
         _send(job, connection, number, data)
-        del data, index, request  # not kept in memory while waiting
+        del data, index  # not kept in memory while waiting
 
 
 def _send(job: Job, connection: _Connection, number: int, data: Any) -> None:
     """Send a batch, or the error that it cannot be sent."""
     try:
-        connection.put((number, data))
+        connection.put(number, data)
     except Closed:
         raise
     except Exception:
@@ -201,4 +200,4 @@ def _send(job: Job, connection: _Connection, number: int, data: Any) -> None:
             data.exc_type = RuntimeError
         else:
             data = job.error()
-        connection.put((number, data))
+        connection.put(number, data)
