@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterable
 from multiprocessing.context import BaseContext
 from typing import Any, Generic, TypeVar
 
-from ... import _record, multiprocessing
+from ... import multiprocessing
 from ..._utils import cpu_count
 from ._utils import collate
-from ._utils.fetch import _IterableDatasetFetcher, _MapDatasetFetcher
 from ._utils.worker import get_worker_info
 from .dataset import Dataset, IterableDataset
-from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, draw_seed
+from .iterator import _BaseDataLoaderIter, _DatasetKind, _SingleProcessDataLoaderIter
+from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
+from .worker_iterator import _MultiProcessingDataLoaderIter
 
 __all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]
 
@@ -23,17 +24,6 @@ T_co = TypeVar("T_co", covariant=True)
 
 default_collate = collate.default_collate
 default_convert = collate.default_convert
-
-
-class _DatasetKind:
-    Map = 0
-    Iterable = 1
-
-    @staticmethod
-    def create_fetcher(kind: int, dataset: Any, auto_collation: bool, collate_fn: Any, drop_last: bool) -> Any:
-        """What fetches batches from a data set of this kind."""
-        fetcher = _MapDatasetFetcher if kind == _DatasetKind.Map else _IterableDatasetFetcher
-        return fetcher(dataset, auto_collation, collate_fn, drop_last)
 
 
 class _InfiniteConstantSampler(Sampler[None]):
@@ -181,8 +171,6 @@ class DataLoader(Generic[T_co]):
     def _get_iterator(self) -> _BaseDataLoaderIter:
         if self.num_workers == 0:
             return _SingleProcessDataLoaderIter(self)
-        from .worker_iterator import _MultiProcessingDataLoaderIter
-
         self.check_worker_number_rationality()
         return _MultiProcessingDataLoaderIter(self)
 
@@ -251,91 +239,3 @@ def _check_samplers(iterable: bool, batch_size: Any, shuffle: Any, sampler: Any,
         raise ValueError("batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and drop_last")
     if batch_sampler is None and batch_size is None and drop_last:
         raise ValueError("batch_size=None option disables auto-batching and is mutually exclusive with drop_last")
-
-
-class _BaseDataLoaderIter:
-    """One epoch of a loader."""
-
-    def __init__(self, loader: DataLoader[Any]) -> None:
-        self._dataset: Any = loader.dataset
-        self._dataset_kind = loader._dataset_kind
-        self._IterableDataset_len_called = loader._IterableDataset_len_called
-        self._auto_collation = loader._auto_collation
-        self._drop_last = loader.drop_last
-        self._index_sampler = loader._index_sampler
-        self._num_workers = loader.num_workers
-        if loader.pin_memory and loader.pin_memory_device:
-            warnings.warn(
-                "pin_memory_device is deprecated, the current accelerator will be used as the device,ignore "
-                f"pin_memory_device='{loader.pin_memory_device}'.",
-                stacklevel=2,
-            )
-        if loader.pin_memory:
-            warnings.warn(
-                "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be used.",
-                stacklevel=2,
-            )
-        self._timeout = loader.timeout
-        self._collate_fn = loader.collate_fn
-        self._sampler_iter = iter(self._index_sampler)
-        self._base_seed = draw_seed(loader.generator)
-        self._persistent_workers = loader.persistent_workers
-        self._num_yielded = 0
-        self._profile_name = f"enumerate(DataLoader)#{type(self).__name__}.__next__"
-
-    def __iter__(self) -> Any:
-        return self
-
-    def _reset(self, loader: DataLoader[Any], first_iter: bool = False) -> None:
-        """Begin another epoch."""
-        self._sampler_iter = iter(self._index_sampler)
-        self._num_yielded = 0
-        self._IterableDataset_len_called = loader._IterableDataset_len_called
-
-    def _next_index(self) -> Any:
-        return next(self._sampler_iter)
-
-    def _next_data(self) -> Any:
-        raise NotImplementedError
-
-    def __next__(self) -> Any:
-        with _record.scope(self._profile_name):
-            data = self._next_data()
-            self._num_yielded += 1
-            told = self._IterableDataset_len_called
-            if self._dataset_kind == _DatasetKind.Iterable and told is not None and self._num_yielded > told:
-                self._warn_of_length(told)
-            return data
-
-    def _warn_of_length(self, told: int) -> None:
-        text = (
-            f"Length of IterableDataset {self._dataset} was reported to be {told}(when accessing len(dataloader)), but "
-            f"{self._num_yielded} samples have been fetched. "
-        )
-        if self._num_workers > 0:
-            text += (
-                "For multiprocessing data-loading, this could be caused by not properly configuring the IterableDataset replica at "
-                "each worker. Please see https://pytorch.org/docs/stable/data.html#torch.utils.data.IterableDataset for examples."
-            )
-        warnings.warn(text, stacklevel=3)
-
-    def __len__(self) -> int:
-        return len(self._index_sampler)
-
-    def __getstate__(self) -> Any:
-        raise NotImplementedError("{} cannot be pickled", type(self).__name__)  # torch: two arguments
-
-
-class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
-    """Batches that this process fetches itself, when they are asked for."""
-
-    def __init__(self, loader: DataLoader[Any]) -> None:
-        super().__init__(loader)
-        if self._timeout != 0:
-            raise AssertionError("_SingleProcessDataLoaderIter requires timeout == 0")
-        self._dataset_fetcher = _DatasetKind.create_fetcher(
-            self._dataset_kind, self._dataset, self._auto_collation, self._collate_fn, self._drop_last
-        )
-
-    def _next_data(self) -> Any:
-        return self._dataset_fetcher.fetch(self._next_index())

@@ -11,14 +11,17 @@ import time
 import warnings
 from collections import deque
 from pickle import PicklingError
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ... import multiprocessing
 from ..._utils import ExceptionWrapper
 from . import _utils
 from ._utils.channel import Channel, Closed, owned_by_this_process
 from ._utils.worker import Job, _IterableDatasetStopIteration, _ResumeIteration, _worker_loop
-from .dataloader import DataLoader, _BaseDataLoaderIter, _DatasetKind
+from .iterator import _BaseDataLoaderIter, _DatasetKind
+
+if TYPE_CHECKING:
+    from .dataloader import DataLoader
 
 __all__ = ["_MultiProcessingDataLoaderIter"]
 
