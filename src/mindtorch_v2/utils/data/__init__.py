@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from .dataloader import DataLoader, _DatasetKind, default_collate, default_convert, get_worker_info
+from .dataloader import DataLoader, default_collate, default_convert, get_worker_info
 from .dataset import ChainDataset, ConcatDataset, Dataset, IterableDataset, StackDataset, Subset, TensorDataset, random_split
 from .distributed import DistributedSampler
+from .iterator import _DatasetKind
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, SubsetRandomSampler, WeightedRandomSampler
 
 __all__ = [
