@@ -54,12 +54,9 @@ class Adafactor(GroupOptimizer):
         }
         super().__init__(params, defaults)
 
-    def _check(self, p: Tensor, grad: Tensor) -> None:
+    def _new_state(self, p: Tensor, grad: Tensor, group: dict[str, Any]) -> State:
         if p.dtype.is_complex:
             raise RuntimeError("Adafactor does not support complex parameters")
-        super()._check(p, grad)
-
-    def _new_state(self, p: Tensor, grad: Tensor, group: dict[str, Any]) -> State:
         state: State = {"step": new_count(0.0, p, group)}
         if grad.dim() > 1:
             *batch, rows, cols = grad.shape

@@ -60,12 +60,9 @@ class Muon(GroupOptimizer):
                 if p.ndim != 2:
                     raise ValueError(f"Muon only supports 2D parameters whereas we found a parameter with size: {p.size()}")
 
-    def _check(self, p: Tensor, grad: Tensor) -> None:
+    def _new_state(self, p: Tensor, grad: Tensor, group: dict[str, Any]) -> State:
         if p.dtype.is_complex:
             raise RuntimeError("Muon does not support complex parameters")
-        super()._check(p, grad)
-
-    def _new_state(self, p: Tensor, grad: Tensor, group: dict[str, Any]) -> State:
         return {"momentum_buffer": functions["zeros_like"](grad)}
 
     def _update(self, params: list[Tensor], grads: list[Tensor], states: list[State], group: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ from .._functions import functions
 from .._tensor import Tensor
 from .group_optimizer import GroupOptimizer, State, beside, columns, pick
 from .optimizer import ParamsT, check_number, check_rate
-from .steps import each, plain, run, scalar_dtype, to_scalar
+from .steps import Prepared, each, plain, run, scalar_dtype, to_scalar
 
 __all__ = ["Adadelta", "adadelta"]
 
@@ -83,18 +83,16 @@ def adadelta(
     )  # fmt: skip
 
 
-def _single(
-    param: Tensor, grad: Tensor, square_avg: Tensor, acc_delta: Tensor, step: Tensor,
-    *, lr: Any, rho: float, eps: float, differentiable: bool,
-) -> None:  # fmt: skip
-    square_avg.mul_(rho).addcmul_(grad, grad, value=1 - rho)
-    root = square_avg.add(eps).sqrt_()
-    delta = acc_delta.add(eps).sqrt_()
-    if differentiable:
-        delta = delta.clone()  # the root's derivative needs its result
-    delta.div_(root).mul_(grad)
-    acc_delta.mul_(rho).addcmul_(delta, delta, value=1 - rho)
-    param.add_(delta, alpha=-lr)
+def _single(prepared: Prepared, *, lr: Any, rho: float, eps: float, differentiable: bool) -> None:
+    for param, grad, square_avg, acc_delta, _ in prepared:
+        square_avg.mul_(rho).addcmul_(grad, grad, value=1 - rho)
+        root = square_avg.add(eps).sqrt_()
+        delta = acc_delta.add(eps).sqrt_()
+        if differentiable:
+            delta = delta.clone()  # the root's derivative needs its result
+        delta.div_(root).mul_(grad)
+        acc_delta.mul_(rho).addcmul_(delta, delta, value=1 - rho)
+        param.add_(delta, alpha=-lr)
 
 
 def _foreach(params: Any, grads: Any, square_avgs: Any, acc_deltas: Any, steps: Any, *, lr: Any, rho: float, eps: float) -> None:

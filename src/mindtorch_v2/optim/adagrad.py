@@ -9,7 +9,7 @@ from .._functions import functions
 from .._tensor import Tensor
 from .group_optimizer import GroupOptimizer, State, columns, new_count, pick
 from .optimizer import ParamsT, check_fused, check_fused_params, check_number, check_rate
-from .steps import each, group_by_device_and_dtype, plain, run, to_scalar
+from .steps import Prepared, each, group_by_device_and_dtype, plain, run, to_scalar
 
 __all__ = ["Adagrad", "adagrad"]
 
@@ -18,6 +18,7 @@ class Adagrad(GroupOptimizer):
     """`p -= lr * grad / (sqrt(sum of squares) + eps)`, with a rate that falls by `lr_decay`; gradients may be sparse."""
 
     _later_options = {"foreach": None, "maximize": False, "differentiable": False, "fused": None}
+    _refused_gradients = ()
 
     def __init__(
         self,
@@ -60,9 +61,6 @@ class Adagrad(GroupOptimizer):
         for group in self.param_groups:
             for p in group["params"]:
                 self.state[p]["sum"].share_memory_()
-
-    def _check(self, p: Tensor, grad: Tensor) -> None:
-        pass  # gradients may be sparse
 
     def _new_state(self, p: Tensor, grad: Tensor, group: dict[str, Any]) -> State:
         first = self.defaults["initial_accumulator_value"]
@@ -128,16 +126,15 @@ def _rate(lr: Any, lr_decay: float, step: Tensor) -> Any:
     return lr / (1 + (step.item() - 1) * lr_decay)
 
 
-def _single(
-    param: Tensor, grad: Tensor, state_sum: Tensor, step: Tensor, *, lr: Any, lr_decay: float, eps: float, differentiable: bool
-) -> None:
-    rate = _rate(lr, lr_decay, step)
-    if grad.is_sparse:
-        _sparse(param, grad, state_sum, rate, eps)
-        return
-    state_sum.addcmul_(grad, grad, value=1)
-    root = state_sum.sqrt() + eps if differentiable else state_sum.sqrt().add_(eps)
-    param.addcdiv_(grad, root, value=-rate)
+def _single(prepared: Prepared, *, lr: Any, lr_decay: float, eps: float, differentiable: bool) -> None:
+    for param, grad, state_sum, step in prepared:
+        rate = _rate(lr, lr_decay, step)
+        if grad.is_sparse:
+            _sparse(param, grad, state_sum, rate, eps)
+            continue
+        state_sum.addcmul_(grad, grad, value=1)
+        root = state_sum.sqrt() + eps if differentiable else state_sum.sqrt().add_(eps)
+        param.addcdiv_(grad, root, value=-rate)
 
 
 def _sparse(param: Tensor, grad: Tensor, state_sum: Tensor, rate: Any, eps: float) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 from .._functions import functions
 from .._tensor import Tensor
@@ -56,17 +56,8 @@ class Adam(GroupOptimizer):
         super().__init__(params, defaults)
         check_fused(fused, foreach, differentiable)
 
-    def _check(self, p: Tensor, grad: Tensor) -> None:
-        if grad.is_sparse:
-            raise RuntimeError("Adam does not support sparse gradients, please consider SparseAdam instead")
-
-    def _state_of(self, p: Tensor, grad: Tensor, group: dict[str, Any]) -> State:
-        kept = super()._state_of(p, grad, group)
-        if group["differentiable"] and kept["step"].requires_grad:
-            raise RuntimeError("`requires_grad` is not supported for `step` in differentiable mode")
-        if group["foreach"] and isinstance(group["lr"], Tensor) and not group["capturable"]:
-            raise RuntimeError("lr as a Tensor is not supported for capturable=False and foreach=True")
-        return kept
+    def _refuse_gradient(self) -> NoReturn:
+        raise RuntimeError("Adam does not support sparse gradients, please consider SparseAdam instead")
 
     def _new_state(self, p: Tensor, grad: Tensor, group: dict[str, Any]) -> State:
         if group["fused"]:
@@ -79,6 +70,8 @@ class Adam(GroupOptimizer):
 
     def _update(self, params: list[Tensor], grads: list[Tensor], states: list[State], group: dict[str, Any]) -> None:
         exp_avgs, exp_avg_sqs, steps = columns(states, "exp_avg", "exp_avg_sq", "step")
+        if group["differentiable"] and any(step.requires_grad for step in steps):
+            raise RuntimeError("`requires_grad` is not supported for `step` in differentiable mode")
         (maxima,) = columns(states, "max_exp_avg_sq") if group["amsgrad"] else ([],)
         beta1, beta2 = group["betas"]
         names = "foreach capturable differentiable fused amsgrad lr weight_decay eps maximize decoupled_weight_decay"

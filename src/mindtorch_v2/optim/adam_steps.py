@@ -6,7 +6,7 @@ from typing import Any
 
 from .._functions import functions
 from .._tensor import Tensor
-from .steps import each, plain, run, to_scalar
+from .steps import Prepared, each, plain, run, to_scalar
 
 __all__ = ["adam"]
 
@@ -67,30 +67,30 @@ def _check_numbers(lr: Any, beta1: Any, beta2: Any) -> None:
 
 
 def _single(
-    param: Tensor, grad: Tensor, exp_avg: Tensor, exp_avg_sq: Tensor, *rest: Tensor,
-    lr: Any, beta1: Any, beta2: Any, eps: float, amsgrad: bool, shrink: Any, differentiable: bool,
-) -> None:  # fmt: skip
-    """For one parameter: the default on the CPU."""
-    *maximum, step = rest
-    if shrink is not None:
-        param.mul_(shrink)
-    exp_avg.lerp_(grad, 1 - (beta1.to(param.dtype) if isinstance(beta1, Tensor) else beta1))
-    if differentiable and isinstance(beta2, Tensor) and beta2.requires_grad:
-        # beta2's own gradient needs an operation that is differentiable in the weight
-        exp_avg_sq.lerp_(functions["square"](grad), weight=1 - beta2)
-    else:
-        exp_avg_sq.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
-    if differentiable:
-        _move_differentiably(param, exp_avg, exp_avg_sq, step, beta1, beta2, lr, eps, *maximum)
-        return
-    count = step.item()
-    step_size = lr / (1 - beta1**count)
-    root = (1 - beta2**count) ** 0.5
-    square = exp_avg_sq
-    if amsgrad:
-        (square,) = maximum
-        functions["maximum"](square, exp_avg_sq, out=square)
-    param.addcdiv_(exp_avg, (square.sqrt() / root).add_(eps), value=-step_size)
+    prepared: Prepared, *, lr: Any, beta1: Any, beta2: Any, eps: float, amsgrad: bool, shrink: Any, differentiable: bool
+) -> None:
+    """Parameter by parameter: the default on the CPU."""
+    of_tensor = isinstance(beta1, Tensor)
+    for param, grad, exp_avg, exp_avg_sq, *maximum, step in prepared:
+        if shrink is not None:
+            param.mul_(shrink)
+        exp_avg.lerp_(grad, 1 - (beta1.to(param.dtype) if of_tensor else beta1))
+        if differentiable and _differentiates(beta2):
+            # beta2's own gradient needs an operation that is differentiable in the weight
+            exp_avg_sq.lerp_(functions["square"](grad), weight=1 - beta2)
+        else:
+            exp_avg_sq.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+        if differentiable:
+            _move_differentiably(param, exp_avg, exp_avg_sq, step, beta1, beta2, lr, eps, *maximum)
+            continue
+        count = step.item()
+        step_size = lr / (1 - beta1**count)
+        root = (1 - beta2**count) ** 0.5
+        square = exp_avg_sq
+        if amsgrad:
+            (square,) = maximum
+            functions["maximum"](square, exp_avg_sq, out=square)
+        param.addcdiv_(exp_avg, (square.sqrt() / root).add_(eps), value=-step_size)
 
 
 def _move_differentiably(

@@ -9,7 +9,7 @@ from .._functions import functions
 from .._tensor import Tensor
 from .group_optimizer import GroupOptimizer, State, columns, new_count, pick
 from .optimizer import ParamsT, check_betas, check_number, check_rate
-from .steps import each, plain, run, to_scalar
+from .steps import Prepared, each, plain, run, to_scalar
 
 __all__ = ["Adamax", "adamax"]
 
@@ -83,17 +83,15 @@ def adamax(
     )  # fmt: skip
 
 
-def _single(
-    param: Tensor, grad: Tensor, exp_avg: Tensor, exp_inf: Tensor, step: Tensor,
-    *, lr: Any, beta1: float, beta2: float, eps: float, differentiable: bool,
-) -> None:  # fmt: skip
-    exp_avg.lerp_(grad, 1 - beta1)
-    if differentiable:
-        both = functions["cat"]([exp_inf.mul_(beta2).unsqueeze(0), grad.abs().add_(eps).unsqueeze_(0)], 0)
-        exp_inf.copy_(functions["amax"](both, 0, keepdim=False))
-    else:
-        functions["maximum"](exp_inf.mul_(beta2), grad.abs().add_(eps), out=exp_inf)
-    param.addcdiv_(exp_avg, exp_inf, value=-(lr / (1 - beta1 ** step.item())))
+def _single(prepared: Prepared, *, lr: Any, beta1: float, beta2: float, eps: float, differentiable: bool) -> None:
+    for param, grad, exp_avg, exp_inf, step in prepared:
+        exp_avg.lerp_(grad, 1 - beta1)
+        if differentiable:
+            both = functions["cat"]([exp_inf.mul_(beta2).unsqueeze(0), grad.abs().add_(eps).unsqueeze_(0)], 0)
+            exp_inf.copy_(functions["amax"](both, 0, keepdim=False))
+        else:
+            functions["maximum"](exp_inf.mul_(beta2), grad.abs().add_(eps), out=exp_inf)
+        param.addcdiv_(exp_avg, exp_inf, value=-(lr / (1 - beta1 ** step.item())))
 
 
 def _foreach(

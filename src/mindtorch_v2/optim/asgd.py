@@ -10,7 +10,7 @@ from .._functions import functions
 from .._tensor import Tensor
 from .group_optimizer import GroupOptimizer, State, columns, pick
 from .optimizer import ParamsT, check_number, check_rate
-from .steps import each, run, scalar_dtype, to_scalar
+from .steps import Prepared, each, run, scalar_dtype, to_scalar
 
 __all__ = ["ASGD", "asgd"]
 
@@ -93,20 +93,18 @@ def _rate(step: float, lambd: float, lr: Any, alpha: float) -> Any:
     return lr / ((1 + lambd * lr * step) ** alpha)
 
 
-def _single(
-    param: Tensor, grad: Tensor, ax: Tensor, mu: Tensor, eta: Tensor, step: Tensor,
-    *, lambd: float, lr: Any, t0: float, alpha: float, differentiable: bool,
-) -> None:  # fmt: skip
-    rate = eta.item()
-    param.mul_(1 - lambd * rate)
-    param.add_(grad, alpha=-rate)
-    if mu.item() != 1:
-        ax.add_(param.sub(ax).mul_(mu))
-    else:
-        ax.copy_(param)
-    count = step.item()
-    eta.copy_(as_tensor(_rate(count, lambd, lr, alpha)))
-    mu.copy_(as_tensor(1 / max(1, count - t0)))
+def _single(prepared: Prepared, *, lambd: float, lr: Any, t0: float, alpha: float, differentiable: bool) -> None:
+    for param, grad, ax, mu, eta, step in prepared:
+        rate = eta.item()
+        param.mul_(1 - lambd * rate)
+        param.add_(grad, alpha=-rate)
+        if mu.item() != 1:
+            ax.add_(param.sub(ax).mul_(mu))
+        else:
+            ax.copy_(param)
+        count = step.item()
+        eta.copy_(as_tensor(_rate(count, lambd, lr, alpha)))
+        mu.copy_(as_tensor(1 / max(1, count - t0)))
 
 
 def _foreach(

@@ -9,7 +9,7 @@ from .._functions import functions
 from .._tensor import Tensor
 from .group_optimizer import GroupOptimizer, State, columns, new_count, pick
 from .optimizer import ParamsT, check_betas, check_number, check_rate
-from .steps import each, plain, run, to_scalar
+from .steps import Prepared, each, plain, run, to_scalar
 
 __all__ = ["NAdam", "nadam"]
 
@@ -110,28 +110,28 @@ def _momentum(beta1: float, momentum_decay: float, step: float) -> float:
 
 
 def _single(
-    param: Tensor, grad: Tensor, exp_avg: Tensor, exp_avg_sq: Tensor, mu_product: Tensor, step: Tensor,
-    *, lr: Any, beta1: float, beta2: float, eps: float, shrink: Any, momentum: Any, differentiable: bool,
-) -> None:  # fmt: skip
-    count = step.item()
-    if shrink is not None:
-        param.mul_(shrink)
-    mu, ahead = momentum(count), momentum(count + 1)
-    mu_product *= mu
-    exp_avg.lerp_(grad, 1 - beta1)
-    exp_avg_sq.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
-    root = exp_avg_sq.div(1 - beta2**count).sqrt()
-    product = mu_product if differentiable else mu_product.item()
-    of_grad = -lr * (1.0 - mu) / (1.0 - product)
-    of_average = -lr * ahead / (1.0 - product * ahead)
-    if differentiable:
-        root = root.add(eps)
-        param.addcdiv_(grad * of_grad, root)
-        param.addcdiv_(exp_avg * of_average, root)
-    else:
-        root.add_(eps)
-        param.addcdiv_(grad, root, value=of_grad)
-        param.addcdiv_(exp_avg, root, value=of_average)
+    prepared: Prepared, *, lr: Any, beta1: float, beta2: float, eps: float, shrink: Any, momentum: Any, differentiable: bool
+) -> None:
+    for param, grad, exp_avg, exp_avg_sq, mu_product, step in prepared:
+        count = step.item()
+        if shrink is not None:
+            param.mul_(shrink)
+        mu, ahead = momentum(count), momentum(count + 1)
+        mu_product *= mu
+        exp_avg.lerp_(grad, 1 - beta1)
+        exp_avg_sq.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+        root = exp_avg_sq.div(1 - beta2**count).sqrt()
+        product = mu_product if differentiable else mu_product.item()
+        of_grad = -lr * (1.0 - mu) / (1.0 - product)
+        of_average = -lr * ahead / (1.0 - product * ahead)
+        if differentiable:
+            root = root.add(eps)
+            param.addcdiv_(grad * of_grad, root)
+            param.addcdiv_(exp_avg * of_average, root)
+        else:
+            root.add_(eps)
+            param.addcdiv_(grad, root, value=of_grad)
+            param.addcdiv_(exp_avg, root, value=of_average)
 
 
 def _foreach(

@@ -8,7 +8,7 @@ from .._functions import functions
 from .._tensor import Tensor
 from .group_optimizer import GroupOptimizer, State, columns, new_count, pick
 from .optimizer import ParamsT, check_betas, check_number, check_rate
-from .steps import each, plain, run, to_scalar
+from .steps import Prepared, each, plain, run, to_scalar
 
 __all__ = ["RAdam", "radam"]
 
@@ -99,22 +99,20 @@ def _rectification(beta2: float, step: float) -> float | None:
     return factor
 
 
-def _single(
-    param: Tensor, grad: Tensor, exp_avg: Tensor, exp_avg_sq: Tensor, step: Tensor,
-    *, lr: Any, beta1: float, beta2: float, eps: float, shrink: Any, differentiable: bool,
-) -> None:  # fmt: skip
-    count = step.item()
-    if shrink is not None:
-        param.mul_(shrink)
-    exp_avg.lerp_(grad, 1 - beta1)
-    exp_avg_sq.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
-    change = exp_avg / (1 - beta1**count) * lr
-    rectification = _rectification(beta2, count)
-    if rectification is not None:
-        root = exp_avg_sq.sqrt()
-        root = root.add(eps) if differentiable else root.add_(eps)
-        change = change * ((1 - beta2**count) ** 0.5 / root) * rectification
-    param.add_(change, alpha=-1.0)
+def _single(prepared: Prepared, *, lr: Any, beta1: float, beta2: float, eps: float, shrink: Any, differentiable: bool) -> None:
+    for param, grad, exp_avg, exp_avg_sq, step in prepared:
+        count = step.item()
+        if shrink is not None:
+            param.mul_(shrink)
+        exp_avg.lerp_(grad, 1 - beta1)
+        exp_avg_sq.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+        change = exp_avg / (1 - beta1**count) * lr
+        rectification = _rectification(beta2, count)
+        if rectification is not None:
+            root = exp_avg_sq.sqrt()
+            root = root.add(eps) if differentiable else root.add_(eps)
+            change = change * ((1 - beta2**count) ** 0.5 / root) * rectification
+        param.add_(change, alpha=-1.0)
 
 
 def _foreach(

@@ -8,7 +8,7 @@ from .._functions import functions
 from .._tensor import Tensor
 from .group_optimizer import GroupOptimizer, State, beside, columns, pick
 from .optimizer import ParamsT, check_number, check_rate
-from .steps import each, plain, run, scalar_dtype, to_scalar
+from .steps import Prepared, each, plain, run, scalar_dtype, to_scalar
 
 __all__ = ["RMSprop", "rmsprop"]
 
@@ -101,23 +101,23 @@ def rmsprop(
 
 
 def _single(
-    param: Tensor, grad: Tensor, square_avg: Tensor, *rest: Tensor,
-    lr: Any, alpha: float, eps: float, momentum: float, centered: bool, differentiable: bool,
-) -> None:  # fmt: skip
-    square_avg.mul_(alpha).addcmul_(grad, grad, value=1 - alpha)
-    if centered:
-        grad_avg = rest[0]
-        grad_avg.lerp_(grad, 1 - alpha)
-        root = square_avg.addcmul(grad_avg, grad_avg, value=-1).sqrt_()
-    else:
-        root = square_avg.sqrt()
-    root = root.add(eps) if differentiable else root.add_(eps)
-    if momentum > 0:
-        buffer = rest[-2]
-        buffer.mul_(momentum).addcdiv_(grad, root)
-        param.add_(buffer, alpha=-lr)
-    else:
-        param.addcdiv_(grad, root, value=-lr)
+    prepared: Prepared, *, lr: Any, alpha: float, eps: float, momentum: float, centered: bool, differentiable: bool
+) -> None:
+    for param, grad, square_avg, *rest in prepared:
+        square_avg.mul_(alpha).addcmul_(grad, grad, value=1 - alpha)
+        if centered:
+            grad_avg = rest[0]
+            grad_avg.lerp_(grad, 1 - alpha)
+            root = square_avg.addcmul(grad_avg, grad_avg, value=-1).sqrt_()
+        else:
+            root = square_avg.sqrt()
+        root = root.add(eps) if differentiable else root.add_(eps)
+        if momentum > 0:
+            buffer = rest[-2]
+            buffer.mul_(momentum).addcdiv_(grad, root)
+            param.add_(buffer, alpha=-lr)
+        else:
+            param.addcdiv_(grad, root, value=-lr)
 
 
 def _foreach(

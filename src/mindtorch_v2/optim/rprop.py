@@ -9,7 +9,7 @@ from .._functions import functions
 from .._tensor import Tensor
 from .group_optimizer import GroupOptimizer, State, beside, columns, pick
 from .optimizer import ParamsT, check_rate
-from .steps import each, run, scalar_dtype, to_scalar
+from .steps import Prepared, each, run, scalar_dtype, to_scalar
 
 __all__ = ["Rprop", "rprop"]
 
@@ -92,17 +92,15 @@ def _set_factors(signs: Tensor, etaminus: float, etaplus: float) -> None:
     signs[signs.eq(0)] = 1
 
 
-def _single(
-    param: Tensor, grad: Tensor, prev: Tensor, step_size: Tensor, step: Tensor,
-    *, limits: tuple[float, float], etaminus: float, etaplus: float, differentiable: bool,
-) -> None:  # fmt: skip
-    factors = grad.mul(prev.clone() if differentiable else prev).sign()
-    _set_factors(factors, etaminus, etaplus)
-    step_size.mul_(factors).clamp_(*limits)
-    grad = grad.clone()
-    grad[factors.eq(etaminus)] = 0
-    param.addcmul_(grad.sign(), step_size, value=-1)
-    prev.copy_(grad)
+def _single(prepared: Prepared, *, limits: tuple[float, float], etaminus: float, etaplus: float, differentiable: bool) -> None:
+    for param, grad, prev, step_size, _ in prepared:
+        factors = grad.mul(prev.clone() if differentiable else prev).sign()
+        _set_factors(factors, etaminus, etaplus)
+        step_size.mul_(factors).clamp_(*limits)
+        grad = grad.clone()
+        grad[factors.eq(etaminus)] = 0
+        param.addcmul_(grad.sign(), step_size, value=-1)
+        prev.copy_(grad)
 
 
 def _foreach(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._autograd.leaf import with_gradients
 from .._functions import functions
 from .._tensor import Tensor
-from .group_optimizer import GroupOptimizer, State, pick
+from .group_optimizer import GroupOptimizer, pick
 from .optimizer import ParamsT, check_fused, check_fused_params, check_number
 from .steps import decayed, each, group_by_device_and_dtype, plain, to_scalar
 
@@ -54,25 +55,20 @@ class SGD(GroupOptimizer):
         super().__init__(params, defaults)
         check_fused(fused, foreach, differentiable)
 
-    def _check(self, p: Tensor, grad: Tensor) -> None:
-        pass  # gradients may be sparse
-
-    def _state_of(self, p: Tensor, grad: Tensor, group: dict[str, Any]) -> State:
-        # torch: without momentum no state is made, not even an empty one
-        return self.state[p] if group["momentum"] != 0 else {}
-
-    def _update(self, params: list[Tensor], grads: list[Tensor], states: list[State], group: dict[str, Any]) -> None:
+    def _step_group(self, group: dict[str, Any]) -> None:
+        pairs = list(with_gradients(group["params"]))
+        params, grads = [p for p, _ in pairs], [grad for _, grad in pairs]
+        sparse = False
         if group["fused"]:
             check_fused_params(params)
-        keeps = group["momentum"] != 0
-        buffers = [state.get("momentum_buffer") for state in states] if keeps else []
-        sgd(
-            params, grads, buffers, has_sparse_grad=any(grad.is_sparse for grad in grads),
-            **pick(group, "foreach fused weight_decay momentum lr dampening nesterov maximize"),
-        )  # fmt: skip
+            sparse = any(grad.is_sparse for grad in grads)
+        keeps = group["momentum"] != 0  # torch: without it no state is made, not even an empty one
+        buffers = [self.state[p].get("momentum_buffer") for p in params] if keeps else []
+        options = pick(group, "foreach fused weight_decay momentum lr dampening nesterov maximize")
+        sgd(params, grads, buffers, has_sparse_grad=sparse, **options)
         if keeps:
-            for state, buffer in zip(states, buffers, strict=True):
-                state["momentum_buffer"] = buffer
+            for p, buffer in zip(params, buffers, strict=True):
+                self.state[p]["momentum_buffer"] = buffer
 
 
 def sgd(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 from .._functions import functions
 from .._tensor import Tensor
@@ -19,6 +19,7 @@ class SparseAdam(GroupOptimizer):
 
     _later_options = {"maximize": False}
     _counts = ()
+    _refused_gradients = (0,)
 
     def __init__(
         self,
@@ -43,9 +44,8 @@ class SparseAdam(GroupOptimizer):
         if of_complex:
             raise ValueError(f"Complex params at indices {of_complex}: SparseAdam does not support complex parameters")
 
-    def _check(self, p: Tensor, grad: Tensor) -> None:
-        if not grad.is_sparse:
-            raise RuntimeError("SparseAdam does not support dense gradients, please consider Adam instead")
+    def _refuse_gradient(self) -> NoReturn:
+        raise RuntimeError("SparseAdam does not support dense gradients, please consider Adam instead")
 
     def _new_state(self, p: Tensor, grad: Tensor, group: dict[str, Any]) -> State:
         zeros_like = functions["zeros_like"]
