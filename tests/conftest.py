@@ -57,6 +57,20 @@ def bytecode_of_other_processes(tmp_path_factory):
         yield
 
 
+@pytest.fixture(autouse=True)
+def no_compile_rows(request, monkeypatch):
+    """Compilation is no event, unless the test asks for `compile_rows`: whether an operator is compiled depends on the tests before."""
+    if "compile_rows" not in request.fixturenames:
+        from mindtorch_v2.profiler.capture.operators import compile_events
+
+        monkeypatch.setattr(compile_events.Compilations, "resume", lambda source: None)
+
+
+@pytest.fixture
+def compile_rows():
+    """Compilation inside a recording is an event, as it is for users."""
+
+
 @pytest.fixture
 def no_other_collection():
     """The garbage collector runs when it is called, and not when it likes."""

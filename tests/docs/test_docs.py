@@ -8,6 +8,8 @@ import pytest
 
 from mindtorch_v2._dispatch import registry
 
+pytestmark = pytest.mark.usefixtures("compile_rows")
+
 ROOT = Path(__file__).parent.parent.parent
 PAGES = sorted([*ROOT.glob("docs/*.md"), *ROOT.glob("*.md")])
 

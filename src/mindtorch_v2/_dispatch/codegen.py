@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from . import compiling
+
 __all__ = ["Body", "Rewrite", "Source", "compile_function", "define", "indent", "lazy_function", "rewrite_lazy_functions"]
 
 _serial = itertools.count()
@@ -89,6 +91,10 @@ def lazy_function(name: str, build: Callable[[], Source], *, doc: str | None = N
     """
 
     def materialize(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        compiling.run(f"torch.{name}", make)
+        return function(*args, **kwargs)
+
+    def make() -> None:
         source = build()
         namespace.update(source.names)
         made = define(name, source, namespace, name)
@@ -97,7 +103,6 @@ def lazy_function(name: str, build: Callable[[], Source], *, doc: str | None = N
         function.__code__ = made.__code__
         _made.append(_Made(function, source))
         _made[-1].use(_rewrite)
-        return function(*args, **kwargs)
 
     namespace: dict[str, Any] = {"__name__": module, "__builtins__": __builtins__, "materialize": materialize}
     function = types.FunctionType(_placeholder.__code__, namespace, name)

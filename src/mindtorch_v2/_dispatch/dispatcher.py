@@ -3,8 +3,9 @@
     entry point  →  op.table[keys of the arguments]  →  a flat generated function:
         recording, modes, autograd and the backend's adapter are blocks of its body
 
-A table entry is made on first use. Activating a key (a profiler starts, a mode is entered) empties the tables, so that
-each operator is looked up anew with that key; while a key is inactive not even a branch remains of it.
+A table entry is made on first use. Activating a key (a mode is entered) empties the tables, so that each operator is looked up anew with
+that key; while a key is inactive not even a branch remains of it. When a profiler starts or stops, the entries are exchanged instead:
+no call in a recording has to look its function up.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 from .._allocation_failure import allocation_error
 from .._forking import new_lock
 from ..return_types import named_results
-from . import keys, registry
+from . import compiling, keys, registry
 from .codegen import Body, compile_function, indent
 from .entry import NUMBERS
 from .op import Op, Table
@@ -78,9 +79,9 @@ def activate(key: int) -> None:
     global _active
     with _lock:
         _activations[key] = _activations.get(key, 0) + 1
-        if not _active & key:
+        if key & ~_active:
             _active |= key
-            _clear_tables()
+            _renew_tables(key)
 
 
 def deactivate(key: int) -> None:
@@ -89,7 +90,7 @@ def deactivate(key: int) -> None:
         _activations[key] -= 1
         if _activations[key] == 0:
             _active &= ~key
-            _clear_tables()
+            _renew_tables(key)
 
 
 def drop(key_set: int) -> None:
@@ -99,13 +100,26 @@ def drop(key_set: int) -> None:
         for key in [k for k in _activations if k & key_set]:
             del _activations[key]
         _active &= ~key_set
-        _clear_tables()
+        _renew_tables(key_set)
 
 
-def _clear_tables() -> None:
+def _renew_tables(changed: int) -> None:
+    """Have the tables lead to no functions but those with the keys that are active now."""
+    if changed & ~keys.OBSERVING:
+        # a program that enters a mode for each call pays for the operators it calls in between, and not for all
+        for op in _filled:
+            op.table.clear()
+        _filled.clear()
+        return
     for op in _filled:
-        op.table.clear()
-    _filled.clear()
+        table, compiled = op.table, op.compiled
+        for argument_keys in list(table):
+            function = compiled.get(argument_keys | _active)
+            if function is None:
+                table.pop(argument_keys, None)
+            else:
+                table[argument_keys] = function
+    _filled[:] = [op for op in dict.fromkeys(_filled) if op.table]
 
 
 def invalidate(op: Op) -> None:
@@ -121,19 +135,19 @@ def resolve(op: Op, argument_keys: int) -> Callable[..., Any]:
         full = argument_keys | _active
         function = op.compiled.get(full)
         if function is None:
-            function = op.compiled[full] = _compile(op, full)
+            function = op.compiled[full] = compiling.run(op.qualified_name, lambda: _compile(op, full))
         _filled.append(op)  # before the table is filled: what is cut short in between leaves nothing that is never cleared
         op.table[argument_keys] = function
         return function
 
 
 def precompile(extra: int) -> None:
-    """Compile with these keys whatever was compiled without, so that activating them delays no call."""
+    """Compile whatever has run, recorded or not, with these keys of recording, so that activating them delays no call."""
     with _lock:
         for op in registry.and_variants():
-            for full in [f for f in op.compiled if not f & keys.PROFILER]:
-                if full | extra not in op.compiled:
-                    op.compiled[full | extra] = _compile(op, full | extra)
+            if op.compiled:
+                for full in {f & ~keys.OBSERVING | extra for f in op.compiled} - op.compiled.keys():
+                    op.compiled[full] = _compile(op, full)
 
 
 def _compile(op: Op, full: int) -> Callable[..., Any]:

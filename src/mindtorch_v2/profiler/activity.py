@@ -108,7 +108,7 @@ def kinds_wanted(filters: Mapping[ProfilerActivity, set[str]]) -> set[str] | Non
     """The kinds of events that filters let through; None for all."""
     if not filters:
         return None
-    kinds = {"gc"}
+    kinds = {"gc", "compile"}
     for activity, types in ACTIVITY_TYPES.items():
         kinds |= {kind for name, kind in types.items() if name in filters.get(activity, types)}
     return kinds

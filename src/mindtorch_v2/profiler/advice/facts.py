@@ -18,7 +18,7 @@ Column = np.ndarray[Any, np.dtype[Any]]
 
 STEP = "Optimizer.step#"
 # Kinds of events that are no part of the tree of operators and scopes.
-PASSED_OVER = ("python_function", "memory", "runtime", "gc")
+PASSED_OVER = ("python_function", "memory", "runtime", "gc", "compile")
 
 
 # What recording adds to x + y, and what each option adds to that. It is the least: before Python 3.12 stacks take some 11,000 ns an

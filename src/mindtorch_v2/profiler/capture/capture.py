@@ -22,6 +22,7 @@ from .memory.storages import Storages
 from .memory.survivors import References
 from .names import Names
 from .operators import recorder
+from .operators.compile_events import Compilations
 from .operators.operators import Operators
 from .operators.recorder import Log
 from .scopes.module_calls import ModuleCalls
@@ -166,7 +167,7 @@ class Capture:
         )
 
 
-def _form(options: Options) -> tuple[int, ...]:
+def _form(options: Options) -> int:
     """The keys that say what the records of operators hold."""
     wanted = {
         keys.RECORD_SHAPES: options.shapes,
@@ -175,7 +176,7 @@ def _form(options: Options) -> tuple[int, ...]:
         keys.RECORD_HEAP: options.heap,
         keys.RECORD_OPERANDS: options.data_flow,
     }
-    return tuple(key for key, is_wanted in wanted.items() if is_wanted)
+    return sum(key for key, is_wanted in wanted.items() if is_wanted)
 
 
 def _sources(options: Options, log: Log, operators: Operators) -> tuple[Source, ...]:
@@ -200,6 +201,7 @@ def _sources(options: Options, log: Log, operators: Operators) -> tuple[Source, 
         (Heap(), options.heap),
         (CollectorRuns(log), options.config.record_python_gc_info),
         (ScopesAndBackward(log, owner, with_roles=options.data_flow), True),
+        (Compilations(log), True),
         (operators, True),
         # with modules that record themselves, the tracer leaves theirs out: it does not see every thread
         (PythonFunctions(log, None if options.with_modules else modules), options.with_stack),

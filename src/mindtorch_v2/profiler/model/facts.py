@@ -32,6 +32,7 @@ _ACTIVITY = {
     "runtime": "privateuse1_runtime",
     "kernel": "kernel",
     "gc": "python_function",
+    "compile": "overhead",
 }
 _FORWARD_BACKWARD = 1  # torch's number for the arrow from an operator to its node
 _CONVERTED_AFTER = 32  # one reading for so many events: by then a column is worth its conversion
@@ -313,6 +314,7 @@ _MEMORY: dict[str, Fact | RowFact] = {
     "cpu_memory_allocated_after": _memory(1),
     "cpu_memory_allocated_delta": Fact(lambda recording: recording.live_memory[1] - recording.live_memory[0]),
 }
+_COMPILATION: dict[str, Fact | RowFact] = {"operator": _by_label(lambda label: label.operator)}
 _CHANGE: dict[str, Fact | RowFact] = {
     "address": RowFact(lambda recording, row: recording.change(row).address),
     "bytes": RowFact(lambda recording, row: recording.change(row).size_bytes),
@@ -335,13 +337,14 @@ def _keys_of(recording: Recording, label: Label) -> list[str]:
         (_COUNTED, kind == "op" and info.with_flops),
         (_MEMORY, kind == "op" and info.profile_memory),
         (_CHANGE, kind == "memory"),
-        (_STACK, is_block and info.with_stack),
+        (_COMPILATION, kind == "compile"),
+        (_STACK, (is_block or kind == "compile") and info.with_stack),
         (_MODULES, info.with_modules and (is_block or links.module_id(label) >= 0)),
     ]
     return [key for group, is_there in wanted if is_there for key in group]
 
 
 KEYS: dict[str, Fact | RowFact] = {
-    **(_CHANGE | _ALWAYS | _CORRELATION | _SHAPES | _COUNTED | _STACK | _MEMORY | _MODULES),
+    **(_CHANGE | _COMPILATION | _ALWAYS | _CORRELATION | _SHAPES | _COUNTED | _STACK | _MEMORY | _MODULES),
     "": Fact(lambda recording: recording.session.label, _keys),  # the keys themselves
 }

@@ -12,7 +12,7 @@ from . import inputs
 from .averages import FunctionEventAvg
 from .recording import Recording
 
-__all__ = ["GroupBy", "averages", "examples", "kernels_us", "self_cpu_us", "total"]
+__all__ = ["GroupBy", "averages", "compilation", "examples", "kernels_us", "self_cpu_us", "total"]
 
 Column = np.ndarray[Any, np.dtype[Any]]
 
@@ -73,6 +73,12 @@ def self_cpu_us(recording: Recording, rows: Column) -> float:
     """What these events took, each without its children."""
     total: int = _amounts(recording)["self_cpu_time_total"][rows].sum().item()
     return total / 1000
+
+
+def compilation(recording: Recording, rows: Column) -> tuple[float, int]:
+    """What compilation took among these events, in microseconds, and how many functions were compiled."""
+    compiled = rows[recording.of_labels(lambda label: label.kind == "compile")[rows]]
+    return self_cpu_us(recording, compiled), len(compiled)
 
 
 def _keys(recording: Recording, by: GroupBy) -> Column:

@@ -74,7 +74,7 @@ class Recording:
         """
         numbers = {name: i for i, name in enumerate(dict.fromkeys(self.names))}
         name = np.array([numbers[name] for name in self.names], np.int32)[self.session.label]
-        child = (parent >= 0) & self.has_self
+        child = (parent >= 0) & self.has_self & ~self.of_labels(lambda label: label.kind == "compile")
         if not child.any():
             return child
         alone = np.bincount(parent[child], minlength=len(parent))[parent] == 1

@@ -17,6 +17,7 @@ import numpy as np
 __all__ = [
     "BUFFER",
     "COLUMNS",
+    "COMPILE",
     "GRADIENT",
     "KINDS",
     "OPTIMIZER_STATE",
@@ -39,7 +40,9 @@ __all__ = [
 
 Column = np.ndarray[Any, np.dtype[Any]]
 
-KINDS = ("op", "scope", "python_function", "memory", "runtime", "kernel", "gc")
+KINDS = ("op", "scope", "python_function", "memory", "runtime", "kernel", "gc", "compile")
+
+COMPILE = "mindtorch_v2::compile"  # the name of events of compilation
 
 # What torch calls the scope of a record function.
 FUNCTION, BACKWARD_FUNCTION, USER_SCOPE = 0, 1, 7
@@ -64,6 +67,7 @@ class Label(NamedTuple):
     scope: int = FUNCTION
     overload: str = ""
     module: tuple[ModulePart, ...] = ()  # the module that is called, or has what the event works on
+    operator: str = ""  # what a compilation is for
 
 
 class Track(NamedTuple):

@@ -121,7 +121,7 @@ def _check_tables(session: Session) -> None:
 
 
 def _check_label(label: Label) -> None:
-    _check_types("a label", label[:4], (str, str, int, str))
+    _check_types("a label", (*label[:4], label.operator), (str, str, int, str, str))
     if label.kind not in KINDS:
         raise ValueError(f"an event of the kind {label.kind[:50]!r}")
     for part in label.module:

@@ -27,7 +27,7 @@ from .session_check import check
 __all__ = ["VERSION", "load", "save"]
 
 FORMAT = "mindtorch_v2 session"
-VERSION = 1
+VERSION = 2  # 1 had no compilations
 TABLES = "session.json"
 
 CHUNK_ROWS = 1 << 20
@@ -239,8 +239,8 @@ def _log(name: str, columns: dict[str, Column]) -> Any:
     return LOGS[name](**parts) if parts else None
 
 
-def _label(name: str, kind: str, scope: int, overload: str, module: list[list[str]] | tuple[()] = ()) -> Label:
-    return Label(name, kind, scope, overload, tuple(ModulePart(*part) for part in module))
+def _label(name: str, kind: str, scope: int, overload: str, module: list[list[str]] | tuple[()] = (), operator: str = "") -> Label:
+    return Label(name, kind, scope, overload, tuple(ModulePart(*part) for part in module), operator)
 
 
 # JSON knows neither tuples nor every float; an object with one member says what it stands for.

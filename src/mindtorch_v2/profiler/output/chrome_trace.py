@@ -35,6 +35,7 @@ CATEGORIES = {
     "scope": "user_annotation",
     "python_function": "python_function",
     "gc": "python_function",  # torch: "Python GC" is a row among the functions
+    "compile": "overhead",  # Kineto's category of what a profiler adds to a program
     "memory": "cpu_instant_event",
     "runtime": "privateuse1_runtime",
     "kernel": "kernel",
@@ -291,6 +292,8 @@ def _tail(session: Session, label: Label, track: Track, number: int, runtime_nam
             args = unnumbered | {"runtime_name": runtime_name, "runtime_tid": track.thread_id}
         case "scope":
             args = unnumbered
+        case "compile":
+            args = {"Operator": label.operator}
         case "kernel":
             args = {"device": track.device_index, "stream": track.tid}
         case "python_function":

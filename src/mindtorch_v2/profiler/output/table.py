@@ -10,6 +10,7 @@ from typing import Any
 from ..device_type import DeviceType
 from ..model import grouping
 from ..model.recorded_events import rows_of
+from ..model.session import COMPILE
 from ..writing import units
 from ..writing.text_table import GAP, Column, TextTable, end_of, printable
 from .table_columns import fit
@@ -34,6 +35,7 @@ class Overview:
     device_us: float
     has_device_time: bool
     count: int
+    compilation: tuple[float, int]  # what it took in microseconds, and of how many functions
 
 
 def attribute(name: str) -> str:
@@ -90,6 +92,7 @@ def render(
     if top_level_events_only:
         lines += [double_line, "This report only display top-level ops statistics"]
     lines += [line + GAP for line in text.lines()]  # torch: blanks after the last column, too
+    lines += _compilation(*overview.compilation, time_unit)
     lines.append(f"Self CPU time total: {units.time(overview.cpu_us, time_unit)}")
     if has_device_time:
         lines.append(f"Self {device} time total: {units.time(overview.device_us, time_unit)}")
@@ -144,7 +147,9 @@ def _overview(events: Sequence[Any]) -> Overview:
             device_us=grouping.kernels_us(recording, rows),
             has_device_time=bool((recording.self_device_ns[rows] > 0).any()),
             count=len(rows),
+            compilation=grouping.compilation(recording, rows),
         )
+    compilations = [event for event in events if event.key == COMPILE]
     return Overview(
         examples=events,
         cpu_us=sum(event.self_cpu_time_total for event in events),
@@ -156,7 +161,14 @@ def _overview(events: Sequence[Any]) -> Overview:
         ),
         has_device_time=any(event.self_device_time_total > 0 for event in events),
         count=sum(event.count for event in events),
+        compilation=(sum(e.self_cpu_time_total for e in compilations), sum(e.count for e in compilations)),
     )
+
+
+def _compilation(time_us: float, count: int, unit: str | None) -> list[str]:
+    """What to say of functions that were compiled inside the recording."""
+    functions = "function" if count == 1 else "functions"
+    return [f"Compilation: {units.time(time_us, unit)} in {count:,} {functions}"] if count else []
 
 
 def _is_kernel(event: Any) -> bool:

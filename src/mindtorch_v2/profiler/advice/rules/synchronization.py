@@ -27,7 +27,7 @@ def host_waits(facts: Facts) -> Iterator[Match]:
     waits = facts.where(lambda label: label.kind == "runtime" and "synchronize" in label.name.lower())
     if not len(waits):
         return
-    owner = tree.parents(session, skip=("python_function", "memory", "gc"))[waits]
+    owner = tree.parents(session, skip=("python_function", "memory", "gc", "compile"))[waits]
     while (inner := (owner >= 0) & (facts.parent[owner] >= 0) & facts.is_operator[facts.parent[owner]]).any():
         owner[inner] = facts.parent[owner[inner]]
     free = (owner < 0) | ~facts.claimed[owner]

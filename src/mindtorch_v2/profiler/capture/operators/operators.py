@@ -12,18 +12,11 @@ RECORDING_KEYS = keys.PROFILER | sum(recorder.FORMS.values())
 
 
 class Operators(Source):
-    """Puts the keys of recording into every key set. Of `form`, the keys that say what records hold, and the profiler's key.
+    """Puts the keys of recording into every key set: those of `form`, which say what records hold, and the profiler's."""
 
-    `form` comes first: with the last key, recording begins.
-    """
-
-    def __init__(self, form: tuple[int, ...]) -> None:
-        self._keys = (*form, keys.PROFILER)
+    def __init__(self, form: int) -> None:
+        self.key_set = keys.PROFILER | form
         self._is_on = False
-
-    @property
-    def key_set(self) -> int:
-        return sum(self._keys)
 
     def compile(self) -> None:
         """Compile the recording variant of every operator that has run, so that events show no compilation."""
@@ -37,8 +30,7 @@ class Operators(Source):
         """Have operators record; before `begin`, to no effect but that what they call only while recorded gets compiled."""
         if not self._is_on:
             self._is_on = True
-            for key in self._keys:
-                dispatcher.activate(key)
+            dispatcher.activate(self.key_set)  # all at once, so that the tables are renewed once
 
     def pause(self, now: float) -> None:
         self.discard()
