@@ -130,6 +130,7 @@ class Library:
             dispatcher.invalidate(op)
         self._replaced.clear()
         for op in self._defined:
+            dispatcher.invalidate(op)
             registry.remove(op)
             _op_packet.forget(op)
         self._defined.clear()
@@ -338,6 +339,7 @@ def custom_op(
         text = schema if schema is not None else infer_schema(function, mutates_args=mutates_args)
         previous = registry.find(name)
         if previous is not None:
+            dispatcher.invalidate(previous)
             registry.remove(previous)
             _op_packet.forget(previous)
         _fragment(namespace).define(short + text)

@@ -16,7 +16,7 @@ from typing import Any
 from .._allocation_failure import allocation_error
 from .._forking import new_lock
 from ..return_types import named_results
-from . import compiling, keys, registry
+from . import compiling, keys
 from .codegen import Body, compile_function, indent
 from .entry import NUMBERS
 from .op import Op, Table
@@ -44,6 +44,7 @@ _lock = new_lock()
 _active = 0
 _activations: dict[int, int] = {}
 _filled: list[Op] = []  # operators whose tables may have entries; once for each entry
+_compiled: dict[Op, None] = {}  # operators that have functions: few of 1,400, which take a millisecond to look through
 
 
 def register_backend(key: int, body: BackendBody) -> None:
@@ -60,7 +61,7 @@ def unregister_layer(key: int) -> None:
     """Take a layer back, and what was compiled with it."""
     with _lock:
         del _layers[key]
-        for op in registry.and_variants():
+        for op in _compiled:
             for full in [f for f in op.compiled if f & key]:
                 del op.compiled[full]
 
@@ -127,6 +128,7 @@ def invalidate(op: Op) -> None:
     with _lock:
         op.compiled.clear()
         op.table.clear()
+        _compiled.pop(op, None)
 
 
 def resolve(op: Op, argument_keys: int) -> Callable[..., Any]:
@@ -135,6 +137,7 @@ def resolve(op: Op, argument_keys: int) -> Callable[..., Any]:
         full = argument_keys | _active
         function = op.compiled.get(full)
         if function is None:
+            _compiled[op] = None
             function = op.compiled[full] = compiling.run(op.qualified_name, lambda: _compile(op, full))
         _filled.append(op)  # before the table is filled: what is cut short in between leaves nothing that is never cleared
         op.table[argument_keys] = function
@@ -144,10 +147,9 @@ def resolve(op: Op, argument_keys: int) -> Callable[..., Any]:
 def precompile(extra: int) -> None:
     """Compile whatever has run, recorded or not, with these keys of recording, so that activating them delays no call."""
     with _lock:
-        for op in registry.and_variants():
-            if op.compiled:
-                for full in {f & ~keys.OBSERVING | extra for f in op.compiled} - op.compiled.keys():
-                    op.compiled[full] = _compile(op, full)
+        for op in _compiled:
+            for full in {f & ~keys.OBSERVING | extra for f in op.compiled} - op.compiled.keys():
+                op.compiled[full] = _compile(op, full)
 
 
 def _compile(op: Op, full: int) -> Callable[..., Any]:
