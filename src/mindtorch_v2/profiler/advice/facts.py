@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..model import links, places, tree
-from ..model.session import BACKWARD_FUNCTION, Label, Session, TensorInput
+from ..model.session import Label, Session, TensorInput
 from .kinds import combinations, medians
 
 __all__ = ["Facts"]
@@ -89,14 +89,7 @@ class Facts:
     @functools.cached_property
     def is_operator(self) -> Column:
         """Whether each event is a dispatched operator: not a scope, nor a node of a backward pass or the engine around it."""
-        return self._of_labels(
-            lambda label: (
-                label.kind == "op"
-                and label.scope != BACKWARD_FUNCTION
-                and not label.name.startswith(links.EVALUATE)
-                and "::" in label.name
-            )
-        )[self.session.label]
+        return self._of_labels(links.is_dispatched)[self.session.label]
 
     # --- what is around, before and after -----------------------------------------------------------------------------
 

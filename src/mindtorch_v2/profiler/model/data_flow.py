@@ -104,9 +104,8 @@ def _outermost(session: Session, wanted: Callable[[Label], bool]) -> Column:
 
 
 def _is_node(label: Label) -> bool:
-    # an operator has a namespace; a Function written in Python has none, and what it calls are nodes
-    is_operator = "::" in label.name and not label.name.startswith(links.EVALUATE)
-    return label.kind == "op" and (label.scope == BACKWARD_FUNCTION or is_operator)
+    # what a Function written in Python calls are nodes, itself is none
+    return label.kind == "op" and (label.scope == BACKWARD_FUNCTION or links.is_dispatched(label))
 
 
 class _Reader:

@@ -16,6 +16,7 @@ __all__ = [
     "first_forward",
     "flows",
     "ids",
+    "is_dispatched",
     "launches",
     "module_id",
     "python_ids",
@@ -30,6 +31,13 @@ EVALUATE = "autograd::engine::evaluate_function: "
 
 def _of_labels(session: Session, facts: list[bool]) -> Column:
     return np.array(facts, bool)[session.label]
+
+
+def is_dispatched(label: Label) -> bool:
+    """Whether events of this label are dispatched operators: no scopes, `Function`s of a program, backward nodes or the engine's events."""
+    # an operator has a namespace; a Function written in Python has none
+    is_operator = "::" in label.name and not label.name.startswith(EVALUATE)
+    return label.kind == "op" and label.scope != BACKWARD_FUNCTION and is_operator
 
 
 def backward(session: Session) -> Column:

@@ -24,9 +24,9 @@ _STEP = "ProfilerStep#"
 class Recording:
     """A session and the tree of its events.
 
-    `rows` are the events to show and `around` the row of the event around each, -1 for none. An operator's time must not depend
+    `rows` are the events to show and `around` the row of the event around each, -1 for none. A dispatched operator's time must not depend
     on whether the Python functions inside it were recorded: these have no time of their own (`has_self` is False), and `parent`, by
-    which times are summed, passes over them. `events` are the objects that stand for all rows. `written` are the rows of those that someone has
+    which times are summed, passes over them. Functions that autograd calls back (a `Function`'s, hooks) have their own. `events` are the objects that stand for all rows. `written` are the rows of those that someone has
     written to; `lists` are the lists that readers have got, by attribute and row, and `ranges` the intervals.
     """
 
@@ -40,7 +40,7 @@ class Recording:
         parent = tree.parents(session)
         parent[~self.on_cpu] = -1
         function = self.of_labels(lambda label: label.kind == "python_function")
-        self.has_self = ~(function & tree.inside(session, self.of_labels(lambda label: label.kind == "op"), parent))
+        self.has_self = ~(function & tree.inside(session, self.of_labels(links.is_dispatched), parent))
         around, parent = parent, _passing_over(parent, ~self.has_self, self.has_self)
         repeat = self._repeats(parent)
         self.around = _passing_over(around, repeat)
@@ -262,13 +262,18 @@ class Recording:
 
     @functools.cached_property
     def stack(self) -> Column:
-        """Into the session's table of stacks. Inside a backward pass: where the forward pass made the node."""
+        """Into the session's table of stacks. Inside a backward pass: where the forward pass made the node, unless a function of the
+        program is called back there, a hook or a `Function`'s backward: what that calls has its own stack.
+        """
         session = self.session
         if session.stack is None:
             return np.full(len(session), -1, np.int32)
         stack = session.stack.copy()
-        inside = np.flatnonzero(self._node >= 0)
+        inside = np.flatnonzero((self._node >= 0) & self.of_labels(lambda label: label.kind != "python_function"))
         node = self._node[inside]
+        depth = np.array([*map(len, session.stack_table), 0])  # the last is that of -1, no stack
+        called_back = depth[session.stack[inside]] > depth[session.stack[node]]
+        inside, node = inside[~called_back], node[~called_back]
         forward = links.first_forward(session)[node]
         # torch: a node that was made before the recording has the stack of the pass, and a leaf's has none
         stack[inside] = np.where(
