@@ -144,11 +144,13 @@ class _KinetoProfile(OptionAttributes):
 
     def stop_trace(self) -> None:
         """End the recording; stopping twice is harmless."""
-        if self.execution_trace_observer:
-            self.execution_trace_observer.stop()
-        if self.profiler is None:
-            raise AssertionError("Profiler must be initialized before stopping trace")
-        self.profiler._stop_trace()
+        try:
+            if self.profiler is None:
+                raise AssertionError("Profiler must be initialized before stopping trace")
+            self.profiler._stop_trace()  # first, so that ending the other is no part of the recording
+        finally:
+            if self.execution_trace_observer:
+                self.execution_trace_observer.stop()
 
     def _cancel_trace(self) -> None:
         """Give up what was prepared and never recorded."""

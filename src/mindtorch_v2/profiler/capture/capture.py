@@ -14,6 +14,7 @@ from ..model import places
 from ..model.session import Info, Session, empty_session
 from ..options import Options
 from . import columns
+from .collected_time import CollectedTime
 from .collector_runs import CollectorRuns
 from .columns import LogRecords
 from .memory.heap import Heap
@@ -45,8 +46,8 @@ class Capture:
         self.survivors: References = {}  # storages that lived at the end, where memory is recorded
         self._operators = Operators(_form(options))
         self._log = recorder.log_of(self._operators.key_set)
-        self._sources = _sources(options, self._log, self._operators)
-        self._started = 0.0
+        self._time = CollectedTime()
+        self._sources = (*_sources(options, self._log, self._operators), self._time)
         self._epoch_ns = 0  # of the Unix clock when the recorder's reads 0
         self._thread = 0
         self._pid = os.getpid()
@@ -90,10 +91,9 @@ class Capture:
         self._thread = threading.get_ident()
         for source in self._sources:
             source.begin()
-        self._started = recorder.clock()
-        self._epoch_ns = time.time_ns() - round(self._started * 1e9) if recorder.clock is time.perf_counter else 0
-        self._steps = [(self._started, step)]
-        self.resume()
+        self._epoch_ns = time.time_ns() - round(recorder.clock() * 1e9) if recorder.clock is time.perf_counter else 0
+        self._steps = [(0.0, step)]
+        self.resume()  # the time of the recording begins at the end of this
 
     def resume(self) -> None:
         """Collect again after `pause`."""
@@ -104,8 +104,10 @@ class Capture:
 
     def pause(self) -> None:
         """Stop collecting, keeping what was collected. Scopes that are open go on."""
+        self._pause(recorder.clock())
+
+    def _pause(self, now: float) -> None:
         if self._collecting:
-            now = recorder.clock()  # what stopping takes is in nobody's frame
             for source in reversed(self._sources):
                 source.pause(now)
             self._collecting = False  # last: after an interrupt, the next call does the rest
@@ -124,10 +126,10 @@ class Capture:
         if not self.is_running:
             return empty_session()
         try:
-            self.pause()
+            findings = Findings(stopped=recorder.clock())  # first of all: what stopping takes is no part of the recording
+            self._pause(findings.stopped)
             for source in reversed(self._sources):
                 source.end()
-            findings = Findings(stopped=recorder.clock())
             for source in self._sources:
                 source.take(findings)
             active, _may_be_on = None, ()
@@ -137,7 +139,7 @@ class Capture:
         self.survivors = findings.survivors
         return columns.assemble(
             columns.Context(
-                info=self._info(findings.stopped),
+                info=self._info(findings),
                 epoch_ns=self._epoch_ns,
                 steps=self._steps,
                 only_thread=None if self.options.config.profile_all_threads else self._thread,
@@ -146,11 +148,11 @@ class Capture:
             )
         )
 
-    def _info(self, stopped: float) -> Info:
+    def _info(self, findings: Findings) -> Info:
         options, config = self.options, self.options.config
         return Info(
-            started_ns=round(self._started * 1e9) + self._epoch_ns,
-            stopped_ns=round(stopped * 1e9) + self._epoch_ns,
+            started_ns=self._unix_ns(self._time.started),
+            stopped_ns=self._unix_ns(findings.stopped),
             pid=self._pid,
             process_name=os.path.basename(sys.executable) or "python",
             source_roots=places.search_path(),
@@ -165,6 +167,10 @@ class Capture:
             external_ids=not config.disable_external_correlation,
             expose_metadata=config.expose_kineto_event_metadata,
         )
+
+    def _unix_ns(self, reading: float) -> int:
+        """A reading of the recorder's clock as a time of the Unix clock."""
+        return round(reading * 1e9) + self._epoch_ns
 
 
 def _form(options: Options) -> int:

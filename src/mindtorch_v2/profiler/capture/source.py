@@ -23,6 +23,8 @@ class Findings:
     """What the sources of a recording hand over at its end. Each fills in what is its own."""
 
     stopped: float  # by the recorder's clock
+    collected: tuple[tuple[float, float], ...] = ()  # from when to when, by the same clock
+    cpu_ns: int = -1  # how long the thread that records was on the processor meanwhile; -1 if that is not known
     records: Records | None = None
     labels: Mapping[int, Label] = field(default_factory=dict)  # by number, as all that records refer to
     inputs: Mapping[int, tuple[Any, ...]] = field(default_factory=dict)

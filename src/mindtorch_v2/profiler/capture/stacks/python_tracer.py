@@ -117,6 +117,8 @@ def _meet(frame: FrameType) -> tuple[int, bool]:
     code = frame.f_code
     if stack_walk.is_internal(code):
         return _know(code, INTERNAL, of_library=False)
+    if stack_walk.is_around_threads(code):
+        return _know(code, HIDDEN, of_library=True)
     name = f"{places.below(code.co_filename, places.search_path())}({code.co_firstlineno}): {code.co_name}"
     return _know(code, label_number(Label(name, "python_function")), of_library=stack_walk.is_librarys(frame))
 
@@ -146,8 +148,8 @@ def on_call(frame: FrameType, code: CodeType, thread: int | None = None) -> bool
         caller = call_of(back, thread)
         by_internals = between is not back
     else:
-        # what a library's function calls for the dispatcher, a kernel or the profiler is theirs too
-        by_internals = caller[3] == HIDDEN
+        # what a library's function calls for the dispatcher, a kernel or the profiler is theirs too; what a thread runs is not
+        by_internals = caller[3] == HIDDEN and back is not None and back.f_code is not stack_walk.RUN_OF_THREAD
     if of_library and by_internals:
         label = HIDDEN
     _begin(frame, caller[0], caller[2].enter(-1 if back is None else back.f_lasti, code, label, directly=directly))

@@ -10,6 +10,7 @@ import bisect
 import itertools
 import os
 import sys
+import threading
 import weakref
 from collections.abc import Callable, Iterator
 from types import CodeType, FrameType
@@ -26,6 +27,7 @@ __all__ = [
     "forget",
     "frame_at",
     "internal_files",
+    "is_around_threads",
     "is_internal",
     "is_librarys",
     "library_files",
@@ -184,6 +186,21 @@ def is_librarys(frame: FrameType) -> bool:
 
 def is_internal(code: CodeType) -> bool:
     return internal_files[code.co_filename]
+
+
+RUN_OF_THREAD = threading.Thread.run.__code__
+_FUTURES = os.path.join(os.path.dirname(RUN_OF_THREAD.co_filename), "concurrent", "futures")
+# What Python runs before and after the functions of threads, and at the end of a program to wait for them.
+_AROUND_THREADS = {
+    RUN_OF_THREAD.co_filename: {"Thread._bootstrap", "Thread._bootstrap_inner", "Thread.run", "_shutdown"},
+    os.path.join(_FUTURES, "thread.py"): {"_python_exit"},
+    os.path.join(_FUTURES, "process.py"): {"_python_exit"},
+}
+
+
+def is_around_threads(code: CodeType) -> bool:
+    """Whether this is code of Python's own that begins and ends threads, which is no part of a program."""
+    return code.co_qualname in _AROUND_THREADS.get(code.co_filename, ())
 
 
 def shown_caller(frame: FrameType | None) -> FrameType | None:
