@@ -25,6 +25,7 @@ __all__ = [
     "activate",
     "active_keys",
     "active_modes",
+    "compiled",
     "deactivate",
     "drop",
     "invalidate",
@@ -150,6 +151,11 @@ def precompile(extra: int) -> None:
         for op in _compiled:
             for full in {f & ~keys.OBSERVING | extra for f in op.compiled} - op.compiled.keys():
                 op.compiled[full] = _compile(op, full)
+
+
+def compiled(op: Op, full: int) -> Callable[..., Any]:
+    """A function for this operator and key set that no table leads to."""
+    return _compile(op, full)
 
 
 def _compile(op: Op, full: int) -> Callable[..., Any]:

@@ -20,6 +20,7 @@ from .model.callers_level import callers_level
 from .model.leaks import Leaks
 from .model.module_times import ModuleTimes
 from .model.session import Session
+from .model.summary import Summary
 from .options import OptionAttributes, Options
 from .output.event_list import EventList
 from .output.tensorboard import tensorboard_trace_handler
@@ -232,6 +233,10 @@ class _KinetoProfile(OptionAttributes):
     def table(self, sort_by: str | None = None, row_limit: int = 100, **options: Any) -> str:
         """The events as a table, a row for each; `key_averages().table()` has a row for each name. See `EventList.table`."""
         return self._finished("making a table").table(sort_by, row_limit, **options)
+
+    def summary(self) -> Summary:
+        """Where the wall time of the recording went: operators, the program's own Python, loading of data, compilation, the recorder."""
+        return self._finished("summing up the wall time").summary()
 
     def by_module(self) -> ModuleTimes:
         """The time of each module, forward and backward; needs `with_modules=True`."""

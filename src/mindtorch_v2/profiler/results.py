@@ -13,6 +13,7 @@ from .model.grouping import GroupBy
 from .model.leaks import Leaks
 from .model.module_times import ModuleTimes
 from .model.session import Session
+from .model.summary import Summary
 from .output import chrome_trace
 from .output.event_list import EventList
 
@@ -78,6 +79,10 @@ class Summaries(ABC):
     def self_cpu_time_total(self) -> float:
         """The sum of the self times of all events, in microseconds."""
         return self._all_events().self_cpu_time_total
+
+    def summary(self) -> Summary:
+        """Where the wall time of the recording went: operators, the program's own Python, loading of data, compilation, the recorder."""
+        return Summary.of(self.session)
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
         """Write one line a stack for flame graphs; needs `with_stack=True`."""

@@ -17,6 +17,7 @@ from . import columns
 from .collected_time import CollectedTime
 from .collector_runs import CollectorRuns
 from .columns import LogRecords
+from .event_costs import EventCosts
 from .memory.heap import Heap
 from .memory.roles import TensorRoles
 from .memory.storages import Storages
@@ -46,10 +47,11 @@ class Capture:
         self.survivors: References = {}  # storages that lived at the end, where memory is recorded
         self._operators = Operators(_form(options))
         self._log = recorder.log_of(self._operators.key_set)
+        self._costs = EventCosts(self._operators.key_set, functions=options.with_stack)
         self._time = CollectedTime()
-        self._sources = (*_sources(options, self._log, self._operators), self._time)
+        self._sources = (*_sources(options, self._log, self._operators), self._costs, self._time)
         self._epoch_ns = 0  # of the Unix clock when the recorder's reads 0
-        self._thread = 0
+        self._thread = self._native_id = 0
         self._pid = os.getpid()
         self._steps: list[tuple[float, int]] = []
         self._collecting = False
@@ -62,6 +64,7 @@ class Capture:
         if not self.options.cpu:
             return
         self._operators.compile()
+        self._costs.measure()
         if warm:
             global _may_be_on
             _may_be_on = self._sources
@@ -88,7 +91,7 @@ class Capture:
 
     def _start(self, step: int) -> None:
         self.started_at = caller()
-        self._thread = threading.get_ident()
+        self._thread, self._native_id = threading.get_ident(), threading.get_native_id()
         for source in self._sources:
             source.begin()
         self._epoch_ns = time.time_ns() - round(recorder.clock() * 1e9) if recorder.clock is time.perf_counter else 0
@@ -153,6 +156,10 @@ class Capture:
         return Info(
             started_ns=self._unix_ns(self._time.started),
             stopped_ns=self._unix_ns(findings.stopped),
+            collected=tuple((self._unix_ns(began), self._unix_ns(ended)) for began, ended in findings.collected),
+            thread_id=self._native_id,
+            thread_cpu_ns=findings.cpu_ns,
+            event_costs_ns=findings.event_costs_ns,
             pid=self._pid,
             process_name=os.path.basename(sys.executable) or "python",
             source_roots=places.search_path(),

@@ -24,6 +24,7 @@ class Findings:
 
     stopped: float  # by the recorder's clock
     collected: tuple[tuple[float, float], ...] = ()  # from when to when, by the same clock
+    event_costs_ns: tuple[tuple[str, int], ...] = ()  # kind of event, and what recording one costs
     cpu_ns: int = -1  # how long the thread that records was on the processor meanwhile; -1 if that is not known
     records: Records | None = None
     labels: Mapping[int, Label] = field(default_factory=dict)  # by number, as all that records refer to

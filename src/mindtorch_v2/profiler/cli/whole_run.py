@@ -136,6 +136,7 @@ class WholeRun:
         wanted = {
             "the table": self._table != "none" and self._table_text,
             "the table of modules": self._table != "none" and self._options.with_modules and self._modules_text,
+            "the summary": self._table != "none" and self._summary_text,
             "the advice": self._advice and self._advice_text,
         }
         parts = []
@@ -156,6 +157,9 @@ class WholeRun:
 
     def _modules_text(self) -> str:
         return ModuleTimes.of(self._profile.session).table(row_limit=self._row_limit)
+
+    def _summary_text(self) -> str:
+        return f"{self._profile.summary()}\n"
 
     def _advice_text(self) -> str:
         return f"{advise(self._profile.session)}\n"

@@ -23,6 +23,7 @@ __all__ = [
     "OPTIMIZER_STATE",
     "PARAMETER",
     "ROLE_NAMES",
+    "WAITING",
     "DataFlow",
     "Distinct",
     "Frame",
@@ -43,6 +44,7 @@ Column = np.ndarray[Any, np.dtype[Any]]
 KINDS = ("op", "scope", "python_function", "memory", "runtime", "kernel", "gc", "compile")
 
 COMPILE = "mindtorch_v2::compile"  # the name of events of compilation
+WAITING = "<built-in "  # names of functions written in C begin with this; those are recorded that wait
 
 # What torch calls the scope of a record function.
 FUNCTION, BACKWARD_FUNCTION, USER_SCOPE = 0, 1, 7
@@ -136,6 +138,10 @@ class Info:
 
     started_ns: int = 0
     stopped_ns: int = 0
+    collected: tuple[tuple[int, int], ...] = ()  # from when to when; () if from start to stop
+    thread_id: int = 0  # of the system, of the thread that started the recording; 0 if that is not known
+    thread_cpu_ns: int = -1  # how long that thread was on the processor while events were collected; -1 if that is not known
+    event_costs_ns: tuple[tuple[str, int], ...] = ()  # kind of event, and what recording one took on this machine
     first_ids: tuple[tuple[int, int], ...] = (
         (0, 1),
     )  # of each recording in the session, the first row and the number of its event
@@ -294,11 +300,20 @@ def join(sessions: Sequence[Session]) -> Session:
         info=dataclasses.replace(
             last,
             started_ns=first.started_ns,
+            collected=tuple(
+                interval for s in sessions for interval in s.info.collected or ((s.info.started_ns, s.info.stopped_ns),)
+            ),
+            thread_cpu_ns=_sum_if_known([s.info.thread_cpu_ns for s in sessions]),
             first_ids=tuple(first_ids),
             live_bytes=tuple(began for s in sessions for began in s.info.live_bytes),
             metadata={**first.metadata, **last.metadata},
         ),
     )
+
+
+def _sum_if_known(values: Sequence[int]) -> int:
+    """The sum, or -1 if one of the values is -1, which says that it is not known."""
+    return -1 if min(values) < 0 else sum(values)
 
 
 def _joined(columns: Sequence[Any]) -> Any:

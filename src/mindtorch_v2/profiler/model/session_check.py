@@ -6,6 +6,7 @@ Everything that is made of a session relies on this, so a file is checked once, 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -163,6 +164,16 @@ def _check_info(info: Info) -> None:
         raise ValueError("info.use_device is no text")
     for began in _tuple("info.live_bytes", info.live_bytes):
         _check_types("info.live_bytes", _tuple("info.live_bytes", began), (int, int))
+    for interval in _tuple("info.collected", info.collected):
+        _check_types("info.collected", _tuple("info.collected", interval), (int, int))
+        _check_interval(*interval)
+    for began, following in itertools.pairwise(info.collected):
+        if following[0] < began[1]:
+            raise ValueError("info.collected has intervals that overlap")
+    for cost in _tuple("info.event_costs_ns", info.event_costs_ns):
+        _check_types("info.event_costs_ns", _tuple("info.event_costs_ns", cost), (str, int))
+        if cost[0] not in KINDS or not 0 <= cost[1] <= LATEST_NS >> 32:
+            raise ValueError("info.event_costs_ns has what no event costs")
     roots = _tuple("info.source_roots", info.source_roots)
     _check_types("info.source_roots", roots, (str,) * len(roots))
     mappings = [info.metadata, *_tuple("info.device_properties", info.device_properties), info.distributed or {}]
@@ -172,6 +183,11 @@ def _check_info(info: Info) -> None:
     for time_ns in (info.started_ns, info.stopped_ns):
         if not -LATEST_NS <= time_ns <= LATEST_NS:
             raise ValueError("info has times that no clock tells")
+
+
+def _check_interval(began_ns: int, ended_ns: int) -> None:
+    if not -LATEST_NS <= began_ns <= ended_ns <= LATEST_NS:
+        raise ValueError("info.collected has an interval that ends before it begins, or times that no clock tells")
 
 
 def _tuple(name: str, value: Any) -> tuple[Any, ...]:

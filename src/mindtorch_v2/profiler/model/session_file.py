@@ -27,7 +27,7 @@ from .session_check import check
 __all__ = ["VERSION", "load", "save"]
 
 FORMAT = "mindtorch_v2 session"
-VERSION = 2  # 1 had no compilations
+VERSION = 2  # 1 had no compilations, and not what a summary needs
 TABLES = "session.json"
 
 CHUNK_ROWS = 1 << 20

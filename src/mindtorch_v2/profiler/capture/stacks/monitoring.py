@@ -14,8 +14,8 @@ from typing import Any
 
 from ...model.callers_level import callers_level
 from ..operators import recorder
-from . import stack_walk
-from .python_tracer import call_of, on_call, on_return, outwards
+from . import python_tracer, stack_walk
+from .python_tracer import call_of, on_c_call, on_c_return, on_call, on_return, outwards, shown_codes
 from .stack_walk import internal_files, running
 
 __all__ = ["forget_gaps", "install", "uninstall", "warn_of_gaps"]
@@ -45,6 +45,14 @@ def _on_throw(code: CodeType, offset: int, error: Any) -> None:
     on_call(sys._getframe(1), code)
 
 
+def _on_c_call(code: CodeType, offset: int, function: Any, first: Any) -> Any:
+    return None if on_c_call(function) else _monitoring.DISABLE
+
+
+def _on_c_return(code: CodeType, offset: int, function: Any, first: Any) -> None:
+    on_c_return()
+
+
 _HANDLERS: dict[int, Callable[..., Any]] = {
     _EVENTS.PY_START: _on_start,
     _EVENTS.PY_RESUME: _on_start,
@@ -53,6 +61,18 @@ _HANDLERS: dict[int, Callable[..., Any]] = {
     _EVENTS.PY_UNWIND: _on_unwind,
     _EVENTS.PY_THROW: _on_throw,
 }
+# Of functions that are shown, and of no others: a call in the code of an operator costs nothing for these.
+_HANDLERS_OF_CALLS: dict[int, Callable[..., Any]] = {
+    _EVENTS.CALL: _on_c_call,
+    _EVENTS.C_RETURN: _on_c_return,
+    _EVENTS.C_RAISE: _on_c_return,
+}
+
+
+def _report_calls_of(code: CodeType) -> None:
+    """Have the calls of functions written in C reported that a function makes."""
+    if _tool is not None:
+        _monitoring.set_local_events(_tool, code, _EVENTS.CALL)
 
 
 def install() -> None:
@@ -67,8 +87,11 @@ def install() -> None:
         return
     _tool = free[0]
     _monitoring.use_tool_id(_tool, "mindtorch_v2.profiler")
-    for event, handler in _HANDLERS.items():
+    for event, handler in (_HANDLERS | _HANDLERS_OF_CALLS).items():
         _monitoring.register_callback(_tool, event, handler)
+    python_tracer.on_shown = _report_calls_of
+    for code in shown_codes():  # of functions that run already
+        _report_calls_of(code)
     began = recorder.clock()
     _monitoring.set_events(_tool, sum(_HANDLERS))
     for thread in sys._current_frames().keys() - {threading.get_ident()}:
@@ -105,7 +128,10 @@ def uninstall() -> None:
     global _tool
     if _tool is not None:
         _monitoring.set_events(_tool, 0)
-        for event in _HANDLERS:
+        python_tracer.on_shown = None
+        for code in shown_codes():
+            _monitoring.set_local_events(_tool, code, 0)
+        for event in _HANDLERS | _HANDLERS_OF_CALLS:
             _monitoring.register_callback(_tool, event, None)
         _monitoring.free_tool_id(_tool)
         _monitoring.restart_events()  # what was switched off for us is on again for the next

@@ -20,6 +20,7 @@ from ..operators.recorder import Log
 from ..scopes.module_calls import ModuleCalls
 from . import stack_walk
 from .stack_walk import Call, Chain, running
+from .waiting_calls import Waits, name_of
 
 __all__ = [
     "begin",
@@ -30,9 +31,12 @@ __all__ = [
     "end_left",
     "forget",
     "is_active",
+    "on_c_call",
+    "on_c_return",
     "on_call",
     "on_return",
     "outwards",
+    "shown_codes",
 ]
 
 # In place of a label: code of the package, which is not shown; a call that is followed and makes no event; that of a module, which has a
@@ -46,6 +50,8 @@ _codes: list[CodeType] = []
 
 _active = False
 _modules: ModuleCalls | None = None
+_waits = Waits()
+on_shown: Callable[[CodeType], None] | None = None  # called with the code of each function that is shown, at its first call
 _clock: Callable[[], float]
 _extend: Callable[[tuple[Any, ...]], None]  # of the log
 _nothing: tuple[Any, ...]  # in place of what functions have not
@@ -74,6 +80,7 @@ def end(now: float) -> None:
     """Follow calls no more. Those that run are recorded up to now."""
     global _active, _modules
     _active, _modules = False, None
+    _waits.end_all(now, _write)
     end_calls(list(running), now)
     forget()
 
@@ -81,6 +88,7 @@ def end(now: float) -> None:
 def forget() -> None:
     """Forget the calls that run, and the functions that were met."""
     running.clear()
+    _waits.clear()
     _known.clear()
     _codes.clear()
 
@@ -107,6 +115,30 @@ def end_calls(frames: list[FrameType | None], end: float) -> None:
             _extend((call[3], call[4], end, call[0], *_nothing))
 
 
+def on_c_call(function: Any) -> bool:
+    """Note the call of a function written in C; False if it is none that waits, of which nothing is noted."""
+    name = name_of(function)
+    if name is None:
+        return False
+    _waits.begin(name, _clock())
+    return True
+
+
+def on_c_return() -> None:
+    """Note the end of a call of a function written in C."""
+    if _waits:
+        _waits.end(_clock(), _write)
+
+
+def _write(label: int, began: float, end: float, thread: int) -> None:
+    _extend((label, began, end, thread, *_nothing))
+
+
+def shown_codes() -> list[CodeType]:
+    """The codes of functions that were met and are shown."""
+    return [code for code in _codes if not stack_walk.is_internal(code)]
+
+
 def _know(code: CodeType, label: int, *, of_library: bool) -> tuple[int, bool]:
     _codes.append(code)
     known = _known[id(code)] = (label, of_library)
@@ -119,6 +151,8 @@ def _meet(frame: FrameType) -> tuple[int, bool]:
         return _know(code, INTERNAL, of_library=False)
     if stack_walk.is_around_threads(code):
         return _know(code, HIDDEN, of_library=True)
+    if on_shown is not None:
+        on_shown(code)
     name = f"{places.below(code.co_filename, places.search_path())}({code.co_firstlineno}): {code.co_name}"
     return _know(code, label_number(Label(name, "python_function")), of_library=stack_walk.is_librarys(frame))
 

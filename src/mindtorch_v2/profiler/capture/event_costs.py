@@ -1,0 +1,121 @@
+"""What recording an event costs on this machine, measured: a summary tells the recorder's time apart from the program's.
+
+For each form of records the difference between short loops with and without recording is measured when it is first used in a process,
+which takes some 3 ms, before the time of the recording begins.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+
+from ..._dispatch import dispatcher, keys, registry
+from ..._dispatch.codegen import compile_function
+from .operators import recorder
+from .operators.recorder import Log
+from .scopes import scopes
+from .scopes.scopes import OpenScopes
+from .source import Findings, Source
+
+__all__ = ["EventCosts"]
+
+CALLS = 40  # in one loop
+ROUNDS = 9  # of which the fastest counts: whatever else the machine does only adds
+
+_known: dict[int, dict[str, int]] = {}  # by the keys of the form: kind of event → nanoseconds
+
+
+class EventCosts(Source):
+    """Measures what an event costs when its form of records is first used. Costs are not known on a clock that is not the machine's.
+
+    It resumes after all that records, because a call of a Python function costs something only while functions are traced. The records of
+    the calls that it makes then are from before the recording.
+    """
+
+    def __init__(self, key_set: int, *, functions: bool) -> None:
+        self._key_set = key_set
+        self._functions = functions
+        self._untraced: float | None = None
+
+    def measure(self) -> None:
+        """Measure what operators and scopes cost. Nothing must be on."""
+        if recorder.clock is not time.perf_counter or self._key_set in _known:
+            return
+        costs = {"op": _operator_ns(self._key_set), "scope": _scope_ns()}
+        self._untraced = _shortest(_calls) if self._functions else None
+        _known[self._key_set] = costs
+
+    def resume(self) -> None:
+        if self._untraced is not None:
+            _known[self._key_set]["python_function"] = _per_call(_shortest(_calls), self._untraced)
+            self._untraced = None
+
+    def take(self, findings: Findings) -> None:
+        if recorder.clock is time.perf_counter:
+            findings.event_costs_ns = tuple(_known.get(self._key_set, {}).items())
+
+
+def _shortest(loop: Callable[[], object]) -> float:
+    """Seconds that the fastest run of a loop takes."""
+    found = []
+    for _ in range(ROUNDS):
+        began = time.perf_counter()
+        loop()
+        found.append(time.perf_counter() - began)
+    return min(found)
+
+
+def _per_call(seconds: float, without: float) -> int:
+    """Nanoseconds by which a call takes longer."""
+    return max(round((seconds - without) / CALLS * 1e9), 0)
+
+
+def _operator_ns(key_set: int) -> int:
+    """What recording adds to an addition of two small tensors."""
+    from ... import ones  # breaks a cycle: the package imports this one
+
+    x = ones(1)
+    op = registry.find("aten::add", "Tensor")
+    assert op is not None
+    plain, recorded = (dispatcher.compiled(op, keys.CPU | extra) for extra in (0, key_set))
+    call: Any = (threading.get_ident(), defaultdict(int))
+    # its own lists in place of the recording's, and a frame that is known as most are
+    private = {"extend_": [].extend, "notes_": {}, "new_note_": _no_note, "running_": {sys._getframe(): call}}
+    names = recorded.__globals__
+    names.update({name: value for name, value in private.items() if name in names})
+    loops = [_loop("function(x, x, 1)", {"function": function, "x": x}) for function in (plain, recorded)]
+    try:
+        without, with_recording = map(_shortest, loops)
+    finally:
+        private["running_"].clear()  # type: ignore[attr-defined]  # the frame would keep itself alive
+    return _per_call(with_recording, without)
+
+
+def _no_note(address: int) -> Callable[[], object]:
+    return tuple
+
+
+def _scope_ns() -> int:
+    """What a scope costs, without its stack."""
+    OpenScopes(Log(shapes=False, stacks=False, storages=False, heap=False, operands=False)).begin()
+    loop = _loop('end(begin("cost", of_thread=True))', {"begin": scopes.begin, "end": scopes.end})
+    return _per_call(_shortest(loop), 0.0)
+
+
+def _loop(statement: str, names: dict[str, Any]) -> Callable[[], object]:
+    return compile_function("loop", "", [f"for _ in range({CALLS}):", f"    {statement}"], names)
+
+
+def _shown_function(text: str, name: str, names: dict[str, Any]) -> Any:
+    """A function that is recorded as one of the program's is."""
+    exec(compile(text, "<cost of a function>", "exec"), names)
+    return names[name]
+
+
+_calls = _shown_function(
+    f"def nothing():\n    pass\n\ndef calls():\n    for _ in range({CALLS}):\n        nothing()\n", "calls", {}
+)
