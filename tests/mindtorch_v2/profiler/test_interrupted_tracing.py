@@ -45,14 +45,14 @@ def named(prof, name):
 def around(prof, event):
     """Names of the functions whose slices are around an event, innermost first."""
     found = [
-        (e["start_ns"], name)
+        name
         for name, e in function_rows(prof)
         if e is not event
         and e["thread_id"] == event["thread_id"]
         and e["start_ns"] <= event["start_ns"]
         and event["end_ns"] <= e["end_ns"]
     ]
-    return [name for _, name in sorted(found, reverse=True)]
+    return found[::-1]  # an enclosing event comes first, also where both begin with the recording
 
 
 class TimedOutError(Exception):

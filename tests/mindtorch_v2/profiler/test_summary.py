@@ -121,7 +121,7 @@ class TestParts:
         found = summary_of(*events, tracks=tracks)
         assert found.other_threads == (OtherThread("loader", 8, 905),)
         assert nonzero(found) == {"operators": 100, "own Python": 900}
-        assert "At the same time\n  operators on loader" in str(found)
+        assert "\nOperators on loader " in str(found)
 
     def test_of_an_older_file(self):
         """It does not say which thread recorded: the one with the number of the process, or else the first."""
@@ -159,13 +159,13 @@ def test_the_text():
         tracks=(MAIN,),
     )
     assert str(Results(session).summary()) == (
-        "Wall time of the recording      1.000s   100.0%\n"
-        "  operators                  100.000ms    10.0%\n"
-        "  own Python                 799.999ms    80.0%\n"
-        "  waiting                      0.000us     0.0%\n"
-        "  data loading                 0.000us     0.0%\n"
-        "  compilation                100.000ms    10.0%\n"
-        "  recorder                     1.000us     0.0%\n"
+        "Wall time of the recording     1.000s  100.0%\n"
+        "  operators                 100.000ms   10.0%\n"
+        "  own Python                799.999ms   80.0%\n"
+        "  waiting                     0.000us    0.0%\n"
+        "  data loading                0.000us    0.0%\n"
+        "  compilation               100.000ms   10.0%\n"
+        "  recorder                    1.000us    0.0%\n"
         "The thread of the recording was on the processor for 400.000ms of it."
     )
 

@@ -203,7 +203,6 @@ def _later_ones(records: Records) -> Records:
 
 
 def _session(records: Records, context: Context) -> Session:
-    _cut_to_the_recording(records, context)
     rows = _in_order(records, context)
     label, labels = _used(records.label[rows], context.found.labels)
     if len(label) and label.min() < 0:  # a slow thread's, from an earlier recording
@@ -212,7 +211,9 @@ def _session(records: Records, context: Context) -> Session:
     if not len(rows) and changes is None:
         return empty_session(context.info)
     track, tracks, memory_track = _all_tracks(records.track[rows], records.start[rows], changes, context)
-    start, end = records.start[rows], records.end[rows]
+    # other threads, and the functions around the start and the stop, go on while a recording starts and stops
+    start = np.maximum(records.start[rows], context.info.started_ns - context.epoch_ns)
+    end = np.minimum(records.end[rows], context.info.stopped_ns - context.epoch_ns)
     weight = np.array([WEIGHTS.get(known.kind, 2) for known in labels], np.int8)[label]
     depth = np.empty(len(rows), np.int32)
     for of_track in tree.groups(track):
@@ -319,18 +320,6 @@ def _all_tracks(numbers: Column, start: Column, changes: Changes | None, context
     return column[: len(start)], tracks, column[len(start) :]
 
 
-def _cut_to_the_recording(records: Records, context: Context) -> None:
-    """Have functions that ran when the recording started begin with it, and whatever ran at its end end with it.
-
-    Other threads go on while a recording starts and stops, and so do the functions around its start.
-    """
-    started, stopped = (time_ns - context.epoch_ns for time_ns in (context.info.started_ns, context.info.stopped_ns))
-    functions = [number for number, label in context.found.labels.items() if label.kind == "python_function"]
-    early = np.flatnonzero((records.start < started) & (records.end >= started))
-    records.start[early[np.isin(records.label[early], functions)]] = started
-    np.minimum(records.end, np.maximum(records.start, stopped), out=records.end)
-
-
 def _changes(noted: Noted, results: Notes, context: Context) -> Changes:
     """The changes of memory. What other threads do while the recording starts and stops counts, at its first or last moment."""
     changes = changes_of(noted, results)
@@ -339,12 +328,18 @@ def _changes(noted: Noted, results: Notes, context: Context) -> Changes:
 
 
 def _in_order(records: Records, context: Context) -> Column:
-    """Rows by start, enclosing events first; without what began before or after the recording, and what nobody asked for."""
+    """Rows by start, enclosing events first; without what nobody asked for, and what began after the recording or before it.
+
+    Python functions that ran when the recording started are kept.
+    """
     # inner events end first: read backwards, an enclosing event precedes what it encloses even where times are equal
     rows = np.arange(len(records.start))[::-1]
     rows = rows[np.argsort(records.start[::-1], kind="stable")]
-    start = records.start[rows] + context.epoch_ns
-    keep = (start >= context.info.started_ns) & (start <= context.info.stopped_ns)
+    keep = records.start[rows] <= context.info.stopped_ns - context.epoch_ns
+    early = np.flatnonzero(records.start[rows] < context.info.started_ns - context.epoch_ns)
+    functions = [number for number, label in context.found.labels.items() if label.kind == "python_function"]
+    goes_on = records.end[rows[early]] >= context.info.started_ns - context.epoch_ns
+    keep[early] &= goes_on & np.isin(records.label[rows[early]], functions)
     if context.kinds is not None:
         modules = context.info.with_modules  # asked for by an argument of their own
         wanted = [n for n, e in context.found.labels.items() if e.kind in context.kinds or (modules and e.module != ())]

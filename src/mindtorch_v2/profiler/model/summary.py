@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from ..writing import units
+from ..writing.text_table import Column as TableColumn
+from ..writing.text_table import TextTable, printable
 from . import links, tree
 from .recording import Recording
 from .session import WAITING, Label, Session
@@ -97,11 +99,13 @@ class Summary:
 
     def __str__(self) -> str:
         rows = [("Wall time of the recording", self.wall_ns), *((f"  {name}", ns) for name, ns in self.parts.items())]
-        rows += [(f"  operators on {thread.name}", thread.operators_ns) for thread in self.other_threads]
-        width = max(len(name) for name, _ in rows)
-        lines = [f"{name:<{width}}  {units.time(ns / 1000):>10}  {_share(ns, self.wall_ns):>7}" for name, ns in rows]
-        if self.other_threads:
-            lines.insert(len(rows) - len(self.other_threads), "At the same time")
+        rows += [(f"Operators on {printable(thread.name)}", thread.operators_ns) for thread in self.other_threads]
+        columns = [
+            TableColumn("", lambda row: row[0], width=None, align="<"),
+            TableColumn("", lambda row: units.time(row[1] / 1000), width=None),
+            TableColumn("", lambda row: _share(row[1], self.wall_ns), width=None),
+        ]
+        lines = TextTable(columns, rows).rows
         if self.on_processor_ns is not None:
             lines.append(f"The thread of the recording was on the processor for {units.time(self.on_processor_ns / 1000)} of it.")
         if self.python_ns is None:

@@ -15,7 +15,7 @@ from typing import Any
 from ...model.callers_level import callers_level
 from ..operators import recorder
 from . import python_tracer, stack_walk
-from .python_tracer import call_of, on_c_call, on_c_return, on_call, on_return, outwards, shown_codes
+from .python_tracer import call_of, on_c_call, on_c_return, on_call, on_return, outwards, shown_codes, waits
 from .stack_walk import internal_files, running
 
 __all__ = ["forget_gaps", "install", "uninstall", "warn_of_gaps"]
@@ -50,7 +50,8 @@ def _on_c_call(code: CodeType, offset: int, function: Any, first: Any) -> Any:
 
 
 def _on_c_return(code: CodeType, offset: int, function: Any, first: Any) -> None:
-    on_c_return()
+    if waits:
+        on_c_return()
 
 
 _HANDLERS: dict[int, Callable[..., Any]] = {

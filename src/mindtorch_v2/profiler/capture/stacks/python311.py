@@ -34,7 +34,7 @@ from ...model.callers_level import callers_level
 from .. import threads
 from ..operators import recorder
 from . import stack_walk
-from .python_tracer import call_of, end_left, on_c_call, on_c_return, on_call, on_return
+from .python_tracer import call_of, end_left, on_c_call, on_c_return, on_call, on_return, waits
 from .stack_walk import internal_files, running
 from .waiting_calls import FUNCTIONS, OWNERS
 
@@ -60,7 +60,8 @@ def _on_event_plainly(frame: FrameType, event: str, arg: Any) -> None:
     elif event == "return":
         on_return(frame)
     elif event != "c_call":
-        on_c_return()
+        if waits:
+            on_c_return()
     elif arg in FUNCTIONS or type(arg.__self__) in OWNERS:  # asked here: most calls are of none, and end with this
         on_c_call(arg)
 
@@ -175,7 +176,8 @@ def _on_event(frame: FrameType, event: str, arg: Any) -> None:
         elif not _installed:
             sys.setprofile(None)
         elif event != "c_call":
-            on_c_return()
+            if waits:
+                on_c_return()
         elif arg in FUNCTIONS or type(arg.__self__) in OWNERS:
             on_c_call(arg)
     except RecursionError:

@@ -37,6 +37,7 @@ __all__ = [
     "on_return",
     "outwards",
     "shown_codes",
+    "waits",
 ]
 
 # In place of a label: code of the package, which is not shown; a call that is followed and makes no event; that of a module, which has a
@@ -50,7 +51,7 @@ _codes: list[CodeType] = []
 
 _active = False
 _modules: ModuleCalls | None = None
-_waits = Waits()
+waits = Waits()  # the calls of functions written in C that run
 on_shown: Callable[[CodeType], None] | None = None  # called with the code of each function that is shown, at its first call
 _clock: Callable[[], float]
 _extend: Callable[[tuple[Any, ...]], None]  # of the log
@@ -80,7 +81,7 @@ def end(now: float) -> None:
     """Follow calls no more. Those that run are recorded up to now."""
     global _active, _modules
     _active, _modules = False, None
-    _waits.end_all(now, _write)
+    waits.end_all(now, _write)
     end_calls(list(running), now)
     forget()
 
@@ -88,7 +89,7 @@ def end(now: float) -> None:
 def forget() -> None:
     """Forget the calls that run, and the functions that were met."""
     running.clear()
-    _waits.clear()
+    waits.clear()
     _known.clear()
     _codes.clear()
 
@@ -120,14 +121,13 @@ def on_c_call(function: Any) -> bool:
     name = name_of(function)
     if name is None:
         return False
-    _waits.begin(name, _clock())
+    waits.begin(name, _clock())
     return True
 
 
 def on_c_return() -> None:
-    """Note the end of a call of a function written in C."""
-    if _waits:
-        _waits.end(_clock(), _write)
+    """Note the end of a call of a function written in C, while there are `waits`."""
+    waits.end(_clock(), _write)
 
 
 def _write(label: int, began: float, end: float, thread: int) -> None:
