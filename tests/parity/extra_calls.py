@@ -139,6 +139,7 @@ EXTRA: list[Callable[[], Any]] = [
     lambda: [mt.randperm(5), mt.rand_like(_x()), mt.rand(3), mt.randn(3), mt.range(0, 4), mt.ops.aten.range.default(0, 4)],
     *(_recurrent(name, gates, packed) for name, gates in (("lstm", 4), ("gru", 3), ("rnn_tanh", 1), ("rnn_relu", 1)) for packed in (False, True)),
     *(_cell(name, gates) for name, gates in (("lstm_cell", 4), ("gru_cell", 3))),
+    _trained(lambda x, w, b: aten.conv_tbc(x, w, b, 1), (5, 2, 3), (2, 3, 4), (4,)),
     lambda: aten._transform_bias_rescale_qkv(_x(2, 3, 24), _x(24), 2),
     lambda: aten._masked_softmax(_x(2, 2, 3, 3), mt.tensor([[False, True, False], [False, False, True]]), 3, 1),
     _trained(lambda x: aten._masked_softmax(x, x.detach() > 0.8, 2, 2), (2, 3, 4)),

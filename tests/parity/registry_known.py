@@ -31,6 +31,7 @@ KNOWN: dict[str, dict[str, str]] = {
         "aten::_embedding_bag_per_sample_weights_backward.default": LAYOUT,
         "aten::_pdist_backward.default": LAYOUT,
         "aten::_weight_norm_interface_backward.default": LAYOUT,
+        "aten::conv_tbc.default": LAYOUT,
         "aten::gru.data": LAYOUT,
         "aten::isin.Scalar_Tensor": LAYOUT,
         "aten::lstm.data": LAYOUT,

@@ -23,6 +23,10 @@ _OPERATORS = {
 
 
 def __getattr__(name: str) -> Callable[..., Any]:
+    if name == "grad":
+        from . import grad  # which needs modules, and they this
+
+        return grad  # type: ignore[return-value]
     if name not in _OPERATORS:
         raise AttributeError(f"module 'torch.nn.functional' has no attribute '{name}'")
     function = getattr(aten, _OPERATORS[name])

@@ -8,7 +8,9 @@ from typing import Any
 from .._dispatch import keys
 from .._tensor import Tensor, _disabled_torch_function_impl, set_array, shallow_copy, wrap
 
-__all__ = ["Buffer", "Parameter", "is_lazy", "set_tensor_data"]
+__all__ = [
+    "Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "UninitializedTensorMixin", "is_lazy", "set_tensor_data",
+]  # fmt: skip
 
 
 class _ParameterMeta(type(Tensor)):  # type: ignore[misc]
@@ -97,9 +99,110 @@ class Buffer(Tensor, metaclass=_BufferMeta):
     _class_keys = 0
 
 
+class UninitializedTensorMixin:
+    """A tensor whose shape is not known yet; `materialize` makes it an ordinary one."""
+
+    cls_to_become: Any
+    requires_grad: bool
+    # conversions, which keep it as it is, and what modules ask of their parameters
+    _allowed_methods = frozenset(
+        "__hash__ size copy_ is_complex is_floating_point half float double char short int long cuda cpu to get_device "
+        "requires_grad_".split()
+    )
+
+    def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
+        """Take memory of this shape, and become a parameter or a plain tensor."""
+        from .._ops.machinery.lookup import aten
+
+        tensor: Any = self
+        required = tensor.requires_grad
+        data = aten.empty(tuple(shape), device=tensor.device if device is None else device, dtype=dtype or tensor.dtype)
+        self.__class__ = self.cls_to_become
+        tensor._keys &= ~keys.SUBCLASS
+        set_tensor_data(tensor, data)
+        tensor.requires_grad = required
+
+    @property
+    def shape(self) -> Any:
+        raise RuntimeError(
+            "Can't access the shape of an uninitialized parameter or buffer. This error usually happens in `load_state_dict` when "
+            "trying to load an uninitialized parameter into an initialized one. Call `forward` to initialize the parameters before "
+            "accessing their attributes."
+        )
+
+    def share_memory_(self) -> Any:
+        """Refused: there is no memory yet."""
+        raise RuntimeError(
+            "Can't share memory on an uninitialized parameter or buffer. Call `forward` to initialize the parameters before calling "
+            "`module.share_memory()`."
+        )
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
+        return f"<{type(self).__name__}>"
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return type(self), (self.requires_grad,)
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = getattr(func, "__name__", "")
+        if name in cls._allowed_methods:
+            from ..overrides import DisableTorchFunctionSubclass
+
+            with DisableTorchFunctionSubclass():
+                result = func(*args, **(kwargs or {}))
+            # a parameter takes the result's dtype and device over, a buffer is replaced by it
+            is_new_buffer = cls.cls_to_become is Tensor and type(result) is Tensor
+            own: Any = cls
+            return shallow_copy(result, own) if is_new_buffer else result
+        raise ValueError(
+            f"Attempted to use an uninitialized parameter in {func}. This error happens when you are using a `LazyModule` or "
+            f"explicitly manipulating `torch.nn.parameter.{cls.__name__}` objects. When using LazyModules Call `forward` with a "
+            "dummy batch to initialize the parameters before calling torch functions"
+        )
+
+
+def _uninitialized(cls: Any, requires_grad: bool, device: Any, dtype: Any) -> Any:
+    from .._ops.machinery.lookup import aten
+
+    made = shallow_copy(aten.empty((0,), device=device, dtype=dtype), cls)
+    made.requires_grad = requires_grad
+    return made
+
+
+class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: ignore[misc]
+    """A parameter whose shape is not known yet."""
+
+    cls_to_become = Parameter
+
+    def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> Any:
+        return _uninitialized(cls, requires_grad, device, dtype)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        if id(self) not in memo:
+            memo[id(self)] = type(self)(self.requires_grad, self.device, self.dtype)
+        return memo[id(self)]
+
+
+class UninitializedBuffer(UninitializedTensorMixin, Tensor):
+    """A buffer whose shape is not known yet."""
+
+    cls_to_become = Tensor
+
+    def __new__(cls, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True) -> Any:
+        made = _uninitialized(cls, requires_grad, device, dtype)
+        made.persistent, made._is_buffer = persistent, True
+        return made
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        if id(self) not in memo:
+            memo[id(self)] = type(self)(self.requires_grad, self.device, self.dtype, self.persistent)
+        return memo[id(self)]
+
+
 def is_lazy(param: Any) -> bool:
-    """Whether a parameter still waits for its shape; there are no such parameters here."""
-    return False
+    """Whether a parameter or buffer still waits for its shape."""
+    return isinstance(param, UninitializedTensorMixin)
 
 
 def set_tensor_data(target: Tensor, source: Tensor) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from . import (
     activation,
+    adaptive,
     batchnorm,
     channelshuffle,
     container,
@@ -13,7 +14,10 @@ from . import (
     flatten,
     fold,
     instancenorm,
+    lazy,
+    lazy_layers,
     linear,
+    linear_cross_entropy_options,
     loss,
     module,
     normalization,
@@ -28,7 +32,8 @@ from . import (
 
 __all__ = ["Module"]
 for _module in (
-    activation, batchnorm, channelshuffle, container, conv, distance, dropout, flatten, fold, instancenorm, linear, loss,
+    activation, adaptive, batchnorm, channelshuffle, container, conv, distance, dropout, flatten, fold, instancenorm, lazy_layers, linear,
+    linear_cross_entropy_options, loss,
     normalization, padding, pixelshuffle, pooling, rnn, sparse, transformer, upsampling,
 ):  # fmt: skip
     globals().update({name: getattr(_module, name) for name in _module.__all__})

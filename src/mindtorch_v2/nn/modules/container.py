@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import warnings
 from collections import OrderedDict, abc
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -11,7 +12,7 @@ from ..._tensor import Tensor
 from ..parameter import Parameter
 from .module import Module, indented
 
-__all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
+__all__ = ["Container", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
 
 
 def _wrap_index(index: Any, size: int) -> int:
@@ -19,6 +20,20 @@ def _wrap_index(index: Any, size: int) -> int:
     if not -size <= index < size:
         raise IndexError(f"index {index} is out of range")
     return index % size
+
+
+class Container(Module):
+    """Modules by name (deprecated)."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        warnings.warn(
+            "`nn.Container` is deprecated. All of its functionality is now implemented in `nn.Module`. Subclass that instead.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        super().__init__()
+        for name, module in kwargs.items():
+            self.add_module(name, module)
 
 
 class _Numbered(Module):

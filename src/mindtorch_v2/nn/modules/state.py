@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..._autograd.grad_mode import no_grad
 from ..._tensor import Tensor
 from ...utils.hooks import RemovableHandle, add_hook
-from ..parameter import Parameter
+from ..parameter import Parameter, is_lazy
 
 if TYPE_CHECKING:
     from .module import Module
@@ -223,6 +223,8 @@ class StateDict:
                 f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object from checkpoint but '
                 f"received {type(value)}"
             )
+            return
+        if is_lazy(target):  # the hooks of a lazy module gave it a shape, unless the value is without one as well
             return
         if target.dim() == 0 and value.dim() == 1 and len(value) == 1:
             value = value[0]  # torch: checkpoints from before there were zero-dim tensors

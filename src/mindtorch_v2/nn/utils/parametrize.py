@@ -189,7 +189,7 @@ def _deepcopy(self: Any, memo: dict[int, Any]) -> Any:
     """A copy that does not ask for the state, which cannot be pickled."""
     if id(self) in memo:
         return memo[id(self)]
-    copied = memo[id(self)] = type(self).__new__(type(self))
+    copied = memo[id(self)] = object.__new__(type(self))
     copied.__dict__.update(copy.deepcopy(self.__dict__, memo))
     return copied
 

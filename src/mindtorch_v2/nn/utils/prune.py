@@ -118,7 +118,7 @@ class PruningContainer(BasePruningMethod):
     """Several methods for one parameter; the last one prunes what the others left."""
 
     def __init__(self, *args: Any) -> None:
-        self._pruning_methods: tuple[BasePruningMethod, ...] = ()
+        self._pruning_methods: tuple[Any, ...] = ()
         if len(args) == 1:
             self._tensor_name = args[0]._tensor_name
         for method in args:
@@ -177,16 +177,16 @@ def _unpruned(method: Any, t: Tensor, mask: Tensor) -> Any:
 def _check_amount(amount: Any) -> None:
     if not isinstance(amount, numbers.Real):
         raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
-    if amount < 0 or (not isinstance(amount, numbers.Integral) and amount > 1):
+    if float(amount) < 0 or (not isinstance(amount, numbers.Integral) and float(amount) > 1):
         raise ValueError(f"amount={amount} should either be a float in the range [0, 1] or a non-negative integer")
 
 
 def _count(amount: Any, size: int) -> int:
     """How many of `size` are to be pruned."""
-    count = amount if isinstance(amount, numbers.Integral) else round(amount * size)
+    count = int(amount) if isinstance(amount, numbers.Integral) else round(amount * size)
     if count > size:
         raise ValueError(f"amount={count} should be smaller than the number of parameters to prune={size}")
-    return int(count)
+    return count
 
 
 # --- methods ------------------------------------------------------------------------------------------------------------

@@ -158,7 +158,7 @@ def remove_spectral_norm(module: Module, name: str = "weight") -> Module:
         (module._load_state_dict_pre_hooks, SpectralNormLoadStateDictPreHook),
     ):
         for key, other in hooks.items():
-            if isinstance(other, kind) and other.fn.name == name:  # type: ignore[attr-defined]
+            if isinstance(other, kind) and other.fn.name == name:
                 del hooks[key]
                 break
     return module
