@@ -50,6 +50,7 @@ LACKING = "is not implemented"
 ONCE = {
     "aten::_cdist_forward.default": LACKING,
     "aten::_embedding_bag.default": LACKING,
+    "aten::_masked_softmax.default": LACKING,
     "aten::_pdist_forward.default": LACKING,
     "aten::_scaled_dot_product_flash_attention_for_cpu.default": LACKING,
     "aten::hardsigmoid.default": LACKING,
