@@ -100,6 +100,10 @@ from .storage import TypedStorage, UntypedStorage  # noqa: E402
 from .utils import _python_dispatch as _python_dispatch  # noqa: E402
 from .utils import data as _data  # noqa: E402 - torch.utils.data is there without an import of its own
 
+from ._missing import install as _install_lookup  # noqa: E402
+
+_install_lookup()
+
 if TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any: ...

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from mindtorch_v2._launch import program
 from mindtorch_v2.profiler import cli
-from mindtorch_v2.profiler.cli import program
 from mindtorch_v2.profiler.model.session import Session
 
 SOURCE = Path(__file__).parent.parent.parent.parent / "src"
@@ -102,15 +102,15 @@ def test_every_argument_behind_the_program_is_its_own(monkeypatch, tmp_path, for
     for before in cases:
         cli.main([*before, *arguments])
         options = got.pop()
-        assert (options.program, options.arguments) == (program[-1], arguments), before
-        assert options.is_module == (form == "module")
+        assert (options.request.name, options.request.arguments) == (program[-1], arguments), before
+        assert options.request.form == form
         assert options.with_stack == ("--with-stack" in before)
 
 
 def test_a_program_can_be_called_like_a_command_or_an_option(monkeypatch, tmp_path):
     got = []
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(cli.run, "_run", lambda options, trace: got.append((options.program, options.arguments)))
+    monkeypatch.setattr(cli.run, "_run", lambda options, trace: got.append((options.request.name, options.request.arguments)))
     cli.main(["--", "run", "advise"])
     cli.main(["--", "--strange.py", "-h"])
     assert got == [("run", ["advise"]), ("--strange.py", ["-h"])]
@@ -427,15 +427,13 @@ def test_advice_about_a_saved_session(run, script, tmp_path):
 
 
 SAYS = {
-    "real torch": (
-        "import torch",
-        "imports PyTorch's torch, whose operators are not recorded. Write `import mindtorch_v2 as torch`",
-    ),
-    "both": ("import torch\nimport mindtorch_v2", "It also imports mindtorch_v2, and ran no operator of that"),
+    "torch": ("import torch", "the program imports torch and ran no operator of it."),
+    "torch below": ("from torch.nn import functional", "the program imports torch and ran no operator of it."),
+    "both": ("import torch\nimport mindtorch_v2", "the program imports torch and ran no operator of it."),
     "no operator": ("import mindtorch_v2 as torch", "the program imports mindtorch_v2 and ran no operator of it."),
     "in a function": ("def f():\n    from mindtorch_v2 import nn", "the program imports mindtorch_v2 and ran no operator of it."),
     "in a module": ("import helper", "the program imports mindtorch_v2 and ran no operator of it."),
-    "neither": ("import json", "the program does not import mindtorch_v2."),
+    "neither": ("import json", "the program imports neither torch nor mindtorch_v2."),
     "own profiler": (
         "import mindtorch_v2 as torch\nwith torch.profiler.profile(): torch.ones(2)",
         "no operator ran outside of the program's own profiler",
@@ -456,7 +454,7 @@ def test_why_nothing_was_recorded(run, script, tmp_path, case):
     if case == "fork" and not hasattr(os, "fork"):
         pytest.skip("fork is POSIX's")
     text, reason = SAYS[case]
-    (tmp_path / "torch.py").write_text("")  # stands for PyTorch, which need not be there
+    (tmp_path / "torch.py").write_text("")  # stands for PyTorch, which is not asked
     script("from mindtorch_v2 import ones", "helper.py")
     script(text)
     done = run(*PROFILER, "--no-trace", "script.py")

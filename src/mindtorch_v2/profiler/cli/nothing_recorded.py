@@ -33,30 +33,22 @@ class Surroundings:
     def _reason(self, code: CodeType | None, own_profilers: Sequence[str]) -> str:
         if own_profilers:
             return "no operator ran outside of the program's own profiler."
-        imported = self._imports_this_package(code)
-        if _imports_pytorch():
-            instead = f"Write `import {PACKAGE} as torch` in place of `import torch`."
-            ran_none = f" It also imports {PACKAGE}, and ran no operator of that." if imported else ""
-            return f"the program imports PyTorch's torch, whose operators are not recorded.{ran_none} {instead}"
         if self._forks or _children_seen() != self._children:
             return (
                 f"no operator of {PACKAGE} ran in this process. The program started others, and what runs in those is not recorded: "
                 "use torch.profiler.profile there."
             )
-        if imported:
+        if "torch" in sys.modules:  # this package, under that name
+            return "the program imports torch and ran no operator of it."
+        if self._imports_this_package(code):
             return f"the program imports {PACKAGE} and ran no operator of it."
-        return f"the program does not import {PACKAGE}. Operators are recorded where it says `import {PACKAGE} as torch`."
+        return f"the program imports neither torch nor {PACKAGE}."
 
     def _imports_this_package(self, code: CodeType | None) -> bool:
         if code is not None and _mentions(code):
             return True
         loaded = [module for name, module in list(sys.modules.items()) if name == "__main__" or name not in self._modules]
         return any(_refers(module) for module in loaded if type(module) is ModuleType and not _is_of_package(module))
-
-
-def _imports_pytorch() -> bool:
-    torch = sys.modules.get("torch")
-    return torch is not None and not _is_of_package(torch)
 
 
 def _is_ours(name: Any) -> bool:

@@ -6,10 +6,10 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from types import TracebackType
 
+from ..._launch import program
+from ..._launch.children import answer_torch
 from ..options import Options
-from . import program
 from .outputs import UnwritableError, check_files
 from .whole_run import WholeRun
 
@@ -31,7 +31,7 @@ SORT_KEYS = (
 )
 
 DESCRIPTION = """\
-Run a program and record every operator, backward node, optimizer step and record_function scope of it, on all threads.
+Run a program, in which `import torch` means this package, and record every operator, backward node, optimizer step and record_function scope of it, on all threads.
 After the program's own output come a table of where the time went and the trace, for Perfetto and others. The program
 sees nothing of this: its arguments, exit status, errors and exit handlers are what they are without."""
 
@@ -48,15 +48,20 @@ def parser() -> argparse.ArgumentParser:
     """The options of the command."""
     p = argparse.ArgumentParser(
         prog=NAME,
-        usage=f"{NAME} [options] [--] script.py [arguments]\n       {NAME} [options] -m package.module [arguments]",
+        usage=f"{NAME} [options] [--] script.py [arguments]\n       {NAME} [options] -m package.module [arguments]\n"
+        f"       {NAME} [options] -c code [arguments]\n       {NAME} [options] - [arguments]",
         description=DESCRIPTION,
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    p.add_argument("-m", dest="is_module", action="store_true", help="the program is a module, as in python -m")
+    p.add_argument("-m", metavar="module", help="the program is a module, as in python -m")
+    p.add_argument("-c", metavar="code", help="the program is this code, as in python -c")
     p.add_argument(
-        "program", metavar="script.py", nargs="?", help="the program: a file, or a directory or zip file with a __main__.py"
+        "program",
+        metavar="script.py",
+        nargs="?",
+        help="the program: a file, a directory or zip file with a __main__.py, or - for standard input",
     )
     p.add_argument("arguments", nargs="*", help="for the program, whatever they are")
 
@@ -111,25 +116,17 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     p = parser()
     with_value = {name for name, action in p._option_string_actions.items() if action.nargs is None}
     at = 0
-    while (
-        at < len(arguments) and arguments[at].startswith("-") and arguments[at] not in ("-", "--") and not _is_module(arguments[at])
-    ):
+    while at < len(arguments) and arguments[at].startswith("-") and not _starts_program(arguments[at]):
         at += 2 if arguments[at] in with_value else 1
-    given, rest = arguments[:at], list(arguments[at:])
-    is_module = bool(rest) and _is_module(rest[0])
-    if is_module and rest[0] != "-m":
-        rest[0] = rest[0].removeprefix("-m")  # python -mpackage.module
-    elif rest and rest[0] in ("-m", "--"):
-        del rest[0]
-    options = p.parse_args(given)
-    if not rest:
+    options = p.parse_args(arguments[:at])
+    options.request = program.requested(list(arguments[at:]))
+    if options.request is None:
         p.error("the following arguments are required: script.py, or -m and a module")
-    options.is_module, options.program, options.arguments = is_module, rest[0], rest[1:]
     return options
 
 
-def _is_module(argument: str) -> bool:
-    return argument.startswith("-m")
+def _starts_program(argument: str) -> bool:
+    return argument in ("-", "--") or argument.startswith(("-m", "-c"))
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -166,12 +163,13 @@ def _run(options: argparse.Namespace, trace: str | None) -> None:
     )
     try:
         try:
-            script = None if options.is_module else program.of_script(options.program)
+            script = None if options.request.form == "module" else program.find(options.request)
+            answer_torch()
             recording.start()
             # the packages around a module are imported to find it, and are part of the program
-            script = script or program.of_module(options.program)
+            script = script or program.find(options.request)
             recording.code = script.code
-            program.run(script, options.arguments)
+            program.run(script, options.request.arguments)
         finally:
             # here and not in a function, which a signal's handler could interrupt before it has begun
             while not recording.signals.is_guarded:
@@ -187,30 +185,19 @@ def _run(options: argparse.Namespace, trace: str | None) -> None:
         raise
     except BaseException:
         recording.failed = True
-        _show_errors_without_own_frames()
+        program.show_errors_without_own_frames()
         raise
 
 
 def _default_trace(options: argparse.Namespace) -> str:
     """`train.pt.trace.json` in the current directory: the ending that TensorBoard looks for."""
-    if options.is_module:
-        name = options.program
-    else:
-        name = os.path.splitext(os.path.basename(os.path.abspath(options.program)))[0]
+    form, given = options.request.form, options.request.name
+    name = {"module": given, "code": "command", "stdin": "stdin"}.get(form) or os.path.splitext(
+        os.path.basename(os.path.abspath(given))
+    )[0]
     return f"{name}.pt.trace.json"
 
 
 def _fail(reason: str, status: int) -> None:
     print(f"{NAME}: {reason}", file=sys.stderr)
     raise SystemExit(status)
-
-
-def _show_errors_without_own_frames() -> None:
-    """Have the error that is on its way out of the program shown as if the program had been run without a profiler."""
-    show = sys.excepthook
-
-    def show_error(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
-        shown = program.own_frames_left_out(traceback)
-        show(kind, error.with_traceback(shown), shown)
-
-    sys.excepthook = show_error

@@ -1,0 +1,148 @@
+"""Names of torch that this package does not have: what is said when one is asked for, and the submodules that are imported when asked for."""
+
+from __future__ import annotations
+
+import difflib
+import dis
+import importlib
+import importlib.util
+import re
+import sys
+from collections.abc import Callable
+from types import FrameType, ModuleType
+from typing import Any
+
+from ._torch_names import NAMES
+
+__all__ = ["PAGE", "REASONS", "install", "no_module", "reason_for"]
+
+PACKAGE = __name__.partition(".")[0]
+PAGE = "docs/compatibility.md"
+
+# Why a name of torch is not here, and what to use instead: the first pattern that matches the name behind `torch.`.
+REASONS: dict[str, str] = {
+    r"(func|functional)\.(vmap|grad|jvp|vjp|jac.*|hessian)|vmap|func|_functorch": "transforms of functions are not part of the runtime; torch.autograd.functional has jacobian, hessian, jvp and vjp",
+    r"cond|while_loop|_higher_order_ops": "control flow for exported graphs is not needed here; write it in Python",
+    r".*quant.*|q_.*|q?u?int\d(x\d)?|quint.*|qint.*|.*_qparams.*|qscheme|per_(channel|tensor)_.*|int_repr|fbgemm_.*|ao|QU?Int.*Storage|nn\.(intrinsic|qat)": "quantized tensors are not part of the runtime",
+    r"float8.*|float4.*|bits\d.*|bit|complex32|chalf": "NumPy has no such type",
+    r"nested|Nested.*|jagged": "nested tensors are not part of the runtime",
+    r"sparse_(csr|csc|bsr|bsc|compressed)_tensor|.*crow_indices.*|.*col_indices.*|row_indices_copy|sspaddmm|smm|hspmm|hsmm|dsmm|saddmm|resize_as_sparse_|sparse\..*": "sparse tensors exist in coordinate form (torch.sparse_coo_tensor) with products and what they need",
+    r"cudnn_.*|miopen_.*|batch_norm_(stats|elemt|gather.*|backward.*|update_stats)|cuda\..*|cudart|_C\._cuda.*": "there is no CUDA here; the runtime computes on the CPU",
+    r"mkldnn_.*|_mkldnn.*": "there is no oneDNN here; the plain operators compute the same",
+    r"Script.*|RecursiveScript.*|CompilationUnit|.*Type|Graph|Block|Node|Value|Use|Argument.*|FunctionSchema|parse_.*|import_ir.*|Execution.*|Static.*|Tracing.*|jit\..*|(Lite|Concrete).*|classes|.*Logger.*|Code|CallStack|Capsule|AliasDb|IODescriptor|merge_type.*|unify_type.*|CompleteArgumentSpec|Gradient": "TorchScript is not part of the package; models run as Python",
+    r"Sym.*|sym_.*": "shapes are Python integers here; there are no symbolic ones",
+    r"distributed\..*|is_distributed|futures|Future|fork|wait|rpc": "one process computes: torch.distributed.is_available() is False",
+    r"fx\..*|_inductor.*|_dynamo\..*|export\..*|_export.*|_prims.*|_refs.*|_decomp.*|_subclasses.*|_lazy": "nothing is traced or compiled here; models run as Python",
+    r"onnx\..*": "models are not exported here; save the state_dict and export it with PyTorch",
+    r"utils\.(cpp_extension|_triton|mobile_optimizer|bundled_inputs)|cpp|ThroughputBenchmark": "the package is pure Python, without extensions in C++",
+    r"utils\.tensorboard": "write scalars with tensorboardX or tensorboard's own API; profiles go to TensorBoard by torch.profiler.tensorboard_trace_handler",
+    r"_C|_C\..*": "the package is pure Python; what torch has in C++ is not reachable by these names",
+    r"package|monitor|mtia": "it is not part of the package",
+}
+_NOT_YET = "PyTorch has it, and this package does not yet"
+_PATTERNS = [(re.compile(pattern), reason) for pattern, reason in REASONS.items()]
+
+# Submodules that `import torch` makes reachable in PyTorch. Those that exist here are imported when they are asked for.
+SUBMODULES: dict[str, tuple[str, ...]] = {
+    "": tuple(
+        "__config__ _dynamo _utils accelerator amp backends compiler cuda distributed distributions export func functional futures fx hub jit"
+        " mps multiprocessing nested onnx package quasirandom sparse testing torch_version types utils version xpu".split()
+    ),
+    "nn": ("parallel", "qat", "quantizable", "quantized", "intrinsic"),
+    "utils": ("backcompat", "checkpoint", "collect_env", "data", "deterministic", "hooks", "weak"),
+    "nn.utils": ("parametrizations", "parametrize", "rnn", "stateless"),
+    "optim": ("lr_scheduler", "swa_utils"),
+    "cuda": ("amp", "comm", "graphs", "jiterator", "memory", "nccl", "nvtx", "profiler", "random", "sparse", "streams", "tunable"),
+    "backends": tuple("cpu cuda cudnn mkl mkldnn mps nnpack openmp opt_einsum quantized".split()),
+    "distributed": ("algorithms", "distributed_c10d", "elastic", "fsdp", "optim", "rpc", "tensor", "nn"),
+}
+
+# Modules with a counterpart in torch that say why a name is missing.
+MODULES = (
+    "", "nn", "nn.functional", "nn.init", "nn.utils", "nn.modules", "optim", "optim.lr_scheduler", "autograd", "linalg", "fft", "special",
+    "signal", "sparse", "masked", "utils", "cpu", "random", "library", "overrides", "profiler", "serialization", "storage",
+)  # fmt: skip
+
+
+def reason_for(name: str) -> str:
+    """Why `torch.<name>`, which PyTorch has, is not here; in one sentence."""
+    return next((reason for pattern, reason in _PATTERNS if pattern.fullmatch(name)), _NOT_YET)
+
+
+def no_module(name: str) -> ModuleNotFoundError:
+    """The error for an import of `torch.xyz` that does not exist."""
+    reason = next(
+        (reason for pattern, reason in _PATTERNS if pattern.fullmatch(name.removeprefix("torch."))), "there is no such part"
+    )
+    return ModuleNotFoundError(f"No module named {name!r} in {PACKAGE}: {reason}. See {PAGE}", name=name)
+
+
+def install(names: tuple[str, ...] = MODULES) -> None:
+    """Give modules that have been imported a `__getattr__` and a `__dir__`. A `__getattr__` that one has is asked first."""
+    for name in names:
+        module = sys.modules[f"{PACKAGE}.{name}" if name else PACKAGE]
+        vars(module)["__getattr__"] = _lookup(module, name, vars(module).get("__getattr__"))
+        vars(module).setdefault("__dir__", _listing(module, name))
+
+
+def _lookup(module: ModuleType, path: str, first: Callable[[str], Any] | None) -> Callable[[str], Any]:
+    """What is called for a name that the module does not have."""
+    submodules = SUBMODULES.get(path, ())
+
+    def __getattr__(name: str) -> Any:  # noqa: N807
+        if first is not None:
+            try:
+                return first(name)
+            except AttributeError:
+                pass
+        if name in submodules:
+            try:
+                return _submodule(module, path, name)
+            except ModuleNotFoundError as error:
+                if error.name != f"{module.__name__}.{name}":
+                    raise
+        if name.startswith("__"):
+            raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}", name=name, obj=module)
+        if _is_import_of_name(sys._getframe(1)):
+            raise ImportError(
+                f"cannot import name {name!r} from {_torch_name(path)!r}{_why(module, path, name)}", name=module.__name__
+            )
+        raise AttributeError(f"module {_torch_name(path)!r} has no attribute {name!r}{_why(module, path, name)}")
+
+    return __getattr__
+
+
+def _submodule(module: ModuleType, path: str, name: str) -> ModuleType:
+    found = importlib.import_module(f"{module.__name__}.{name}")
+    if sys.modules.get("torch") is sys.modules[PACKAGE]:
+        sys.modules.setdefault(f"{_torch_name(path)}.{name}", found)
+    return found
+
+
+def _listing(module: ModuleType, path: str) -> Callable[[], list[str]]:
+    """The names of a module, with the submodules that it imports when they are asked for."""
+
+    def __dir__() -> list[str]:  # noqa: N807
+        waiting = [name for name in SUBMODULES.get(path, ()) if importlib.util.find_spec(f"{module.__name__}.{name}")]
+        return sorted({*vars(module), *waiting} - {"__getattr__", "__dir__"})
+
+    return __dir__
+
+
+def _torch_name(path: str) -> str:
+    return f"torch.{path}" if path else "torch"
+
+
+def _why(module: ModuleType, path: str, name: str) -> str:
+    """What follows in an error: the reason, where PyTorch has the name, and names that are spelled alike."""
+    if name in NAMES.get(path, ()) or name in SUBMODULES.get(path, ()) or (name.startswith("_") and not path):
+        return f": {reason_for(f'{path}.{name}' if path else name)}. See {PAGE}"
+    # near names differ little in length and start alike: comparing with all 1,000 would take 15 ms for each hasattr()
+    alike = [known for known in vars(module) if known[:1] == name[:1] and abs(len(known) - len(name)) <= 2]
+    near = difflib.get_close_matches(name, alike, n=2, cutoff=0.75)
+    return f". Did you mean {' or '.join(map(repr, near))}?" if near else ""
+
+
+def _is_import_of_name(frame: FrameType) -> bool:
+    """Whether a frame is at `from module import name`, whose own error would not give the reason."""
+    return frame.f_code.co_code[frame.f_lasti] == dis.opmap["IMPORT_FROM"]
