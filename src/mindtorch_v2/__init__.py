@@ -37,6 +37,7 @@ from ._dtype import (
 )
 from ._dtype import bool_ as bool  # noqa: A004 - torch's name
 from ._dtype_info import finfo, iinfo
+from ._errors import AcceleratorError, OutOfMemoryError
 from ._functions import PREFIXES as _PREFIXES
 from ._functions import functions as _public_functions
 from ._interop import from_dlpack, from_numpy, frombuffer, to_dlpack
@@ -61,15 +62,28 @@ from ._op_packet import ops
 from ._printing import set_printoptions
 from ._promotion import can_cast, promote_types, result_type
 from ._random import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
+from ._refusals import set_warn_always
+from ._refusals import warn_always as is_warn_always_enabled
+from ._settings import (
+    are_deterministic_algorithms_enabled,
+    get_deterministic_debug_mode,
+    get_float32_matmul_precision,
+    is_deterministic_algorithms_warn_only_enabled,
+    set_deterministic_debug_mode,
+    set_float32_matmul_precision,
+    set_flush_denormal,
+    use_deterministic_algorithms,
+)
 from ._tensor import Size, Tensor
+from ._threads import get_num_interop_threads, get_num_threads, set_num_interop_threads, set_num_threads
 from .autograd.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled
+from .torch_version import __version__
 
 half, float, double = float16, float32, float64
 short, int, long = int16, int32, int64
 cfloat, cdouble = complex64, complex128
 e, pi, inf, nan = math.e, math.pi, math.inf, math.nan
 newaxis = None
-__version__ = "2.13.0"  # of the API
 
 globals().update(_TENSOR_TYPES)
 
@@ -95,12 +109,15 @@ from . import (  # noqa: E402
     storage,
     utils,
 )
+from ._device_modules import get_device_module  # noqa: E402
+from ._missing import install as _install_lookup  # noqa: E402
+from .amp import GradScaler, autocast  # noqa: E402
+from .amp.autocast_mode import get_autocast_dtype, is_autocast_enabled  # noqa: E402
+from .compiler import compile  # noqa: A004, E402
 from .serialization import load, save  # noqa: E402
 from .storage import TypedStorage, UntypedStorage  # noqa: E402
 from .utils import _python_dispatch as _python_dispatch  # noqa: E402
 from .utils import data as _data  # noqa: E402 - torch.utils.data is there without an import of its own
-
-from ._missing import install as _install_lookup  # noqa: E402
 
 _install_lookup()
 

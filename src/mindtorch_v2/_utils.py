@@ -1,4 +1,4 @@
-"""torch._utils: an exception on its way to another process or thread, with its traceback as text."""
+"""torch._utils: an exception on its way to another process or thread, with its traceback as text, and what pickles of PyTorch call."""
 
 from __future__ import annotations
 
@@ -7,7 +7,26 @@ import sys
 import traceback
 from typing import Any, NoReturn
 
-__all__ = ["ExceptionWrapper", "KeyErrorMessage", "cpu_count"]
+from ._rebuild import meta as _rebuild_meta_tensor_no_storage
+from ._rebuild import parameter as _rebuild_parameter
+from ._rebuild import parameter as _rebuild_parameter_with_state
+from ._rebuild import sparse as _rebuild_sparse_tensor
+from ._rebuild import tensor as _rebuild_tensor
+from ._rebuild import tensor as _rebuild_tensor_v2
+from ._rebuild import tensor_v3 as _rebuild_tensor_v3
+
+__all__ = [
+    "ExceptionWrapper",
+    "KeyErrorMessage",
+    "_rebuild_meta_tensor_no_storage",
+    "_rebuild_parameter",
+    "_rebuild_parameter_with_state",
+    "_rebuild_sparse_tensor",
+    "_rebuild_tensor",
+    "_rebuild_tensor_v2",
+    "_rebuild_tensor_v3",
+    "cpu_count",
+]
 
 
 class KeyErrorMessage(str):

@@ -105,3 +105,10 @@ def typed_storage_of(t: Tensor) -> TypedStorage:
         stacklevel=3,
     )
     return TypedStorage(wrap_storage=t._storage, dtype=t.dtype)
+
+
+def _load_from_bytes(content: bytes) -> Any:
+    """The storage in a plain pickle that PyTorch wrote, which calls this by name."""
+    from ._pickled_storage import load_from_bytes
+
+    return load_from_bytes(content)

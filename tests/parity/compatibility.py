@@ -9,6 +9,7 @@ from typing import Any
 from known import KNOWN, SECOND_GRADIENTS
 
 from mindtorch_v2._dispatch import registry
+from mindtorch_v2._missing import NAMES, reason_for
 
 __all__ = ["write_page"]
 
@@ -68,12 +69,37 @@ def write_page(path: str, outcomes: list[Any]) -> None:
         lines.append("\n| second gradients beyond the tolerance | as measured against float64 |\n|---|---|\n")
         lines += [f"| `{name}` | {SECOND_GRADIENTS.get(name, '')} |\n" for name in second]
     lines.append(DIFFERENCES)
+    lines.append(missing_names())
     lines.append(_operators())
     Path(path).write_text("".join(lines))
 
 
 def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
+
+
+def missing_names() -> str:
+    """What PyTorch has and this package has not, by reason."""
+    import mindtorch_v2
+
+    by_reason: dict[str, list[str]] = collections.defaultdict(list)
+    for path, names in NAMES.items():
+        module: Any = mindtorch_v2
+        for part in path.split(".") if path else ():
+            module = getattr(module, part)
+        for name in sorted(names):
+            if not hasattr(module, name):
+                full = f"{path}.{name}" if path else name
+                by_reason[reason_for(full)].append(full)
+    lines = [
+        "\n## Names that are missing\n\nAsking for one of these raises an error with the reason. [Running programs](running-programs.md) says what is there.\n\n"
+    ]
+    lines.append("| names of PyTorch, behind `torch.` | why they are not here |\n|---|---|\n")
+    lines += [
+        f"| {' '.join(f'`{n}`' for n in names)} | {reason} |\n"
+        for reason, names in sorted(by_reason.items(), key=lambda item: -len(item[1]))
+    ]
+    return "".join(lines)
 
 
 def _operators() -> str:

@@ -45,7 +45,9 @@ class Backend(Protocol):
 
 def unavailable(where: device) -> Exception:
     """Why a tensor cannot be put on this device."""
-    if where.type in ("npu", "cuda", "privateuseone"):
+    if where.type in ("cuda", "xpu"):
+        return AssertionError(f"Torch not compiled with {where.type.upper()} enabled")  # torch's words, which programs look for
+    if where.type in ("npu", "privateuseone"):
         return RuntimeError(
             f"cannot use device '{where}': no Ascend NPU runtime (CANN) was found on this machine, "
             "torch.npu.is_available() is False; use device='cpu'"

@@ -43,7 +43,8 @@ class TorchFinder:
             if _is_import(sys._getframe(1)):
                 raise _no_module(name)
             return None
-        spec = ModuleSpec(name, _SecondName(own_name), origin=found.origin, is_package=found.submodule_search_locations is not None)
+        loader: Any = _SecondName(own_name)
+        spec = ModuleSpec(name, loader, origin=found.origin, is_package=found.submodule_search_locations is not None)
         if found.submodule_search_locations is not None:
             spec.submodule_search_locations = list(found.submodule_search_locations)
         return spec
@@ -117,4 +118,4 @@ def installed() -> bool:
 def install() -> None:
     """Have `import torch` lead here from now on."""
     if not installed():
-        sys.meta_path.insert(0, TorchFinder())  # type: ignore[arg-type]
+        sys.meta_path.insert(0, TorchFinder())

@@ -428,6 +428,20 @@ class Module(StateDict):
         """Move parameters and buffers to the CPU."""
         return self._apply(lambda t: t.cpu())
 
+    def cuda(self, device: Any = None) -> Any:
+        """Move parameters and buffers to a GPU: there is none, and torch's AssertionError says so."""
+        return self._apply(lambda t: t.cuda(device))
+
+    def xpu(self, device: Any = None) -> Any:
+        """Move parameters and buffers to an XPU: there is none, and torch's AssertionError says so."""
+        return self._apply(lambda t: t.to("xpu" if device is None else device))
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """As `torch.compile`, which leaves the module as it is."""
+        from ...compiler import compile  # noqa: A004
+
+        compile(self, *args, **kwargs)
+
     def type(self, dst_type: Any) -> Any:
         """Convert all parameters and buffers to this dtype."""
         return self._apply(lambda t: t.type(dst_type))

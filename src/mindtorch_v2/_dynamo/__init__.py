@@ -1,0 +1,59 @@
+"""torch._dynamo: names that programs import. Nothing is traced."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from .._refusals import refused
+from ..compiler import allow_in_graph, disable, is_compiling, list_backends, reset
+from ..compiler import compile as _compile
+
+__all__ = [
+    "allow_in_graph",
+    "config",
+    "disable",
+    "graph_break",
+    "is_compiling",
+    "list_backends",
+    "mark_dynamic",
+    "mark_static",
+    "optimize",
+    "reset",
+]
+
+config = SimpleNamespace()  # keeps what programs set
+
+
+def graph_break(msg: str = "") -> None:
+    """There is no graph to break."""
+
+
+def mark_dynamic(t: Any, index: Any, **bounds: Any) -> None:
+    """Shapes are what they are."""
+
+
+maybe_mark_dynamic = mark_static = mark_dynamic
+
+
+def mark_static_address(t: Any, guard: bool = False) -> None:
+    """Addresses are what they are."""
+
+
+def optimize(backend: Any = "inductor", **options: Any) -> Any:
+    """A decorator that gives functions back, as `torch.compile` does."""
+    return _compile()
+
+
+globals().update(
+    refused(
+        __name__,
+        "nothing is traced here",
+        functions="explain export lookup_backend register_backend run",
+        classes="OptimizedModule",
+    )
+)
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any: ...

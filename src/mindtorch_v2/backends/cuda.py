@@ -1,0 +1,142 @@
+"""torch.backends.cuda: libraries for GPUs, which are not there, and the ways of computing attention, which are switched here for all devices."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from .._ops.nn import attention
+
+__all__ = [
+    "cuBLASModule",
+    "cudnn_sdp_enabled",
+    "cufft_plan_cache",
+    "enable_cudnn_sdp",
+    "enable_flash_sdp",
+    "enable_math_sdp",
+    "enable_mem_efficient_sdp",
+    "flash_sdp_enabled",
+    "is_built",
+    "is_flash_attention_available",
+    "math_sdp_enabled",
+    "matmul",
+    "mem_efficient_sdp_enabled",
+    "sdp_kernel",
+]
+
+_MATH, _FLASH, _EFFICIENT, _CUDNN = 0, 1, 2, 3  # as in torch.nn.attention.SDPBackend
+
+
+def is_built() -> bool:
+    """False: there is no CUDA."""
+    return False
+
+
+def is_flash_attention_available() -> bool:
+    """False: CUDA's is not there."""
+    return False
+
+
+class cuBLASModule:  # noqa: N801 - torch's spelling
+    """Switches of products on a GPU. They keep what they are set to, and change nothing."""
+
+    allow_tf32: bool
+    allow_fp16_reduced_precision_reduction: bool
+    allow_bf16_reduced_precision_reduction: bool
+    allow_fp16_accumulation: bool
+    fp32_precision: str
+
+    def __init__(self) -> None:
+        vars(self).update(
+            allow_tf32=False,
+            allow_fp16_reduced_precision_reduction=True,
+            allow_bf16_reduced_precision_reduction=True,
+            allow_fp16_accumulation=False,
+            fp32_precision="none",
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"Unknown attribute {name}")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in vars(self):
+            raise AttributeError(f"Unknown attribute {name}")
+        vars(self)[name] = value
+
+
+class _PlanCache:
+    """The cache of Fourier transforms on a GPU: asking for anything needs one."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise AssertionError("Torch not compiled with CUDA enabled")
+
+
+matmul = cuBLASModule()
+cufft_plan_cache = _PlanCache()
+
+
+def preferred_linalg_library(backend: Any = None) -> str:
+    """ "default": NumPy's and SciPy's LAPACK."""
+    return "default"
+
+
+def _enable(way: int, enabled: bool) -> None:
+    (attention.allowed.add if enabled else attention.allowed.discard)(way)
+
+
+def enable_flash_sdp(enabled: bool) -> None:
+    """Allow attention in blocks."""
+    _enable(_FLASH, enabled)
+
+
+def enable_mem_efficient_sdp(enabled: bool) -> None:
+    """Allow a way that the CPU does not have."""
+    _enable(_EFFICIENT, enabled)
+
+
+def enable_math_sdp(enabled: bool) -> None:
+    """Allow attention as plain operators."""
+    _enable(_MATH, enabled)
+
+
+def enable_cudnn_sdp(enabled: bool) -> None:
+    """Allow a way that the CPU does not have."""
+    _enable(_CUDNN, enabled)
+
+
+def flash_sdp_enabled() -> bool:
+    """Whether attention in blocks is allowed."""
+    return _FLASH in attention.allowed
+
+
+def mem_efficient_sdp_enabled() -> bool:
+    """Whether that way is allowed."""
+    return _EFFICIENT in attention.allowed
+
+
+def math_sdp_enabled() -> bool:
+    """Whether attention as plain operators is allowed."""
+    return _MATH in attention.allowed
+
+
+def cudnn_sdp_enabled() -> bool:
+    """Whether that way is allowed."""
+    return _CUDNN in attention.allowed
+
+
+@contextlib.contextmanager
+def sdp_kernel(
+    enable_flash: bool = True, enable_math: bool = True, enable_mem_efficient: bool = True, enable_cudnn: bool = True
+) -> Iterator[None]:
+    """A context in which only these ways are allowed; `torch.nn.attention.sdpa_kernel` is newer."""
+    before = set(attention.allowed)
+    for way, enabled in ((_FLASH, enable_flash), (_MATH, enable_math), (_EFFICIENT, enable_mem_efficient), (_CUDNN, enable_cudnn)):
+        _enable(way, enabled)
+    try:
+        yield
+    finally:
+        attention.allowed.clear()
+        attention.allowed.update(before)

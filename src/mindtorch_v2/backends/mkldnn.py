@@ -1,0 +1,44 @@
+"""torch.backends.mkldnn: oneDNN, which is not there. The switches keep what they are set to, and change nothing."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Any
+
+from ._flags import switched
+
+__all__ = ["allow_tf32", "deterministic", "enabled", "flags", "fp32_precision", "is_acl_available", "is_available", "set_flags"]
+
+enabled = True
+deterministic = False
+allow_tf32: bool | None = None
+fp32_precision = "none"
+
+
+def is_available() -> bool:
+    """False."""
+    return False
+
+
+def is_acl_available() -> bool:
+    """False."""
+    return False
+
+
+def set_flags(
+    _enabled: Any = None, _deterministic: Any = None, _allow_tf32: Any = None, _fp32_precision: Any = "none"
+) -> tuple[Any, ...]:
+    """Set switches, None leaves one; returns what they were."""
+    global enabled, deterministic, allow_tf32
+    before = (enabled, deterministic, allow_tf32, fp32_precision)
+    enabled = enabled if _enabled is None else _enabled
+    deterministic = deterministic if _deterministic is None else _deterministic
+    allow_tf32 = allow_tf32 if _allow_tf32 is None else _allow_tf32
+    return before
+
+
+def flags(
+    enabled: bool = False, deterministic: bool = False, allow_tf32: bool = True, fp32_precision: str = "none"
+) -> AbstractContextManager[None]:
+    """A context with other switches."""
+    return switched(globals(), enabled=enabled, deterministic=deterministic, allow_tf32=allow_tf32)

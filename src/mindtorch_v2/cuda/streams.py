@@ -1,0 +1,38 @@
+"""torch.cuda.streams: classes to name; none of them can be made without CUDA."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["Event", "ExternalStream", "Stream", "StreamContext"]
+
+
+class Stream:
+    """A queue of work of a GPU."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError("torch.cuda.Stream requires CUDA support")
+
+
+class ExternalStream(Stream):
+    """A queue that was made outside."""
+
+
+class Event:
+    """A point in such a queue."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError("Tried to instantiate dummy base class Event")
+
+
+class StreamContext:
+    """A context in which a stream is in use; nothing changes, for there is none but None."""
+
+    def __init__(self, stream: Any) -> None:
+        self.stream = stream
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exception: object) -> None:
+        pass

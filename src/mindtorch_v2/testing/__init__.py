@@ -1,0 +1,8 @@
+"""torch.testing: comparing results with what is expected, and tensors to try things with."""
+
+from __future__ import annotations
+
+from ._comparison import assert_allclose, assert_close
+from ._creation import make_tensor
+
+__all__ = ["assert_allclose", "assert_close", "make_tensor"]
