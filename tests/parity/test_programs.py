@@ -175,7 +175,6 @@ torch.amp.GradScaler('cuda', enabled=False).state_dict()
 torch.amp.GradScaler('cpu', growth_factor=0.5)
 torch.nn.DataParallel(torch.nn.Linear(2, 2)).device_ids
 sorted(torch.nn.DataParallel(torch.nn.Linear(2, 2)).state_dict())
-torch.multiprocessing.get_all_sharing_strategies()
 torch.multiprocessing.get_sharing_strategy()
 torch.hub.load('a/b', 'x', source='z')
 torch.hub.load('nowhere', 'x', source='local')
