@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from .... import _random
+from ...._threads import set_num_threads
 from ...._utils import ExceptionWrapper
-from .blas_threads import use_one_blas_thread
 from .channel import Channel, Closed
 from .fetch import _IterableDatasetFetcher, _MapDatasetFetcher
 
@@ -136,7 +136,7 @@ def _worker_loop(job: Job, end: socket.socket) -> None:
     try:
         _leave_signals_to_parent()
         connection = _Connection(end, job.check_interval)
-        use_one_blas_thread()
+        set_num_threads(1)
         seed = _seed_everything(job.base_seed, job.worker_id)
         _worker_info = WorkerInfo(job.worker_id, job.num_workers, seed, job.dataset)
         fetcher: Any = None
