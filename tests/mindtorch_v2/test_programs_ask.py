@@ -229,15 +229,6 @@ def test_what_refuses_can_be_named():
     assert torch.onnx.TrainingMode.EVAL == 0
 
 
-def test_data_parallel_calls_the_module():
-    inner = torch.nn.Linear(2, 3)
-    model = torch.nn.DataParallel(inner, device_ids=[0])
-    x = torch.ones(4, 2)
-    assert torch.equal(model(x), inner(x))
-    assert torch.equal(torch.nn.parallel.data_parallel(inner, x), inner(x))
-    assert list(model.state_dict()) == ["module.weight", "module.bias"]
-
-
 def test_hub_loads_from_a_folder(tmp_path):
     (tmp_path / "parts.py").write_text("width = 3\n")
     (tmp_path / "hubconf.py").write_text(

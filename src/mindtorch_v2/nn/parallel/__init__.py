@@ -1,8 +1,23 @@
-"""`torch.nn.parallel`: modules over several devices. There is one device here, the CPU."""
+"""`torch.nn.parallel`: modules over several devices and processes. There is one of each here."""
 
 from __future__ import annotations
 
-from .data_parallel import DataParallel, data_parallel, gather, parallel_apply, replicate, scatter
-from .distributed import DistributedDataParallel
+from typing import TYPE_CHECKING, Any
+
+from ..._refusals import refused
+from .data_parallel import DataParallel, data_parallel
 
 __all__ = ["DataParallel", "DistributedDataParallel", "data_parallel", "gather", "parallel_apply", "replicate", "scatter"]
+
+globals().update(
+    refused(
+        __name__,
+        "one process computes on one device; call the module itself",
+        classes="DistributedDataParallel",
+        functions="gather parallel_apply replicate scatter",
+    )
+)
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any: ...

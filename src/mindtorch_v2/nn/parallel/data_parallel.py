@@ -29,27 +29,3 @@ def data_parallel(
 ) -> Any:
     """Refused, as in torch where there is no accelerator."""
     raise RuntimeError("device type could not be determined")
-
-
-def _refuse(name: str) -> Any:
-    raise RuntimeError(f"nn.parallel.{name} needs several devices, and the only one here is the CPU; call the module itself")
-
-
-def replicate(network: Module, devices: Any, detach: bool = False) -> Any:
-    """Copies of a module on several devices, which there are none of."""
-    return _refuse("replicate")
-
-
-def scatter(inputs: Any, target_gpus: Any, dim: int = 0) -> Any:
-    """Parts of a batch on several devices, which there are none of."""
-    return _refuse("scatter")
-
-
-def gather(outputs: Any, target_device: Any, dim: int = 0) -> Any:
-    """One tensor from parts on several devices, which there are none of."""
-    return _refuse("gather")
-
-
-def parallel_apply(modules: Any, inputs: Any, kwargs_tup: Any = None, devices: Any = None) -> Any:
-    """Calls of modules on several devices, which there are none of."""
-    return _refuse("parallel_apply")
