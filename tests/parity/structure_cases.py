@@ -504,6 +504,14 @@ OPTIMIZERS: dict[str, Callable[[Any, Any], Any]] = {
     "AdamW": lambda lib, p: lib.optim.AdamW(p),
     "AdamW foreach": lambda lib, p: lib.optim.AdamW(p, foreach=True),
     "SGD foreach": lambda lib, p: lib.optim.SGD(p, lr=0.1, momentum=0.9, foreach=True),
+    **{
+        name: lambda lib, p, name=name: getattr(lib.optim, name)(p)
+        for name in ("ASGD", "Adadelta", "Adafactor", "Adagrad", "Adamax", "NAdam", "RAdam", "RMSprop", "Rprop")
+    },
+    "RMSprop centered": lambda lib, p: lib.optim.RMSprop(p, centered=True, momentum=0.9, weight_decay=0.1),
+    "RMSprop foreach": lambda lib, p: lib.optim.RMSprop(p, centered=True, momentum=0.9, foreach=True),
+    "NAdam foreach": lambda lib, p: lib.optim.NAdam(p, foreach=True),
+    "Adagrad fused": lambda lib, p: lib.optim.Adagrad(p, fused=True),
 }
 
 

@@ -13,7 +13,7 @@ from ..text import time
 
 Column = np.ndarray[Any, np.dtype[Any]]
 
-FUSED = tuple(f"aten::_fused_{name}_" for name in ("adam", "adamw", "sgd"))
+FUSED = tuple(f"aten::_fused_{name}_" for name in ("adagrad", "adam", "adamw", "sgd"))
 # Optimizers of which the fused step is faster on the CPU. SGD's is not: its step is one to three operators a parameter.
 FASTER_FUSED = ("Adam", "AdamW")
 # What fusing saved of Adam's step, by the elements of a parameter, of 100 parameters of one size; and what the call of the fused
