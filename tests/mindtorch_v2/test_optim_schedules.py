@@ -227,6 +227,12 @@ def test_an_epoch_given_to_step_warns_and_uses_the_formula():
     assert schedule.get_last_lr() == [0.125]
 
 
+def test_a_schedule_is_an_instance_of_its_own_class_only():
+    schedule = lr_scheduler.MultiplicativeLR(optimizer_of(), lambda e: 0.9)
+    others = [getattr(lr_scheduler, name) for name in lr_scheduler.__all__ if name not in ("LRScheduler", "MultiplicativeLR")]
+    assert not isinstance(schedule, tuple(others))
+
+
 def test_schedules_of_users():
     class Halving(lr_scheduler.LRScheduler):
         def get_lr(self):

@@ -18,8 +18,8 @@ __all__ = [
 Factor = Callable[[int], float]
 
 
-class LambdaLR(LRScheduler):
-    """The initial rate times a function of the epoch."""
+class _ByFunction(LRScheduler):
+    """A schedule by a function of the epoch, one for each group."""
 
     def __init__(self, optimizer: Optimizer, lr_lambda: Factor | list[Factor], last_epoch: int = -1) -> None:
         self.optimizer = optimizer
@@ -44,12 +44,16 @@ class LambdaLR(LRScheduler):
             if attributes is not None:
                 f.__dict__.update(attributes)
 
+
+class LambdaLR(_ByFunction):
+    """The initial rate times a function of the epoch."""
+
     @within_step
     def get_lr(self) -> list[Any]:
         return [base * f(self.last_epoch) for f, base in zip(self.lr_lambdas, self.base_lrs, strict=True)]
 
 
-class MultiplicativeLR(LambdaLR):
+class MultiplicativeLR(_ByFunction):
     """The present rate times a function of the epoch."""
 
     def __init__(self, optimizer: Optimizer, lr_lambda: Factor | list[Factor], last_epoch: int = -1) -> None:
