@@ -193,6 +193,16 @@ def test_zero_grad_over_lists(options):
     assert [e.name for e in prof.events()].count("aten::_foreach_zero_") == 2  # one for each dtype
 
 
+@pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW", "Adagrad"])
+def test_fused_steps_are_refused_on_the_meta_device(name):
+    layer = torch.nn.Linear(2, 1, device="meta")
+    optimizer = getattr(optim, name)(layer.parameters(), fused=True)
+    for p in layer.parameters():
+        p.grad = torch.ones_like(p)
+    with pytest.raises(RuntimeError, match=r"requires all the params to be floating point.* but torch.float32 and meta"):
+        optimizer.step()
+
+
 # --- sparse gradients -------------------------------------------------------------------------------------------------
 
 

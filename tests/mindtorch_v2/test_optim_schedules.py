@@ -50,6 +50,20 @@ def test_one_cycle():
         schedule.step()
 
 
+def test_one_cycle_from_state_of_older_versions():
+    """Which has the function of the curve itself in place of its name."""
+    expected = lr_scheduler.OneCycleLR(optimizer_of(), 1.0, total_steps=10)
+    schedule = lr_scheduler.OneCycleLR(optimizer_of(), 1.0, total_steps=10)
+    state = schedule.state_dict()
+    del state["_anneal_func_type"], schedule._anneal_func_type
+    schedule.load_state_dict({**state, "anneal_func": lr_scheduler.OneCycleLR._annealing_cos})
+    for _ in range(5):
+        for each in (expected, schedule):
+            each.optimizer.step()
+            each.step()
+        assert schedule.get_last_lr() == expected.get_last_lr()
+
+
 def test_one_cycle_moves_betas():
     optimizer = Adam([torch.ones(1, requires_grad=True)])
     lr_scheduler.OneCycleLR(optimizer, 1.0, total_steps=10)

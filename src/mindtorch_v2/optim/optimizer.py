@@ -330,7 +330,7 @@ def check_fused(fused: bool | None, foreach: bool | None, differentiable: bool) 
 def check_fused_params(params: Iterable[Tensor]) -> None:
     """Refuse parameters for which there is no fused step."""
     for p in params:
-        if not p.dtype.is_floating_point:
+        if not (p.dtype.is_floating_point and p.device.type in FUSED_DEVICES):
             raise RuntimeError(
                 "`fused=True` requires all the params to be floating point Tensors of supported devices: "
                 f"{FUSED_DEVICES} but {p.dtype} and {p.device.type}"

@@ -138,14 +138,6 @@ MODES: dict[str, tuple[str, Callable[[float], Scale]]] = {
 }
 
 
-def _along_cosine(start: Any, end: Any, part: float) -> Any:
-    return end + (start - end) / 2.0 * (math.cos(math.pi * part) + 1)
-
-
-def _along_line(start: Any, end: Any, part: float) -> Any:
-    return (end - start) * part + start
-
-
 class OneCycleLR(_MomentumCycle):
     """The rate rises to `max_lr` and falls far below its start, once; the momentum goes the other way."""
 
@@ -172,7 +164,7 @@ class OneCycleLR(_MomentumCycle):
         self._schedule_phases = _phases(self.total_steps, pct_start, three_phase)
         if pct_start < 0 or pct_start > 1 or not isinstance(pct_start, float):
             raise ValueError(f"Expected float between 0 and 1 pct_start, but got {pct_start}")
-        if anneal_strategy not in ANNEALING:
+        if anneal_strategy not in ("cos", "linear"):
             raise ValueError(f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}")
         self._anneal_func_type = anneal_strategy
         maxima = per_group("max_lr", optimizer, max_lr)
@@ -186,6 +178,22 @@ class OneCycleLR(_MomentumCycle):
             self._cycle_momentum_of(optimizer, base_momentum, max_momentum, last_epoch)
         super().__init__(optimizer, last_epoch)
 
+    @staticmethod
+    def _annealing_cos(start: Any, end: Any, pct: float) -> Any:
+        return end + (start - end) / 2.0 * (math.cos(math.pi * pct) + 1)
+
+    @staticmethod
+    def _annealing_linear(start: Any, end: Any, pct: float) -> Any:
+        return (end - start) * pct + start
+
+    @property
+    def _anneal_func(self) -> Callable[[Any, Any, float], Any]:
+        """The curve from one value to another; state of older versions has the function itself."""
+        named = {"cos": self._annealing_cos, "linear": self._annealing_linear}
+        kind = vars(self).get("_anneal_func_type")
+        function: Callable[[Any, Any, float], Any] = vars(self)["anneal_func"] if kind is None else named[kind]
+        return function
+
     @within_step
     def get_lr(self) -> list[Any]:
         """The rates for `last_epoch`; sets the momenta too."""
@@ -195,16 +203,13 @@ class OneCycleLR(_MomentumCycle):
         at = next((i for i, phase in enumerate(phases) if self.last_epoch <= phase["end_step"]), len(phases) - 1)
         phase, start = phases[at], phases[at - 1]["end_step"] if at else 0.0
         part = (self.last_epoch - start) / (phase["end_step"] - start)
-        anneal = ANNEALING[self._anneal_func_type]
+        anneal = self._anneal_func
         rates = []
         for group in self.optimizer.param_groups:
             rates.append(anneal(group[phase["start_lr"]], group[phase["end_lr"]], part))
             if self.cycle_momentum:
                 self._set_momentum(group, anneal(group[phase["start_momentum"]], group[phase["end_momentum"]], part))
         return rates
-
-
-ANNEALING = {"cos": _along_cosine, "linear": _along_line}
 
 
 def _total_steps(total_steps: Any, epochs: Any, steps_per_epoch: Any) -> int:
