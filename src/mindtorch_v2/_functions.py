@@ -9,9 +9,10 @@ import numpy as np
 
 from . import _ops  # noqa: F401 - every operator is declared
 from ._dispatch import registry
-from ._dispatch.codegen import Source, lazy_function
+from ._dispatch.codegen import Source
 from ._dispatch.entry import NUMBERS
 from ._dispatch.keys import NUMBER
+from ._dispatch.lazy import lazy_function
 from ._dispatch.op import Op
 from ._dispatch.resolver import make_resolver
 from ._interop import from_numpy

@@ -74,6 +74,16 @@ def test_nothing_imports_torch_or_mindspore():
             assert not any(n.partition(".")[0] in ("torch", "mindspore") for n in names), path
 
 
+def test_source_is_compiled_in_one_place():
+    places = set()
+    for path in ROOT.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("exec", "eval", "compile"):
+                places.add(path.relative_to(ROOT).as_posix())
+    # the other runs the program that the profiler's command line is given
+    assert places == {"_dispatch/codegen.py", "profiler/cli/program.py"}
+
+
 def imports(path: Path) -> set[str]:
     """What a file imports anywhere, by full names; of a name taken from a package, the package and the name."""
     package = list(path.relative_to(ROOT.parent).parts[:-1])

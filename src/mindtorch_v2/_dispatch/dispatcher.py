@@ -13,10 +13,9 @@ from collections.abc import Callable
 from typing import Any
 
 from .._allocation_failure import allocation_error
-from .._forking import new_lock
 from ..return_types import named_results
 from . import keys, registry
-from .codegen import Body, compile_function, indent
+from .codegen import Body, compile_function, compiling, indent
 from .entry import NUMBERS
 from .op import Op, Table
 
@@ -39,7 +38,7 @@ Layer = Callable[[Op, int, Body], Body]
 
 _backends: dict[int, BackendBody] = {}
 _layers: dict[int, Layer] = {}
-_lock = new_lock()
+_lock = compiling
 _active = 0
 _activations: dict[int, int] = {}
 _filled: list[Op] = []  # operators whose tables may have entries; once for each entry

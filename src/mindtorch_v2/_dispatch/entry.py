@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .codegen import Source, lazy_function
+from .codegen import Source
 from .keys import NUMBER
+from .lazy import lazy_function
 from .op import Op
 from .schema import Argument
 

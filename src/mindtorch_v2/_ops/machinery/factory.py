@@ -15,7 +15,8 @@ from ... import _device, _dtype
 from ..._backends.cpu.machinery.adapter import WRAP
 from ..._creation import device_of, refuse_pinned, require_grad
 from ..._dispatch import keys
-from ..._dispatch.codegen import Body, Source, indent, lazy_function
+from ..._dispatch.codegen import Body, Source, indent
+from ..._dispatch.lazy import lazy_function
 from ..._dispatch.op import Op
 from ..._dispatch.schema import parse
 from ..._memory_format import layout, strided
