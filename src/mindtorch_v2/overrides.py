@@ -147,13 +147,20 @@ def _function_mode_layer(op: Op, full: int, body: Body) -> Body:
         "else:",
         *indent(body.lines),
     ]
-    return Body(lines, {**body.names, "tls": state, "op": op, "call_function_mode": _call_function_mode})
+    return _overridden(body, lines, {"tls": state, "op": op, "call_function_mode": _call_function_mode})
 
 
 def _subclass_layer(op: Op, full: int, body: Body) -> Body:
     packed = "(" + "".join(f"{n}, " for n in op.schema.argument_names) + ")"
     lines = ["if tls.subclass_override_off:", *indent(body.lines), "else:", f"    result = call_subclass(op, {packed})"]
-    return Body(lines, {**body.names, "tls": state, "op": op, "call_subclass": _call_subclass})
+    return _overridden(body, lines, {"tls": state, "op": op, "call_subclass": _call_subclass})
+
+
+def _overridden(body: Body, lines: list[str], names: dict[str, Any]) -> Body:
+    """The body with lines that may get the result from somewhere else, where it can be anything."""
+    body = body.edited(lines, names)
+    body.result_is_new = False
+    return body
 
 
 dispatcher.register_layer(keys.FUNCTION_MODE, _function_mode_layer)

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import itertools
 import linecache
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-from types import FunctionType
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from types import FunctionType, MappingProxyType
 from typing import Any, NamedTuple
 
 from .._forking import new_lock
 
-__all__ = ["Body", "Source", "compile_function", "compiling", "indent"]
+__all__ = ["Body", "OwnArray", "Source", "compile_function", "compiling", "indent"]
 
 # Held while an operator's function or an entry point is compiled. There is one lock for both: a finaliser may call an operator in the
 # middle of either, and with two locks wait for a thread whose finaliser waits for this one.
@@ -25,20 +25,49 @@ _serial = itertools.count()
 _filenames: dict[tuple[str, str], str] = {}  # by title and text
 
 
+class OwnArray(str):
+    """The line that gives the storage `s` of a result its array `a`, indented as deep as it stands."""
+
+    __slots__ = ()
+
+    def replaced(self, lines: Iterable[str]) -> list[str]:
+        """Other lines at the same depth."""
+        margin = self[: len(self) - len(self.lstrip())]
+        return [margin + line for line in lines]
+
+
 @dataclass(slots=True)
 class Body:
-    """Statements that leave the operator's result in `result`, and the names they use."""
+    """Statements that leave the operator's result in `result`, the objects that they name, and what is known about them.
+
+    A fact is set by who writes the lines that it is about. Whoever adds lines makes the new body with `edited`, which keeps the facts.
+    """
 
     lines: list[str]
     names: dict[str, Any] = field(default_factory=dict)
 
-    def bind(self, hint: str, value: Any) -> str:
-        """Make `value` reachable from the generated code; return the name it got."""
-        name = hint
-        while name in self.names and self.names[name] is not value:
-            name += "_"
-        self.names[name] = value
-        return name
+    # The lines may call operators, as composites and kernels over tensors do.
+    calls_operators: bool = False
+
+    # Where the call makes a node of the graph, the lines leave it in `node` and its sequence number in `seq_`, and assign to neither otherwise.
+    makes_node: bool = False
+
+    # The lines have an `OwnArray` in them, once for each branch that makes a tensor. A branch that does not come to it makes none.
+    owns_array: bool = False
+
+    # The result is always one tensor with a storage that the lines have just made, and that nobody else has seen.
+    result_is_new: bool = False
+
+    def edited(self, lines: list[str], names: Mapping[str, Any] = MappingProxyType({})) -> Body:
+        """The body with other lines, and more names. In a function, a name stands for one thing."""
+        for name in names.keys() & self.names.keys():
+            if names[name] is not self.names[name]:
+                raise ValueError(f"a body names {self.names[name]!r} {name}, and another layer {names[name]!r}; rename one of them")
+        return replace(self, lines=lines, names={**self.names, **names})
+
+    def owning_by(self, lines: list[str]) -> list[str]:
+        """The lines of the body, with others where a storage gets its array."""
+        return [new for line in self.lines for new in (line.replaced(lines) if isinstance(line, OwnArray) else (line,))]
 
 
 class Source(NamedTuple):
@@ -50,7 +79,7 @@ class Source(NamedTuple):
 
 
 def indent(lines: Iterable[str]) -> list[str]:
-    return ["    " + line for line in lines]
+    return [line.__class__("    " + line) for line in lines]
 
 
 def compile_function(

@@ -83,13 +83,16 @@ def _mode_layer(op: Op, full: int, body: Body) -> Body:
     if _is_decomposed(op):
         return body
     lines = ["if tls.dispatch_modes:", f"    result = call_mode(op, {_packed(op)})", "else:", *indent(body.lines)]
-    return Body(lines, {**body.names, "tls": state, "op": op, "call_mode": _call_mode})
+    body = body.edited(lines, {"tls": state, "op": op, "call_mode": _call_mode})
+    body.result_is_new = False
+    return body
 
 
 def _subclass_layer(op: Op, full: int, body: Body) -> Body:
     if _is_decomposed(op):
         return body
-    return Body([f"result = call_dispatch(op, {_packed(op)})"], {"op": op, "call_dispatch": _call_subclass})
+    names = {"op": op, "call_dispatch": _call_subclass}
+    return Body([f"result = call_dispatch(op, {_packed(op)})"], names, calls_operators=body.calls_operators)
 
 
 dispatcher.register_layer(keys.DISPATCH_MODE, _mode_layer)

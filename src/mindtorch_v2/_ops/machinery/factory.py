@@ -68,9 +68,10 @@ def public_function(op: Op) -> Callable[..., Any]:
     arguments = [a.name for a in op.schema.arguments]
     from_self = arguments[0] == "self"
     parts: list[str] = []
+    is_variadic = _only_size(op) and op.schema.argument("size").type == "int[]"
     starred = False
     for a in op.schema.arguments:
-        if a.name == "size" and a.type == "int[]" and arguments[1 if from_self else 0] == "size" and _only_size(op):
+        if a.name == "size" and is_variadic:
             parts += ["*args", "size=MISSING"]
             starred = True
             continue
@@ -85,7 +86,7 @@ def public_function(op: Op) -> Callable[..., Any]:
             parts.append(name)
     parts += ["requires_grad=False"] + ([] if from_self else ["out=None"])
     lines = []
-    if "*args" in parts:
+    if is_variadic:
         lines += [
             "if size is MISSING:",
             "    size = args if len(args) > 1 else single_size(args)",
@@ -178,4 +179,4 @@ def inlined(make: str, d: str, composite: Callable[..., Any], arguments: str, co
         "composite": composite, "dtypes": _dtype, "np_zeros": np.zeros, "np_empty": np.empty, "new": object.__new__,
         "Tensor": Tensor, "Storage": UntypedStorage, "CPU": _device.cpu,
     }  # fmt: skip
-    return Body(lines, names)
+    return Body(lines, names, calls_operators=True, owns_array=True)
