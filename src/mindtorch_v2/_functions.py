@@ -124,7 +124,7 @@ def _attach_operators() -> None:
     Tensor.__rmul__ = Tensor.__mul__  # type: ignore[method-assign]
     for name in ("and", "or", "xor"):
         setattr(Tensor, f"__r{name}__", getattr(Tensor, f"__{name}__"))
-    Tensor.__rdiv__, Tensor.__div__, Tensor.__idiv__ = reflected["__rtruediv__"], Tensor.__truediv__, Tensor.__itruediv__  # type: ignore[attr-defined]
+    Tensor.__rdiv__, Tensor.__div__, Tensor.__idiv__ = reflected["__rtruediv__"], Tensor.__truediv__, Tensor.__itruediv__
     for name, method in reflected.items():
         setattr(Tensor, name, method)
 

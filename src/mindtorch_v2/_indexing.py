@@ -19,10 +19,10 @@ from ._tensor import Tensor, wrap
 
 __all__: list[str] = []
 
-_select_table = select.op.table  # type: ignore[attr-defined]
-_slice_table = slice_.op.table  # type: ignore[attr-defined]
-_unsqueeze_table = unsqueeze.op.table  # type: ignore[attr-defined]
-_index_table = index_ops.index.op.table  # type: ignore[attr-defined]
+_select_table = select.op.table
+_slice_table = slice_.op.table
+_unsqueeze_table = unsqueeze.op.table
+_index_table = index_ops.index.op.table
 _WHOLE = slice(None)
 _MASKS = frozenset({_dtype.bool_, _dtype.uint8})
 _INDICES = _MASKS | {_dtype.int32, _dtype.int64}
@@ -345,5 +345,5 @@ def contains(self: Tensor, item: Any) -> bool:
 Tensor.__getitem__ = getitem  # type: ignore[method-assign]
 Tensor.__setitem__ = setitem  # type: ignore[method-assign]
 Tensor.__len__ = length  # type: ignore[method-assign]
-Tensor.__iter__ = iterate  # type: ignore[attr-defined]
+Tensor.__iter__ = iterate
 Tensor.__contains__ = contains  # type: ignore[method-assign]

@@ -292,7 +292,18 @@ class Tensor:
     __hash__ = object.__hash__  # by identity, as __eq__ compares elements
 
     if TYPE_CHECKING:
-        # attached by `_functions` from the operators' declarations
+        # attached by `_functions` from the operators' declarations, and by what is written for single names
+
+        backward: Any
+        data: Any
+        retains_grad: Any
+        mul: Any
+        mul_: Any
+        __iter__: Any
+        __itruediv__: Any
+        __div__: Any
+        __rdiv__: Any
+        __idiv__: Any
 
         def __getattr__(self, name: str) -> Any: ...
         def __add__(self, other: Any) -> Tensor: ...

@@ -63,7 +63,7 @@ class LRScheduler:
 
     def _count_steps_of(self, optimizer: Optimizer) -> None:
         """Notice whether the optimiser was stepped, to warn when the schedule is stepped first."""
-        optimizer._opt_called = False  # type: ignore[attr-defined]
+        optimizer._opt_called = False
 
         def stepped(opt: Any, args: Any, kwargs: Any) -> None:
             opt._opt_called = True
@@ -87,7 +87,7 @@ class LRScheduler:
 
     def step(self, epoch: int | None = None) -> None:
         """Go on by one epoch, or to a given one."""
-        if self._step_count == 1 and not self.optimizer._opt_called:  # type: ignore[attr-defined]
+        if self._step_count == 1 and not self.optimizer._opt_called:
             warnings.warn(
                 "Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch 1.1.0 and later, you should call them in "
                 "the opposite order: `optimizer.step()` before `lr_scheduler.step()`.  Failure to do this will result in PyTorch skipping "

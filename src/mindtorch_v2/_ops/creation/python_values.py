@@ -38,7 +38,7 @@ item: Any = op("item(Tensor self) -> Scalar", composite=_item, variants="method"
 # written into the operator's function: another call would be a fifth of its time
 item.op.kernels[keys.CPU] = Body(
     ["if self._array.size != 1:", "    raise not_one(self._array)", "result = read[self._keys](self)"],
-    {"not_one": _not_one, "read": _local_scalar_dense.op.table},  # type: ignore[attr-defined]
+    {"not_one": _not_one, "read": _local_scalar_dense.op.table},
     calls_operators=True,
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -15,14 +15,14 @@ from ..._backends.cpu.machinery.layout import channels_last_like, in_rows
 from ..._dispatch import registry
 from ..._dispatch.codegen import compile_function
 from ..._dispatch.entry import make_entry
-from ..._dispatch.op import Op
+from ..._dispatch.op import Entry, Op
 from ..._dispatch.schema import Argument, Return, Schema, parse
 from .calling import device_key, retry_call
 from .out import call_with_out
 
 __all__ = ["MissingDerivative", "exported", "inplace_schema", "not_implemented", "op", "public", "register"]
 
-Entry = Callable[..., Any]
+_F = TypeVar("_F", bound=Callable[..., Any])
 Gradients = Mapping[Any, Callable[..., Any]]  # argument name, or tuple of names → formula
 
 
@@ -112,13 +112,13 @@ def register(declared: Op) -> Entry:
     return declared.entry
 
 
-def public(variants: str = "function method", *, name: str | None = None) -> Callable[[Entry], Entry]:
+def public(variants: str = "function method", *, name: str | None = None) -> Callable[[_F], _F]:
     """Export a hand-written function under torch's name for it, in place of the one that would be generated.
 
     For names whose Python signature no schema gives: several overloads that must be told apart fast, variadic sizes, ….
     """
 
-    def export(function: Entry) -> Entry:
+    def export(function: _F) -> _F:
         for variant in variants.split():
             exported.setdefault(name or function.__name__, {})[variant] = function
         return function
@@ -126,7 +126,7 @@ def public(variants: str = "function method", *, name: str | None = None) -> Cal
     return export
 
 
-exported: dict[str, dict[str, Entry]] = {}  # name → variant → function
+exported: dict[str, dict[str, Callable[..., Any]]] = {}  # name → variant → function
 
 
 # In-place variants whose overloads ATen names otherwise than the functional ones.

@@ -17,7 +17,7 @@ from ..._creation import device_of, refuse_pinned, require_grad
 from ..._dispatch import keys
 from ..._dispatch.codegen import Body, Source, indent
 from ..._dispatch.lazy import lazy_function
-from ..._dispatch.op import Op
+from ..._dispatch.op import Entry, Op
 from ..._dispatch.schema import parse
 from ..._memory_format import layout, strided
 from ..._storage import UntypedStorage
@@ -40,7 +40,7 @@ _MISSING = object()
 
 def factory(
     schema: str, composite: Callable[..., Any], *, cpu: Callable[..., Any] | Body | None = None, variants: str = "function"
-) -> Callable[..., Any]:
+) -> Entry:
     """Declare a factory operator and export the function that users call; returns that, or the entry of a further overload.
 
     `cpu` is its kernel, over arrays or as statements; `composite` makes it on other devices, and on the CPU where there is no kernel.
@@ -59,7 +59,7 @@ def factory(
     return entry
 
 
-def public_function(op: Op) -> Callable[..., Any]:
+def public_function(op: Op) -> Entry:
     """The Python signature of a factory: its schema's, with `size` variadic, `out`, and `requires_grad`."""
     names: dict[str, Any] = {
         "table": op.table, "defaults": _device.defaults_in_force, "CPU": _device.cpu, "device_of": device_of, "check_options": check_options,
@@ -116,8 +116,8 @@ def public_function(op: Op) -> Callable[..., Any]:
     lines = ["try:", *indent(lines), "except TypeError as error:", "    raise named_error(error)"]
     lines += ["if requires_grad:", "    require_grad(result)", "return result"]
     source = Source(", ".join(parts), lines, names)
-    function: Callable[..., Any] = lazy_function(op.name, lambda: source, doc=str(op.schema), module="torch")
-    function.op = op  # type: ignore[attr-defined]
+    function: Entry = lazy_function(op.name, lambda: source, doc=str(op.schema), module="torch")
+    function.op = op
     return function
 
 

@@ -127,8 +127,8 @@ def _stack(tensors: Sequence[Tensor], dim: int) -> Tensor:
             )
     if d == len(shape):
         return cat([t.unsqueeze(d) for t in tensors], d)
-    together = cat.op.table[keys_of(tensors)](tensors, d)  # type: ignore[attr-defined]
-    joined: Tensor = view.op.table[together._keys](together, (*shape[:d], len(tensors), *shape[d:]))  # type: ignore[attr-defined]
+    together = cat.op.table[keys_of(tensors)](tensors, d)
+    joined: Tensor = view.op.table[together._keys](together, (*shape[:d], len(tensors), *shape[d:]))
     joined._base = None  # nobody holds what it is a view of
     return joined
 

@@ -119,16 +119,14 @@ def _request_type(function: Callable[[], object]) -> type[Any]:
     No Python code runs for that, and so no handler of a signal.
     """
 
-    class Request:
-        __slots__ = ()
-
+    attributes: dict[str, Any] = {"__slots__": ()}
     if ctypes is not None:
-        Request.__del__ = functools.partial(  # type: ignore[attr-defined]
+        attributes["__del__"] = functools.partial(
             ctypes.pythonapi.Py_AddPendingCall,
             ctypes.cast(ctypes.pythonapi.PyObject_IsTrue, ctypes.c_void_p),
             ctypes.py_object(_Called(function)),
         )
-    return Request
+    return type("Request", (), attributes)
 
 
 _errors: list[BaseException] = []  # to be raised
