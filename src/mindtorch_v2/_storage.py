@@ -91,13 +91,13 @@ class UntypedStorage:
 
     def is_shared(self) -> bool:
         """Whether the memory is shared between processes."""
-        from ._shared_memory import mapping_of
+        from ._shared_memory import mapping_of  # cycle with _shared_memory
 
         return mapping_of(self) is not None
 
     def share_memory_(self) -> UntypedStorage:
         """Move to memory that processes share, with all tensors on it."""
-        from ._shared_memory import share
+        from ._shared_memory import share  # cycle with _shared_memory
 
         share(self)
         return self

@@ -102,7 +102,7 @@ def split_arguments(op: Op, arguments: Sequence[Any]) -> tuple[tuple[Any, ...], 
 
 def public_function(op: Op) -> Callable[..., Any]:
     """The function a user calls to reach this operator: what handlers get as `func`."""
-    from ._functions import functions
+    from ._functions import functions  # cycle with _functions
 
     found = functions.get(op.name) or getattr(Tensor, op.name, None) or op.entry
     assert found is not None
@@ -223,7 +223,7 @@ def is_tensor_like(inp: Any) -> bool:
 
 def resolve_name(f: Callable[..., Any]) -> str | None:
     """The public path of a function that a handler was given: `torch.add`, `torch.Tensor.add_`."""
-    from ._functions import functions
+    from ._functions import functions  # cycle with _functions
 
     name = getattr(f, "__name__", "")
     if functions.get(name) is f:

@@ -8,6 +8,7 @@ from .._dispatch import dispatcher, keys
 from .._dispatch.codegen import Body, indent
 from .._dispatch.op import Op
 from .._dispatch.tls import state
+from .._op_packet import overload_of
 from .._tensor import Tensor
 from ..overrides import split_arguments
 
@@ -39,8 +40,6 @@ class TorchDispatchMode:
 
 def _call(handler: Any, op: Op, arguments: tuple[Any, ...]) -> Any:
     """Call a `__torch_dispatch__` handler; what it runs is below autograd, so nothing is recorded."""
-    from .._op_packet import overload_of
-
     args, kwargs = split_arguments(op, arguments)
     types = tuple({type(t) for a in arguments for t in (a if isinstance(a, list | tuple) else (a,)) if isinstance(t, Tensor)})
     previous, state.grad_enabled = state.grad_enabled, False

@@ -8,7 +8,7 @@ from typing import Any
 from ... import _checks
 from ..._backends.cpu.linalg import matmul as kernels
 from ..._dispatch import keys
-from ..._tensor import Tensor
+from ..._tensor import Tensor, wrap
 from ..machinery.declare import op
 from ..shapes.reshaping import _unsafe_view, t
 
@@ -172,8 +172,6 @@ def _vdot(self: Tensor, other: Tensor) -> Tensor:
 
 
 def _complex_vdot(self: Tensor, other: Tensor) -> Tensor:
-    from ..._tensor import wrap
-
     return wrap(kernels.vdot(self._array, other._array))
 
 

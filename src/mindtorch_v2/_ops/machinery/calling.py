@@ -7,12 +7,15 @@ from typing import Any
 import numpy as np
 
 from ... import _device, _promotion
+from ..._backends.backend import unavailable
+from ..._creation import default_device
 from ..._dispatch import keys
 from ..._dispatch.entry import NUMBERS, keys_of, public_name
 from ..._dispatch.op import Op
 from ..._dispatch.quiet import call_aloud
 from ..._dispatch.resolver import takes_number_first
 from ..._tensor import Tensor, wrap
+from ...overrides import foreign_override
 
 __all__ = ["argument_keys", "call_op", "device_key", "retry_call"]
 
@@ -51,14 +54,10 @@ def argument_keys(op: Op, arguments: tuple[Any, ...]) -> int:
 def device_key(device: Any) -> int:
     """The key of the backend that serves a device: the default one, if none is given."""
     if device is None:
-        from ..._creation import default_device
-
         device = default_device()
     elif device.__class__ is not _device.device:
         device = _device.device(device)
     if not device.key:
-        from ..._backends.backend import unavailable
-
         raise unavailable(device)
     return device.key
 
@@ -76,8 +75,6 @@ def call_op(op: Op, arguments: tuple[Any, ...]) -> Any:
 
 def retry_call(op: Op, arguments: tuple[Any, ...]) -> Any:
     """Second attempt at a call whose arguments were not all tensors: convert what can be, hand over to overrides, or raise."""
-    from ...overrides import foreign_override
-
     handler = foreign_override(arguments)
     if handler is not None:
         return call_aloud(handler, op, arguments)

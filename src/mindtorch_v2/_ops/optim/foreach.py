@@ -10,7 +10,7 @@ from ..._dispatch import registry
 from ..._dispatch.entry import NUMBERS
 from ..._dispatch.op import Entry
 from ..._tensor import Tensor
-from ..elementwise.arithmetic import mul_number_
+from ..elementwise.arithmetic import mul_number_, pow_of_scalar
 from ..machinery.declare import op, public
 from .foreach_gradients import element_formulas, node_of
 
@@ -234,8 +234,6 @@ _declare("pow.ScalarList", "Scalar[] exponent", _with_list("pow"), "pow.Tensor_S
 
 
 def _pow_of_scalar(self: Any, exponent: TensorList) -> tuple[Tensor, ...]:
-    from ..elementwise.arithmetic import pow_of_scalar
-
     return tuple(pow_of_scalar(self, t) for t in _some(exponent))
 
 

@@ -12,6 +12,7 @@ from ..._backends.cpu.machinery.floating_errors import SILENT
 from ..._checks import broadcast_shapes as broadcast_shapes_of
 from ..._checks import wrap_dim
 from ..._dispatch.entry import keys_of
+from ..._dtype import FROM_NUMPY
 from ..._tensor import Size, Tensor
 from ..machinery.declare import op, public
 from .reshaping import expand, reshape, unsqueeze, view, zeros
@@ -51,8 +52,6 @@ def _row_by_row(joined: Array) -> Array:
 
 
 def _common_dtype(tensors: list[Array]) -> Any:
-    from ..._dtype import FROM_NUMPY
-
     found = FROM_NUMPY[tensors[0].dtype]
     for a in tensors[1:]:
         found = _promotion.promote_types(found, FROM_NUMPY[a.dtype])

@@ -90,7 +90,7 @@ narrow = op("narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Ten
 
 def _joined_grads(grads: list[Tensor | None], sizes: Sequence[int], dim: int, shape: Sequence[int]) -> Tensor | None:
     """The gradients of consecutive parts put together; a part without one counts as zeros."""
-    from .joining import cat
+    from .joining import cat  # cycle with _ops.shapes.joining
 
     some = next((g for g in grads if g is not None), None)
     if some is None:
@@ -176,7 +176,7 @@ def _unbind(self: Tensor, dim: int) -> tuple[Tensor, ...]:
 
 
 def _unbind_grad(grads: list[Tensor | None], dim: int, shape: Sequence[int]) -> Tensor | None:
-    from .joining import stack
+    from .joining import stack  # cycle with _ops.shapes.joining
 
     some = next((g for g in grads if g is not None), None)
     if some is None:

@@ -181,7 +181,7 @@ class DataLoader(Generic[T_co]):
     def _get_iterator(self) -> _BaseDataLoaderIter:
         if self.num_workers == 0:
             return _SingleProcessDataLoaderIter(self)
-        from .worker_iterator import _MultiProcessingDataLoaderIter
+        from .worker_iterator import _MultiProcessingDataLoaderIter  # cycle with utils.data.worker_iterator
 
         self.check_worker_number_rationality()
         return _MultiProcessingDataLoaderIter(self)
