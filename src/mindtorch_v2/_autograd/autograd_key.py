@@ -328,8 +328,11 @@ class _Plan:
         for i, formula in sorted(enumerate(self.op.formulas), key=lambda numbered: numbered[1].targets):
             lines += self._formula_lines(i, formula)
         parts = ["*" + f"g_{a.name}" if a.is_tensor_list else f"g_{a.name}" for a in self.inputs]
-        lines.append(f"return ({', '.join(parts)},)")
-        return lines
+        if not self.has_list:
+            return [*lines, f"return ({', '.join(parts)},)"]
+        # one formula gives as many gradients as the list has tensors
+        check = ["if len(found) != len(edges):", "    raise count_error(node, found, edges)"]
+        return [*lines, f"found = ({', '.join(parts)},)", *check, "return found"]
 
     def _slot_lines(self) -> list[str]:
         """`w_x`: whether a gradient is wanted for argument x."""
@@ -378,6 +381,12 @@ class _Plan:
         return [f"if {wanted}:", f"    {', '.join(names)} = {call}", "else:", f"    {' = '.join(names)} = None"]
 
 
+def _count_error(node: Node, found: tuple[Any, ...], edges: tuple[Any, ...]) -> RuntimeError:
+    return RuntimeError(
+        f"Function {node.name()} returned an invalid number of gradients - expected {len(edges)}, but got {len(found)}"
+    )
+
+
 def _fact(op: Op, name: str, fact: str) -> str:
     if name in op.schema.output_names and len(op.schema.returns) > 1:
         name = f"result[{op.schema.output_names.index(name)}]"
@@ -409,6 +418,7 @@ def _node_class(plan: _Plan) -> type[Node]:
         "released_error": released_error,
         "version_error": version_error,
         "check_versions": check_versions,
+        "count_error": _count_error,
         "unpack": saved.unpack,
         "reattach": saved.reattach,
         "tls": state,
