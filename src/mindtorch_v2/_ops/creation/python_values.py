@@ -20,6 +20,8 @@ def _scalar(self: np.ndarray[Any, Any]) -> Any:
 
 SILENT.add(_scalar)
 _local_scalar_dense = op("_local_scalar_dense(Tensor self) -> Scalar", cpu=_scalar, tags=("data_dependent",), variants="")
+# as `item` below
+_local_scalar_dense.op.kernels[keys.CPU] = Body(["result = self._array.item()"])
 
 
 def _not_one(array: np.ndarray[Any, Any]) -> RuntimeError:

@@ -14,6 +14,7 @@ from ..._dispatch.entry import NUMBERS, keys_of, public_name
 from ..._dispatch.op import Op
 from ..._dispatch.quiet import call_aloud
 from ..._dispatch.resolver import takes_number_first
+from ..._dispatch.schema import Argument
 from ..._tensor import Tensor, wrap
 from ...overrides import foreign_override
 
@@ -23,32 +24,33 @@ __all__ = ["argument_keys", "call_op", "device_key", "retry_call"]
 def argument_keys(op: Op, arguments: tuple[Any, ...]) -> int:
     """The key set of these arguments; raises TypeError about the first that has no place in the schema."""
     found = 0
-    seen = False
-    for position, (a, value) in enumerate(zip(op.schema.arguments, arguments, strict=True)):
-        if a.is_tensor:
-            seen = True
-            if isinstance(value, Tensor):
-                found |= value._keys
-            elif a.name in op.numbers and value.__class__ in NUMBERS:
-                found |= keys.NUMBER
-            elif not (value is None and a.type == "Tensor?"):
-                raise _type_error(op, a, position, value)
-        elif a.is_tensor_list:
-            seen = True
-            if not isinstance(value, list | tuple):
-                raise _type_error(op, a, position, value, "tuple of Tensors")
-            for i, t in enumerate(value):
-                if not isinstance(t, Tensor) and (t is not None or "?" not in a.type):
-                    raise TypeError(
-                        f"{op.name}(): argument '{public_name(a)}' (position {position + 1}) must be tuple of Tensors, "
-                        f"but found element of type {type(t).__name__} at pos {i}"
-                    )
-            found |= keys_of(value)
-    if not seen:
-        if "device" in op.schema.argument_names:
-            return device_key(arguments[op.schema.argument_names.index("device")])
-        return keys.CPU
-    return found
+    for position, a, is_list in op.schema.tensor_positions:
+        value = arguments[position]
+        if is_list:
+            found |= _list_keys(op, a, position, value)
+        elif isinstance(value, Tensor):
+            found |= value._keys
+        elif a.name in op.numbers and value.__class__ in NUMBERS:
+            found |= keys.NUMBER
+        elif not (value is None and a.type == "Tensor?"):
+            raise _type_error(op, a, position, value)
+    if op.schema.tensor_positions:
+        return found
+    if "device" in op.schema.argument_names:
+        return device_key(arguments[op.schema.argument_names.index("device")])
+    return keys.CPU
+
+
+def _list_keys(op: Op, a: Argument, position: int, value: Any) -> int:
+    if not isinstance(value, list | tuple):
+        raise _type_error(op, a, position, value, "tuple of Tensors")
+    for i, t in enumerate(value):
+        if not isinstance(t, Tensor) and (t is not None or "?" not in a.type):
+            raise TypeError(
+                f"{op.name}(): argument '{public_name(a)}' (position {position + 1}) must be tuple of Tensors, "
+                f"but found element of type {type(t).__name__} at pos {i}"
+            )
+    return keys_of(value)
 
 
 def device_key(device: Any) -> int:
@@ -62,7 +64,7 @@ def device_key(device: Any) -> int:
     return device.key
 
 
-def _type_error(op: Op, a: Any, position: int, value: Any, expected: str = "Tensor") -> TypeError:
+def _type_error(op: Op, a: Argument, position: int, value: Any, expected: str = "Tensor") -> TypeError:
     return TypeError(
         f"{op.name}(): argument '{public_name(a)}' (position {position + 1}) must be {expected}, not {type(value).__name__}"
     )
