@@ -23,7 +23,9 @@ def lazy_function(name: str, build: Callable[[], Source], *, doc: str | None = N
                 _compile(function, build())
         return function(*args, **kwargs)
 
-    function = FunctionType(_PLACEHOLDER, {"__name__": module, "__builtins__": __builtins__, "call_first": call_first}, name)
+    function: FunctionType = FunctionType(
+        _PLACEHOLDER, {"__name__": module, "__builtins__": __builtins__, "call_first": call_first}, name
+    )
     function.__doc__ = doc
     return function
 
