@@ -13,8 +13,11 @@ import numpy as np
 
 from . import _device, _dtype
 from ._allocation_failure import allocation_error
+from ._backends.backend import unavailable
+from ._backends.meta.adapter import meta_tensor
 from ._dispatch import keys
 from ._dispatch.tls import state
+from ._promotion import promote_types
 from ._storage import UntypedStorage
 from ._tensor import Tensor, wrap
 
@@ -74,8 +77,6 @@ def device_of(given: Any) -> _device.device:
     """The device meant by a `device=` argument, which must be usable."""
     where = default_device() if given is None else given if given.__class__ is _device.device else _device.device(given)
     if where.key not in (keys.CPU, keys.META):
-        from ._backends.backend import unavailable
-
         raise unavailable(where)
     return where
 
@@ -106,8 +107,6 @@ def allocate(shape: Any, d: _dtype.dtype, where: _device.device = _CPU) -> Tenso
         t._keys = keys.CPU
         t._node = t._base = t._extra = t._geometry = None
         return t
-    from ._backends.meta.adapter import meta_tensor
-
     return meta_tensor(checked_shape(shape), d)
 
 
@@ -179,8 +178,6 @@ def require_grad(t: Tensor) -> None:
 def moved(t: Tensor, where: _device.device) -> Tensor:
     """A new CPU tensor on its device."""
     if where.key == keys.META:
-        from ._backends.meta.adapter import meta_tensor
-
         return meta_tensor(t._array.shape, t.dtype)
     return t
 
@@ -318,8 +315,6 @@ def _not_a_number(data: Any, leaves: list[Any]) -> Exception:
 
 
 def _leaf_dtype(leaves: list[Any]) -> _dtype.dtype:
-    from ._promotion import promote_types
-
     found: _dtype.dtype | None = None
     for leaf in leaves:
         if isinstance(leaf, Tensor):
@@ -361,7 +356,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
             return data
         return data.to(dtype=d or data.dtype, device=where)
     if isinstance(data, np.ndarray) and (d is None or d.np == data.dtype):
-        from ._interop import from_numpy
+        from ._interop import from_numpy  # cycle with _interop
 
         t = from_numpy(data)
     else:
@@ -373,7 +368,7 @@ def asarray(
     obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool | None = None
 ) -> Tensor:
     """An object with elements (tensor, array, buffer, DLPack capsule, scalar, sequence) as a tensor, shared where possible."""
-    from . import _interop
+    from . import _interop  # cycle with _interop
 
     d = None if dtype is None else dtype_of(dtype)
     t: Tensor | None = None
@@ -422,6 +417,6 @@ def refuse_pinned() -> None:
 
 def legacy_tensor(cls: type, *args: Any, **kwargs: Any) -> Tensor:
     """`torch.Tensor(2, 3)`, `torch.Tensor([1, 2])`, `torch.Tensor(other)`."""
-    from ._legacy import construct
+    from ._legacy import construct  # cycle with _legacy
 
     return construct(cls, *args, **kwargs)

@@ -9,9 +9,10 @@ import numpy as np
 
 from . import _ops  # noqa: F401 - every operator is declared
 from ._dispatch import registry
-from ._dispatch.codegen import Source, lazy_function
+from ._dispatch.codegen import Source
 from ._dispatch.entry import NUMBERS
 from ._dispatch.keys import NUMBER
+from ._dispatch.lazy import lazy_function
 from ._dispatch.op import Op
 from ._dispatch.resolver import make_resolver
 from ._interop import from_numpy
@@ -123,7 +124,7 @@ def _attach_operators() -> None:
     Tensor.__rmul__ = Tensor.__mul__  # type: ignore[method-assign]
     for name in ("and", "or", "xor"):
         setattr(Tensor, f"__r{name}__", getattr(Tensor, f"__{name}__"))
-    Tensor.__rdiv__, Tensor.__div__, Tensor.__idiv__ = reflected["__rtruediv__"], Tensor.__truediv__, Tensor.__itruediv__  # type: ignore[attr-defined]
+    Tensor.__rdiv__, Tensor.__div__, Tensor.__idiv__ = reflected["__rtruediv__"], Tensor.__truediv__, Tensor.__itruediv__
     for name, method in reflected.items():
         setattr(Tensor, name, method)
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from . import _device, _dtype
+from ._backends.meta.adapter import meta_array
 from ._dispatch import keys
 from ._storage import MetaStorage, UntypedStorage, own
 from ._tensor import Tensor
@@ -22,8 +23,6 @@ def view_of_storage(
     t: Tensor = object.__new__(cls)
     byte_strides = tuple(s * d.itemsize for s in strides)
     if isinstance(storage, MetaStorage):
-        from ._backends.meta.adapter import meta_array
-
         t._array = meta_array(tuple(shape), d, byte_strides)
         t._keys, t.device = keys.META | cls._class_keys, _device.meta
     else:
@@ -120,7 +119,7 @@ def rebuild(
 
 def rebuild_sparse(indices: Tensor, values: Tensor, size: Any, coalesced: bool, state: Any) -> Tensor:
     """The sparse tensor that `reduce_tensor` took apart."""
-    from ._ops.sparse import sparse_tensor
+    from ._ops.sparse import sparse_tensor  # cycle with _ops.sparse
 
     t = sparse_tensor(indices, values, size, coalesced=coalesced)
     t.__dict__.update(state)
@@ -138,8 +137,6 @@ def storage_from_bytes(data: bytes) -> UntypedStorage:
 
 
 def meta_storage(size_bytes: int) -> UntypedStorage:
-    from ._backends.meta.adapter import meta_array
-
     return own(meta_array((size_bytes,), _dtype.uint8), MetaStorage)
 
 

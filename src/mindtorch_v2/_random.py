@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from . import _device
+from ._backends.backend import unavailable
 from ._forking import new_lock, renew_in_child
 from ._tensor import Tensor, wrap
 
@@ -42,8 +43,6 @@ class Generator:
     def __init__(self, device: Any = "cpu") -> None:
         where = _device.device(device)
         if where.type not in ("cpu", "meta"):
-            from ._backends.backend import unavailable
-
             raise unavailable(where)
         self._lock = new_lock()
         self._ahead: tuple[Any, int, Any] = (None, 0, None)  # a block, where in it these begin, and numbers made of its outputs

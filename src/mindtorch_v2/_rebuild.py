@@ -10,10 +10,13 @@ from collections import Counter, OrderedDict, defaultdict
 from typing import Any
 
 from . import _device, _dtype, _pickling
+from ._backends.meta.adapter import meta_tensor
 from ._checkpoint_file import StorageType
 from ._dispatch import keys
 from ._memory_format import LAYOUTS, layout, sparse_coo
+from ._ops.sparse import check_parts, sparse_tensor
 from ._tensor import Size, Tensor
+from .nn import Parameter
 from .storage import TypedStorage
 
 __all__ = ["CALLS", "NAMES", "STORAGE_TYPES", "TENSOR_CALLS", "UNTYPED", "check_key", "parameter", "set_attributes", "subclass"]
@@ -54,8 +57,6 @@ def _over(storage: TypedStorage, dtype: _dtype.dtype, offset: Any, size: Any, st
 
 def meta(dtype: Any, size: Any, stride: Any, requires_grad: bool) -> Tensor:
     """A tensor of the meta device."""
-    from ._backends.meta.adapter import meta_tensor
-
     if type(dtype) is not _dtype.dtype:
         raise TypeError(f"a tensor needs a dtype, not {type(dtype).__name__}")
     _check_geometry(size, stride)
@@ -66,8 +67,6 @@ def meta(dtype: Any, size: Any, stride: Any, requires_grad: bool) -> Tensor:
 
 def sparse(which: Any, parts: Any) -> Tensor:
     """A sparse tensor in coordinate form."""
-    from ._ops.sparse import check_parts, sparse_tensor
-
     if which is not sparse_coo:
         raise RuntimeError(f"only sparse tensors in coordinate form are supported, not {_shown(which)}")
     indices, values, size, *coalesced = parts
@@ -83,8 +82,6 @@ def sparse(which: Any, parts: Any) -> Tensor:
 
 def parameter(data: Any, requires_grad: Any = True, hooks: Any = None, state: Any = None) -> Tensor:
     """A parameter over a tensor."""
-    from .nn import Parameter
-
     if not isinstance(data, Tensor) or type(requires_grad) is not bool:
         raise TypeError(f"a parameter needs a tensor and a bool, not {type(data).__name__} and {type(requires_grad).__name__}")
     made: Tensor = Parameter(data, requires_grad)

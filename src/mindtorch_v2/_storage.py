@@ -41,7 +41,9 @@ class UntypedStorage:
     __slots__ = ("__weakref__", "_bytes", "_identity", "_note_free", "array", "version")
     _identity: int
     _note_free: Callable[[], object]  # called at the storage's end, where memory is recorded
-    _array_slot: np.ndarray[Any, Any]  # `array`, never told to anybody
+    # the slot of `array` by other names, under which it stays a slot while somebody is told of it (`profiler/capture/storage_hooks`)
+    _array_slot: Any
+    memory: Any  # told to nobody who reads operators' records
     array: np.ndarray[Any, Any]
     version: int
     device = _device.cpu
@@ -89,13 +91,13 @@ class UntypedStorage:
 
     def is_shared(self) -> bool:
         """Whether the memory is shared between processes."""
-        from ._shared_memory import mapping_of
+        from ._shared_memory import mapping_of  # cycle with _shared_memory
 
         return mapping_of(self) is not None
 
     def share_memory_(self) -> UntypedStorage:
         """Move to memory that processes share, with all tensors on it."""
-        from ._shared_memory import share
+        from ._shared_memory import share  # cycle with _shared_memory
 
         share(self)
         return self
@@ -108,8 +110,7 @@ class UntypedStorage:
         return f"{lines}[torch.storage.UntypedStorage(device={self.device}) of size {self.nbytes()}]"
 
 
-# The slot by other names, under which it stays a slot while somebody is told of `array` (see `profiler/capture/storage_hooks.py`).
-UntypedStorage.memory = UntypedStorage._array_slot = vars(UntypedStorage)["array"]  # type: ignore[attr-defined]
+UntypedStorage.memory = UntypedStorage._array_slot = vars(UntypedStorage)["array"]
 
 
 class MetaStorage(UntypedStorage):

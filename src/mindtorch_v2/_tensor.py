@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _device, _dtype
+from ._checks import contiguous_strides, dimension_error, torch_strides
 from ._dispatch import keys
 from ._dispatch.tls import state
 from ._storage import UntypedStorage
@@ -120,13 +121,13 @@ class Tensor:
             cls._class_keys |= keys.PYTHON
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        from ._creation import legacy_tensor
+        from ._creation import legacy_tensor  # cycle with _creation
 
         return legacy_tensor(cls, *args, **kwargs)
 
     @classmethod
     def __torch_function__(cls, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        from .overrides import default_torch_function
+        from .overrides import default_torch_function  # cycle with overrides
 
         return default_torch_function(cls, func, types, args, kwargs or {})
 
@@ -161,8 +162,6 @@ class Tensor:
             return Size(self._array.shape)
         shape = self._array.shape
         if not -len(shape) <= dim < len(shape):
-            from ._checks import dimension_error
-
             raise dimension_error(dim, len(shape))
         return shape[dim]
 
@@ -171,20 +170,14 @@ class Tensor:
         itemsize = self.dtype.itemsize
         # torch: a dimension of a tensor without elements has the stride it would have with extents of at least one
         if self._array.size == 0:
-            from ._checks import contiguous_strides
-
             strides = contiguous_strides(self._array.shape)
         else:
             strides = tuple([s // itemsize for s in self._array.strides])
             if 0 in strides:
-                from ._checks import torch_strides
-
                 strides = torch_strides(self._array.shape, strides)
         if dim is None:
             return strides
         if not -len(strides) <= dim < len(strides):
-            from ._checks import dimension_error
-
             raise dimension_error(dim, len(strides))
         return strides[dim]
 
@@ -230,7 +223,7 @@ class Tensor:
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
-        from ._autograd.leaf import set_requires_grad
+        from ._autograd.leaf import set_requires_grad  # cycle with _autograd.leaf
 
         set_requires_grad(self, value)
 
@@ -242,14 +235,14 @@ class Tensor:
     @property
     def grad_fn(self) -> Node | None:
         """The node that computes this tensor's gradient, or None for a leaf."""
-        from ._autograd.node import node_of
+        from ._autograd.node import node_of  # cycle with _autograd.node
 
         return node_of(self)
 
     @property
     def output_nr(self) -> int:
         """Which result of its `grad_fn` this tensor is."""
-        from ._autograd.node import OUTPUT, edge_of
+        from ._autograd.node import OUTPUT, edge_of  # cycle with _autograd.node
 
         edge = edge_of(self)
         return edge.index if edge is not None and edge._kind == OUTPUT else 0
@@ -260,7 +253,7 @@ class Tensor:
         extra = self._extra
         if extra is None or extra.grad is None:
             if self._node is not None and (extra is None or not extra.retains_grad):
-                from ._autograd.leaf import warn_grad_of_non_leaf
+                from ._autograd.leaf import warn_grad_of_non_leaf  # cycle with _autograd.leaf
 
                 warn_grad_of_non_leaf(self)
             return None
@@ -269,7 +262,7 @@ class Tensor:
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
         if value is not None:
-            from ._autograd.leaf import check_new_grad
+            from ._autograd.leaf import check_new_grad  # cycle with _autograd.leaf
 
             check_new_grad(self, value)
         elif self._extra is None:
@@ -292,7 +285,18 @@ class Tensor:
     __hash__ = object.__hash__  # by identity, as __eq__ compares elements
 
     if TYPE_CHECKING:
-        # attached by `_functions` from the operators' declarations
+        # attached by `_functions` from the operators' declarations, and by what is written for single names
+
+        backward: Any
+        data: Any
+        retains_grad: Any
+        mul: Any
+        mul_: Any
+        __iter__: Any
+        __itruediv__: Any
+        __div__: Any
+        __rdiv__: Any
+        __idiv__: Any
 
         def __getattr__(self, name: str) -> Any: ...
         def __add__(self, other: Any) -> Tensor: ...
@@ -339,7 +343,7 @@ class Tensor:
 
 def _disabled_torch_function_impl(cls: Any, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
     """Assigned to `__torch_function__`, it makes a subclass behave as a plain tensor in calls."""
-    from .overrides import DisableTorchFunctionSubclass
+    from .overrides import DisableTorchFunctionSubclass  # cycle with overrides
 
     with DisableTorchFunctionSubclass():
         return func(*args, **(kwargs or {}))

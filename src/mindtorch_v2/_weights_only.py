@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 from ._pickle_opcodes import BYTES_A_CALL, HANDLERS, StopReadingError, described
 from ._rebuild import CALLS, NAMES, TENSOR_CALLS, parameter, set_attributes, subclass
 from ._tensor import Tensor
+from .nn import Parameter
 
 __all__ = ["UserError", "WeightsOnlyUnpickler", "passing_through"]
 
@@ -139,8 +140,6 @@ class WeightsOnlyUnpickler:
         if full in NAMES:
             return NAMES[full]
         if full == "torch.nn.parameter.Parameter":
-            from .nn import Parameter
-
             return Parameter
         if full in self.allowed:
             return self.allowed[full]
@@ -249,6 +248,4 @@ class WeightsOnlyUnpickler:
 
 
 def _is_parameter(cls: Any) -> bool:
-    from .nn import Parameter
-
     return cls is Parameter

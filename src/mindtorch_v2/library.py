@@ -11,8 +11,11 @@ from . import _op_packet
 from ._dispatch import dispatcher, keys, registry
 from ._dispatch.op import Op
 from ._dispatch.schema import parse
+from ._ops.machinery.calling import call_op
 from ._ops.machinery.declare import register
 from ._tensor import Tensor
+from .autograd import gradcheck
+from .autograd.function import Function as AutogradFunction
 
 __all__ = [
     "CustomOpDef",
@@ -207,11 +210,7 @@ def register_autograd(op: Any, backward: Function, /, *, setup_context: Function
 
 
 def _autograd_kernel(op: Op, backward: Function, setup_context: Function | None) -> Function:
-    from .autograd.function import Function as AutogradFunction
-
     def forward(ctx: Any, *arguments: Any) -> Any:
-        from ._ops.machinery.calling import call_op
-
         result = call_op(op, arguments)
         if setup_context is not None:
             count = len(op.schema.arguments)
@@ -463,8 +462,6 @@ def _check_fake(call: _op_packet.OpOverload, args: tuple[Any, ...], kwargs: dict
 def _check_autograd(
     call: _op_packet.OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], atol: float | None, rtol: float | None
 ) -> None:
-    from .autograd import gradcheck
-
     given: dict[str, Any] = {name: value for name, value in (("atol", atol), ("rtol", rtol)) if value is not None}
     if any(isinstance(a, Tensor) and a.requires_grad for a in args):
         gradcheck(lambda *xs: call(*xs, **kwargs), args, **given)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ._backends.backend import unavailable
 from ._device import device
 
 __all__ = [
@@ -35,8 +36,6 @@ def is_initialized() -> bool:
 
 
 def _refuse(index: Any = None) -> Exception:
-    from ._backends.backend import unavailable
-
     return unavailable(device("npu", index) if isinstance(index, int) else device("npu"))
 
 

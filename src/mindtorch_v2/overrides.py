@@ -102,7 +102,7 @@ def split_arguments(op: Op, arguments: Sequence[Any]) -> tuple[tuple[Any, ...], 
 
 def public_function(op: Op) -> Callable[..., Any]:
     """The function a user calls to reach this operator: what handlers get as `func`."""
-    from ._functions import functions
+    from ._functions import functions  # cycle with _functions
 
     found = functions.get(op.name) or getattr(Tensor, op.name, None) or op.entry
     assert found is not None
@@ -147,13 +147,20 @@ def _function_mode_layer(op: Op, full: int, body: Body) -> Body:
         "else:",
         *indent(body.lines),
     ]
-    return Body(lines, {**body.names, "tls": state, "op": op, "call_function_mode": _call_function_mode})
+    return _overridden(body, lines, {"tls": state, "op": op, "call_function_mode": _call_function_mode})
 
 
 def _subclass_layer(op: Op, full: int, body: Body) -> Body:
     packed = "(" + "".join(f"{n}, " for n in op.schema.argument_names) + ")"
     lines = ["if tls.subclass_override_off:", *indent(body.lines), "else:", f"    result = call_subclass(op, {packed})"]
-    return Body(lines, {**body.names, "tls": state, "op": op, "call_subclass": _call_subclass})
+    return _overridden(body, lines, {"tls": state, "op": op, "call_subclass": _call_subclass})
+
+
+def _overridden(body: Body, lines: list[str], names: dict[str, Any]) -> Body:
+    """The body with lines that may get the result from somewhere else, where it can be anything."""
+    body = body.edited(lines, names)
+    body.result_is_new = False
+    return body
 
 
 dispatcher.register_layer(keys.FUNCTION_MODE, _function_mode_layer)
@@ -216,7 +223,7 @@ def is_tensor_like(inp: Any) -> bool:
 
 def resolve_name(f: Callable[..., Any]) -> str | None:
     """The public path of a function that a handler was given: `torch.add`, `torch.Tensor.add_`."""
-    from ._functions import functions
+    from ._functions import functions  # cycle with _functions
 
     name = getattr(f, "__name__", "")
     if functions.get(name) is f:

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from ._backends.backend import unavailable
 from ._device import device
 from ._random import default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 
@@ -17,8 +18,6 @@ def fork_rng(devices: Iterable[Any] | None = None, enabled: bool = True, device_
     """Inside, numbers are drawn as usual; afterwards the default generator continues as if nothing had been drawn."""
     device(device_type)  # an unknown type is refused; no device but the CPU has a generator here
     if devices is not None and list(devices):
-        from ._backends.backend import unavailable
-
         raise unavailable(device("npu"))
     if not enabled:
         yield

@@ -23,12 +23,13 @@ import numpy as np
 
 from . import _device, _dtype
 from ._checkpoint_file import CheckpointError, CheckpointFile, StorageType
+from ._creation import device_of
 from ._dispatch import keys
 from ._memory_format import layout
 from ._random import Generator
 from ._rebuild import NAMES, STORAGE_TYPES, UNTYPED
 from ._storage import UntypedStorage, own
-from ._tensor import Size, Tensor
+from ._tensor import Size, Tensor, shallow_copy
 from ._weights_only import UserError, WeightsOnlyUnpickler, passing_through
 from .storage import TypedStorage
 
@@ -159,8 +160,6 @@ def _reduced(t: Tensor) -> tuple[Any, ...]:
         parts = (t._indices(), t._values(), t.shape, t.is_coalesced())
         return (_REBUILD_SPARSE, (t.layout, parts))
     if type(t).__name__ == "Parameter":
-        from ._tensor import shallow_copy
-
         plain = shallow_copy(t)
         if t.__dict__:
             return (_REBUILD_PARAMETER_WITH_STATE, (plain, needs_grad, OrderedDict(), dict(t.__dict__)))
@@ -391,8 +390,6 @@ def _locator(map_location: Any) -> Callable[[str], _device.device]:
 
 
 def _usable(location: Any) -> _device.device:
-    from ._creation import device_of
-
     return device_of(location)
 
 

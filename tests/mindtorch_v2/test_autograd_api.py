@@ -508,6 +508,15 @@ def test_inference_mode():
     same(x.grad, [2, 2])
 
 
+def test_inference_mode_and_operators_without_a_derivative():
+    x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    with torch.inference_mode():
+        counts, edges = torch.histogram(x, 2)
+        parts = torch._foreach_addcmul([x], [x], [x], torch.tensor([2.0]))
+    assert counts.tolist() == [1.0, 2.0]
+    assert all(t.is_inference() for t in (counts, edges, *parts))
+
+
 def test_inference_mode_decorates():
     @torch.inference_mode()
     def run(x):

@@ -1,12 +1,14 @@
 """Imports point one way: from what is general to what is built on it."""
 
 import ast
+import functools
+import re
 from pathlib import Path
 
 import mindtorch_v2
 
 ROOT = Path(mindtorch_v2.__file__).parent
-# Each group may import those before it (and itself). Imports inside functions run later and are not counted.
+# Each group may import those before it (and itself). Imports inside functions have a test of their own.
 ORDER = [
     {"_dispatch.keys", "_dispatch.tls", "_dtype", "_device", "_checks", "_memory_format", "_dtype_info"},
     {"_storage"},
@@ -16,6 +18,16 @@ ORDER = [
     {"_ops"},
     {"_functions"},
 ]
+
+
+@functools.cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+def module_name(path: Path) -> str:
+    """The name relative to the package; empty for the package itself."""
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix("__init__").rstrip(".")
 
 
 def group_of(module: str) -> int | None:
@@ -28,27 +40,97 @@ def group_of(module: str) -> int | None:
     return None
 
 
-def imports_at_load(path: Path) -> set[str]:
-    """Modules of the package that importing this file loads, as names relative to the package."""
-    module = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
-    package = module.split(".") if path.name == "__init__.py" else module.split(".")[:-1]
-    found = set()
-    for node in ast.parse(path.read_text()).body:
-        if not isinstance(node, ast.ImportFrom) or node.level == 0:
-            continue
-        base = package[: len(package) - node.level + 1]
-        target = base + (node.module.split(".") if node.module else [])
-        for alias in node.names:
-            inside = ROOT.joinpath(*target, alias.name)
-            is_module = inside.with_suffix(".py").exists() or inside.is_dir()
-            found.add(".".join([*target, alias.name] if is_module else target))
+def import_statements(tree: ast.AST, *, inside: bool = False) -> list[tuple[ast.Import | ast.ImportFrom, bool]]:
+    """The imports that are made when a program runs, and whether each stands in a function."""
+    found = []
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            found.append((node, inside))
+        elif isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            found += [each for other in node.orelse for each in import_statements(other, inside=inside)]
+        else:
+            is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+            found += import_statements(node, inside=inside or is_function)
     return found
+
+
+def targets(path: Path, node: ast.Import | ast.ImportFrom) -> set[str]:
+    """Modules of the package that an import names."""
+    if isinstance(node, ast.Import) or node.level == 0:
+        return set()
+    module = module_name(path).split(".")
+    package = module if path.name == "__init__.py" else module[:-1]
+    base = package[: len(package) - node.level + 1] + (node.module.split(".") if node.module else [])
+    found = set()
+    for alias in node.names:
+        inside = ROOT.joinpath(*base, alias.name)
+        is_module = inside.with_suffix(".py").exists() or inside.joinpath("__init__.py").exists()
+        found.add(".".join([*base, alias.name] if is_module else base))
+    return found
+
+
+@functools.cache
+def imports_at_load(path: Path) -> frozenset[str]:
+    """Modules of the package that importing this file loads, as names relative to the package."""
+    return frozenset(t for node, inside in import_statements(parsed(path)) if not inside for t in targets(path, node))
+
+
+def loaded_with(module: str, target: str) -> set[str]:
+    """What an import of a module loads first: it, and the packages that it is in and the importing one is not."""
+    own = {module.rsplit(".", n)[0] for n in range(1, module.count(".") + 1)}
+    return {".".join(target.split(".")[:n]) for n in range(1, target.count(".") + 2)} - (own - {target})
+
+
+@functools.cache
+def load_graph() -> dict[str, set[str]]:
+    """Module → modules that are loaded with it. The package itself is in none: it is always being loaded."""
+    graph = {}
+    for path in ROOT.rglob("*.py"):
+        module = module_name(path)
+        graph[module] = {m for target in imports_at_load(path) for m in loaded_with(module, target)} - {module}
+    graph["_ops"] |= {module for module in graph if module.startswith("_ops.")}  # found in its folder
+    return graph
+
+
+@functools.cache
+def reached_from(start: str) -> set[str]:
+    """A module, and all that is loaded with it."""
+    seen, waiting = {start}, [start]
+    while waiting:
+        new = load_graph().get(waiting.pop(), set()) - seen
+        seen |= new
+        waiting += new
+    return seen
+
+
+# What is said of an import inside a function, in its line. Costs are said in a few words.
+REASON = re.compile(r"# (?:cycle with (?P<cycle>[\w.]+)|costly: \S.*|not on every system)$")
+
+
+def wrong_reason(path: Path, node: ast.Import | ast.ImportFrom) -> str | None:
+    line = path.read_text().splitlines()[node.end_lineno - 1]
+    reason = REASON.search(line)
+    if reason is None:
+        return "has no reason (`# cycle with …`, `# costly: …`, `# not on every system`)"
+    named = reason["cycle"]
+    if named is None:
+        return None
+    module = module_name(path)
+    is_real = named in targets(path, node) and any(module in reached_from(m) for m in loaded_with(module, named))
+    return None if is_real else f"makes no cycle with {named}: the import can stand at the top"
+
+
+def test_imports_inside_functions_have_a_reason():
+    late = [(path, node) for path in ROOT.rglob("*.py") for node, inside in import_statements(parsed(path)) if inside]
+    wrong = [f"{path.relative_to(ROOT)}:{node.lineno} {why}" for path, node in late if (why := wrong_reason(path, node))]
+    assert not wrong
+    assert len(late) <= 30  # so many there are; fewer is better
 
 
 def test_imports_point_from_the_general_to_the_particular():
     wrong = []
     for path in ROOT.rglob("*.py"):
-        module = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        module = module_name(path)
         own = group_of(module)
         if own is None:
             continue
@@ -63,7 +145,7 @@ def test_dispatch_knows_neither_profiler_nor_autograd():
 
 def test_nothing_imports_torch_or_mindspore():
     for path in ROOT.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(parsed(path)):
             names = (
                 [a.name for a in node.names]
                 if isinstance(node, ast.Import)
@@ -74,11 +156,21 @@ def test_nothing_imports_torch_or_mindspore():
             assert not any(n.partition(".")[0] in ("torch", "mindspore") for n in names), path
 
 
+def test_source_is_compiled_in_one_place():
+    places = set()
+    for path in ROOT.rglob("*.py"):
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("exec", "eval", "compile"):
+                places.add(path.relative_to(ROOT).as_posix())
+    # the other runs the program that the profiler's command line is given
+    assert places == {"_dispatch/codegen.py", "profiler/cli/program.py"}
+
+
 def imports(path: Path) -> set[str]:
     """What a file imports anywhere, by full names; of a name taken from a package, the package and the name."""
     package = list(path.relative_to(ROOT.parent).parts[:-1])
     found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.ImportFrom):
             base = package[: len(package) - node.level + 1] if node.level else []
             module = ".".join([*base, *([node.module] if node.module else [])])
@@ -134,7 +226,7 @@ def test_one_module_pads_the_columns_of_tables():
     for path in (ROOT / "profiler").rglob("*.py"):
         if path.name == "text_table.py":
             continue
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.FormattedValue) and isinstance(node.format_spec, ast.JoinedStr):
                 assert not any(isinstance(part, ast.FormattedValue) for part in node.format_spec.values), path
             assert not (isinstance(node, ast.Attribute) and node.attr in ("ljust", "rjust", "center")), path

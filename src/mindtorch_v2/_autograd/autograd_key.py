@@ -6,6 +6,7 @@ tensors, only those that a wanted gradient needs are kept, each with the version
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 from .._dispatch import dispatcher, keys
@@ -31,14 +32,16 @@ def autograd_layer(op: Op, full: int, body: Body) -> Body:
     if keys.AUTOGRAD in op.kernels:
         call = dispatcher.call_body(op, op.kernels[keys.AUTOGRAD], "autograd_kernel")
         lines = ["if tls.grad_enabled:", *indent(call.lines), "else:", *indent(body.lines)]
-        return Body(lines, {**body.names, **call.names, "tls": state})
+        body = body.edited(lines, {**call.names, "tls": state})
+        body.result_is_new = False
+        return body
     if not op.formulas:
         return _without_formula(op, body)
     slow = bool(full & SLOW)
     plan = _plan(op, slow)
-    plan.numbers = op.numbers if full & keys.NUMBER else ()
+    if full & keys.NUMBER:
+        plan = plan.with_numbers(op.numbers)
     names = {
-        **body.names,
         "tls": state,
         "NUMBERS": NUMBERS,
         "Node": plan.node_class,
@@ -55,7 +58,7 @@ def autograd_layer(op: Op, full: int, body: Body) -> Body:
     }
     recording = "tls.grad_enabled and not tls.inference" if slow else "tls.grad_enabled"
     below = body.lines
-    if dispatcher.calls_operators(op, full):
+    if body.calls_operators:
         # those calls must not be recorded
         below = _unrecorded(body.lines)
     refusals = _refusal_lines(op, recording)
@@ -72,7 +75,9 @@ def autograd_layer(op: Op, full: int, body: Body) -> Body:
             "else:",
             *indent([*body.lines, *plan.unrecorded_lines(branch=False)]),
         ]
-    return Body([*refusals, *lines], names)
+    body = body.edited([*refusals, *lines], names)
+    body.makes_node = True
+    return body
 
 
 def _unrecorded(lines: list[str]) -> list[str]:
@@ -116,19 +121,18 @@ def _without_formula(op: Op, body: Body) -> Body:
     if op.composite is not None:
         # the operators that it calls have derivatives; it has none
         below = ["if tls.grad_enabled:", *indent(_unrecorded(body.lines)), "else:", *indent(body.lines)]
-        body = Body(below, body.names)
-    names = {**body.names, "tls": state, "mark": saved.mark_not_implemented, "check_inplace": inplace.check_inplace}
+        body = body.edited(below)
+    names = {"tls": state, "mark": saved.mark_not_implemented, "check_inplace": inplace.check_inplace}
     inputs = ", ".join(a.name for a in op.schema.tensor_arguments)
     if op.schema.is_inplace and op.schema.arguments[0].type == "Tensor":
         # what is needed of the history comes before the call, which replaces it
         names["mark"] = saved.mark_written
         names["edges_of"] = saved.edges_of
         lines = ["if tls.grad_enabled:", "    check_inplace(self)", f"    edges = edges_of(({inputs},))", *body.lines]
-        return Body([*lines, "if tls.grad_enabled:", f"    mark({op.name!r}, self, edges)"], names)
+        return body.edited([*lines, "if tls.grad_enabled:", f"    mark({op.name!r}, self, edges)"], names)
     if op.schema.is_inplace:
         names["mark"] = saved.mark_written_list
-    lines = body.lines
-    return Body([*lines, "if tls.grad_enabled:", f"    mark({op.name!r}, result, ({inputs},))"], names)
+    return body.edited([*body.lines, "if tls.grad_enabled:", f"    mark({op.name!r}, result, ({inputs},))"], names)
 
 
 class _Plan:
@@ -138,7 +142,7 @@ class _Plan:
         self.op = op
         self.slow = slow
         self.formulas = op.formulas
-        self.numbers: tuple[str, ...] = ()  # arguments that may be Python numbers in the call that is being compiled
+        self.numbers: tuple[str, ...] = ()  # arguments that may be Python numbers
         schema = op.schema
         targets = {t for f in op.formulas for t in f.targets}
         self.inputs = [a for a in schema.arguments if a.name in targets]
@@ -154,6 +158,12 @@ class _Plan:
         self.has_list = any(a.is_tensor_list for a in self.inputs)
         self.multi = len(schema.returns) > 1 or schema.returns[0].type == "Tensor[]"
         self.node_class = _node_class(self)
+
+    def with_numbers(self, names: tuple[str, ...]) -> _Plan:
+        """The same plan, and node class, for calls in which one of these arguments is a Python number."""
+        plan = copy.copy(self)
+        plan.numbers = names
+        return plan
 
     # --- the forward side -----------------------------------------------------------------------------------------
 
@@ -318,8 +328,11 @@ class _Plan:
         for i, formula in sorted(enumerate(self.op.formulas), key=lambda numbered: numbered[1].targets):
             lines += self._formula_lines(i, formula)
         parts = ["*" + f"g_{a.name}" if a.is_tensor_list else f"g_{a.name}" for a in self.inputs]
-        lines.append(f"return ({', '.join(parts)},)")
-        return lines
+        if not self.has_list:
+            return [*lines, f"return ({', '.join(parts)},)"]
+        # one formula gives as many gradients as the list has tensors
+        check = ["if len(found) != len(edges):", "    raise count_error(node, found, edges)"]
+        return [*lines, f"found = ({', '.join(parts)},)", *check, "return found"]
 
     def _slot_lines(self) -> list[str]:
         """`w_x`: whether a gradient is wanted for argument x."""
@@ -336,14 +349,13 @@ class _Plan:
     def _load_lines(self, name: str) -> list[str]:
         is_result = name in self.outputs or name == "result"
         is_list = self.op.schema.returns[0].type == "Tensor[]" if is_result else self.op.schema.argument(name).is_tensor_list
-        check = f"if {name} is not None and {name}._storage.version != node.v_{name}:"
         if self.slow:
             lines = [f"{name} = unpack(node, node.s_{name})"]
         elif is_list:
             lines = [f"{name} = node.s_{name}", f"if {name} is not None:", f"    check_versions(node, {name}, node.v_{name})"]
         else:
-            if name in self.op.numbers:
-                check = check.replace("is not None and", f"is not None and {name}.__class__ not in NUMBERS and", 1)
+            is_tensor = f"{name} is not None" + f" and {name}.__class__ not in NUMBERS" * (name in self.op.numbers)
+            check = f"if {is_tensor} and {name}._storage.version != node.v_{name}:"
             lines = [f"{name} = node.s_{name}", check, f"    raise version_error(node, {name}, node.v_{name})"]
         if is_result and name not in self.op.nondifferentiable:
             index = 0 if len(self.outputs) == 1 else self.outputs.index(name)
@@ -367,6 +379,12 @@ class _Plan:
         names = [f"g_{t}" for t in formula.targets]
         wanted = " or ".join(f"w_{t}" for t in formula.targets)
         return [f"if {wanted}:", f"    {', '.join(names)} = {call}", "else:", f"    {' = '.join(names)} = None"]
+
+
+def _count_error(node: Node, found: tuple[Any, ...], edges: tuple[Any, ...]) -> RuntimeError:
+    return RuntimeError(
+        f"Function {node.name()} returned an invalid number of gradients - expected {len(edges)}, but got {len(found)}"
+    )
 
 
 def _fact(op: Op, name: str, fact: str) -> str:
@@ -400,6 +418,7 @@ def _node_class(plan: _Plan) -> type[Node]:
         "released_error": released_error,
         "version_error": version_error,
         "check_versions": check_versions,
+        "count_error": _count_error,
         "unpack": saved.unpack,
         "reattach": saved.reattach,
         "tls": state,

@@ -227,4 +227,4 @@ def _backward_method(
     backward(self, None if gradient is None else (gradient,), retain_graph, create_graph, inputs=inputs)
 
 
-Tensor.backward = _backward_method  # type: ignore[attr-defined]
+Tensor.backward = _backward_method

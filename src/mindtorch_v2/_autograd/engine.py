@@ -20,7 +20,8 @@ from .._tensor import Tensor
 from . import anomaly, observing
 from .fitting import fit
 from .gradient_memory import clone_for, is_alone, take_over
-from .node import LEAF, NODE, OUTPUT, Node, edge_of, node_and_index
+from .hook_calls import run_post_hooks, run_pre_hooks, run_result_hooks, run_tensor_hooks
+from .node import LEAF, NODE, OUTPUT, edge_of, node_and_index
 
 __all__ = ["accumulate", "queue_callback", "run", "will_run"]
 
@@ -37,7 +38,8 @@ class Capture:
         self.results: list[Any] = [None] * len(edges)
         self.positions: dict[Any, list[tuple[int, int]]] = {}  # target → position in results, index of the target's result
         self.targets: set[Any] = set()
-        self.needed: set[Any] = set()
+        self.needed: set[Any] = set()  # what is to run
+        self.wanted: set[Any] = set()  # what gradients are to be passed on to
         for position, edge in enumerate(edges):
             target, index = node_and_index(edge)
             self.targets.add(target)
@@ -47,7 +49,7 @@ class Capture:
                 self.positions.setdefault(target, []).append((position, index))
 
     def find_needed(self, starts: Sequence[Any]) -> None:
-        """Mark the nodes from which some wanted tensor is reached."""
+        """Mark the nodes from which some wanted tensor is reached. Called once, before any node runs."""
         parents: dict[Any, list[Any]] = {}
         stack, seen = list(starts), set(starts)
         while stack:
@@ -68,10 +70,7 @@ class Capture:
                 found.add(node)
                 reached += parents.get(node, ())
         self.needed |= found
-
-    def wants(self, edge: Any) -> bool:
-        target = edge.node if edge._kind == OUTPUT else edge
-        return target in self.needed or target in self.targets
+        self.wanted = self.needed | self.targets
 
     def store(self, target: Any, grad: Any) -> None:
         for position, index in self.positions.get(target, ()):
@@ -121,7 +120,7 @@ def will_run(t: Tensor) -> bool:
     if edge is None:
         return False
     target = edge.node if edge._kind == OUTPUT else edge
-    return target in waiting and (capture is None or capture.wants(target))
+    return target in waiting and (capture is None or target in capture.wanted)
 
 
 def _count_gradients(starts: Sequence[Any]) -> dict[Any, int]:
@@ -145,6 +144,7 @@ def _count_gradients(starts: Sequence[Any]) -> dict[Any, int]:
 
 
 def _propagate(roots: Sequence[Any], grads: Sequence[Any], keep_graph: bool, create_graph: bool, capture: Capture | None) -> None:
+    """Run what the roots lead to."""
     buffers: dict[Any, Any] = {}  # target → the sum of its gradients so far, or a list of such sums for several results
     for edge, grad in zip(roots, grads, strict=True):
         _put(buffers, edge, grad)
@@ -153,33 +153,42 @@ def _propagate(roots: Sequence[Any], grads: Sequence[Any], keep_graph: bool, cre
     state.backward_waiting = (waiting, capture)
     if capture is not None:
         capture.find_needed([s for s in starts if s._kind != LEAF])
+    nodes: list[tuple[int, Any]] = []
+    leaves: list[Any] = []
+    for start in starts:
+        if not waiting[start]:
+            if start._kind == LEAF:
+                leaves.append(start)
+            else:
+                nodes.append((-start._seq, start))
+    heapify(nodes)
+    _run_nodes(nodes, leaves, waiting, buffers, keep_graph, create_graph, capture)
+
+
+def _run_nodes(
+    ready: list[tuple[int, Any]],
+    leaves: list[Any],
+    waiting: dict[Any, int],
+    buffers: dict[Any, Any],
+    keep_graph: bool,
+    create_graph: bool,
+    capture: Capture | None,
+) -> None:
+    """Run the nodes of a heap and those that become ready, latest made first. Leaves are finished as soon as they are ready.
+
+    What every node needs is written out here: a call for each of a node's steps would cost a tenth of a small one.
+    """
+    observer = observing.observer
+    plain = None if anomaly.state.enabled else observing.plain
+    call = _caller(observer, plain)
     node: Any = None
     following: Any = None  # the ready node that runs next, kept out of the heap: a chain never touches it
     scope: Any = None
-    leaves: list[Any] = []
     sums: list[tuple[Any, Any]] = []  # edges and gradients to add to what is there
-    ready: list[tuple[int, Any]] = []
-    if len(starts) == 1 and starts[0]._kind != LEAF:
-        following = starts[0]
-    else:
-        leaves = [s for s in starts if s._kind == LEAF and not waiting[s]]
-        ready = [(-s._seq, s) for s in starts if s._kind != LEAF and not waiting[s]]
-        heapify(ready)
-    observer = observing.observer
-    plain = None if anomaly.state.enabled else observing.plain
-    call: Any = anomaly.checked_call if anomaly.state.enabled else None if observer is None else observing.run_observed
-    if plain is not None:
-        call = plain.run
-
     try:
         while True:
             if leaves:
-                for leaf in leaves:
-                    if plain is None or capture is not None or leaf._extra is None or leaf._extra.hooks:
-                        _finish_leaf(leaf, buffers, capture, observer)
-                    else:
-                        plain.accumulate(leaf, buffers)
-                leaves.clear()
+                _finish_leaves(leaves, buffers, capture, observer, plain)
             if following is None:
                 if not ready:
                     return
@@ -196,63 +205,45 @@ def _propagate(roots: Sequence[Any], grads: Sequence[Any], keep_graph: bool, cre
                 scope = observer.begin(node, grad) if plain is None else plain.clock()
             if grad is None and node._multi:
                 grad = [None] * len(node._metas)
-            hooks = node._hooks
-            if hooks is not None:
-                grad = _before(node, grad)
-            if capture is not None:
-                capture.store(node, grad)
-                if node not in capture.needed:
+            if capture is None and node._hooks is None:
+                outs = node._run(grad, edges) if call is None else call(node, grad, edges)
+            else:
+                edges, outs = _run_hooked(node, grad, call, capture)
+                if outs is None:
                     if observer is not None:
                         _end(node, scope, observer, plain)
                         scope = None
                     continue
-                edges = tuple([e if e is not None and capture.wants(e) else None for e in edges])
-            if hooks is not None and hooks.pre:
-                grad = _run_pre_hooks(node, grad)
-            outs = node._run(grad, edges) if call is None else call(node, grad, edges)
-            if hooks is not None and hooks.post:
-                outs = _run_post_hooks(node, outs, grad)
-            if len(outs) != len(edges):
-                raise RuntimeError(
-                    f"Function {node.name()} returned an invalid number of gradients - expected {len(edges)}, but got {len(outs)}"
-                )
             grad = None
 
             # pass each gradient on, brought to the shape and dtype of what it is the gradient of; as in torch, all are brought to it
             # before what was saved is freed, and summed after
-            at = 0
+            at = -1  # counted by hand: `enumerate` takes 60 ns
             for edge in edges:
-                if edge is None:
-                    at += 1
-                    continue
-                out = outs[at]
                 at += 1
+                if edge is None:
+                    continue
+                target = edge
                 kind = edge._kind
-                if kind == NODE:
-                    target = edge
-                    if out is not None:
-                        if out._array.shape != edge._shape or out.dtype is not edge._dtype:
-                            out = fit(out, edge._shape, edge._dtype, node, at - 1)
-                        if edge in buffers:
-                            sums.append((edge, out))
-                        else:
-                            buffers[edge] = out
-                elif kind == LEAF:
-                    target = edge
-                    if out is not None:
-                        if out._array.shape != edge._array.shape or out.dtype is not edge.dtype:
-                            out = fit(out, edge._array.shape, edge.dtype, node, at - 1)
-                        if edge in buffers:
-                            sums.append((edge, out))
-                        else:
-                            buffers[edge] = out
-                else:
-                    target = edge.node
-                    if out is not None:
+                out = outs[at]
+                if out is not None:
+                    if kind == NODE:
+                        shape = edge._shape
+                        dtype = edge._dtype
+                    elif kind == LEAF:
+                        shape = edge._array.shape
+                        dtype = edge.dtype
+                    else:
+                        target = edge.node
                         shape, dtype = target._metas[edge.index]
-                        if out._array.shape != shape or out.dtype is not dtype:
-                            out = fit(out, shape, dtype, node, at - 1)
+                    if out._array.shape != shape or out.dtype is not dtype:
+                        out = fit(out, shape, dtype, node, at)
+                    if target is edge and edge not in buffers:
+                        buffers[edge] = out
+                    else:
                         sums.append((edge, out))
+                elif kind == OUTPUT:
+                    target = edge.node
                 left = waiting[target] - 1
                 if left:
                     waiting[target] = left
@@ -288,6 +279,39 @@ def _propagate(roots: Sequence[Any], grads: Sequence[Any], keep_graph: bool, cre
         raise
 
 
+def _run_hooked(node: Any, grad: Any, call: Any, capture: Capture | None) -> tuple[tuple[Any, ...], Any]:
+    """Run a node where hooks change its gradients, or where not all are wanted.
+
+    Returns the edges along which gradients go, and the gradients, None if none of them is wanted.
+    """
+    edges = node._edges
+    hooks = node._hooks
+    if hooks is not None:
+        grad = run_result_hooks(node, grad)
+    if capture is not None:
+        if node in capture.positions:
+            capture.store(node, grad)
+        if node not in capture.needed:
+            return (), None
+        wanted = capture.wanted
+        edges = tuple([e if e is not None and (e.node if e._kind == OUTPUT else e) in wanted else None for e in edges])
+    if hooks is not None and hooks.pre:
+        grad = run_pre_hooks(node, grad)
+    outs = node._run(grad, edges) if call is None else call(node, grad, edges)
+    if hooks is not None and hooks.post:
+        outs = run_post_hooks(node, outs, grad)
+    return edges, outs
+
+
+def _caller(observer: observing.Observer | None, plain: observing.Plain | None) -> Any:
+    """The function that computes a node's gradients, None for the node's own."""
+    if plain is not None:
+        return plain.run
+    if anomaly.state.enabled:
+        return anomaly.checked_call
+    return None if observer is None else observing.run_observed
+
+
 def _end(node: Any, scope: Any, observer: observing.Observer, plain: observing.Plain | None) -> None:
     if plain is None:
         observer.end(scope)
@@ -318,82 +342,23 @@ def _sum(held: Tensor, grad: Tensor, create_graph: bool, outs: Sequence[Any] = (
     return held + grad
 
 
-# --- hooks ----------------------------------------------------------------------------------------------------------
-
-
-def _before(node: Node, grad: Any) -> Any:
-    """Run the hooks of the tensors that this node made, and those that keep their gradients."""
-    hooks = node._hooks
-    assert hooks is not None
-    grads = grad if node._multi else [grad]
-    for index, of_tensor in hooks.tensor.items():
-        grads[index] = run_tensor_hooks(of_tensor, grads[index])
-    for index, keep in hooks.retain.items():
-        if grads[index] is not None:
-            keep(grads[index])
-    return grads if node._multi else grads[0]
-
-
-def run_tensor_hooks(hooks: dict[int, Callable[..., Any]], grad: Any) -> Any:
-    """Each hook sees the gradient as the one before left it."""
-    for hook in list(hooks.values()):
-        changed = call_aloud(hook, grad)
-        if changed is not None:
-            grad = _checked(changed, grad, hook)
-    return grad
-
-
-def _checked(changed: Any, grad: Any, hook: Callable[..., Any]) -> Tensor:
-    if not isinstance(changed, Tensor):
-        raise TypeError(f"expected Variable, but hook returned '{type(changed).__name__}'")
-    if grad is None:
-        return changed
-    name = getattr(hook, "__name__", "<unknown>")
-    if changed.dtype is not grad.dtype:
-        was, got = grad.dtype.scalar_name, changed.dtype.scalar_name
-        raise RuntimeError(f"hook '{name}' has changed the type of value (was torch.{was}Tensor got torch.{got}Tensor)")
-    if changed.device != grad.device:
-        raise RuntimeError(f"hook '{name}' has changed the device of value (was {grad.device} got {changed.device})")
-    if changed._array.shape != grad._array.shape:
-        raise RuntimeError(f"hook '{name}' has changed the size of value")
-    return changed
-
-
-def _run_pre_hooks(node: Node, grad: Any) -> Any:
-    assert node._hooks is not None
-    grads = tuple(grad) if node._multi else (grad,)
-    for hook in list(node._hooks.pre.values()):
-        changed = call_aloud(hook, grads)
-        if changed is not None:
-            changed = tuple(changed) if isinstance(changed, tuple | list) else (changed,)
-            grads = _same_count(changed, grads, hook)
-    return list(grads) if node._multi else grads[0]
-
-
-def _run_post_hooks(node: Node, outs: Sequence[Any], grad: Any) -> Sequence[Any]:
-    assert node._hooks is not None
-    grads = tuple(grad) if node._multi else (grad,)
-    outs = tuple(outs)
-    for hook in list(node._hooks.post.values()):
-        changed = call_aloud(hook, outs, grads)
-        if changed is not None:
-            changed = tuple(changed) if isinstance(changed, tuple | list) else (changed,)
-            outs = _same_count(changed, outs, hook)
-    return outs
-
-
-def _same_count(changed: tuple[Any, ...], old: tuple[Any, ...], hook: Callable[..., Any]) -> tuple[Any, ...]:
-    if len(changed) != len(old):
-        name = getattr(hook, "__name__", "<unknown>")
-        raise RuntimeError(
-            f"hook '{name}' has returned an incorrect number of values (got {len(changed)}, but expected {len(old)})"
-        )
-    return tuple(
-        new if new is None or new is before else _checked(new, before, hook) for new, before in zip(changed, old, strict=True)
-    )
-
-
 # --- leaves ---------------------------------------------------------------------------------------------------------
+
+
+def _finish_leaves(
+    leaves: list[Tensor],
+    buffers: dict[Any, Any],
+    capture: Capture | None,
+    observer: observing.Observer | None,
+    plain: observing.Plain | None,
+) -> None:
+    """Finish these leaves, and leave the list empty."""
+    for leaf in leaves:
+        if plain is None or capture is not None or leaf._extra is None or leaf._extra.hooks:
+            _finish_leaf(leaf, buffers, capture, observer)
+        else:
+            plain.accumulate(leaf, buffers)
+    leaves.clear()
 
 
 def _finish_leaf(leaf: Tensor, buffers: dict[Any, Any], capture: Capture | None, observer: observing.Observer | None) -> None:
@@ -425,7 +390,7 @@ def accumulate(leaf: Tensor, grad: Any) -> None:
     extra = leaf._require_extra()
     node = None if extra.accumulator is None else extra.accumulator()
     if node is not None and node._hooks is not None and node._hooks.pre:
-        grad = _run_pre_hooks(node, grad)
+        grad = run_pre_hooks(node, grad)
     if grad is not None:
         with _leaf_lock:
             held = extra.grad
@@ -443,7 +408,7 @@ def accumulate(leaf: Tensor, grad: Any) -> None:
                 if call_aloud(hook, leaf) is not None:
                     raise RuntimeError("Tensor post accumulate grad hooks should return None.")
     if node is not None and node._hooks is not None and node._hooks.post:
-        _run_post_hooks(node, (), grad)
+        run_post_hooks(node, (), grad)
 
 
 # --- nesting and callbacks ------------------------------------------------------------------------------------------

@@ -22,18 +22,19 @@ def inference_layer(op: Op, full: int, body: Body) -> Body:
     """Mark results as made in inference mode, and refuse writes to such tensors outside of it."""
     if op.composite is not None and any(r.alias for r in op.schema.returns):
         return body  # the operators it calls mark their own results
-    names = {**body.names, "tls": state, "mark": _mark, "refuse": _refuse}
+    names = {"tls": state, "mark_inference": _mark, "refuse_write": _refuse}
     written = [a.name for a in op.schema.arguments if a.is_written and a.type == "Tensor"]
     before = [f"if {name}._keys & {BIT} and not tls.inference:" for name in written]
-    lines = [line for test in before for line in (test, "    refuse()")]
+    lines = [line for test in before for line in (test, "    refuse_write()")]
     lines += body.lines
     if written:
-        return Body(lines, names)
+        return body.edited(lines, names)
     if op.schema.is_view:
         base = next(a.name for a in op.schema.arguments if a.alias)
-        return Body([*lines, f"if {base}._keys & {BIT}:", "    mark(result)"], names)
+        return body.edited([*lines, f"if {base}._keys & {BIT}:", "    mark_inference(result)"], names)
     single = [r.type for r in op.schema.returns] == ["Tensor"]
-    return Body([*lines, "if tls.inference:", f"    result._keys |= {BIT}" if single else "    mark(result)"], names)
+    mark = f"    result._keys |= {BIT}" if single else "    mark_inference(result)"
+    return body.edited([*lines, "if tls.inference:", mark], names)
 
 
 def _mark(result: Any) -> None:

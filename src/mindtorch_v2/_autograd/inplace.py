@@ -11,8 +11,10 @@ import sys
 import weakref
 from typing import Any
 
+from .._checks import contiguous_strides
 from .._dispatch import keys
 from .._tensor import Tensor
+from .leaf import move_retain_grad
 from .node import OUTPUT, Node, edge_of, forward_name, next_sequence, node_and_index
 from .observing import run_observed
 from .saved_errors import released_error
@@ -84,8 +86,6 @@ def rebase_history(t: Tensor, node: Node, reads_self: bool = True) -> None:
 def _set_node(t: Tensor, node: Node) -> None:
     """Give a tensor a new history; the gradient to keep is that of the new value."""
     if t._extra is not None and t._extra.retains_grad:
-        from .leaf import move_retain_grad
-
         move_retain_grad(t, node)
     t._keys |= A
     t._node = node
@@ -182,7 +182,7 @@ class AsStridedBackward0(Node):
     def _run(self, grad: Any, edges: tuple[Any, ...]) -> tuple[Any, ...]:
         if grad is None:
             return (None,)
-        from .._ops.shapes.reshaping import as_strided_backward, overlaps
+        from .._ops.shapes.reshaping import as_strided_backward, overlaps  # cycle with _ops.shapes.reshaping
 
         g = self._geometry
         if overlaps(g.shape, g.strides) or overlaps(g.base_shape, g.base_strides):
@@ -201,8 +201,6 @@ def written_view(node: Node) -> Node | None:
 
 
 def _row_by_row(g: Geometry) -> bool:
-    from .._checks import contiguous_strides
-
     return tuple(g.base_strides) == tuple(contiguous_strides(g.base_shape))
 
 

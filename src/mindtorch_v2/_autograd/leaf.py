@@ -190,5 +190,5 @@ def set_data(t: Tensor, new: Tensor) -> None:
 
 for _method in (requires_grad_, is_inference, register_hook, register_post_accumulate_grad_hook, retain_grad):
     setattr(Tensor, _method.__name__, _method)
-Tensor.retains_grad = property(retains_grad)  # type: ignore[attr-defined]
-Tensor.data = property(data, set_data)  # type: ignore[attr-defined]
+Tensor.retains_grad = property(retains_grad)
+Tensor.data = property(data, set_data)

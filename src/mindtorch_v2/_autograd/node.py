@@ -139,7 +139,7 @@ class AccumulateGrad(Node):
         self._dtype = variable.dtype
 
     def _run(self, grad: Any, edges: tuple[Any, ...]) -> tuple[Any, ...]:
-        from .engine import accumulate
+        from .engine import accumulate  # cycle with _autograd.engine
 
         accumulate(self.variable, grad)
         return ()
@@ -172,7 +172,7 @@ def edge_of(t: Tensor | None) -> Any:
         return None
     base = t._base
     if base is not None and base._extra is not None and base._extra.rebased:
-        from .inplace import refresh_view
+        from .inplace import refresh_view  # cycle with _autograd.inplace
 
         refresh_view(t)
     return t if t._node is None else t._node

@@ -13,6 +13,7 @@ from .._dispatch.entry import NUMBERS
 from .._dispatch.quiet import call_aloud
 from .._dispatch.tls import state
 from .._tensor import Tensor, shallow_copy, wrap
+from .inplace import check_inplace, rebase_history, written_view
 from .node import LEAF, Node, Output, edge_of, next_sequence
 from .saved_errors import inference_error, released_error, version_error
 
@@ -76,8 +77,6 @@ def reattach(value: Any, node: Node, index: int) -> Any:
     if isinstance(value, list):
         return [attached(t, Output(node, i)) for i, t in enumerate(value)]
     if node._outer is not None:
-        from .inplace import written_view
-
         # the result was written into a view: its history is that of the view, through the base
         node = written_view(node) or node
     return attached(value, Output(node, index) if node._multi else node)
@@ -240,16 +239,12 @@ def mark_not_implemented(op_name: str, result: Any, inputs: tuple[Any, ...]) -> 
 
 def mark_written(op_name: str, written: Tensor, edges: tuple[Any, ...]) -> None:
     """The same for a tensor that such an operator wrote to."""
-    from .inplace import rebase_history
-
     if written.dtype.inexact and any(e is not None for e in edges):
         rebase_history(written, _not_implemented(op_name, written, edges))
 
 
 def mark_written_list(op_name: str, result: None, inputs: tuple[Any, ...]) -> None:
     """The same for the tensors of the first argument, which is a list."""
-    from .inplace import check_inplace
-
     edges = edges_of(inputs)
     if any(e is not None for e in edges):
         for t in inputs[0]:

@@ -14,10 +14,9 @@ from collections.abc import Callable
 from typing import Any
 
 from .._allocation_failure import allocation_error
-from .._forking import new_lock
 from ..return_types import named_results
 from . import compiling, keys
-from .codegen import Body, compile_function, indent
+from .codegen import Body, compile_function, compile_lock, indent
 from .entry import NUMBERS
 from .op import Op, Table
 
@@ -41,7 +40,7 @@ Layer = Callable[[Op, int, Body], Body]
 
 _backends: dict[int, BackendBody] = {}
 _layers: dict[int, Layer] = {}
-_lock = new_lock()
+_lock = compile_lock
 _active = 0
 _activations: dict[int, int] = {}
 _filled: list[Op] = []  # operators whose tables may have entries; once for each entry
@@ -159,15 +158,7 @@ def compiled(op: Op, full: int) -> Callable[..., Any]:
 
 
 def _compile(op: Op, full: int) -> Callable[..., Any]:
-    body = _naming_failed_allocations(_backend_body(op, full & ~keys.OBSERVING))  # the same kernel, recorded or not
-    named = named_results(op.schema)
-    if named is not None:
-        body = Body([*body.lines, "result = new_tuple(named, result)"], {**body.names, "named": named, "new_tuple": tuple.__new__})
-    for key in keys.LAYER_ORDER:
-        # a variant with `out=` is recorded in place of the operator that it calls, to which all else happens
-        elsewhere = full & keys.OUT_VARIANT if key & keys.RECORDING else "out_variant" in op.tags
-        if full & key and key in _layers and not elsewhere:
-            body = _layers[key](op, full, body)
+    body = _body(op, full)
     parameters = ", ".join(op.schema.argument_names)
     suffix = "_" + op.schema.overload if op.schema.overload else ""
     # Without a module, NumPy's warnings about floating-point errors in this very frame are dropped by CPython. Composites keep
@@ -177,24 +168,38 @@ def _compile(op: Op, full: int) -> Callable[..., Any]:
     return compile_function(op.name + suffix, parameters, lines, body.names, module=module, title=op.qualified_name)
 
 
+def _body(op: Op, full: int) -> Body:
+    """What the backend makes for these keys, with what each layer adds to it."""
+    body = _naming_failed_allocations(_backend_body(op, full & ~keys.OBSERVING))  # the same kernel, recorded or not
+    named = named_results(op.schema)
+    if named is not None:
+        body = body.edited([*body.lines, "result = new_tuple(named, result)"], {"named": named, "new_tuple": tuple.__new__})
+    for key in keys.LAYER_ORDER:
+        # a variant with `out=` is recorded in place of the operator that it calls, to which all else happens
+        elsewhere = full & keys.OUT_VARIANT if key & keys.RECORDING else "out_variant" in op.tags
+        if full & key and key in _layers and not elsewhere:
+            body = _layers[key](op, full, body)
+    return body
+
+
 def _naming_failed_allocations(body: Body) -> Body:
     """Where memory runs out, raise what torch raises. A `try` that nothing leaves by an exception costs nothing."""
     lines = ["try:", *indent(body.lines), "except MemoryError as error_:", "    raise allocation_error(error_)"]
-    return Body(lines, {**body.names, "allocation_error": allocation_error})
+    return body.edited(lines, {"allocation_error": allocation_error})
 
 
 def _backend_body(op: Op, full: int) -> Body:
     backend = full & keys.BACKENDS or keys.CPU  # an empty list of tensors has no keys
     if op.composite is not None and backend not in op.kernels and backend not in op.array_kernels:
-        body = call_body(op, op.composite, "composite")
+        body = call_body(op, op.composite, "composite", calls_operators=True)
         made_inside = "factory" in op.tags or "fresh" in op.tags or op.formulas
         return _as_unwritten(op, full, body) if made_inside else body
     if backend in op.kernels:
         kernel = op.kernels[backend]
         # a kernel written as statements is inlined: the call it saves is a tenth of a small factory
         if isinstance(kernel, Body):
-            return Body(list(kernel.lines), dict(kernel.names))
-        return _as_unwritten(op, full, call_body(op, kernel, "kernel"))
+            return kernel
+        return _as_unwritten(op, full, call_body(op, kernel, "kernel", calls_operators=True))
     if backend & keys.SPARSE:
         return call_body(op, _no_backend(op, full), "no_backend")
     if backend & (backend - 1):
@@ -204,17 +209,10 @@ def _backend_body(op: Op, full: int) -> Body:
     return call_body(op, _no_backend(op, full), "no_backend")
 
 
-def calls_operators(op: Op, full: int) -> bool:
-    """Whether a composite or a kernel over tensors serves these keys, which may call operators, rather than one over arrays."""
-    backend = full & keys.BACKENDS or keys.CPU
-    if op.composite is None or backend in op.kernels:
-        return backend in op.kernels
-    return backend not in op.array_kernels
-
-
-def call_body(op: Op, function: Callable[..., Any], name: str) -> Body:
+def call_body(op: Op, function: Callable[..., Any], name: str, *, calls_operators: bool = False) -> Body:
     """The body that calls a function over tensors with all of the operator's arguments."""
-    return Body([f"result = {name}({', '.join(op.schema.argument_names)})"], {name: function})
+    lines = [f"result = {name}({', '.join(op.schema.argument_names)})"]
+    return Body(lines, {name: function}, calls_operators=calls_operators)
 
 
 def _as_unwritten(op: Op, full: int, body: Body) -> Body:
@@ -232,7 +230,7 @@ def _as_unwritten(op: Op, full: int, body: Body) -> Body:
         elif a.is_tensor_list:
             conditions.append(f"all([t is None or t._storage is not made_ for t in {a.name}])")
     lines = ["made_ = result._storage", f"if {' and '.join(conditions)}:", "    made_.version = 0"]
-    return Body([*body.lines, *lines], {**body.names, "NUMBERS": NUMBERS})
+    return body.edited([*body.lines, *lines], {"NUMBERS": NUMBERS})
 
 
 def _mixed_devices(op: Op) -> Callable[..., Any]:

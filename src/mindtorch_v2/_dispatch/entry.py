@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .codegen import Source, lazy_function
+from .codegen import Source
 from .keys import NUMBER
-from .op import Op
+from .lazy import lazy_function
+from .op import Entry, Op
 from .schema import Argument
 
 __all__ = ["keys_of", "make_entry", "public_name"]
@@ -50,9 +51,7 @@ def keys_of_all(tensors: Any) -> int:
     return keys
 
 
-def make_entry(
-    op: Op, *, retry: Callable[..., Any], with_out: Callable[..., Any], device_key: Callable[..., int]
-) -> Callable[..., Any]:
+def make_entry(op: Op, *, retry: Callable[..., Any], with_out: Callable[..., Any], device_key: Callable[..., int]) -> Entry:
     """The function that calls this operator.
 
     `retry(op, arguments)` sorts out arguments that are not tensors, `with_out(op, arguments, out)` writes to `out=`.
@@ -61,8 +60,8 @@ def make_entry(
     def build() -> Source:
         return _entry_source(op, {"retry": retry, "with_out": with_out, "device_key": device_key, "entry": entry})
 
-    entry: Callable[..., Any] = lazy_function(op.schema.name, build, doc=str(op.schema), module="torch")
-    entry.op = op  # type: ignore[attr-defined]
+    entry: Entry = lazy_function(op.schema.name, build, doc=str(op.schema), module="torch")
+    entry.op = op
     return entry
 
 
@@ -167,7 +166,7 @@ def _key_expression(op: Op) -> str:
     return " | ".join(parts)
 
 
-def _renamed(entry: Callable[..., Any], given: dict[str, Any], aliases: dict[str, Any]) -> Any:
+def _renamed(entry: Entry, given: dict[str, Any], aliases: dict[str, Any]) -> Any:
     """Call again with NumPy's argument names (`axis`, `keepdims`, …) replaced by torch's."""
     arguments = {k: v for k, v in given.items() if v is not MISSING}
     for name, value in aliases.items():

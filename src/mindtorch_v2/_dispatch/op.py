@@ -5,14 +5,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from types import FunctionType
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from . import keys
 from .schema import Schema, parse
 
-__all__ = ["Formula", "Op", "Table"]
+__all__ = ["Entry", "Formula", "Op", "Table"]
 
 # Suffixes of a formula's parameter that keep a fact about a tensor argument instead of the tensor itself.
 FACTS = ("_shape", "_dtype", "_device", "_strides", "_byte_steps", "_geometry")
@@ -54,6 +54,15 @@ class Table(dict[int, Callable[..., Any]]):
 
     def __missing__(self, argument_keys: int) -> Callable[..., Any]:
         return self.resolve(self.op, argument_keys)
+
+
+class Entry(Protocol):
+    """The function that users call for an operator."""
+
+    __name__: str
+    op: Op
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
 
 
 class Op:
@@ -120,7 +129,7 @@ class Op:
         self.node_name = node or _camel(self.schema.name.rstrip("_")) + "Backward0"
         self.table = Table(self)
         self.compiled: dict[int, Callable[..., Any]] = {}
-        self.entry: Callable[..., Any] | None = None
+        self.entry: Entry | None = None
 
     def _check_kernel(self, kernel: Callable[..., Any]) -> None:
         if isinstance(kernel, np.ufunc):

@@ -17,7 +17,7 @@ __all__ = ["make_resolver"]
 _CONTAINERS = (list, tuple)
 
 
-def make_resolver(name: str, ops: Sequence[Op], tensor_type: type) -> Callable[..., Any]:
+def make_resolver(name: str, ops: Sequence[Op], tensor_type: type[Any]) -> Callable[..., Any]:
     """A function that calls the first overload whose schema fits the arguments.
 
     The choice is remembered by the arguments' types: 0.3 µs a call instead of several.
@@ -38,12 +38,11 @@ def make_resolver(name: str, ops: Sequence[Op], tensor_type: type) -> Callable[.
     resolved.__name__ = resolved.__qualname__ = name
     resolved.__module__ = "torch"
     resolved.__doc__ = "\n".join(str(op.schema) for op in ops)
-    resolved.ops = tuple(ops)  # type: ignore[attr-defined]
     return resolved
 
 
 def _choose(
-    name: str, ops: Sequence[Op], args: tuple[Any, ...], kwargs: dict[str, Any], tensor_type: type
+    name: str, ops: Sequence[Op], args: tuple[Any, ...], kwargs: dict[str, Any], tensor_type: type[Any]
 ) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], bool]:
     # a list may hold anything and an alias must be renamed at each call: such choices are not remembered
     stable = not any(isinstance(v, _CONTAINERS) for v in (*args, *kwargs.values())) and not set(kwargs) & set(ALIASES)
@@ -67,14 +66,14 @@ def _choose(
     raise TypeError(f"{name}() received an invalid combination of arguments - got ({given}), but expected one of:\n{options}")
 
 
-def _reads_tensor(op: Op, args: tuple[Any, ...], tensor_type: type) -> bool:
+def _reads_tensor(op: Op, args: tuple[Any, ...], tensor_type: type[Any]) -> bool:
     """Whether a tensor stands for a number, which depends on its dtype and shape."""
     return any(
         isinstance(v, tensor_type) and not a.type.startswith("Tensor") for a, v in zip(op.schema.arguments, args, strict=False)
     )
 
 
-def _fits(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], tensor_type: type) -> dict[str, Any] | None:
+def _fits(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], tensor_type: type[Any]) -> dict[str, Any] | None:
     """The keyword arguments under the schema's own names, or None when the call does not fit."""
     by_name = {public_name(a): a for a in op.schema.arguments}
     positional = [a for a in op.schema.arguments if not a.keyword_only]
@@ -110,7 +109,7 @@ def _spread(positional: list[Argument], args: tuple[Any, ...]) -> bool:
     )
 
 
-def _accepts(op: Op, a: Argument, value: Any, tensor_type: type) -> bool:
+def _accepts(op: Op, a: Argument, value: Any, tensor_type: type[Any]) -> bool:
     kind = a.type
     if value is None:
         return kind.endswith("?") or (a.default is None and a.has_default)
@@ -124,7 +123,7 @@ def _accepts(op: Op, a: Argument, value: Any, tensor_type: type) -> bool:
     if kind.startswith("Tensor"):
         return isinstance(value, _CONTAINERS) and all(v is None or isinstance(v, tensor_type) for v in value)
     if kind == "Scalar":
-        return _is_number(value) or (isinstance(value, tensor_type) and not value.dim() and not value.requires_grad)  # type: ignore[attr-defined]
+        return _is_number(value) or (isinstance(value, tensor_type) and not value.dim() and not value.requires_grad)
     if kind == "bool":
         return isinstance(value, bool | np.bool_)
     if kind == "int":
@@ -155,9 +154,9 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float | complex | np.number | np.bool_)
 
 
-def _is_int(value: Any, tensor_type: type) -> bool:
+def _is_int(value: Any, tensor_type: type[Any]) -> bool:
     if isinstance(value, bool):
         return False
     if isinstance(value, int | np.integer):
         return True
-    return isinstance(value, tensor_type) and value.dim() == 0 and value.dtype.category == _dtype.INTEGER  # type: ignore[attr-defined]
+    return isinstance(value, tensor_type) and value.dim() == 0 and value.dtype.category == _dtype.INTEGER

@@ -57,6 +57,11 @@ class Schema:
     def tensor_arguments(self) -> tuple[Argument, ...]:
         return tuple(a for a in self.arguments if a.is_tensor or a.is_tensor_list)
 
+    @cached_property
+    def tensor_positions(self) -> tuple[tuple[int, Argument, bool], ...]:
+        """Position and argument of each tensor and list of tensors, and whether it is a list."""
+        return tuple((i, a, a.is_tensor_list) for i, a in enumerate(self.arguments) if a in self.tensor_arguments)
+
     @property
     def qualified_name(self) -> str:
         return f"{self.namespace}::{self.name}"

@@ -13,13 +13,15 @@ import numpy as np
 from scipy import sparse as scipy_sparse
 
 from .. import _dtype
-from .._creation import device_of
+from .._creation import as_tensor, device_of
 from .._device import cpu
 from .._dispatch import keys, registry
 from .._storage import UntypedStorage
 from .._tensor import Tensor, shallow_copy, wrap
 from .creation import conversion, copying  # noqa: F401 - declared first
+from .linalg.matmul import addmm
 from .machinery.declare import op, public
+from .shapes.joining import cat
 
 __all__ = ["check_parts", "sparse_tensor"]
 
@@ -140,8 +142,6 @@ def sparse_coo_tensor(
 
     The parts are checked against each other unless `check_invariants` is False.
     """
-    from .._creation import as_tensor
-
     if device is not None and device_of(device).type != "cpu":
         raise NotImplementedError(f"sparse_coo_tensor: sparse tensors are on the CPU only, not on {device}")
     if values is None:  # sparse_coo_tensor(size)
@@ -309,8 +309,6 @@ _kernel("addmm", key=DENSE_AND_SPARSE)(_addmm)
 
 
 def _sparse_addmm_call(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Any, alpha: Any) -> Tensor:
-    from .linalg.matmul import addmm
-
     return addmm(self, mat1, mat2, beta=beta, alpha=alpha)
 
 
@@ -396,8 +394,6 @@ _kernel("mul", "Tensor")(_scaled)
 
 @_kernel("add", "Tensor")
 def _add(self: Tensor, other: Any, alpha: Any) -> Tensor:
-    from .shapes.joining import cat
-
     if not isinstance(other, Tensor) or self._array.shape != other._array.shape:
         raise RuntimeError("add: expected 'self' and 'other' to have same size, both of them sparse")
     values = other._values() if alpha == 1 else other._values() * alpha

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from .._autograd.differentiate import grad
-from .._autograd.grad_mode import enable_grad
+from .._autograd.grad_mode import enable_grad, set_grad_enabled
 from .._dispatch.tls import state
+from .._functions import functions
 from .._tensor import Tensor
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
@@ -100,8 +101,6 @@ def _rows(i: int, out: Tensor, xs: Tensors, create_graph: bool, strict: bool) ->
                     f"input {position}. This is not allowed in strict mode when create_graph=True."
                 )
             parts[position].append(g)
-    from .._functions import functions
-
     return tuple(
         functions["stack"](got).view(out.shape + x.shape) if got else x.new_zeros(out.shape + x.shape)
         for got, x in zip(parts, xs, strict=True)
@@ -166,8 +165,6 @@ def hvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
 
 
 def _recording(create_graph: bool) -> Any:
-    from .._autograd.grad_mode import set_grad_enabled
-
     return set_grad_enabled(create_graph or state.grad_enabled)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from .._autograd.differentiate import grad
 from .._dtype import float64
 from .._tensor import Tensor, wrap
+from .function import Function
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 
@@ -360,7 +361,6 @@ class _Check:
 
     def _check_undefined(self, outs: Sequence[Tensor]) -> None:
         """A missing gradient acts as zeros."""
-        from .function import Function
 
         class Undefined(Function):
             @staticmethod

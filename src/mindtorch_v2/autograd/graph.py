@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from .._autograd.differentiate import GradientEdge, get_gradient_edge
+from .._autograd.engine import will_run
 from .._autograd.node import Node
 from .._dispatch import dispatcher, keys
 from .._dispatch.tls import state
@@ -128,6 +129,4 @@ def _hook_any(tensors: Sequence[Tensor], fn: Callable[..., None], lock: Any) -> 
 
 def _expected(tensors: Sequence[Tensor]) -> int:
     """How many of the tensors get a gradient in the pass that is running."""
-    from .._autograd.engine import will_run
-
     return sum(will_run(t) for t in tensors)

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any
 
+import numpy as np
+
 from .._dispatch import keys
+from .._dtype import get_default_dtype
 from .._tensor import Tensor, _disabled_torch_function_impl, set_array, shallow_copy, wrap
 
 __all__ = [
@@ -23,10 +26,6 @@ class _ParameterMeta(type(Tensor)):  # type: ignore[misc]
 
 
 def _empty() -> Tensor:
-    import numpy as np
-
-    from .._dtype import get_default_dtype
-
     return wrap(np.empty(0, get_default_dtype().np))
 
 

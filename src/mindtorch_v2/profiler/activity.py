@@ -6,6 +6,8 @@ import enum
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from .. import npu
+
 __all__ = [
     "InvalidArgumentError",
     "ProfilerActivity",
@@ -52,8 +54,6 @@ def kineto_available() -> bool:
 
 def supported_activities() -> set[ProfilerActivity]:
     """The activities that can be recorded on this machine."""
-    from .. import npu
-
     return {ProfilerActivity.CPU, ProfilerActivity.NPU} if npu.is_available() else {ProfilerActivity.CPU}
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .. import _device, _dtype
+from .. import _device, _dtype, npu
 from .activity import InvalidArgumentError, ProfilerActivity
 from .capture import capture, claims, event_ids
 from .capture.capture import Capture
@@ -22,6 +22,7 @@ from .model.leaks import Leaks
 from .model.session import Session, empty_session, join
 from .options import OptionAttributes, Options
 from .output.event_list import EventList
+from .output.kineto_results import KinetoResults
 from .results import Results, Summaries
 
 __all__ = ["profile"]
@@ -225,8 +226,6 @@ class profile(OptionAttributes, Summaries):  # noqa: N801 - torch's name
     def kineto_results(self) -> Any:
         """The recording as torch's libraries walk it; None before the end of the first."""
         if self._results is None and self._session is not None:
-            from .output.kineto_results import KinetoResults
-
             self._results = KinetoResults(self.session, dtype=vars(_dtype).__getitem__, device=_device.device)
         return self._results
 
@@ -316,8 +315,6 @@ def _available_device(name: str | None) -> str | None:
     """The device to record, if there is one."""
     if name is None:
         return None
-    from .. import npu
-
     if name not in ("npu", "cuda", "privateuseone"):
         warnings.warn(f"The {name} is not a valid device option.", stacklevel=callers_level())
         return None

@@ -8,6 +8,7 @@ from .._dispatch import dispatcher, keys
 from .._dispatch.codegen import Body, indent
 from .._dispatch.op import Op
 from .._dispatch.tls import state
+from .._op_packet import overload_of
 from .._tensor import Tensor
 from ..overrides import split_arguments
 
@@ -39,8 +40,6 @@ class TorchDispatchMode:
 
 def _call(handler: Any, op: Op, arguments: tuple[Any, ...]) -> Any:
     """Call a `__torch_dispatch__` handler; what it runs is below autograd, so nothing is recorded."""
-    from .._op_packet import overload_of
-
     args, kwargs = split_arguments(op, arguments)
     types = tuple({type(t) for a in arguments for t in (a if isinstance(a, list | tuple) else (a,)) if isinstance(t, Tensor)})
     previous, state.grad_enabled = state.grad_enabled, False
@@ -83,13 +82,16 @@ def _mode_layer(op: Op, full: int, body: Body) -> Body:
     if _is_decomposed(op):
         return body
     lines = ["if tls.dispatch_modes:", f"    result = call_mode(op, {_packed(op)})", "else:", *indent(body.lines)]
-    return Body(lines, {**body.names, "tls": state, "op": op, "call_mode": _call_mode})
+    body = body.edited(lines, {"tls": state, "op": op, "call_mode": _call_mode})
+    body.result_is_new = False
+    return body
 
 
 def _subclass_layer(op: Op, full: int, body: Body) -> Body:
     if _is_decomposed(op):
         return body
-    return Body([f"result = call_dispatch(op, {_packed(op)})"], {"op": op, "call_dispatch": _call_subclass})
+    names = {"op": op, "call_dispatch": _call_subclass}
+    return Body([f"result = call_dispatch(op, {_packed(op)})"], names, calls_operators=body.calls_operators)
 
 
 dispatcher.register_layer(keys.DISPATCH_MODE, _mode_layer)

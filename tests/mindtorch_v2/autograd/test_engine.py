@@ -12,6 +12,8 @@ import pytest
 
 import mindtorch_v2 as torch
 from mindtorch_v2._autograd import observing
+from mindtorch_v2._dispatch import keys
+from mindtorch_v2._dispatch.op import Op
 from mindtorch_v2.autograd import Function
 
 DEPTH = 100_000
@@ -309,3 +311,13 @@ def test_a_training_step_leaves_no_garbage():
         assert gc.collect() == 0
     finally:
         gc.enable()
+
+
+def test_a_formula_with_too_few_gradients_for_a_list_is_named():
+    joined = Op(
+        "joined(Tensor[] tensors) -> Tensor", cpu=lambda tensors: np.concatenate(tensors), grad={"tensors": lambda grad: [grad[:2]]}
+    )
+    x = torch.ones(2, requires_grad=True)
+    result = joined.table[keys.CPU | keys.AUTOGRAD]([x, x])
+    with pytest.raises(RuntimeError, match="JoinedBackward0 returned an invalid number of gradients - expected 2, but got 1"):
+        result.sum().backward()

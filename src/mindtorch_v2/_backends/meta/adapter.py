@@ -15,7 +15,7 @@ import numpy as np
 
 from ... import _checks, _device, _dtype, _promotion
 from ..._dispatch import keys
-from ..._dispatch.codegen import Body
+from ..._dispatch.codegen import Body, compile_function
 from ..._dispatch.dispatcher import call_body
 from ..._dispatch.entry import NUMBERS
 from ..._dispatch.op import Op, parameter_names
@@ -132,8 +132,6 @@ def _by_rule(op: Op) -> Any:
 
 
 def _by_kernel(op: Op) -> Any:
-    from ..._dispatch.codegen import compile_function
-
     body = cpu_body(op, keys.CPU) if keys.CPU not in op.kernels else call_body(op, op.kernels[keys.CPU], "kernel")
     on_zeros = compile_function(op.name, ", ".join(op.schema.argument_names), [*body.lines, "return result"], body.names)
 

@@ -13,6 +13,7 @@ import numpy as np
 from ... import _device, _dtype
 from ..._backends.cpu.creation.copying import fill_, number_in
 from ..._backends.cpu.machinery.floating_errors import silent
+from ..._backends.meta.adapter import meta_tensor
 from ..._creation import allocate, checked_shape, device_of, dtype_of
 from ..._dispatch import keys
 from ..._memory_format import contiguous_format, empty_strides, preserve_format
@@ -43,8 +44,6 @@ def strided_tensor(shape: tuple[int, ...], strides: tuple[int, ...], d: _dtype.d
         raise RuntimeError(f"strides must be nonnegative, got {list(strides)}")
     byte_strides = tuple(s * d.itemsize for s in strides)
     if where.key == keys.META:
-        from ..._backends.meta.adapter import meta_tensor
-
         return meta_tensor(shape, d, byte_strides)
     length = 0 if 0 in shape else 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
     memory = np.empty(length, d.np)

@@ -11,6 +11,7 @@ from ..._memory_format import contiguous_format
 from ..._tensor import Tensor, shallow_copy
 from ..elementwise.arithmetic import zeros_like
 from ..machinery.declare import op, public
+from .constants import empty_like
 
 clone = op(
     "clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor",
@@ -75,8 +76,6 @@ fill_scalar = op(
 
 
 def _empty_like(self: Tensor) -> Tensor:
-    from .constants import empty_like
-
     return empty_like(self)
 
 

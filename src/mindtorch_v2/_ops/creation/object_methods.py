@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from ... import _device, _interop, _pickling
+from ... import _device, _interop, _pickling, _shared_memory
 from ..._creation import array_from, device_of, dtype_of, moved
 from ..._dispatch import keys
+from ..._legacy import made_of
 from ..._memory_format import contiguous_format, is_contiguous_as, memory_format, sparse_coo, strided
 from ..._printing import tensor_text
 from ..._storage import MetaStorage, UntypedStorage
 from ..._tensor import Tensor, shallow_copy, wrap
+from ...storage import TypedStorage, typed_storage_of
 from ..machinery.declare import public
 
 
@@ -101,8 +103,6 @@ def is_tensor(obj: Any, /) -> bool:
 @public("function")
 def is_storage(obj: Any, /) -> bool:
     """Whether an object is a storage."""
-    from ...storage import TypedStorage
-
     return isinstance(obj, UntypedStorage | TypedStorage)
 
 
@@ -141,8 +141,6 @@ def is_shared(self: Tensor) -> bool:
 @public("method")
 def share_memory_(self: Tensor) -> Tensor:
     """Move the storage to memory that processes share: those that are forked later or get the tensor sent see each other's writes."""
-    from ... import _shared_memory
-
     if isinstance(self._storage, MetaStorage):
         return self
     if self._keys & keys.SPARSE:
@@ -182,15 +180,11 @@ def npu(self: Tensor, device: Any = None, non_blocking: bool = False) -> Tensor:
 @public("method")
 def storage(self: Tensor) -> Any:
     """The memory as elements of this dtype."""
-    from ...storage import typed_storage_of
-
     return typed_storage_of(self)
 
 
 @public("method", name="_typed_storage")
 def _typed_storage(self: Tensor) -> Any:
-    from ...storage import TypedStorage
-
     return TypedStorage(wrap_storage=self._storage, dtype=self.dtype)
 
 
@@ -231,8 +225,6 @@ public("method", name="_make_subclass")(_make_subclass)
 @public("method")
 def new(self: Tensor, *args: Any, device: Any = None) -> Tensor:
     """A tensor of this dtype from sizes or a sequence, as the legacy constructors make it."""
-    from ..._legacy import made_of
-
     return made_of(self.dtype, args, self.device if device is None else device)
 
 

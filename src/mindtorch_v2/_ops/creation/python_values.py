@@ -20,6 +20,8 @@ def _scalar(self: np.ndarray[Any, Any]) -> Any:
 
 SILENT.add(_scalar)
 _local_scalar_dense = op("_local_scalar_dense(Tensor self) -> Scalar", cpu=_scalar, tags=("data_dependent",), variants="")
+# as `item` below
+_local_scalar_dense.op.kernels[keys.CPU] = Body(["result = self._array.item()"])
 
 
 def _not_one(array: np.ndarray[Any, Any]) -> RuntimeError:
@@ -38,7 +40,8 @@ item: Any = op("item(Tensor self) -> Scalar", composite=_item, variants="method"
 # written into the operator's function: another call would be a fifth of its time
 item.op.kernels[keys.CPU] = Body(
     ["if self._array.size != 1:", "    raise not_one(self._array)", "result = read[self._keys](self)"],
-    {"not_one": _not_one, "read": _local_scalar_dense.op.table},  # type: ignore[attr-defined]
+    {"not_one": _not_one, "read": _local_scalar_dense.op.table},
+    calls_operators=True,
 )
 
 

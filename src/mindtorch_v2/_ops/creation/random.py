@@ -157,7 +157,7 @@ _randint_high = factory(
     lambda high, *rest: _randint(0, high, *rest),
     cpu=lambda high, size, generator, dtype: _randint_array(0, high, size, generator, dtype),
 )
-_randint_from = public_function(_randint_low.op)  # type: ignore[attr-defined]
+_randint_from = public_function(_randint_low.op)
 
 
 @public("function")
@@ -213,7 +213,7 @@ _randint_like_low = factory("randint_like.low_dtype(Tensor self, SymInt low, Sym
 _randint_like_high = factory(
     "randint_like(Tensor self, SymInt high, RANDOM_LIKE) -> Tensor", lambda self, high, *rest: _randint_like(self, 0, high, *rest)
 )
-_randint_like_from = public_function(_randint_like_low.op)  # type: ignore[attr-defined]
+_randint_like_from = public_function(_randint_like_low.op)
 
 
 @public("function")
@@ -410,7 +410,7 @@ def _normal_floats(mean: Any, std: Any, size: Any, generator: Any, dtype: Any, l
 
 
 _normal_floats_op = factory("normal.float_float(float mean, float std, SymInt[] size, RANDOM) -> Tensor", _normal_floats)
-_normal_of_size = public_function(_normal_floats_op.op)  # type: ignore[attr-defined]
+_normal_of_size = public_function(_normal_floats_op.op)
 
 
 @public("function")

@@ -73,7 +73,7 @@ _arange_start = factory(
 _arange_end = factory("arange(Scalar end, OPTIONS) -> Tensor", lambda end, *options: _arange(0, end, 1, *options))
 
 
-_arange_tables = {3: arange_op.op.table, 2: _arange_start.op.table, 1: _arange_end.op.table}  # type: ignore[attr-defined]
+_arange_tables = {3: arange_op.op.table, 2: _arange_start.op.table, 1: _arange_end.op.table}
 
 
 def _range_arguments(args: tuple[Any, ...], start: Any, end: Any, step: Any) -> list[Any]:
@@ -180,7 +180,7 @@ def _range(start: Any, end: Any, step: Any, dtype: Any, layout: Any, device: Any
 
 factory("range(Scalar start, Scalar end, OPTIONS) -> Tensor", lambda start, end, *options: _range(start, end, 1, *options))
 _range_step = factory("range.step(Scalar start, Scalar end, Scalar step=1, OPTIONS) -> Tensor", _range)
-range_ = public("function", name="range")(public_function(_range_step.op))  # type: ignore[attr-defined]
+range_ = public("function", name="range")(public_function(_range_step.op))
 
 
 def _eye(n: Any, m: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
@@ -203,7 +203,7 @@ def eye(n: int, m: int | None = None, *, out: Tensor | None = None, requires_gra
     return _eye_m_public(n, m, out=out, requires_grad=requires_grad, **options)
 
 
-_eye_m_public = public_function(_eye_m.op)  # type: ignore[attr-defined]
+_eye_m_public = public_function(_eye_m.op)
 
 
 def _triangle_indices(row: int, col: int, offset: int, dtype: Any, device: Any, *, lower: bool) -> Tensor:

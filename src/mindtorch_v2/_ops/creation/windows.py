@@ -16,6 +16,8 @@ from ..._memory_format import strided
 from ..._tensor import Tensor, wrap
 from ..machinery.declare import public
 from ..machinery.factory import factory
+from ..machinery.lookup import aten
+from ..machinery.out import write_out
 
 Array = np.ndarray[Any, Any]
 
@@ -117,9 +119,6 @@ _declare("kaiser_window", ("beta",), lambda beta=12.0: _kaiser(beta))
 
 def _call(name: str, arguments: tuple[Any, ...], dtype: Any, layout: Any, device: Any, pin_memory: bool, requires_grad: bool,
           out: Any) -> Tensor:  # fmt: skip
-    from ..machinery.lookup import aten
-    from ..machinery.out import write_out
-
     if layout is not None and layout is not strided:
         raise RuntimeError(f"{name} is not implemented for sparse types, got: {layout}")
     if pin_memory:

@@ -13,6 +13,7 @@ from ..._backends.cpu.elementwise import arithmetic as kernels
 from ..._dispatch import keys
 from ..._dispatch.entry import NUMBERS
 from ..._tensor import Tensor, wrap
+from ..creation.constants import zeros_like as entry
 from ..machinery.declare import copy_into, op
 from ..machinery.lookup import aten
 
@@ -219,14 +220,12 @@ minimum = op(
 
 def half_where_equal(grad: Tensor, self: Tensor, other: Tensor) -> Tensor:
     """Equal operands share the gradient of their maximum."""
-    from .ternary import where
+    from .ternary import where  # cycle with _ops.elementwise.ternary
 
     return where(self == other, grad / 2, grad)
 
 
 def zeros_like(x: Tensor) -> Tensor:
-    from ..creation.constants import zeros_like as entry
-
     return entry(x)
 
 
@@ -278,7 +277,7 @@ def pow_backward(grad: Tensor, self: Tensor, exponent: Any) -> Tensor:
 
 
 def pow_backward_self(grad: Tensor, self: Tensor, exponent: Tensor) -> Tensor:
-    from .ternary import zero_where
+    from .ternary import zero_where  # cycle with _ops.elementwise.ternary
 
     return zero_where(exponent == 0, grad * conj(exponent * self.pow(exponent - 1)))
 
@@ -289,7 +288,7 @@ def _not_negative(exponent: Tensor) -> Tensor:
 
 def pow_backward_exponent(grad: Tensor, self: Tensor, exponent: Tensor, result: Tensor) -> Tensor:
     """Derivative by the exponent: `result * log(self)`, taken as zero where 0 ** (exponent >= 0)."""
-    from .ternary import zero_where
+    from .ternary import zero_where  # cycle with _ops.elementwise.ternary
 
     at_zero = (self == 0).logical_and(_not_negative(exponent))
     return grad * zero_where(at_zero, conj(result * self.log()))
@@ -297,7 +296,7 @@ def pow_backward_exponent(grad: Tensor, self: Tensor, exponent: Tensor, result: 
 
 def _backward_of_exponent(grad: Tensor, self: Any, exponent: Tensor, result: Tensor) -> Tensor:
     """The same for a constant base."""
-    from .ternary import zero_where
+    from .ternary import zero_where  # cycle with _ops.elementwise.ternary
 
     if self == 0:
         return zero_where(_not_negative(exponent), grad * conj(result * -math.inf))

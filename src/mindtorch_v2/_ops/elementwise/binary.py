@@ -15,7 +15,7 @@ from ..._dispatch.entry import NUMBERS
 from ..._tensor import Tensor
 from ..machinery.declare import Gradients, op
 from ..machinery.lookup import aten
-from .arithmetic import conj
+from .arithmetic import conj, pow_of_scalar, pow_scalar, pow_tensor
 from .ternary import where
 
 atan2 = op(
@@ -202,8 +202,6 @@ def _double(x: Any, d: _dtype.dtype) -> Any:
 def _float_power(self: Any, exponent: Any) -> Tensor:
     """A power computed in double precision."""
     d = _power_dtype(self, exponent)
-    from .arithmetic import pow_of_scalar, pow_scalar, pow_tensor
-
     chosen = pow_of_scalar if self.__class__ in NUMBERS else pow_scalar if exponent.__class__ in NUMBERS else pow_tensor
     return chosen(_double(self, d), _double(exponent, d))
 

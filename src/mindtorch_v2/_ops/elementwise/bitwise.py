@@ -8,6 +8,7 @@ import numpy as np
 
 from ..._backends.cpu.elementwise import bitwise as kernels
 from ..machinery.declare import op
+from .arithmetic import wrapped_number
 
 _TAGS = ("nondifferentiable",)
 
@@ -28,8 +29,6 @@ lcm = op("lcm(Tensor self, Tensor other) -> Tensor", pointwise="same", numbers=(
 
 
 def _scalar_first(name: str, entry: Any) -> None:
-    from .arithmetic import wrapped_number
-
     op(
         f"{name}.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
         composite=lambda self, other: entry(wrapped_number(self, other), other),

@@ -10,6 +10,7 @@ import numpy as np
 from ... import _dtype
 from ..._backends.cpu.elementwise import comparison as kernels
 from ..._tensor import Tensor
+from ..creation import constants
 from ..machinery.declare import op
 from ..machinery.lookup import aten
 
@@ -65,8 +66,6 @@ _test("isneginf", kernels.isneginf)
 
 
 def _all(self: Tensor, value: bool) -> Tensor:
-    from ..creation import constants
-
     entry = constants.ones_like if value else constants.zeros_like
     return entry(self, dtype=_dtype.bool_)
 

@@ -10,6 +10,7 @@ import numpy as np
 from ... import _dtype
 from ..._backends.cpu.elementwise import special as kernels
 from ..._tensor import Tensor
+from ..creation.ranges import arange
 from ..machinery.declare import not_implemented, op, public
 from ..machinery.lookup import aten
 from .arithmetic import mul_number
@@ -176,8 +177,6 @@ igammac = op(
 
 def _mvlgamma_terms(self: Tensor, p: int) -> Tensor:
     """`self` minus 0, 1/2, …, (p - 1)/2 along a new last dimension."""
-    from ..creation.ranges import arange
-
     d = self.dtype if self.dtype.inexact else _dtype.get_default_dtype()
     steps: Tensor = arange(-p / 2 + 0.5, 0.5, 0.5, dtype=d, device=self.device)
     return steps + self.unsqueeze(-1)

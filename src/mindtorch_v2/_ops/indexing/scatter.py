@@ -22,7 +22,7 @@ Grads = Mapping[str | tuple[str, ...], Callable[..., Any]]
 def both(schema: str, kernel: Callable[..., None], grad: Grads | None = None, node: str | None = None, **options: Any) -> Any:
     """Declare an operator and its in-place variant from a kernel that writes to `self`; returns the functional one."""
     entry = op(schema, cpu=kernels.on_copy(kernel), grad=grad, node=node, shape=lambda self: self._array.shape, **options)
-    op(str(inplace_schema(parse(schema))), cpu=kernel, grad=grad, node=node or entry.op.node_name, variants="method")  # type: ignore[attr-defined]
+    op(str(inplace_schema(parse(schema))), cpu=kernel, grad=grad, node=node or entry.op.node_name, variants="method")
     return entry
 
 

@@ -40,7 +40,7 @@ def cholesky_grad(grad: Tensor, factor: Tensor, upper: bool) -> Tensor:
 
 
 def _solve_triangular(a: Tensor, b: Tensor, *, upper: bool, left: bool) -> Tensor:
-    from .triangular_systems import linalg_solve_triangular
+    from .triangular_systems import linalg_solve_triangular  # cycle with _ops.linalg.triangular_systems
 
     return linalg_solve_triangular(a, b, upper=upper, left=left)
 

@@ -7,6 +7,7 @@ from typing import Any
 from ..._tensor import Tensor
 from ..machinery.declare import public
 from ..machinery.lookup import aten
+from ..machinery.out import write_out
 from .decomposition import linalg_qr, linalg_svd
 from .lu import _lu_with_info
 from .matmul import matmul
@@ -78,8 +79,6 @@ def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) 
         raise TypeError(f"argument 'out' must be tuple of Tensors, not {type(out).__name__}")
     if len(out) != len(results):
         raise TypeError(f"expected tuple of {len(results)} elements but got {len(out)}")
-    from ..machinery.out import write_out
-
     for target, value in zip(out, results, strict=True):
         write_out(target, value)
     return out

@@ -8,7 +8,7 @@ from typing import Any
 from ... import _checks
 from ..._backends.cpu.linalg import matmul as kernels
 from ..._dispatch import keys
-from ..._tensor import Tensor
+from ..._tensor import Tensor, wrap
 from ..machinery.declare import op
 from ..shapes.reshaping import _unsafe_view, t
 
@@ -172,8 +172,6 @@ def _vdot(self: Tensor, other: Tensor) -> Tensor:
 
 
 def _complex_vdot(self: Tensor, other: Tensor) -> Tensor:
-    from ..._tensor import wrap
-
     return wrap(kernels.vdot(self._array, other._array))
 
 
@@ -250,7 +248,7 @@ def _without_unit_batch(tensor1: Tensor, tensor2: Tensor, batch1: Shape, batch2:
 
 
 # looked up here rather than called by name: 0.1 µs less each
-_mm_table, _addmm_table, _t_table = mm.op.table, addmm.op.table, t.op.table  # type: ignore[attr-defined]
+_mm_table, _addmm_table, _t_table = mm.op.table, addmm.op.table, t.op.table
 
 
 def _matmul(self: Tensor, other: Tensor) -> Tensor:

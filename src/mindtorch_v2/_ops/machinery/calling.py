@@ -7,12 +7,16 @@ from typing import Any
 import numpy as np
 
 from ... import _device, _promotion
+from ..._backends.backend import unavailable
+from ..._creation import default_device
 from ..._dispatch import keys
 from ..._dispatch.entry import NUMBERS, keys_of, public_name
 from ..._dispatch.op import Op
 from ..._dispatch.quiet import call_aloud
 from ..._dispatch.resolver import takes_number_first
+from ..._dispatch.schema import Argument
 from ..._tensor import Tensor, wrap
+from ...overrides import foreign_override
 
 __all__ = ["argument_keys", "call_op", "device_key", "retry_call"]
 
@@ -20,50 +24,47 @@ __all__ = ["argument_keys", "call_op", "device_key", "retry_call"]
 def argument_keys(op: Op, arguments: tuple[Any, ...]) -> int:
     """The key set of these arguments; raises TypeError about the first that has no place in the schema."""
     found = 0
-    seen = False
-    for position, (a, value) in enumerate(zip(op.schema.arguments, arguments, strict=True)):
-        if a.is_tensor:
-            seen = True
-            if isinstance(value, Tensor):
-                found |= value._keys
-            elif a.name in op.numbers and value.__class__ in NUMBERS:
-                found |= keys.NUMBER
-            elif not (value is None and a.type == "Tensor?"):
-                raise _type_error(op, a, position, value)
-        elif a.is_tensor_list:
-            seen = True
-            if not isinstance(value, list | tuple):
-                raise _type_error(op, a, position, value, "tuple of Tensors")
-            for i, t in enumerate(value):
-                if not isinstance(t, Tensor) and (t is not None or "?" not in a.type):
-                    raise TypeError(
-                        f"{op.name}(): argument '{public_name(a)}' (position {position + 1}) must be tuple of Tensors, "
-                        f"but found element of type {type(t).__name__} at pos {i}"
-                    )
-            found |= keys_of(value)
-    if not seen:
-        if "device" in op.schema.argument_names:
-            return device_key(arguments[op.schema.argument_names.index("device")])
-        return keys.CPU
-    return found
+    for position, a, is_list in op.schema.tensor_positions:
+        value = arguments[position]
+        if is_list:
+            found |= _list_keys(op, a, position, value)
+        elif isinstance(value, Tensor):
+            found |= value._keys
+        elif a.name in op.numbers and value.__class__ in NUMBERS:
+            found |= keys.NUMBER
+        elif not (value is None and a.type == "Tensor?"):
+            raise _type_error(op, a, position, value)
+    if op.schema.tensor_positions:
+        return found
+    if "device" in op.schema.argument_names:
+        return device_key(arguments[op.schema.argument_names.index("device")])
+    return keys.CPU
+
+
+def _list_keys(op: Op, a: Argument, position: int, value: Any) -> int:
+    if not isinstance(value, list | tuple):
+        raise _type_error(op, a, position, value, "tuple of Tensors")
+    for i, t in enumerate(value):
+        if not isinstance(t, Tensor) and (t is not None or "?" not in a.type):
+            raise TypeError(
+                f"{op.name}(): argument '{public_name(a)}' (position {position + 1}) must be tuple of Tensors, "
+                f"but found element of type {type(t).__name__} at pos {i}"
+            )
+    return keys_of(value)
 
 
 def device_key(device: Any) -> int:
     """The key of the backend that serves a device: the default one, if none is given."""
     if device is None:
-        from ..._creation import default_device
-
         device = default_device()
     elif device.__class__ is not _device.device:
         device = _device.device(device)
     if not device.key:
-        from ..._backends.backend import unavailable
-
         raise unavailable(device)
     return device.key
 
 
-def _type_error(op: Op, a: Any, position: int, value: Any, expected: str = "Tensor") -> TypeError:
+def _type_error(op: Op, a: Argument, position: int, value: Any, expected: str = "Tensor") -> TypeError:
     return TypeError(
         f"{op.name}(): argument '{public_name(a)}' (position {position + 1}) must be {expected}, not {type(value).__name__}"
     )
@@ -76,8 +77,6 @@ def call_op(op: Op, arguments: tuple[Any, ...]) -> Any:
 
 def retry_call(op: Op, arguments: tuple[Any, ...]) -> Any:
     """Second attempt at a call whose arguments were not all tensors: convert what can be, hand over to overrides, or raise."""
-    from ...overrides import foreign_override
-
     handler = foreign_override(arguments)
     if handler is not None:
         return call_aloud(handler, op, arguments)

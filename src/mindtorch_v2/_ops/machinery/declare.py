@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -12,15 +13,16 @@ from ... import _dtype, _promotion
 from ..._backends.cpu.machinery.dtype_rules import with_rules
 from ..._backends.cpu.machinery.layout import channels_last_like, in_rows
 from ..._dispatch import registry
+from ..._dispatch.codegen import compile_function
 from ..._dispatch.entry import make_entry
-from ..._dispatch.op import Op
+from ..._dispatch.op import Entry, Op
 from ..._dispatch.schema import Argument, Return, Schema, parse
 from .calling import device_key, retry_call
 from .out import call_with_out
 
 __all__ = ["MissingDerivative", "exported", "inplace_schema", "not_implemented", "op", "public", "register"]
 
-Entry = Callable[..., Any]
+_F = TypeVar("_F", bound=Callable[..., Any])
 Gradients = Mapping[Any, Callable[..., Any]]  # argument name, or tuple of names → formula
 
 
@@ -110,13 +112,13 @@ def register(declared: Op) -> Entry:
     return declared.entry
 
 
-def public(variants: str = "function method", *, name: str | None = None) -> Callable[[Entry], Entry]:
+def public(variants: str = "function method", *, name: str | None = None) -> Callable[[_F], _F]:
     """Export a hand-written function under torch's name for it, in place of the one that would be generated.
 
     For names whose Python signature no schema gives: several overloads that must be told apart fast, variadic sizes, ….
     """
 
-    def export(function: Entry) -> Entry:
+    def export(function: _F) -> _F:
         for variant in variants.split():
             exported.setdefault(name or function.__name__, {})[variant] = function
         return function
@@ -124,7 +126,7 @@ def public(variants: str = "function method", *, name: str | None = None) -> Cal
     return export
 
 
-exported: dict[str, dict[str, Entry]] = {}  # name → variant → function
+exported: dict[str, dict[str, Callable[..., Any]]] = {}  # name → variant → function
 
 
 # In-place variants whose overloads ATen names otherwise than the functional ones.
@@ -157,7 +159,7 @@ def _declare_inplace(functional: Op, cpu: Callable[..., Any] | None, grad: Gradi
     schema = inplace_schema(functional.schema)
     kernel = cpu
     if cpu is not None and functional.pointwise is None and not isinstance(cpu, np.ufunc):
-        kernel = _copying(cpu)
+        kernel = _copying(cpu, schema.name)
     register(
         Op(
             schema,
@@ -186,23 +188,22 @@ class MissingDerivative:
 not_implemented = MissingDerivative
 
 
-def _copying(kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """An in-place kernel from a functional one: compute, then copy over `self`."""
-    import inspect
-
-    names = tuple(inspect.signature(kernel).parameters)
-    if "self" not in names:
-        raise TypeError(f"a kernel with an in-place variant takes `self`, not only {names}")
-    listed = ", ".join(names)
-    source = (
-        f"def run({listed}):\n"
-        f"    try:\n        value = kernel({listed})\n"
-        f"    except NotImplementedError:\n        check_castable(self, ({listed},))\n        raise\n"
-        f"    copy_into(self, value)\n"
-    )
-    found: dict[str, Any] = {"kernel": kernel, "copy_into": copy_into, "check_castable": _check_castable}
-    exec(source, found)
-    return found["run"]
+def _copying(kernel: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """The kernel of the in-place operator of this name, from a functional one: compute, then copy over `self`."""
+    parameters = tuple(inspect.signature(kernel).parameters)
+    if "self" not in parameters:
+        raise TypeError(f"a kernel with an in-place variant takes `self`, not only {parameters}")
+    listed = ", ".join(parameters)
+    lines = [
+        "try:",
+        f"    value = kernel({listed})",
+        "except NotImplementedError:",
+        f"    check_castable(self, ({listed},))",
+        "    raise",
+        "copy_into(self, value)",
+    ]
+    used = {"kernel": kernel, "copy_into": copy_into, "check_castable": _check_castable}
+    return compile_function("run", listed, lines, used, title=f"kernel of {name}")
 
 
 def _check_castable(target: np.ndarray[Any, Any], operands: tuple[Any, ...]) -> None:

@@ -15,8 +15,9 @@ from ... import _device, _dtype
 from ..._backends.cpu.machinery.adapter import WRAP
 from ..._creation import device_of, refuse_pinned, require_grad
 from ..._dispatch import keys
-from ..._dispatch.codegen import Body, Source, indent, lazy_function
-from ..._dispatch.op import Op
+from ..._dispatch.codegen import Body, Source, indent
+from ..._dispatch.lazy import lazy_function
+from ..._dispatch.op import Entry, Op
 from ..._dispatch.schema import parse
 from ..._memory_format import layout, strided
 from ..._storage import UntypedStorage
@@ -39,7 +40,7 @@ _MISSING = object()
 
 def factory(
     schema: str, composite: Callable[..., Any], *, cpu: Callable[..., Any] | Body | None = None, variants: str = "function"
-) -> Callable[..., Any]:
+) -> Entry:
     """Declare a factory operator and export the function that users call; returns that, or the entry of a further overload.
 
     `cpu` is its kernel, over arrays or as statements; `composite` makes it on other devices, and on the CPU where there is no kernel.
@@ -58,7 +59,7 @@ def factory(
     return entry
 
 
-def public_function(op: Op) -> Callable[..., Any]:
+def public_function(op: Op) -> Entry:
     """The Python signature of a factory: its schema's, with `size` variadic, `out`, and `requires_grad`."""
     names: dict[str, Any] = {
         "table": op.table, "defaults": _device.defaults_in_force, "CPU": _device.cpu, "device_of": device_of, "check_options": check_options,
@@ -67,9 +68,10 @@ def public_function(op: Op) -> Callable[..., Any]:
     arguments = [a.name for a in op.schema.arguments]
     from_self = arguments[0] == "self"
     parts: list[str] = []
+    is_variadic = _only_size(op) and op.schema.argument("size").type == "int[]"
     starred = False
     for a in op.schema.arguments:
-        if a.name == "size" and a.type == "int[]" and arguments[1 if from_self else 0] == "size" and _only_size(op):
+        if a.name == "size" and is_variadic:
             parts += ["*args", "size=MISSING"]
             starred = True
             continue
@@ -84,7 +86,7 @@ def public_function(op: Op) -> Callable[..., Any]:
             parts.append(name)
     parts += ["requires_grad=False"] + ([] if from_self else ["out=None"])
     lines = []
-    if "*args" in parts:
+    if is_variadic:
         lines += [
             "if size is MISSING:",
             "    size = args if len(args) > 1 else single_size(args)",
@@ -114,8 +116,8 @@ def public_function(op: Op) -> Callable[..., Any]:
     lines = ["try:", *indent(lines), "except TypeError as error:", "    raise named_error(error)"]
     lines += ["if requires_grad:", "    require_grad(result)", "return result"]
     source = Source(", ".join(parts), lines, names)
-    function: Callable[..., Any] = lazy_function(op.name, lambda: source, doc=str(op.schema), module="torch")
-    function.op = op  # type: ignore[attr-defined]
+    function: Entry = lazy_function(op.name, lambda: source, doc=str(op.schema), module="torch")
+    function.op = op
     return function
 
 
@@ -177,4 +179,4 @@ def inlined(make: str, d: str, composite: Callable[..., Any], arguments: str, co
         "composite": composite, "dtypes": _dtype, "np_zeros": np.zeros, "np_empty": np.empty, "new": object.__new__,
         "Tensor": Tensor, "Storage": UntypedStorage, "CPU": _device.cpu,
     }  # fmt: skip
-    return Body(lines, names)
+    return Body(lines, names, calls_operators=True, owns_array=True)

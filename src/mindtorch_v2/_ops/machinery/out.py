@@ -83,13 +83,15 @@ def _make(op: Op, count: int, *given: Any) -> Tensor:
 
 def _compute(op: Op, arguments: tuple[Any, ...], out: Any, extra_keys: int = 0) -> Any:
     outs = (out,) if isinstance(out, Tensor) else tuple(out)
-    tensors = [a for a in arguments if isinstance(a, Tensor)] + [t for a in arguments if isinstance(a, list | tuple) for t in a]
-    if state.grad_enabled and any(isinstance(t, Tensor) and t._keys & keys.AUTOGRAD for t in (*tensors, *outs)):
-        raise RuntimeError(
-            f"{op.name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
-            "arguments requires grad."
-        )
-    _check_out(op, [t for t in tensors if isinstance(t, Tensor)], outs)
+    tensors = _tensors_among(arguments)
+    if state.grad_enabled:
+        for t in [*tensors, *_tensors_among(outs)]:
+            if t._keys & keys.AUTOGRAD:
+                raise RuntimeError(
+                    f"{op.name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
+                    "arguments requires grad."
+                )
+    _check_out(op, tensors, outs)
     if "dtype_of_out" in op.tags:
         arguments = _with_dtype(op, arguments, outs[0])
     previous, state.grad_enabled = state.grad_enabled, False
@@ -109,15 +111,26 @@ def _compute(op: Op, arguments: tuple[Any, ...], out: Any, extra_keys: int = 0) 
     return out if isinstance(out, Tensor) else out_type(type(result))(outs)
 
 
+def _tensors_among(arguments: tuple[Any, ...]) -> list[Tensor]:
+    """The tensors, and those in lists."""
+    found: list[Tensor] = []
+    for a in arguments:
+        if isinstance(a, Tensor):
+            found.append(a)
+        elif isinstance(a, list | tuple):
+            found += [t for t in a if isinstance(t, Tensor)]
+    return found
+
+
 def _with_dtype(op: Op, arguments: tuple[Any, ...], out: Tensor) -> tuple[Any, ...]:
     """The arguments with `dtype` that of `out=`, where none is given (tag "dtype_of_out")."""
     i = op.schema.argument_names.index("dtype")
     return arguments if arguments[i] is not None else (*arguments[:i], out.dtype, *arguments[i + 1 :])
 
 
-def _check_resized(tensors: list[Any], target: Tensor) -> None:
+def _check_resized(tensors: list[Tensor], target: Tensor) -> None:
     """Refuse an `out=` that, once resized, may reach into an argument's part of their common storage."""
-    if any(isinstance(t, Tensor) and t._storage is target._storage for t in tensors):
+    if any(t._storage is target._storage for t in tensors):
         raise RuntimeError(
             "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
             "location. Please clone() the tensor before performing the operation."
@@ -128,7 +141,7 @@ def _check_out(op: Op, tensors: list[Tensor], outs: tuple[Tensor, ...]) -> None:
     """Refuse an `out=` whose elements share memory, or (tag "disjoint_out") that shares memory with an argument."""
     for target in outs:
         array = target._array
-        if any(s == 0 and n > 1 for s, n in zip(array.strides, array.shape, strict=True)) and array.size:
+        if 0 in array.strides and array.size and _overlaps(array):
             raise RuntimeError(
                 "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
                 "Please clone() the tensor before performing the operation."

@@ -17,7 +17,7 @@ from ..machinery.computing import computed
 from ..machinery.declare import op
 from ..machinery.lookup import aten
 
-_clamp_min_table = clamp_min.op.table  # type: ignore[attr-defined]
+_clamp_min_table = clamp_min.op.table
 
 
 def _zeros_like(grad: Tensor) -> Tensor:

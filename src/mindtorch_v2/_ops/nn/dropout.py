@@ -34,7 +34,7 @@ def _drop(x: Tensor, p: float, train: bool, *, feature: bool = False, alpha: boo
     _check(p)
     if p == 0 or not train or not x.numel():
         return x
-    multiply = Tensor.mul_ if inplace else Tensor.mul  # type: ignore[attr-defined]
+    multiply = Tensor.mul_ if inplace else Tensor.mul
     if p == 1:
         zeros = aten.zeros([], dtype=x.dtype, device=x.device)
         return multiply(x, zeros)

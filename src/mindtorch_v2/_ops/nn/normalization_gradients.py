@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..._autograd.differentiate import grad
+from ..._autograd.grad_mode import enable_grad
 from ..._dispatch.tls import state
 from ..._tensor import Tensor
 
@@ -17,8 +19,6 @@ def normalized_gradient(g: Tensor, x_hat: Tensor, rstd: Tensor, dims: list[int])
 
 def by_differentiating(function: Any, inputs: list[Tensor | None], grads: Any, needs: Any) -> tuple[Any, ...]:
     """Gradients of a function's results by way of its own graph."""
-    from ...autograd import enable_grad, grad
-
     again = state.grad_enabled
     with enable_grad():
         given = (

@@ -9,7 +9,10 @@ from typing import Any, NamedTuple
 from ..._checks import dimension_error, no_dimensions
 from ..._dtype import int64
 from ..._tensor import Tensor
+from ..linalg.matmul import linear
 from ..machinery.declare import op
+from ..shapes.joining import cat, stack
+from .dropout import dropout as drop
 
 State = Any  # a hidden tensor, or (hidden, cell) for an LSTM
 
@@ -31,8 +34,6 @@ class Weights(NamedTuple):
 
 
 def _linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    from ..linalg.matmul import linear
-
     return linear(x, weight, bias)
 
 
@@ -77,8 +78,6 @@ def _hidden(state: State) -> Tensor:
 
 
 def _run_layer(step: Step, x: Tensor, state: State, weights: Weights, *, reverse: bool) -> tuple[Tensor, State]:
-    from ..shapes.joining import stack
-
     gates = weights.input_gates(x).unbind(0)
     outputs = []
     for g in reversed(gates) if reverse else gates:
@@ -94,8 +93,6 @@ def _map(function: Callable[[Tensor], Tensor], state: State) -> State:
 
 
 def _join(parts: list[State]) -> State:
-    from ..shapes.joining import cat
-
     if isinstance(parts[0], tuple):
         return tuple(cat([p[i] for p in parts], 0) for i in range(len(parts[0])))
     return cat(parts, 0)
@@ -103,8 +100,6 @@ def _join(parts: list[State]) -> State:
 
 def _run_packed(step: Step, x: Tensor, sizes: list[int], state: State, weights: Weights, *, reverse: bool) -> tuple[Tensor, State]:
     """A layer over packed sequences, longest first: step t has the first `sizes[t]` of them."""
-    from ..shapes.joining import cat
-
     gates = weights.input_gates(x)
     ends = list(itertools.accumulate(sizes))
     outputs: list[Tensor] = []
@@ -153,9 +148,6 @@ def _run(
     step: Step, x: Tensor, states: list[State], weights: list[Weights], *, layers: int, dropout: float, train: bool,
     bidirectional: bool, sizes: list[int] | None,
 ) -> tuple[Tensor, list[State]]:  # fmt: skip
-    from ..shapes.joining import cat
-    from .dropout import dropout as drop
-
     directions = 2 if bidirectional else 1
     finals: list[State] = []
     for layer in range(layers):
@@ -204,8 +196,6 @@ def _lstm(
     x: Tensor, hx: Sequence[Tensor], params: Sequence[Tensor], has_biases: bool, num_layers: int, dropout: float, train: bool,
     bidirectional: bool, batch_first: bool = False, sizes: list[int] | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    from ..shapes.joining import stack
-
     if len(hx) != 2:
         raise RuntimeError("lstm expects two hidden states")
     projected = _size(hx[0], 2) != _size(hx[1], 2)
@@ -230,8 +220,6 @@ def _simple(
     step: Step, x: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: bool, num_layers: int, dropout: float, train: bool,
     bidirectional: bool, batch_first: bool = False, sizes: list[int] | None = None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    from ..shapes.joining import stack
-
     if batch_first:
         x = x.transpose(0, 1)
     weights = _weights(params, has_biases, False)

@@ -92,7 +92,7 @@ _log_softmax = op(
 )
 
 
-_softmax_table, _log_softmax_table = _softmax.op.table, _log_softmax.op.table  # type: ignore[attr-defined]
+_softmax_table, _log_softmax_table = _softmax.op.table, _log_softmax.op.table
 
 
 def _call(table: Any, self: Tensor, dim: int, dtype: Any) -> Tensor:

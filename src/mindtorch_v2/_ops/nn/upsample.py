@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..._backends.cpu.nn.upsample import resample, resample_backward
+from ..._dispatch.codegen import compile_function
 from ..._tensor import Tensor
 from ..machinery.declare import op
 
@@ -80,46 +81,52 @@ def _declare(name: str, n: int, mode: str, *, aligned: bool) -> Any:
             )
         return resample_backward(grad_output, mode, shape, align_corners, factors)
 
-    # the functions whose parameters say what they take: the names differ with n, and only some kinds have `align_corners`
-    space = {"by_factor": by_factor, "kernel": kernel, "backward": backward}
+    # functions whose parameters say what they take: the names differ with n, and only some kinds have `align_corners`
+    def named(parameters: str, result: str, **names: Any) -> Any:
+        return compile_function("run", parameters, [f"return {result}"], names, title=name)
+
     names = ", ".join([*flags, *scales])
     corners = "align_corners" if aligned else "False"
-    given = f"({', '.join(scales)},)"
-    head = f"align_corners, {', '.join(scales)}" if aligned else ", ".join(scales)
-    make = {
-        "vec": f"lambda input, output_size, {'align_corners, ' if aligned else ''}scale_factors: "
-        f"by_factor(input, output_size, {corners}, scale_factors)",
-        "cpu": f"lambda self, output_size, {names}: kernel(self, output_size, {corners}, {given})",
-        "cpu_backward": f"lambda grad_output, output_size, input_size, {names}: "
-        f"backward(grad_output, output_size, input_size, {corners}, {given})",
-        "grad": f"lambda grad, output_size, self_shape, {names}: spread(grad, output_size, self_shape, {head})",
-        "grad_grad": f"lambda grad, output_size, {names}: forward(grad, output_size, {head})",
-    }
-    functions = {key: eval(source, space) for key, source in make.items()}
+    given = f"{corners}, ({', '.join(scales)},)"
     op(
         f"{name}.vec(Tensor input, SymInt[]? output_size, {align}float[]? scale_factors) -> Tensor",
-        composite=functions["vec"],
+        composite=named(
+            ", ".join(["input", "output_size", *flags, "scale_factors"]),
+            f"by_factor(input, output_size, {corners}, scale_factors)",
+            by_factor=by_factor,
+        ),
         variants="",
         tags=("transparent",),
     )
-    space["spread"] = op(
+    spread = op(
         f"{name}_backward(Tensor grad_output, SymInt[{n}] output_size, SymInt[{n + 2}] input_size, {align}{tail}) -> Tensor",
-        cpu=functions["cpu_backward"],
+        cpu=named(
+            f"grad_output, output_size, input_size, {names}",
+            f"backward(grad_output, output_size, input_size, {given})",
+            backward=backward,
+        ),
         format_of=("grad_output",) if name in _BACKWARD_IN_FORMAT else (),
         shape=lambda input_size: tuple(input_size),
-        grad={"grad_output": functions["grad_grad"]},
+        grad={
+            "grad_output": named(
+                f"grad, output_size, {names}", f"forward(grad, output_size, {names})", forward=lambda *given: forward(*given)
+            )
+        },
         variants="",
     )
     forward = op(
         f"{name}(Tensor self, SymInt[{n}] output_size, {align}{tail}) -> Tensor",
-        cpu=functions["cpu"],
+        cpu=named(f"self, output_size, {names}", f"kernel(self, output_size, {given})", kernel=kernel),
         refuses=(_KERNELS.get(mode, name.lstrip("_")), "bic"),
         format_of=("self",),
         shape=lambda self, output_size: (*self._array.shape[:2], *_sizes(output_size, n)),
-        grad={"self": functions["grad"]},
+        grad={
+            "self": named(
+                f"grad, output_size, self_shape, {names}", f"spread(grad, output_size, self_shape, {names})", spread=spread
+            )
+        },
         variants="",
     )
-    space["forward"] = forward
     return forward
 
 

@@ -8,9 +8,10 @@ from typing import Any
 from ..._backends.cpu.machinery.dtype_rules import refuse
 from ..._dispatch import registry
 from ..._dispatch.entry import NUMBERS
+from ..._dispatch.op import Entry
 from ..._tensor import Tensor
-from ..elementwise.arithmetic import mul_number_
-from ..machinery.declare import Entry, op, public
+from ..elementwise.arithmetic import mul_number_, pow_of_scalar
+from ..machinery.declare import op, public
 from .foreach_gradients import element_formulas, node_of
 
 UNARY = (
@@ -76,7 +77,7 @@ def _export(name: str, entries: dict[str, Entry], operands: int) -> None:
         return entry(self, *args, **kwargs)
 
     foreach.__name__ = foreach.__qualname__ = name
-    foreach.__doc__ = "\n".join(str(e.op.schema) for e in entries.values())  # type: ignore[attr-defined]
+    foreach.__doc__ = "\n".join(str(e.op.schema) for e in entries.values())
     public("function", name=name)(foreach)
 
 
@@ -233,8 +234,6 @@ _declare("pow.ScalarList", "Scalar[] exponent", _with_list("pow"), "pow.Tensor_S
 
 
 def _pow_of_scalar(self: Any, exponent: TensorList) -> tuple[Tensor, ...]:
-    from ..elementwise.arithmetic import pow_of_scalar
-
     return tuple(pow_of_scalar(self, t) for t in _some(exponent))
 
 

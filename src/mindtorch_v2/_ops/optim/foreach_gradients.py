@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..._dispatch import registry
+from ..._dispatch.codegen import compile_function
 from ..._dispatch.op import FACTS, Formula, Op
 from ..._dispatch.schema import Schema, parse
 from ..elementwise import arithmetic, clamp, special, ternary, unary  # noqa: F401 - declared first
@@ -47,7 +48,10 @@ def _list_formula(schema: Schema, plain: Op, formula: Formula, names: Mapping[st
     (target,) = formula.targets
     parts = f"[None if grads[i] is None else {call} for i in range(len(grads))]"
     whole = parts if schema.argument(names[target]).is_tensor_list else f"total({parts})"
-    return eval(f"lambda {', '.join(dict.fromkeys(parameters))}: {whole}", {"formula": formula.function, "total": _total})
+    used = {"formula": formula.function, "total": _total}
+    return compile_function(
+        "gradients", ", ".join(dict.fromkeys(parameters)), [f"return {whole}"], used, title=f"gradients of {schema.name}"
+    )
 
 
 def _total(gradients: list[Any]) -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 from ... import _checks, _dtype
 from ..._backends.cpu.machinery.dtypes import scalar_name
 from ..._backends.cpu.reductions import moments as kernels
+from ..._promotion import promote_types
 from ..._tensor import Tensor
 from ...overrides import handle_torch_function, has_torch_function
 from ..machinery.computing import computed
@@ -34,8 +35,6 @@ def _vector_norm(self: Array, ord: Any, dim: Any, keepdim: bool, dtype: _dtype.d
 
 
 def _check_dtype(found: _dtype.dtype, asked: _dtype.dtype) -> None:
-    from ..._promotion import promote_types
-
     if not asked.inexact:
         raise RuntimeError(f"linalg.vector_norm: dtype should be floating point or complex, but got {asked.scalar_name}")
     if asked.is_complex != found.is_complex:

@@ -190,7 +190,7 @@ def _sum_to_size(self: Tensor, size: Sequence[int]) -> Tensor:
         raise RuntimeError(f"size {{{list(target)}}} is not expandable to size {{{list(shape)}}}.")
     gone = [*range(lead), *(i for i in range(lead, len(shape)) if target[i - lead] == 1 and shape[i] != 1)]
     if gone:
-        self = _sum_dims.op.table[self._keys](self, gone[0] if len(gone) == 1 else gone, True, None)  # type: ignore[attr-defined]
+        self = _sum_dims.op.table[self._keys](self, gone[0] if len(gone) == 1 else gone, True, None)
     return self.view(target) if lead > 0 else self
 
 

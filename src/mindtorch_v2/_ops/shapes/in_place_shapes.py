@@ -23,7 +23,6 @@ def _declare_inplace_view(view: Any, node: str) -> None:
     declared = view.op
     schema = declared.schema
     kernel = next(iter(declared.array_kernels.values()))
-    names = ", ".join(schema.argument_names)
     text = str(schema).replace("aten::", "").replace("(a)", "(a!)").replace(schema.name, schema.name + "_", 1)
     text = text.replace("transpose_.int", "transpose_")
 
@@ -32,8 +31,7 @@ def _declare_inplace_view(view: Any, node: str) -> None:
         self._storage.version += 1
         return self
 
-    composite = eval(f"lambda {names}: become({names})", {"become": become})
-    op(text, composite=composite, grad={f.targets[0]: f.function for f in declared.formulas}, node=node, variants="method")
+    op(text, composite=become, grad={f.targets[0]: f.function for f in declared.formulas}, node=node, variants="method")
 
 
 for _view, _node in (

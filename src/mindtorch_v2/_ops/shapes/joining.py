@@ -12,6 +12,7 @@ from ..._backends.cpu.machinery.floating_errors import SILENT
 from ..._checks import broadcast_shapes as broadcast_shapes_of
 from ..._checks import wrap_dim
 from ..._dispatch.entry import keys_of
+from ..._dtype import FROM_NUMPY
 from ..._tensor import Size, Tensor
 from ..machinery.declare import op, public
 from .reshaping import expand, reshape, unsqueeze, view, zeros
@@ -51,8 +52,6 @@ def _row_by_row(joined: Array) -> Array:
 
 
 def _common_dtype(tensors: list[Array]) -> Any:
-    from ..._dtype import FROM_NUMPY
-
     found = FROM_NUMPY[tensors[0].dtype]
     for a in tensors[1:]:
         found = _promotion.promote_types(found, FROM_NUMPY[a.dtype])
@@ -127,8 +126,8 @@ def _stack(tensors: Sequence[Tensor], dim: int) -> Tensor:
             )
     if d == len(shape):
         return cat([t.unsqueeze(d) for t in tensors], d)
-    together = cat.op.table[keys_of(tensors)](tensors, d)  # type: ignore[attr-defined]
-    joined: Tensor = view.op.table[together._keys](together, (*shape[:d], len(tensors), *shape[d:]))  # type: ignore[attr-defined]
+    together = cat.op.table[keys_of(tensors)](tensors, d)
+    joined: Tensor = view.op.table[together._keys](together, (*shape[:d], len(tensors), *shape[d:]))
     joined._base = None  # nobody holds what it is a view of
     return joined
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..._backends.cpu.shapes import repeating as kernels
 from ..._checks import no_dimensions, wrap_dim
+from ..._creation import tensor
 from ..._dispatch.keys import META
 from ..._dtype import int64
 from ..._memory_format import contiguous_format
@@ -205,7 +206,5 @@ def repeat_interleave(input: Tensor, repeats: Any = None, dim: int | None = None
     if isinstance(repeats, Tensor):
         return interleave_tensor(input, repeats, dim, output_size=output_size)
     if isinstance(repeats, list | tuple):
-        from ..._creation import tensor
-
         return interleave_tensor(input, tensor(repeats), dim, output_size=output_size)
     return interleave_int(input, repeats, dim, output_size=output_size)

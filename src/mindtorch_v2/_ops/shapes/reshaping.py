@@ -80,7 +80,7 @@ def _view_of_fresh(self: Tensor, size: Sequence[int]) -> Tensor:
 def _reshape(self: Tensor, shape: Sequence[int]) -> Tensor:
     array = self._array
     if array.flags.c_contiguous:
-        return view.op.table[self._keys](self, shape)  # type: ignore[attr-defined]
+        return view.op.table[self._keys](self, shape)
     if views.can_view(array, shape):
         itemsize = array.itemsize
         steps = tuple([s // itemsize for s in views.view(array, shape).strides])

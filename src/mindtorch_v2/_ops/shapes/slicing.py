@@ -72,7 +72,7 @@ def narrow_start(shape: tuple[int, ...], dim: int, start: int, length: int) -> i
 
 def _narrow(self: Tensor, dim: int, start: int, length: int) -> Tensor:
     start = narrow_start(self._array.shape, dim, start, length)
-    return slice_.op.table[self._keys](self, dim, start, start + length, 1)  # type: ignore[attr-defined]
+    return slice_.op.table[self._keys](self, dim, start, start + length, 1)
 
 
 def _narrow_tensor(self: Tensor, dim: int, start: Tensor, length: int) -> Tensor:
@@ -90,7 +90,7 @@ narrow = op("narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Ten
 
 def _joined_grads(grads: list[Tensor | None], sizes: Sequence[int], dim: int, shape: Sequence[int]) -> Tensor | None:
     """The gradients of consecutive parts put together; a part without one counts as zeros."""
-    from .joining import cat
+    from .joining import cat  # cycle with _ops.shapes.joining
 
     some = next((g for g in grads if g is not None), None)
     if some is None:
@@ -116,7 +116,7 @@ def _split(self: Tensor, split_size: int, dim: int) -> tuple[Tensor, ...]:
     if split_size == 0 and length:
         raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {length}")
     parts, at = [], 0
-    part = narrow.op.table[self._keys]  # type: ignore[attr-defined]
+    part = narrow.op.table[self._keys]
     for n in _split_sizes(length, split_size):
         parts.append(part(self, dim, at, n))
         at += n
@@ -156,7 +156,7 @@ def _chunk(self: Tensor, chunks: int, dim: int) -> tuple[Tensor, ...]:
     size = _chunk_size(self, chunks, dim)
     if size == 0:
         return split_with_sizes(self, [0] * chunks, dim)
-    return split.op.table[self._keys](self, size, dim)  # type: ignore[attr-defined]
+    return split.op.table[self._keys](self, size, dim)
 
 
 chunk = op("chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]", composite=_chunk)
@@ -171,12 +171,12 @@ def _unbind(self: Tensor, dim: int) -> tuple[Tensor, ...]:
             else IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
         )
     d = wrap_dim(dim, ndim)
-    part = select.op.table[self._keys]  # type: ignore[attr-defined]
+    part = select.op.table[self._keys]
     return tuple([part(self, d, i) for i in range(self._array.shape[d])])
 
 
 def _unbind_grad(grads: list[Tensor | None], dim: int, shape: Sequence[int]) -> Tensor | None:
-    from .joining import stack
+    from .joining import stack  # cycle with _ops.shapes.joining
 
     some = next((g for g in grads if g is not None), None)
     if some is None:

@@ -9,6 +9,7 @@ from typing import Any
 from ..._backends.cpu.machinery.floating_errors import silent
 from ..._backends.cpu.shapes import repeating as kernels
 from ..._checks import wrap_dim
+from ..._promotion import promote_types
 from ..._tensor import Tensor
 from ..machinery.declare import copy_into, op, public
 from ..machinery.lookup import aten
@@ -106,8 +107,6 @@ def _block_diag(tensors: Sequence[Tensor]) -> Tensor:
     shapes = [_as_matrix(t._array.shape) for t in tensors]
     dtype = tensors[0].dtype
     for t in tensors[1:]:
-        from ..._promotion import promote_types
-
         dtype = promote_types(dtype, t.dtype)
     result = aten.zeros(size=(sum(r for r, _ in shapes), sum(c for _, c in shapes)), dtype=dtype, device=tensors[0].device)
     row = column = 0

@@ -20,9 +20,10 @@ Array = np.ndarray[Any, Any]
 
 def _copy_of(view: Any) -> Any:
     """A composite that takes the view and clones it, or each of its parts."""
-    declared = view.op
+    positional = sum(not a.keyword_only for a in view.op.schema.arguments)
 
     def copied(*arguments: Any) -> Any:
+        arguments = arguments[:positional]
         if view is reshaping.view and not _fits(*arguments):
             return reshaping.reshape(*arguments)  # torch: a shape that is no view of these strides is copied all the same
         result = view(*arguments)
@@ -30,11 +31,7 @@ def _copy_of(view: Any) -> Any:
             return result.clone(memory_format=contiguous_format)
         return tuple([t.clone(memory_format=contiguous_format) for t in result])
 
-    schema = declared.schema
-    positional = sum(not a.keyword_only for a in schema.arguments)
-    names = ", ".join(schema.argument_names)
-    source = f"lambda {names}: copied({', '.join(schema.argument_names[:positional])})"
-    return eval(source, {"copied": copied})
+    return copied
 
 
 def _fits(self: Tensor, size: Sequence[int]) -> bool:

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable
 
 from ..._autograd.grad_mode import no_grad
+from ..._dtype import int64
 from ..._ops.machinery.lookup import aten
 from ..._tensor import Tensor
 
@@ -145,8 +146,6 @@ def embedding_bag(
     padding_idx: int | None = None,
 ) -> Tensor:
     """Sums, means or maxima of rows of a table, bag by bag: the rows of a matrix of indices, or what `offsets` cuts out."""
-    from ..._dtype import int64
-
     if weight.dtype is int64 and input.dtype.inexact:
         warnings.warn(
             "Argument order of nn.functional.embedding_bag was changed. Usage `embedding_bag(weight, input, ...)` is deprecated, "

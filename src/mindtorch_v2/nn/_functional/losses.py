@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..._autograd.grad_mode import no_grad
+from ..._checks import broadcast_shapes
 from ..._ops.machinery.lookup import aten
 from ..._tensor import Tensor
 from .. import _reduction
@@ -147,8 +148,6 @@ def binary_cross_entropy(
 
 
 def _common_shape(a: Tensor, b: Tensor) -> tuple[int, ...]:
-    from ..._checks import broadcast_shapes
-
     return broadcast_shapes(a.shape, b.shape)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..._functions import functions
 from ..._ops.machinery.lookup import aten
 from ..._tensor import Size, Tensor
 
@@ -107,6 +108,4 @@ def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, o
     length = aten.linalg_vector_norm(input, p, dims, True).clamp_min(eps).expand_as(input)
     if out is None:
         return input / length
-    from ..._functions import functions
-
     return functions["div"](input, length, out=out)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from ..._ops.machinery.lookup import aten
@@ -128,8 +129,6 @@ class Hardtanh(Module):
 
 
 def _warn_renamed(old: str, new: str) -> None:
-    import warnings
-
     warnings.warn(f"keyword argument `{old}` is deprecated and rename to `{new}`", FutureWarning, stacklevel=3)
 
 

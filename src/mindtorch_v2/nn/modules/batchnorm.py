@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..._dtype import int64
 from ..._ops.machinery.lookup import aten
 from ..._tensor import Tensor
 from .. import functional as F
@@ -39,8 +40,6 @@ class _NormBase(Module):
             made = Parameter(aten.empty((num_features,), device=device, dtype=dtype)) if wanted else None
             self.register_parameter(name, made)
         if track_running_stats:
-            from ..._dtype import int64
-
             self.register_buffer("running_mean", aten.zeros((num_features,), device=device, dtype=dtype))
             self.register_buffer("running_var", aten.ones((num_features,), device=device, dtype=dtype))
             self.register_buffer("num_batches_tracked", aten.zeros((), device=device, dtype=int64))
@@ -78,8 +77,6 @@ class _NormBase(Module):
         key = prefix + "num_batches_tracked"
         # checkpoints before version 2 did not count batches
         if (version is None or version < 2) and self.track_running_stats and key not in state_dict:
-            from ..._dtype import int64
-
             known = self.num_batches_tracked
             state_dict[key] = known if known is not None and known.device.type != "meta" else aten.zeros((), dtype=int64)
         super()._load_from_state_dict(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..._autograd.grad_mode import is_grad_enabled
 from ..._tensor import Tensor
+from ...autograd import Function
 from ...utils.hooks import RemovableHandle, add_hook
 
 if TYPE_CHECKING:
@@ -344,8 +345,6 @@ def _through_identity(values: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any, li
 
 @functools.cache
 def _identity() -> Any:
-    from ...autograd import Function
-
     class BackwardHookFunction(Function):
         @staticmethod
         def forward(ctx: Any, *tensors: Tensor) -> Any:

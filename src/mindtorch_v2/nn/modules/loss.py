@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 from ..._tensor import Tensor
 from .. import functional as F
+from .distance import PairwiseDistance
 from .linear import Linear
 from .linear_cross_entropy_options import LinearCrossEntropyOptions
 from .module import Module
@@ -22,8 +24,6 @@ __all__ = [
 
 def _legacy_reduction(size_average: bool | None, reduce: bool | None) -> str:
     """The reduction that the deprecated pair of flags means."""
-    import warnings
-
     average = True if size_average is None else size_average
     wanted = True if reduce is None else reduce
     reduction = "none" if not wanted else "mean" if average else "sum"
@@ -78,8 +78,6 @@ class NLLLoss2d(NLLLoss):
         self, weight: Tensor | None = None, size_average: bool | None = None, ignore_index: int = -100, reduce: bool | None = None,
         reduction: str = "mean",
     ) -> None:  # fmt: skip
-        import warnings
-
         warnings.warn(
             "NLLLoss2d has been deprecated. Please use NLLLoss instead as a drop-in replacement and see "
             "https://pytorch.org/docs/main/nn.html#torch.nn.NLLLoss for more details.",
@@ -337,8 +335,6 @@ class TripletMarginWithDistanceLoss(_Loss):
         super().__init__(None, None, reduction)
         if margin <= 0:
             raise ValueError(f"TripletMarginWithDistanceLoss: expected margin to be greater than 0, got {margin} instead")
-        from .distance import PairwiseDistance
-
         self.distance_function = distance_function if distance_function is not None else PairwiseDistance()
         self.margin, self.swap = margin, swap
 

@@ -13,6 +13,7 @@ from ..._autograd.leaf import clear_gradients
 from ..._device import device as Device
 from ..._dispatch.codegen import compile_function
 from ..._dtype import dtype as DType
+from ..._ops.machinery.lookup import aten
 from ..._tensor import Tensor
 from ...utils.hooks import RemovableHandle, add_hook
 from ..parameter import Buffer, Parameter, set_tensor_data
@@ -467,8 +468,6 @@ class Module(StateDict):
 
     def to_empty(self, *, device: Any, recurse: bool = True) -> Any:
         """Move parameters and buffers to a device without copying their elements."""
-        from ..._ops.machinery.lookup import aten
-
         return self._apply(lambda t: aten.empty_like(t, device=device), recurse=recurse)
 
     def share_memory(self) -> Any:

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from ..._functions import functions
 from ..._memory_format import contiguous_format
 from ..._ops.machinery.lookup import aten
 from ..._tensor import Tensor
@@ -311,8 +312,6 @@ class LnStructured(_Structured):
     def _kept(self, t: Tensor, count: int) -> Tensor:
         dims = list(range(t.dim()))
         del dims[self.dim]
-        from ..._functions import functions
-
         lengths = functions["norm"](t, p=self.n, dim=dims)
         return aten.topk(lengths, k=t.shape[self.dim] - count, largest=True).indices
 

@@ -78,7 +78,7 @@ def _is_of_package(value: Any) -> bool:
 def _children_seen() -> Any:
     """What the system counts of processes that were started and have ended; the same as long as there are none."""
     try:
-        import resource
+        import resource  # not on every system
     except ImportError:
         return None
     used = resource.getrusage(resource.RUSAGE_CHILDREN)

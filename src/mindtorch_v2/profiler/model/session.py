@@ -215,14 +215,14 @@ class Session:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the session to a file that `Session.load` reads."""
-        from . import session_file
+        from . import session_file  # cycle with profiler.model.session_file
 
         session_file.save(self, path)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Session:
         """The session that was saved to this file."""
-        from . import session_file
+        from . import session_file  # cycle with profiler.model.session_file
 
         return session_file.load(path)
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from .... import _checks, _device, _dtype, _promotion
 from ...._dispatch import keys
-from ...._dispatch.codegen import Body, indent
+from ...._dispatch.codegen import Body, OwnArray, indent
 from ...._dispatch.entry import NUMBERS
 from ...._dispatch.op import Op, parameter_names
 from ...._storage import UntypedStorage
@@ -52,14 +52,12 @@ _NAMES: dict[str, Any] = {
     "refusal": refusal,
 }
 
-OWN_ARRAY = "s.array = a"
-
 # Written out rather than called: 60 ns less an operator than `wrap(a)`.
 WRAP = [
     "result = new(Tensor)",
     "result._array = a",
     "s = result._storage = Storage()",
-    OWN_ARRAY,
+    OwnArray("s.array = a"),
     "s.version = 0",
     "result.device = CPU",
     "result.dtype = d",
@@ -74,8 +72,7 @@ def cpu_body(op: Op, full: int) -> Body:
     kernel = op.array_kernels.get(keys.CPU)
     if kernel is None:
         return _missing(op)
-    body = Body([], dict(_NAMES))
-    body.names["kernel"] = kernel
+    body = Body([], {**_NAMES, "kernel": kernel})
     if op.pointwise is not None:
         body.lines = _pointwise(op, kernel, number=bool(full & keys.NUMBER))
     elif op.schema.is_inplace:
@@ -88,7 +85,13 @@ def cpu_body(op: Op, full: int) -> Body:
         body.lines = _view(op, kernel)
     else:
         body.lines = _plain(op, kernel)
+    body.owns_array = body.result_is_new = _makes_one_tensor(op)
     return body
+
+
+def _makes_one_tensor(op: Op) -> bool:
+    """Whether the body ends with `WRAP`."""
+    return not op.schema.is_inplace and not op.schema.is_view and [r.type for r in op.schema.returns] == ["Tensor"]
 
 
 def _missing(op: Op) -> Body:
@@ -128,7 +131,7 @@ def _quiet(op: Op, kernel: Any, statement: str) -> list[str]:
 def _plain(op: Op, kernel: Any) -> list[str]:
     call = f"kernel({_array_arguments(op, kernel)})"
     returns = op.schema.returns
-    if len(returns) == 1 and returns[0].type == "Tensor":
+    if _makes_one_tensor(op):
         return [*_quiet(op, kernel, f"a = {call}"), *_AS_ARRAY, "d = DTYPES[a.dtype]", *WRAP]
     lines = _quiet(op, kernel, f"result = {call}")
     if len(returns) == 1 and returns[0].type == "Tensor[]":

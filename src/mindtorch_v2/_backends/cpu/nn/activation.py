@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 from scipy import special
 
+from ...._checks import wrap_dim
 from ..elementwise.choosing import keep, select
 from ..machinery.dtypes import FLOAT, scalar_name
 from ..machinery.floating_errors import quiet, silent
@@ -332,7 +334,6 @@ def softplus_backward(grad_output: Array, self: Array, beta: Any, threshold: Any
 
 
 def softshrink(self: Array, lambd: Any) -> Array:
-
     if self.dtype.kind not in "biuc" and not 0 <= lambd <= _finite_limit(self.dtype):
         raise RuntimeError(
             f"lambda must be in range [0, {_finite_limit(self.dtype):g}] for input dtype {scalar_name(self)}, but found {lambd:g}"
@@ -341,8 +342,6 @@ def softshrink(self: Array, lambd: Any) -> Array:
 
 
 def _finite_limit(dtype: Any) -> float:
-    import ml_dtypes
-
     return float(ml_dtypes.finfo(dtype).max)  # type: ignore[no-untyped-call]
 
 
@@ -442,8 +441,6 @@ def glu_backward(grad_output: Array, self: Array, dim: int) -> Array:
 
 
 def _halves(x: Array, dim: int) -> tuple[Array, Array]:
-    from ...._checks import wrap_dim
-
     if not x.ndim:
         raise RuntimeError("glu does not support 0-dimensional tensors")
     dim = wrap_dim(dim, x.ndim)

@@ -12,13 +12,12 @@ from typing import Any
 
 from ...._dispatch import dispatcher, keys
 from ...._dispatch.codegen import Body, indent
-from ...._dispatch.entry import NUMBERS
 from ...._dispatch.op import Op
 from ...._dispatch.schema import Argument
 from ...._storage import identify, next_identity
 from ...model.session import FUNCTION
 from ...writing.json_text import json_text
-from ..operators.call_inputs import CallInputs, geometries, geometry
+from ..operators.call_inputs import CallInputs
 from . import execution_extras, execution_values
 from .execution_nodes import FIRST_SEQUENCE, FUNCTION_ID, NOTHING, WANTED, NodeFile, Open, Track, next_function_id, node_text
 from .execution_values import MOST_TEMPLATES, Described
@@ -41,8 +40,7 @@ def execution_layer(op: Op, full: int, body: Body) -> Body:
     """Write a node for each call of an operator."""
     if "transparent" in op.tags:
         return body
-    calls = Calls(op, full)
-    makes_node = any("seq_ = " in line for line in body.lines)
+    calls = Calls(op, full, result_is_new=body.result_is_new)
     names: dict[str, Any] = {
         "current_": current,
         "next_function_id_": next_function_id,
@@ -54,10 +52,7 @@ def execution_layer(op: Op, full: int, body: Body) -> Body:
         "value_": calls.value,
         "end_": calls.end,
         "fail_": calls.fail,
-        "CallInputs_": CallInputs,
-        "geometries_": geometries,
-        "geometry_": geometry,
-        "NUMBERS_": NUMBERS,
+        **calls.names,
     }
     arguments = ", ".join(op.schema.argument_names) + ("," if op.schema.arguments else "")
     lines = [
@@ -77,23 +72,23 @@ def execution_layer(op: Op, full: int, body: Body) -> Body:
         "except Exception:",  # no reason to keep the operator from running
         "    text_, holes_, extras_ = None, (entry_[0], track_[-1][0]), ''",
         "track_.append(entry_)",
-        *(["seq_ = -1"] if makes_node else []),
+        *(["seq_ = -1"] if body.makes_node else []),
         "try:",
         *indent(body.lines),
         "except BaseException:",
         "    fail_(track_, entry_, text_, holes_, extras_)",
         "    raise",
     ]
-    if makes_node:
+    if body.makes_node:
         lines += ["if seq_ >= 0:", "    node._track = track_"]
-    lines.append(f"end_(track_, entry_, text_, holes_, extras_, {'seq_' if makes_node else -1}, result)")
-    return Body(lines, {**names, **body.names})
+    lines.append(f"end_(track_, entry_, text_, holes_, extras_, {'seq_' if body.makes_node else -1}, result)")
+    return body.edited(lines, names)
 
 
 class Calls:
     """The calls of one operator with one set of keys."""
 
-    def __init__(self, op: Op, full: int) -> None:
+    def __init__(self, op: Op, full: int, *, result_is_new: bool) -> None:
         self.op = op
         self.templates: dict[Any, str] = {}
         numbers = op.numbers if full & keys.NUMBER else ()
@@ -112,11 +107,12 @@ class Calls:
         # an unhashable key is a call like no other
         inputs = CallInputs(op, numbers=numbers)
         self.geometry_lines = inputs.lines if self._one_device else []
-        self.key = inputs.expression.replace("calls_.", "CallInputs_.") if self._one_device else "[]"
+        self.key = inputs.expression if self._one_device else "[]"
+        self.names = inputs.names
         self._head = json_text(op.qualified_name)
         self._outputs: Callable[[Any], str] = self._any_outputs
         if self._one_device and [r.type for r in op.schema.returns] == ["Tensor"]:
-            self._outputs = execution_values.object_of_new_tensor if _makes_result(op, full) else execution_values.object_of_tensor
+            self._outputs = execution_values.object_of_new_tensor if result_is_new else execution_values.object_of_tensor
 
     def identity_lines(self) -> list[str]:
         """Numbers of tensors and storages and offsets, as they are before the call."""
@@ -205,13 +201,6 @@ class Calls:
 
     def _result(self, value: Any) -> Described:
         return execution_values.undefined(current.file.undefined) if value is None else execution_values.described(value)
-
-
-def _makes_result(op: Op, full: int) -> bool:
-    """Whether the result is always a tensor with a storage that a kernel's adapter has just made."""
-    overridden = full & (keys.DISPATCH_MODE | keys.FUNCTION_MODE | keys.PYTHON | keys.SUBCLASS)
-    by_kernel = op.composite is None and full & keys.BACKENDS in op.array_kernels and full & keys.BACKENDS not in op.kernels
-    return by_kernel and not overridden and not op.schema.returns[0].alias and keys.AUTOGRAD not in op.kernels
 
 
 def _holed(name: str, *, inputs: str, schema: str) -> str:

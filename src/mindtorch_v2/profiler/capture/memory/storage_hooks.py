@@ -62,10 +62,10 @@ def _install() -> None:
     if not _hooks:
         if "__del__" in vars(UntypedStorage):
             del UntypedStorage.__del__  # type: ignore[attr-defined]
-        UntypedStorage.array = UntypedStorage.memory = array_slot  # type: ignore[attr-defined, misc]
+        UntypedStorage.array = UntypedStorage.memory = array_slot  # type: ignore[misc]
         return
     UntypedStorage.array = _telling(_hooks)  # type: ignore[misc]
-    UntypedStorage.memory = _telling([h for h in _hooks if not h.reads_records])  # type: ignore[attr-defined]
+    UntypedStorage.memory = _telling([h for h in _hooks if not h.reads_records])
     told = _all_of(_hooks)
     UntypedStorage.__del__ = told.finaliser or told.on_free  # type: ignore[attr-defined]
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...._checks import contiguous_strides, torch_strides
+from ...._dispatch.entry import NUMBERS
 from ...._dispatch.op import Op
 from ...._dtype import dtype
 from ...._memory_format import layout, memory_format
@@ -77,16 +78,17 @@ def geometry(t: Tensor) -> Geometry:
 class CallInputs(dict[tuple[Any, ...], int]):
     """The calls of one operator: its arguments, with the geometry for a tensor, → their number in the table.
 
-    `lines` see to it that tensors have their geometry, and `expression` is the key.
+    `lines` see to it that tensors have their geometry, `expression` is the key, and `names` are what both use.
     """
 
-    __slots__ = ("__weakref__", "_kept", "expression", "lines")
+    __slots__ = ("__weakref__", "_kept", "expression", "lines", "names")
     __hash__ = object.__hash__  # type: ignore[assignment]  # to be in a set of all
 
     def __init__(self, op: Op, *, numbers: tuple[str, ...] = ()) -> None:
         super().__init__()
         self._kept: list[Callable[[Any], Any]] = []
         self.lines: list[str] = []
+        self.names: dict[str, Any] = {"geometries_": geometries, "geometry_": geometry, "NUMBERS_": NUMBERS, "plain_": self.plain}
         parts = []
         for a in op.schema.arguments:
             is_number = a.name in numbers
@@ -132,7 +134,7 @@ def _argument(a: Any, *, is_number: bool) -> tuple[Callable[[Any], Any], str]:
         return _value, f"None if {n} is None else {n}._geometry" if "?" in a.type else f"{n}._geometry"
     if a.type in ("Scalar", "Scalar?", "Any"):
         # 1, 1.0 and True are equal, and yet different arguments
-        typed = f"({n}, {n}.__class__) if {n}.__class__ in NUMBERS_ else None if {n} is None else calls_.plain({n})"
+        typed = f"({n}, {n}.__class__) if {n}.__class__ in NUMBERS_ else None if {n} is None else plain_({n})"
         return _value, f"{n} if {n}.__class__ is int else {typed}"
     if "[" in a.type:
         size = int(a.type.partition("[")[2].partition("]")[0] or 1)

@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 
-from ...._backends.cpu.machinery.adapter import OWN_ARRAY
 from ...._dispatch import dispatcher, keys, quiet
 from ...._dispatch.codegen import Body, indent
 from ...._dispatch.entry import NUMBERS
@@ -30,7 +29,7 @@ from ..labels import operator_number
 from ..memory import free_notes
 from ..stacks import stack_walk
 from . import operands
-from .call_inputs import CallInputs, geometries, geometry
+from .call_inputs import CallInputs
 
 __all__ = ["FUNCTION_ID", "Log", "clock", "log_of", "nanoseconds", "set_clock"]
 
@@ -125,10 +124,9 @@ def recording_layer(op: Op, full: int, body: Body) -> Body:
     """Put an operator's body between two readings of the clock, and its record into the log."""
     log = log_of(full)
     if log.stacks and (full & keys.CALLING_BACK or "foreign" in op.tags):
-        body = Body(["aloud_()", *body.lines], {**body.names, "aloud_": quiet.aloud})
+        body = body.edited(["aloud_()", *body.lines], {"aloud_": quiet.aloud})
     if "transparent" in op.tags:
         return body
-    makes_node = any("seq_ = " in line for line in body.lines)
     # names that no schema uses (`diff` has an argument called append)
     names: dict[str, Any] = {
         "clock_": clock,
@@ -136,24 +134,23 @@ def recording_layer(op: Op, full: int, body: Body) -> Body:
         "thread_": tasks.track_number if full & keys.RECORD_TASKS else threading.get_ident,
     }
     before, extras = [], ""
-    if makes_node:
+    if body.makes_node:
         before.append("seq_ = -1")
     if log.shapes:
         inputs = CallInputs(op, numbers=op.numbers if full & keys.NUMBER else ())
         before += [*inputs.lines, "try:", f"    inputs_ = calls_[{inputs.expression}]"]
         before += ["except TypeError:", f"    inputs_ = calls_.unusual({inputs.expression})"]  # not hashable
         extras += ", inputs_"
-        names |= {"calls_": inputs, "geometries_": geometries, "geometry_": geometry, "NUMBERS_": NUMBERS}
+        names |= {"calls_": inputs, **inputs.names}
     if log.stacks:
         before += STACK_LINES
         extras += ", stack_"
         names |= _stack_names()
     body_lines = body.lines
     if log.storages:
-        makes_array = any(line.endswith(OWN_ARRAY) for line in body.lines)
-        body_lines = _noting_array(body.lines) if makes_array else body.lines
-        before += ["array_ = NO_ARRAY_", "address_ = 0"] * makes_array
-        extras += ", address_, array_.nbytes" if makes_array else ", 0, 0"
+        body_lines = body.owning_by(_NOTING_ARRAY)
+        before += ["array_ = NO_ARRAY_", "address_ = 0"] * body.owns_array
+        extras += ", address_, array_.nbytes" if body.owns_array else ", 0, 0"
         names |= {"id_": id, "NO_ARRAY_": NO_ARRAY, "notes_": free_notes.notes, "new_note_": free_notes.new_note}
     if log.heap:
         before.append("heap_ = traced_memory_()[0]")
@@ -167,7 +164,7 @@ def recording_layer(op: Op, full: int, body: Body) -> Body:
     thread = "ident_" if log.stacks and not full & keys.RECORD_TASKS else "thread_()"
     if full & keys.EXECUTION_TRACE:  # whose layer is around this one
         extras += f", {FUNCTION_ID}, 0.0, 0.0, 0, rf_" + "".join(f", {value}" for value in log.nothing)
-    record = f"({label}, start_, clock_(), {thread}, {'seq_' if makes_node else -1}{extras})"
+    record = f"({label}, start_, clock_(), {thread}, {'seq_' if body.makes_node else -1}{extras})"
     lines = [
         *before,
         "start_ = clock_()",
@@ -179,13 +176,13 @@ def recording_layer(op: Op, full: int, body: Body) -> Body:
         "    raise",
         "extend_(record_)",
     ]
-    return Body(lines, {**body.names, **names})
+    return body.edited(lines, names)
 
 
 NO_ARRAY = np.empty(0)
 
 
-# The storage gets its array, the record the bytes, and the end its note, and no interrupt comes in between: Python looks for signals
+# In place of the line that gives the result's storage its array. The storage gets its array, the record the bytes, and the end its note, and no interrupt comes in between: Python looks for signals
 # when a call returns, and there is no call. The storage is kept: that it dies is not noted before the record is written.
 _NOTING_ARRAY = [
     "address_ = id_(a)",
@@ -197,18 +194,6 @@ _NOTING_ARRAY = [
     "s._note_free = note_",
     "storage_ = s",
 ]
-
-
-def _noting_array(lines: list[str]) -> list[str]:
-    """Lines that keep the array of the result for the record, and have the end of its storage noted."""
-    noting = []
-    for line in lines:
-        if line.endswith(OWN_ARRAY):
-            margin = line.removesuffix(OWN_ARRAY)
-            noting += [margin + each for each in _NOTING_ARRAY]
-        else:
-            noting.append(line)
-    return noting
 
 
 # The thread and the number of the stack, found by the nearest frame of a traced function, which most often is the one that called the

@@ -15,6 +15,7 @@ from typing import Any
 
 from ...._dispatch import quiet
 from ...._forking import new_lock
+from ....nn.modules.module import call_unobserved, observe_calls
 from ...model.session import Label, ModulePart
 from .. import tasks
 from ..labels import label_number
@@ -86,8 +87,6 @@ class ModuleCalls(Source):
     # --- when -----------------------------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        from ....nn.modules.module import call_unobserved, observe_calls
-
         if self._record:
             observe_calls(_recorded(self, call_unobserved))
 
@@ -98,8 +97,6 @@ class ModuleCalls(Source):
         self.collecting = False
 
     def end(self) -> None:
-        from ....nn.modules.module import observe_calls
-
         if self._record:
             observe_calls(None)
 

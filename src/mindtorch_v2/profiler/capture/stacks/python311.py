@@ -24,11 +24,12 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable
-from types import CodeType, FrameType, FunctionType
+from types import CodeType, FrameType
 from typing import Any
 
-from ...._dispatch import codegen, quiet
+from ...._dispatch import lazy, quiet
 from ...._dispatch.codegen import Source, indent
+from ...._dispatch.lazy import Rewrite, rewrite_lazy_functions
 from ...._dispatch.quiet import Tracer
 from ...model.callers_level import callers_level
 from .. import threads
@@ -126,16 +127,14 @@ def _request_type(function: Callable[[], object]) -> type[Any]:
     No Python code runs for that, and so no handler of a signal.
     """
 
-    class Request:
-        __slots__ = ()
-
+    attributes: dict[str, Any] = {"__slots__": ()}
     if ctypes is not None:
-        Request.__del__ = functools.partial(  # type: ignore[attr-defined]
+        attributes["__del__"] = functools.partial(
             ctypes.pythonapi.Py_AddPendingCall,
             ctypes.cast(ctypes.pythonapi.PyObject_IsTrue, ctypes.c_void_p),
             ctypes.py_object(_Called(function)),
         )
-    return Request
+    return type("Request", (), attributes)
 
 
 _errors: list[BaseException] = []  # to be raised
@@ -265,19 +264,19 @@ def keep_quiet(tracer: Tracer, is_traced: Callable[[FrameType], bool], regained:
     quiet.start(tracer, is_traced, guard_type)
     _aloud_on.clear()
     gc.callbacks.append(_on_collection)
-    codegen.rewrite_lazy_functions(rewrite)
+    rewrite_lazy_functions(rewrite)
 
 
 def keep_quiet_no_more() -> None:
     """Undo `keep_quiet`, however much of it was done."""
     if _on_collection in gc.callbacks:
         gc.callbacks.remove(_on_collection)
-    codegen.rewrite_lazy_functions(None)
+    rewrite_lazy_functions(None)
     quiet.stop()
 
 
 @functools.cache
-def _made_for(tracer: Tracer, regained: Callable[[], bool]) -> tuple[type[Any], codegen.Rewrite]:
+def _made_for(tracer: Tracer, regained: Callable[[], bool]) -> tuple[type[Any], Rewrite]:
     class Quiet:
         """While one lives, its thread's calls are not reported. Switching is done by built-in functions alone: nothing of it is seen."""
 
@@ -287,7 +286,7 @@ def _made_for(tracer: Tracer, regained: Callable[[], bool]) -> tuple[type[Any], 
 
     names = {"Quiet_": Quiet, "getprofile_": functools.partial(sys.getprofile), "tracer_": tracer, "regained_": regained}
 
-    def rewrite(function: FunctionType, source: Source) -> CodeType:
+    def quiet_source(source: Source) -> Source:
         lines = [
             "guard_ = Quiet_() if getprofile_() is tracer_ or regained_() else None",
             "try:",
@@ -297,12 +296,12 @@ def _made_for(tracer: Tracer, regained: Callable[[], bool]) -> tuple[type[Any], 
             "    guard_ = None",
             "    raise",
         ]
-        function.__globals__.update(names)
-        name = function.__name__
-        code = codegen.define(name, Source(source.parameters, lines, {}), function.__globals__, name).__code__
+        return Source(source.parameters, lines, {**source.names, **names})
+
+    def quiet_code(code: CodeType) -> CodeType:
         return reported_later(code, code.co_firstlineno + 3)
 
-    return Quiet, rewrite
+    return Quiet, Rewrite(quiet_source, quiet_code)
 
 
 # --- tracing that was interrupted, and goes on ----------------------------------------------------------------------------------------
@@ -333,7 +332,7 @@ _TraceAgain = _request_type(_go_on)
 def _regained() -> bool:
     """For an entry point without a tracer: whether there is one now."""
     caller: FrameType | None = sys._getframe(1)  # of the entry point, whose frame is not seen before its RESUME
-    while caller is not None and caller.f_code.co_filename == codegen.__file__:
+    while caller is not None and caller.f_code.co_filename == lazy.__file__:
         caller = caller.f_back  # it has just been compiled
     if caller is None or internal_files[caller.f_code.co_filename]:
         return False  # most often an operator inside of another, where it is quiet

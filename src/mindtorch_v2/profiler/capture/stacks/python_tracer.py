@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from types import CodeType, FrameType
 from typing import Any
 
+from ....nn.modules.module import CALL_CODE
 from ...model import places
 from ...model.session import Label
 from .. import tasks
@@ -60,8 +61,6 @@ _nothing: tuple[Any, ...]  # in place of what functions have not
 
 def begin(log: Log, modules: ModuleCalls | None) -> None:
     """Follow calls from here on, those of modules by what `modules` calls them; without it, somebody else records these."""
-    from ....nn.modules.module import CALL_CODE
-
     global _active, _modules, _clock, _extend, _nothing
     _active, _modules = True, modules
     _clock, _extend, _nothing = recorder.clock, log.records.extend, (-1, *log.nothing)
