@@ -13,7 +13,7 @@ __all__ = ["get_num_interop_threads", "get_num_threads", "parallel_info", "set_n
 
 
 def _libraries() -> Any:
-    from threadpoolctl import ThreadpoolController  # looks at the loaded libraries, which takes about a millisecond
+    from threadpoolctl import ThreadpoolController  # costly: looks at the loaded libraries
 
     return ThreadpoolController().select(user_api="blas")
 

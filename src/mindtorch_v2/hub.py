@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import urlparse
 
 from ._refusals import refuse
+from .serialization import load as load_checkpoint
 
 __all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir"]
 
@@ -103,8 +104,6 @@ def load_state_dict_from_url(
     file_name: str | None = None, weights_only: bool = False,
 ) -> dict[str, Any]:  # fmt: skip
     """The checkpoint of this name, if it is in `model_dir` already; `get_dir()/checkpoints` by default."""
-    from .serialization import load as load_checkpoint
-
     folder = os.path.join(get_dir(), "checkpoints") if model_dir is None else model_dir
     file = os.path.join(folder, file_name or os.path.basename(urlparse(url).path))
     if not os.path.exists(file):

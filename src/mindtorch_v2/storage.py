@@ -109,6 +109,6 @@ def typed_storage_of(t: Tensor) -> TypedStorage:
 
 def _load_from_bytes(content: bytes) -> Any:
     """The storage in a plain pickle that PyTorch wrote, which calls this by name."""
-    from ._pickled_storage import load_from_bytes
+    from ._pickled_storage import load_from_bytes  # cycle with _pickled_storage
 
     return load_from_bytes(content)

@@ -53,7 +53,7 @@ class TorchFinder:
         """What `importlib.metadata` says about torch."""
         wanted = getattr(context, "name", None)
         if wanted is None or wanted.lower() == "torch":
-            from importlib.metadata import Distribution
+            from importlib.metadata import Distribution  # costly: few programs ask
 
             class TorchDistribution(Distribution):
                 def read_text(self, filename: str) -> str | None:
@@ -105,7 +105,7 @@ def _is_import(frame: FrameType) -> bool:
 
 
 def _no_module(name: str) -> ModuleNotFoundError:
-    from mindtorch_v2._missing import no_module  # torch is imported before what is below it, and so the package is
+    from mindtorch_v2._missing import no_module  # costly: imports the whole package
 
     return no_module(name)
 

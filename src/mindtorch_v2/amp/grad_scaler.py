@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from .._autograd.grad_mode import no_grad
 from .._device import device as device_of
 
 if TYPE_CHECKING:
@@ -59,8 +60,6 @@ class GradScaler:
         self._infinite[id(optimizer)] = self._unscaled(optimizer)
 
     def _unscaled(self, optimizer: Any) -> bool:
-        from .._autograd.grad_mode import no_grad
-
         infinite, inverse = False, 1.0 / self._scale
         with no_grad():
             for gradient in _gradients(optimizer):

@@ -11,7 +11,7 @@ VERBOSE_OFF, VERBOSE_ON = 0, 1
 
 def is_available() -> bool:
     """Whether the BLAS behind NumPy or SciPy is MKL."""
-    from threadpoolctl import threadpool_info
+    from threadpoolctl import threadpool_info  # costly: looks at the loaded libraries
 
     return any(library["internal_api"] == "mkl" for library in threadpool_info())
 

@@ -24,7 +24,7 @@ _OPERATORS = {
 
 def __getattr__(name: str) -> Callable[..., Any]:
     if name == "grad":
-        from . import grad  # which needs modules, and they this
+        from . import grad  # cycle with nn.grad
 
         return grad  # type: ignore[return-value]
     if name not in _OPERATORS:

@@ -9,7 +9,9 @@ import numpy as np
 
 from .._dispatch import keys
 from .._dtype import get_default_dtype
+from .._ops.machinery.lookup import aten
 from .._tensor import Tensor, _disabled_torch_function_impl, set_array, shallow_copy, wrap
+from ..overrides import DisableTorchFunctionSubclass
 
 __all__ = [
     "Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "UninitializedTensorMixin", "is_lazy", "set_tensor_data",
@@ -111,8 +113,6 @@ class UninitializedTensorMixin:
 
     def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
         """Take memory of this shape, and become a parameter or a plain tensor."""
-        from .._ops.machinery.lookup import aten
-
         tensor: Any = self
         required = tensor.requires_grad
         data = aten.empty(tuple(shape), device=tensor.device if device is None else device, dtype=dtype or tensor.dtype)
@@ -146,8 +146,6 @@ class UninitializedTensorMixin:
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = getattr(func, "__name__", "")
         if name in cls._allowed_methods:
-            from ..overrides import DisableTorchFunctionSubclass
-
             with DisableTorchFunctionSubclass():
                 result = func(*args, **(kwargs or {}))
             # a parameter takes the result's dtype and device over, a buffer is replaced by it
@@ -162,8 +160,6 @@ class UninitializedTensorMixin:
 
 
 def _uninitialized(cls: Any, requires_grad: bool, device: Any, dtype: Any) -> Any:
-    from .._ops.machinery.lookup import aten
-
     made = shallow_copy(aten.empty((0,), device=device, dtype=dtype), cls)
     made.requires_grad = requires_grad
     return made

@@ -12,6 +12,7 @@ from .._autograd.grad_mode import no_grad
 from .._creation import tensor
 from .._dtype import int64
 from .._tensor import Tensor
+from ..nn.modules.batchnorm import _BatchNorm
 from ..nn.modules.module import Module
 from .lr_scheduler.scheduler import LRScheduler, per_group, within_step
 from .optimizer import Optimizer
@@ -152,8 +153,6 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
 
     Of batches that are lists or tuples, the first element is the input.
     """
-    from ..nn.modules.batchnorm import _BatchNorm
-
     momenta = {module: module.momentum for module in model.modules() if isinstance(module, _BatchNorm)}
     if not momenta:
         return

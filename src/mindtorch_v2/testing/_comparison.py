@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .. import _dtype, _memory_format
+from .._creation import as_tensor
 from .._promotion import promote_types
 from .._tensor import Tensor
 
@@ -144,8 +145,6 @@ def _compare_booleans(actual: Any, expected: Any) -> None:
 
 
 def _tensor(value: Any) -> Tensor:
-    from .._creation import as_tensor
-
     return value if isinstance(value, Tensor) else as_tensor(value)
 
 
@@ -233,8 +232,6 @@ def assert_allclose(
         FutureWarning,
         stacklevel=2,
     )
-    from .._creation import as_tensor
-
     one = actual if isinstance(actual, Tensor) else as_tensor(actual)
     other = expected if isinstance(expected, Tensor) else as_tensor(expected, dtype=one.dtype)
     assert_close(one, other, rtol=rtol, atol=atol, equal_nan=equal_nan, check_device=True, check_dtype=False, msg=msg or None)

@@ -8,6 +8,8 @@ from typing import Any
 
 from .. import _dtype
 from .._dtype_info import finfo, iinfo
+from .._functions import functions
+from .._memory_format import contiguous_format
 from .._tensor import Tensor
 
 __all__ = ["make_tensor"]
@@ -28,8 +30,6 @@ def make_tensor(
 
     `noncontiguous` leaves gaps between elements of the last dimension. `exclude_zero` puts the smallest positive number in the place of zeros.
     """
-    from .._memory_format import contiguous_format
-
     size = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
     if noncontiguous and memory_format is not None:
         raise ValueError(
@@ -77,10 +77,10 @@ def _range(d: _dtype.dtype, low: float | None, high: float | None) -> tuple[floa
 
 
 def _random(size: Any, d: _dtype.dtype, device: Any, low: float, high: float) -> Tensor:
-    from .. import empty, randint, view_as_real
-
+    made: Tensor
     if not d.inexact:
-        return randint(int(low), int(high), size, device=device, dtype=d)
-    made = empty(size, device=device, dtype=d)
-    (view_as_real(made) if d.is_complex else made).uniform_(low, high)
+        made = functions["randint"](int(low), int(high), size, device=device, dtype=d)
+        return made
+    made = functions["empty"](size, device=device, dtype=d)
+    (functions["view_as_real"](made) if d.is_complex else made).uniform_(low, high)
     return made

@@ -7,7 +7,7 @@ import pytest
 
 from mindtorch_v2._dispatch import dispatcher, keys, registry
 from mindtorch_v2._dispatch.codegen import Body, OwnArray, compile_function, indent
-from mindtorch_v2.profiler.capture import execution_layer
+from mindtorch_v2.profiler.capture.execution_trace import execution_layer
 
 assert execution_layer  # registers its layer
 

@@ -101,7 +101,7 @@ def interleaved(monkeypatch, first, second):
     """Run the first function, and the second in another thread before the n-th line of the first, for each n."""
     for n in itertools.count(1):
         lock = Blocking()
-        monkeypatch.setattr(lazy, "compiling", lock)
+        monkeypatch.setattr(lazy, "compile_lock", lock)
         one, two = first(), second()
         other = Other(two, lock)
         if not AtLine(n, other.start).run(one):
@@ -175,7 +175,7 @@ def test_an_interrupt_at_any_line_leaves_the_function_to_be_compiled_and_the_loc
     rewrite_lazy_functions(rewrite)
     for n in itertools.count(1):
         lock = Blocking()
-        monkeypatch.setattr(lazy, "compiling", lock)
+        monkeypatch.setattr(lazy, "compile_lock", lock)
         function = new_function()
         trace = AtLine(n, interrupt)
         try:
@@ -215,4 +215,4 @@ def test_compiling_may_call_what_is_compiled():
 
 def test_the_entry_points_and_the_dispatcher_wait_for_one_lock():
     """With two, a finaliser that calls an operator while one is compiled could wait for a thread that waits for it."""
-    assert dispatcher._lock is lazy.compiling
+    assert dispatcher._lock is lazy.compile_lock

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from types import FunctionType
 from typing import Any
 
+from ... import compiler
 from ..._autograd.grad_mode import no_grad
 from ..._autograd.leaf import clear_gradients
 from ..._device import device as Device
@@ -439,9 +440,7 @@ class Module(StateDict):
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """As `torch.compile`, which leaves the module as it is."""
-        from ...compiler import compile  # noqa: A004
-
-        compile(self, *args, **kwargs)
+        compiler.compile(self, *args, **kwargs)
 
     def type(self, dst_type: Any) -> Any:
         """Convert all parameters and buffers to this dtype."""

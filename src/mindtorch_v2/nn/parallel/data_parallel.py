@@ -18,7 +18,7 @@ class DataParallel(Module):
         self.device_ids: list[int] = []
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
-        from ...profiler.record_function import record_function  # the profiler asks for modules when it is imported
+        from ...profiler.record_function import record_function  # cycle with profiler.record_function
 
         with record_function("DataParallel.forward"):
             return self.module(*inputs, **kwargs)

@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
+from ..._creation import tensor
 from ..._dispatch import dispatcher, keys, registry
 from ..._dispatch.codegen import compile_function
 from .operators import recorder
@@ -76,8 +77,6 @@ def _per_call(seconds: float, without: float) -> int:
 
 def _operator_ns(key_set: int) -> int:
     """What recording adds to an addition of two small tensors."""
-    from ..._creation import tensor  # breaks a cycle: it uses scopes
-
     x = tensor([1.0])
     op = registry.find("aten::add", "Tensor")
     assert op is not None
