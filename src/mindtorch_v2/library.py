@@ -14,8 +14,8 @@ from ._dispatch.schema import parse
 from ._ops.machinery.calling import call_op
 from ._ops.machinery.declare import register
 from ._tensor import Tensor
-from .autograd import gradcheck
 from .autograd.function import Function as AutogradFunction
+from .autograd.gradcheck import gradcheck
 
 __all__ = [
     "CustomOpDef",

@@ -20,15 +20,13 @@ def lazy_function(name: str, build: Callable[[], Source], *, doc: str | None = N
 
     def call_first(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         with compile_lock:
-            if function.__code__ is _PLACEHOLDER:  # else another thread was faster
-                compiling.run(f"torch.{name}", lambda: _compile(function, build()))
-        return function(*args, **kwargs)
+            if made.__code__ is _PLACEHOLDER:  # else another thread was faster
+                compiling.run(f"torch.{name}", lambda: _compile(made, build()))
+        return made(*args, **kwargs)
 
-    function: FunctionType = FunctionType(
-        _PLACEHOLDER, {"__name__": module, "__builtins__": __builtins__, "call_first": call_first}, name
-    )
-    function.__doc__ = doc
-    return function
+    made = FunctionType(_PLACEHOLDER, {"__name__": module, "__builtins__": __builtins__, "call_first": call_first}, name)
+    made.__doc__ = doc
+    return made
 
 
 def _placeholder(*args: Any, **kwargs: Any) -> Any:

@@ -20,7 +20,7 @@ from ..machinery.declare import public
 
 
 def _attach_property(name: str, getter: Any, setter: Any = None, doc: str = "") -> None:
-    public("method", name=name)(property(getter, setter, doc=doc))  # type: ignore[arg-type]
+    public("method", name=name)(property(getter, setter, doc=doc))
 
 
 # --- facts ----------------------------------------------------------------------------------------------------------

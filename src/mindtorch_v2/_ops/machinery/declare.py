@@ -22,7 +22,7 @@ from .out import call_with_out
 
 __all__ = ["MissingDerivative", "exported", "inplace_schema", "not_implemented", "op", "public", "register"]
 
-_F = TypeVar("_F", bound=Callable[..., Any])
+_F = TypeVar("_F", bound=Any)
 Gradients = Mapping[Any, Callable[..., Any]]  # argument name, or tuple of names → formula
 
 

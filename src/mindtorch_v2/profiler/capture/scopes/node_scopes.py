@@ -131,8 +131,8 @@ class PlainNodeScopes:
             *_ending("outs = node._run(grad, edges)", of_node.format(1, inputs + nothing)),
             "return outs",
         ]
-        self.run = compile_function("run", "node, grad, edges", run, names)
-        self.end = compile_function("end", "node, start", [*stack, of_node.format(0, none + nothing)], names)
+        self.run: Callable[..., Any] = compile_function("run", "node, grad, edges", run, names)
+        self.end: Callable[..., Any] = compile_function("end", "node, start", [*stack, of_node.format(0, none + nothing)], names)
         inner = f"labels[1], run_start, clock(), thread, -1{inputs}{nothing}"
         outer = f"labels[0], start, clock(), thread, -1{none}{nothing}"
         accumulating = [
@@ -144,7 +144,7 @@ class PlainNodeScopes:
             "run_start = clock()",
             *_ending("accumulate(leaf, buffers.pop(leaf, None))", f"extend(({inner}, {outer}))"),
         ]
-        self.accumulate = compile_function("accumulate_recorded", "leaf, buffers", accumulating, names)
+        self.accumulate: Callable[..., Any] = compile_function("accumulate_recorded", "leaf, buffers", accumulating, names)
 
 
 def _ending(statement: str, finish: str) -> list[str]:
