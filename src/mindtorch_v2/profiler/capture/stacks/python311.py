@@ -204,6 +204,7 @@ def _on_event(frame: FrameType, event: str, arg: Any) -> None:
 
 
 _aloud_on: set[int] = set()  # threads that call finalisers
+_kept_quiet: Tracer | None = None  # the tracer of which `keep_quiet` was told
 
 
 def _on_collection(phase: str, info: dict[str, int]) -> None:
@@ -215,7 +216,7 @@ def _on_collection(phase: str, info: dict[str, int]) -> None:
             _aloud_on.discard(threading.get_ident())  # of a collection whose end was interrupted
             if quiet.is_quiet():
                 _aloud_on.add(threading.get_ident())
-                quiet.aloud()
+                sys.setprofile(_kept_quiet)  # here, and not in a function of which the tracer would be told that it returns
         elif threading.get_ident() in _aloud_on:
             _aloud_on.discard(threading.get_ident())
             sys.setprofile(None)
@@ -260,7 +261,9 @@ def keep_quiet(tracer: Tracer, is_traced: Callable[[FrameType], bool], regained:
     `regained` is called by those that do not find the tracer, inside of another operator or where the thread has lost it, and says whether it
     is there again. Backward keeps its own guard.
     """
+    global _kept_quiet
     guard_type, rewrite = _made_for(tracer, regained)
+    _kept_quiet = tracer
     quiet.start(tracer, is_traced, guard_type)
     _aloud_on.clear()
     gc.callbacks.append(_on_collection)
