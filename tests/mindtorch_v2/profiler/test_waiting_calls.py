@@ -2,8 +2,10 @@
 
 import os
 import queue
+import re
 import select
 import socket
+import sys
 import threading
 import time
 
@@ -11,7 +13,7 @@ import pytest
 
 import mindtorch_v2 as torch
 from mindtorch_v2.profiler import profile, validate
-from mindtorch_v2.profiler.capture.stacks import waiting_calls
+from mindtorch_v2.profiler.capture.stacks import python_tracer, waiting_calls
 from mindtorch_v2.profiler.model.session import WAITING
 
 x = torch.ones(2)
@@ -79,23 +81,33 @@ def in_select():
     select.select([], [], [], 0.02)
 
 
-PROGRAMS = [in_a_sleep, in_a_lock, in_a_queue, in_a_simple_queue, in_a_join, in_a_pipe, in_a_file, in_a_socket, in_select]
+WORDS = {
+    in_a_sleep: "sleep",
+    in_a_lock: "acquire",
+    in_a_queue: "acquire",
+    in_a_simple_queue: "get",
+    in_a_join: "join" if sys.version_info >= (3, 13) else "acquire",
+    in_a_pipe: "read",
+    in_a_file: "read",
+    in_a_socket: "recv",
+    in_select: "select",
+}
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
-def test_a_call_that_waits(program):
+@pytest.mark.parametrize("program", WORDS, ids=lambda f: f.__name__)
+def test_a_call_that_waits(program, monkeypatch):
+    monkeypatch.setattr(waiting_calls, "SHORTEST_S", 0.0)  # what it waits for may be there already, on a busy machine
     with profile(with_stack=True) as prof:
         program()
-    me = prof.session.info.thread_id
-    mine = [event for event in prof.events() if event.name.startswith(WAITING) and event["thread_id"] == me]
-    longest = max(mine, key=lambda event: event["duration_ns"])
-    assert longest["duration_ns"] > 15_000_000
-    assert longest["kind"] == "python_function"
-    parents = []
-    while longest.cpu_parent is not None:
-        longest = longest.cpu_parent
-        parents.append(longest.name.rpartition(": ")[2])
-    assert program.__name__ in parents
+    found = [event for event in prof.events() if re.match(rf"{WAITING}\w+ {WORDS[program]}\b", event.name)]
+    assert {event["kind"] for event in found} == {"python_function"}
+    assert program.__name__ in {name for event in found for name in functions_around(event)}
+
+
+def functions_around(event):
+    while event.cpu_parent is not None:
+        event = event.cpu_parent
+        yield event.name.rpartition(": ")[2]
 
 
 def test_in_the_function_that_starts_the_recording():
@@ -139,27 +151,22 @@ def test_one_that_raises():
     assert not add.cpu_parent.name.startswith(WAITING)
 
 
-def test_one_that_waits_when_the_recording_ends():
-    waiting, over = threading.Event(), threading.Event()
+def test_one_that_waits_when_the_recording_ends(monkeypatch):
+    monkeypatch.setattr(waiting_calls, "SHORTEST_S", 0.0)
+    over = threading.Event()
 
     def wait():
-        x + x  # from here on, Python 3.11 traces a thread that ran before
-        waiting.set()
         over.wait()
 
     with profile(with_stack=True) as prof:
         thread = threading.Thread(target=wait)
         thread.start()
-        waiting.wait()
-        time.sleep(0.02)
+        while thread.ident not in python_tracer.waits:
+            pass
     over.set()
     thread.join()
-    (longest,) = [
-        e
-        for e in prof.events()
-        if e.name.startswith(WAITING) and e["thread_id"] == thread.native_id and e["duration_ns"] > 10_000_000
-    ]
-    assert longest["end_ns"] == prof.session.info.stopped_ns
+    of_thread = [e for e in prof.events() if e.name.startswith(WAITING) and e["thread_id"] == thread.native_id]
+    assert of_thread[-1]["end_ns"] == prof.session.info.stopped_ns
 
 
 def test_without_stacks_there_are_none():
