@@ -53,7 +53,8 @@ def samples(page: Path, change: Any = lambda command: command) -> Iterator[Sampl
 
 def _printed_by_code(blocks: list[str]) -> list[str]:
     """What each of these blocks prints, one after the other in a process of their own; lines are numbered as in one file."""
-    program = "import contextlib, io, json, sys\nnamespace, printed, line = {'__name__': 'page'}, [], 0\n"
+    program = "import contextlib, io, json, linecache, sys\nnamespace, printed, line = {'__name__': 'page'}, [], 0\n"
+    program += f"linecache.cache['train.py'] = (0, None, {''.join(blocks).splitlines(keepends=True)!r}, 'train.py')\n"
     program += f"for block in {blocks!r}:\n"
     program += "    stream = io.StringIO()\n    with contextlib.redirect_stdout(stream):\n"
     program += "        exec(compile('\\n' * line + block, 'train.py', 'exec'), namespace)\n"

@@ -70,7 +70,8 @@ def paragraphs(sample) -> list[str]:
     assert all(title in rules for title in titles if title), titles
     kept = [part for part, title in zip(found[1:], titles, strict=True) if title in sample.printed]
     assert kept
-    # the rows of evidence are the longest ones: only their headings are always there
+    # the rows of evidence are the longest ones: only their headings are always there; of what is not explained, the title
+    kept = [part.partition("\n")[0] if part.startswith("Not explained:") else part for part in kept]
     return ["\n".join(line for line in part.splitlines() if "train.py:" not in line and " more" not in line) for part in kept]
 
 

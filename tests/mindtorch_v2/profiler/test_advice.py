@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import mindtorch_v2 as torch
 from mindtorch_v2 import nn
 from mindtorch_v2.profiler import Session, advice, advise, profile, record_function, schedule
-from mindtorch_v2.profiler.advice import RULES, Match, Rule
+from mindtorch_v2.profiler.advice import RULES, Match, Rule, facts
 from mindtorch_v2.profiler.capture.operators import recorder
 from mindtorch_v2.profiler.model.session import Frame, Info, TensorInput, Track
 
@@ -25,7 +25,12 @@ EXAMPLES = Path(__file__).parent.parent.parent.parent / "examples"
 SHAPES = Info(record_shapes=True)
 TIMED = ("DataLoader without workers", "DataLoader too slow")  # a wait of any length is evidence; what counts is its share
 
-cases = [pytest.param(rule, *pair, id=f"{rule}: {pair[0].__name__}") for rule, pairs in PROGRAMS.items() for pair in pairs]
+# of those about waits the first alone, in which nothing but waiting takes time
+cases = [
+    pytest.param(rule, *pair, id=f"{rule}: {pair[0].__name__}")
+    for rule, pairs in PROGRAMS.items()
+    for pair in (pairs[:1] if rule in TIMED else pairs)
+]
 
 
 def found(prof, rule, **options):
@@ -45,11 +50,13 @@ class TestRules:
     @pytest.mark.parametrize(("rule", "program", "advised"), cases)
     def test_a_program_and_the_same_as_advised(self, rule, program, advised):
         at_least = 0.2 if rule in TIMED else 0
-        findings = found(recorded(program()), rule, min_share=at_least)
+        needs = dict.fromkeys(set(RULES[rule].needs) - {"record_shapes"}, True)
+        slow, fast = program(), advised()
+        findings = found(recorded(slow, **needs), rule, min_share=at_least)
         assert len(findings) == 1
         assert findings[0].gain_ns > 0
         assert findings[0].evidence
-        assert found(recorded(advised()), rule, min_share=at_least) == []
+        assert found(recorded(fast, **needs), rule, min_share=at_least) == []
 
     @pytest.mark.parametrize(("rule", "program", "advised"), cases)
     def test_evidence_says_where(self, rule, program, advised):
@@ -57,7 +64,8 @@ class TestRules:
         places = [evidence.place for evidence in finding.evidence]
         assert any("advice_programs.py" in place for place in places if place)
 
-    def test_every_rule_has_a_program(self):
+    def test_every_rule_has_two_programs(self):
+        assert all(len(pairs) >= 2 for pairs in PROGRAMS.values())
         on_devices = {"waiting for the device"}  # there is none in this runtime; sessions written down by hand have one
         about_recording = {"recording takes much of the time"}
         assert set(RULES) == set(PROGRAMS) | on_devices | about_recording
@@ -77,13 +85,14 @@ class TestRules:
 
 
 class TestItem:
-    def test_the_gain_is_the_time_of_reading_and_indexing(self):
+    def test_the_gain_is_the_time_of_reading_and_indexing_and_of_python_between(self):
         events = []
         for i in range(20):
             at = i * 10_000
             events += [op("aten::select", at, at + 1000), op("aten::item", at + 2000, at + 3000)]
         (finding,) = found(record(events), "item() in a loop")
-        assert finding.gain_ns == 20 * 2000 - 20 * 15
+        between = 1000 - facts.PLAIN_NS  # the 7000 ns to the next are the program's own work
+        assert finding.gain_ns == 20 * 2000 + 20 * between
         assert {(e.operator, e.count, e.time_ns) for e in finding.evidence} == {
             ("aten::select", 20, 20_000),
             ("aten::item", 20, 20_000),
@@ -95,7 +104,7 @@ class TestItem:
             at = i * 10_000
             events += [op("aten::sum", at, at + 1000), op("aten::item", at + 2000, at + 3000)]
         (finding,) = found(record(events), "item() in a loop")
-        assert finding.gain_ns == 20 * 1000 - 20 * 15
+        assert finding.gain_ns == 20 * 1000
 
     def test_few_calls_in_each_step_are_no_loop(self):
         events = [event._replace(step=i) for i, event in enumerate(row_of("aten::item", 50))]
@@ -273,7 +282,8 @@ class TestLoops:
         events = row_of("aten::exp", 99, inputs=(tensor(4),))
         slow = op("aten::exp", 10_000_000, 19_000_000, inputs=(tensor(4),))
         (finding,) = found(record([*events, slow], info=SHAPES), "tiny operators", min_share=0)
-        assert finding.gain_ns == 99 * 1000 - 400  # one call for all 400 elements stays
+        between = 1000 - facts.PLAIN_NS - facts.SHAPES_NS
+        assert finding.gain_ns == 99 * (1000 + between)  # one call stays
         assert finding.evidence[0].time_ns == 99_000 + 9_000_000  # what was seen is told as it was
 
     def test_work_is_no_overhead(self):
@@ -298,11 +308,13 @@ class TestLoops:
         back = [op(name, 10**6 + i * 4000, 10**6 + i * 4000 + 3000, sequence=39 - i) for i in range(40)]
         (alone,) = found(record(made, info=SHAPES), "tiny operators", min_share=0)
         (both,) = found(record([*made, *back], info=SHAPES), "tiny operators", min_share=0)
-        assert both.gain_ns - alone.gain_ns == 39 * 3000
+        assert both.gain_ns - alone.gain_ns == 39 * (
+            3000 + 1000 - facts.PLAIN_NS - facts.SHAPES_NS
+        )  # the engine's time between the nodes is saved too
 
 
 class TestRecordingCost:
-    @pytest.mark.parametrize(("operator_seconds", "share"), [(1e-7, 1), (3e-7, 0.4), (1e-5, 0)])
+    @pytest.mark.parametrize(("operator_seconds", "share"), [(1e-7, 1), (3e-7, 0.5), (1e-5, 0)])
     def test_a_program_of_operators_that_take_so_long(self, operator_seconds, share):
         x = torch.ones(2, 2)
         real, ticks = recorder.clock, itertools.count()
@@ -353,7 +365,8 @@ class TestSteps:
 
     def test_what_passed_between_cycles_is_not_recorded_time(self):
         events = [op("aten::sin", 0, 10, step=1), op("aten::sin", 20, 30, step=2), op("aten::sin", 1000, 1010, step=7)]
-        assert advise(record(events)).recorded_ns == 30 + 10
+        info = Info(started_ns=0, stopped_ns=1020, collected=((0, 30), (1000, 1010)))
+        assert advise(record(events, info=info)).recorded_ns == 30 + 10
 
 
 class TestAdvise:
@@ -388,7 +401,7 @@ class TestAdvise:
         assert without["tiny operators"] == ("record_shapes",)
         assert "item() in a loop" not in without
         assert "needs record_shapes=True: " in str(advise(prof))
-        with profile(record_shapes=True) as prof:
+        with profile(record_shapes=True, with_stack=True) as prof:
             torch.ones(2).sin()
         assert advise(prof).not_checked == []
         assert "Not checked" not in str(advise(prof))
@@ -404,7 +417,7 @@ class TestAdvise:
         session = record([*items, *masked])
         both = advise(session)
         assert [finding.rule for finding in both] == ["result sized by values", "item() in a loop"]
-        assert [finding.rule for finding in advise(session, min_share=0.15)] == ["result sized by values"]
+        assert [finding.rule for finding in advise(session, min_share=0.3)] == ["result sized by values"]
 
     def test_places_are_the_program_s(self):
         stack = (Frame("/lib/mindtorch_v2/nn/modules/linear.py", 9, "forward"), Frame("/home/train.py", 12, "main"))

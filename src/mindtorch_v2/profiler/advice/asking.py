@@ -13,6 +13,7 @@ from ..model.session import Session
 from .facts import Facts
 from .findings import Advice, Evidence, Finding, NotChecked
 from .kinds import combinations
+from .parts import unexplained
 from .registry import RULES, Match, Rule
 
 __all__ = ["advise"]
@@ -38,9 +39,10 @@ def advise(recording: Any, *, min_share: float = 0.01, rules: Iterable[str | Rul
             not_checked.append(NotChecked(rule=rule.name, needs=missing))
             continue
         for match in rule.check(facts):
-            if len(match.rows) and match.gain_ns >= max(1, min_share * facts.recorded_ns):
+            if _counts(match, min_share * facts.recorded_ns):
                 findings.append((rule, _finding(rule, match, facts)))
                 facts.claimed[match.rows if match.claims is None else match.claims] = True
+                facts.outside.claimed[match.pieces] = True
     findings.sort(key=lambda pair: (pair[0].is_about_recording, -pair[1].gain_ns))
     return Advice(
         [finding for _, finding in findings],
@@ -48,7 +50,12 @@ def advise(recording: Any, *, min_share: float = 0.01, rules: Iterable[str | Rul
         recorded_ns=facts.recorded_ns,
         steps=facts.step_count if len(facts.session) else 0,
         steps_are_counted_by_optimizer=facts.steps_are_counted_by_optimizer,
+        unexplained=unexplained(facts),
     )
+
+
+def _counts(match: Match, least_ns: float) -> bool:
+    return match.kept_bytes > 0 or (len(match.rows) > 0 and match.gain_ns >= max(1, least_ns))
 
 
 def _session_of(recording: Any) -> Session:
@@ -80,9 +87,14 @@ def _finding(rule: Rule, match: Match, facts: Facts) -> Finding:
         gain_ns_per_step=gain_ns / facts.step_count,
         gain_share=gain_ns / max(facts.recorded_ns, 1),
         estimate=match.estimate,
-        evidence=tuple(_evidence(match.rows, facts)),
+        evidence=tuple(_evidence(match.rows, facts) if match.evidence is None else _longest_first(match.evidence)),
         rows=match.rows,
+        kept_bytes=match.kept_bytes,
     )
+
+
+def _longest_first(evidence: Iterable[Evidence]) -> list[Evidence]:
+    return sorted(evidence, key=lambda each: -each.time_ns)
 
 
 def _evidence(rows: Column, facts: Facts) -> list[Evidence]:

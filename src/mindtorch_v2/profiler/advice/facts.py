@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 
 from ..model import links, places, tree
-from ..model.session import Label, Session, TensorInput
+from ..model.session import Label, Session
+from .functions import Functions
 from .kinds import combinations, medians
+from .outside import FUNCTION_NS, Outside
+from .sizes import PASSES, VIEWS, largest, tensors
 
 __all__ = ["Facts"]
 
@@ -21,16 +24,8 @@ STEP = "Optimizer.step#"
 PASSED_OVER = ("python_function", "memory", "runtime", "gc", "compile")
 
 
-# What recording adds to x + y, and what each option adds to that. It is the least: before Python 3.12 stacks take some 11,000 ns an
-# operator where modules, the engine and the optimizer call Python functions in between.
-PLAIN_NS, SHAPES_NS, STACK_NS, MEMORY_NS = 240, 530, 2700, 320
-VIEWS = tuple(
-    f"aten::{name}"
-    for name in (
-        "select slice narrow view t transpose permute expand unsqueeze squeeze unbind split chunk detach alias as_strided "
-        "unflatten _unsafe_view view_as expand_as movedim diagonal unfold"
-    ).split()
-)
+# What recording adds to x + y, and what each option adds to that; calls of Python functions are events of their own.
+PLAIN_NS, SHAPES_NS, STACK_NS, MEMORY_NS = 310, 200, 200, 330
 
 
 class Facts:
@@ -86,10 +81,31 @@ class Facts:
     def _of_labels(self, fact: Callable[[Label], bool]) -> Column:
         return np.array([fact(label) for label in self.session.labels], bool)
 
+    def of_labels(self, fact: Callable[[Label], bool]) -> Column:
+        """Whether the label of each event is such."""
+        return np.asarray(self._of_labels(fact)[self.session.label]) if len(self.session) else np.zeros(0, bool)
+
+    def of_kind(self, *kinds: str) -> Column:
+        """Whether each event is of one of these kinds."""
+        return self.of_labels(lambda label: label.kind in kinds)
+
     @functools.cached_property
     def is_operator(self) -> Column:
         """Whether each event is a dispatched operator: not a scope, nor a node of a backward pass or the engine around it."""
         return self._of_labels(links.is_dispatched)[self.session.label]
+
+    @functools.cached_property
+    def in_operator(self) -> Column:
+        """Whether each event is an operator, a node or a compilation, or inside one: what a kernel calls is the kernel's."""
+        is_op = self.of_kind("op", "kernel", "compile")
+        return is_op | tree.inside(self.session, is_op, self.any_parent)
+
+    @functools.cached_property
+    def outermost_operators(self) -> Column:
+        """Whether each event is an operator or a node on the CPU that is not inside another."""
+        on_cpu = np.array([track.device_type == "CPU" for track in self.session.tracks], bool)[self.session.track]
+        is_op = self.of_kind("op")
+        return is_op & on_cpu & ~tree.inside(self.session, is_op, self.any_parent)
 
     # --- what is around, before and after -----------------------------------------------------------------------------
 
@@ -97,6 +113,11 @@ class Facts:
     def parent(self) -> Column:
         """Row of the operator, node or scope around each event, -1 for none."""
         return tree.parents(self.session, skip=PASSED_OVER)
+
+    @functools.cached_property
+    def any_parent(self) -> Column:
+        """Row of the event around each, Python functions too; -1 for none."""
+        return tree.parents(self.session)
 
     def name(self, row: int) -> str:
         return self.session.labels[self.session.label.item(row)].name
@@ -203,9 +224,14 @@ class Facts:
         The first recorded call of an operator takes a thousand times as long, and no advice changes that. Where the system was busy
         with other work all along, all is slower by what that took.
         """
+        return medians(self._kinds(rows), self.net_ns(rows)) * self.slowdown
+
+    def net_ns(self, rows: Column) -> Column:
+        """What each event took, without the recorder's work inside it."""
         took = self.duration_ns[rows]
-        took = np.maximum(took - self.event_ns * self.inside_count(rows), took // 4)
-        return medians(self._kinds(rows), took) * self.slowdown
+        functions = self.inside_count(rows, self._function_tracks)
+        others = self.inside_count(rows, self._tracks) - functions
+        return np.asarray(np.maximum(took - self.event_ns * others - self.function_ns * functions, took // 4))
 
     def _kinds(self, rows: Column) -> Column:
         return self.session.label[rows] * np.int64(len(self.session.input_table) + 2) + self.shapes(rows) + 1
@@ -225,25 +251,54 @@ class Facts:
         rest, expected = took.sum() - longest.sum(), usual.sum() - once.sum()
         return max(float(rest / expected), 1.0) if expected > 0 else 1.0
 
-    def inside_count(self, rows: Column) -> Column:
-        """How many events are inside of each."""
+    @functools.cached_property
+    def least_call_ns(self) -> float:
+        """What calling an operator takes at least: the usual time of the one that took least, of those without operators inside."""
+        rows = np.flatnonzero(self.is_operator)
+        rows = rows[~np.isin(rows, self.parent[rows])]
+        return float(self.usual_ns(rows).min(initial=np.inf)) if len(rows) else 0.0
+
+    def pass_ns(self, elements: Column) -> Column:
+        """What one pass over so many elements takes: the least that an operator on about as many took for each; 0 if there is none."""
+        rows = self.find(*PASSES)
+        sizes, times = self.elements(rows), self.usual_ns(rows)
+        found = np.zeros(len(elements))
+        for size in np.unique(elements[elements > 0]).tolist():
+            alike = (2 * sizes >= size) & (sizes <= 2 * size)
+            if alike.any():
+                found[elements == size] = size * (times[alike] / sizes[alike]).min()
+        return found
+
+    def inside_count(self, rows: Column, tracks: list[Column]) -> Column:
+        """How many of these events, given by their tracks, are inside of each."""
         session, found = self.session, np.zeros(len(rows), np.int64)
         track = session.track[rows]
-        for of_track in self._tracks:
+        for of_track in tracks:
             here = np.flatnonzero(track == session.track[of_track[0]])
             ended = np.searchsorted(session.start_ns[of_track], session.end_ns[rows[here]], side="left")
-            found[here] = ended - np.searchsorted(of_track, rows[here]) - 1
+            found[here] = ended - np.searchsorted(of_track, rows[here], side="right")
         return np.maximum(found, 0)
 
     @functools.cached_property
     def _tracks(self) -> list[Column]:
         return tree.groups(self.session.track)
 
-    @property
+    @functools.cached_property
+    def _function_tracks(self) -> list[Column]:
+        functions = np.flatnonzero(self.of_kind("python_function"))
+        return [functions[group] for group in tree.groups(self.session.track[functions])]
+
+    @functools.cached_property
     def event_ns(self) -> int:
-        """What recording an operator takes, as measured."""
+        """What recording an operator took on the machine that recorded; as measured elsewhere where that is not known."""
         info = self.session.info
-        return PLAIN_NS + SHAPES_NS * info.record_shapes + STACK_NS * info.with_stack + MEMORY_NS * info.profile_memory
+        usual = PLAIN_NS + SHAPES_NS * info.record_shapes + STACK_NS * info.with_stack + MEMORY_NS * info.profile_memory
+        return dict(info.event_costs_ns).get("op", usual)
+
+    @functools.cached_property
+    def function_ns(self) -> int:
+        """What recording the call of a Python function took."""
+        return dict(self.session.info.event_costs_ns).get("python_function", FUNCTION_NS)
 
     @functools.cached_property
     def step(self) -> Column:
@@ -283,13 +338,38 @@ class Facts:
 
     @functools.cached_property
     def recorded_ns(self) -> int:
-        """From the first event to the last of steps that follow each other. What passed between cycles is not in it."""
-        session = self.session
+        """The wall time of the program while it was recorded."""
+        return int((self.stretches[:, 1] - self.stretches[:, 0]).sum())
+
+    @functools.cached_property
+    def stretches(self) -> Column:
+        """Pairs of times: from when to when the program was recorded; from the first event to the last if that is not known."""
+        session, info = self.session, self.session.info
         if not len(session):
-            return 0
-        first = np.concatenate([[0], np.flatnonzero(np.diff(session.step) > 1) + 1])
-        last = np.maximum.reduceat(session.end_ns, first)
-        return int((last - session.start_ns[first]).sum())
+            return np.empty((0, 2), np.int64)
+        if info.collected:
+            return np.array(info.collected, np.int64)
+        known = (
+            (info.started_ns, info.stopped_ns)
+            if info.stopped_ns > info.started_ns
+            else (session.start_ns.min(), session.end_ns.max())
+        )
+        return np.array([known], np.int64)
+
+    @functools.cached_property
+    def runs_at_end(self) -> Column:
+        """Whether each event ran when the recording ended."""
+        return np.asarray(self.session.end_ns == self.session.end_ns.max(initial=0))
+
+    @functools.cached_property
+    def outside(self) -> Outside:
+        """The time outside operators."""
+        return Outside(self)
+
+    @functools.cached_property
+    def functions(self) -> Functions:
+        """The Python functions, and the time outside operators in each."""
+        return Functions(self)
 
     # --- what calls were given ----------------------------------------------------------------------------------------
 
@@ -406,25 +486,3 @@ class Facts:
     def has_device(self) -> bool:
         """Whether a device took part."""
         return any(track.device_type != "CPU" for track in self.session.tracks)
-
-
-def tensors(inputs: tuple[Any, ...]) -> list[TensorInput]:
-    """The tensors among the arguments of a call, those in lists too."""
-    found: list[TensorInput] = []
-    for value in inputs:
-        if isinstance(value, TensorInput):
-            found.append(value)
-        elif isinstance(value, list | tuple):
-            found += [item for item in value if isinstance(item, TensorInput)]
-    return found
-
-
-def largest(inputs: tuple[Any, ...]) -> int:
-    return max((count(tensor.shape) for tensor in tensors(inputs)), default=0)
-
-
-def count(shape: tuple[int, ...]) -> int:
-    total = 1
-    for extent in shape:
-        total *= extent
-    return total

@@ -10,14 +10,17 @@ import numpy as np
 
 from . import text
 
-__all__ = ["Advice", "Evidence", "Finding", "NotChecked"]
+__all__ = ["Advice", "Evidence", "Finding", "NotChecked", "Part"]
 
 Column = np.ndarray[Any, np.dtype[Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """Events of one name, of the same input shapes and called from the same line, as far as these were recorded."""
+    """Events of one name, of the same input shapes and called from the same line, as far as these were recorded.
+
+    Outside operators, the name is that of a Python function, or of a call on the lines that took the time.
+    """
 
     operator: str
     count: int
@@ -54,6 +57,7 @@ class Finding:
     estimate: str
     evidence: tuple[Evidence, ...]  # what took longest first
     rows: Column = field(repr=False, compare=False)  # of the session, all that the evidence is about
+    kept_bytes: int = 0  # memory that would be freed
 
     @property
     def message(self) -> str:
@@ -69,12 +73,37 @@ class Finding:
             "gain_ns": self.gain_ns,
             "gain_ns_per_step": self.gain_ns_per_step,
             "gain_share": self.gain_share,
+            "kept_bytes": self.kept_bytes,
             "estimate": self.estimate,
             "evidence": [evidence.as_dict() for evidence in self.evidence],
         }
 
     def __str__(self) -> str:
         return text.finding(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """Part of the recorded time that no finding explains."""
+
+    name: str
+    time_ns: int
+    share: float  # of the recorded time
+    hint: str = ""  # how to learn more
+    evidence: tuple[Evidence, ...] = ()  # what took longest first
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it, for JSON."""
+        return {
+            "name": self.name,
+            "time_ns": self.time_ns,
+            "share": self.share,
+            "hint": self.hint,
+            "evidence": [evidence.as_dict() for evidence in self.evidence],
+        }
+
+    def __str__(self) -> str:
+        return text.part(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +118,10 @@ class NotChecked:
 
 
 class Advice(list[Finding]):
-    """The findings about a recording, largest gain first; last what is about the recording itself."""
+    """The findings about a recording, largest gain first; last what is about the recording itself.
+
+    `unexplained` are the parts of the time that no finding is about: always the largest, and others that are large.
+    """
 
     def __init__(
         self,
@@ -99,12 +131,14 @@ class Advice(list[Finding]):
         recorded_ns: int,
         steps: int,
         steps_are_counted_by_optimizer: bool,
+        unexplained: Iterable[Part] = (),
     ) -> None:
         super().__init__(findings)
         self.not_checked = list(not_checked)
         self.recorded_ns = recorded_ns
         self.steps = steps
         self.steps_are_counted_by_optimizer = steps_are_counted_by_optimizer
+        self.unexplained = list(unexplained)
 
     def table(self, *, max_evidence: int = 3) -> str:
         """The findings as text, each with so many lines of evidence (-1 for all)."""
@@ -116,6 +150,7 @@ class Advice(list[Finding]):
             "recorded_ns": self.recorded_ns,
             "steps": self.steps,
             "findings": [finding.as_dict() for finding in self],
+            "unexplained": [part.as_dict() for part in self.unexplained],
             "not_checked": [{"rule": missed.rule, "needs": list(missed.needs)} for missed in self.not_checked],
         }
 

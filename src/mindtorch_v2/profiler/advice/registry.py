@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from ..model.session import Info
 from .facts import Facts
+from .findings import Evidence
 
 __all__ = ["RULES", "Match", "Rule", "rule"]
 
@@ -21,7 +22,7 @@ FLAGS = tuple(f.name for f in dataclasses.fields(Info) if f.type == "bool")
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Match:
     """What a rule has seen. `rows` are the events that prove it; the events of `claims` are explained by it, and left out by
-    rules of more general nature that come later.
+    rules of more general nature that come later. `pieces` are those of `Facts.outside` that it explains.
     """
 
     rows: Column
@@ -30,6 +31,9 @@ class Match:
     instead: str
     estimate: str  # how the gain was estimated
     claims: Column | None = None  # `rows` if None
+    pieces: Column = field(default_factory=lambda: np.empty(0, np.int64))
+    evidence: tuple[Evidence, ...] | None = None  # made of the rows if None
+    kept_bytes: int = 0  # memory that is kept alive: what grows counts, however little time it takes
 
 
 Check = Callable[[Facts], Iterable[Match]]

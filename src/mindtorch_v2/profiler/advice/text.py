@@ -8,12 +8,13 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ..writing import units
 from ..writing.text_table import Column, TextTable
 
 if TYPE_CHECKING:
-    from .findings import Advice, Evidence, Finding
+    from .findings import Advice, Evidence, Finding, Part
 
-__all__ = ["advice", "finding", "steps", "time"]
+__all__ = ["advice", "finding", "part", "steps", "time"]
 
 WIDTH = 118
 SHAPES = 48  # of lists of tensors the first
@@ -42,6 +43,10 @@ def advice(found: Advice, *, max_evidence: int) -> str:
     lines = [_heading(found)]
     for number, each in enumerate(found, 1):
         lines += ["", f"{number}. {finding(each, max_evidence=max_evidence, in_steps=found.steps > 1)}"]
+    if found.unexplained:
+        lines += ["", "Not explained:"]
+    for left in found.unexplained:
+        lines += [part(left, max_evidence=max_evidence, in_steps=found.steps > 1)]
     if found.not_checked:
         lines += ["", "Not checked:"]
         # rules that need the same stand on one line
@@ -57,14 +62,13 @@ def _heading(found: Advice) -> str:
     counted = " of the optimizer" if found.steps_are_counted_by_optimizer else ""
     about = f"{time(found.recorded_ns)} recorded" + (f" in {found.steps} steps{counted}" if found.steps > 1 else "")
     if not found:
-        return f"Nothing to advise: {about}."
+        return f"No finding: {about}."
     findings = "1 finding" if len(found) == 1 else f"{len(found)} findings"
     return f"{findings}: {about}. Gains are estimates."
 
 
 def finding(found: Finding, *, max_evidence: int = -1, in_steps: bool = True) -> str:
-    per_step = f"about {time(found.gain_ns_per_step)} a step" if in_steps else f"about {time(found.gain_ns)}"
-    lines = [f"{found.rule}: {per_step}, {found.gain_share:.1%} of the recorded time"]
+    lines = [f"{found.rule}: {_gain(found, in_steps=in_steps)}"]
     lines += _wrapped(found.seen, "   ") + _wrapped(found.instead, "   ") + _wrapped(f"Estimate: {found.estimate}", "   ")
     shown = found.evidence if max_evidence < 0 else found.evidence[:max_evidence]
     lines += _evidence(shown, in_steps=in_steps)
@@ -83,6 +87,21 @@ COLUMNS = [
     Column("shapes", lambda e: "" if e.shapes is None else textwrap.shorten(str(e.shapes), SHAPES, placeholder=" ..."), None, "<"),
     Column("where", lambda e: "" if e.place is None else _place(e.place), None, "<"),
 ]
+
+
+def _gain(found: Finding, *, in_steps: bool) -> str:
+    kept = [f"about {units.memory(found.kept_bytes)} of memory kept"] if found.kept_bytes else []
+    if found.gain_ns or not kept:
+        per_step = f"about {time(found.gain_ns_per_step)} a step" if in_steps else f"about {time(found.gain_ns)}"
+        kept.insert(0, f"{per_step}, {found.gain_share:.1%} of the wall time")
+    return ", and ".join(kept)
+
+
+def part(found: Part, *, max_evidence: int = -1, in_steps: bool = True) -> str:
+    """A part of the time that is not explained."""
+    lines = _wrapped(f"{found.share:.1%} of the wall time ({time(found.time_ns)}): {found.name}. {found.hint}".rstrip(), "  ")
+    shown = found.evidence if max_evidence < 0 else found.evidence[:max_evidence]
+    return "\n".join([*lines, *_evidence(shown, in_steps=in_steps)])
 
 
 def _evidence(evidence: Sequence[Evidence], *, in_steps: bool) -> list[str]:

@@ -16,7 +16,6 @@ Column = np.ndarray[Any, np.dtype[Any]]
 READING = ("aten::item", "aten::is_nonzero", "aten::_local_scalar_dense")
 COMPARING = tuple(f"aten::{name}" for name in ("gt", "lt", "ge", "le", "eq", "ne"))
 LOOP = 10  # so many directly inside one event are a loop
-TOLIST_NS = 15  # an element's part of tolist() of 1,000, measured
 
 
 @rule("item() in a loop")
@@ -27,13 +26,15 @@ def item_in_loop(facts: Facts) -> Iterator[Match]:
     if not len(rows):
         return
     together = facts.union(rows, _making_the_element(rows, facts))
+    pieces, calling = facts.outside.calling(together)
     waits = " Each waits until the device has finished all work before it." if facts.has_device else ""
     yield Match(
         rows=together,
-        gain_ns=float(facts.usual_ns(together).sum()) - TOLIST_NS * len(rows),
+        gain_ns=float(facts.usual_ns(together).sum()) + calling,
         seen=f"An element was read into Python {facts.times(len(rows))}, one at a time.{waits}",
         instead="Read them at once with tolist(), or leave the decision to tensors: torch.where, masks, any().",
-        estimate="the time of these calls, of the indexing and comparing just before them too, less that of one tolist().",
+        estimate="the time of these calls, of the indexing and comparing just before them, and of Python between.",
+        pieces=pieces,
     )
 
 

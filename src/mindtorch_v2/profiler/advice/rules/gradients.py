@@ -10,6 +10,7 @@ import numpy as np
 from ...model import links
 from ..facts import Facts
 from ..registry import Match, rule
+from ..sizes import VIEWS
 
 Column = np.ndarray[Any, np.dtype[Any]]
 
@@ -26,21 +27,28 @@ def gradients_set_to_zero(facts: Facts) -> Iterator[Match]:
     zeros = facts.find(*ZEROING)
     if not len(added) or not len(zeros):
         return
-    in_scope = facts.around(zeros, facts.scopes(ZERO_GRAD)) >= 0
+    around = facts.around(zeros, facts.scopes(ZERO_GRAD))
     outer = facts.parent[zeros]
     by_program = (outer < 0) | ~facts.is_operator[outer]  # rather than by aten::zeros
     of_gradients = facts.in_function(zeros, "zero_grad") | _have_shapes_of(zeros, added, facts)
-    zeros = zeros[by_program & (in_scope | of_gradients)]
+    kept = by_program & ((around >= 0) | of_gradients)
+    zeros, around = zeros[kept], around[kept]
     if not len(zeros):
         return
     needless = min(len(added), len(zeros))  # the first addition after each zero
     yield Match(
         rows=facts.union(zeros, added),
-        gain_ns=float(facts.usual_ns(zeros).sum() + facts.usual_ns(added).mean() * needless),
+        gain_ns=_writing_ns(zeros, around, facts) + float(facts.usual_ns(added).mean() * needless),
         seen=f"Gradients were filled with zeros {facts.times(len(zeros))}, and the new ones added to them.",
         instead="Call zero_grad() with set_to_none=True, its default, or set p.grad = None: the new gradient is then taken as it is.",
-        estimate="the time of writing the zeros, and of one addition for each.",
+        estimate="the time of writing the zeros, with the rest of zero_grad(), and of one addition for each.",
     )
+
+
+def _writing_ns(zeros: Column, around: Column, facts: Facts) -> float:
+    """What writing zeros took, with all of the scopes around them, which do nothing else."""
+    scopes = np.unique(around[around >= 0])
+    return float(facts.usual_ns(scopes).sum() + facts.usual_ns(zeros[around < 0]).sum())
 
 
 def _have_shapes_of(zeros: Column, added: Column, facts: Facts) -> Column:
@@ -66,11 +74,13 @@ def gradients_copied(facts: Facts) -> Iterator[Match]:
     before = facts.neighbour(engine, -1)
     makers = sorted({facts.name(row).removeprefix(links.EVALUATE) for row in before[before >= 0].tolist()} - {ACCUMULATE})
     by = f" They came from {', '.join(makers)}." if makers else ""
+    views = before[facts.is_named(facts.backward_of[before], VIEWS) & (before >= 0)]
+    views = facts.union(views, facts.backward_of[views])
     yield Match(
-        rows=copies,
-        gain_ns=float(facts.usual_ns(copies).sum()),
+        rows=facts.union(copies, views),
+        gain_ns=float(facts.usual_ns(copies).sum() + facts.usual_ns(views).sum()),
         seen=f"A parameter's gradient was copied instead of taken over {facts.times(len(nodes))}.{by}",
         instead="Keep the parameter in the layout in which the forward pass uses it: a gradient that comes transposed, expanded "
         "or shared with another parameter has to be copied.",
-        estimate="the time of the copies.",
+        estimate="the time of the copies, and of the views that the gradients came through.",
     )

@@ -16,7 +16,6 @@ Column = np.ndarray[Any, np.dtype[Any]]
 FEW = 1024  # elements: an operator's call takes about a microsecond, and so does adding so many
 ITERATIONS = 10
 LOOP = 32
-ELEMENT_NS = 1.0  # for an element more in one call
 INDEXING = ("aten::select",)
 RECURRENT = tuple(
     f"aten::{name}_cell" for name in ("gru", "lstm", "rnn_tanh", "rnn_relu")
@@ -39,8 +38,9 @@ def indexing_in_loop(facts: Facts) -> Iterator[Match]:
         seen=f"A tensor was indexed {facts.times(len(rows))} in loops, and what was done to the pieces was done one by one.",
         instead="If the pieces do not depend on each other, do it to the whole tensor at once, or to a slice; otherwise take it "
         "apart once with unbind().",
-        estimate="the time of these calls and of their backward passes, less that of one call each for all elements.",
+        estimate="the time of these calls, of Python between them and of their backward passes, less that of one call each.",
         claims=facts.with_backward(body),
+        pieces=facts.outside.calling(facts.with_backward(body))[0],
     )
 
 
@@ -79,8 +79,9 @@ def tiny_operators(facts: Facts) -> Iterator[Match]:
         seen=f"Operators on at most {FEW:,} elements ran {facts.times(len(rows))} in loops, {mean / 1000:.1f} us each: the call takes "
         "longer than the work.",
         instead="Do more in one call: stack the tensors and compute along a dimension, or use larger batches.",
-        estimate="the time of these calls and of their backward passes, less that of one call each for all elements.",
+        estimate="the time of these calls, of Python between them and of their backward passes, less that of one call each.",
         claims=facts.with_backward(rows),
+        pieces=facts.outside.calling(facts.with_backward(rows))[0],
     )
 
 
@@ -93,9 +94,13 @@ def _small(facts: Facts) -> Column:
 
 
 def _gain_of_one_call(rows: Column, facts: Facts) -> float:
-    """What is saved if the calls of one operator directly inside one event were one call, and their backward passes one too."""
+    """What is saved if the calls of one operator directly inside one event were one call, and their backward passes one too.
+
+    Python that runs from one of these calls to the next is saved with them.
+    """
     key = combinations(facts.siblings[rows], facts.session.label[rows], facts.shapes(rows))
     calls = len(np.unique(key))
     whole = float(facts.usual_ns(facts.with_backward(rows)).sum())
     one_each = whole / len(rows) * calls
-    return max(whole - one_each - ELEMENT_NS * float(facts.work(rows).sum()), 0.0)
+    _, calling = facts.outside.calling(facts.with_backward(rows))
+    return max(whole + calling - one_each, 0.0)

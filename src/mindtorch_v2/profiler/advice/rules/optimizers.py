@@ -16,10 +16,6 @@ Column = np.ndarray[Any, np.dtype[Any]]
 FUSED = tuple(f"aten::_fused_{name}_" for name in ("adagrad", "adam", "adamw", "sgd"))
 # Optimizers of which the fused step is faster on the CPU. SGD's is not: its step is one to three operators a parameter.
 FASTER_FUSED = ("Adam", "AdamW")
-# What fusing saved of Adam's step, by the elements of a parameter, of 100 parameters of one size; and what the call of the fused
-# operator takes, in operators on one element: 100 us.
-SAVED = ((512, 0.6), (1500, 0.45), (2048, 0.3), (16384, 0.2), (1 << 62, 0.12))
-CALL = 120
 
 
 @rule("optimizer step not fused")
@@ -37,30 +33,23 @@ def optimizer_not_fused(facts: Facts) -> Iterator[Match]:
 def _match(optimizer: str, scopes: Column, facts: Facts) -> Match:
     operators = facts.children(scopes)
     operators = operators[facts.is_operator[operators]]
-    gain_ns, estimate = _saved(scopes, operators, facts)
     in_lists = any(facts.name(row).startswith("aten::_foreach_") for row in facts.children(scopes[:1]).tolist())
     each = "for one parameter after the other" + (" inside _foreach_ operators" if in_lists else "")
+    pieces = facts.outside.inside(scopes)
+    call_ns = facts.least_call_ns
+    calling = call_ns * (_calls_inside(scopes, facts) - len(scopes))
     return Match(
         rows=facts.union(scopes, operators),
-        gain_ns=gain_ns,
+        gain_ns=float(facts.outside.time_ns[pieces].sum()) + calling,
         seen=f"{optimizer} made its step {facts.times(len(scopes))} by calling {len(operators) / len(scopes):,.0f} operators {each}.",
         instead=f"Make it with {optimizer}(..., fused=True): one operator for all parameters. On the CPU foreach=True saves nothing.",
-        estimate=estimate,
+        estimate=f"Python between these operators, and for the call of each the least that an operator took in this recording, {time(call_ns)}; "
+        "the arithmetic stays.",
+        pieces=pieces,
     )
 
 
-def _saved(scopes: Column, operators: Column, facts: Facts) -> tuple[float, str]:
-    """The time that fusing saves of these steps, and how that is known."""
-    time_ns = float(facts.usual_ns(operators).sum())
-    changes, counts = (rows[facts.around(rows, scopes) >= 0] for rows in (facts.find("aten::addcdiv_"), facts.find("aten::add_")))
-    call_ns = CALL * float(facts.usual_ns(counts).min(initial=1000))  # each parameter has one that counts its steps
-    elements = facts.elements(changes)
-    if elements.any():
-        share = np.array([saved for _, saved in SAVED])[np.searchsorted([size for size, _ in SAVED], elements)]
-        weight = facts.usual_ns(changes)
-        saved = float((share * weight).sum() / max(weight.sum(), 1))
-        how = "which is what was measured for parameters of these sizes"
-    else:
-        saved, how = SAVED[-1][1], "the least that was measured; with record_shapes=True it is told by sizes"
-    gain_ns = time_ns * saved - call_ns * len(scopes)
-    return gain_ns, f"{saved:.0%} of these operators' time, less {time(call_ns)} a step for the fused operator, {how}."
+def _calls_inside(scopes: Column, facts: Facts) -> int:
+    """How many operators ran inside of these, at any depth."""
+    operators = np.flatnonzero(facts.is_operator)
+    return int((facts.around(operators, scopes) >= 0).sum())

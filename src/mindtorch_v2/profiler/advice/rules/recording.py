@@ -11,7 +11,6 @@ from ..registry import Match, rule
 from ..text import time
 
 MUCH = 0.3  # of the recorded time
-FUNCTION_NS = 1300  # for a call of a Python function that is recorded, measured on Python 3.11; 1,500 on 3.12
 
 
 @rule("recording takes much of the time", is_about_recording=True)
@@ -20,7 +19,7 @@ def recording_cost(facts: Facts) -> Iterator[Match]:
     functions = facts.where(lambda label: label.kind == "python_function")
     rows = np.arange(len(facts.session))
     events = len(rows) - len(functions)
-    cost = events * facts.event_ns + len(functions) * FUNCTION_NS
+    cost = events * facts.event_ns + len(functions) * facts.function_ns
     if not events or cost < MUCH * facts.recorded_ns:
         return
     flags = [flag for flag in ("with_stack", "record_shapes", "profile_memory") if getattr(facts.session.info, flag)]

@@ -146,7 +146,7 @@ def _know(code: CodeType, label: int, *, of_library: bool) -> tuple[int, bool]:
 
 def _meet(frame: FrameType) -> tuple[int, bool]:
     code = frame.f_code
-    if stack_walk.is_internal(code):
+    if stack_walk.is_internal(code) and code.co_name not in stack_walk.SHOWN_FUNCTIONS.get(code.co_filename, ()):
         return _know(code, INTERNAL, of_library=False)
     if stack_walk.is_around_threads(code):
         return _know(code, HIDDEN, of_library=True)

@@ -22,6 +22,7 @@ from ...model.session import Frame
 
 __all__ = [
     "ALL_OR_NONE",
+    "SHOWN_FUNCTIONS",
     "Call",
     "Chain",
     "forget",
@@ -43,6 +44,12 @@ __all__ = [
 PACKAGE = os.path.abspath(os.path.join(__file__, *[os.pardir] * 4)) + os.sep
 # of this package, what a program calls by name rather than through an operator: users want to see it
 SHOWN = tuple(os.path.join(PACKAGE, part) for part in ("nn", "optim", "utils" + os.sep + "data"))
+# and functions that take as long as the data is large, without any operator
+SHOWN_FUNCTIONS = {
+    os.path.join(PACKAGE, "_creation.py"): ("tensor", "as_tensor"),
+    os.path.join(PACKAGE, "_interop.py"): ("from_numpy", "numpy_of"),
+    os.path.join(PACKAGE, "_printing.py"): ("tensor_text",),
+}
 STANDARD_LIBRARY = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
 INSTALLED = os.path.dirname(os.path.dirname(os.path.abspath(np.__file__)))
 OF_KERNELS = tuple(os.path.join(INSTALLED, name, "") for name in ("numpy", "scipy", "ml_dtypes"))

@@ -1,0 +1,84 @@
+"""The parts of the recorded time that no finding explains."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..model import links
+from ..model.session import WAITING
+from .facts import STEP, Facts
+from .findings import Evidence, Part
+
+__all__ = ["unexplained"]
+
+Column = np.ndarray[Any, np.dtype[Any]]
+
+OWN = "the program's own Python, outside operators"
+RUNTIME = "Python of modules, optimizers and the autograd engine, outside operators"
+WAITS = "functions that wait: for a lock, a queue, a file, another process"
+MUCH, PARTS = 0.1, 3  # besides the largest, parts of at least this share are told, and so many in all
+
+
+def unexplained(facts: Facts) -> list[Part]:
+    """The program's own Python, that of the runtime, waiting, and operators: the largest of them, and what else is large."""
+    if not facts.recorded_ns:
+        return []
+    parts = sorted([*_outside(facts), *_operators(facts)], key=lambda part: -part.time_ns)
+    return parts[:1] + [part for part in parts[1:PARTS] if part.share >= MUCH]
+
+
+def _part(facts: Facts, name: str, time_ns: int, hint: str, evidence: list[Evidence]) -> Part:
+    in_order = tuple(sorted(evidence, key=lambda each: -each.time_ns))
+    return Part(name=name, time_ns=time_ns, share=time_ns / facts.recorded_ns, hint=hint, evidence=in_order)
+
+
+def _outside(facts: Facts) -> list[Part]:
+    outside = facts.outside
+    waits = _of_functions(facts, lambda name: name.startswith(WAITING))
+    of_runtime = _of_runtime(facts) & ~waits
+    known = bool((outside.function >= 0).any())
+    found = []
+    for name, mine, hint in (
+        (WAITS, waits, "Compute meanwhile, or let another thread wait."),
+        (OWN, ~of_runtime & ~waits, "" if facts.session.info.with_stack else "Record with with_stack=True to see where."),
+        (RUNTIME, of_runtime, "Larger batches take fewer calls."),
+    ):
+        pieces = np.flatnonzero(mine & ~outside.claimed)
+        time_ns = int(outside.time_ns[pieces].sum())
+        if time_ns:
+            found.append(_part(facts, name, time_ns, hint, facts.functions.evidence_of_pieces(pieces) if known else []))
+    return found
+
+
+def _of_runtime(facts: Facts) -> Column:
+    """Whether each piece is of the runtime: in a function of it, between two nodes of a backward pass, or in an optimizer's step."""
+    outside = facts.outside
+    in_function = _of_functions(facts, facts.functions.is_runtime)
+    of_step = np.append(facts.of_labels(lambda label: label.kind == "scope" and label.name.startswith(STEP)), False)
+    return in_function | outside.of_engine | of_step[outside.row]
+
+
+def _of_functions(facts: Facts, fact: Callable[[str], bool]) -> Column:
+    """Whether each piece is in a function whose name is such."""
+    of_label = np.array([fact(label.name) for label in facts.session.labels], bool)
+    function = facts.outside.function
+    return np.asarray((function >= 0) & of_label[facts.session.label[function]]) if len(of_label) else function >= 0
+
+
+def _operators(facts: Facts) -> list[Part]:
+    rows = facts.unclaimed(np.flatnonzero(facts.outermost_operators))
+    if not len(rows):
+        return []
+    label = facts.session.label[rows]
+    time_ns, counts = np.bincount(label, facts.net_ns(rows)), np.bincount(label)
+    return [
+        _part(facts, f"{_shown(facts.session.labels[i].name)}, called {facts.times(counts.item(i))}", int(time_ns[i]), "", [])
+        for i in np.flatnonzero(time_ns).tolist()
+    ]
+
+
+def _shown(name: str) -> str:
+    return f"the backward node {name.removeprefix(links.EVALUATE)}" if name.startswith(links.EVALUATE) else name
