@@ -22,8 +22,7 @@ SOURCE = Path(__file__).parent.parent.parent / "src"
         ("", "float8_e4m3fn", "NumPy has no such type"),
         ("", "sparse_csr_tensor", "coordinate form"),
         ("", "_C", "pure Python"),
-        ("", "lobpcg", "PyTorch has it, and this package does not yet"),
-        ("nn", "SyncBatchNorm", "does not yet"),
+        ("nn", "quantized", "quantized tensors are not part of the runtime"),
         ("sparse", "SparseSemiStructuredTensor", "coordinate form"),
     ],
 )
@@ -96,6 +95,10 @@ def test_what_is_broken_inside_a_submodule_is_not_hidden(monkeypatch):
     monkeypatch.delitem(vars(torch), "hub", raising=False)
     with pytest.raises(ModuleNotFoundError, match="threadpoolctl"):
         torch.hub  # noqa: B018
+
+
+def test_what_may_come_says_so():
+    assert _missing.reason_for("a_name_without_a_reason") == "PyTorch has it, and this package does not yet"
 
 
 def test_every_reason_is_a_sentence():
