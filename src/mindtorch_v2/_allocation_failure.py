@@ -1,4 +1,4 @@
-"""What is raised when memory runs out, and who is told of it."""
+"""The error that is raised when memory runs out, and the callbacks that are told of it."""
 
 from __future__ import annotations
 

@@ -152,7 +152,7 @@ class CheckpointFile:
         return data
 
     def _start(self, info: zipfile.ZipInfo) -> int:
-        """Where the bytes of an uncompressed record begin in the file."""
+        """Return the offset of an uncompressed record's bytes in the file."""
         if info.flag_bits & _ENCRYPTED or info.file_size != info.compress_size:
             raise CheckpointError(f"{info.filename} is encrypted, or its sizes differ; the file is damaged, copy or save it again")
         if not 0 <= info.header_offset < self.size_bytes:

@@ -127,7 +127,7 @@ def _apply(self: Tensor, key: tuple[Any, ...]) -> tuple[Tensor, list[Tensor | No
 
 
 def _dims_of(items: tuple[Any, ...]) -> int:
-    """How many dimensions the items after an Ellipsis take up."""
+    """Count the dimensions that the items after an Ellipsis take up."""
     n = 0
     for item in items:
         if item is None or item is True or item is False or item is Ellipsis:
@@ -221,7 +221,7 @@ def _too_many(self: Tensor) -> IndexError:
 
 
 def _specified(key: tuple[Any, ...]) -> int:
-    """How many dimensions the key's items speak of."""
+    """Count the dimensions that the key's items refer to."""
     n = 0
     for item in key:
         if item is None or item is Ellipsis or item is True or item is False:

@@ -36,13 +36,13 @@ class _Named:
 
 
 class memory_format(_Named):  # noqa: N801 - torch's spelling
-    """How the dimensions of a new tensor lie in memory."""
+    """The order of a new tensor's dimensions in memory."""
 
     __slots__ = ()
 
 
 class layout(_Named):  # noqa: N801 - torch's spelling
-    """How a tensor's elements are kept: strided, or as coordinates and values. The other layouts are names that are refused."""
+    """The form of a tensor's elements: strided, or as coordinates and values. The other layouts are names that are refused."""
 
     __slots__ = ()
 

@@ -84,7 +84,7 @@ def _copied_storage(storage: UntypedStorage, memo: dict[int, Any]) -> UntypedSto
 
 
 def reduce_tensor(self: Tensor, protocol: Any) -> tuple[Any, ...]:
-    """What pickle and copy need to make this tensor again."""
+    """Return what pickle and copy need to make this tensor again."""
     if self._node is not None:
         raise RuntimeError(
             "Cannot pickle a non-leaf tensor: it would lose its graph. Detach it first, or save the leaves it was computed from."

@@ -134,7 +134,7 @@ class ComplexFormatter:
 
 
 def _edges(array: Array) -> Array:
-    """What a summary shows: the first and last few along each dimension."""
+    """Return the part that a summary shows: the first and last few along each dimension."""
     n = _options.edgeitems
     for dim in range(array.ndim):
         if array.shape[dim] > 2 * n:

@@ -53,7 +53,7 @@ class Generator:
 
     @property
     def device(self) -> _device.device:
-        """Where it draws: the CPU."""
+        """The device that it draws on: the CPU."""
         return _device.cpu
 
     def manual_seed(self, seed: int) -> Generator:

@@ -57,7 +57,7 @@ class Size(tuple[int, ...]):
 
 
 class Extra:
-    """What only some tensors have: a gradient, hooks, a name. Kept apart so that making a tensor stays cheap."""
+    """Attributes that only some tensors have: a gradient, hooks, a name. Kept apart so that making a tensor stays cheap."""
 
     __slots__ = ("accumulator", "grad", "hooks", "name", "post_accumulate_hooks", "rebased", "retains_grad")
 
@@ -241,7 +241,7 @@ class Tensor:
 
     @property
     def output_nr(self) -> int:
-        """Which result of its `grad_fn` this tensor is."""
+        """The number of this tensor among the results of its `grad_fn`."""
         from ._autograd.node import OUTPUT, edge_of  # cycle with _autograd.node
 
         edge = edge_of(self)

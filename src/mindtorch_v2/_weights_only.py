@@ -112,7 +112,7 @@ class WeightsOnlyUnpickler:
         return self.data[start:end]
 
     def pop_mark(self) -> list[Any]:
-        """What was pushed since the last mark."""
+        """Pop and return what was pushed since the last mark."""
         items = self.stack
         self.stack = self.below.pop()
         return items
@@ -130,7 +130,7 @@ class WeightsOnlyUnpickler:
         self.stack.append(found)
 
     def find(self, module: str, name: str) -> Any:
-        """What a name stands for: in torch's table, or among what the user allowed."""
+        """Return the object a name stands for: in torch's table, or among what the user allowed."""
         if (module, name) in _compat_pickle.NAME_MAPPING:  # Python 2's names, which protocol 2 has
             module, name = _compat_pickle.NAME_MAPPING[module, name]
         module = _compat_pickle.IMPORT_MAPPING.get(module, module)

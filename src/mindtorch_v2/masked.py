@@ -150,7 +150,7 @@ def logaddexp(
 
 
 def _number_of(input: Tensor, dims: tuple[int, ...], keepdim: bool, mask: Tensor | None) -> Tensor:
-    """How many elements each result is made of."""
+    """Count the elements that each result is made of."""
     if mask is None:
         ones = aten.ones(input._array.shape, dtype=_dtype.int64, device=input.device)
     else:

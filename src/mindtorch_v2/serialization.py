@@ -263,7 +263,7 @@ def _name_of(item: Any) -> str:
 
 
 def get_safe_globals() -> list[Any]:
-    """What was added with `add_safe_globals`."""
+    """Return what was added with `add_safe_globals`."""
     return list(_safe.values())
 
 

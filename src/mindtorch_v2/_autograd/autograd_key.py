@@ -136,7 +136,7 @@ def _without_formula(op: Op, body: Body) -> Body:
 
 
 class _Plan:
-    """What one operator's node keeps, and the source that fills and reads it."""
+    """The values that one operator's node keeps, and the source that fills and reads it."""
 
     def __init__(self, op: Op, *, slow: bool) -> None:
         self.op = op

@@ -124,7 +124,7 @@ def will_run(t: Tensor) -> bool:
 
 
 def _count_gradients(starts: Sequence[Any]) -> dict[Any, int]:
-    """How many gradients each reachable node and leaf waits for."""
+    """Count the gradients that each reachable node and leaf waits for."""
     waiting = dict.fromkeys(starts, 0)
     stack = [s for s in starts if s._kind != LEAF]
     while stack:

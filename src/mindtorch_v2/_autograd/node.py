@@ -167,7 +167,7 @@ def _public_edge(edge: Any) -> tuple[Any, int]:
 
 
 def edge_of(t: Tensor | None) -> Any:
-    """Where the gradient of this tensor goes, or None."""
+    """Return the edge along which this tensor's gradient goes, or None."""
     if t is None or t._keys & (keys.AUTOGRAD | keys.INFERENCE) != keys.AUTOGRAD:
         return None
     base = t._base

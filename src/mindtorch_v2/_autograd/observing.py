@@ -1,4 +1,4 @@
-"""Who watches backward: nobody, a profiler, an execution trace, or both."""
+"""The observers of backward: none, a profiler, an execution trace, or both."""
 
 from __future__ import annotations
 

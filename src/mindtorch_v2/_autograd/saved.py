@@ -209,7 +209,7 @@ class NotImplementedNode(Node):
 
 
 def edges_of(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Where the gradients of tensor arguments, and of lists of them, would go."""
+    """Return the edges along which gradients of tensor arguments, and of lists of them, would go."""
     edges: list[Any] = []
     for x in inputs:
         if isinstance(x, Tensor):

@@ -1,4 +1,4 @@
-"""What backward says about saved tensors that were freed or overwritten."""
+"""Errors of backward about saved tensors that were freed or overwritten."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a backend is, and which ones this process can use."""
+"""The protocol of a backend, and the backends that this process can use."""
 
 from __future__ import annotations
 

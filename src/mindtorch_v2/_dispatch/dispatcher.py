@@ -183,7 +183,7 @@ def _body(op: Op, full: int) -> Body:
 
 
 def _naming_failed_allocations(body: Body) -> Body:
-    """Where memory runs out, raise what torch raises. A `try` that nothing leaves by an exception costs nothing."""
+    """Raise torch's error where memory runs out. A `try` that nothing leaves by an exception costs nothing."""
     lines = ["try:", *indent(body.lines), "except MemoryError as error_:", "    raise allocation_error(error_)"]
     return body.edited(lines, {"allocation_error": allocation_error})
 
@@ -216,7 +216,7 @@ def call_body(op: Op, function: Callable[..., Any], name: str, *, calls_operator
 
 
 def _as_unwritten(op: Op, full: int, body: Body) -> Body:
-    """What the parts of an operator write into a result that they made themselves is no write that anybody saw."""
+    """Hide writes of an operator's parts into a result that they made themselves: nobody has seen it before."""
     overridden = full & (keys.DISPATCH_MODE | keys.PYTHON | keys.SUBCLASS)  # the result may be anything
     returned = op.schema.returns
     if overridden or len(returned) != 1 or returned[0].type != "Tensor" or returned[0].alias:

@@ -35,7 +35,7 @@ class Formula:
 
 
 def parameter_names(function: Callable[..., Any]) -> tuple[str, ...]:
-    """What a kernel or formula is called with; options of its own are keyword-only."""
+    """Return the names of the arguments that a kernel or formula takes; options of its own are keyword-only."""
     if isinstance(function, FunctionType) and not hasattr(function, "__wrapped__"):
         # a tenth of the cost of `inspect.signature`, over a thousand times at import
         code = function.__code__

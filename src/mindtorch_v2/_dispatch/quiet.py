@@ -33,7 +33,7 @@ def stop() -> None:
 
 
 def guard() -> Any:
-    """What keeps this thread quiet for as long as it lives, if the thread is traced. It must not be left to a traceback."""
+    """Return the object that keeps this thread quiet for as long as it lives, if the thread is traced. It must not be left to a traceback."""
     return _Guard() if _Guard is not None and _tracer is not None and sys.getprofile() is _tracer else None
 
 

@@ -66,6 +66,6 @@ def add_variant(op: Op) -> None:
 
 
 def and_variants() -> Iterator[Op]:
-    """Whatever may have been compiled."""
+    """Iterate over all operators, with the variants that nobody finds by name."""
     yield from all_ops()
     yield from list(_variants)

@@ -26,7 +26,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class FunctionCtx:
-    """What `forward` and `backward` of a Function share; it is the backward node itself."""
+    """The context that `forward` and `backward` of a Function share; it is the backward node itself."""
 
     to_save: tuple[Any, ...] | None = None
     dirty_tensors: tuple[Any, ...] | None = None
@@ -74,7 +74,7 @@ class BackwardCFunction(Node, FunctionCtx):
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
-        """What `save_for_backward` kept."""
+        """Return what `save_for_backward` kept."""
         if self._released:
             raise released_error()
         return tuple(self._open(kept, index) for kept, index in self._saved)

@@ -128,5 +128,5 @@ def _hook_any(tensors: Sequence[Tensor], fn: Callable[..., None], lock: Any) -> 
 
 
 def _expected(tensors: Sequence[Tensor]) -> int:
-    """How many of the tensors get a gradient in the pass that is running."""
+    """Count the tensors that get a gradient in the pass that is running."""
     return sum(will_run(t) for t in tensors)

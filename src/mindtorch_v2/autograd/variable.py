@@ -11,7 +11,7 @@ __all__ = ["Variable"]
 
 
 class _Engine:
-    """What code reaches as `Variable._execution_engine`."""
+    """The object that code reaches as `Variable._execution_engine`."""
 
     queue_callback = staticmethod(queue_callback)
 

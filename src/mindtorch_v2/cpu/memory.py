@@ -78,7 +78,7 @@ def _record_memory_history(
 
 
 def _snapshot() -> dict[str, Any]:
-    """What lives now, and the trace if one is recorded, as `torch.cuda.memory._snapshot()` gives them."""
+    """Return the live storages, and the trace if one is recorded, as `torch.cuda.memory._snapshot()` gives them."""
     return snapshot.of(live_blocks()) if _history is None else _history.snapshot()
 
 

@@ -65,7 +65,7 @@ class CategoryDict:
 
 
 class MemoryProfile:
-    """What became of each storage in a recording. Made from `prof.profiler.kineto_results` or from a `Session`."""
+    """The history of each storage in a recording. Made from `prof.profiler.kineto_results` or from a `Session`."""
 
     def __init__(self, result: Any) -> None:
         session: Session = result if isinstance(result, Session) else result._session

@@ -1,4 +1,4 @@
-"""What can be recorded."""
+"""Activities that can be recorded."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class InvalidArgumentError(ValueError, AssertionError):
 
 
 class ProfilerActivity(enum.Enum):
-    """Where work happens: on the host, or on the device (which torch's programs call by other names)."""
+    """A place where work happens: the host, or the device (which torch's programs call by other names)."""
 
     CPU = 0
     NPU = 5
@@ -96,7 +96,7 @@ STORAGES, HEAP = "storages", "tracemalloc"  # what memory can be counted by
 
 
 def memory_source(profile_memory: bool | str) -> str | None:
-    """What memory is counted by: the storages of tensors, or what Python allocates; None if it is not asked for."""
+    """Return what memory is counted by: the storages of tensors, or Python's allocations; None if it is not asked for."""
     if not isinstance(profile_memory, str):
         return STORAGES if profile_memory else None
     if profile_memory not in (STORAGES, HEAP):

@@ -32,7 +32,7 @@ _log = logging.getLogger("torch.autograd.profiler")  # torch's name, so that a p
 
 @dataclass
 class _ProfilerStats:
-    """What the profiler itself took."""
+    """Return the time of the profiler itself."""
 
     profiling_window_duration_sec: float = 0
     number_of_events: int = 0
@@ -216,7 +216,7 @@ class profile(OptionAttributes, Summaries):  # noqa: N801 - torch's name
 
     @property
     def session(self) -> Session:
-        """What was recorded, with the metadata known by now."""
+        """Return the session, with the metadata known by now."""
         if self._session is None:
             return empty_session()
         info = replace(self._session.info, metadata={**self._session.info.metadata, **self.metadata})

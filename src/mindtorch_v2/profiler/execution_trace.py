@@ -27,7 +27,7 @@ _running = False
 
 
 class _ITraceObserver(ABC):
-    """What a profiler asks of an observer."""
+    """The interface between a profiler and an observer."""
 
     @abstractmethod
     def start(self) -> None: ...
@@ -123,7 +123,7 @@ class ExecutionTraceObserver(_ITraceObserver):
             self.get_resources_dir(can_create=True)
 
     def get_resources_dir(self, can_create: bool = False) -> str | None:
-        """That folder; None if there is none."""
+        """Return that folder; None if there is none."""
         if not self.extra_resources_collection:
             return None
         if not self.resources_dir:
@@ -132,7 +132,7 @@ class ExecutionTraceObserver(_ITraceObserver):
 
     @staticmethod
     def get_resources_dir_for_et_path(trace_path: str, create_dir: bool = False) -> str | None:
-        """Where an execution trace keeps its other files: next to it, in a folder of its name; None if there is none."""
+        """Return the folder of an execution trace's other files: next to it, with its name; None if there is none."""
         folder = os.path.splitext(trace_path)[0] + "_resources"
         if not os.path.exists(folder):
             if not create_dir:

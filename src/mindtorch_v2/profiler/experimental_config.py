@@ -10,7 +10,7 @@ __all__ = ["RecordScope", "_ExperimentalConfig"]
 
 
 class RecordScope(enum.Enum):
-    """What kind of code a record function is about."""
+    """The kind of code that a record function is about."""
 
     FUNCTION = 0
     BACKWARD_FUNCTION = 1

@@ -251,7 +251,7 @@ class _KinetoProfile(OptionAttributes):
         return self._finished("listing leaks").leaks(group_by_stack_n, collect=collect)
 
     def advise(self, *, min_share: float = 0.01, rules: Any = None) -> Advice:
-        """What could be faster, with evidence and an estimate of the gain. See `mindtorch_v2.profiler.advise`."""
+        """Say what could be faster, with evidence and an estimate of the gain. See `mindtorch_v2.profiler.advise`."""
         return self._finished("giving advice").advise(min_share=min_share, rules=rules)
 
     def export_chrome_trace(self, path: str, use_python_export: bool = False) -> None:
@@ -263,7 +263,7 @@ class _KinetoProfile(OptionAttributes):
         self._finished("exporting stacks").export_stacks(path, metric)
 
     def _memory_profile(self) -> MemoryProfile:
-        """What became of each piece of memory; needs shapes, memory and stacks."""
+        """Return the history of each piece of memory; needs shapes, memory and stacks."""
         check_memory_flags(record_shapes=self.record_shapes, profile_memory=self.profile_memory, with_stack=self.with_stack)
         return MemoryProfile(self._finished("memory profiling").session)
 
@@ -415,7 +415,7 @@ class profile(_KinetoProfile):  # noqa: N801 - torch's name
             warnings.warn(f"nothing was recorded: {self._reached()}", stacklevel=callers_level())
 
     def _reached(self) -> str:
-        """How far the schedule of a profiler came that recorded nothing."""
+        """Say how far the schedule of a profiler came that recorded nothing."""
         calls = f"step() was called {self.step_num} {'time' if self.step_num == 1 else 'times'}"
         first = getattr(self.schedule, "first_active_step", None)  # a program's own schedule has none
         if first is None:

@@ -1,4 +1,4 @@
-"""What can be asked of a finished recording: the same of one that was just made and of one that was saved."""
+"""The results of a finished recording: the same for one that was just made and for one that was saved."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ class Results(Summaries):
         return Leaks.of(self.session, group_by_stack_n)
 
     def advise(self, *, min_share: float = 0.01, rules: Any = None) -> advice.Advice:
-        """What could be faster, with evidence and an estimate of the gain. See `mindtorch_v2.profiler.advise`."""
+        """Say what could be faster, with evidence and an estimate of the gain. See `mindtorch_v2.profiler.advise`."""
         return advice.advise(self.session, min_share=min_share, rules=rules)
 
     def export_chrome_trace(self, path: str) -> None:

@@ -12,7 +12,7 @@ __all__ = ["ProfilerAction", "schedule"]
 
 
 class ProfilerAction(enum.Enum):
-    """What the profiler does in a step."""
+    """The action of the profiler in a step."""
 
     NONE = 0
     WARMUP = 1

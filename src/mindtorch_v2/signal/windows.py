@@ -19,7 +19,7 @@ __all__ = [
 
 
 def _options(name: str, M: int, dtype: Any, layout: Any, device: Any) -> dict[str, Any]:
-    """What the factories below get, after the checks that every window makes."""
+    """Return the arguments for the factories below, after the checks that every window makes."""
     chosen = _dtype.get_default_dtype() if dtype is None else dtype
     if M < 0:
         raise ValueError(f"{name} requires non-negative window length, got M={M}")

@@ -99,5 +99,5 @@ dispatcher.register_layer(keys.PYTHON, _subclass_layer)
 
 
 def return_and_correct_aliasing(func: Any, args: Any, kwargs: Any, out: Any) -> Any:
-    """What a `__torch_dispatch__` handler returns: for an in-place operator, its own first argument."""
+    """Return what a `__torch_dispatch__` handler is to return: for an in-place operator, its own first argument."""
     return args[0] if func.op.schema.is_inplace else out

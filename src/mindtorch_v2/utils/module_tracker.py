@@ -1,4 +1,4 @@
-"""Which modules are running: in the forward pass, and in the backward pass of what they computed."""
+"""The modules that are running: in the forward pass, and in the backward pass of what they computed."""
 
 from __future__ import annotations
 

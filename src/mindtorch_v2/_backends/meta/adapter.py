@@ -66,7 +66,7 @@ def meta_result(*operands: Any) -> Tensor:
 
 
 def meta_body(op: Op, full: int) -> Body:
-    """How this operator answers on the meta device."""
+    """Return the body of this operator on the meta device."""
     if op.schema.is_view and keys.CPU in op.array_kernels:
         return cpu_body(op, full)  # view kernels never read elements, and take keys and device from their base
     if op.schema.is_inplace:

@@ -88,7 +88,7 @@ def _i1e_backward(grad: Tensor, self: Tensor, result: Tensor) -> Tensor:
 
 
 def _away_from_zero(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Where x is no smaller than rounding, and x with such small elements raised to it."""
+    """Return a mask of elements no smaller than rounding, and x with smaller ones raised to it."""
     eps = 2.220446049250313e-16 if x.dtype.itemsize == 8 else 1.1920929e-07
     large = x.abs() > eps
     return large, where(large, x, _tensor_of(eps, x))

@@ -127,7 +127,7 @@ def _check_members(*dtypes: Any) -> None:
 
 
 def _is_number(elements: Any, number: Any, invert: bool) -> Any:
-    """Which elements are the number; or the other way round, which numbers are among the elements."""
+    """Return a mask of the elements that are the number; or the other way round, of the numbers that are among the elements."""
     _check_members(elements.dtype.np)
     return elements != number if invert else elements == number
 

@@ -1,4 +1,4 @@
-"""What the linear algebra operators ask of their arguments, and how they report matrices that cannot be factored."""
+"""Checks of the arguments of linear algebra operators, and errors about matrices that cannot be factored."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def _read_inputs(equation: str, count: int) -> tuple[list[list[str]], list[str] 
 
 
 def _ellipsis_extent(labels: list[str], ndim: int, i: int) -> int:
-    """How many dimensions this operand's ellipsis stands for; checks that the subscripts fit."""
+    """Return the number of dimensions that this operand's ellipsis stands for; check that the subscripts fit."""
     named = len(labels) - (ELLIPSIS in labels)
     if ELLIPSIS in labels:
         if named > ndim:
@@ -149,7 +149,7 @@ def _axes(inputs: list[list[str]], output: list[str], ellipsis: int) -> tuple[li
 
 @dataclass(frozen=True, slots=True)
 class _Operand:
-    """How one operand is brought to the list of axes."""
+    """Bring one operand to the list of axes."""
 
     repeated: tuple[tuple[str, int, int], ...]  # subscript, its first dimension, the one to merge into it
     axes: tuple[Any, ...]  # what each dimension stands for, once merged

@@ -198,7 +198,7 @@ kron = op("kron(Tensor self, Tensor other) -> Tensor", composite=_kron)
 
 
 def _chain_order(sizes: list[int]) -> list[list[int]]:
-    """Where to split each span of a chain of matrices so that the fewest multiplications are needed."""
+    """Find the splits of a chain of matrices that need the fewest multiplications."""
     n = len(sizes) - 1
     cost = [[0] * n for _ in range(n)]
     split = [[0] * n for _ in range(n)]

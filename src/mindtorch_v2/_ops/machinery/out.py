@@ -66,13 +66,13 @@ def out_variant(op: Op) -> Op:
 
 
 def _compute_apart(op: Op, count: int, *given: Any) -> Any:
-    """What a variant does: `given` are the arguments, so many, and what is written to."""
+    """Make the kernel of a variant: `given` are the arguments, so many, and what is written to."""
     outs = given[count:]
     return _compute(op, given[:count], outs[0] if len(outs) == 1 else outs, keys.OUT_VARIANT)
 
 
 def _make(op: Op, count: int, *given: Any) -> Tensor:
-    """What a factory's variant does."""
+    """Make the kernel of a factory's variant."""
     out = given[count]
     options = {"dtype": out.dtype, "layout": None, "device": out.device, "pin_memory": None}
     values = iter(given)

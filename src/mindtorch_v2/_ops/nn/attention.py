@@ -55,7 +55,7 @@ def _choice(
     scale: float | None,
     enable_gqa: bool,
 ) -> int:
-    """Which of the allowed ways takes these arguments."""
+    """Choose among the allowed ways the one that takes these arguments."""
     fits = FLASH in allowed and _blocks_fit(query, key, value, attn_mask, dropout_p, enable_gqa)
     return FLASH if fits else MATH if MATH in allowed else ERROR
 

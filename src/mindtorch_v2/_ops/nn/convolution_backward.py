@@ -116,7 +116,7 @@ def _kernel_backward(
 
 
 def _wrapped(kernel: Any, grad: Tensor, x: Tensor, weight: Tensor, *given: Any) -> tuple[Tensor | None, ...]:
-    """What a kernel finds, without NumPy's warnings: `computed`, which looks through all arguments, takes 3 µs more."""
+    """Call a kernel without NumPy's warnings: `computed`, which looks through all arguments, takes 3 µs more."""
     token = state_variable.set(IGNORED)
     try:
         found = kernel(grad._array, x._array, weight._array, *given)

@@ -1,4 +1,4 @@
-"""What a convolution's arguments must satisfy, with torch's error texts."""
+"""Checks of a convolution's arguments, with torch's error texts."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def check_bias_dtype(x: Tensor, bias: Tensor | None) -> None:
 
 
 def check_weight_kind(x: Tensor, weight: Tensor) -> None:
-    """That both are complex or neither is."""
+    """Check that both are complex or neither is."""
     if x.dtype.is_complex != weight.dtype.is_complex:
         raise RuntimeError(f"Input type ({_type_name(x)}) and weight type ({_type_name(weight)}) should be the same")
 
@@ -80,7 +80,7 @@ def _type_name(x: Tensor) -> str:
 
 
 def check_transposed(size: Sizes, w: Sizes, bias: Sizes | None, n: int) -> None:
-    """What the kernels of transposed convolutions ask of a bias, and of the input's elements."""
+    """Check what the kernels of transposed convolutions need of a bias, and of the input's elements."""
     if bias is not None and len(w) == n + 2:
         if not bias:
             raise no_dimensions(0)
@@ -113,7 +113,7 @@ def check_kernel(
     dilation: Any = None,
     output_padding: Any = None,
 ) -> None:
-    """What the kernels ask of their arguments: sizes for each dimension, positive steps, and a weight of the kernel's size."""
+    """Check what the kernels need of their arguments: sizes for each dimension, positive steps, and a weight of the kernel's size."""
     n = len(w) - 2
     if (not size or not w) and dilation is None and isinstance(kernel, tuple) and len(kernel) == 3:
         raise no_dimensions(1)  # torch: the volume's kernel asks for channels first
@@ -147,7 +147,7 @@ def check_kernel(
 
 
 def _check_extents(size: Sizes, w: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, *, dilated: bool) -> None:
-    """That the kernel fits into the padded input."""
+    """Check that the kernel fits into the padded input."""
     padded = [n + 2 * p for n, p in zip(size[2:], padding, strict=True)]
     out = [(n - d * (k - 1) - 1) // s + 1 for n, k, s, d in zip(padded, w[2:], stride, dilation, strict=True)]
     if dilated and min(out) < 0:

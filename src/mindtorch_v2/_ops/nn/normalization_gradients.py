@@ -1,4 +1,4 @@
-"""What the gradients of all normalisations have in common."""
+"""The common part of the gradients of all normalisations."""
 
 from __future__ import annotations
 

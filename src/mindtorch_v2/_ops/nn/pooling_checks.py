@@ -145,6 +145,6 @@ def check_adaptive(shape: Sizes, n: int, name: str) -> None:
 
 
 def check_extents(lead: Sizes, out: Sizes) -> None:
-    """What making the result would say of negative extents."""
+    """Raise the error that making a result of negative extents would."""
     if any(v < 0 for v in out):
         raise RuntimeError(f"Trying to create tensor with negative dimension {next(v for v in out if v < 0)}: {[*lead, *out]}")

@@ -182,7 +182,7 @@ def _check_layers(states: int, weights: int, wanted: int) -> None:
 
 
 def _listed(batch_sizes: Tensor) -> list[int]:
-    """How many sequences each step has."""
+    """Count the sequences of each step."""
     if not batch_sizes.ndim:
         raise no_dimensions(0)
     if batch_sizes.dtype is not int64:

@@ -50,7 +50,7 @@ def _declare(name: str, arguments: str, compute: Callable[..., Any], element: st
 
 
 def _overload_of(last: Any) -> str:
-    """Which overload the last operand means: a number, a tensor, or a list of either."""
+    """Return the overload that the last operand means: a number, a tensor, or a list of either."""
     if last.__class__ in NUMBERS:
         return "Scalar"
     if isinstance(last, Tensor):

@@ -73,7 +73,7 @@ def _sorted_last(self: Tensor, dim: int | None, keepdim: bool) -> Tensor:
 
 
 def _ranks(x: Tensor, q: Tensor, *, ignore_nan: bool) -> Tensor:
-    """Where the quantiles lie among the sorted elements, of the shape of the gathered values."""
+    """Return the positions of the quantiles among the sorted elements, of the shape of the gathered values."""
     n = x._array.shape[-1]
     if ignore_nan:
         numbers = x.isnan().logical_not_().sum(-1, True)

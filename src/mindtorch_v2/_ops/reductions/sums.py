@@ -72,7 +72,7 @@ def check_nonempty(name: str, self: Any, dim: Any) -> None:
 
 
 def count(shape: Sequence[int], dim: Any) -> int:
-    """How many elements one result is made of."""
+    """Count the elements that one result is made of."""
     return math.prod(shape[i] for i in axes(dim, len(shape)))
 
 

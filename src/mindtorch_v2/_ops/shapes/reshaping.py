@@ -422,7 +422,7 @@ def as_strided_backward(
 
 
 def _extent(shape: Sequence[int], strides: Sequence[int], offset: int) -> int:
-    """How many elements of memory a geometry reaches over."""
+    """Return the number of elements of memory that a geometry reaches over."""
     return offset if 0 in shape else offset + 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
 
 

@@ -55,7 +55,7 @@ slice_backward = op(
 
 
 def narrow_start(shape: tuple[int, ...], dim: int, start: int, length: int) -> int:
-    """Where a part of a dimension begins, counted from its front; complains where there is no such part."""
+    """Return the begin of a part of a dimension, counted from its front; raise where there is no such part."""
     if not shape:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
     if length < 0:

@@ -363,7 +363,7 @@ def grid_sample(
 
 
 def _unaligned_with_warning() -> bool:
-    """What `align_corners` is when it is not given."""
+    """Return `align_corners`, or its default when it is not given."""
     warnings.warn(
         "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify "
         "align_corners=True if the old behavior is desired. See the documentation of grid_sample for details.",

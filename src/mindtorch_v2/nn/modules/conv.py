@@ -18,7 +18,7 @@ _PADDING_MODES = {"zeros", "reflect", "replicate", "circular"}
 
 
 class _ConvNd(Module):
-    """What plain and transposed convolutions of any dimension share."""
+    """Base of plain and transposed convolutions of any dimension."""
 
     def __init__(
         self, in_channels: int, out_channels: int, kernel_size: tuple[int, ...], stride: tuple[int, ...], padding: Any,

@@ -511,7 +511,7 @@ class Module(StateDict):
         return type(self).__name__
 
     def extra_repr(self) -> str:
-        """What stands in the parentheses of the module's line; subclasses say."""
+        """Return the text in the parentheses of the module's line; subclasses override it."""
         return ""
 
     def __repr__(self) -> str:
@@ -559,7 +559,7 @@ def observe_calls(observer: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any
 
 
 def _after_hooks(hooks: Any, owner: Module, name: str, value: Any) -> Any:
-    """What the hooks on registrations make of a value that `owner` is about to register."""
+    """Call the registration hooks with a value that `owner` is about to register, and return what they make of it."""
     for hook in hooks.values():
         changed = hook(owner, name, value)
         value = value if changed is None else changed

@@ -1,4 +1,4 @@
-"""What could be faster, read from a recording: `advise`.
+"""`advise`: what could be faster, read from a recording.
 
     print(advise(prof))
 

@@ -22,7 +22,7 @@ Column = np.ndarray[Any, np.dtype[Any]]
 
 
 def advise(recording: Any, *, min_share: float = 0.01, rules: Iterable[str | Rule] | None = None) -> Advice:
-    """What could be faster, with evidence and an estimate of the gain.
+    """Say what could be faster, with evidence and an estimate of the gain.
 
     `recording` is a finished `profile`, a `Session`, or the path of a saved one. What would gain less than `min_share` of the
     recorded time is left out. `rules` are the rules to ask, or their names, in this order; all of them by default.

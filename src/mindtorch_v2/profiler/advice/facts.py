@@ -215,7 +215,7 @@ class Facts:
     # --- time ---------------------------------------------------------------------------------------------------------
 
     def time_ns(self, rows: Column) -> int:
-        """What these events took together."""
+        """Sum the time of these events."""
         return int(self.duration_ns[rows].sum())
 
     def usual_ns(self, rows: Column) -> Column:
@@ -238,7 +238,7 @@ class Facts:
 
     @functools.cached_property
     def slowdown(self) -> float:
-        """How much longer operators took than they usually do, the longest call of each kind left out; 1 on a quiet machine."""
+        """Return how much longer operators took than they usually do, the longest call of each kind left out; 1 on a quiet machine."""
         rows = self.called_by_program(np.flatnonzero(self.is_operator))
         if not len(rows):
             return 1.0
@@ -312,7 +312,7 @@ class Facts:
 
     @functools.cached_property
     def step_numbers(self) -> Column:
-        """What the steps are called: the numbers that `prof.step()` gave them, or as they are counted here."""
+        """Return the names of the steps: the numbers that `prof.step()` gave them, or as they are counted here."""
         numbers = np.unique(self.session.step)
         return numbers if len(numbers) == self.step_count else np.arange(self.step_count)
 

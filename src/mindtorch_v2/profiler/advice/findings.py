@@ -1,4 +1,4 @@
-"""What was found: plain data, with the rows it was read from."""
+"""Findings: plain data, with the rows they were read from."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Evidence:
     shapes: list[Any] | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """What is known of it, for JSON."""
+        """Return the finding as plain values, for JSON."""
         known = {
             "operator": self.operator,
             "count": self.count,
@@ -61,7 +61,7 @@ class Finding:
 
     @property
     def message(self) -> str:
-        """What was seen and what to do."""
+        """Return the text: what was seen, and what to do."""
         return f"{self.seen} {self.instead}"
 
     def as_dict(self) -> dict[str, Any]:

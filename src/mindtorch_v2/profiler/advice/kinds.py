@@ -35,6 +35,6 @@ def combinations(*columns: Column) -> Column:
 
 
 def repeats(values: Column) -> Column:
-    """How often the value at each place is there."""
+    """Count how often the value at each place is there."""
     _, which, counts = np.unique(values, return_inverse=True, return_counts=True)
     return np.asarray(counts[which])

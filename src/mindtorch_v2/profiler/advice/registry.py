@@ -1,4 +1,4 @@
-"""What a rule is, and the rules there are."""
+"""The list of rules, and what a rule is."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FLAGS = tuple(f.name for f in dataclasses.fields(Info) if f.type == "bool")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Match:
-    """What a rule has seen. `rows` are the events that prove it; the events of `claims` are explained by it, and left out by
+    """Something a rule has seen. `rows` are the events that prove it; the events of `claims` are explained by it, and left out by
     rules of more general nature that come later. `pieces` are those of `Facts.outside` that it explains.
     """
 
@@ -54,7 +54,7 @@ class Rule:
             raise ValueError(f"rule {self.name!r} needs {', '.join(unknown)}, which is no argument of profile")
 
     def missing(self, info: Info) -> tuple[str, ...]:
-        """What it needs and was not recorded."""
+        """Return what the rule needs and was not recorded."""
         return tuple(flag for flag in self.needs if not getattr(info, flag))
 
 

@@ -1,4 +1,4 @@
-"""Which profiler runs in this process: one at a time, recording or waiting for its steps.
+"""The claim of the profiler that runs in this process: one at a time, recording or waiting for its steps.
 
 A claim does not keep its profiler alive. One that was started and is out of reach (its notebook cell failed, an interrupt came in the middle of
 `start`) ends when it is freed. While the handler of a profiler runs, that profiler records nothing, and the handler may start another.

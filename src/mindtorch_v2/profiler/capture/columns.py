@@ -25,7 +25,7 @@ SMALLEST_PIECE = 1 << 6  # where memory runs out
 
 
 class Records(NamedTuple):
-    """What was recorded, in the order in which events ended."""
+    """The records of a recording, in the order in which events ended."""
 
     label: Column
     start: Column  # ns of the recorder's clock

@@ -1,4 +1,4 @@
-"""Who runs: a thread, or a task of asyncio that has a scope open. Tasks interleave on their thread, and slices must nest.
+"""Threads, and tasks of asyncio that have a scope open. Tasks interleave on their thread, and slices must nest.
 
 A track number is the thread's identifier, or a negative number for a task.
 """
@@ -47,7 +47,7 @@ def forget() -> None:
 
 
 def _task_of_loop() -> Callable[[Any], Any]:
-    """What gives the task that runs in a loop, and None for no loop."""
+    """Return the function that gives the task of a running loop, and None for no loop."""
     running = getattr(asyncio.tasks, "_current_tasks", None)  # Python 3.14 has no such dictionary
     return _task_or_none if running is None else running.get
 
@@ -57,7 +57,7 @@ def _task_or_none(loop: Any) -> Any:
 
 
 def _calls(function: Callable[[], Any]) -> Iterator[Any]:
-    """What a function gives, again and again."""
+    """Iterate over what a function returns, call after call."""
     return itertools.starmap(function, itertools.repeat(()))
 
 

@@ -1,4 +1,4 @@
-"""Which threads there were: their identifiers are used again when a thread has died, so that each is kept with its start."""
+"""The threads of a recording. Their identifiers are used again when a thread has died, so each is kept with its start."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _note(since: float, thread: threading.Thread) -> None:
 
 
 def _first_call(frame: Any, event: str, arg: Any) -> None:
-    """What a new thread's first function call sets off, and nothing after: the one moment at which Python tells of a new thread."""
+    """The callback of a new thread's first function call, and of no later one: the only moment at which Python tells of a new thread."""
     following = _before or _trace
     sys.setprofile(following)
     _note(recorder.clock(), threading.current_thread())

@@ -1,4 +1,4 @@
-"""What could be faster in a recording that was saved."""
+"""The command that says what could be faster in a saved recording."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ PACKAGE = __name__.partition(".")[0]
 
 
 class Surroundings:
-    """What was there before the program ran, to tell what it imported and started."""
+    """The state before the program ran, to tell what it imported and started."""
 
     def __init__(self) -> None:
         self._modules = set(sys.modules)
@@ -76,7 +76,7 @@ def _is_of_package(value: Any) -> bool:
 
 
 def _children_seen() -> Any:
-    """What the system counts of processes that were started and have ended; the same as long as there are none."""
+    """Return the system's counters of processes that were started and have ended; they stay the same as long as there are none."""
     try:
         import resource  # not on every system
     except ImportError:

@@ -1,4 +1,4 @@
-"""Where results go: files that can be written for sure, and the stream that a table is printed to."""
+"""The targets of results: files that can be written for sure, and the stream that a table is printed to."""
 
 from __future__ import annotations
 

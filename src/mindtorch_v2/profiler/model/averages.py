@@ -1,4 +1,4 @@
-"""What several events of one kind took together."""
+"""Sums over several events of one kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where warnings point to: the program, however many functions of this package are between."""
+"""The stack level that makes a warning point to the program, however many functions of this package are between."""
 
 from __future__ import annotations
 

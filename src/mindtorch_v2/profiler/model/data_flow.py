@@ -1,4 +1,4 @@
-"""Who read, wrote, made and freed which memory: the graph of operators and storages that a recording's addresses describe.
+"""The graph of operators and the storages that they read, wrote, made and freed, by the addresses in a recording.
 
 A node is an operator that no other operator called, or the computation of a backward node, with all that happened inside; or an
 allocation outside of these. In-place writes give a storage its next version, so that (storage, version) is one value in the program.

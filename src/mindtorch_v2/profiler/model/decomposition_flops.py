@@ -37,7 +37,7 @@ def _qr(self: Any, mode: str = "reduced") -> int:
 
 
 def _columns(right: Any, n: int) -> int:
-    """How many right-hand sides there are, in all batches."""
+    """Count the right-hand sides, in all batches."""
     return prod(right.shape) // n
 
 

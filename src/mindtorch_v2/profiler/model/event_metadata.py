@@ -1,4 +1,4 @@
-"""What a device reports about a kernel, a copy or a collective, by the names the trace gives it."""
+"""Facts that a device reports about a kernel, a copy or a collective, by their names in the trace."""
 
 from __future__ import annotations
 

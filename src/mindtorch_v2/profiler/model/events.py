@@ -55,7 +55,7 @@ def _without_children(total: str) -> Any:
 
 
 class FormattedTimesMixin:
-    """What follows from `count` and the total times: times per call, and times as text."""
+    """Times per call, and times as text, computed from `count` and the total times."""
 
     count: int
     cpu_time_total: Any

@@ -1,4 +1,4 @@
-"""What each event says: a fact is a number of a column, or the entry of a table that the number points to.
+"""Facts of events: a fact is a number of a column, or the entry of a table that the number points to.
 
 Few readings look the number up in the column. Many readings convert the column to a list, once for all events: an element of a
 list is read four times as fast, and the conversion costs less than the readings that came before it.

@@ -23,7 +23,7 @@ FORMULAS = {f"aten::{name}": formula for name, formula in (flop_formulas.FORMULA
 
 
 def flops(name: str, inputs: Sequence[Any]) -> int:
-    """How many operations a call of `name` takes; 0 when that is not known."""
+    """Return the number of operations that a call of `name` takes; 0 when it is not known."""
     formula = FORMULAS.get(name)
     if formula is None:
         return 0

@@ -18,7 +18,7 @@ Column = np.ndarray[Any, np.dtype[Any]]
 
 
 class GroupBy(NamedTuple):
-    """What events of one row have in common, besides their name."""
+    """The values that events of one row have in common, besides their name."""
 
     shapes: bool = False
     stack_n: int = 0  # this many places in the source, from the innermost
@@ -63,14 +63,14 @@ def examples(recording: Recording, rows: Column) -> list[Any]:
 
 
 def kernels_us(recording: Recording, rows: Column) -> float:
-    """What those of these events took that are on a device."""
+    """Sum the time of those of these events that are on a device."""
     kernels = rows[~recording.on_cpu[rows]]
     total: int = recording.self_device_ns[kernels].sum().item()
     return total / 1000
 
 
 def self_cpu_us(recording: Recording, rows: Column) -> float:
-    """What these events took, each without its children."""
+    """Sum the self time of these events."""
     total: int = _amounts(recording)["self_cpu_time_total"][rows].sum().item()
     return total / 1000
 
@@ -123,7 +123,7 @@ def _both(one: Column, other: Column) -> Column:
 
 
 def _amounts(recording: Recording) -> dict[str, Column]:
-    """What each event adds to its row. Times in nanoseconds."""
+    """The numbers that each event adds to its row. Times are in nanoseconds."""
     duration, memory = recording.cpu_ns, recording.cpu_memory_bytes
     return {
         "count": np.ones(len(duration), np.int64),

@@ -1,4 +1,4 @@
-"""What a recording left behind: storages that were made inside and are alive at the end, by operator and stack."""
+"""Leaks of a recording: storages that were made inside and are alive at the end, by operator and stack."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ GROWS_FROM = 3  # steps that all leave something behind
 
 
 class Place(NamedTuple):
-    """Where storages are made."""
+    """A place where storages are made."""
 
     operator: str  # empty outside of any
     stack: tuple[str, ...]  # innermost first; empty if stacks were not recorded
@@ -55,19 +55,19 @@ class Leak:
 
     @property
     def bytes_per_step(self) -> float:
-        """What each step adds; 0 if it does not grow."""
+        """Return the bytes that each step adds; 0 if they do not grow."""
         return self.size_bytes / len(self.step_bytes) if self.grows else 0.0
 
 
 class Leaks(list[Leak]):
-    """What is alive, largest first; a table, as text."""
+    """The storages that are alive, largest first; as text, a table."""
 
     def __init__(self, rows: Iterable[Leak] = ()) -> None:
         super().__init__(rows)
 
     @classmethod
     def of(cls, session: Session, group_by_stack_n: int | None = None, *, without: Collection[int] = ()) -> Leaks:
-        """What a session made and did not free, less the storages at some addresses."""
+        """Find what a session made and did not free, less the storages at some addresses."""
         log = session.memory
         if log is None:
             raise ValueError("what is alive at the end is known with memory recorded: profile(profile_memory=True)")
@@ -210,7 +210,7 @@ def _steps(session: Session, time_ns: Column) -> Column:
 
 
 def _roles(session: Session, log: MemoryLog, rows: Column) -> list[str]:
-    """What the runtime knew each storage to be at the end of its recording."""
+    """Return what the runtime knew each storage to be at the end of its recording."""
     if session.roles is None:
         return [""] * len(rows)
     looks: dict[int, list[tuple[int, int]]] = {}

@@ -1,4 +1,4 @@
-"""Which event caused which: forward operators and backward nodes, launches and kernels."""
+"""Links between events: forward operators and backward nodes, launches and kernels."""
 
 from __future__ import annotations
 
@@ -125,6 +125,6 @@ def python_ids(session: Session) -> tuple[Column | None, Column | None]:
 
 
 def module_id(label: Label) -> int:
-    """Which instance of its class the module of `nn.Module: Linear_0` is; -1 for what is no call of a module."""
+    """Return the number of the instance in `nn.Module: Linear_0`; -1 for what is no call of a module."""
     name, _, number = label.name.rpartition("_")
     return int(number) if name.startswith("nn.Module: ") and number.isdecimal() else -1

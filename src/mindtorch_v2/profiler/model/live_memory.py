@@ -1,4 +1,4 @@
-"""How much memory was in use around each event, and what changed it."""
+"""Memory in use around each event, and its changes."""
 
 from __future__ import annotations
 

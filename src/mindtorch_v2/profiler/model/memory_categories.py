@@ -1,4 +1,4 @@
-"""What memory is for: parameters, gradients, optimizer state, activations, inputs, temporaries, details of autograd, or unknown.
+"""Categories of memory: parameters, gradients, optimizer state, activations, inputs, temporaries, details of autograd, or unknown.
 
 What the runtime knows comes first: parameters, gradients and the state of optimizers. The rest follows from the data flow, with
 torch's definitions: an input is what gradients come from and what comes from no gradient or parameter; an activation is what the
@@ -18,7 +18,7 @@ __all__ = ["Categories", "Category", "categories_of"]
 
 
 class Category(enum.Enum):
-    """What a piece of memory is for; None is unknown."""
+    """The purpose of a piece of memory; None is unknown."""
 
     INPUT = enum.auto()
     TEMPORARY = enum.auto()

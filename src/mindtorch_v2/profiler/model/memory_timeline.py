@@ -30,7 +30,7 @@ BEFORE = -1  # the time of what was there before
 
 
 class Action(enum.Enum):
-    """What happened to a storage."""
+    """One thing that happened to a storage."""
 
     PREEXISTING = enum.auto()
     CREATE = enum.auto()

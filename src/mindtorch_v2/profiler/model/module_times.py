@@ -1,4 +1,4 @@
-"""What each module of a network took, forward and backward."""
+"""Times of each module of a network, forward and backward."""
 
 from __future__ import annotations
 

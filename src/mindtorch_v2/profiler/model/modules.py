@@ -1,4 +1,4 @@
-"""Which module each event belongs to: the innermost that was running, or in a backward pass the one that made the node.
+"""The module that each event belongs to: the innermost that was running, or in a backward pass the one that made the node.
 
 GPT.blocks.0.mlp                                                                          the path
 TOP(GPT)::forward.blocks.0(Block)::forward.mlp(Sequential)::forward.                      the hierarchy, as torch writes it
@@ -91,7 +91,7 @@ def _numbers(session: Session) -> tuple[dict[str, int], list[tuple[ModulePart, .
 
 
 def _inherited(session: Session, own: Column, parent: Column) -> Column:
-    """What each event says of itself, or the nearest around it that says anything."""
+    """Return the value of each event, or of the nearest event around it that has one."""
     found = own.copy()
     for rows in tree.levels(session)[1:]:
         silent = rows[(own[rows] == _UNKNOWN) & (parent[rows] >= 0)]

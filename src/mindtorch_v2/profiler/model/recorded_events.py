@@ -279,11 +279,11 @@ class RecordedEvent(FunctionEvent):
             return default
 
     def keys(self) -> list[str]:
-        """What is known of this event: what was not asked for is absent."""
+        """Return what is known of this event; what was not asked for is absent."""
         return list(self._recording.keys[""][self._row])
 
     def recorded_stack(self) -> list[str]:
-        """Where it was called, also inside a backward pass, where `stack` says what the forward pass was at."""
+        """Return the place of the call, also inside a backward pass, where `stack` has that of the forward pass."""
         return list(self._recording.facts["recorded_stack"][self._row])
 
     def values(self) -> list[Any]:

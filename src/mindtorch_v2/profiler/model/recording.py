@@ -1,4 +1,4 @@
-"""What follows from the columns of a session, for all events at once."""
+"""Values computed from the columns of a session, for all events at once."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Recording:
 
     @functools.cached_property
     def keys(self) -> Facts:
-        """What the events say as mappings, by key and row."""
+        """Return the facts of events as mappings, by key and row."""
         return Facts(self, KEYS)
 
     def event(self, row: int) -> Any:
@@ -120,7 +120,7 @@ class Recording:
 
     @functools.cached_property
     def cpu_ns(self) -> Column:
-        """What each event took on the CPU."""
+        """Return the CPU time of each event."""
         return np.where(self.on_cpu, self.duration_ns, 0)
 
     @property
@@ -164,7 +164,7 @@ class Recording:
         return self.with_children(own, tree.parents(self.session))
 
     def change(self, row: int) -> MemoryLog:
-        """What a change of memory that is an event was, as a log of one."""
+        """Return the change of memory that an event stands for, as a log of one row."""
         log = self.session.memory
         assert log is not None, "memory was not recorded"
         return MemoryLog(*(None if column is None else column.item(self._changes[row]) for column in log))  # type: ignore[arg-type]
@@ -218,7 +218,7 @@ class Recording:
 
     @functools.cached_property
     def self_device_ns(self) -> Column:
-        """What the kernels took that each operator started, and what each kernel took; nothing without a device."""
+        """Return the time of the kernels that each operator started, and of each kernel; nothing without a device."""
         if not self.session.info.use_device:
             return np.zeros(len(self.session), np.int64)
         own = np.where(self.on_cpu, 0, self.duration_ns)
@@ -253,7 +253,7 @@ class Recording:
 
     @functools.cached_property
     def attribution(self) -> modules.Attribution:
-        """Which module each event belongs to, and in which phase."""
+        """Return the module that each event belongs to, and the phase."""
         return modules.attribute(self.session)
 
     @functools.cached_property

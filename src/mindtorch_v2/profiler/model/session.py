@@ -62,7 +62,7 @@ class ModulePart(NamedTuple):
 
 
 class Label(NamedTuple):
-    """What an event is called. Events of one operator share a label."""
+    """The name of an event, with its kind. Events of one operator share a label."""
 
     name: str
     kind: str = "op"
@@ -73,7 +73,7 @@ class Label(NamedTuple):
 
 
 class Track(NamedTuple):
-    """Where events happen one after the other or inside each other: a thread, one asyncio task of it, or a device stream."""
+    """A line of events that follow or enclose each other: a thread, one asyncio task of it, or a device stream."""
 
     tid: int  # unique in the recording; that of the system for a thread
     thread_id: int  # of the system
@@ -111,7 +111,7 @@ class MemoryLog(NamedTuple):
 
 
 class Roles(NamedTuple):
-    """What the runtime knew storages to be that were made in a recording and lived at its end."""
+    """Roles of storages that were made in a recording and lived at its end, as the runtime knew them."""
 
     time_ns: Column  # of the end
     address: Column
@@ -119,7 +119,7 @@ class Roles(NamedTuple):
 
 
 class DataFlow(NamedTuple):
-    """What memory is used for. Addresses are those of the memory log: they tell storages apart that live at one time."""
+    """Uses of memory. Addresses are those of the memory log: they tell storages apart that live at one time."""
 
     operand_row: Column  # rows of operators, once for each tensor among the arguments, rising
     operand_address: Column  # of that tensor's storage; negative if the operator writes to it, 0 for a number
@@ -134,7 +134,7 @@ class DataFlow(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Info:
-    """What is true of the whole recording."""
+    """Facts about the whole recording."""
 
     started_ns: int = 0
     stopped_ns: int = 0

@@ -154,7 +154,7 @@ def _create(archive: zipfile.ZipFile, name: str) -> IO[bytes]:
 
 
 def _chunks(tables: dict[str, Any]) -> dict[str, int]:
-    """How many members each column has."""
+    """Count the members of each column."""
     known = {*COLUMNS, *(f"{log}.{part}" for log, kind in LOGS.items() for part in kind._fields)}
     chunks: dict[str, int] = tables["chunks"]
     for column, count in chunks.items():

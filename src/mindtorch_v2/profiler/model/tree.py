@@ -1,4 +1,4 @@
-"""Who is whose parent, and what each event took for itself: vectorised over the columns of a session."""
+"""Parents and self times of events, vectorised over the columns of a session."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Column = np.ndarray[Any, np.dtype[Any]]
 
 
 def depths(start_ns: Column, end_ns: Column) -> Column:
-    """How many events are around each, on one track. Rows are in order of start, enclosing ones first; ends nest."""
+    """Count the events around each one, on one track. Rows are in order of start, enclosing ones first; ends nest."""
     if np.any(start_ns == end_ns):
         return _depths_one_by_one(start_ns, end_ns)
     # of the rows before this one, those that have not ended yet are around it
@@ -112,7 +112,7 @@ def inside(session: Session, mark: Column, parent: Column) -> Column:
 
 
 def children_ns(duration_ns: Column, parent: Column) -> Column:
-    """What the direct children of each event took together."""
+    """Sum the time of the direct children of each event."""
     inside = parent >= 0
     # bincount sums in float64, exact up to 2**53 ns (104 days)
     return np.bincount(parent[inside], weights=duration_ns[inside], minlength=len(parent)).astype(np.int64)

@@ -1,1 +1,1 @@
-"""What people and other programs see: tables, traces, files, pages."""
+"""Output for people and other programs: tables, traces, files, pages."""

@@ -261,7 +261,7 @@ OP, SCOPE, PYTHON_FUNCTION, MEMORY, RUNTIME, KERNEL = map(
 
 
 class _Frames(dict[int, tuple[str, str]]):
-    """What stands before and behind the numbers of a row, by its label, its track and the call that launched it."""
+    """Return the text before and behind the numbers of a row, by its label, its track and the call that launched it."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -358,7 +358,7 @@ class _FlowLines:
         self.row, self.id, self.shape = (np.concatenate(parts)[order] for parts in (row, number, shape))
 
     def ends(self, first: int, last: int) -> list[str]:
-        """What closes each row, with the flows at it."""
+        """Return the text that closes each row, with the flows at it."""
         session = self.session
         here = slice(*np.searchsorted(self.row, [first, last]).tolist())
         rows = self.row[here]

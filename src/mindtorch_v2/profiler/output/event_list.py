@@ -55,7 +55,7 @@ class EventList(list[Any]):
 
     @property
     def self_cpu_time_total(self) -> float:
-        """What all events took, each without its children."""
+        """Sum the self time of all events."""
         if (recorded := rows_of(self)) is not None:
             return grouping.self_cpu_us(*recorded)
         return sum(event.self_cpu_time_total for event in self)
@@ -265,7 +265,7 @@ def _warn_of_missing(session: Session, by: GroupBy) -> None:
 
 
 def _key(by: GroupBy) -> Callable[[Any], tuple[str, ...]]:
-    """What events of one row have in common."""
+    """Return the values that events of one row have in common."""
 
     def key(event: Any) -> tuple[str, ...]:
         facts = [event.key, event.node_id, event.device_type, event.is_legacy, event.is_user_annotation]

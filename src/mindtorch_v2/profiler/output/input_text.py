@@ -13,7 +13,7 @@ LONGEST_LIST = 30  # torch: of lists with more elements only the kind is shown, 
 
 
 def in_trace(values: tuple[Any, ...]) -> dict[str, list[Any]]:
-    """What a trace says about these arguments, by its names for it."""
+    """Return what a trace says about these arguments, by its names for it."""
     if not values:
         return {"input_shapes": []}  # torch: nothing is said where there is nothing
     short = [value if not isinstance(value, list | tuple) or len(value) <= LONGEST_LIST else None for value in values]

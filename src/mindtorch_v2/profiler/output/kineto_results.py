@@ -22,7 +22,7 @@ _PLACE = re.compile(r"(?P<file>.*)\((?P<line>\d+)\): (?P<function>.*)")
 
 
 class EventType(enum.Enum):
-    """What kind of fields an event of the tree has."""
+    """The kind of fields that an event of the tree has."""
 
     TorchOp = 0
     Backend = 1
@@ -235,7 +235,7 @@ def _place(name: str) -> PyFrameState:
 
 
 class KinetoResults:
-    """What `prof.profiler.kineto_results` gives. `dtype` and `device` turn the names of element types and devices into objects for them."""
+    """The object that `prof.profiler.kineto_results` gives. `dtype` and `device` turn the names of element types and devices into objects for them."""
 
     def __init__(self, session: Session, dtype: Callable[[str], Any] = str, device: Callable[[str], Any] = str) -> None:
         self._session = session

@@ -64,7 +64,7 @@ def write(
 
 
 def page_data(timeline: MemoryTimeline) -> dict[str, Any]:
-    """What the page shows: pieces of memory as columns, the names that these point into, and the marks around them.
+    """The data of the page: pieces of memory as columns, the names that these point into, and the marks around them.
 
     A piece is a storage, or the part of its life between two in-place writes that change its category. Times are nanoseconds since
     the recording began.
@@ -128,7 +128,7 @@ def _pieces(timeline: MemoryTimeline, zero: int, end: int, names: Distinct, plac
 
 
 def _operator(timeline: MemoryTimeline, parent: Column, row: int) -> str:
-    """What ran: the backward node or outermost operator, and the operator inside it that did it."""
+    """Return what ran: the backward node or outermost operator, and the operator inside it."""
     session, graph = timeline.session, timeline.graph
 
     def name(row: int) -> str:

@@ -37,7 +37,7 @@ def slice_times(session: Session, base_ns: int) -> SliceTimes:
 
 
 class _Nesting:
-    """Which events limit each other: the event around, and the next one in it or on its track."""
+    """Return the pairs of events that limit each other: the event around, and the next one in it or on its track."""
 
     def __init__(self, session: Session, times: SliceTimes, last: int) -> None:
         self.start, self.end = times

@@ -43,7 +43,7 @@ class Block(NamedTuple):
 
 
 class Record(NamedTuple):
-    """What happened to memory."""
+    """One change of memory."""
 
     kind: int
     time_ns: int
@@ -53,7 +53,7 @@ class Record(NamedTuple):
 
 
 def entry_count(kind: int, skip_actions: Collection[str]) -> int:
-    """How many entries of a trace a record of this kind stands for."""
+    """Return the number of entries of a trace that a record of this kind stands for."""
     return sum(action not in skip_actions for action in ENTRIES[kind])
 
 

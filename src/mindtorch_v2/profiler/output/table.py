@@ -28,7 +28,7 @@ _SORTED_BY = (
 
 @dataclass(frozen=True)
 class Overview:
-    """What the table as a whole depends on, from all events, shown or not."""
+    """The facts about all events, shown or not, that the table as a whole depends on."""
 
     examples: Sequence[Any]  # events of every name, shapes, stack, …
     cpu_us: float  # what all events took for themselves

@@ -31,7 +31,7 @@ class Problem:
 
 
 class Finding(NamedTuple):
-    """What is wrong with a row. Findings about rows of one sort become one problem."""
+    """A defect of a row. Findings about rows of one sort become one problem."""
 
     rule: str
     sort: str
@@ -39,7 +39,7 @@ class Finding(NamedTuple):
 
 
 def validate(path: str | os.PathLike[str]) -> list[Problem]:
-    """What is wrong with the trace, one problem for each rule and sort of rows. Empty for a good one.
+    """Return what is wrong with the trace, one problem for each rule and sort of rows; nothing for a good one.
 
     A file that is no trace, or only a part of one, is one problem; a file that cannot be opened is the system's error.
     """

@@ -222,7 +222,7 @@ def _unnamed(folder: str) -> IO[bytes] | None:
 
 
 def _temporary_prefix(target: str) -> str:
-    """What the names of temporary files for this target begin with, on this machine."""
+    """Return the beginning of the names of temporary files for this target, on this machine."""
     base = os.fsencode(os.path.basename(target))
     return f".{os.fsdecode(base[:80])}.{zlib.crc32(base):08x}-{zlib.crc32(platform.node().encode()):08x}-"
 

@@ -59,7 +59,7 @@ def _check_bounds(index: Array, dim: int, n: int) -> None:
 
 
 def _flat_positions(shape: Sequence[int], dim: int, index: Array) -> Array:
-    """Where `index` points in row-major memory of this shape."""
+    """Return the positions that `index` points to in row-major memory of this shape."""
     stride, offsets = _geometry(tuple(shape), dim, index.shape)
     at = index if stride == 1 and offsets else index * np.int64(stride)
     for offset in offsets:

@@ -64,7 +64,7 @@ def unique_consecutive(self: Array, dim: int | None, return_inverse: bool, retur
 
 
 def search(sequence: Array, values: Array, right: bool, d: Any, sorter: Array | None) -> Array:
-    """Where each value would be inserted; the sequence's leading dimensions pair up with those of the values."""
+    """Return the positions at which the values would be inserted; the sequence's leading dimensions pair up with those of the values."""
     side: Any = "right" if right else "left"
     sequence, values = orderable(sequence), orderable(values)
     if sequence.ndim == 1:

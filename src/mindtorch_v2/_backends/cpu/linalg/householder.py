@@ -14,7 +14,7 @@ Array = np.ndarray[Any, Any]
 
 
 def reflector_gradients(grad: Array, result: Array, input: Array, tau: Array, adjoint: bool) -> tuple[Array, Array]:
-    """What `_ops.linalg.householder` finds by operators, to the last bit."""
+    """Compute what `_ops.linalg.householder` computes by operators, to the last bit."""
     batch, k = tau.shape[:-1], tau.shape[-1]
     if len(batch) > 1:
         one, two, three = (x.reshape(-1, *x.shape[-2:]) for x in (grad, result, input))

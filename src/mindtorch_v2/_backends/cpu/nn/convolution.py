@@ -59,7 +59,7 @@ def _pad(x: Array, padding: Sizes) -> Array:
 
 
 class _Geometry:
-    """How columns of one convolution lie in the padded image, and the chunks they are gathered in."""
+    """The places of one convolution's columns in the padded image, and the chunks they are gathered in."""
 
     def __init__(
         self, padded: Sizes, channels: int, kernel: Sizes, stride: Sizes, dilation: Sizes, itemsize: int, out: Sizes | None

@@ -124,7 +124,7 @@ def check_bags(weight: Array, indices: Array, offsets: Array, include_last_offse
 
 
 def _bags(indices: Array, offsets: Array, include_last_offset: bool) -> tuple[Array, Array]:
-    """Where each bag starts, and which bag each index belongs to."""
+    """Return the start of each bag, and the bag that each index belongs to."""
     if not offsets.size:
         return offsets, np.full(indices.size, -1, indices.dtype)  # torch: in no bag
     starts = offsets[:-1] if include_last_offset else offsets

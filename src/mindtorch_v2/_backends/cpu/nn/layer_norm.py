@@ -26,7 +26,7 @@ _BLOCK = 1 << 18  # elements handled at a time, in a scratch array that stays in
 
 
 def _rows(shape: tuple[int, ...], normalized: int) -> tuple[int, int]:
-    """How many rows there are, and how long each is, when the last dimensions are normalised together."""
+    """Return the number of rows, and their length, when the last dimensions are normalised together."""
     at = len(shape) - normalized
     return math.prod(shape[:at]), math.prod(shape[at:])
 

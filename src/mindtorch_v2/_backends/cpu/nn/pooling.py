@@ -201,7 +201,7 @@ def max_pool_backward(grad: Array, indices: Array, shape: Sizes, kernel: Sizes, 
 def _divisors(
     size: Sizes, out: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, *, include_padding: bool, override: int | None
 ) -> Any:
-    """What each window's sum is divided by."""
+    """Return the number that each window's sum is divided by."""
     if override is not None:
         return override
     result: Any = 1

@@ -13,7 +13,7 @@ UFUNC = {"sum": np.add, "mean": np.add, "prod": np.multiply, "max": np.maximum, 
 
 
 def bounds(lengths: Array | None, offsets: Array | None) -> Array:
-    """Where segments begin and end, along the last dimension."""
+    """Return the begins and ends of segments, along the last dimension."""
     if offsets is not None:
         return offsets
     assert lengths is not None

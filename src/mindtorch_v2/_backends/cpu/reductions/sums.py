@@ -217,7 +217,7 @@ def sum_dims(self: Array, dim: Dims, keepdim: bool, dtype: _dtype.dtype | None) 
 
 
 def _to_average(self: Array, dtype: _dtype.dtype | None) -> tuple[Array, _dtype.dtype | None]:
-    """What is added up for a mean, and in which dtype."""
+    """Return what is added up for a mean, and in which dtype."""
     check_mean_dtype(_dtype.FROM_NUMPY[self.dtype], dtype)
     if (self.dtype if dtype is None else dtype.np).itemsize == 2:
         return self.astype(FLOAT), None  # torch: divided in float32 too, where neither sum nor count overflows

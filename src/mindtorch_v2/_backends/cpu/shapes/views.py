@@ -46,7 +46,7 @@ def view(self: Array, size: Sequence[int]) -> Array:
 
 
 def view_error(self: Array, size: Sequence[int]) -> RuntimeError:
-    """What is wrong with this shape for this array."""
+    """Return the error about this shape for this array."""
     if sum(n == -1 for n in size) > 1:
         return RuntimeError("only one dimension can be inferred")
     shown = [int(n) for n in size]

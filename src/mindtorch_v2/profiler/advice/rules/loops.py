@@ -94,7 +94,7 @@ def _small(facts: Facts) -> Column:
 
 
 def _gain_of_one_call(rows: Column, facts: Facts) -> float:
-    """What is saved if the calls of one operator directly inside one event were one call, and their backward passes one too.
+    """Estimate what is saved if the calls of one operator directly inside one event were one call, and their backward passes one too.
 
     Python that runs from one of these calls to the next is saved with them.
     """

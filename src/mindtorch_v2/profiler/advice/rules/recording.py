@@ -1,4 +1,4 @@
-"""What recording itself takes."""
+"""The rule about the time that recording itself takes."""
 
 from __future__ import annotations
 

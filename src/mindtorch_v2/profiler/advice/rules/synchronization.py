@@ -1,4 +1,4 @@
-"""Where the host waits for a device, and operators whose result has as many elements as the values say."""
+"""Rules about waiting for a device, and about operators whose result has as many elements as the values say."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an execution trace keeps of the contents of tensors of integers, which decide what some operators do: indices, offsets.
+"""Contents of integer tensors that an execution trace keeps, because they decide what some operators do: indices, offsets.
 
 ENABLE_PYTORCH_EXECUTION_TRACE_SAVE_INTEGRAL_TENSOR_RANGE=1     smallest and largest, as `tensor_range` of each node
 ENABLE_PYTORCH_EXECUTION_TRACE_SAVE_INTEGRAL_TENSOR_DATA=aten::embedding,…     all elements, a file each, for these operators
@@ -23,7 +23,7 @@ PREFIX = "ENABLE_PYTORCH_EXECUTION_TRACE_SAVE_INTEGRAL_TENSOR_"
 
 
 class Extras:
-    """What to keep."""
+    """The contents to keep."""
 
     def __init__(self, *, ranges: bool, data_of: frozenset[str], folder: Callable[[], str | None]) -> None:
         self._ranges = ranges
@@ -64,7 +64,7 @@ def _is_integral(t: Tensor) -> bool:
 
 
 def from_environment(folder: Callable[[], str | None]) -> Extras | None:
-    """What the environment asks for, or None; `folder` says where files belong."""
+    """Return what the environment asks for, or None; `folder` says where files belong."""
     ranges = os.environ.get(f"{PREFIX}RANGE", "0") == "1"
     data_of = frozenset(name.strip() for name in os.environ.get(f"{PREFIX}DATA", "").split(",") if name.strip())
     return Extras(ranges=ranges, data_of=data_of, folder=folder) if ranges or data_of else None

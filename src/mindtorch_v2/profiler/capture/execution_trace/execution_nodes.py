@@ -73,7 +73,7 @@ def node_text(
 
 
 class Track(list[Open]):
-    """What is open on one thread, or one task of asyncio, outermost first; the first is the node of the thread itself."""
+    """The open nodes of one thread, or of one task of asyncio, outermost first; the first is the node of the thread itself."""
 
     __slots__ = ("file", "tid")
 
@@ -151,7 +151,7 @@ class NodeFile:
             return track
 
     def track(self) -> Track:
-        """Where a node that begins now belongs: the running thread, or a task that has a scope open."""
+        """Return the track of a node that begins now: the running thread, or a task that has a scope open."""
         return self.track_of(tasks.track_number())
 
     def track_of(self, number: int) -> Track:

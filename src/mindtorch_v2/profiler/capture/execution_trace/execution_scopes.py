@@ -75,7 +75,7 @@ class ExecutionScopes:
     end_run = end
 
     def _values(self, values: list[Any]) -> str:
-        """What a node is called with. What cannot be described is no reason to keep it from running."""
+        """Return the description of a node's arguments. What cannot be described does not keep it from running."""
         try:
             if len(values) == 1 and isinstance(values[0], Tensor) and values[0]._keys & keys.BACKENDS == keys.CPU:
                 return execution_values.object_of_tensor(values[0])

@@ -83,7 +83,7 @@ def _address(thing: Tensor | UntypedStorage, array: np.ndarray[Any, Any]) -> int
 
 
 def offset_of(t: Tensor) -> int:
-    """Where a view begins in its storage, in elements."""
+    """Return the offset of a view in its storage, in elements."""
     if not t._array.size or t.device is not _device.cpu:
         return t.storage_offset() if t._array.size else 0
     return (_address(t, t._array) - _address(t._storage, t._storage.array)) // t.dtype.itemsize

@@ -1,4 +1,4 @@
-"""How much memory the machine has left."""
+"""The memory that the machine has left."""
 
 from __future__ import annotations
 

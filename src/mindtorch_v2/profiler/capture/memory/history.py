@@ -38,7 +38,7 @@ MOST_STACKS = 1 << 17  # that are found again; a program of endlessly many disti
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What to keep. The words are torch's."""
+    """The options of a history. The words are torch's."""
 
     enabled: str = "all"
     context: str | None = "all"
@@ -52,7 +52,7 @@ _SIZE, _ADDRESS, _STACK, _TIME, _STORAGES = range(5)
 
 
 class History:
-    """What is known of storages since `start`: a trace of what happened, and what lives."""
+    """A history of storages since `start`: a trace of what happened, and the storages that live."""
 
     def __init__(self, settings: Settings) -> None:
         self._live: dict[int, list[Any]] = {}  # by the address of the array
@@ -111,7 +111,7 @@ class History:
             self._trace.append((kind, time.time_ns(), size_bytes, address, stack))
 
     def snapshot(self) -> dict[str, Any]:
-        """What is known now, in torch's form."""
+        """Return what is known now, in torch's form."""
         blocks = self.live()
         self.note(TAKEN, sum(block.size_bytes for block in blocks))
         records, resolved = list(self._trace), _Resolved()
@@ -143,7 +143,7 @@ class History:
         ]
 
     def _blocks(self) -> list[tuple[int, Block]]:
-        """What lives, by the address of the array."""
+        """Return the live storages, by the address of the array."""
         resolved = _Resolved()
         return [
             (key, Block(size, address, () if stack is None else resolved[stack], time_ns))
@@ -169,7 +169,7 @@ class History:
         return known
 
     def _make_hooks(self) -> Hooks:
-        """What runs for each storage. All it uses is bound here, and decided here what it does."""
+        """Make the callback for each storage. All it uses is bound here, and what it does is decided here."""
         set_slot, get_slot, live, clock, caller = array_slot.__set__, array_slot.__get__, self._live, time.time_ns, sys._getframe
         append, counts, stack_of = self._trace.append, self._counts, self.stack_of
         notes_made, notes_freed = self._notes[MADE], self._notes[FREED]

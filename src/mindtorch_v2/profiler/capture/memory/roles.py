@@ -1,4 +1,4 @@
-"""What the runtime knows of tensors while a memory timeline is recorded: which memory is a parameter's, a gradient's, an optimizer's.
+"""Roles of memory while a memory timeline is recorded: which is a parameter's, a gradient's, an optimizer's.
 
 Nothing is asked of operators. Looked at are all objects when the recording begins and ends, parameters that die in between, leaves
 when a gradient has been added to them, and optimizers after each step. Only addresses are kept.
@@ -72,7 +72,7 @@ class TensorRoles(Source):
 
 
 def now(objects: Iterable[Any] | None = None) -> dict[int, int]:
-    """What the memory at each address is known to be now; if two things, the one that comes first in the order of roles.
+    """Return the role of the memory at each address; if two things, the one that comes first in the order of roles.
 
     `objects` are the instances of `KINDS` that live, if they are known.
     """
@@ -127,7 +127,7 @@ def _of_tensor(tensor: Any) -> Known:
 
 
 def _of_optimizer(optimizer: Any) -> Known:
-    """What an optimizer updates, from which gradients, and what it keeps for it."""
+    """Return what an optimizer updates, from which gradients, and what it keeps for it."""
     attributes = vars(optimizer)  # of which there are none while it is made
     known: Known = []
     for group in list(attributes.get("param_groups", ())):

@@ -1,4 +1,4 @@
-"""Who is told when a storage gets its array and when it dies. While nobody asks, the storage class is as it was written."""
+"""Callbacks for storages that get their array, and that die. Without any, the storage class is as it was written."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ array_slot: Any = vars(UntypedStorage)["array"]
 
 
 class Hooks(NamedTuple):
-    """What to call. `on_array` puts the array into `array_slot` itself: a call less for each storage.
+    """The callbacks. `on_array` puts the array into `array_slot` itself: a call less for each storage.
 
     Operators whose records tell of their results assign to `memory` instead of `array`, which is not told to who reads records.
     """

@@ -36,7 +36,7 @@ ALWAYS = np.iinfo(np.int64).min  # in place of a time
 
 
 class Notes(NamedTuple):
-    """What was noted of arrays, a row each."""
+    """Notes about arrays, a row each."""
 
     time_ns: Array  # of the recorder's clock
     thread: Array
@@ -49,7 +49,7 @@ NOTHING = Notes(*[np.empty(0, np.int64)] * 5)
 
 
 class Noted(NamedTuple):
-    """What was noted while storages came and went."""
+    """Notes about storages that came and went."""
 
     live_before: Notes
     made: Notes  # outside of operators' results
@@ -57,7 +57,7 @@ class Noted(NamedTuple):
 
 
 class Changes(NamedTuple):
-    """What happened to memory in a recording, in order of time, and the memory that was live before."""
+    """The changes of memory in a recording, in order of time, and the memory that was live before."""
 
     time_ns: Array
     thread: Array
@@ -147,7 +147,7 @@ def changes_of(noted: Noted, results: Notes) -> Changes:
 
 
 def _owners(is_first: Array, step: Array) -> Array:
-    """How many storages have an array after each row, from the first of its rows on. One that goes and was not there is ignored."""
+    """Count the storages that have an array after each row, from the first of its rows on. One that goes and was not there is ignored."""
     group = np.cumsum(is_first) - 1
     total = np.cumsum(step)
     total -= (total - step)[is_first][group]

@@ -1,4 +1,4 @@
-"""What operators were called with: each distinct combination of shapes, dtypes and numbers once, and a number in the record."""
+"""The inputs of operators: each distinct combination of shapes, dtypes and numbers once, and a number in the record."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ GEOMETRY = "geometries_[{0}._array.shape, {0}._array.strides, {0}.dtype]"
 
 
 def geometry(t: Tensor) -> Geometry:
-    """What there is to know of a tensor's shape; written out where each operator needs it (`CallInputs.lines`)."""
+    """The geometry of a tensor; written out where each operator needs it (`CallInputs.lines`)."""
     known: Geometry | None = t._geometry
     if known is None:
         known = t._geometry = geometries[t._array.shape, t._array.strides, t.dtype]
@@ -113,7 +113,7 @@ class CallInputs(dict[tuple[Any, ...], int]):
 
     @staticmethod
     def plain(value: Any) -> tuple[Any, type]:
-        """What a number is that came as a tensor or as NumPy's, which are not kept; anything else by its type's name."""
+        """Return the plain number for one that came as a tensor or as NumPy's, which are not kept; for anything else, its type's name."""
         array = value._array if isinstance(value, Tensor) else value
         if not isinstance(array, np.ndarray | np.generic) or array.size != 1:
             return type(value).__name__, str
@@ -122,7 +122,7 @@ class CallInputs(dict[tuple[Any, ...], int]):
 
 
 def _argument(a: Any, *, is_number: bool) -> tuple[Callable[[Any], Any], str]:
-    """How an argument is kept, and the expression that says it."""
+    """The form in which an argument is kept, and the expression for it."""
     n = a.name
     if a.is_tensor_list:
         of_one = "None if t is None else t._geometry or geometry_(t)"

@@ -56,7 +56,7 @@ FUNCTION_ID = -1
 
 
 def heap_bytes() -> int:
-    """What Python has allocated; 0 while `tracemalloc` is not running."""
+    """Return the bytes that Python has allocated; 0 while `tracemalloc` is not running."""
     return tracemalloc.get_traced_memory()[0]
 
 
@@ -78,7 +78,7 @@ class Log:
         self.records: list[Any] = []
 
     def heap_bytes(self) -> int:
-        """What `write` is to be given at the end of what begins now."""
+        """Return what `write` is to be given at the end of what begins now."""
         return heap_bytes() if self.heap else 0
 
     def write(
@@ -113,7 +113,7 @@ _logs: dict[int, Log] = {}
 
 
 def log_of(key_set: int) -> Log:
-    """Where operators that are called with these keys write."""
+    """Return the log that operators write to when they are called with these keys."""
     form = key_set & sum(FORMS.values())
     if form not in _logs:
         _logs[form] = Log(**{name: bool(form & key) for name, key in FORMS.items()})

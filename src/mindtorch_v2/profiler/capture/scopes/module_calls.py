@@ -147,7 +147,7 @@ class ModuleCalls(Source):
         return place
 
     def owner(self, parameter: Any) -> Parts:
-        """Where the module stands that has this parameter; nothing if no module that was called has it."""
+        """Return the place of the module that has this parameter; nothing if no module that was called has it."""
         reference, parts = self._owners.get(id(parameter), (None, ()))
         return parts if reference is not None and reference() is parameter else ()
 
@@ -275,7 +275,7 @@ def _walk(module: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _find(module: Any, name: str) -> Any:
-    """What a module holds by this name now; None for nothing."""
+    """Return what a module holds by this name now; None for nothing."""
     for part in name.split("."):
         module = _children(module).get(part)
     return module

@@ -64,7 +64,7 @@ def _labels_of(target: Any, owner: Owner | None) -> tuple[int, int]:
 
 
 def gradients_of(target: Any, grad: Any) -> list[Any]:
-    """What a target is called with: the gradients of those results that can have one."""
+    """Return the arguments of a target: the gradients of those results that can have one."""
     if target._kind != LEAF and target._multi and target._differentiable is not None:
         return [grad[i] for i in target._differentiable]
     return grad if isinstance(grad, list) else [grad]

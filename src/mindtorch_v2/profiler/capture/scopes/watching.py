@@ -1,4 +1,4 @@
-"""Who watches scopes and backward: the profiler, an execution trace, both, or nobody."""
+"""The observers of scopes and backward: the profiler, an execution trace, both, or none."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ class Chain:
         self.numbers: dict[int, int] = {}
 
     def number(self, offset: int) -> int:
-        """That of the stack at an offset in the function."""
+        """Return the number of the stack at an offset in the function."""
         number = self.numbers.get(offset)
         if number is None:
             number = next(_count)
