@@ -29,7 +29,7 @@ REASONS: dict[str, str] = {
     r"sparse_(csr|csc|bsr|bsc|compressed)_tensor|.*crow_indices.*|.*col_indices.*|row_indices_copy|sspaddmm|smm|hspmm|hsmm|dsmm|saddmm|resize_as_sparse_|sparse\..*": "sparse tensors exist in coordinate form (torch.sparse_coo_tensor) with products and what they need",
     r"cudnn_.*|miopen_.*|batch_norm_(stats|elemt|gather.*|backward.*|update_stats)|cuda\..*|cudart|_C\._cuda.*": "there is no CUDA here; the runtime computes on the CPU",
     r"mkldnn_.*|_mkldnn.*": "there is no oneDNN here; the plain operators compute the same",
-    r"Script.*|RecursiveScript.*|CompilationUnit|.*Type|Graph|Block|Node|Value|Use|Argument.*|FunctionSchema|parse_.*|import_ir.*|Execution.*|Static.*|Tracing.*|jit\..*|(Lite|Concrete).*|classes|.*Logger.*|Code|CallStack|Capsule|AliasDb|IODescriptor|merge_type.*|unify_type.*|CompleteArgumentSpec|Gradient": "TorchScript is not part of the package; models run as Python",
+    r"Script.*|RecursiveScript.*|CompilationUnit|\w+Type|Graph|Block|Node|Value|Use|Argument.*|FunctionSchema|parse_.*|import_ir.*|Execution.*|Static.*|Tracing.*|jit\..*|(Lite|Concrete).*|classes|.*Logger.*|Code|CallStack|Capsule|AliasDb|IODescriptor|merge_type.*|unify_type.*|CompleteArgumentSpec|Gradient": "TorchScript is not part of the package; models run as Python",
     r"Sym.*|sym_.*": "shapes are Python integers here; there are no symbolic ones",
     r"distributed\..*|is_distributed|futures|Future|fork|wait|rpc": "one process computes: torch.distributed.is_available() is False",
     r"fx\..*|_inductor.*|_dynamo\..*|export\..*|_export.*|_prims.*|_refs.*|_decomp.*|_subclasses.*|_lazy": "nothing is traced or compiled here; models run as Python",

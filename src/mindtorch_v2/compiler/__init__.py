@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -27,7 +28,7 @@ def compile(model: Any = None, *, fullgraph: bool = False, dynamic: bool | None 
             options: Any = None, disable: bool = False) -> Any:  # fmt: skip
     """`model`, as it is: operators run one by one, and a profile shows each. Without `model`, a decorator that does the same."""
     if model is None:
-        return lambda model: compile(model, disable=disable)
+        return functools.partial(compile, disable=disable)
     if not callable(model):
         raise AssertionError(f"A callable function is expected, but {type(model)} is provided.")
     return model if disable else given_back(model, "torch.compile", "there is no compiler here, operators run one by one")
