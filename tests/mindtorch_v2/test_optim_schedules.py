@@ -79,7 +79,7 @@ def test_one_cycle_moves_betas():
         ({"mode": "exp_range", "gamma": 0.5}, [0, 0.25, 0.25, 0.0625, 0, 0.5 * 2**-5, 2**-6, 0.5 * 2**-7, 0]),
         ({"scale_fn": lambda cycle: 1 / cycle}, [0, 0.5, 1, 0.5, 0, 0.25, 0.5, 0.25, 0]),
     ],
-    ids=str,
+    ids=["plain", "down", "triangular2", "exp_range", "scale_fn"],
 )
 def test_cyclic(options, expected):
     optimizer = optimizer_of()
