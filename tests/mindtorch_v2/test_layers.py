@@ -167,8 +167,8 @@ def test_source_is_compiled_in_one_place():
                 and path.parent.name != "compiler"
             ):
                 places.add(path.relative_to(ROOT).as_posix())
-    # the others run the program that the command line is given, and make a function that looks like one of the program's
-    assert places == {"_dispatch/codegen.py", "_launch/program.py", "profiler/capture/event_costs.py"}
+    # the other runs the program that the command line is given
+    assert places == {"_dispatch/codegen.py", "_launch/program.py"}
 
 
 def imports(path: Path) -> set[str]:

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import mindtorch_v2 as torch
-from mindtorch_v2._dispatch import dispatcher, registry
+from mindtorch_v2._dispatch import dispatcher, keys, registry
 from mindtorch_v2.profiler import (
     ProfilerActivity,
     _ExperimentalConfig,
@@ -363,8 +363,7 @@ class TestNoCostWithoutAProfiler:
 
         def code_of_add():
             x + x
-            (function,) = {f for op in registry.all_ops() if op.name == "add" for f in op.table.values()}
-            return function
+            return registry.find("aten::add", "Tensor").table[keys.CPU]
 
         plain = code_of_add()
         with profile(record_shapes=True):

@@ -11,6 +11,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 from ..._creation import tensor
@@ -109,12 +110,18 @@ def _loop(statement: str, names: dict[str, Any]) -> Callable[[], object]:
     return compile_function("loop", "", [f"for _ in range({CALLS}):", f"    {statement}"], names)
 
 
-def _shown_function(text: str, name: str, names: dict[str, Any]) -> Any:
-    """A function that is recorded as one of the program's is."""
-    exec(compile(text, "<cost of a function>", "exec"), names)
-    return names[name]
+def _nothing() -> None:
+    pass
 
 
-_calls = _shown_function(
-    f"def nothing():\n    pass\n\ndef calls():\n    for _ in range({CALLS}):\n        nothing()\n", "calls", {}
-)
+def _call_nothing() -> None:
+    for _ in range(CALLS):
+        _nothing()
+
+
+def _shown(function: Callable[[], None], **names: Any) -> FunctionType:
+    """The function as one of a program, whose calls are recorded; `names` are what it calls."""
+    return FunctionType(function.__code__.replace(co_filename="<cost of a function>"), globals() | names)
+
+
+_calls = _shown(_call_nothing, _nothing=_shown(_nothing))
