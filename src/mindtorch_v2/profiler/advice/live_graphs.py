@@ -11,6 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..._autograd.node import LEAF, node_and_index
+from ..._tensor import Tensor
+from ..capture.memory import living
 from . import owners
 from .facts import Facts
 
@@ -81,10 +84,6 @@ def _steps(facts: Facts) -> dict[int, int]:
 
 def _tensors() -> list[Any]:
     """The tensors that are alive and have a history, last made first."""
-    from ..._autograd.node import node_and_index
-    from ..._tensor import Tensor
-    from ..capture.memory import living
-
     found = {id(tensor): tensor for tensor in living.objects(Tensor)}
     if gc.get_freeze_count():  # those that were frozen are not among them
         found.update((id(tensor), tensor) for tensor in owners.reachable(Tensor))
@@ -94,8 +93,6 @@ def _tensors() -> list[Any]:
 
 def _split(roots: Iterable[Any]) -> Iterator[tuple[Any, list[Any]]]:
     """Each tensor that is in the graph of no other, with the nodes that were not met in one before; its own node first."""
-    from ..._autograd.node import LEAF, node_and_index
-
     seen: set[int] = set()
     for root in roots:
         waiting, nodes = [node_and_index(root._node)[0]], []
@@ -112,8 +109,6 @@ def _split(roots: Iterable[Any]) -> Iterator[tuple[Any, list[Any]]]:
 
 def _kept_bytes(nodes: Iterable[Any]) -> int:
     """Bytes of nodes and of the tensors that they saved, those of leaves left out, which are there anyway."""
-    from ..._tensor import Tensor
-
     total, storages = 0, {}
     for node in nodes:
         # attributes of an object are in a dict, or the object refers to them itself; its edges are in a tuple

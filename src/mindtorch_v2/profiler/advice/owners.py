@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from ..._autograd.node import Node, Output
 from .outside import LIBRARY, PACKAGE
 
 __all__ = ["owners", "reachable"]
@@ -55,8 +56,6 @@ class _Search:
     """Objects in the order of their distance from variables. The ways do not pass through modules, nor through graphs."""
 
     def __init__(self, namespaces: list[Namespace]) -> None:
-        from ..._autograd.node import Node, Output
-
         self._passed_over = (types.ModuleType, Node, Output)
         self._holders: dict[int, Any] = {}  # by the address of an object, who refers to it; None for the value of a variable
         self._variables: dict[int, tuple[str, str]] = {}  # by the address of the value: name and whose it is
