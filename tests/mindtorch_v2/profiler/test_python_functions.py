@@ -73,6 +73,22 @@ def test_the_users_functions_are_there_though_the_engine_calls_them():
     assert [entry.rpartition(":")[2] for entry in mul["stack"]][:2] == ["scaled", "hook"]
 
 
+def test_functions_of_the_package_that_take_as_long_as_there_is_data():
+    with profile(with_stack=True) as prof:
+        made = torch.tensor([[1.0, 2.0]])
+        str(torch.from_numpy(made.numpy()) + torch.as_tensor([1.0]))
+    shown = [event.name for event in prof.events() if event.name.startswith("mindtorch_v2/")]
+    assert [re.sub(r"\(\d+\)", "", name) for name in shown] == [
+        "mindtorch_v2/_creation.py: tensor",
+        "mindtorch_v2/_interop.py: numpy_of",
+        "mindtorch_v2/_interop.py: from_numpy",
+        "mindtorch_v2/_creation.py: as_tensor",
+        "mindtorch_v2/_printing.py: tensor_text",
+    ]
+    (addition,) = [event for event in prof.events() if event.name == "aten::add"]
+    assert addition["stack"][0].startswith(__file__)  # of stacks they are no part
+
+
 def test_recursion_generators_and_exceptions_nest():
     def count(n):
         if n:
