@@ -9,7 +9,6 @@ import numpy as np
 
 from ..facts import STEP, Facts
 from ..registry import Match, rule
-from ..text import time
 
 Column = np.ndarray[Any, np.dtype[Any]]
 
@@ -36,15 +35,14 @@ def _match(optimizer: str, scopes: Column, facts: Facts) -> Match:
     in_lists = any(facts.name(row).startswith("aten::_foreach_") for row in facts.children(scopes[:1]).tolist())
     each = "for one parameter after the other" + (" inside _foreach_ operators" if in_lists else "")
     pieces = facts.outside.inside(scopes)
-    call_ns = facts.least_call_ns
-    calling = call_ns * (_calls_inside(scopes, facts) - len(scopes))
+    calling = facts.least_call_ns * (_calls_inside(scopes, facts) - len(scopes))
     return Match(
         rows=facts.union(scopes, operators),
         gain_ns=float(facts.outside.time_ns[pieces].sum()) + calling,
         seen=f"{optimizer} made its step {facts.times(len(scopes))} by calling {len(operators) / len(scopes):,.0f} operators {each}.",
         instead=f"Make it with {optimizer}(..., fused=True): one operator for all parameters. On the CPU foreach=True saves nothing.",
-        estimate=f"Python between these operators, and for the call of each the least that an operator took in this recording, {time(call_ns)}; "
-        "the arithmetic stays.",
+        estimate="Python between these operators, and for the call of each the least that an operator took in this recording; the "
+        "arithmetic stays.",
         pieces=pieces,
     )
 
