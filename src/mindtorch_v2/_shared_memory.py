@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ._storage import UntypedStorage, identity
-from ._tensor import Tensor
+from ._tensor import Tensor, set_array
 
 __all__ = ["Mapping", "allocate", "array_of", "map_file", "mapping_of", "move", "new_file", "share"]
 
@@ -125,7 +125,7 @@ def move(storage: UntypedStorage, memory: Array, tensor: Tensor | None = None) -
         alias.replace(moved)
         alias._identity = identity(storage)
     for each in tensors:
-        each._array = _at(memory, each._array, start)
+        set_array(each, _at(memory, each._array, start))
 
 
 def _alone(array: Array, storage: UntypedStorage, tensor: Tensor) -> bool:

@@ -66,7 +66,7 @@ def test_a_second_one_gives_up_what_is_not_complete(run, script, tmp_path, end, 
     script(SIGNALS_IN_RESULTS.format(numbers=f"[signal.SIGINT] * {count}", end=ENDS[end]))
     done = run(*PROFILER, *FILES, "--advice", "script.py")
     assert done.returncode == 130
-    assert "given up after Ctrl-C: the trace t.json, the table, the advice\n" in done.stderr
+    assert "given up after Ctrl-C: the trace t.json, the table, the summary, the advice\n" in done.stderr
     assert "session  s.session (" in done.stdout
     assert END_OF_TABLE not in done.stdout
     assert left(tmp_path) == ["s.session", "t.json"]

@@ -358,7 +358,7 @@ def test_python_functions_leave_the_times_of_operators_alone(threads):
 
 
 def with_own_name(event, numbers):
-    label = event.label._replace(name=f"{event.label.name}{next(numbers)}")
+    label = event.label._replace(name=f"aten::{event.label.name}{next(numbers)}")  # a `Function` of the program has no namespace
     return event._replace(label=label, children=tuple(with_own_name(child, numbers) for child in event.children))
 
 

@@ -102,6 +102,12 @@ def _conv(input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilatio
     return _convolved(input, weight, stride, padding, dilation, False)
 
 
+def _conv_tbc(input: Any, weight: Any, bias: Any, pad: int = 0) -> int:
+    """The input is (time, batch, channels) here, the weight (width, channels in, channels out)."""
+    steps = input.shape[0] + 2 * pad - weight.shape[0] + 1
+    return int(2 * steps * input.shape[1] * prod(weight.shape))
+
+
 def _conv_transpose(input: Any, weight: Any, *_: Any) -> int:
     return _convolved(input, weight, 1, 0, 1, True)
 
@@ -126,11 +132,13 @@ def _slow_conv_backward(grad: Any, input: Any, weight: Any, *rest: Any) -> int:
 PRODUCTS: dict[str, Formula] = {
     "mm": _product_at(0),
     "bmm": _product_at(0),
+    "_addmm_activation": _product_at(1),
     **dict.fromkeys(("addmm", "addmm_", "baddbmm", "baddbmm_", "addbmm", "addbmm_"), _product_at(1)),
     "mv": _matrix_vector(0),
     **dict.fromkeys(("addmv", "addmv_"), _matrix_vector(1)),
     **dict.fromkeys(("dot", "vdot"), _matrix_vector(0)),
     **dict.fromkeys(("addr", "addr_"), lambda self, left, right, *_: 2 * prod(left.shape) * prod(right.shape)),
+    "conv_tbc": _conv_tbc,
     **dict.fromkeys(("conv1d", "conv2d", "conv3d"), _conv),
     **dict.fromkeys(("conv_transpose1d", "conv_transpose2d", "conv_transpose3d"), _conv_transpose),
     **dict.fromkeys(("convolution", "_convolution"), _convolution),
@@ -220,7 +228,7 @@ OF_FIRST = {
     "_upsample_nearest_exact2d_backward _upsample_nearest_exact3d_backward _adaptive_avg_pool2d _adaptive_avg_pool3d",
     2: "linalg_vector_norm",
     3: "renorm renorm_ _weight_norm_interface",
-    4: "std std_mean var var_mean _softmax _log_softmax _softmax_backward_data _log_softmax_backward_data _logcumsumexp "
+    4: "std std_mean var var_mean _softmax _log_softmax _softmax_backward_data _log_softmax_backward_data _logcumsumexp _masked_softmax _masked_softmax_backward "
     "multi_margin_loss multilabel_margin_loss_forward multilabel_margin_loss_backward",
     5: "_weight_norm_interface_backward",
     6: "glu_backward",
@@ -411,6 +419,7 @@ PLACES: dict[str, Formula] = {
     "_embedding_bag_per_sample_weights_backward": lambda grad, weight, indices, *_: 2 * prod(indices.shape) * grad.shape[1],
     "_cdist_forward": _distances,
     "_cdist_backward": lambda grad, left, right, *_: _distances(left, right) * 4 // 3,
+    "_transform_bias_rescale_qkv": lambda qkv, *_: prod(qkv.shape) * 4 // 3,  # a bias for all, and queries, a third of them, scaled
     "_pdist_forward": lambda self, *_: 3 * math.comb(self.shape[0], 2) * self.shape[1],
     "_pdist_backward": lambda grad, self, *_: 4 * math.comb(self.shape[0], 2) * self.shape[1],
 }
