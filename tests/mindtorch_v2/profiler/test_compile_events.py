@@ -148,14 +148,15 @@ class TestWhatIsCompiledInARecording:
 
     @pytest.mark.parametrize("mode", MODES, ids=str)
     def test_it_is_inside_of_what_ran_and_in_nobodys_self_time(self, x, forgotten, monkeypatch, mode):
-        """Compilation takes 30 ms here, and all else together less."""
+        """Compilation of `mm` takes 30 ms here, and all else together less."""
         weight = torch.ones(4, 4)
         torch.nn.functional.linear(x, weight)
         forgotten("aten::mm")
         made = dispatcher._compile
 
         def slow(op, full):
-            time.sleep(0.03)
+            if op.name == "mm":
+                time.sleep(0.03)
             return made(op, full)
 
         monkeypatch.setattr(dispatcher, "_compile", slow)
