@@ -155,7 +155,7 @@ class TestCompilers:
         finally:
             torch.set_warn_always(False)
 
-    def test_decorators(self):
+    def test_decorators(self, monkeypatch):
         def f(x):
             return x + 1
 
@@ -176,7 +176,8 @@ class TestCompilers:
             torch.fx.wrap,
         ):
             assert decorator(f) is f
-        torch._dynamo.config.suppress_errors = True
+        assert not torch._dynamo.config.suppress_errors
+        monkeypatch.setattr(torch._dynamo.config, "suppress_errors", True)
         torch._dynamo.reset()
         with torch.compiler.set_stance("force_eager"):
             pass

@@ -22,7 +22,21 @@ __all__ = [
     "reset",
 ]
 
-config = SimpleNamespace()  # keeps what programs set
+# Keeps what programs set, and begins with torch's defaults of what they read.
+config = SimpleNamespace(
+    accumulated_cache_size_limit=256,
+    assume_static_by_default=True,
+    automatic_dynamic_shapes=True,
+    cache_size_limit=8,
+    capture_scalar_outputs=False,
+    compiled_autograd=False,
+    disable=False,
+    error_on_recompile=False,
+    optimize_ddp=True,
+    recompile_limit=8,
+    suppress_errors=False,
+    verbose=False,
+)
 
 
 def graph_break(msg: str = "") -> None:
