@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ._comparison import assert_allclose, assert_close
-from ._creation import make_tensor
+from ._closeness import assert_allclose, assert_close
+from ._samples import make_tensor
 
 __all__ = ["assert_allclose", "assert_close", "make_tensor"]
