@@ -17,7 +17,7 @@ def pytest_ignore_collect(collection_path, config):
     folder = collection_path.parent.name
     if folder not in ("parity", "browser") or f"not {folder}" not in config.option.markexpr or collection_path.suffix != ".py":
         return None
-    return True if re.search(rf"^pytestmark = \[?pytest\.mark\.{folder}\b", collection_path.read_text(), re.M) else None
+    return True if re.search(rf"^pytestmark = \[?\s*pytest\.mark\.{folder}\b", collection_path.read_text(), re.M) else None
 
 
 def pytest_collection_finish():

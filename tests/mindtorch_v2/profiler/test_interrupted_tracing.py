@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 import traceback
+import weakref
 
 import pytest
 
@@ -192,22 +193,19 @@ def test_operators_may_be_what_is_interrupted():
 @pytest.mark.skipif(sys.platform == "win32", reason="no such signals")
 def test_no_variable_outlives_its_function_when_a_signals_exception_ends_it():
     class Local:
-        count = 0
+        pass
 
-        def __init__(self):
-            Local.count += 1
-
-        def __del__(self):
-            Local.count -= 1
+    alive = weakref.WeakSet()
 
     def holding():
-        local = Local()  # noqa: F841
+        local = Local()
+        alive.add(local)
         long_work()
 
     with profile(with_stack=True):
         assert limited(1e-3, holding)
         leaf(1)
-        assert Local.count == 0
+        assert not alive
 
 
 @pytest.mark.parametrize("through_c", [False, True])

@@ -92,3 +92,10 @@ def test_where_reports_cannot_be_moved_tracing_is_plain(monkeypatch, implementat
     else:
         monkeypatch.setattr(python311, "reported_later", lambda code, line: next(iter(())))
     assert python311._move_reports() is False
+
+
+def test_a_gap_is_told_of_by_its_own_recording(monkeypatch):
+    """A warning is an error here; what an earlier recording left out is no matter of this one."""
+    monkeypatch.setattr(python311, "_gap", True)
+    functions, _ = recorded()
+    assert functions

@@ -29,6 +29,9 @@ class PythonFunctions(Source):
         self._log = log
         self._modules = modules
 
+    def begin(self) -> None:
+        mechanism.forget_gaps()  # of a recording that was not asked for its own
+
     def resume(self) -> None:
         python_tracer.begin(self._log, self._modules)
         python_tracer.call_of(stack_walk.shown_caller(sys._getframe(1)))
