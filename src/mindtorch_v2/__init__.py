@@ -114,6 +114,7 @@ from ._missing import install as _install_lookup  # noqa: E402
 from .amp import GradScaler, autocast  # noqa: E402
 from .amp.autocast_mode import get_autocast_dtype, is_autocast_enabled  # noqa: E402
 from .compiler import compile  # noqa: A004, E402
+from .overrides import _assert  # noqa: E402
 from .serialization import load, save  # noqa: E402
 from .storage import TypedStorage, UntypedStorage  # noqa: E402
 from .utils import _python_dispatch as _python_dispatch  # noqa: E402

@@ -6,6 +6,7 @@ import builtins
 import contextlib
 import importlib.util
 import os
+import re
 import sys
 from collections.abc import Iterator
 from types import ModuleType
@@ -22,12 +23,18 @@ _WHY = "nothing is downloaded here; put the files on this machine"
 _directory: str | None = None
 
 
+HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")  # the beginning of a file's hash in its name: model-abcd1234.pth
+
+
+def _get_torch_home() -> str:
+    """The folder that `TORCH_HOME` names, or the one for torch among the user's caches."""
+    cache = os.environ.get("XDG_CACHE_HOME", os.path.join("~", ".cache"))
+    return os.path.expanduser(os.environ.get("TORCH_HOME", os.path.join(cache, "torch")))
+
+
 def get_dir() -> str:
     """The folder in which PyTorch keeps what it downloads."""
-    if _directory is not None:
-        return _directory
-    cache = os.environ.get("XDG_CACHE_HOME", os.path.join("~", ".cache"))
-    return os.path.join(os.path.expanduser(os.environ.get("TORCH_HOME", os.path.join(cache, "torch"))), "hub")
+    return os.path.join(_get_torch_home(), "hub") if _directory is None else _directory
 
 
 def set_dir(d: Any) -> None:

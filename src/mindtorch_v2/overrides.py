@@ -216,6 +216,14 @@ def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[[C
     return decorate
 
 
+def _assert(condition: Any, message: str) -> None:
+    """Raise an `AssertionError` with this message where the condition is false."""
+    if type(condition) is not Tensor and has_torch_function((condition,)):
+        handle_torch_function(_assert, (condition,), condition, message)
+    elif not condition:
+        raise AssertionError(message)
+
+
 def is_tensor_like(inp: Any) -> bool:
     """Whether this is a tensor or an object that overrides torch functions."""
     return type(inp) is Tensor or hasattr(inp, "__torch_function__")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from typing import TYPE_CHECKING, Any
 
-from .._refusals import refused
+from ._refused import refused_here
 
 __all__ = [
     "DistBackendError",
@@ -86,9 +86,8 @@ class DistStoreError(DistError):
 
 
 globals().update(
-    refused(
+    refused_here(
         __name__,
-        "one process computes, torch.distributed.is_available() is False; run the program as a single process",
         functions="all_gather all_gather_coalesced all_gather_into_tensor all_gather_object all_reduce all_reduce_coalesced all_to_all"
         " all_to_all_single barrier batch_isend_irecv broadcast broadcast_object_list destroy_process_group gather gather_object get_backend"
         " get_global_rank get_group_rank get_node_local_rank get_process_group_ranks get_rank get_world_size init_device_mesh"

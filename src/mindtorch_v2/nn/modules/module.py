@@ -30,7 +30,7 @@ from .hooks import (
     register_module_module_registration_hook,
     register_module_parameter_registration_hook,
 )
-from .state import StateDict
+from .state import StateDict, _IncompatibleKeys  # noqa: F401 - libraries import it from here, as in torch
 
 __all__ = [
     "Module",

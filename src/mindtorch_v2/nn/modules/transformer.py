@@ -43,7 +43,7 @@ def _length(x: Tensor, batch_first: bool) -> int:
     return int(x.shape[1 if batch_first and x.dim() == 3 else 0])
 
 
-def _function(activation: Activation) -> Any:
+def _get_activation_fn(activation: Activation) -> Any:
     if not isinstance(activation, str):
         return activation
     if activation not in ("relu", "gelu"):
@@ -63,7 +63,7 @@ class _Layer(Module):
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         if "activation" not in self._modules:
-            self.activation = _function(state.get("activation", "relu"))  # older pickles are without it
+            self.activation = _get_activation_fn(state.get("activation", "relu"))  # older pickles are without it
 
 
 class Transformer(Module):
@@ -235,7 +235,7 @@ class TransformerEncoderLayer(_Layer):
         self.norm1 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **place)
         self.norm2 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **place)
         self.dropout1, self.dropout2 = Dropout(dropout), Dropout(dropout)
-        activation = _function(activation)
+        activation = _get_activation_fn(activation)
         self.activation_relu_or_gelu = NEITHER
         if activation is F.relu or isinstance(activation, ReLU):
             self.activation_relu_or_gelu = RELU
@@ -316,7 +316,7 @@ class TransformerDecoderLayer(_Layer):
         self.norm_first = norm_first
         self.norm1, self.norm2, self.norm3 = (LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **place) for _ in range(3))
         self.dropout1, self.dropout2, self.dropout3 = (Dropout(dropout) for _ in range(3))
-        self.activation = _function(activation)
+        self.activation = _get_activation_fn(activation)
 
     def forward(
         self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor | None = None, memory_mask: Tensor | None = None,

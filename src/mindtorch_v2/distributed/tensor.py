@@ -1,0 +1,19 @@
+"""torch.distributed.tensor: tensors over several devices. There are none, so that no tensor is a `DTensor`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ._refused import refused_here
+
+globals().update(
+    refused_here(
+        __name__,
+        functions="distribute_module distribute_tensor empty full init_device_mesh ones rand randn zeros",
+        classes="DTensor DeviceMesh Partial Placement Replicate Shard",
+    )
+)
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any: ...
