@@ -112,7 +112,18 @@ from . import (  # noqa: E402
 from ._device_modules import get_device_module  # noqa: E402
 from ._missing import install as _install_lookup  # noqa: E402
 from .amp import GradScaler, autocast  # noqa: E402
-from .amp.autocast_mode import get_autocast_dtype, is_autocast_enabled  # noqa: E402
+from .amp.autocast_state import (  # noqa: E402
+    autocast_decrement_nesting,
+    autocast_increment_nesting,
+    clear_autocast_cache,
+    get_autocast_dtype,
+    is_autocast_cache_enabled,
+    is_autocast_enabled,
+    set_autocast_cache_enabled,
+    set_autocast_dtype,
+    set_autocast_enabled,
+)
+from .amp.autocast_state import older_names as _older_autocast_names  # noqa: E402
 from .compiler import compile  # noqa: A004, E402
 from .overrides import _assert  # noqa: E402
 from .serialization import load, save  # noqa: E402
@@ -120,6 +131,7 @@ from .storage import TypedStorage, UntypedStorage  # noqa: E402
 from .utils import _python_dispatch as _python_dispatch  # noqa: E402
 from .utils import data as _data  # noqa: E402 - torch.utils.data is there without an import of its own
 
+globals().update(_older_autocast_names())
 _install_lookup()
 
 if TYPE_CHECKING:

@@ -71,13 +71,6 @@ class TestSwitches:
 
 
 class TestAutocast:
-    def test_on_the_cpu_it_is_refused(self):
-        with pytest.raises(NotImplementedError, match=r"torch.autocast\('cpu'\) .* pass enabled=False"):
-            torch.autocast("cpu", dtype=torch.bfloat16)
-        with torch.autocast("cpu", enabled=False) as context:
-            assert isinstance(context, torch.amp.autocast)
-        assert not torch.amp.is_autocast_available("cpu")
-
     def test_as_a_decorator(self):
         @torch.autocast("cuda", enabled=False)
         def double(x):

@@ -40,6 +40,7 @@ Layer = Callable[[Op, int, Body], Body]
 
 _backends: dict[int, BackendBody] = {}
 _layers: dict[int, Layer] = {}
+_limited: dict[int, Callable[[Op], bool]] = {}  # keys of layers for some operators only, and for which
 _lock = compile_lock
 _active = 0
 _activations: dict[int, int] = {}
@@ -52,15 +53,18 @@ def register_backend(key: int, body: BackendBody) -> None:
     _backends[key] = body
 
 
-def register_layer(key: int, layer: Layer) -> None:
-    """Say how a body is extended when this key is in the set."""
+def register_layer(key: int, layer: Layer, *, only: Callable[[Op], bool] | None = None) -> None:
+    """Say how a body is extended when this key is in the set, and `only` of which operators: others run the same function with it and without."""
     _layers[key] = layer
+    if only is not None:
+        _limited[key] = only
 
 
 def unregister_layer(key: int) -> None:
     """Take a layer back, and what was compiled with it."""
     with _lock:
         del _layers[key]
+        _limited.pop(key, None)
         for op in _compiled:
             for full in [f for f in op.compiled if f & key]:
                 del op.compiled[full]
@@ -71,8 +75,8 @@ def active_keys() -> int:
 
 
 def active_modes() -> int:
-    """The keys that are active in every set, without those of recording: what runs does not depend on them."""
-    return _active & ~keys.OBSERVING
+    """The keys of modes that are active in every set: not those of recording, on which nothing that runs depends, nor of casts."""
+    return _active & ~(keys.OBSERVING | keys.AUTOCAST)
 
 
 def activate(key: int) -> None:
@@ -115,7 +119,7 @@ def _renew_tables(changed: int) -> None:
     for op in _filled:
         table, compiled = op.table, op.compiled
         for argument_keys in list(table):
-            function = compiled.get(argument_keys | _active)
+            function = compiled.get(_full_set(op, argument_keys))
             if function is None:
                 table.pop(argument_keys, None)
             else:
@@ -134,7 +138,7 @@ def invalidate(op: Op) -> None:
 def resolve(op: Op, argument_keys: int) -> Callable[..., Any]:
     """The function for this operator and key set, from the table's second chance: what was compiled before."""
     with _lock:
-        full = argument_keys | _active
+        full = _full_set(op, argument_keys)
         function = op.compiled.get(full)
         if function is None:
             _compiled[op] = None
@@ -142,6 +146,15 @@ def resolve(op: Op, argument_keys: int) -> Callable[..., Any]:
         _filled.append(op)  # before the table is filled: what is cut short in between leaves nothing that is never cleared
         op.table[argument_keys] = function
         return function
+
+
+def _full_set(op: Op, argument_keys: int) -> int:
+    """The keys of the arguments and the active ones, without those that mean nothing to this operator."""
+    full = argument_keys | _active
+    for key, concerns in _limited.items():
+        if full & key and not concerns(op):
+            full &= ~key
+    return full
 
 
 def precompile(extra: int) -> None:

@@ -32,6 +32,7 @@ EXECUTION_TRACE = 1 << 18  # somebody writes down every call with its tensors
 RECORD_STORAGES = 1 << 19  # the memory of the results
 RECORD_HEAP = 1 << 20  # of Python, before and after
 OUT_VARIANT = 1 << 21  # called by its variant with `out=`, which is what is recorded
+AUTOCAST = 1 << 22  # some thread has operands cast
 
 RECORDING = PROFILER | EXECUTION_TRACE
 NOTING = RECORD_SHAPES | RECORD_STACKS | RECORD_TASKS | RECORD_OPERANDS | RECORD_STORAGES | RECORD_HEAP
@@ -41,7 +42,7 @@ OBSERVING = RECORDING | NOTING  # no kernel is chosen by these
 CALLING_BACK = SUBCLASS | PYTHON | SAVED_HOOKS | DISPATCH_MODE | FUNCTION_MODE
 
 # From the innermost (nearest the kernel) to the outermost.
-LAYER_ORDER = (INFERENCE, PYTHON, DISPATCH_MODE, AUTOGRAD, FUNCTION_MODE, SUBCLASS, PROFILER, EXECUTION_TRACE)
+LAYER_ORDER = (INFERENCE, PYTHON, DISPATCH_MODE, AUTOGRAD, AUTOCAST, FUNCTION_MODE, SUBCLASS, PROFILER, EXECUTION_TRACE)
 
 BACKEND_OF_DEVICE = {"cpu": CPU, "meta": META, "npu": NPU}
 NAMES = {
@@ -66,6 +67,7 @@ NAMES = {
     RECORD_STORAGES: "RecordStorages",
     RECORD_HEAP: "RecordHeap",
     OUT_VARIANT: "OutVariant",
+    AUTOCAST: "Autocast",
 }
 
 

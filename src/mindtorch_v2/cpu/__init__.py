@@ -5,12 +5,13 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import Any
 
-from . import memory
+from . import amp, memory
 
 __all__ = [
     "Event",
     "Stream",
     "StreamContext",
+    "amp",
     "current_device",
     "current_stream",
     "device_count",

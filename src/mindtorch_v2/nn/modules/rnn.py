@@ -9,6 +9,7 @@ from typing import Any
 
 from ..._ops.machinery.lookup import aten
 from ..._tensor import Tensor
+from ...amp.autocast_state import is_any_autocast_enabled
 from .. import init
 from ..parameter import Parameter
 from ..utils.rnn import PackedSequence
@@ -113,7 +114,7 @@ class RNNBase(Module):
     def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
         """Complain about an input of another dtype or shape than the weights are made for."""
         wanted = getattr(self, self._all_weights[0][0]).dtype
-        if input.dtype is not wanted:
+        if input.dtype is not wanted and not is_any_autocast_enabled():
             raise ValueError(
                 f"RNN input dtype ({input.dtype}) does not match weight dtype ({wanted}). "
                 f"Convert input: input.to({wanted}), or convert model: model.to({input.dtype})"
