@@ -109,6 +109,7 @@ from . import (  # noqa: E402
     storage,
     utils,
 )
+from ._C import PyTorchFileReader, PyTorchFileWriter  # noqa: E402
 from ._device_modules import get_device_module  # noqa: E402
 from ._missing import install as _install_lookup  # noqa: E402
 from .amp import GradScaler, autocast  # noqa: E402

@@ -45,7 +45,7 @@ _PATTERNS = [(re.compile(pattern), reason) for pattern, reason in REASONS.items(
 # Submodules that `import torch` makes reachable in PyTorch. Those that exist here are imported when they are asked for.
 SUBMODULES: dict[str, tuple[str, ...]] = {
     "": tuple(
-        "__config__ _dynamo _utils accelerator amp backends compiler cuda distributed distributions export func functional futures fx hub jit"
+        "_C __config__ _custom_ops _dynamo _utils accelerator amp ao backends compiler cuda distributed distributions export func functional futures fx hub jit"
         " mps multiprocessing nested onnx package quasirandom sparse testing torch_version types utils version xpu".split()
     ),
     "nn": ("parallel", "qat", "quantizable", "quantized", "intrinsic"),

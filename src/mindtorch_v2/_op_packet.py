@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from ._dispatch import registry
 from ._dispatch.op import Op
@@ -114,6 +114,12 @@ class OpNamespace:
 
 class OpNamespaces:
     """`torch.ops`."""
+
+    loaded_libraries: ClassVar[set[str]] = set()
+
+    def load_library(self, path: Any) -> None:
+        """Refuse, as PyTorch does where a library cannot be loaded: operators in C++ are made for PyTorch's tensors."""
+        raise OSError(f"Could not load this library: {path}: mindtorch_v2 is pure Python and runs no operators in C++")
 
     def __getattr__(self, name: str) -> OpNamespace:
         if name.startswith("__"):

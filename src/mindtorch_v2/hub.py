@@ -16,6 +16,36 @@ from urllib.parse import urlparse
 from ._refusals import refuse
 from .serialization import load as load_checkpoint
 
+try:  # libraries take it from here, as torch.hub has it
+    from tqdm import tqdm
+except ImportError:
+
+    class tqdm:  # type: ignore[no-redef]  # noqa: N801 - its name
+        """Stands for the progress bars of the package `tqdm`, where that is not installed: the items, and no bar."""
+
+        def __init__(self, iterable: Any = (), *args: Any, **options: Any) -> None:
+            self.iterable = iterable
+            self.n = 0
+
+        def __iter__(self) -> Iterator[Any]:
+            return iter(self.iterable)
+
+        def update(self, n: int = 1) -> None:
+            self.n += n
+
+        def set_description(self, *args: Any, **options: Any) -> None:
+            """No bar, no description."""
+
+        def close(self) -> None:
+            """Nothing is open."""
+
+        def __enter__(self) -> tqdm:
+            return self
+
+        def __exit__(self, *exc: object) -> None:
+            self.close()
+
+
 __all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir"]
 
 _CONFIGURATION = "hubconf.py"

@@ -45,6 +45,9 @@ _KEYS = {
 _DEVICES = {"cpu": keys.CPU, "meta": keys.META, "npu": keys.NPU, "cuda": keys.NPU, "privateuseone": keys.NPU}
 
 
+_shape_rules_ahead: dict[str, Function] = {}  # of operators that are not defined yet, by name
+
+
 def _find(qualname: Any) -> Op:
     if isinstance(qualname, CustomOpDef):
         return qualname._op
@@ -104,6 +107,9 @@ class Library:
         op = Op(parse(f"{self.ns}::{schema}"), tags=())
         register(op)
         self._defined.append(op)
+        rule = _shape_rules_ahead.pop(op.qualified_name, None)
+        if rule is not None:
+            _set_kernel(op, "Meta", rule, self)
         return op.name if not op.schema.overload else f"{op.name}.{op.schema.overload}"
 
     def impl(
@@ -188,9 +194,15 @@ def register_kernel(op: Any, device_types: Any, func: Function | None = None, /,
 def register_fake(
     op: Any, func: Function | None = None, /, *, lib: Library | None = None, _stacklevel: int = 1, allow_override: bool = True
 ) -> Any:
-    """Register the shape rule: the function that runs for meta tensors."""
+    """Register the shape rule: the function that runs for meta tensors.
+
+    The operator may be defined later. In PyTorch it may not; there, torchvision defines its operators in C++ before it gives their rules here.
+    """
 
     def decorate(function: Function) -> Function:
+        if isinstance(op, str) and not registry.overloads(op.partition(".")[0]):
+            _shape_rules_ahead[op] = function
+            return function
         target = _find(op)
         if not allow_override and keys.META in target.kernels:
             raise RuntimeError(f"{target.qualified_name} has a shape rule already; pass allow_override=True to replace it")

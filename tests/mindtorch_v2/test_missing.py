@@ -21,7 +21,6 @@ SOURCE = Path(__file__).parent.parent.parent / "src"
         ("", "quantize_per_tensor", "quantized tensors are not part of the runtime"),
         ("", "float8_e4m3fn", "NumPy has no such type"),
         ("", "sparse_csr_tensor", "coordinate form"),
-        ("", "_C", "pure Python"),
         ("nn", "quantized", "quantized tensors are not part of the runtime"),
         ("sparse", "SparseSemiStructuredTensor", "coordinate form"),
     ],

@@ -8,6 +8,8 @@ from .._refusals import refused
 
 __all__ = ["has_side_effect", "wrap"]
 
+WHY = "nothing is traced here, models run as Python; torch.profiler shows their operators"
+
 
 def wrap(fn_or_name: Any) -> Any:
     """The function as it is: it would not be traced into."""
@@ -22,7 +24,7 @@ def has_side_effect(fn: Any) -> Any:
 globals().update(
     refused(
         __name__,
-        "nothing is traced here, models run as Python; torch.profiler shows their operators",
+        WHY,
         functions="map_arg replace_pattern symbolic_trace",
         classes="CodeGen Graph GraphModule Interpreter Node Proxy Tracer Transformer",
     )

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from .._refusals import refused
 
-__all__ = ["OnnxExporterError", "TrainingMode", "is_in_onnx_export"]
+__all__ = ["OnnxExporterError", "TrainingMode", "is_in_onnx_export", "register_custom_op_symbolic", "unregister_custom_op_symbolic"]
+
+WHY = "models are not exported here; save the state_dict and export it with PyTorch"
 
 
 class TrainingMode(enum.IntEnum):
@@ -27,11 +29,19 @@ def is_in_onnx_export() -> bool:
     return False
 
 
+def register_custom_op_symbolic(symbolic_name: str, symbolic_fn: Any, opset_version: int) -> None:
+    """Nothing: libraries register how their operators are exported when they are imported, and `export` refuses."""
+
+
+def unregister_custom_op_symbolic(symbolic_name: str, opset_version: int) -> None:
+    """Nothing: nothing is registered."""
+
+
 globals().update(
     refused(
         __name__,
-        "models are not exported here; save the state_dict and export it with PyTorch",
-        functions="export register_custom_op_symbolic select_model_mode_for_export unregister_custom_op_symbolic",
+        WHY,
+        functions="export select_model_mode_for_export",
         classes="ExportableModule InputObserver JitScalarType ONNXProgram OperatorExportTypes TensorProtoDataType",
     )
 )

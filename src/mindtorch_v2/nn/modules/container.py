@@ -147,7 +147,8 @@ class ModuleList(_Numbered):
 
     def __init__(self, modules: Iterable[Module] | None = None) -> None:
         super().__init__()
-        self.extend(() if modules is None else modules)
+        if modules is not None:  # a subclass may have an extend of its own, for which it is not ready yet
+            self.extend(modules)
 
     def __getitem__(self, index: Any) -> Any:
         if not isinstance(index, slice):
@@ -200,7 +201,8 @@ class ModuleDict(Module):
 
     def __init__(self, modules: Any = None) -> None:
         super().__init__()
-        self.update(() if modules is None else modules)
+        if modules is not None:  # a subclass may have an update of its own, for which it is not ready yet
+            self.update(modules)
 
     def __len__(self) -> int:
         return len(self._modules)
@@ -334,7 +336,8 @@ class ParameterDict(Module):
     def __init__(self, parameters: Any = None) -> None:
         super().__init__()
         self._keys: dict[str, None] = {}
-        self.update(() if parameters is None else parameters)
+        if parameters is not None:  # a subclass may have an update of its own, for which it is not ready yet
+            self.update(parameters)
 
     def _name(self, key: Any) -> str:
         if not isinstance(key, str):

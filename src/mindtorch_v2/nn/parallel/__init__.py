@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..._refusals import refused
 from .data_parallel import DataParallel, data_parallel
+from .distributed import DistributedDataParallel
 
 __all__ = ["DataParallel", "DistributedDataParallel", "data_parallel", "gather", "parallel_apply", "replicate", "scatter"]
 
@@ -13,7 +14,6 @@ globals().update(
     refused(
         __name__,
         "one process computes on one device; call the module itself",
-        classes="DistributedDataParallel",
         functions="gather parallel_apply replicate scatter",
     )
 )

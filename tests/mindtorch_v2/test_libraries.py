@@ -1,0 +1,106 @@
+"""What libraries written for torch import and do before they compute."""
+
+import importlib
+
+import pytest
+
+import mindtorch_v2 as torch
+
+# What torchvision, timm, torchmetrics, accelerate and pytorch-lightning import beside the documented names
+IMPORTS = {
+    "_C": "DisableTorchFunctionSubclass DispatchKey DispatchKeySet Generator _TensorMeta _get_tracing_state _log_api_usage_once",
+    "_custom_ops": "get_ctx impl_abstract",
+    "_dynamo.eval_frame": "is_dynamo_supported",
+    "_dynamo.utils": "is_compile_supported",
+    "ao.quantization": "DeQuantStub QuantStub fuse_modules prepare_qat",
+    "distributed.device_mesh": "DeviceMesh init_device_mesh",
+    "distributed.fsdp": "FullyShardedDataParallel ShardingStrategy fully_shard",
+    "distributed.tensor": "DTensor Replicate distribute_tensor",
+    "fx.graph_module": "GraphModule _CodeOnlyModule _copy_attr",
+    "hub": "HASH_REGEX _get_torch_home load_state_dict_from_url tqdm",
+    "jit.annotations": "BroadcastingList2 List",
+    "nn.modules.module": "_IncompatibleKeys",
+    "nn.modules.transformer": "_get_activation_fn",
+    "nn.parallel.distributed": "DistributedDataParallel",
+    "onnx": "register_custom_op_symbolic",
+    "onnx.symbolic_helper": "parse_args",
+    "onnx.symbolic_opset11": "unsqueeze",
+    "utils.model_zoo": "load_url tqdm",
+}
+
+
+@pytest.mark.parametrize("module", IMPORTS)
+def test_imports(module):
+    found = importlib.import_module(f"mindtorch_v2.{module}")
+    assert [name for name in IMPORTS[module].split() if not hasattr(found, name)] == []
+
+
+def test_no_tensor_is_a_distributed_one():
+    assert not isinstance(torch.ones(2), torch.distributed.tensor.DTensor)
+    with pytest.raises(NotImplementedError, match=r"torch\.distributed\.tensor\.DTensor .*one process computes"):
+        torch.distributed.tensor.DTensor()
+
+
+def test_names_of_c_say_why_they_are_missing():
+    with pytest.raises(AttributeError, match=r"torch\._C.*'_no_such_thing'.*pure Python"):
+        torch._C._no_such_thing  # noqa: B018
+
+
+def test_sets_of_dispatch_keys():
+    key = torch._C.DispatchKey
+    both = torch._C.DispatchKeySet(key.AutocastCPU) | torch._C.DispatchKeySet(key.CPU)
+    assert both.has(key.CPU)
+    assert not (both - torch._C.DispatchKeySet(key.CPU)).has(key.CPU)
+    assert repr(both & torch._C.DispatchKeySet(key.CPU)) == "DispatchKeySet(CPU)"
+
+
+def test_libraries_of_operators_in_c_are_refused():
+    with pytest.raises(OSError, match=r"operators\.so.*pure Python"):
+        torch.ops.load_library("operators.so")
+
+
+def test_shape_rules_may_come_before_their_operators():
+    @torch.library.register_fake("ahead_of::doubled")
+    def rule(x):
+        return x.new_empty((2 * x.shape[0],))
+
+    library = torch.library.Library("ahead_of", "DEF")
+    try:
+        library.define("doubled(Tensor x) -> Tensor")
+        library.impl("doubled", lambda x: torch.cat([x, x]), "CPU")
+        assert torch.ops.ahead_of.doubled(torch.ones(3, device="meta")).shape == (6,)
+        assert torch.ops.ahead_of.doubled(torch.ones(3)).tolist() == [1] * 6
+    finally:
+        library._destroy()
+
+
+@pytest.mark.parametrize("container", [torch.nn.ModuleList, torch.nn.ModuleDict, torch.nn.ParameterDict])
+def test_containers_without_content_call_no_method_of_a_subclass(container):
+    class Careful(container):
+        def __init__(self):
+            super().__init__()
+            self.is_ready = True
+
+        def update(self, *args):
+            assert self.is_ready
+            super().update(*args)
+
+        def extend(self, *args):
+            assert self.is_ready
+            super().extend(*args)
+
+    assert len(Careful()) == 0
+
+
+def test_asserting():
+    torch._assert(torch.tensor(True), "never")
+    with pytest.raises(AssertionError, match="two and two"):
+        torch._assert(torch.tensor(False), "two and two")
+
+
+def test_stubs_of_quantization_change_nothing():
+    linear, x = torch.nn.Linear(3, 2), torch.ones(1, 3)
+    wrapped = torch.ao.quantization.QuantWrapper(linear)
+    assert torch.equal(wrapped(x), linear(x))
+    with pytest.raises(NotImplementedError, match="floating point"):
+        torch.ao.quantization.convert(wrapped)
