@@ -40,7 +40,8 @@ globals().update(
     )
 )
 
-DispatchKey = enum.Enum(  # type: ignore[misc] - the names that kernels are registered under, for libraries that sort by them
+# the names that kernels are registered under, for libraries that sort by them
+DispatchKey = enum.Enum(
     "DispatchKey",
     "Undefined CompositeExplicitAutograd CompositeImplicitAutograd Autograd AutogradCPU AutogradCUDA AutogradMPS AutogradXPU AutogradMeta"
     " AutogradPrivateUse1 AutocastCPU AutocastCUDA AutocastMPS AutocastXPU AutocastPrivateUse1 ADInplaceOrView BackendSelect Conjugate"

@@ -17,7 +17,7 @@ from ._refusals import refuse
 from .serialization import load as load_checkpoint
 
 try:  # libraries take it from here, as torch.hub has it
-    from tqdm import tqdm
+    from tqdm import tqdm as tqdm
 except ImportError:
 
     class tqdm:  # type: ignore[no-redef]  # noqa: N801 - its name
