@@ -128,11 +128,13 @@ from .amp.autocast_state import older_names as _older_autocast_names  # noqa: E4
 from .compiler import compile  # noqa: A004, E402
 from .overrides import _assert  # noqa: E402
 from .serialization import load, save  # noqa: E402
+from .storage import STORAGE_CLASSES as _STORAGE_CLASSES  # noqa: E402
 from .storage import TypedStorage, UntypedStorage  # noqa: E402
 from .utils import _python_dispatch as _python_dispatch  # noqa: E402
 from .utils import data as _data  # noqa: E402 - torch.utils.data is there without an import of its own
 
 globals().update(_older_autocast_names())
+globals().update(_STORAGE_CLASSES)
 _install_lookup()
 
 if TYPE_CHECKING:

@@ -39,6 +39,7 @@ def _over(array: np.ndarray[Any, Any], d: _dtype.dtype) -> Tensor:
     owner = array.base
     t = wrap(owner if owner.__class__ is np.ndarray and owner.nbytes == array.nbytes else array, d)
     set_array(t, array.view())
+    t._storage._owner = None  # the memory is NumPy's
     return t
 
 
@@ -73,6 +74,7 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, req
             f"buffer length ({size} bytes)"
         )
     t = wrap(np.frombuffer(buffer, dtype.np, count, offset), dtype)
+    t._storage._owner = None  # the memory is the buffer's
     if requires_grad:
         t.requires_grad = True
     return t

@@ -10,6 +10,7 @@ from . import _dtype
 from ._creation import allocate, array_from, device_of, moved
 from ._storage import UntypedStorage
 from ._tensor import Size, Tensor, shallow_copy, wrap
+from .storage import TypedStorage
 
 __all__ = ["TENSOR_TYPES", "construct", "set_default_tensor_type"]
 
@@ -31,8 +32,8 @@ def made_of(d: _dtype.dtype, args: tuple[Any, ...], device: Any, *, any_dtype: b
             if first.dtype is not d and not any_dtype:
                 raise TypeError(f"expected a tensor of dtype {d}, got one of {first.dtype}; convert it with .to()")
             return shallow_copy(first)
-        if isinstance(first, UntypedStorage):
-            return wrap(first.bytes().view(d.np), d)
+        if isinstance(first, UntypedStorage | TypedStorage):
+            return allocate((0,), d, first.device).set_(first)
         if isinstance(first, Size):
             return allocate(first, d, where)
         if isinstance(first, str):

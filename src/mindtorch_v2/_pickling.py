@@ -13,7 +13,7 @@ from ._dispatch import keys
 from ._storage import MetaStorage, UntypedStorage, own
 from ._tensor import Tensor
 
-__all__ = ["deepcopy_tensor", "rebuild", "reduce_tensor", "view_of_storage"]
+__all__ = ["copied_storage", "deepcopy_tensor", "own_slots", "rebuild", "reduce_tensor", "view_of_storage"]
 
 
 def view_of_storage(
@@ -60,7 +60,7 @@ def deepcopy_tensor(self: Tensor, memo: dict[int, Any]) -> Tensor:
             "were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, see "
             "https://github.com/pytorch/pytorch/pull/103001"
         )
-    storage = _copied_storage(self._storage, memo)
+    storage = copied_storage(self._storage, memo)
     new = view_of_storage(storage, self.dtype, self.storage_offset(), self._array.shape, self.stride(), type(self))
     memo[id(self)] = new
     new._keys |= self._keys & keys.AUTOGRAD
@@ -68,10 +68,24 @@ def deepcopy_tensor(self: Tensor, memo: dict[int, Any]) -> Tensor:
         new._require_extra().grad = copy.deepcopy(self._extra.grad, memo)
     if self.__dict__:
         new.__dict__.update(copy.deepcopy(self.__dict__, memo))
+    if type(self) is not Tensor:
+        for name in own_slots(type(self)):
+            if hasattr(self, name):
+                setattr(new, name, copy.deepcopy(getattr(self, name), memo))
     return new
 
 
-def _copied_storage(storage: UntypedStorage, memo: dict[int, Any]) -> UntypedStorage:
+def own_slots(cls: type[Tensor]) -> list[str]:
+    """The slots that a subclass of tensors adds."""
+    found: list[str] = []
+    for base in cls.__mro__[: cls.__mro__.index(Tensor)]:
+        names = vars(base).get("__slots__", ())
+        found += [names] if isinstance(names, str) else names
+    return [name for name in found if name not in ("__dict__", "__weakref__")]
+
+
+def copied_storage(storage: UntypedStorage, memo: dict[Any, Any]) -> UntypedStorage:
+    """A copy of a storage, the same one for all that share it."""
     found = memo.get(id(storage))
     if found is None:
         if isinstance(storage, MetaStorage):

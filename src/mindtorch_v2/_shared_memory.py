@@ -19,7 +19,7 @@ import numpy as np
 from ._storage import UntypedStorage, identity
 from ._tensor import Tensor, set_array
 
-__all__ = ["Mapping", "allocate", "array_of", "map_file", "mapping_of", "move", "new_file", "share"]
+__all__ = ["Mapping", "allocate", "array_of", "map_file", "map_path", "mapping_of", "move", "new_file", "share"]
 
 Array = np.ndarray[Any, Any]
 
@@ -81,6 +81,17 @@ def map_file(descriptor: int, size: int) -> Mapping:
         number = ctypes.get_errno()
         raise OSError(number, f"{os.strerror(number)}: {size} bytes of shared memory cannot be mapped")
     return Mapping(address, size, descriptor)
+
+
+def map_path(descriptor: int, size: int, *, shared: bool) -> Array:
+    """The first bytes of a file that has a name, whose descriptor stays the caller's. Without `shared`, writes stay in this process."""
+    if not size:
+        return np.empty(0, np.uint8)
+    address = _mmap(None, size, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED if shared else mmap.MAP_PRIVATE, descriptor, 0)
+    if address == _FAILED:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{os.strerror(number)}: {size} bytes of a file cannot be mapped")
+    return array_of(Mapping(address, size, os.dup(descriptor) if shared else -1))
 
 
 def array_of(mapping: Mapping) -> Array:

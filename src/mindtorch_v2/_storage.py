@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import _device
 from ._forking import new_lock
+
+if TYPE_CHECKING:
+    from ._storage_methods import StorageMethods as _Methods  # which attaches them
+else:
+    _Methods = object
 
 __all__ = ["UntypedStorage", "identify", "identity", "next_identity"]
 
@@ -34,12 +39,14 @@ def identify(thing: Any) -> int:
         return number
 
 
-class UntypedStorage:
+class UntypedStorage(_Methods):
     """Bytes owned by a NumPy array. `version` counts in-place writes, through whichever view."""
 
     # two slots to fill and no more: each costs an operator 8 ns (and each that is left empty less than one)
-    __slots__ = ("__weakref__", "_bytes", "_identity", "_note_free", "array", "version")
+    __slots__ = ("__weakref__", "_bytes", "_checkpoint_offset", "_identity", "_note_free", "_owner", "array", "version")
     _identity: int
+    _checkpoint_offset: int  # where the bytes are in the file, of a storage that was loaded without them
+    _owner: str | None  # set where the memory is somebody else's: the file that writes go to, or None
     _note_free: Callable[[], object]  # called at the storage's end, where memory is recorded
     # the slot of `array` by other names, under which it stays a slot while somebody is told of it (`profiler/capture/storage_hooks`)
     _array_slot: Any
@@ -87,27 +94,9 @@ class UntypedStorage:
         new.array = self.array
         new.version = version
         new._identity = identity(self)
+        if hasattr(self, "_owner"):
+            new._owner = self._owner
         return new
-
-    def is_shared(self) -> bool:
-        """Whether the memory is shared between processes."""
-        from ._shared_memory import mapping_of  # cycle with _shared_memory
-
-        return mapping_of(self) is not None
-
-    def share_memory_(self) -> UntypedStorage:
-        """Move to memory that processes share, with all tensors on it."""
-        from ._shared_memory import share  # cycle with _shared_memory
-
-        share(self)
-        return self
-
-    def __len__(self) -> int:
-        return self.nbytes()
-
-    def __repr__(self) -> str:
-        lines = "" if self.device is _device.meta else "".join(f" {b}\n" for b in self.bytes().tolist())
-        return f"{lines}[torch.storage.UntypedStorage(device={self.device}) of size {self.nbytes()}]"
 
 
 UntypedStorage.memory = UntypedStorage._array_slot = vars(UntypedStorage)["array"]
@@ -122,12 +111,6 @@ class MetaStorage(UntypedStorage):
 
     def data_ptr(self) -> int:
         return 0
-
-    def is_shared(self) -> bool:
-        return False
-
-    def share_memory_(self) -> UntypedStorage:
-        return self
 
 
 def own(array: np.ndarray[Any, Any], cls: type[UntypedStorage] = UntypedStorage) -> UntypedStorage:

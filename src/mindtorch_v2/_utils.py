@@ -7,17 +7,21 @@ import sys
 import traceback
 from typing import Any, NoReturn
 
-from ._rebuild import meta as _rebuild_meta_tensor_no_storage
-from ._rebuild import parameter as _rebuild_parameter
-from ._rebuild import parameter as _rebuild_parameter_with_state
-from ._rebuild import sparse as _rebuild_sparse_tensor
-from ._rebuild import tensor as _rebuild_tensor
-from ._rebuild import tensor as _rebuild_tensor_v2
-from ._rebuild import tensor_v3 as _rebuild_tensor_v3
+from . import _dtype
+from ._checkpoints.rebuild import device_tensor as _rebuild_device_tensor_from_cpu_tensor
+from ._checkpoints.rebuild import meta as _rebuild_meta_tensor_no_storage
+from ._checkpoints.rebuild import parameter as _rebuild_parameter
+from ._checkpoints.rebuild import parameter as _rebuild_parameter_with_state
+from ._checkpoints.rebuild import sparse as _rebuild_sparse_tensor
+from ._checkpoints.rebuild import tensor as _rebuild_tensor
+from ._checkpoints.rebuild import tensor as _rebuild_tensor_v2
+from ._checkpoints.rebuild import tensor_v3 as _rebuild_tensor_v3
 
 __all__ = [
     "ExceptionWrapper",
     "KeyErrorMessage",
+    "_element_size",
+    "_rebuild_device_tensor_from_cpu_tensor",
     "_rebuild_meta_tensor_no_storage",
     "_rebuild_parameter",
     "_rebuild_parameter_with_state",
@@ -59,6 +63,13 @@ class ExceptionWrapper:
         except Exception:  # it takes other arguments
             raise RuntimeError(text) from None
         raise error
+
+
+def _element_size(dtype: Any) -> int:
+    """The bytes of one element."""
+    if not isinstance(dtype, _dtype.dtype):
+        raise RuntimeError(f"expected torch.dtype, but got {type(dtype)}")
+    return dtype.itemsize
 
 
 def cpu_count() -> int | None:

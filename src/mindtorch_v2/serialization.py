@@ -1,178 +1,103 @@
-"""torch.save and torch.load: checkpoints in torch's own zip format, readable by either side.
+"""torch.save and torch.load: checkpoints in torch's own formats, readable by either side.
 
 An archive holds `data.pkl`, a pickle in which tensors name their storages, and one file `data/<key>` for each storage. Names in
-the pickle are torch's; here they are translated to this package's, and nothing outside of a list is ever imported.
+the pickle are torch's; here they are translated to this package's, and by default nothing outside of a list is ever imported.
 """
 
 from __future__ import annotations
 
 import contextlib
-import functools
-import importlib
 import io
 import os
 import pickle
-import struct
-import sys
-import zipfile
-from collections import OrderedDict
-from collections.abc import Callable, Iterator
-from typing import Any, BinaryIO
-
-import numpy as np
+import re
+import shutil
+import tempfile
+import warnings
+from collections.abc import Iterator
+from typing import Any
 
 from . import _device, _dtype
-from ._checkpoint_file import CheckpointError, CheckpointFile, StorageType
-from ._creation import device_of
-from ._dispatch import keys
-from ._memory_format import layout
-from ._random import Generator
-from ._rebuild import NAMES, STORAGE_TYPES, UNTYPED
-from ._storage import UntypedStorage, own
-from ._tensor import Size, Tensor, shallow_copy
-from ._weights_only import UserError, WeightsOnlyUnpickler, passing_through
-from .storage import TypedStorage
+from ._checkpoints import options
+from ._checkpoints.archive import CheckpointError, CheckpointFile, Window, begins_as_zip
+from ._checkpoints.legacy import RestrictedReader, SourceChangeWarning, TrustingReader, check_seekable, content_of, load_legacy
+from ._checkpoints.locations import (
+    UserError,
+    default_restore_location,
+    is_meta,
+    location_tag,
+    register_package,
+    restorer,
+    validate_device,
+)
+from ._checkpoints.names import StorageType, torch_module
+from ._checkpoints.options import (
+    LoadEndianness,
+    get_crc32_options,
+    get_default_load_endianness,
+    get_default_mmap_options,
+    set_crc32_options,
+    set_default_load_endianness,
+    set_default_mmap_options,
+    skip_data,
+)
+from ._checkpoints.pickler import pickled
+from ._checkpoints.rebuild import NAMES
+from ._checkpoints.safe_globals import (
+    add_safe_globals,
+    allowed_by_user,
+    clear_safe_globals,
+    get_safe_globals,
+    globals_of,
+    safe_globals,
+)
+from ._checkpoints.tar import is_tar, load_tar
+from ._checkpoints.tensor_file import load_tensor_file
+from ._checkpoints.unpickler import trusting
+from ._checkpoints.weights_only import WeightsOnlyUnpickler, python3_name
+from ._checkpoints.writing import write_archive, write_legacy
+from ._legacy import TENSOR_TYPES
+from .storage import STORAGE_CLASSES
+from .utils.serialization import config
 
-__all__ = ["add_safe_globals", "clear_safe_globals", "get_safe_globals", "load", "register_package", "safe_globals", "save"]
+__all__ = [
+    "LoadEndianness",
+    "SourceChangeWarning",
+    "StorageType",
+    "add_safe_globals",
+    "check_module_version_greater_or_equal",
+    "clear_safe_globals",
+    "default_restore_location",
+    "get_crc32_options",
+    "get_default_load_endianness",
+    "get_default_mmap_options",
+    "get_safe_globals",
+    "get_unsafe_globals_in_checkpoint",
+    "load",
+    "location_tag",
+    "mkdtemp",
+    "normalize_storage_type",
+    "register_package",
+    "safe_globals",
+    "save",
+    "set_crc32_options",
+    "set_default_load_endianness",
+    "set_default_mmap_options",
+    "skip_data",
+    "storage_to_tensor_type",
+    "validate_cuda_device",
+    "validate_hpu_device",
+]
 
 DEFAULT_PROTOCOL = 2
-_PACKAGE = __name__.partition(".")[0]
-_ALIGNMENT = 64  # torch maps storages from the file, which must start at multiples of this
-
-
-# --- names: this package's objects under torch's names --------------------------------------------------------------
-
-
-class _TorchName:
-    """A function that pickles call by torch's name for it."""
-
-    def __init__(self, module: str, name: str) -> None:
-        self.module, self.name = module, name
-
-    def __call__(self, *args: Any) -> Any:
-        raise TypeError(f"{self.module}.{self.name} is written to checkpoints, not called")
-
-
-_REBUILD_TENSOR = _TorchName("torch._utils", "_rebuild_tensor_v2")
-_REBUILD_TENSOR_V3 = _TorchName("torch._utils", "_rebuild_tensor_v3")
-_WITHOUT_STORAGE_TYPE = (_dtype.uint16, _dtype.uint32, _dtype.uint64)  # in torch
-_REBUILD_META = _TorchName("torch._utils", "_rebuild_meta_tensor_no_storage")
-_REBUILD_PARAMETER = _TorchName("torch._utils", "_rebuild_parameter")
-_REBUILD_PARAMETER_WITH_STATE = _TorchName("torch._utils", "_rebuild_parameter_with_state")
-_REBUILD_SPARSE = _TorchName("torch._utils", "_rebuild_sparse_tensor")
-_GET_LAYOUT = _TorchName("torch.serialization", "_get_layout")
-_REBUILD_SUBCLASS = _TorchName("torch._tensor", "_rebuild_from_type_v2")
-
-
-def _torch_module(module: str) -> str:
-    return "torch" + module[len(_PACKAGE) :] if module == _PACKAGE or module.startswith(_PACKAGE + ".") else module
-
-
-_PUBLIC_MODULES: dict[Any, str] = {Size: "torch", _device.device: "torch", Tensor: "torch", Generator: "torch._C"}
+_TRUE = ("1", "y", "yes", "true")
+_ADVICE = (
+    "Since PyTorch 2.6 `weights_only` is True by default. Loading with `weights_only=False` will likely succeed, and can run code that "
+    "the file brings along: do it only if you trust where the file comes from. "
+)
 
 
 # --- saving ---------------------------------------------------------------------------------------------------------
-
-
-_PythonPickler: Any = pickle._Pickler
-
-
-class _Pickler(_PythonPickler):  # type: ignore[misc]
-    """Writes tensors as references to storages, and names as torch's. In Python, because C's pickler checks names by import."""
-
-    def __init__(self, file: BinaryIO, protocol: int) -> None:
-        super().__init__(file, protocol)
-        self.storages: list[UntypedStorage] = []
-        self._keys: dict[Any, str] = {}
-
-    def persistent_id(self, obj: Any) -> Any:
-        if isinstance(obj, _StorageReference):
-            key = self._key(obj.storage)
-            return (
-                "storage",
-                STORAGE_TYPES[f"{obj.dtype.scalar_name}Storage"],
-                key,
-                "cpu",
-                obj.storage.nbytes() // obj.dtype.itemsize,
-            )
-        if isinstance(obj, TypedStorage):
-            return ("storage", STORAGE_TYPES[obj.pickle_storage_type()], self._key(obj.untyped()), "cpu", obj.size())
-        if isinstance(obj, UntypedStorage):
-            return ("storage", UNTYPED, self._key(obj), "cpu", obj.nbytes())
-        return None
-
-    def _key(self, storage: UntypedStorage) -> str:
-        # by address: `data` gives a tensor's memory a second storage object
-        identity = (storage.data_ptr(), storage.nbytes()) if storage.nbytes() else id(storage)
-        key = self._keys.get(identity)
-        if key is None:
-            key = self._keys[identity] = str(len(self.storages))
-            self.storages.append(storage)
-        return key
-
-    def reducer_override(self, obj: Any) -> Any:
-        if isinstance(obj, Tensor):
-            return _reduced(obj)
-        if isinstance(obj, _dtype.dtype):
-            return f"torch.{obj.name}"
-        if isinstance(obj, layout):
-            return (_GET_LAYOUT, (repr(obj),))
-        return NotImplemented
-
-    def save_global(self, obj: Any, name: str | None = None) -> Any:
-        if isinstance(obj, _dtype.dtype):
-            module, name = "torch", obj.name
-        elif isinstance(obj, _TorchName):
-            module, name = obj.module, obj.name
-        elif isinstance(obj, StorageType):
-            module, name = ("torch.storage" if obj is UNTYPED else "torch"), obj.name
-        elif isinstance(obj, type | type(_torch_module)):
-            module = _PUBLIC_MODULES.get(obj) or _torch_module(obj.__module__)
-            if module == obj.__module__:
-                return super().save_global(obj, name)
-            name = name or obj.__qualname__
-        else:
-            return super().save_global(obj, name)
-        self.write(pickle.GLOBAL + f"{module}\n{name}\n".encode())
-        self.memoize(obj)
-        return None
-
-    def save(self, obj: Any, save_persistent_id: bool = True) -> Any:
-        if isinstance(obj, StorageType | _TorchName) and id(obj) not in self.memo:
-            return self.save_global(obj)
-        return super().save(obj, save_persistent_id)
-
-
-class _StorageReference:
-    """A storage seen through a dtype, on its way into a pickle."""
-
-    def __init__(self, storage: UntypedStorage, dtype: _dtype.dtype) -> None:
-        self.storage, self.dtype = storage, dtype
-
-
-def _reduced(t: Tensor) -> tuple[Any, ...]:
-    """The call that makes this tensor again, by torch's names."""
-    needs_grad = t._keys & keys.AUTOGRAD != 0
-    strides = tuple(t.stride())
-    if t._keys & keys.META:
-        return (_REBUILD_META, (t.dtype, tuple(t.shape), strides, needs_grad))
-    if t._keys & keys.SPARSE:
-        parts = (t._indices(), t._values(), t.shape, t.is_coalesced())
-        return (_REBUILD_SPARSE, (t.layout, parts))
-    if type(t).__name__ == "Parameter":
-        plain = shallow_copy(t)
-        if t.__dict__:
-            return (_REBUILD_PARAMETER_WITH_STATE, (plain, needs_grad, OrderedDict(), dict(t.__dict__)))
-        return (_REBUILD_PARAMETER, (plain, needs_grad, OrderedDict()))
-    args: tuple[Any, ...]
-    geometry: tuple[Any, ...] = (t.storage_offset(), tuple(t.shape), strides, needs_grad and t._node is None, OrderedDict())
-    if t.dtype in _WITHOUT_STORAGE_TYPE:
-        rebuild, args = _REBUILD_TENSOR_V3, (t._storage, *geometry, t.dtype)
-    else:
-        rebuild, args = _REBUILD_TENSOR, (_StorageReference(t._storage, t.dtype), *geometry)
-    if type(t) is Tensor and not t.__dict__:
-        return (rebuild, args)
-    return (_REBUILD_SUBCLASS, (rebuild, type(t), args, dict(t.__dict__)))
 
 
 def save(
@@ -184,133 +109,40 @@ def save(
     _disable_byteorder_record: bool = False,
 ) -> None:
     """Write an object with its tensors to a file, by name or open for writing bytes."""
-    if not _use_new_zipfile_serialization:
-        raise NotImplementedError("torch.save writes the zip format only; _use_new_zipfile_serialization=False is not supported")
-    if pickle_module is not pickle:
-        raise NotImplementedError("torch.save translates names itself and takes no other pickle_module")
-    stream = io.BytesIO()
-    pickler = _Pickler(stream, pickle_protocol)
-    pickler.dump(obj)
-    name = os.path.splitext(os.path.basename(os.fspath(f)))[0] if isinstance(f, str | os.PathLike) else "archive"
+    _check_dill_version(pickle_module)
+    is_path = isinstance(f, str | os.PathLike)
+    if not is_path and not hasattr(f, "write"):
+        raise AttributeError("expected 'f' to be string, path, or a file-like object with a 'write' attribute")
+    if not is_path and not callable(f.write):
+        raise TypeError(f"Buffer of {str(type(f)).strip('<>')} has no callable attribute 'write'")
+    if not _use_new_zipfile_serialization and options.skips_data():
+        raise RuntimeError("Cannot use skip_data=True with _use_new_zipfile_serialization=False")
+    made = pickled(obj, pickle_module, pickle_protocol, legacy=not _use_new_zipfile_serialization)
     with contextlib.ExitStack() as stack:
-        file = stack.enter_context(open(f, "wb")) if isinstance(f, str | os.PathLike) else f
-        _write_archive(file, name or "archive", stream.getvalue(), pickler.storages, byteorder=not _disable_byteorder_record)
+        file = stack.enter_context(_created(os.fspath(f))) if is_path else f
+        if _use_new_zipfile_serialization:
+            write_archive(file, _root(os.fspath(f)) if is_path else "archive", made, byteorder=not _disable_byteorder_record)
+        else:
+            write_legacy(file, made, pickle_protocol)
+        if not is_path:
+            file.flush()
 
 
-def _write_archive(file: Any, name: str, pickled: bytes, storages: list[UntypedStorage], *, byteorder: bool) -> None:
-    out: Any = _Counted(file)
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
-        _write_record(archive, out, f"{name}/data.pkl", pickled)
-        _write_record(archive, out, f"{name}/.format_version", b"1")
-        _write_record(archive, out, f"{name}/.storage_alignment", str(_ALIGNMENT).encode())
-        if byteorder:
-            _write_record(archive, out, f"{name}/byteorder", sys.byteorder.encode())
-        for key, storage in enumerate(storages):
-            _write_record(archive, out, f"{name}/data/{key}", storage.bytes().data)
-        _write_record(archive, out, f"{name}/version", b"3\n")
+def _root(path: str) -> str:
+    """The folder in the archive: the file's name without its extension, where that is ASCII."""
+    name = os.path.basename(path).rpartition(".")[0] or os.path.basename(path)
+    return name if path.isascii() else "archive"
 
 
-class _Counted:
-    """A file that knows how far it has been written, for streams that cannot tell."""
-
-    def __init__(self, file: Any) -> None:
-        self.file, self.position = file, 0
-
-    def write(self, data: Any) -> int:
-        self.file.write(data)
-        self.position += len(data)
-        return len(data)
-
-    def tell(self) -> int:
-        return self.position
-
-    def flush(self) -> None:
-        if hasattr(self.file, "flush"):
-            self.file.flush()
-
-
-def _write_record(archive: zipfile.ZipFile, out: Any, name: str, data: Any) -> None:
-    """Add a file whose bytes start at a multiple of the alignment, by padding in its header as torch does."""
-    info = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
-    start = out.position + 30 + len(name.encode()) + 4  # the local header, the name, the padding's own header
-    padding = -start % _ALIGNMENT
-    info.extra = struct.pack("<HH", 0x4246, padding) + b"Z" * padding
-    archive.writestr(info, bytes(data))
+def _created(path: str) -> Any:
+    """A new file; a folder that is not there is a RuntimeError, as in torch."""
+    folder = os.path.dirname(path)
+    if folder and not os.path.isdir(folder):
+        raise RuntimeError(f"Parent directory {folder} does not exist.")
+    return open(path, "wb")
 
 
 # --- loading --------------------------------------------------------------------------------------------------------
-
-_safe: dict[str, Any] = {}  # by name, as they were given
-
-
-def add_safe_globals(safe_globals: list[Any]) -> None:
-    """Allow these classes and functions in checkpoints that are loaded with `weights_only=True`.
-
-    A pair of one and a text allows it under that name.
-    """
-    for item in safe_globals:
-        _safe[_name_of(item)] = item
-
-
-def _name_of(item: Any) -> str:
-    if not isinstance(item, tuple):
-        return f"{_torch_module(item.__module__)}.{item.__qualname__}"
-    if len(item) != 2:
-        raise ValueError(f"Expected tuple of length 2 (global, str of callable full path), but got tuple of length: {len(item)}")
-    if not isinstance(item[1], str):
-        raise TypeError(f"Expected second item in tuple to be str of callable full path, but got: {type(item[1])}")
-    return item[1]
-
-
-def get_safe_globals() -> list[Any]:
-    """Return what was added with `add_safe_globals`."""
-    return list(_safe.values())
-
-
-def clear_safe_globals() -> None:
-    """Forget what was added with `add_safe_globals`."""
-    _safe.clear()
-
-
-@contextlib.contextmanager
-def safe_globals(allowed: list[Any]) -> Iterator[None]:
-    """Allow more classes and functions for the duration of a `with` block."""
-    before = dict(_safe)
-    add_safe_globals(allowed)
-    try:
-        yield
-    finally:
-        _safe.clear()
-        _safe.update(before)
-
-
-def register_package(priority: int, tagger: Any, deserializer: Any) -> None:
-    """Refused: devices other than this package's own cannot be taught to it."""
-    raise NotImplementedError("register_package: checkpoints are loaded to 'cpu', 'meta' and 'npu'; use map_location")
-
-
-class _Unpickler(pickle.Unpickler):
-    """Finds torch's names here, and imports any other: for files whose source is trusted."""
-
-    def __init__(self, file: Any, typed_storage: Callable[[Any], Any], *, encoding: str) -> None:
-        super().__init__(file, encoding=encoding)
-        self._typed_storage = typed_storage
-
-    def persistent_load(self, pid: Any) -> Any:
-        return self._typed_storage(pid)
-
-    def find_class(self, module: str, name: str) -> Any:
-        full = f"{module}.{name}"
-        if full in NAMES:
-            return NAMES[full]
-        if full == "torch._C.Generator":
-            return Generator
-        if module == "torch" or module.startswith("torch."):
-            found: Any = importlib.import_module(_PACKAGE + module[len("torch") :])
-            for part in name.split("."):
-                found = getattr(found, part)
-            return found
-        return super().find_class(module, name)
 
 
 def load(
@@ -327,27 +159,107 @@ def load(
     A file that is damaged, or is no checkpoint, is a RuntimeError, a `pickle.UnpicklingError` or an EOFError that names it. With
     `weights_only=False` its pickle may import and call anything, and raise anything.
     """
-    restricted = pickle_module is None if weights_only is None else weights_only
-    if pickle_module is not None and restricted:
+    restricted = _is_restricted(pickle_module, weights_only)
+    if restricted and pickle_module is not None:
         raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
-    encoding = pickle_load_args.pop("encoding", "utf-8")
-    if pickle_load_args:
-        raise TypeError(f"load() got an unexpected keyword argument '{next(iter(pickle_load_args))}'")
+    if restricted and pickle_load_args:
+        warnings.warn("pickle_load_args only works if `weights_only=False`.", stacklevel=2)
+        for name in pickle_load_args.keys() - {"encoding"}:
+            raise TypeError(f"load() got an unexpected keyword argument '{name}'")
+    _check_dill_version(pickle_module)
+    pickle_load_args.setdefault("encoding", "utf-8")
     is_path = isinstance(f, str | os.PathLike)
-    if mmap and not is_path:
+    if is_path and os.fspath(f).endswith(".safetensors"):
+        return load_tensor_file(os.fspath(f), _device_for_tensors(map_location))
+    call = _Load(f if is_path else None, map_location, None if restricted else pickle_module or pickle, pickle_load_args)
+    call.mmap = config.load.mmap if mmap is None else mmap
+    if call.mmap and not is_path:
         raise ValueError("f must be a file path in order to use the mmap argument")
-    locate = _locator(map_location)
     with contextlib.ExitStack() as stack:
         file = stack.enter_context(open(f, "rb")) if is_path else f
         stack.enter_context(_naming(os.fspath(f) if is_path else f"the checkpoint ({type(f).__name__})", restricted=restricted))
-        checkpoint = CheckpointFile(file, locate, mapped_path=os.fspath(f) if mmap else None)
-        pickled = checkpoint.pickled()
-        if not restricted:
-            return _Unpickler(io.BytesIO(pickled), checkpoint.typed_storage, encoding=encoding).load()
-        allowed = {name: item[0] if isinstance(item, tuple) else item for name, item in _safe.items()}
+        return call.read(file)
+
+
+def _is_restricted(pickle_module: Any, weights_only: bool | None) -> bool:
+    forced, freed = (
+        os.environ.get(name, "0").lower() in _TRUE for name in ("TORCH_FORCE_WEIGHTS_ONLY_LOAD", "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD")
+    )
+    if forced and freed:
+        raise RuntimeError(
+            "Only one of `TORCH_FORCE_WEIGHTS_ONLY_LOAD` or `TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD` should be set, but both were set."
+        )
+    if forced:
+        return True
+    if freed and weights_only is None:
+        warnings.warn(
+            "Environment variable TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD detected, since the `weights_only` argument was not explicitly "
+            "passed to `torch.load`, forcing weights_only=False.",
+            UserWarning,
+            stacklevel=3,
+        )
+        return False
+    return pickle_module is None if weights_only is None else bool(weights_only)
+
+
+class _Load:
+    """One call of `load`: what it was asked, and how the file's format is read."""
+
+    mmap: bool
+
+    def __init__(self, path: Any, map_location: Any, pickle_module: Any, pickle_load_args: dict[str, Any]) -> None:
+        self.path, self.map_location = path, map_location
+        self.restore = restorer(map_location)
+        self.pickle_module, self.arguments = pickle_module, pickle_load_args  # no module: restricted to data
+
+    def read(self, file: Any) -> Any:
+        if not hasattr(file, "read") or not hasattr(file, "readline"):
+            missing = "read" if not hasattr(file, "read") else "readline"
+            raise AttributeError(
+                f"'{type(file).__name__}' object has no attribute '{missing}': torch.load needs a file or its name"
+            )
+        check_seekable(file)
+        if begins_as_zip(file):
+            return self._archive(file)
+        if self.mmap:
+            raise RuntimeError(
+                "mmap can only be used with files saved with `torch.save(_use_new_zipfile_serialization=True), please torch.save your "
+                "checkpoint with this option in order to use mmap."
+            )
+        if file.tell() == 0 and is_tar(file):
+            if self.pickle_module is None:
+                raise RuntimeError(f"Cannot use ``weights_only=True`` with files saved in the legacy .tar format. {_ADVICE}")
+            return load_tar(file, self.restore, self.pickle_module, self.arguments)
+        return self._legacy(file)
+
+    def _archive(self, file: Any) -> Any:
+        mapped = os.fspath(self.path) if self.mmap else None
+        whole = file if file.tell() == 0 and hasattr(file, "seekable") else Window(file)
+        checkpoint = CheckpointFile(whole, self.restore, to_meta=is_meta(self.map_location), mapped_path=mapped)
+        if checkpoint.is_torchscript:
+            warnings.warn(
+                "'torch.load' received a zip file that looks like a TorchScript archive, which is not supported here", stacklevel=5
+            )
+            raise RuntimeError(
+                "Cannot use ``weights_only=True`` with TorchScript archives passed to ``torch.load``: TorchScript is not supported. Save "
+                "the module's state dict under PyTorch, and load that"
+            )
+        content = checkpoint.pickled()
+        if self.pickle_module is not None:
+            return trusting(self.pickle_module, io.BytesIO(content), checkpoint.typed_storage, self.arguments).load()
         return WeightsOnlyUnpickler(
-            pickled, checkpoint.typed_storage, allowed=allowed, encoding=encoding, file_bytes=checkpoint.size_bytes
+            content,
+            checkpoint.typed_storage,
+            allowed=allowed_by_user(),
+            encoding=self.arguments["encoding"],
+            file_bytes=checkpoint.size_bytes,
         ).load()
+
+    def _legacy(self, file: Any) -> Any:
+        content = content_of(file)
+        if self.pickle_module is None:
+            return load_legacy(RestrictedReader(content, allowed_by_user(), self.arguments["encoding"]), self.restore)
+        return load_legacy(TrustingReader(content, self.pickle_module, self.arguments), self.restore)
 
 
 @contextlib.contextmanager
@@ -358,8 +270,8 @@ def _naming(name: str, *, restricted: bool) -> Iterator[None]:
     except UserError as wrapped:
         raise wrapped.error from wrapped.error.__cause__
     except pickle.UnpicklingError as error:
-        reason = "Weights only load failed for " if restricted else ""
-        raise pickle.UnpicklingError(f"{reason}{name}: {error}") from error.__cause__
+        reason = f"Weights only load failed for {name}. WeightsUnpickler error: " if restricted else f"{name}: "
+        raise pickle.UnpicklingError(f"{reason}{error}") from error.__cause__
     except EOFError as error:
         raise EOFError(f"{name}: {error}") from error.__cause__
     except RuntimeError as error:
@@ -368,32 +280,103 @@ def _naming(name: str, *, restricted: bool) -> Iterator[None]:
         raise CheckpointError(f"{name}: {error}") from error.__cause__
 
 
-def _locator(map_location: Any) -> Callable[[str], _device.device]:
-    """From the location that a checkpoint names to the device its storages are put on."""
+def _device_for_tensors(map_location: Any) -> _device.device:
+    """The device that tensors of a safetensors file, which names none, are put on."""
     if map_location is None:
-        return functools.cache(_usable)
-    if isinstance(map_location, str | _device.device):
-        return functools.cache(lambda location: _chosen(map_location))
-    if isinstance(map_location, dict):
-        return lambda location: _chosen(map_location[location]) if location in map_location else _usable(location)
-    if callable(map_location):
-        # torch: the function gets the storage and its location, and may return a storage or nothing to leave it there
-        def called(location: str) -> _device.device:
-            with passing_through():
-                answer = map_location(own(np.empty(0, np.uint8)), location)
-            if answer is None:
-                return _usable(location)
-            return _chosen(answer.device if isinstance(answer, UntypedStorage | TypedStorage) else answer)
-
-        return called
-    raise TypeError(f"map_location must be a device, a string, a dict or a function, not {type(map_location).__name__}")
+        return _device.cpu
+    if isinstance(map_location, str | bytes | _device.device):
+        return _device.device(map_location.decode() if isinstance(map_location, bytes) else map_location)
+    kind = "dict" if isinstance(map_location, dict) else "callable"
+    raise RuntimeError(
+        f"Loading safetensors file with {kind} map_location is not supported. Use a device string or torch.device instead."
+    )
 
 
-def _usable(location: Any) -> _device.device:
-    return device_of(location)
+def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
+    """Names in a checkpoint that `weights_only=True` would refuse, found without loading it."""
+    allowed = {*NAMES, "torch.nn.parameter.Parameter", *allowed_by_user()}
+    is_path = isinstance(f, str | os.PathLike)
+    with contextlib.ExitStack() as stack:
+        file = stack.enter_context(open(f, "rb")) if is_path else f
+        stack.enter_context(_naming(os.fspath(f) if is_path else f"the checkpoint ({type(f).__name__})", restricted=True))
+        if not begins_as_zip(file):
+            raise ValueError("Expected input to be a checkpoint returned by torch.save")
+        checkpoint = CheckpointFile(file if file.tell() == 0 else Window(file), default_restore_location)
+        if checkpoint.is_torchscript:
+            raise ValueError("Expected input to be a checkpoint returned by torch.save but got a torchscript checkpoint")
+        content = checkpoint.pickled()
+        try:
+            named = globals_of(content)
+        except ValueError as error:
+            raise pickle.UnpicklingError(f"The pickle is damaged ({error!s:.200})") from None
+    names = dict.fromkeys(f"{torch_module(module)}.{name}" for module, name in (python3_name(*pair) for pair in named))
+    return [name for name in names if name not in allowed]
 
 
-def _chosen(location: Any) -> _device.device:
-    """The device that the user, not the file, asked for."""
-    with passing_through():
-        return _usable(location)
+def _is_zipfile(f: Any) -> bool:
+    """Whether a file goes on as an archive does."""
+    try:
+        return begins_as_zip(f)
+    except EOFError:
+        return False
+
+
+# --- what programs ask besides --------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def mkdtemp() -> Iterator[str]:
+    """A folder that is removed at the end of the block."""
+    path = tempfile.mkdtemp()
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path)
+
+
+def check_module_version_greater_or_equal(module: Any, req_version_tuple: Any, error_if_malformed: bool = True) -> bool:
+    """Whether a module's `__version__` is at least this one, compared field by field."""
+    fields = module.__version__.split(".")
+    try:
+        version = tuple(type(wanted)(fields[i]) for i, wanted in enumerate(req_version_tuple))
+        return bool(version >= req_version_tuple)
+    except Exception as error:
+        message = (
+            f"'{module.__name__}' module version string is malformed '{module.__version__}' and cannot be compared with tuple "
+            f"{req_version_tuple!s}"
+        )
+        if error_if_malformed:
+            raise RuntimeError(message) from error
+        warnings.warn(f"{message}, but continuing assuming that requirement is met", stacklevel=2)
+        return True
+
+
+def _check_dill_version(pickle_module: Any) -> None:
+    if pickle_module is None or pickle_module.__name__ != "dill":
+        return
+    if not check_module_version_greater_or_equal(pickle_module, (0, 3, 1), False):
+        raise ValueError(
+            f"'torch' supports dill >= 0.3.1, but you have dill {pickle_module.__version__}. Please upgrade dill or switch to 'pickle'"
+        )
+
+
+def validate_cuda_device(location: Any) -> int | None:
+    """The number of the CUDA device that a location names, if it is there."""
+    return validate_device(location, "cuda").index
+
+
+def validate_hpu_device(location: Any) -> int | None:
+    """The number of the HPU that a location names, if it is there."""
+    return validate_device(location, "hpu").index
+
+
+def normalize_storage_type(storage_type: Any) -> Any:
+    """The class of storages on the CPU with this one's name."""
+    return STORAGE_CLASSES.get(storage_type.__name__, storage_type)
+
+
+def storage_to_tensor_type(storage: Any) -> Any:
+    """The class of tensors that goes with a storage's class."""
+    name = re.sub("Storage$", "Tensor", type(storage).__name__)
+    dtype = getattr(storage, "dtype", None)
+    return TENSOR_TYPES[f"{dtype.scalar_name}Tensor" if isinstance(dtype, _dtype.dtype) else name]

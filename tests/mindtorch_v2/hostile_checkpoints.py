@@ -46,16 +46,17 @@ def tensor_pickle(
 
 def library_state() -> dict[str, object]:
     """Attributes of the classes, dtypes and tables that a checkpoint can name."""
-    from mindtorch_v2 import _device, _dtype, _rebuild, _storage, serialization
+    from mindtorch_v2 import _device, _dtype, _storage, serialization
+    from mindtorch_v2._checkpoints import names, rebuild
 
     classes = (torch.Tensor, torch.nn.Parameter, torch.Size, torch.device, _dtype.dtype, _storage.UntypedStorage)
     state: dict[str, object] = {cls.__name__: dict(vars(cls)) for cls in classes}
     for d in _dtype.ALL:
         state[d.name] = {slot: getattr(d, slot) for slot in type(d).__slots__}
-    for kind in (*_rebuild.STORAGE_TYPES.values(), _rebuild.UNTYPED):
+    for kind in (*names.STORAGE_TYPES.values(), names.UNTYPED):
         state[kind.name] = (kind.name, kind.dtype)
-    state["names"], state["calls"] = dict(_rebuild.NAMES), dict(_rebuild.CALLS)
-    state["modules"] = {module.__name__: dict(vars(module)) for module in (torch, serialization, _rebuild)}
+    state["names"], state["calls"] = dict(rebuild.NAMES), dict(rebuild.CALLS)
+    state["modules"] = {module.__name__: dict(vars(module)) for module in (torch, serialization, rebuild)}
     state["safe"] = serialization.get_safe_globals()
     state["default"] = torch.get_default_dtype()
     state["cpu"] = (_device.cpu.type, _device.cpu.index, _device.cpu.key)

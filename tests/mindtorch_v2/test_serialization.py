@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import mindtorch_v2 as torch
+from mindtorch_v2._checkpoints import pickler
 
 
 def payload(library):
@@ -151,7 +152,7 @@ def test_only_data_is_loaded_by_default():
 def test_layout_names_reach_nothing_else():
     class Sneaky:
         def __reduce__(self):
-            return (torch.serialization._TorchName("torch.serialization", "_get_layout"), ("load",))
+            return (pickler._TorchName("torch.serialization", "_get_layout"), ("load",))
 
     with pytest.raises(pickle.UnpicklingError, match="none of torch's"):
         torch.load(_archive(Sneaky()))
@@ -168,7 +169,7 @@ def test_allowed_classes():
 
 def test_other_files_are_refused(tmp_path):
     (tmp_path / "old").write_bytes(pickle.dumps([1]))
-    with pytest.raises(pickle.UnpicklingError, match="not a checkpoint in torch's zip format"):
+    with pytest.raises(RuntimeError, match=r"old: Invalid magic number.*not a checkpoint"):
         torch.load(tmp_path / "old")
     with zipfile.ZipFile(tmp_path / "zip", "w") as archive:
         archive.writestr("a", "b")
@@ -177,12 +178,12 @@ def test_other_files_are_refused(tmp_path):
 
 
 def test_options_that_cannot_have_an_effect_are_refused():
-    for options in ({"_use_new_zipfile_serialization": False}, {"pickle_module": io}):
-        with pytest.raises(NotImplementedError):
-            torch.save(1, io.BytesIO(), **options)
     with pytest.raises(RuntimeError, match="explicit pickle_module"):
         torch.load(_archive(1), pickle_module=pickle, weights_only=True)
-    with pytest.raises(TypeError, match="unexpected keyword argument 'nonsense'"):
+    with (
+        pytest.warns(UserWarning, match="pickle_load_args"),
+        pytest.raises(TypeError, match="unexpected keyword argument 'nonsense'"),
+    ):
         torch.load(_archive(1), nonsense=1)
 
 

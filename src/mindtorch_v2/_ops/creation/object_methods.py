@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,14 @@ import numpy as np
 from ... import _device, _interop, _pickling, _shared_memory
 from ..._creation import array_from, device_of, dtype_of, moved
 from ..._dispatch import keys
+from ..._dtype import get_default_dtype
 from ..._legacy import made_of
 from ..._memory_format import contiguous_format, is_contiguous_as, memory_format, sparse_coo, strided
 from ..._printing import tensor_text
 from ..._storage import MetaStorage, UntypedStorage
+from ..._storage_methods import mapped_file
 from ..._tensor import Tensor, shallow_copy, wrap
-from ...storage import TypedStorage, typed_storage_of
+from ...storage import LEGACY_NAMES, STORAGE_CLASSES, TypedStorage, typed_storage_of
 from ..machinery.declare import public
 
 
@@ -175,6 +178,28 @@ def npu(self: Tensor, device: Any = None, non_blocking: bool = False) -> Tensor:
 
 
 # --- memory ---------------------------------------------------------------------------------------------------------
+
+
+@public("method")
+def storage_type(self: Tensor) -> Any:
+    """The legacy class of the tensor's storage."""
+    return STORAGE_CLASSES.get(LEGACY_NAMES.get(self.dtype, ""), TypedStorage)
+
+
+@public("function")
+def from_file(
+    filename: Any, shared: Any = None, size: int | None = 0, *, dtype: Any = None, layout: Any = None, device: Any = None,
+    pin_memory: bool = False, requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """A one-dim tensor over the elements in a file, mapped. With `shared`, writes go to the file, which is made if need be."""
+    d = get_default_dtype() if dtype is None else dtype
+    if device is not None and _device.device(device).type != "cpu":
+        raise RuntimeError(f"from_file: a file can only be mapped on the CPU, not on {device}")
+    count = size or 0
+    memory = mapped_file(os.fspath(filename), shared=bool(shared), size_bytes=count * d.itemsize)
+    t = _pickling.view_of_storage(memory, d, 0, (count,), (1,))
+    t.requires_grad = requires_grad
+    return t
 
 
 @public("method")

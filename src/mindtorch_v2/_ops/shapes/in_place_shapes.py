@@ -11,6 +11,7 @@ from ..._checks import contiguous_strides
 from ..._dispatch.keys import AUTOGRAD
 from ..._memory_format import contiguous_format, empty_strides
 from ..._storage import UntypedStorage
+from ..._storage_methods import new_storage
 from ..._tensor import Tensor, set_array
 from ..machinery.declare import op, public
 from . import reshaping
@@ -80,6 +81,8 @@ def grow_storage(storage: UntypedStorage, size_bytes: int) -> None:
     old = storage.bytes()
     if old.nbytes >= size_bytes:
         return
+    if storage.is_fixed:
+        raise RuntimeError("Trying to resize storage that is not resizable")
     grown = np.zeros(size_bytes, np.uint8)
     grown[: old.nbytes] = old
     storage.replace(grown)
@@ -129,27 +132,42 @@ op(
 def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None) -> Tensor:
     """Make this tensor use other memory: another tensor's, a storage's, or none."""
     if source is None:
-        empty = np.empty(0, self.dtype.np)
-        set_array(self, empty)
-        self._storage = UntypedStorage()
-        self._storage.array = empty
-        self._storage.version = 0
-        return self
-    if isinstance(source, Tensor):
+        source = new_storage(0, self.device)
+    elif isinstance(source, Tensor):
         if source.dtype is not self.dtype:
-            raise RuntimeError(f"Could not set tensor of type {source.dtype} to a tensor of type {self.dtype}")
+            raise RuntimeError(f"Could not set tensor of type {source.dtype.cpp_name} to a tensor of type {self.dtype.cpp_name}")
+    elif not isinstance(source, UntypedStorage):
+        found = source.dtype
+        if found is not self.dtype:
+            raise RuntimeError(
+                f"Expected a Storage of type {self.dtype.cpp_name} or an UntypedStorage, but got type {found.scalar_name} for "
+                "argument 1 'storage'"
+            )
+        source = source._untyped_storage
+    if source.device.type != self.device.type:
+        raise RuntimeError(
+            f'Attempted to set the storage of a tensor on device "{self.device}" to a storage on different device "{source.device}".  '
+            "This is no longer allowed; the devices must match."
+        )
+    if storage_offset < 0:
+        raise RuntimeError(f"Tensor: invalid storage offset {storage_offset}")
+    if isinstance(source, Tensor):
         self._storage = source._storage
         set_array(self, source._array)
-        if size is not None:
-            set_array(self, _strided_over(self, storage_offset, size, stride))
-        return self
-    self._storage = getattr(source, "_untyped_storage", source)
-    if size is None:
-        size = (self._storage.nbytes() // self.dtype.itemsize,)
+        if size is None:
+            return self
+    else:
+        self._storage = source
+        if size is None:
+            size = (source.nbytes() // self.dtype.itemsize - storage_offset,)
     set_array(self, _strided_over(self, storage_offset, size, stride))
     return self
 
 
 def _strided_over(self: Tensor, storage_offset: int, size: Any, stride: Any) -> Any:
     size = tuple(size)
-    return reshaping.strided_array(self, size, contiguous_strides(size) if not stride else tuple(stride), storage_offset)
+    strides = contiguous_strides(size) if not stride else tuple(stride)
+    if 0 not in size and self.device.type == "cpu":  # torch: a storage that is too small grows
+        reach = storage_offset + 1 + sum((n - 1) * s for n, s in zip(size, strides, strict=True))
+        grow_storage(self._storage, reach * self.dtype.itemsize)
+    return reshaping.strided_array(self, size, strides, storage_offset)

@@ -62,9 +62,9 @@ def _install() -> None:
     if not _hooks:
         if "__del__" in vars(UntypedStorage):
             del UntypedStorage.__del__  # type: ignore[attr-defined]
-        UntypedStorage.array = UntypedStorage.memory = array_slot  # type: ignore[misc]
+        UntypedStorage.array = UntypedStorage.memory = array_slot
         return
-    UntypedStorage.array = _telling(_hooks)  # type: ignore[misc]
+    UntypedStorage.array = _telling(_hooks)
     UntypedStorage.memory = _telling([h for h in _hooks if not h.reads_records])
     told = _all_of(_hooks)
     UntypedStorage.__del__ = told.finaliser or told.on_free  # type: ignore[attr-defined]

@@ -11,16 +11,19 @@ import struct
 import sys
 import zipfile
 import zlib
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from . import _device, _dtype, _pickling
-from ._storage import UntypedStorage, own
-from .storage import TypedStorage
+from .. import _dtype, _pickling
+from .._shared_memory import map_path
+from .._storage import UntypedStorage, own
+from ..storage import TypedStorage
+from . import options
+from .locations import Restore
+from .names import StorageType
 
-__all__ = ["CheckpointError", "CheckpointFile", "StorageType"]
+__all__ = ["CheckpointError", "CheckpointFile", "Window", "begins_as_zip", "checked_reference", "read_into", "size_of"]
 
 _LOCAL_HEADER = struct.Struct("<4s22xHH")
 _LOCAL_SIGNATURE = b"PK\x03\x04"
@@ -38,22 +41,12 @@ class CheckpointError(RuntimeError):
     """A checkpoint's archive is damaged."""
 
 
-class StorageType:
-    """Stands for `torch.FloatStorage` in a pickle."""
-
-    __slots__ = ("dtype", "name")
-
-    def __init__(self, name: str, dtype: _dtype.dtype) -> None:
-        self.name, self.dtype = name, dtype
-
-
 class CheckpointFile:
     """An open archive: its records, and the storages read so far."""
 
-    def __init__(self, file: Any, locate: Callable[[str], _device.device], *, mapped_path: str | None = None) -> None:
+    def __init__(self, file: Any, restore: Restore, *, to_meta: bool = False, mapped_path: str | None = None) -> None:
         self.file = file
-        self.size_bytes = _size(file)
-        _refuse_other_files(file, self.size_bytes)
+        self.size_bytes = size_of(file)
         try:
             self.archive = zipfile.ZipFile(file)
         except _DAMAGE as error:
@@ -67,10 +60,17 @@ class CheckpointFile:
         self.root = root
         self._stored_left = self.size_bytes
         self._inflated_left = max(_INFLATED_FLOOR, _INFLATED_FACTOR * self.size_bytes)
-        self._locate = locate
-        self._mapped = None if mapped_path is None else np.memmap(mapped_path, np.uint8, "c")
+        self._restore, self._to_meta = restore, to_meta
+        self._mapped = None if mapped_path is None else _mapped(mapped_path, self.size_bytes)
         self._swapped = self._byte_order() != sys.byteorder
+        if f"{root}.format_version" in self.records:
+            self._read(self._find(".format_version"))
         self._storages: dict[str, UntypedStorage] = {}
+
+    @property
+    def is_torchscript(self) -> bool:
+        """Whether this is the archive of a TorchScript module, which is no checkpoint."""
+        return f"{self.root}constants.pkl" in self.records
 
     def pickled(self) -> bytes:
         """The pickle in which tensors name their storages."""
@@ -85,26 +85,40 @@ class CheckpointFile:
 
     def typed_storage(self, reference: Any) -> TypedStorage:
         """The storage of a persistent id: `("storage", type, key, location, number of elements)`."""
-        kind, key, location, count = _checked_reference(reference)
+        kind, key, location, count = checked_reference(reference, 5)
         storage = self._storages.get(key)
         if storage is None:
-            storage = self._storages[key] = self._read_storage(kind.dtype, key, count, location)
+            info = self._record_of(kind.dtype, key, count)
+            storage = self._storages[key] = self._located(info, kind.dtype, location)
         elif storage.nbytes() // kind.dtype.itemsize != count:
             raise CheckpointError(f"data/{key} has {storage.nbytes()} bytes, and not {count} elements of {kind.dtype}")
-        return TypedStorage(wrap_storage=storage, dtype=kind.dtype)
+        return TypedStorage(wrap_storage=storage, dtype=kind.dtype, _internal=True)
 
-    def _read_storage(self, dtype: _dtype.dtype, key: str, count: int, location: str) -> UntypedStorage:
-        where = self._locate(location)
+    def _record_of(self, dtype: _dtype.dtype, key: str, count: int) -> zipfile.ZipInfo:
         info = self._find(f"data/{key}")
         if info.file_size // dtype.itemsize != count:
             raise CheckpointError(
-                f"record size ({info.file_size} bytes) of data/{key} does not match expected size ({count * dtype.itemsize} bytes "
-                f"= {count} elements * {dtype.itemsize} bytes/element); the file is damaged, copy or save it again"
+                f"record size ({info.file_size} bytes) does not match expected size ({count * dtype.itemsize} bytes = {count} elements "
+                f"* {dtype.itemsize} bytes/element) of data/{key}; the file is damaged, copy or save it again"
             )
-        if where.type == "meta":
-            return _pickling.meta_storage(info.file_size)
+        return info
+
+    def _located(self, info: zipfile.ZipInfo, dtype: _dtype.dtype, location: str) -> UntypedStorage:
+        """A record's storage, where it is wanted. On the meta device it knows where its bytes are in the file."""
+        if self._to_meta:
+            storage = _pickling.meta_storage(info.file_size)
+            if info.compress_type == zipfile.ZIP_STORED:
+                storage._checkpoint_offset = self._start(info)
+            return storage
+        return self._restore(self._read_storage(info, dtype), location)
+
+    def _read_storage(self, info: zipfile.ZipInfo, dtype: _dtype.dtype) -> UntypedStorage:
+        if options.skips_data():
+            if info.compress_type != zipfile.ZIP_STORED or info.file_size > self.size_bytes:
+                raise CheckpointError(f"{info.filename} is longer than the file, which is damaged; copy or save it again")
+            return own(np.zeros(info.file_size, np.uint8))
         if self._mapped is not None and not self._swapped and info.compress_type == zipfile.ZIP_STORED:
-            return own(np.ndarray((info.file_size,), np.uint8, self._mapped, self._start(info)))
+            return self._mapped[self._start(info) :][: info.file_size]
         data = self._read(info)
         if self._swapped and dtype.itemsize > 1:
             unit = dtype.itemsize // (2 if dtype.is_complex else 1)
@@ -114,7 +128,7 @@ class CheckpointFile:
 
     def _byte_order(self) -> str:
         if f"{self.root}byteorder" not in self.records:
-            return sys.byteorder
+            return options.assumed_byte_order()
         order = self._read(self._find("byteorder")).tobytes()
         if order not in (b"little", b"big"):
             raise CheckpointError(f"Unknown endianness type: {order[:20]!r}; the file is damaged, copy or save it again")
@@ -139,7 +153,7 @@ class CheckpointFile:
             raise CheckpointError(
                 f"PytorchStreamReader failed reading file {info.filename}: {error}. The file is damaged, copy or save it again"
             ) from error
-        if zlib.crc32(data.data) != info.CRC:
+        if info.CRC and zlib.crc32(data.data) != info.CRC:  # 0: saved without checksums
             raise CheckpointError(f"{info.filename} has a bad checksum (CRC-32); the file is damaged, copy or save it again")
         return data
 
@@ -147,7 +161,7 @@ class CheckpointFile:
         start = self._start(info)
         data = np.empty(info.file_size, np.uint8)
         self.file.seek(start)
-        if len(data) != (_read_into(self.file, data) if len(data) else 0):
+        if len(data) != (read_into(self.file, data) if len(data) else 0):
             raise EOFError("the file ends inside of it")
         return data
 
@@ -187,25 +201,56 @@ class CheckpointFile:
         return np.frombuffer(content, np.uint8)
 
 
-def _size(file: Any) -> int:
+class Window:
+    """The rest of a file, from where it stands, as a file of its own."""
+
+    def __init__(self, file: Any) -> None:
+        self.file, self.start = file, file.tell()
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        place = self.file.seek(offset + (self.start if whence == io.SEEK_SET else 0), whence)
+        return self.tell() if place is None else int(place) - self.start
+
+    def tell(self) -> int:
+        return int(self.file.tell()) - self.start
+
+    def read(self, size: int = -1) -> bytes:
+        return self.file.read(size)
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if hasattr(self.file, "readinto"):
+            return self.file.readinto(buffer)
+        content = self.file.read(len(buffer))
+        buffer[: len(content)] = content
+        return len(content)
+
+
+def _mapped(path: str, size_bytes: int) -> UntypedStorage:
+    shared = options.get_default_mmap_options() == options.MAP_SHARED
+    with open(path, "r+b" if shared else "rb") as file:
+        return own(map_path(file.fileno(), size_bytes, shared=shared))
+
+
+def size_of(file: Any) -> int:
+    """The number of bytes in a file."""
     size: int = file.seek(0, io.SEEK_END)
     return file.tell() if size is None else size
 
 
-def _refuse_other_files(file: Any, size_bytes: int) -> None:
-    if not size_bytes:
-        raise EOFError("the file is empty")
-    file.seek(0)
-    begins_as_zip = file.read(4) == _LOCAL_SIGNATURE
-    if not begins_as_zip and not zipfile.is_zipfile(file):
-        raise pickle.UnpicklingError(
-            "not a checkpoint in torch's zip format (torch.save of version 1.6 or newer); files of the older format must be "
-            "saved again with a newer torch"
-        )
-    file.seek(0)
+def begins_as_zip(file: Any) -> bool:
+    """Whether a file is an archive, by its first bytes; refuses an empty one."""
+    start = file.tell()
+    first = file.read(len(_LOCAL_SIGNATURE))
+    file.seek(start)
+    if not first:
+        raise EOFError("Ran out of input: the file is empty")
+    return bool(first == _LOCAL_SIGNATURE)
 
 
-def _read_into(file: Any, data: np.ndarray[Any, Any]) -> int:
+def read_into(file: Any, data: np.ndarray[Any, Any]) -> int:
     """Fill the array from the file; how many bytes there were."""
     view, at = data.data, 0
     if not hasattr(file, "readinto"):
@@ -220,9 +265,13 @@ def _read_into(file: Any, data: np.ndarray[Any, Any]) -> int:
     return at
 
 
-def _checked_reference(reference: Any) -> tuple[StorageType, str, str, int]:
-    if type(reference) is tuple and len(reference) == 5:
-        typename, kind, key, location, count = reference
+def checked_reference(reference: Any, length: int) -> tuple[StorageType, str, str, int]:
+    """The type, key, location and number of elements in a persistent id."""
+    if type(reference) is tuple and len(reference) == length:
+        typename, kind, key, location, count = reference[:5]
+        # Python 2 wrote texts that are read as bytes when the user asks for it
+        key = key.decode("latin1") if type(key) is bytes else key
+        location = location.decode("ascii", "replace") if type(location) is bytes else location
         if (
             typename in ("storage", b"storage")
             and type(kind) is StorageType
@@ -231,7 +280,8 @@ def _checked_reference(reference: Any) -> tuple[StorageType, str, str, int]:
             and count >= 0
         ):
             return kind, key, location, count
+    first = reference[0] if type(reference) is tuple and reference else reference
     raise pickle.UnpicklingError(
-        "a persistent id in the checkpoint is none of a storage (its type, key, location and number of elements); the file is "
-        "damaged, copy or save it again"
+        f"Only persistent_load of storage is allowed, but got {type(first)}: a persistent id is that of a storage (its type, key, "
+        "location and number of elements); the file is damaged, copy or save it again"
     )

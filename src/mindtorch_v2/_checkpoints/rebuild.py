@@ -5,27 +5,64 @@ Arguments come from files, so each function checks what it is given. None change
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from collections import Counter, OrderedDict, defaultdict
+import threading
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from . import _device, _dtype, _pickling
-from ._backends.meta.adapter import meta_tensor
-from ._checkpoint_file import StorageType
-from ._dispatch import keys
-from ._memory_format import LAYOUTS, layout, sparse_coo
-from ._ops.sparse import check_parts, sparse_tensor
-from ._tensor import Size, Tensor
-from .nn import Parameter
-from .storage import TypedStorage
+import numpy as np
 
-__all__ = ["CALLS", "NAMES", "STORAGE_TYPES", "TENSOR_CALLS", "UNTYPED", "check_key", "parameter", "set_attributes", "subclass"]
+from .. import _device, _dtype, _pickling
+from .._backends.meta.adapter import meta_tensor
+from .._dispatch import keys
+from .._memory_format import LAYOUTS, layout, sparse_coo
+from .._ops.sparse import check_parts, sparse_tensor
+from .._tensor import Size, Tensor, wrap
+from ..nn import Parameter
+from ..storage import TypedStorage
+from .names import STORAGE_TYPES, UNTYPED
 
-STORAGE_TYPES = {f"{d.scalar_name}Storage": StorageType(f"{d.scalar_name}Storage", d) for d in _dtype.ALL}
-UNTYPED = StorageType("UntypedStorage", _dtype.uint8)
-
+__all__ = [
+    "CALLS",
+    "NAMES",
+    "TENSOR_CALLS",
+    "check_key",
+    "deferring_checks",
+    "parameter",
+    "set_attributes",
+    "set_state",
+    "subclass",
+]
 
 # Tensors -----------------------------------------------------------------------------------------------------------------------
+
+
+class _Waiting(threading.local):
+    actions: list[Callable[[], object]] | None = None
+
+
+_waiting = _Waiting()
+
+
+@contextlib.contextmanager
+def deferring_checks() -> Iterator[None]:
+    """What looks at elements waits for the end of the block, where storages are filled after their tensors are made."""
+    before, _waiting.actions = _waiting.actions, []
+    try:
+        yield
+        for action in _waiting.actions:
+            action()
+    finally:
+        _waiting.actions = before
+
+
+def _when_filled(action: Callable[[], object]) -> None:
+    if _waiting.actions is None:
+        action()
+    else:
+        _waiting.actions.append(action)
 
 
 def tensor(
@@ -34,7 +71,7 @@ def tensor(
     """A tensor over part of a storage."""
     if type(storage) is not TypedStorage:
         raise TypeError(f"a tensor needs a storage, not {type(storage).__name__}")
-    return _over(storage, storage.dtype, offset, size, stride, requires_grad)
+    return _over(storage, storage.dtype, offset, size, stride, requires_grad, metadata)
 
 
 def tensor_v3(
@@ -43,16 +80,34 @@ def tensor_v3(
     """As `tensor`, of a dtype that has no storage type of its own."""
     if type(storage) is not TypedStorage or type(dtype) is not _dtype.dtype:
         raise TypeError(f"a tensor needs a storage and a dtype, not {type(storage).__name__} and {type(dtype).__name__}")
-    return _over(storage, dtype, offset, size, stride, requires_grad)
+    return _over(storage, dtype, offset, size, stride, requires_grad, metadata)
 
 
-def _over(storage: TypedStorage, dtype: _dtype.dtype, offset: Any, size: Any, stride: Any, requires_grad: Any) -> Tensor:
+def _over(
+    storage: TypedStorage, dtype: _dtype.dtype, offset: Any, size: Any, stride: Any, requires_grad: Any, metadata: Any
+) -> Tensor:
     _check_geometry(size, stride)
     if type(offset) is not int or offset < 0:
         raise RuntimeError(f"Tensor: invalid storage offset {_shown(offset)}")
-    t = _pickling.view_of_storage(storage.untyped(), dtype, offset, size, stride)
+    t = _pickling.view_of_storage(storage._untyped_storage, dtype, offset, size, stride)
+    if metadata:
+        t = _with_bits(t, metadata)
     _require_grad(t, requires_grad)
     return t
+
+
+def _with_bits(t: Tensor, metadata: Any) -> Tensor:
+    """The tensor that torch saved as a view to be conjugated or negated, with the elements that it stands for."""
+    if type(metadata) is not dict or not set(metadata) <= {"conj", "neg"}:
+        raise TypeError("metadata of a tensor says whether it is conjugated and negated, and nothing else")
+    made = wrap(np.empty(t._array.shape, t.dtype.np), t.dtype)
+
+    def fill() -> None:
+        array = np.conj(t._array) if metadata.get("conj") else t._array
+        made._array[...] = np.negative(array) if metadata.get("neg") else array
+
+    _when_filled(fill)
+    return made
 
 
 def meta(dtype: Any, size: Any, stride: Any, requires_grad: bool) -> Tensor:
@@ -76,8 +131,17 @@ def sparse(which: Any, parts: Any) -> Tensor:
     if indices.dtype is not _dtype.int64 or indices._array.nbytes > indices._storage.nbytes():
         raise RuntimeError("indices of a sparse tensor are int64, each in memory of its own")
     _check_geometry(size, size)
-    check_parts(indices, values, size)
+    _when_filled(lambda: check_parts(indices, values, size))
     return sparse_tensor(indices, values, size, coalesced=coalesced == [True])
+
+
+def device_tensor(data: Any, dtype: Any, device: Any, requires_grad: Any) -> Tensor:
+    """A tensor of a device whose tensors are saved as those of the CPU."""
+    if type(data) is not Tensor or type(dtype) is not _dtype.dtype or type(device) is not str:
+        raise TypeError("a tensor of another device is made of a tensor, a dtype and a device")
+    t: Tensor = data.to(dtype=dtype, device=_device.device(device))
+    _require_grad(t, requires_grad)
+    return t
 
 
 def parameter(data: Any, requires_grad: Any = True, hooks: Any = None, state: Any = None) -> Tensor:
@@ -94,14 +158,25 @@ def subclass(function: Any, cls: Any, args: Any, state: Any) -> Tensor:
     t = function(*args)
     if cls is not Tensor and type(t) is not cls:
         t = t.as_subclass(cls)
-    set_attributes(t, state)
+    set_state(t, state)
     return t
+
+
+def set_state(t: Tensor, state: Any) -> None:
+    """Give a tensor of a subclass its state: as the class itself does it, or attributes and slots."""
+    if getattr(type(t), "__setstate__", None) is not getattr(Tensor, "__setstate__", None):
+        t.__setstate__(state)
+        return
+    set_attributes(t, state)
+    if type(state) is tuple and len(state) == 2:
+        for name, value in (state[1] or {}).items():
+            setattr(t, name, value)
 
 
 def set_attributes(made: Any, state: Any) -> None:
     """Give an object that a checkpoint made the attributes that it had."""
     if type(state) is tuple and len(state) == 2:
-        state = state[0]  # torch: the second part has slots, which tensors do not use
+        state = state[0]  # the second part has slots
     if not state:
         return
     if not isinstance(state, dict) or not all(type(name) is str for name in state):
@@ -204,22 +279,13 @@ def _pairs(content: Any) -> Any:
     return content
 
 
-# What a missing key of a defaultdict may call.
-_FACTORIES = (None, set, frozenset, OrderedDict, Counter, bytearray, complex)
-
-
-def _defaultdict(factory: Any = None, content: Any = ()) -> defaultdict[Any, Any]:
-    if not any(factory is known for known in _FACTORIES):
-        raise TypeError("a defaultdict's default is one of " + ", ".join("None" if f is None else f.__name__ for f in _FACTORIES))
-    return defaultdict(factory, _pairs(content))
-
-
 TENSOR_CALLS: dict[str, Any] = {
     "torch._utils._rebuild_tensor_v2": tensor,
     "torch._utils._rebuild_tensor": tensor,
     "torch._utils._rebuild_tensor_v3": tensor_v3,
     "torch._utils._rebuild_meta_tensor_no_storage": meta,
     "torch._utils._rebuild_sparse_tensor": sparse,
+    "torch._utils._rebuild_device_tensor_from_cpu_tensor": device_tensor,
     "torch._utils._rebuild_parameter": parameter,
     "torch._utils._rebuild_parameter_with_state": parameter,
 }
@@ -235,9 +301,7 @@ NAMES: dict[str, Any] = {
     "torch.Tensor": Tensor,
     "collections.OrderedDict": OrderedDict,
     "collections.Counter": Counter,
-    "collections.defaultdict": defaultdict,
     "builtins.set": set,
-    "builtins.frozenset": frozenset,
     "builtins.bytearray": bytearray,
     "builtins.complex": complex,
     "_codecs.encode": _encoded,
@@ -254,9 +318,7 @@ CALLS: dict[int, Any] = {
     id(_device.device): _device_of,
     id(OrderedDict): lambda content=(): OrderedDict(_pairs(content)),
     id(Counter): lambda content=(): Counter(dict(_pairs(content))),
-    id(defaultdict): _defaultdict,
     id(set): lambda content=(): set(_items(content)),
-    id(frozenset): lambda content=(): frozenset(_items(content)),
     id(bytearray): _bytearray,
     id(complex): _complex,
 }

@@ -8,20 +8,22 @@ with the pickle's own before memory is taken.
 from __future__ import annotations
 
 import _compat_pickle
-import contextlib
 import enum
 import pickle
 import struct
+import types
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
-from ._pickle_opcodes import BYTES_A_CALL, HANDLERS, StopReadingError, described
-from ._rebuild import CALLS, NAMES, TENSOR_CALLS, parameter, set_attributes, subclass
-from ._tensor import Tensor
-from .nn import Parameter
+from .._tensor import Tensor
+from ..nn import Parameter
+from .locations import passing_through
+from .names import torch_module
+from .opcodes import BYTES_A_CALL, HANDLERS, StopReadingError, described
+from .rebuild import CALLS, NAMES, TENSOR_CALLS, parameter, set_attributes, set_state, subclass
 
-__all__ = ["UserError", "WeightsOnlyUnpickler", "passing_through"]
+__all__ = ["WeightsOnlyUnpickler", "python3_name"]
 
 _BLOCKED_MODULES = ("sys", "os", "posix", "nt")  # torch: not even with the user's permission
 _SIZED = (str, bytes, list, tuple, dict)
@@ -32,35 +34,20 @@ _MEMORY_FLOOR, _MEMORY_FACTOR = 256 << 20, 128
 _BYTES_AN_ELEMENT = 64
 
 
-class UserError(Exception):
-    """Carries an exception of the user's own code past the handlers of damaged files."""
-
-    def __init__(self, error: Exception) -> None:
-        self.error = error
-
-
-@contextlib.contextmanager
-def passing_through() -> Iterator[None]:
-    """Exceptions of the block are the user's."""
-    try:
-        yield
-    except Exception as error:
-        raise UserError(error) from None
-
-
 class WeightsOnlyUnpickler:
     """Reads one pickle. What is wrong with it is an UnpicklingError, an EOFError, or a RuntimeError of a tensor."""
 
     def __init__(
         self,
-        data: bytes,
+        data: Any,
         typed_storage: Callable[[Any], Any],
         *,
+        start: int = 0,
         allowed: Mapping[str, Any],
         encoding: str,
         file_bytes: int,
     ) -> None:
-        self.data, self.at = data, 0
+        self.data, self.at = data, start
         self.stack: list[Any] = []
         self.below: list[list[Any]] = []  # what is under each mark
         self.memo: dict[int, Any] = {}
@@ -131,9 +118,8 @@ class WeightsOnlyUnpickler:
 
     def find(self, module: str, name: str) -> Any:
         """Return the object a name stands for: in torch's table, or among what the user allowed."""
-        if (module, name) in _compat_pickle.NAME_MAPPING:  # Python 2's names, which protocol 2 has
-            module, name = _compat_pickle.NAME_MAPPING[module, name]
-        module = _compat_pickle.IMPORT_MAPPING.get(module, module)
+        module, name = python3_name(module, name)
+        module = torch_module(module)
         full = f"{module}.{name}"
         if module in _BLOCKED_MODULES:
             raise pickle.UnpicklingError(f"Trying to load unsupported GLOBAL {full:.200} whose module {module} is blocked.")
@@ -143,10 +129,12 @@ class WeightsOnlyUnpickler:
             return Parameter
         if full in self.allowed:
             return self.allowed[full]
+        shown = f"{full:.200}".removeprefix("builtins.")
         raise pickle.UnpicklingError(
-            f"Unsupported global: GLOBAL {full:.200} was not an allowed global by default. "
-            f"Please use `torch.serialization.add_safe_globals([{name:.200}])` to allowlist this global if you trust this "
-            "class/function, or load with weights_only=False if you trust the source of the file."
+            f"Unsupported global: GLOBAL {shown} was not an allowed global by default. "
+            f"Please use `torch.serialization.add_safe_globals([{shown}])` or the `torch.serialization.safe_globals([{shown}])` "
+            "context manager to allowlist this global if you trust this class/function, or load with weights_only=False if you "
+            "trust the source of the file."
         )
 
     def call(self, function: Any, args: Any) -> Any:
@@ -163,12 +151,18 @@ class WeightsOnlyUnpickler:
         if _is_parameter(function):
             self.charge(BYTES_A_CALL)
             return parameter(*args)
-        if id(function) in self.allowed_ids:
+        if self.is_allowed(function):
             return self.keep(function, self.as_user(function, *args))
         raise pickle.UnpicklingError(
-            f"Trying to call {described(function)}, which is no function that makes data. If you trust it, allow it with "
+            f"Trying to call reduce for unrecognized function {described(function)}, which makes no data. If you trust it, allow it with "
             "`torch.serialization.add_safe_globals`; if you trust the source of the file, load with weights_only=False."
         )
+
+    def is_allowed(self, function: Any) -> bool:
+        """Whether the user allowed this object; a bound method is another object each time, and equal."""
+        if isinstance(function, types.BuiltinMethodType | types.MethodType):
+            return any(isinstance(known, type(function)) and known == function for known in self.allowed.values())
+        return id(function) in self.allowed_ids
 
     def call_subclass(self, function: Any, cls: Any, args: Any, state: Any) -> Any:
         user_function, user_class = id(function) in self.allowed_ids, id(cls) in self.allowed_ids
@@ -181,7 +175,10 @@ class WeightsOnlyUnpickler:
             t = self.as_user(t.as_subclass, cls)
         if not isinstance(t, Tensor) or id(t) in self.foreign:
             raise pickle.UnpicklingError(f"{described(function)} made no tensor.")
-        set_attributes(t, state)
+        if user_class:
+            self.as_user(set_state, t, state)
+        else:
+            set_attributes(t, state)
         return t
 
     def as_user(self, function: Any, *args: Any, **kwargs: Any) -> Any:
@@ -218,8 +215,8 @@ class WeightsOnlyUnpickler:
                 self.set_state(made, state)
         else:
             raise pickle.UnpicklingError(
-                f"Can only set attributes of an OrderedDict or of an instance, made by this file, of a class allowed via "
-                f"`torch.serialization.add_safe_globals`, but got {described(made)}"
+                "Can only build Tensor, Parameter, OrderedDict or types allowlisted via `add_safe_globals`, each made by this file, "
+                f"but got {described(made)}"
             )
 
     def set_state(self, made: Any, state: Any) -> None:
@@ -245,6 +242,13 @@ class WeightsOnlyUnpickler:
         raise pickle.UnpicklingError(
             f"Unsupported operand {code} at byte {self.at - 1}. The file is damaged; copy or save it again"
         )
+
+
+def python3_name(module: str, name: str) -> tuple[str, str]:
+    """A name of Python 2, which pickles of protocol 2 have, as Python 3 knows it."""
+    if (module, name) in _compat_pickle.NAME_MAPPING:
+        return _compat_pickle.NAME_MAPPING[module, name]
+    return _compat_pickle.IMPORT_MAPPING.get(module, module), name
 
 
 def _is_parameter(cls: Any) -> bool:

@@ -5,19 +5,20 @@ from __future__ import annotations
 import codecs
 import pickle
 import struct
-from collections import Counter, OrderedDict, defaultdict
+import types
+from collections import Counter, OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ._rebuild import check_key
+from .rebuild import check_key
 
 if TYPE_CHECKING:
-    from ._weights_only import WeightsOnlyUnpickler
+    from .weights_only import WeightsOnlyUnpickler
 
 __all__ = ["BYTES_A_CALL", "HANDLERS", "StopReadingError", "described"]
 
 BYTES_A_CALL = 512  # of memory, for an object and what belongs to it
-_DICTS = (dict, OrderedDict, Counter, defaultdict)
+_DICTS = (dict, OrderedDict, Counter)
 _U2, _I4, _U4, _U8, _F8 = (struct.Struct(format) for format in ("<H", "<i", "<I", "<Q", ">d"))
 
 
@@ -29,6 +30,8 @@ def described(value: Any) -> str:
     """A value of a file in an error: its name or its type, for the file may nest values without end."""
     if isinstance(value, type):
         return f"the class {value.__module__}.{value.__qualname__}"
+    if isinstance(value, types.BuiltinMethodType | types.MethodType):
+        return f"{value.__name__}, which belongs to {described(value.__self__)}"
     return f"{value.__module__}.{value.__qualname__}" if type(value) is type(described) else f"a value of {type(value)}"
 
 
@@ -279,7 +282,7 @@ def _build(u: WeightsOnlyUnpickler) -> None:
     u.build(u.stack[-1], state)
 
 
-def _target(u: WeightsOnlyUnpickler, *types: type) -> Any:
+def _target(u: WeightsOnlyUnpickler, opcode: str, *types: type) -> Any:
     """The container on top of the stack, which this file made and may fill."""
     target = u.stack[-1]
     if type(target) in types:
@@ -287,36 +290,36 @@ def _target(u: WeightsOnlyUnpickler, *types: type) -> Any:
     else:
         fillable = id(target) in u.made and isinstance(target, types)
     if not fillable:
-        names = ", ".join(t.__name__ for t in types)
-        raise pickle.UnpicklingError(f"Can only add to {names} made by this file, but got {described(target)}")
+        names = ", ".join(f"{t.__module__}.{t.__name__}".removeprefix("builtins.") for t in types)
+        raise pickle.UnpicklingError(f"Can only {opcode} for {names}, made by this file, but got {described(target)}")
     return target
 
 
 @_opcode(pickle.APPEND)
 def _append(u: WeightsOnlyUnpickler) -> None:
     item = u.stack.pop()
-    _target(u, list).append(item)
+    _target(u, "APPEND", list).append(item)
 
 
 @_opcode(pickle.APPENDS)
 def _appends(u: WeightsOnlyUnpickler) -> None:
     items = u.pop_mark()
-    _target(u, list).extend(items)
+    _target(u, "APPENDS", list).extend(items)
 
 
 @_opcode(pickle.SETITEM)
 def _setitem(u: WeightsOnlyUnpickler) -> None:
     value, key = u.stack.pop(), u.stack.pop()
-    _update(_target(u, *_DICTS), [key, value])
+    _update(_target(u, "SETITEM", *_DICTS), [key, value])
 
 
 @_opcode(pickle.SETITEMS)
 def _setitems(u: WeightsOnlyUnpickler) -> None:
     items = u.pop_mark()
-    _update(_target(u, *_DICTS), items)
+    _update(_target(u, "SETITEMS", *_DICTS), items)
 
 
 @_opcode(pickle.ADDITEMS)
 def _additems(u: WeightsOnlyUnpickler) -> None:
     items = _checked_elements(u.pop_mark())
-    _target(u, set).update(items)
+    _target(u, "ADDITEMS", set).update(items)
