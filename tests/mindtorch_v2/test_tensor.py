@@ -80,10 +80,9 @@ def test_storages_are_shared_by_views():
     assert y.data_ptr() == x.data_ptr() + 8
     assert not x.is_set_to(y)
     assert x.is_set_to(x[:])
-    with pytest.warns(UserWarning, match="TypedStorage is deprecated"):
-        storage = y.storage()
-    assert storage.tolist() == [0, 1, 2, 3, 4, 5]
-    storage[2] = 9
+    storage = y._typed_storage()
+    assert storage._elements().tolist() == [0, 1, 2, 3, 4, 5]
+    storage._setitem(2, 9)
     assert y[0, 0].item() == 9
 
 

@@ -18,7 +18,7 @@ from ..._printing import tensor_text
 from ..._storage import MetaStorage, UntypedStorage
 from ..._storage_methods import mapped_file
 from ..._tensor import Tensor, shallow_copy, wrap
-from ...storage import LEGACY_NAMES, STORAGE_CLASSES, TypedStorage, typed_storage_of
+from ...storage import LEGACY_NAMES, STORAGE_CLASSES, TypedStorage, typed_over, typed_storage_of
 from ..machinery.declare import public
 
 
@@ -210,7 +210,7 @@ def storage(self: Tensor) -> Any:
 
 @public("method", name="_typed_storage")
 def _typed_storage(self: Tensor) -> Any:
-    return TypedStorage(wrap_storage=self._storage, dtype=self.dtype)
+    return typed_over(self)
 
 
 @public("method", name="__deepcopy__")
