@@ -2,8 +2,10 @@
 
 import os
 import random
+import re
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +14,7 @@ from mindtorch_v2 import _forking
 from mindtorch_v2._autograd import engine
 from mindtorch_v2._dispatch import dispatcher, registry
 from mindtorch_v2.profiler import profile
+from mindtorch_v2.profiler.capture import event_ids
 
 from .forked import in_child
 
@@ -161,8 +164,15 @@ def test_a_lock_that_is_gone_is_forgotten():
 
 def test_all_locks_are_known():
     generator = torch.Generator()
-    for lock in (engine._leaf_lock, dispatcher._lock, generator._lock, generator._bits.lock):
+    for lock in (engine._leaf_lock, dispatcher._lock, generator._lock, generator._bits.lock, event_ids._lock):
         assert any(lock is known for known in locks())
+
+
+def test_no_lock_is_made_that_is_not_renewed():
+    package = Path(torch.__file__).parent
+    makers = re.compile(r"\b(threading|_thread|multiprocessing)\.(Lock|RLock|Condition|Semaphore|BoundedSemaphore|allocate_lock)\(")
+    found = [path.relative_to(package) for path in package.rglob("*.py") if makers.search(path.read_text())]
+    assert [str(path) for path in found] == ["_forking.py"]
 
 
 class Cut(BaseException):

@@ -9,6 +9,7 @@ from typing import Any
 from ..model.session import Label
 from . import tasks
 from .labels import label_number
+from .late_exceptions import begin_without_handlers, kept
 from .operators import recorder
 from .operators.recorder import Log
 from .source import Source
@@ -37,8 +38,18 @@ class CollectorRuns(Source):
         self._started.clear()
 
     def _on_phase(self, phase: str, info: dict[str, Any]) -> None:
+        try:
+            self._write(phase)
+        except BaseException as error:
+            request: Any = kept(error)
+            request = None  # noqa: F841 - it is made here
+
+    def _write(self, phase: str) -> None:
         thread = threading.get_ident()
         if phase == "start":
             self._started[thread] = recorder.clock()
         elif (start := self._started.pop(thread, None)) is not None:
             self._log.write(label_number(LABEL), start, recorder.clock(), tasks.track_number())
+
+
+begin_without_handlers(CollectorRuns._on_phase)

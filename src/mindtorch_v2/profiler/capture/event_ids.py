@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
+from ..._forking import new_lock
 
 __all__ = ["take"]
 
-_lock = threading.Lock()
+_lock = new_lock()
 _next = 1
 
 

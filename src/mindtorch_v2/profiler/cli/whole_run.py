@@ -9,6 +9,7 @@ import threading
 import traceback
 from types import CodeType
 
+from ..._forking import new_lock
 from ..advice import advise
 from ..autograd_profile import profile
 from ..capture import claims
@@ -54,7 +55,7 @@ class WholeRun:
         self._profile = profile._with(options)
         self._pid = os.getpid()
         self._done = False
-        self._finishing = threading.RLock()  # one thread makes the results, others wait for it
+        self._finishing = new_lock()  # one thread makes the results, others wait for it
         self._maker: int | None = None  # that thread
         self._notes: list[str] = []
         self._problems: list[str] = []

@@ -13,6 +13,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from ...model.callers_level import callers_level
+from ..late_exceptions import begin_without_handlers, kept
 from ..operators import recorder
 from . import python_tracer, stack_walk
 from .python_tracer import call_of, on_c_call, on_c_return, on_call, on_return, outwards, shown_codes, waits
@@ -29,24 +30,59 @@ _TOOL_IDS = (4, 3, _monitoring.PROFILER_ID)
 _tool: int | None = None
 
 
+# What a signal's handler raises in these is raised a moment later where Python would drop it (`late_exceptions`): in a generator that is freed, in the
+# profiler's own callbacks, and before a call, which would then not be made.
+
+
 def _on_start(code: CodeType, offset: int) -> Any:
-    return None if on_call(sys._getframe(1), code) else _monitoring.DISABLE
+    try:
+        return None if on_call(sys._getframe(1), code) else _monitoring.DISABLE
+    except BaseException as raised:
+        if not stack_walk.is_internal(code):
+            raise
+        request: Any = kept(raised)
+        request = None  # noqa: F841 - it is made here, as in the next ones
 
 
 def _on_end(code: CodeType, offset: int, value: Any) -> Any:
-    return None if on_return(sys._getframe(1)) or not stack_walk.is_internal(code) else _monitoring.DISABLE
+    try:
+        return None if on_return(sys._getframe(1)) or not stack_walk.is_internal(code) else _monitoring.DISABLE
+    except BaseException as raised:
+        if not stack_walk.is_internal(code):
+            raise
+        request: Any = kept(raised)
+        request = None  # noqa: F841
 
 
 def _on_unwind(code: CodeType, offset: int, error: Any) -> None:
-    on_return(sys._getframe(1))
+    try:
+        on_return(sys._getframe(1))
+    except BaseException as raised:
+        request: Any = kept(raised)
+        on_return(sys._getframe(1))
+        request = None  # noqa: F841
 
 
 def _on_throw(code: CodeType, offset: int, error: Any) -> None:
-    on_call(sys._getframe(1), code)
+    try:
+        on_call(sys._getframe(1), code)
+    except BaseException as raised:
+        request: Any = kept(raised)
+        if sys._getframe(1) not in running:
+            on_call(sys._getframe(1), code)
+        request = None  # noqa: F841
 
 
 def _on_c_call(code: CodeType, offset: int, function: Any, first: Any) -> Any:
-    return None if on_c_call(function) else _monitoring.DISABLE
+    try:
+        return None if on_c_call(function) else _monitoring.DISABLE
+    except BaseException as raised:
+        request: Any = kept(raised)
+        request = None  # noqa: F841
+
+
+for _handler in (_on_start, _on_end, _on_unwind, _on_throw, _on_c_call):
+    begin_without_handlers(_handler)
 
 
 def _on_c_return(code: CodeType, offset: int, function: Any, first: Any) -> None:

@@ -8,7 +8,7 @@ of these troubles. Plain tracing is `_on_event_plainly`. It works; what it lacks
   keep it quiet (`keep_quiet`).
 - A signal's handler may run inside of the profile function, or of a callback of the garbage collector, as it does anywhere. Python takes a
   profile function away that raises, and drops what such a callback raises. So what is raised there is raised a moment later instead
-  (`_raise_soon`), or tracing begins again (`_trace_again`).
+  (`late_exceptions`), or tracing begins again (`_trace_again`).
 - Any other tool may take the profile function away. The next operator, scope or step notices (`_notice`).
 
 The first two rely on how CPython 3.11 compiles and counts references. Where the interpreter is not as expected (`IS_AS_EXPECTED`), tracing is plain.
@@ -32,17 +32,14 @@ from ...._dispatch.codegen import Source, indent
 from ...._dispatch.lazy import Rewrite, rewrite_lazy_functions
 from ...._dispatch.quiet import Tracer
 from ...model.callers_level import callers_level
-from .. import threads
+from .. import late_exceptions, threads
+from ..collector_runs import CollectorRuns
+from ..late_exceptions import can_wait, kept, request_type
 from ..operators import recorder
 from . import stack_walk
 from .python_tracer import call_of, end_left, on_c_call, on_c_return, on_call, on_return, waits
 from .stack_walk import internal_files, running
 from .waiting_calls import FUNCTIONS, OWNERS
-
-try:
-    import ctypes
-except ImportError:  # a Python that was built without
-    ctypes = None  # type: ignore[assignment]
 
 __all__ = ["forget_gaps", "install", "uninstall", "warn_of_gaps"]
 
@@ -107,45 +104,7 @@ def _tracer() -> Tracer:
     return _on_event if IS_AS_EXPECTED else _on_event_plainly
 
 
-# --- exceptions of signals' handlers, raised a moment later ---------------------------------------------------------------------------
-
-
-class _Called:
-    """Calls a function when it is asked for its truth. What the function raises is raised where the main thread is."""
-
-    def __init__(self, function: Callable[[], object]) -> None:
-        self.function = function
-
-    def __bool__(self) -> bool:
-        self.function()
-        return False
-
-
-def _request_type(function: Callable[[], object]) -> type[Any]:
-    """A class whose instances have the interpreter call the function in the main thread, as soon as it can after they died.
-
-    No Python code runs for that, and so no handler of a signal.
-    """
-
-    attributes: dict[str, Any] = {"__slots__": ()}
-    if ctypes is not None:
-        attributes["__del__"] = functools.partial(
-            ctypes.pythonapi.Py_AddPendingCall,
-            ctypes.cast(ctypes.pythonapi.PyObject_IsTrue, ctypes.c_void_p),
-            ctypes.py_object(_Called(function)),
-        )
-    return type("Request", (), attributes)
-
-
-_errors: list[BaseException] = []  # to be raised
-
-
-def _raise_next() -> None:
-    if _errors:
-        raise _errors.pop()
-
-
-_RaiseSoon = _request_type(_raise_next)
+# --- exceptions of signals' handlers, raised a moment later (`late_exceptions`) ---------------------------------------------------------
 
 
 def reported_later(code: CodeType, line: int) -> CodeType:
@@ -192,9 +151,8 @@ def _on_event(frame: FrameType, event: str, arg: Any) -> None:
                 on_return(frame)
             elif _installed and frame not in running:
                 on_call(frame, frame.f_code)
-        if is_builtin or in_generator or frame.f_code is _COLLECTION_CODE:
-            _errors.append(error)
-            request: Any = _RaiseSoon()
+        if (is_builtin or in_generator or frame.f_code in _COLLECTION_CODES) and can_wait(error):
+            request: Any = kept(error)
             request = None
             return
         _note_interruption(frame, event)
@@ -221,14 +179,13 @@ def _on_collection(phase: str, info: dict[str, int]) -> None:
             _aloud_on.discard(threading.get_ident())
             sys.setprofile(None)
     except BaseException as error:  # of the handler: the collector would drop it
-        _errors.append(error)
-        request = _RaiseSoon()
+        request = kept(error)
         request = None  # noqa: F841 - it is made here
 
 
 def _move_reports() -> bool:
     """Have the two functions above reported where their `try` begins; whether the interpreter is one of which this is known to work."""
-    if sys.implementation.name != "cpython" or sys.version_info[:2] != (3, 11) or ctypes is None:
+    if sys.implementation.name != "cpython" or sys.version_info[:2] != (3, 11) or not late_exceptions.IS_POSSIBLE:
         return False
     try:
         for function in (_on_event, _on_collection):
@@ -241,7 +198,7 @@ def _move_reports() -> bool:
 
 
 IS_AS_EXPECTED = _move_reports()
-_COLLECTION_CODE = _on_collection.__code__  # of a function from which no exception gets out
+_COLLECTION_CODES = (_on_collection.__code__, CollectorRuns._on_phase.__code__)  # of functions from which no exception gets out
 
 
 # --- operators that keep the tracer quiet ---------------------------------------------------------------------------------------------
@@ -329,7 +286,7 @@ def _go_on() -> None:
         _trace_again(sys._getframe(2))
 
 
-_TraceAgain = _request_type(_go_on)
+_TraceAgain = request_type(_go_on)
 
 
 def _regained() -> bool:
