@@ -15,13 +15,15 @@ import torch
 
 import mindtorch_v2
 
-from . import loading, operators, profiling, recorded_steps, training
+from . import examples, loading, operators, profiling, recorded_steps, training
 from .timing import Comparison, print_table
 
 GROUPS = {
     "small": ("Small operators", operators.small),
     "large": ("Large sizes", operators.large),
     "training": ("A training step", training.steps),
+    "examples": ("A step of each example, with its data", examples.on_one_thread),
+    "two-threads": ("A step of each example on two threads", examples.on_two_threads),
     "loading": ("An epoch of a DataLoader: 512 samples in batches of 32", loading.epochs),
     "recording": ("Recording an operator: x + y, 8×8, and what recording adds to it", profiling.overhead),
     "steps": ("Recording a training step: what it adds", recorded_steps.steps),

@@ -85,19 +85,20 @@ def profile_program(library: Any, make: Callable[[Any], Step]) -> Any:
 
 
 def profile_example(library: Any, path: Path, **options: Any) -> Any:
-    """Profile the third of an example's steps, from the one call of `zero_grad` to the next."""
+    """Profile the third of an example's steps, from one call of its first optimizer's `zero_grad` to the next."""
     source = path.read_text().replace("mindtorch_v2", library.__name__)
     zero_grad = library.optim.Optimizer.zero_grad
     prof = _profiler(library, **options)
-    calls = 0
+    first, calls = None, 0
 
     @functools.wraps(zero_grad)
     def begin_step(self: Any, *args: Any, **kwargs: Any) -> Any:
-        nonlocal calls
-        calls += 1
-        if calls == 2:
+        nonlocal first, calls
+        first = first or self
+        calls += self is first
+        if self is first and calls == 2:
             prof.start()
-        elif calls in (3, 4):
+        elif self is first and calls in (3, 4):
             prof.step()
         return zero_grad(self, *args, **kwargs)
 
@@ -152,7 +153,7 @@ class Row:
     @functools.cached_property
     def is_bookkeeping(self) -> bool:
         """Whether the contract leaves this row out."""
-        if self.name in BOOKKEEPING or self.name.startswith("aten::empty") or self._is_variant_with_out:
+        if self.name in BOOKKEEPING or self.name.startswith("aten::empty") or self._is_variant_with_out or self._is_of_groups:
             return True
         return (self.name in CONVERSIONS or self.name in _views()) and self._inside_operator
 
@@ -160,6 +161,18 @@ class Row:
     def _is_variant_with_out(self) -> bool:
         """Whether an operator makes an empty result and calls its own variant with `out=`: a second row of the same name."""
         return self.parent is not None and self.name.startswith("aten::") and self.name == self.parent.name.rstrip("_")
+
+    @functools.cached_property
+    def _is_of_groups(self) -> bool:
+        """Whether this is part of a convolution of several groups: torch takes it apart only where oneDNN is off, as it is here."""
+        around = self.parent
+        return around is not None and (around._has_groups or around._is_of_groups)
+
+    @functools.cached_property
+    def _has_groups(self) -> bool:
+        place = {"aten::_convolution": 0, "aten::convolution_backward": 1}.get(self.name)
+        shapes = self.facts["event"].input_shapes if "event" in self.facts else self.facts.get("Input Dims")
+        return place is not None and bool(shapes) and len(shapes[place]) > 2 and shapes[place][1] > shapes[place + 1][1]
 
     @functools.cached_property
     def is_preparation(self) -> bool:

@@ -14,9 +14,10 @@ pytestmark = [pytest.mark.parity, pytest.mark.filterwarnings("ignore")]
 @pytest.fixture(scope="module")
 def comparisons():
     from execution_trace_comparison import compare
-    from profile_comparison import PROGRAMS_AND_EXAMPLES
+    from profile_programs import PROGRAMS
 
-    return [compare(program) for program in PROGRAMS_AND_EXAMPLES]
+    examples = [f"examples/{name}.py" for name in ("cnn", "gpt", "loader", "mlp", "profile_training")]
+    return [compare(program) for program in [*examples, *PROGRAMS]]
 
 
 @pytest.fixture(scope="module")

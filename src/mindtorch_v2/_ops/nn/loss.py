@@ -6,7 +6,7 @@ from ..._backends.cpu.nn import loss as kernels
 from ..._checks import broadcast_shapes
 from ..._dispatch.tls import state
 from ..._tensor import Tensor
-from ..elementwise.arithmetic import div_number
+from ..elementwise.arithmetic import add_number, div_number, mul_number
 from ..machinery.computing import computed
 from ..machinery.declare import op
 from ..machinery.lookup import aten
@@ -392,7 +392,7 @@ def _cross_entropy_of_probabilities(
 ) -> Tensor:
     classes = log_p.shape[_class_dim(log_p)]
     if label_smoothing > 0:
-        target = target * (1 - label_smoothing) + label_smoothing / classes
+        target = add_number(mul_number(target, 1 - label_smoothing), label_smoothing / classes)
     product = log_p * target if weight is None else log_p * target * _per_class(weight, log_p)
     if reduction == MEAN:
         if log_p.numel() == 0:
@@ -419,7 +419,7 @@ def _cross_entropy_smoothed(
             smooth = smooth.sum() / weight.gather(0, target.masked_select(kept).flatten()).sum()
     elif reduction == SUM:
         smooth = smooth.sum()
-    return nll * (1 - label_smoothing) + smooth * (label_smoothing / log_p.shape[dim])
+    return mul_number(nll, 1 - label_smoothing) + mul_number(smooth, label_smoothing / log_p.shape[dim])
 
 
 def _cross_entropy_loss(

@@ -1,0 +1,73 @@
+"""A step of each example under both libraries, with its data: from one call of `zero_grad` to the next."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import io
+import itertools
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+from unittest import mock
+
+from .timing import Comparison
+from .training import EXAMPLES, load_example
+
+__all__ = ["NAMES", "on_one_thread", "on_two_threads", "shortest_step"]
+
+RECORDED = {"loader", "profile_training"}  # these are profiled, by themselves
+NAMES = sorted(path.stem for path in EXAMPLES.glob("*.py") if path.stem not in RECORDED)
+STEPS, ROUNDS = 12, 4
+
+
+def shortest_step(lib: Any, name: str, clock: Callable[[], float]) -> float:
+    """Run an example for a few steps; how many microseconds the shortest took by this clock."""
+    zero_grad, first, began = lib.optim.Optimizer.zero_grad, None, []
+
+    def begin_step(self: Any, *args: Any, **kwargs: Any) -> Any:
+        nonlocal first
+        first = first or self  # of several optimizers, the one that begins a step
+        if self is first:
+            began.append(clock())
+        return zero_grad(self, *args, **kwargs)
+
+    example = load_example(name, lib)
+    with (
+        mock.patch.object(lib.optim.Optimizer, "zero_grad", begin_step),
+        mock.patch.object(sys, "argv", [name, "--steps", str(STEPS)]),
+        contextlib.redirect_stdout(io.StringIO()),
+    ):
+        example.main()
+    return min(end - begin for begin, end in itertools.pairwise(began)) * 1e6
+
+
+def _compare(name: str, ours: Any, torch: Any, clock: Callable[[], float]) -> Comparison:
+    """The shortest steps of several runs of both, in turn."""
+    best = [float("inf"), float("inf")]
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(ROUNDS):
+            for i, lib in enumerate((ours, torch)):
+                best[i] = min(best[i], shortest_step(lib, name, clock))
+    finally:
+        gc.enable()
+    return Comparison(name, *best)
+
+
+def _steps(threads: int, clock: Callable[[], float], ours: Any, torch: Any) -> list[Comparison]:
+    before = ours.get_num_threads(), torch.get_num_threads()
+    ours.set_num_threads(threads)
+    torch.set_num_threads(threads)
+    try:
+        return [_compare(name, ours, torch, clock) for name in NAMES]
+    finally:
+        ours.set_num_threads(before[0])
+        torch.set_num_threads(before[1])
+
+
+# On one thread the time on the processor is what a step takes, and other programs do not add to it.
+on_one_thread, on_two_threads = partial(_steps, 1, time.process_time), partial(_steps, 2, time.perf_counter)
