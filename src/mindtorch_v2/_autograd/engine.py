@@ -23,7 +23,7 @@ from .gradient_memory import clone_for, is_alone, take_over
 from .hook_calls import run_post_hooks, run_pre_hooks, run_result_hooks, run_tensor_hooks
 from .node import LEAF, NODE, OUTPUT, edge_of, node_and_index
 
-__all__ = ["accumulate", "queue_callback", "run", "will_run"]
+__all__ = ["accumulate", "is_whole_pass", "queue_callback", "run", "will_run"]
 
 MAX_DEPTH = 50  # backward calls nested in one thread before the next moves to a thread (and Python stack) of its own
 
@@ -121,6 +121,12 @@ def will_run(t: Tensor) -> bool:
         return False
     target = edge.node if edge._kind == OUTPUT else edge
     return target in waiting and (capture is None or target in capture.wanted)
+
+
+def is_whole_pass() -> bool:
+    """Whether the pass that runs on this thread goes to all leaves, and not to given inputs alone."""
+    waiting = state.backward_waiting
+    return waiting is None or waiting[1] is None
 
 
 def _count_gradients(starts: Sequence[Any]) -> dict[Any, int]:

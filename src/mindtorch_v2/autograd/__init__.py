@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .._autograd.differentiate import backward, grad
+from .._autograd.engine import is_whole_pass as _is_checkpoint_valid
 from .._autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled, set_multithreading_enabled
 from . import anomaly_mode, function, functional, grad_mode, graph, variable
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
