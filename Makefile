@@ -25,7 +25,8 @@ parity:  ## the comparisons with PyTorch 2.13
 browser:  ## the pages in chromium, which must be installed with its driver
 	$(PYTHON) -m pytest -m browser
 
-coverage:  ## PyTorch's operator database against ours; refreshes docs/compatibility.md
+coverage:  ## PyTorch's operator database and public names against ours; refreshes docs/compatibility.md
+	$(PYTHON) tests/parity/surface.py
 	$(PYTHON) tests/parity/opinfo.py --write docs/compatibility.md
 
 bench:  ## timings side by side with torch

@@ -99,7 +99,7 @@ class TestReentrant:
     def test_inputs_without_gradients(self):
         with pytest.warns(UserWarning, match="None of the inputs have requires_grad=True"):
             reentrant(torch.sin, torch.ones(1))
-        with pytest.raises(RuntimeError, match="this checkpoint.. is not necessary"):
+        with pytest.raises(RuntimeError, match=r"this checkpoint.. is not necessary"):
             reentrant(lambda x: x.detach(), leaf(1.0)).sum().backward()
 
     def test_options_of_the_other(self):
@@ -324,7 +324,7 @@ class TestSelective:
         out.backward()
 
     def test_what_is_refused(self):
-        with pytest.raises(ValueError, match="specific OpOverload, such as torch.ops.aten.mm.default"):
+        with pytest.raises(ValueError, match=r"specific OpOverload, such as torch.ops.aten.mm.default"):
             c.create_selective_checkpoint_contexts([torch.ops.aten.mm])
         with pytest.raises(TypeError, match="either a function or a list of ops"):
             c.create_selective_checkpoint_contexts(3)

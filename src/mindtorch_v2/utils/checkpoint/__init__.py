@@ -73,7 +73,12 @@ def checkpoint(
         use_reentrant = True
     preserve = kwargs.pop("preserve_rng_state", True)
     if not use_reentrant:
-        options = {"context_fn": context_fn, "determinism_check": determinism_check, "debug": debug, "early_stop": early_stop}
+        options: dict[str, Any] = {
+            "context_fn": context_fn,
+            "determinism_check": determinism_check,
+            "debug": debug,
+            "early_stop": early_stop,
+        }
         return _call(function, args, kwargs, preserve_rng_state=preserve, **options)
     if kwargs:
         raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
