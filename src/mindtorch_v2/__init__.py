@@ -16,6 +16,7 @@ from ._autograd.grad_mode import (
 )
 from ._creation import as_tensor, asarray, get_default_device, set_default_device, tensor
 from ._device import device
+from ._dispatch import registry as _registry
 from ._dtype import (
     bfloat16,
     complex64,
@@ -85,6 +86,7 @@ cfloat, cdouble = complex64, complex128
 e, pi, inf, nan = math.e, math.pi, math.inf, math.nan
 newaxis = None
 
+return_types.offer(op.schema for op in _registry.all_ops())
 globals().update(_TENSOR_TYPES)
 
 globals().update(

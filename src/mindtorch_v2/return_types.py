@@ -70,6 +70,23 @@ def named_results(schema: Any) -> type[_NamedTuple] | None:
     return named_tuple(schema.name, (r.name for r in returns))
 
 
+_offered: dict[str, tuple[str, ...]] = {}
+
+
+def offer(schemas: Iterable[Any]) -> None:
+    """Have the types of these operators' results found by their names before any was called."""
+    for schema in schemas:
+        returns = schema.returns
+        if len(returns) > 1 and not schema.name.startswith("_") and all(r.name for r in returns):
+            _offered[schema.name] = _offered[f"{schema.name}_out"] = tuple(r.name for r in returns)
+
+
+def _find(name: str) -> type[_NamedTuple]:
+    if name not in _offered:
+        raise AttributeError(f"module 'torch.return_types' has no attribute {name!r}", name=name)
+    return named_tuple(name, _offered[name])
+
+
 def out_type(found: type[tuple[Any, ...]]) -> type[tuple[Any, ...]]:
     """The type of results written to `out=`: torch has `max_out` for `max`."""
     return named_tuple(found.__name__ + "_out", found._fields) if issubclass(found, _NamedTuple) else found
@@ -78,3 +95,5 @@ def out_type(found: type[tuple[Any, ...]]) -> type[tuple[Any, ...]]:
 if TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any: ...
+else:
+    __getattr__ = _find

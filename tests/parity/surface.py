@@ -28,10 +28,10 @@ NAMESPACES = """
 torch Tensor nn nn.functional nn.init nn.parameter nn.utils nn.utils.parametrizations nn.utils.parametrize nn.utils.prune nn.utils.rnn
 nn.utils.stateless nn.attention nn.parallel optim optim.lr_scheduler optim.swa_utils autograd autograd.forward_ad autograd.function
 autograd.functional autograd.grad_mode autograd.graph autograd.profiler func distributions linalg fft special signal.windows sparse masked
-amp cpu cpu.amp cuda cuda.amp mps xpu accelerator backends.cpu backends.cuda backends.cudnn backends.mkl backends.mkldnn backends.mps
-backends.nnpack backends.openmp backends.opt_einsum compiler jit fx export onnx library overrides profiler testing utils utils.data utils.data.distributed
+amp cpu cpu.amp cuda cuda.amp mps xpu accelerator backends.cpu backends.cuda backends.mkl backends.mps
+backends.nnpack backends.openmp compiler jit fx export onnx library overrides profiler testing utils utils.data utils.data.distributed
 utils.checkpoint utils.benchmark utils.tensorboard utils.dlpack utils.hooks utils.cpp_extension utils.model_zoo utils.flop_counter
-utils.module_tracker utils.weak utils.backend_registration utils.deterministic utils._python_dispatch random serialization storage hub
+utils.module_tracker utils.weak utils.backend_registration utils._python_dispatch random serialization storage hub
 futures multiprocessing distributed package quasirandom functional nested types version monitor return_types
 """.split()  # fmt: skip
 
@@ -40,7 +40,7 @@ NOT_PUBLIC = frozenset(
     """
 TYPE_CHECKING Tensor common_notes reproducibility_notes tf32_notes sparse_support_notes BroadcastingList1 BroadcastingList2 BroadcastingList3
 boolean_dispatch assert_int_or_pair handle_torch_function has_torch_function has_torch_function_unary has_torch_function_variadic tqdm
-USE_GLOBAL_DEPS USE_RTLD_GLOBAL_WITH_LIBTORCH
+all_return_types pytree_register_structseq USE_GLOBAL_DEPS USE_RTLD_GLOBAL_WITH_LIBTORCH
 """.split()
 )
 
@@ -71,7 +71,7 @@ def public_names(module: Any) -> set[str]:
     """The public names of a module or class of PyTorch: what it lists, or what is defined in PyTorch and not in an underscored or foreign module."""
     listed = getattr(module, "__all__", None)
     if listed is not None and module is not torch:
-        return {n for n in listed if hasattr(module, n)}
+        return {n for n in listed if hasattr(module, n)} - NOT_PUBLIC
     if inspect.isclass(module):
         return {n for n in dir(module) if not n.startswith("_")}
     return {n for n in dir(module) if not n.startswith("_") and _is_own(module, n)}
@@ -88,7 +88,7 @@ def _is_own(module: Any, name: str) -> bool:
         return value.__name__ == f"{module.__name__}.{name}"
     home = getattr(value, "__module__", None) or ""
     if module is torch:  # beside its list, what C++ gives it: operators; the classes are those of TorchScript and of the build
-        return isinstance(value, types.BuiltinFunctionType) or isinstance(value, torch.dtype | torch.layout | torch.memory_format)
+        return isinstance(value, types.BuiltinFunctionType | torch.dtype | torch.layout | torch.memory_format)
     return home.startswith("torch") or (not home and not callable(value))
 
 

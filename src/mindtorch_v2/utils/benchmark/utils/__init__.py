@@ -1,0 +1,1 @@
+"""torch.utils.benchmark.utils: the parts of torch.utils.benchmark."""
