@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from types import FunctionType
 from typing import Any, Protocol
@@ -17,6 +18,8 @@ __all__ = ["Entry", "Formula", "Op", "Table"]
 # Suffixes of a formula's parameter that keep a fact about a tensor argument instead of the tensor itself.
 FACTS = ("_shape", "_dtype", "_device", "_strides", "_byte_steps", "_geometry")
 
+GIVEN = ("grad", "grads", "needs", "result")  # what every formula may ask for
+
 
 class Formula:
     """A derivative: which arguments it yields gradients for, and what it needs saved to do so."""
@@ -27,11 +30,15 @@ class Formula:
         self.targets = targets
         self.function = function
         self.parameters = parameter_names(function)
-        known = set(schema.argument_names) | set(schema.output_names) | {"grad", "grads", "needs", "result"}
-        known |= {name + fact for name in (*schema.argument_names, *schema.output_names) for fact in FACTS}
+        named = {*schema.argument_names, *schema.output_names}
         for name in (*self.parameters, *targets):
-            if name not in known:
+            if name not in named and name not in GIVEN and not _is_fact(name, named):
                 raise TypeError(f"the derivative of {schema.name} names {name!r}, which is not in its schema: {schema}")
+
+
+def _is_fact(name: str, named: set[str]) -> bool:
+    """Whether a parameter asks for a fact about one of these arguments and results."""
+    return any(name.endswith(fact) and name[: -len(fact)] in named for fact in FACTS)
 
 
 def parameter_names(function: Callable[..., Any]) -> tuple[str, ...]:
@@ -155,13 +162,9 @@ class Op:
         return f"<op {self.schema.qualified_name}.{self.overload_name}>"
 
 
+_INITIAL = re.compile(r"(?:^|_+|(?<=\d))([a-z])")
+
+
 def _camel(name: str) -> str:
     """`max_pool2d_with_indices` → `MaxPool2DWithIndices`, as torch spells its backward nodes."""
-    out, upper = [], True
-    for c in name:
-        if c == "_":
-            upper = True
-            continue
-        out.append(c.upper() if upper else c)
-        upper = c.isdigit()
-    return "".join(out)
+    return _INITIAL.sub(lambda found: found[1].upper(), name).replace("_", "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 __all__ = ["Argument", "Return", "Schema", "parse"]
@@ -96,13 +96,15 @@ _ARGUMENT = re.compile(
     r"^(?P<base>[A-Za-z]\w*)(?:\((?P<alias>[^)]*)\))?(?P<suffix>\??(?:\[\d*\])?\??)\s+(?P<name>\w+)(?:\s*=\s*(?P<default>.+))?$"
 )
 _RETURN = re.compile(r"^(?P<base>[A-Za-z]\w*)(?:\((?P<alias>[^)]*)\))?(?P<suffix>\??(?:\[\d*\])?\??)(?:\s+(?P<name>\w+))?$")
+_MARKS = re.compile(r"""[,()\[\]"']""")
 _NAMED_DEFAULTS = {"None": None, "True": True, "False": False, "Mean": 1, "Sum": 2, "inf": float("inf")}
 
 
 def _split(text: str) -> list[str]:
     """Split at commas outside of brackets and quotes."""
     parts, depth, quote, start = [], 0, "", 0
-    for i, c in enumerate(text):
+    for found in _MARKS.finditer(text):
+        c = found[0]
         if quote:
             quote = "" if c == quote else quote
         elif c in "\"'":
@@ -111,9 +113,9 @@ def _split(text: str) -> list[str]:
             depth += 1
         elif c in ")]":
             depth -= 1
-        elif c == "," and depth == 0:
-            parts.append(text[start:i])
-            start = i + 1
+        elif depth == 0:
+            parts.append(text[start : found.start()])
+            start = found.end()
     parts.append(text[start:])
     return [p.strip() for p in parts if p.strip()]
 
@@ -135,48 +137,56 @@ def _alias(mark: str | None) -> str:
     return mark.split("->")[0].strip().replace("|", "")
 
 
-def parse(text: str) -> Schema:
-    """Read one schema in ATen's notation."""
-    match = _HEAD.match(text.strip())
-    if match is None:
-        raise ValueError(f"not an operator schema: {text!r}")
-    arguments = []
-    keyword_only = False
-    for part in _split(match["args"]):
-        if part == "*":
-            keyword_only = True
-            continue
-        m = _ARGUMENT.match(part)
-        if m is None:
-            raise ValueError(f"argument {part!r} of schema {text!r} cannot be read")
-        default = m["default"]
-        type_ = m["base"].replace("SymInt", "int") + m["suffix"]
-        arguments.append(
-            Argument(
-                name=m["name"],
-                type=type_,
-                default=None if default is None else _default(default),
-                has_default=default is not None,
-                keyword_only=keyword_only,
-                alias=_alias(m["alias"]),
-            )
-        )
-    returns_text = match["returns"].strip()
-    if returns_text.startswith("("):
-        returns_text = returns_text[1:-1]
+@cache  # 1,400 schemas have 900 different arguments among 6,000
+def _argument(text: str, keyword_only: bool) -> Argument:
+    m = _ARGUMENT.match(text)
+    if m is None:
+        raise ValueError(f"argument {text!r} cannot be read")
+    default = m["default"]
+    return Argument(
+        name=m["name"],
+        type=m["base"].replace("SymInt", "int") + m["suffix"],
+        default=None if default is None else _default(default),
+        has_default=default is not None,
+        keyword_only=keyword_only,
+        alias=_alias(m["alias"]),
+    )
+
+
+@cache
+def _returns(text: str) -> tuple[Return, ...]:
+    text = text.strip()
+    if text.startswith("("):
+        text = text[1:-1]
     returns = []
-    for part in _split(returns_text):
+    for part in _split(text):
         m = _RETURN.match(part)
         if m is None:
-            raise ValueError(f"return {part!r} of schema {text!r} cannot be read")
+            raise ValueError(f"return {part!r} cannot be read")
         returns.append(
             Return(type=m["base"].replace("SymInt", "int") + m["suffix"], name=m["name"] or "", alias=_alias(m["alias"]))
         )
+    return tuple(returns)
+
+
+def parse(text: str) -> Schema:
+    """Read one schema in ATen's notation."""
+    text = text.strip()
+    match = _HEAD.match(text)
+    if match is None:
+        raise ValueError(f"not an operator schema: {text!r}")
+    arguments = _split(match["args"])
+    star = arguments.index("*") if "*" in arguments else len(arguments)  # arguments behind it are keywords
+    try:
+        read = [_argument(part, at > star) for at, part in enumerate(arguments) if at != star]
+        returns = _returns(match["returns"])
+    except ValueError as error:
+        raise ValueError(f"{error}, in the schema {text!r}") from None
     return Schema(
         namespace=match["ns"] or "aten",
         name=match["name"],
         overload=match["overload"] or "",
-        arguments=tuple(arguments),
-        returns=tuple(returns),
-        text=text.strip(),
+        arguments=tuple(read),
+        returns=returns,
+        text=text,
     )
