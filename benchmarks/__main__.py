@@ -44,10 +44,21 @@ def as_markdown(title: str, rows: list[Comparison]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def with_figures(page: str, tables: list[str]) -> str:
+    """A page with these tables between its markers, in the order of the groups; tables that were not measured now stay."""
+    before, inside, after = re.split(f"{BEGIN}|{END}", page)
+    by_title = {table.partition("\n")[0]: table.strip() for table in (*re.split(r"\n(?=### )", inside.strip()), *tables)}
+    titles = [f"### {title}" for title, _ in GROUPS.values()]
+    figures = "\n\n".join(by_title[title] for title in titles if title in by_title)
+    return f"{before}{BEGIN}\n\n{figures}\n\n{END}{after}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser("python -m benchmarks", description=__doc__)
     parser.add_argument("groups", nargs="*", help=f"some of {', '.join(GROUPS)}; all by default")
-    parser.add_argument("--write", metavar="FILE", help="put the figures into this page, between its markers")
+    parser.add_argument(
+        "--write", metavar="FILE", help="put the figures into this page, between its markers; those of other groups stay"
+    )
     options = parser.parse_args()
     unknown = [name for name in options.groups if name not in GROUPS]
     if unknown:
@@ -62,8 +73,7 @@ def main() -> None:
         tables.append(as_markdown(title, rows))
     if options.write:
         page = Path(options.write)
-        figures = f"{BEGIN}\n\n" + "\n".join(tables) + f"\n{END}"
-        page.write_text(re.sub(f"{BEGIN}.*{END}", lambda _: figures, page.read_text(), flags=re.S))
+        page.write_text(with_figures(page.read_text(), tables))
 
 
 if __name__ == "__main__":

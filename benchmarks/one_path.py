@@ -9,8 +9,10 @@ adds to `x + y`.
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import re
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,9 +21,9 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import mindtorch_v2 as torch
 
-from .recorded_steps import best_time, count_events, event_cost, profile
+from .recorded_steps import count_events, profile
 
-CALLS_AT_ONCE = 200
+CALLS_AT_ONCE, CHUNKS, ROUNDS = 100, 12, 12
 BEGIN, END = "<!-- one path -->", "<!-- end of one path -->"
 
 
@@ -56,28 +58,45 @@ def calls() -> dict[str, Callable[[], object]]:
     }
 
 
-def measure(call: Callable[[], object], cost: float) -> tuple[float, float, int]:
-    """Seconds of a call unrecorded, and recorded without its events' cost; and how many events it has."""
+def measure(call: Callable[[], object]) -> tuple[float, float]:
+    """Seconds of a call, unrecorded and recorded: of short chunks in turn, the time that a fifth of them takes at most.
 
-    def work() -> None:
+    The least time is worse here: now and then the clock of a busy machine leaves out a part of a chunk.
+    """
+    off: list[float] = []
+    on: list[float] = []
+    gc.disable()
+    try:
+        for _ in range(ROUNDS):
+            off += chunks(call)
+            with profile(torch):
+                on += chunks(call)
+    finally:
+        gc.enable()
+    return sorted(off)[len(off) // 5], sorted(on)[len(on) // 5]
+
+
+def chunks(call: Callable[[], object]) -> list[float]:
+    """Seconds of a call in each of some chunks, on this thread's clock; the first chunk does not count."""
+    taken = []
+    for _ in range(CHUNKS + 1):
+        began = time.thread_time()
         for _ in range(CALLS_AT_ONCE):
             call()
-
-    events = count_events(torch, call)
-    off = on = float("inf")
-    for _ in range(8):
-        off = min(off, best_time(work, 0.01))
-        with profile(torch):
-            on = min(on, best_time(work, 0.01))
-    return off / CALLS_AT_ONCE, on / CALLS_AT_ONCE - events * cost, events
+        taken.append((time.thread_time() - began) / CALLS_AT_ONCE)
+    return taken[1:]
 
 
 def table() -> str:
     lines = ["| | events | unrecorded, µs | recorded, without its events, µs | difference, µs |", "|---|--:|--:|--:|--:|"]
-    cost = min(event_cost(torch) for _ in range(3))
+    x, y = torch.randn(8, 8), torch.randn(8, 8)
+    off, on = measure(lambda: x + y)
+    cost = on - off
     for name, call in calls().items():
-        off, on, events = measure(call, cost)
-        lines.append(f"| {name} | {events} | {off * 1e6:.2f} | {on * 1e6:.2f} | {(on - off) * 1e6:+.2f} |")
+        off, on = measure(call)
+        events = count_events(torch, call)  # after that: what is compiled inside a recording is an event, too
+        rest = on - events * cost
+        lines.append(f"| {name} | {events} | {off * 1e6:.2f} | {rest * 1e6:.2f} | {(rest - off) * 1e6:+.2f} |")
     return "\n".join([*lines, "", f"An event of an operator costs {cost * 1e6:.2f} µs here."])
 
 

@@ -105,7 +105,7 @@ def allocate(shape: Any, d: _dtype.dtype, where: _device.device = _CPU) -> Tenso
         t.dtype = d
         t.device = _CPU
         t._keys = keys.CPU
-        t._node = t._base = t._extra = t._geometry = None
+        t._node = t._base = t._extra = None
         return t
     return meta_tensor(checked_shape(shape), d)
 

@@ -30,7 +30,7 @@ def view_of_storage(
         t._keys, t.device = keys.CPU | cls._class_keys, _device.cpu
     t._storage = storage
     t.dtype = d
-    t._node = t._base = t._extra = t._geometry = None
+    t._node = t._base = t._extra = None
     return t
 
 

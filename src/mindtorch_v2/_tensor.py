@@ -80,7 +80,7 @@ class Tensor:
     # _node       where the gradient goes: a Node, an Output of one, or None for a leaf
     # _base       the tensor this one is a view of
     # _extra      Extra, or None
-    # _geometry   what a profiler knows of shape, strides and dtype; None until one asks, and again when they change (`set_array`)
+    # _geometry   what a profiler knows of shape, strides and dtype; unset or None until one asks, and None when they change (`set_array`)
     # _identity   its number, once somebody has asked for it (`_storage.identity`)
     __slots__ = (
         "__dict__",
@@ -363,7 +363,7 @@ def wrap(array: Any, dtype: _dtype.dtype | None = None) -> Tensor:
     t._keys = keys.CPU
     t._node = None
     t._base = None
-    t._extra = t._geometry = None
+    t._extra = None
     return t
 
 
@@ -377,7 +377,7 @@ def wrap_view(array: np.ndarray[Any, Any], base: Tensor, dtype: _dtype.dtype | N
     t._keys = base._keys & keys.BACKENDS
     t._node = None
     t._base = base if base._base is None else base._base
-    t._extra = t._geometry = None
+    t._extra = None
     return t
 
 
@@ -392,7 +392,6 @@ def shallow_copy(t: Tensor, cls: type[Tensor] = Tensor) -> Tensor:
     new._node = None
     new._base = None
     new._extra = None
-    new._geometry = t._geometry
     return new
 
 

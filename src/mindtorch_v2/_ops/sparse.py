@@ -55,7 +55,7 @@ def sparse_tensor(indices: Tensor, values: Tensor, size: Sequence[int], *, coale
     storage.indices, storage.values, storage.coalesced = indices, values, coalesced
     t._storage = storage
     t.dtype, t.device, t._keys = values.dtype, cpu, keys.SPARSE
-    t._node = t._base = t._extra = t._geometry = None
+    t._node = t._base = t._extra = None
     return t
 
 

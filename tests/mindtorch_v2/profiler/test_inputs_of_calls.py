@@ -131,7 +131,38 @@ class TestGeometry:
             for function in ast.walk(ast.parse(path.read_text())):
                 if isinstance(function, ast.FunctionDef) and function.name != "__init__":
                     stored = {n.attr for n in ast.walk(function) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store)}
-                    assert "_array" not in stored or "_geometry" in stored, f"{function.name} in {path.name}: use set_array"
+                    makes = {n.func.attr if isinstance(n.func, ast.Attribute) else n.func.id for n in ast.walk(function)
+                             if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute | ast.Name)} & {"__new__", "_new"}  # fmt: skip
+                    assert "_array" not in stored or "_geometry" in stored or makes, (
+                        f"{function.name} in {path.name}: use set_array"
+                    )
+
+    def test_is_no_part_of_a_tensor_that_nobody_recorded(self):
+        """What a tensor carries for the profiler costs an unrecorded call nothing."""
+        x = torch.ones(2, 3)
+        made = [x, x + x, x.t(), x.detach(), x.new_empty(2), torch.tensor([1.0]), torch.empty(2, device="meta"), x.max(0)[0]]
+        assert not any(hasattr(t, "_geometry") for t in made)
+        with profile():
+            y = x + x
+        assert not hasattr(y, "_geometry")
+
+    def test_of_tensors_made_before_and_in_a_recording(self):
+        x, y = torch.ones(2, 3), torch.ones(2, 3, requires_grad=True)
+        parts = [torch.ones(1, 3), x.new_ones(2, 3)]
+
+        def run():
+            torch.cat([(x + y).t().t(), *parts]).max(0)[0].sum().backward()
+
+        shapes = [
+            (e.name, e.input_shapes) for e in recorded(run).events() if e.name in ("aten::add", "aten::t", "aten::cat", "aten::sum")
+        ]
+        assert shapes[:5] == [
+            ("aten::add", [[2, 3], [2, 3], []]),
+            ("aten::t", [[2, 3]]),
+            ("aten::t", [[3, 2]]),
+            ("aten::cat", [[], []]),  # torch: nothing is told of lists
+            ("aten::sum", [[3], []]),
+        ]
 
     def test_is_known_anew_after_everything_was_forgotten(self, monkeypatch):
         x = torch.ones(2, 3)

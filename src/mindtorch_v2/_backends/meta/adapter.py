@@ -54,7 +54,7 @@ def meta_tensor(shape: tuple[int, ...], dtype: _dtype.dtype, strides: tuple[int,
     t.dtype = dtype
     t.device = _device.meta
     t._keys = keys.META
-    t._node = t._base = t._extra = t._geometry = None
+    t._node = t._base = t._extra = None
     return t
 
 

@@ -62,7 +62,7 @@ WRAP = [
     "result.device = CPU",
     "result.dtype = d",
     f"result._keys = {keys.CPU}",
-    "result._node = result._base = result._extra = result._geometry = None",
+    "result._node = result._base = result._extra = None",
 ]
 _AS_ARRAY = ["if a.__class__ is not ndarray:", "    a = asarray(a)"]
 
@@ -156,7 +156,7 @@ def _view(op: Op, kernel: Any) -> list[str]:
         f"result._keys = {base}._keys & {keys.BACKENDS}",
         f"b = {base}._base",
         f"result._base = {base} if b is None else b",
-        "result._node = result._extra = result._geometry = None",
+        "result._node = result._extra = None",
     ]
 
 

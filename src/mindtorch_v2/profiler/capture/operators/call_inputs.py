@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...._checks import contiguous_strides, torch_strides
+from ...._dispatch.codegen import indent
 from ...._dispatch.entry import NUMBERS
 from ...._dispatch.op import Op
 from ...._dtype import dtype
@@ -69,7 +70,10 @@ GEOMETRY = "geometries_[{0}._array.shape, {0}._array.strides, {0}.dtype]"
 
 def geometry(t: Tensor) -> Geometry:
     """The geometry of a tensor; written out where each operator needs it (`CallInputs.lines`)."""
-    known: Geometry | None = t._geometry
+    try:
+        known: Geometry | None = t._geometry
+    except AttributeError:  # it was made while no shapes were recorded
+        known = None
     if known is None:
         known = t._geometry = geometries[t._array.shape, t._array.strides, t.dtype]
     return known
@@ -89,7 +93,7 @@ class CallInputs(dict[tuple[Any, ...], int]):
         self._kept: list[Callable[[Any], Any]] = []
         self.lines: list[str] = []
         self.names: dict[str, Any] = {"geometries_": geometries, "geometry_": geometry, "NUMBERS_": NUMBERS, "plain_": self.plain}
-        parts = []
+        parts, asking, asking_first = [], [], []
         for a in op.schema.arguments:
             is_number = a.name in numbers
             kept, expression = _argument(a, is_number=is_number)
@@ -99,7 +103,12 @@ class CallInputs(dict[tuple[Any, ...], int]):
             parts.append(expression)
             if a.is_tensor and not a.is_tensor_list:
                 there = f"{a.name}.__class__ not in NUMBERS_ and " * is_number + f"{a.name} is not None and " * ("?" in a.type)
-                self.lines += [f"if {there}{a.name}._geometry is None:", f"    {a.name}._geometry = {GEOMETRY.format(a.name)}"]
+                asking += [f"if {there}{a.name}._geometry is None:", f"    {a.name}._geometry = {GEOMETRY.format(a.name)}"]
+                asking_first.append(f"{there}geometry_({a.name})")
+        if (
+            asking
+        ):  # of tensors that were made while no shapes were recorded, there is none; a `try` that nothing leaves costs nothing
+            self.lines = ["try:", *indent(asking), "except AttributeError:", *indent(asking_first)]
         self.expression = f"({', '.join(parts)},)" if parts else "()"
         _all.add(self)
 
@@ -125,7 +134,7 @@ def _argument(a: Any, *, is_number: bool) -> tuple[Callable[[Any], Any], str]:
     """The form in which an argument is kept, and the expression for it."""
     n = a.name
     if a.is_tensor_list:
-        of_one = "None if t is None else t._geometry or geometry_(t)"
+        of_one = "None if t is None else geometry_(t)"
         # torch: nothing is kept of lists that may have gaps
         return _nothing if "?" in a.type else _value, f"None if {n} is None else tuple([{of_one} for t in {n}])"
     if a.is_tensor and is_number:
@@ -217,7 +226,7 @@ _known = _Known()
 
 def gradient_inputs(grads: list[Any]) -> int:
     """The number of what a backward node is called with."""
-    return _known[tuple([None if g is None else g._geometry or geometry(g) for g in grads])]
+    return _known[tuple([None if g is None else geometry(g) for g in grads])]
 
 
 def operand_inputs(operands: tuple[Any, ...]) -> int:

@@ -176,7 +176,15 @@ def recording_layer(op: Op, full: int, body: Body) -> Body:
         "    raise",
         "extend_(record_)",
     ]
+    if log.shapes and _makes_tensor(op, full, body):
+        lines.append("result._geometry = None")  # which saves the next operator that takes it an exception
     return body.edited(lines, names)
+
+
+def _makes_tensor(op: Op, full: int, body: Body) -> bool:
+    """Whether the backend's body makes a tensor at each call, and no mode or subclass puts something else in its place."""
+    is_view = op.schema.is_view and keys.CPU in op.array_kernels and [r.type for r in op.schema.returns] == ["Tensor"]
+    return (body.result_is_new or is_view) and not full & keys.CALLING_BACK
 
 
 NO_ARRAY = np.empty(0)
