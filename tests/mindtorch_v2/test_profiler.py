@@ -16,6 +16,7 @@ import pytest
 
 import mindtorch_v2 as torch
 from mindtorch_v2._dispatch import dispatcher, keys, registry
+from mindtorch_v2._storage import UntypedStorage
 from mindtorch_v2.profiler import (
     ProfilerActivity,
     _ExperimentalConfig,
@@ -479,7 +480,7 @@ KEYS_OF_MEMORY = ["cpu_memory_allocated_before", "cpu_memory_allocated_after", "
 def live_bytes():
     """The bytes of all storages there are; those over one array count once."""
     gc.collect()
-    arrays = {id(s.array): s.array.nbytes for s in gc.get_objects() if type(s) is torch.UntypedStorage}
+    arrays = {id(s.array): s.array.nbytes for s in gc.get_objects() if type(s) is UntypedStorage}
     return sum(arrays.values())
 
 
@@ -751,7 +752,7 @@ class TestMemory:
 
     def test_storages_are_made_and_freed_as_ever_while_no_memory_is_recorded(self):
         def untouched():
-            slots = vars(torch.UntypedStorage)
+            slots = vars(UntypedStorage)
             return type(slots["array"]).__name__ == "member_descriptor" and "__del__" not in slots
 
         assert untouched()
