@@ -35,7 +35,6 @@ REASONS: dict[str, str] = {
     r"fx\..*|_inductor.*|_dynamo\..*|export\..*|_export.*|_prims.*|_refs.*|_decomp.*|_subclasses.*|_lazy": "nothing is traced or compiled here; models run as Python",
     r"onnx\..*": "models are not exported here; save the state_dict and export it with PyTorch",
     r"utils\.(cpp_extension|_triton|mobile_optimizer|bundled_inputs)|cpp|ThroughputBenchmark": "the package is pure Python, without extensions in C++",
-    r"utils\.tensorboard": "write scalars with tensorboardX or tensorboard's own API; profiles go to TensorBoard by torch.profiler.tensorboard_trace_handler",
     r"_C|_C\..*": "the package is pure Python; what torch has in C++ is not reachable by these names",
     r"package|monitor|mtia": "it is not part of the package",
 }
