@@ -12,6 +12,7 @@ from ._backends.meta.adapter import meta_array
 from ._dispatch import keys
 from ._storage import MetaStorage, UntypedStorage, own
 from ._tensor import Tensor
+from ._wrapper_subclass import is_wrapper
 
 __all__ = ["copied_storage", "deepcopy_tensor", "own_slots", "rebuild", "reduce_tensor", "view_of_storage"]
 
@@ -60,8 +61,11 @@ def deepcopy_tensor(self: Tensor, memo: dict[int, Any]) -> Tensor:
             "were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, see "
             "https://github.com/pytorch/pytorch/pull/103001"
         )
-    storage = copied_storage(self._storage, memo)
-    new = view_of_storage(storage, self.dtype, self.storage_offset(), self._array.shape, self.stride(), type(self))
+    if is_wrapper(self):
+        new = _copied_wrapper(self)
+    else:
+        storage = copied_storage(self._storage, memo)
+        new = view_of_storage(storage, self.dtype, self.storage_offset(), self._array.shape, self.stride(), type(self))
     memo[id(self)] = new
     new._keys |= self._keys & keys.AUTOGRAD
     if self._extra is not None and self._extra.grad is not None:
@@ -72,6 +76,17 @@ def deepcopy_tensor(self: Tensor, memo: dict[int, Any]) -> Tensor:
         for name in own_slots(type(self)):
             if hasattr(self, name):
                 setattr(new, name, copy.deepcopy(getattr(self, name), memo))
+    return new
+
+
+def _copied_wrapper(t: Tensor) -> Tensor:
+    """A copy of a tensor that wraps others, as its class makes one."""
+    new: Tensor = t.clone().detach()
+    if type(new) is not type(t):
+        raise RuntimeError(
+            "The default implementation of __deepcopy__() for wrapper subclasses only works for subclass types that properly "
+            f"implement clone(): that of {type(t).__name__} returned {type(new).__name__}. Implement it, or __deepcopy__()"
+        )
     return new
 
 

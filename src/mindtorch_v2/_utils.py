@@ -16,6 +16,7 @@ from ._checkpoints.rebuild import sparse as _rebuild_sparse_tensor
 from ._checkpoints.rebuild import tensor as _rebuild_tensor
 from ._checkpoints.rebuild import tensor as _rebuild_tensor_v2
 from ._checkpoints.rebuild import tensor_v3 as _rebuild_tensor_v3
+from ._checkpoints.rebuild import wrapper as _rebuild_wrapper_subclass
 
 __all__ = [
     "ExceptionWrapper",
@@ -29,6 +30,7 @@ __all__ = [
     "_rebuild_tensor",
     "_rebuild_tensor_v2",
     "_rebuild_tensor_v3",
+    "_rebuild_wrapper_subclass",
     "cpu_count",
 ]
 

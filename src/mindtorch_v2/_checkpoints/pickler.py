@@ -17,6 +17,7 @@ from .._pickling import own_slots
 from .._random import Generator
 from .._storage import UntypedStorage
 from .._tensor import Size, Tensor, shallow_copy
+from .._wrapper_subclass import is_wrapper
 from ..nn import Module, Parameter
 from ..storage import LEGACY_NAMES, STORAGE_CLASSES, TypedStorage
 from . import options
@@ -42,6 +43,7 @@ _REBUILD_META = _TorchName("torch._utils", "_rebuild_meta_tensor_no_storage")
 _REBUILD_PARAMETER = _TorchName("torch._utils", "_rebuild_parameter")
 _REBUILD_PARAMETER_WITH_STATE = _TorchName("torch._utils", "_rebuild_parameter_with_state")
 _REBUILD_SPARSE = _TorchName("torch._utils", "_rebuild_sparse_tensor")
+_REBUILD_WRAPPER = _TorchName("torch._utils", "_rebuild_wrapper_subclass")
 _GET_LAYOUT = _TorchName("torch.serialization", "_get_layout")
 _REBUILD_SUBCLASS = _TorchName("torch._tensor", "_rebuild_from_type_v2")
 
@@ -185,6 +187,8 @@ def _plain(t: Tensor) -> tuple[_TorchName, tuple[Any, ...]]:
     """The call for a tensor as if it were of no subclass and had no attributes."""
     needs_grad = t._keys & keys.AUTOGRAD != 0
     strides = tuple(t.stride())
+    if is_wrapper(t):
+        return _REBUILD_WRAPPER, (type(t), t.dtype, tuple(t.shape), strides, t.storage_offset(), t.layout, t.device, needs_grad)
     if t._keys & keys.META:
         if options.skips_data():
             warnings.warn("Serializing tensors on the meta device under skip_data context manager is a no-op", stacklevel=2)

@@ -20,6 +20,7 @@ from .._dispatch import keys
 from .._memory_format import LAYOUTS, layout, sparse_coo
 from .._ops.sparse import check_parts, sparse_tensor
 from .._tensor import Size, Tensor, wrap
+from .._wrapper_subclass import wrapper_of
 from ..nn import Parameter
 from ..storage import TypedStorage
 from .names import STORAGE_TYPES, UNTYPED
@@ -140,6 +141,16 @@ def device_tensor(data: Any, dtype: Any, device: Any, requires_grad: Any) -> Ten
     if type(data) is not Tensor or type(dtype) is not _dtype.dtype or type(device) is not str:
         raise TypeError("a tensor of another device is made of a tensor, a dtype and a device")
     t: Tensor = data.to(dtype=dtype, device=_device.device(device))
+    _require_grad(t, requires_grad)
+    return t
+
+
+def wrapper(cls: Any, dtype: Any, size: Any, stride: Any, offset: Any, which: Any, device: Any, requires_grad: Any) -> Tensor:
+    """A tensor of a subclass that wraps others. The class is one that the file may name."""
+    if type(dtype) is not _dtype.dtype or type(which) is not layout or type(device) is not _device.device:
+        raise TypeError("a tensor that wraps others needs a dtype, a layout and a device")
+    _check_geometry(size, stride)
+    t: Tensor = wrapper_of(cls, size, stride, dtype=dtype, layout=which, device=device)
     _require_grad(t, requires_grad)
     return t
 
@@ -286,6 +297,7 @@ TENSOR_CALLS: dict[str, Any] = {
     "torch._utils._rebuild_meta_tensor_no_storage": meta,
     "torch._utils._rebuild_sparse_tensor": sparse,
     "torch._utils._rebuild_device_tensor_from_cpu_tensor": device_tensor,
+    "torch._utils._rebuild_wrapper_subclass": wrapper,
     "torch._utils._rebuild_parameter": parameter,
     "torch._utils._rebuild_parameter_with_state": parameter,
 }

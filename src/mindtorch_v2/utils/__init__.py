@@ -1,3 +1,4 @@
 """Helpers around tensors and modules."""
 
-from . import dlpack, hooks
+from . import dlpack, hooks, weak
+from ._swapping import swap_tensors

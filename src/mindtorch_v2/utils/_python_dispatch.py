@@ -74,7 +74,7 @@ def _packed(op: Op) -> str:
 
 def _is_decomposed(op: Op) -> bool:
     """Composites without a derivative of their own are seen as what they are made of; factories are seen whole."""
-    is_explicit = "factory" in op.tags  # torch: `zeros_like` and its siblings reach modes whole
+    is_explicit = "factory" in op.tags or "explicit" in op.tags  # torch: `zeros_like`, `detach` and others reach modes whole
     return op.composite is not None and not op.formulas and bool(op.schema.tensor_arguments) and not is_explicit
 
 

@@ -31,7 +31,7 @@ copy_ = op(
     numbers=("src",),
     variants="method",
 )
-detach = op("detach(Tensor(a) self) -> Tensor(a)", composite=lambda self: shallow_copy(self))
+detach = op("detach(Tensor(a) self) -> Tensor(a)", composite=lambda self: shallow_copy(self), tags=("explicit",))
 
 
 def _detach_(self: Tensor) -> Tensor:

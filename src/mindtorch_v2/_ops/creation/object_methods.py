@@ -18,6 +18,7 @@ from ..._printing import tensor_text
 from ..._storage import MetaStorage, UntypedStorage
 from ..._storage_methods import mapped_file
 from ..._tensor import Tensor, shallow_copy, wrap
+from ..._wrapper_subclass import wrapper_of
 from ...storage import LEGACY_NAMES, STORAGE_CLASSES, TypedStorage, typed_over, typed_storage_of
 from ..machinery.declare import public
 
@@ -235,6 +236,12 @@ def as_subclass(self: Tensor, cls: type[Tensor]) -> Any:
     return t
 
 
+@public("method")
+def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
+    """What a value of a state dict becomes before it is swapped in for this parameter or buffer; subclasses override it."""
+    return other.detach() if assign else self.copy_(other).detach()
+
+
 @staticmethod  # type: ignore[misc]
 def _make_subclass(cls: type[Tensor], data: Tensor, require_grad: bool = False) -> Any:
     """A leaf of a subclass over a tensor's elements."""
@@ -245,6 +252,20 @@ def _make_subclass(cls: type[Tensor], data: Tensor, require_grad: bool = False) 
 
 
 public("method", name="_make_subclass")(_make_subclass)
+
+
+@staticmethod  # type: ignore[misc]
+def _make_wrapper_subclass(
+    cls: type[Tensor], size: Any, *, strides: Any = None, storage_offset: int | None = None, memory_format: Any = None,
+    dtype: Any = None, layout: Any = strided, device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
+    dispatch_sizes_strides_policy: str | None = None, dispatch_device: bool = False, dispatch_layout: bool = False,
+    _extra_dispatch_keys: Any = None, storage_size: int | None = None,
+) -> Any:  # fmt: skip
+    """A tensor of a subclass that has a geometry and no memory: its `__torch_dispatch__` says what operators do."""
+    return wrapper_of(cls, size, strides, storage_offset or 0, memory_format, dtype, layout, device, requires_grad)
+
+
+public("method", name="_make_wrapper_subclass")(_make_wrapper_subclass)
 
 
 @public("method")

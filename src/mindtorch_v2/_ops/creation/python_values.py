@@ -31,7 +31,7 @@ def _not_one(array: np.ndarray[Any, Any]) -> RuntimeError:
 def _item(self: Tensor) -> Any:
     if self._array.size != 1:
         raise _not_one(self._array)
-    if self._keys & keys.META:
+    if self._keys & (keys.META | keys.PYTHON) == keys.META:
         raise RuntimeError("Tensor.item() cannot be called on meta tensors")
     return _local_scalar_dense(self)
 

@@ -9,7 +9,6 @@ from types import FunctionType
 from typing import Any
 
 from ... import compiler
-from ..._autograd.grad_mode import no_grad
 from ..._autograd.leaf import clear_gradients
 from ..._device import device as Device
 from ..._dispatch.codegen import compile_function
@@ -17,7 +16,8 @@ from ..._dtype import dtype as DType
 from ..._ops.machinery.lookup import aten
 from ..._tensor import Tensor
 from ...utils.hooks import RemovableHandle, add_hook
-from ..parameter import Buffer, Parameter, set_tensor_data
+from ..parameter import Buffer, Parameter
+from .conversion import convert_parameter
 from .hooks import (
     GLOBAL,
     call_with_hooks,
@@ -405,11 +405,9 @@ class Module(StateDict):
         if recurse:
             for child in self.children():
                 child._apply(fn)
-        with no_grad():
-            for param in self._parameters.values():
-                for target in () if param is None else (param, param.grad):
-                    if target is not None:
-                        set_tensor_data(target, fn(target))
+        for key, param in self._parameters.items():
+            if param is not None:
+                convert_parameter(self, key, param, fn)
         self._buffers.update({name: fn(buffer) for name, buffer in self._buffers.items() if buffer is not None})
         return self
 

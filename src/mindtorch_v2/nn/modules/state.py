@@ -7,10 +7,12 @@ from collections import OrderedDict, namedtuple
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ... import __future__ as switches
 from ..._autograd.grad_mode import no_grad
 from ..._tensor import Tensor
 from ...utils.hooks import RemovableHandle, add_hook
 from ..parameter import Parameter, is_lazy
+from .conversion import swap_in
 
 if TYPE_CHECKING:
     from .module import Module
@@ -226,6 +228,7 @@ class StateDict:
             return
         if is_lazy(target):  # the hooks of a lazy module gave it a shape, unless the value is without one as well
             return
+        swap = switches.get_swap_module_params_on_conversion()
         if target.dim() == 0 and value.dim() == 1 and len(value) == 1:
             value = value[0]  # torch: checkpoints from before there were zero-dim tensors
         if value.shape != target.shape:
@@ -236,6 +239,9 @@ class StateDict:
             return
         try:
             with no_grad():
+                if swap:
+                    swap_in(target, value, assign=assign)
+                    return
                 if not assign:
                     target.copy_(value)
                     return
@@ -247,7 +253,7 @@ class StateDict:
                 setattr(self, name, value)
         except Exception as error:
             errors.append(
-                f'While copying the parameter named "{key}", whose dimensions in the model are {target.shape} and whose '
+                f'While {"swapping" if swap else "copying"} the parameter named "{key}", whose dimensions in the model are {target.shape} and whose '
                 f"dimensions in the checkpoint are {value.shape}, an exception occurred : {error.args}."
             )
 
