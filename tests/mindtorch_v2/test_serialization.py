@@ -248,3 +248,51 @@ def test_tensors_over_arrays_with_gaps_are_read_by_torch(name, tmp_path):
     loaded = oracle.load(tmp_path / "gaps.pt")
     pairs = zip(saved, loaded, strict=True) if isinstance(saved, list) else [(saved, loaded)]
     assert all(after.tolist() == before.tolist() for before, after in pairs)
+
+
+def tensor_file(header: bytes, content: bytes = b"") -> bytes:
+    return len(header).to_bytes(8, "little") + header + content
+
+
+class TestTensorFiles:
+    def test_tensors_by_name(self, tmp_path):
+        header = (
+            b'{"__metadata__":{"a":"b"},"x":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},'
+            b'"y":{"dtype":"I16","shape":[],"data_offsets":[8,10]}}'
+        )
+        path = tmp_path / "model.safetensors"
+        path.write_bytes(tensor_file(header, np.array([1, 2], np.float32).tobytes() + np.int16(7).tobytes()))
+        loaded = torch.load(path)
+        assert {name: (t.dtype, t.tolist()) for name, t in loaded.items()} == {
+            "x": (torch.float32, [1, 2]),
+            "y": (torch.int16, 7),
+        }
+        assert torch.load(path, map_location="meta")["x"].is_meta
+        with pytest.raises(RuntimeError, match="dict map_location"):
+            torch.load(path, map_location={"cpu": "meta"})
+
+    @pytest.mark.parametrize(
+        ("content", "message"),
+        [
+            (b"", "does not fit a file of 0"),
+            (b"\xff" * 8, "does not fit"),
+            (tensor_file(b"[1]"), "names no tensors"),
+            (tensor_file(b"{"), "no JSON"),
+            (tensor_file(b"[" * 100_000), "no JSON"),
+            (tensor_file(b'{"x":3}'), "entry of x is damaged"),
+            (tensor_file(b'{"x":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}', bytes(7)), "does not fit its bytes"),
+            (tensor_file(b'{"x":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}}', bytes(8)), "does not fit its bytes"),
+            (tensor_file(b'{"x":{"dtype":"F32","shape":[-2,-1],"data_offsets":[0,8]}}', bytes(8)), "does not fit its bytes"),
+            (
+                tensor_file(
+                    b'{"x":{"dtype":"U8","shape":[8],"data_offsets":[0,8]},"y":{"dtype":"U8","shape":[8],"data_offsets":[0,8]}}',
+                    bytes(8),
+                ),
+                "overlaps",
+            ),
+        ],
+    )
+    def test_damaged_files(self, tmp_path, content, message):
+        (tmp_path / "bad.safetensors").write_bytes(content)
+        with pytest.raises(RuntimeError, match=rf"bad\.safetensors: .*{message}"):
+            torch.load(tmp_path / "bad.safetensors")
