@@ -14,6 +14,7 @@ from ._autograd.grad_mode import (
     no_grad,
     set_grad_enabled,
 )
+from ._autograd.leaf import is_inference
 from ._creation import as_tensor, asarray, get_default_device, set_default_device, tensor
 from ._device import device
 from ._dispatch import registry as _registry

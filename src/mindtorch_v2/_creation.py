@@ -34,7 +34,6 @@ __all__ = [
 ]
 
 _CPU = _device.cpu
-_PYTHON_TYPES = {float: _dtype.float64, int: _dtype.int64, bool: _dtype.bool_, complex: _dtype.complex128}
 
 
 def default_device() -> _device.device:
@@ -65,7 +64,7 @@ def dtype_of(given: Any) -> _dtype.dtype:
         return given
     if given is None:
         return _dtype.get_default_dtype()
-    found = _PYTHON_TYPES.get(given) if isinstance(given, type) else None
+    found = _dtype.PYTHON_TYPES.get(given) if isinstance(given, type) else None
     if found is None:
         raise TypeError(
             f"argument 'dtype' must be torch.dtype, not {given.__name__ if isinstance(given, type) else type(given).__name__}"
@@ -128,6 +127,8 @@ def checked_shape(shape: Any, itemsize: int = 1) -> tuple[int, ...]:
                 f'"type must be tuple of ints,but got {type(n).__name__}"'
             )
         sizes.append(n.__index__())
+    if len(sizes) > 64:
+        raise RuntimeError(f"tensors are NumPy arrays here, of at most 64 dimensions; got a size of {len(sizes)}")
     for n in sizes:
         if n < 0:
             raise RuntimeError(f"Trying to create tensor with negative dimension {n}: {sizes}")
@@ -196,7 +197,7 @@ def array_from(data: Any, d: _dtype.dtype | None, *, copy: bool) -> np.ndarray[A
     leaf = data
     while (leaf.__class__ is list or leaf.__class__ is tuple) and leaf:
         leaf = leaf[0]
-    if leaf.__class__ not in _PYTHON_TYPES:
+    if leaf.__class__ not in _dtype.PYTHON_TYPES:
         return _from_nested(data, d)
     try:
         array = np.array(data)

@@ -90,6 +90,7 @@ ALIASES = {
     "half": float16, "float": float32, "double": float64, "cfloat": complex64, "cdouble": complex128,
     "short": int16, "int": int32, "long": int64,
 }  # fmt: skip
+PYTHON_TYPES: dict[Any, dtype] = {float: float64, int: int64, bool: bool_, complex: complex128}  # taken where a dtype is
 BY_NAME: dict[str, dtype] = {d.name: d for d in ALL}
 FROM_NUMPY: dict[np.dtype[Any], dtype] = {d.np: d for d in ALL}
 

@@ -315,7 +315,9 @@ def _value_tensor(self: Tensor, value: Any) -> Tensor:
         if value.imag:
             raise RuntimeError(f"value cannot be converted to type {_c_name(self.dtype)} without overflow")
         value = value.real
-    if not self.dtype.inexact and isinstance(value, float):
+    if self.dtype is _dtype.bool_:
+        value = value != 0
+    elif not self.dtype.inexact and isinstance(value, float):
         value = int(value)
     made = wrap(np.asarray(value).astype(self.dtype.np), self.dtype)
     return made if self.device.type == "cpu" else made.to(self.device)

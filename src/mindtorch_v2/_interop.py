@@ -9,6 +9,7 @@ import numpy as np
 from . import _device, _dtype
 from ._creation import made_here, numpy_dtype
 from ._dispatch import keys
+from ._pending import resolved
 from ._tensor import Tensor, set_array, wrap
 
 __all__ = ["dlpack_device", "from_dlpack", "from_numpy", "frombuffer", "numpy_of", "to_capsule", "to_dlpack"]
@@ -51,6 +52,11 @@ def numpy_of(self: Tensor, *, force: bool = False) -> np.ndarray[Any, Any]:
         raise TypeError("can't convert Sparse layout tensor to numpy. Use Tensor.to_dense() first.")
     if self._keys & keys.AUTOGRAD and not force:
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+    if self._keys & keys.PENDING:
+        if not force:
+            bit, call = ("conjugate", "resolve_conj") if self._keys & keys.CONJUGATE else ("negative", "resolve_neg")
+            raise RuntimeError(f"Can't call numpy() on Tensor that has {bit} bit set. Use tensor.{call}().numpy() instead.")
+        self = resolved(self)
     if self.dtype is _dtype.bfloat16 and not force:
         raise TypeError("Got unsupported ScalarType BFloat16")
     return self._array.view()
@@ -115,6 +121,10 @@ def to_capsule(
         raise AssertionError("stream should be None on cpu.")
     if self._keys & keys.AUTOGRAD:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+    if self._keys & keys.CONJUGATE:
+        raise BufferError("Can't export tensors with the conjugate bit set")
+    if self._keys & keys.NEGATIVE:
+        raise BufferError("Can't export tensors with the negative bit set; use tensor.resolve_neg()")
     if self._keys & keys.META:
         raise BufferError("Can't export meta tensors: they have no elements")
     array = self._array

@@ -30,6 +30,9 @@ class OpOverload:
         assert self.op.entry is not None
         return self.op.entry(*args, **kwargs)
 
+    def __deepcopy__(self, memo: Any) -> OpOverload:
+        return self
+
     def name(self) -> str:
         overload = "" if self._overloadname == "default" else "." + self._overloadname
         return self.op.qualified_name + overload
@@ -65,7 +68,12 @@ class OpOverloadPacket:
     def overloads(self) -> list[str]:
         return list(registry.overloads(self._qualified_op_name))
 
+    def __deepcopy__(self, memo: Any) -> OpOverloadPacket:
+        return self
+
     def __getattr__(self, name: str) -> OpOverload:
+        if name.startswith("__"):
+            raise AttributeError(name)
         op = registry.find(self._qualified_op_name, name)
         if op is None:
             raise AttributeError(

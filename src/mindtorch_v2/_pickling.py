@@ -10,8 +10,9 @@ import numpy as np
 from . import _device, _dtype
 from ._backends.meta.adapter import meta_array
 from ._dispatch import keys
+from ._pending import resolved
 from ._storage import MetaStorage, UntypedStorage, own
-from ._tensor import Tensor
+from ._tensor import Tensor, shallow_copy
 from ._wrapper_subclass import is_wrapper
 
 __all__ = ["copied_storage", "deepcopy_tensor", "own_slots", "rebuild", "reduce_tensor", "view_of_storage"]
@@ -64,8 +65,9 @@ def deepcopy_tensor(self: Tensor, memo: dict[int, Any]) -> Tensor:
     if is_wrapper(self):
         new = _copied_wrapper(self)
     else:
-        storage = copied_storage(self._storage, memo)
-        new = view_of_storage(storage, self.dtype, self.storage_offset(), self._array.shape, self.stride(), type(self))
+        source = resolved(shallow_copy(self)) if self._keys & keys.PENDING else self
+        storage = copied_storage(source._storage, memo)
+        new = view_of_storage(storage, self.dtype, source.storage_offset(), self._array.shape, source.stride(), type(self))
     memo[id(self)] = new
     new._keys |= self._keys & keys.AUTOGRAD
     if self._extra is not None and self._extra.grad is not None:

@@ -15,6 +15,7 @@ import numpy as np
 
 from . import _dtype
 from ._dispatch import keys
+from ._pending import resolved
 from ._tensor import Tensor
 
 __all__ = ["get_printoptions", "printoptions", "set_printoptions", "tensor_text"]
@@ -205,7 +206,7 @@ def tensor_text(self: Tensor, contents: str | None = None) -> str:
     else:
         if d not in (default, default.to_complex(), _dtype.int64, _dtype.bool_):
             suffixes.append(f"dtype={d}")
-        text = _elements_text(self._array, len(prefix)) if contents is None else contents
+        text = _elements_text(resolved(self)._array, len(prefix)) if contents is None else contents
     node = self.grad_fn
     if node is not None:
         suffixes.append(f"grad_fn=<{type(node).__name__}>")

@@ -168,12 +168,11 @@ class Tensor:
     def stride(self, dim: int | None = None) -> Any:
         """The step in elements between neighbours along each dimension, or along one."""
         itemsize = self.dtype.itemsize
-        # torch: a dimension of a tensor without elements has the stride it would have with extents of at least one
-        if self._array.size == 0:
-            strides = contiguous_strides(self._array.shape)
-        else:
-            strides = tuple([s // itemsize for s in self._array.strides])
-            if 0 in strides:
+        strides = tuple([s // itemsize for s in self._array.strides])
+        if 0 in strides:
+            if self._array.size == 0 and not any(strides):  # NumPy forgets the strides of an array that is made without elements
+                strides = contiguous_strides(self._array.shape)
+            else:
                 strides = torch_strides(self._array.shape, strides)
         if dim is None:
             return strides
@@ -273,6 +272,8 @@ class Tensor:
     def grad(self) -> None:
         if self._extra is not None:
             self._extra.grad = None
+
+    _grad = grad
 
     def _require_extra(self) -> Extra:
         if self._extra is None:
@@ -374,7 +375,7 @@ def wrap_view(array: np.ndarray[Any, Any], base: Tensor, dtype: _dtype.dtype | N
     t._storage = base._storage
     t.dtype = base.dtype if dtype is None else dtype
     t.device = base.device
-    t._keys = base._keys & keys.BACKENDS
+    t._keys = base._keys & keys.OF_VIEWS
     t._node = None
     t._base = base if base._base is None else base._base
     t._extra = None
@@ -388,7 +389,7 @@ def shallow_copy(t: Tensor, cls: type[Tensor] = Tensor) -> Tensor:
     new._storage = t._storage
     new.dtype = t.dtype
     new.device = t.device
-    new._keys = (t._keys & (keys.BACKENDS | keys.INFERENCE)) | cls._class_keys
+    new._keys = (t._keys & (keys.OF_VIEWS | keys.INFERENCE)) | cls._class_keys
     new._node = None
     new._base = None
     new._extra = None

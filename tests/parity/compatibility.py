@@ -32,13 +32,14 @@ DIFFERENCES = """
 
 | | PyTorch | here |
 |---|---|---|
-| conjugation and negation | lazy bits on a view | done at once, so `is_conj()` is always False |
 | `dropout` and `bernoulli_(p)` with a number on Intel processors | MKL's generator | the default generator, as PyTorch on other processors |
 | sparse tensors | several layouts, most operators | coordinate form, with products, sums and what optimisers need; other operators refuse it by name |
 | quantized and nested tensors | layouts of their own | not part of the runtime; refused where asked for |
 | attention | a blocked kernel by default | its mathematical form, made of operators; the blocked kernel when `sdpa_kernel(FLASH_ATTENTION)` asks for it |
 | `complex32`, 8-bit floating types | dtypes | NumPy has none; refused |
-| operands of two layouts | the result follows the first | the result is contiguous |
+| operands of two layouts | the result follows the first | so it does for images and volumes once a channels-last format is used; otherwise it is contiguous |
+| more than 64 dimensions | tensors have any number | refused: NumPy arrays have at most 64 |
+| a copy or pickle of a conjugate | stays one | is computed |
 | `vmap`, `torch.func`, forward-mode derivatives, `is_grads_batched` | transforms | refused with a clear error |
 | resizing a storage | all tensors on it see the new memory | the tensor that was resized does |
 | kernels of one build (oneDNN, MKL, flash attention) | appear in profiles | the plain ATen operators appear |

@@ -36,6 +36,7 @@ HAND: dict[str, tuple[Any, ...]] = {
     "aten::_masked_softmax.default": (r(2, 3), torch.tensor([[False, True, False], [False, False, True]]), 1, 2),
     "aten::_pack_padded_sequence.default": (r(3, 2, 2), torch.tensor([3, 1]), False),
     "aten::conv_tbc.default": (r(4, 1, 2), r(2, 2, 3), r(3), 1),
+    "aten::_neg_view.default": (r(3),),
     "aten::add.Scalar": (r(3), 2.0, 3),
     "aten::sub.Scalar": (r(3), 2.0, 3),
     "aten::_convolution.default": (

@@ -306,7 +306,7 @@ def assert_same(ours: Any, theirs: Any, rtol: float, atol: float) -> None:
         assert str(x.dtype) == str(y.dtype), f"dtype {x.dtype} instead of {y.dtype}"
         assert tuple(x.shape) == tuple(y.shape), f"shape {tuple(x.shape)} instead of {tuple(y.shape)}"
         want = to_numpy(y)
-        got = x._array
+        got = x.detach().resolve_conj().resolve_neg()._array
         if want.dtype.kind in "fc":
             largest = np.abs(want[np.isfinite(want)]).max(initial=0.0) if _normwise else 0.0
             np.testing.assert_allclose(got, want, rtol=rtol, atol=max(atol, rtol * float(largest)), equal_nan=True)

@@ -181,7 +181,9 @@ def assert_close(ours: Any, theirs: Any, precision: float = 1.0) -> None:
             assert isinstance(x, mt.Tensor), f"{type(x).__name__} instead of a tensor"
             assert str(x.dtype) == str(y.dtype), f"dtype {x.dtype} instead of {y.dtype}"
             assert tuple(x.shape) == tuple(y.shape), f"shape {tuple(x.shape)} instead of {tuple(y.shape)}"
-            assert_arrays_close(x.detach()._array, opinfo.to_numpy(y), torch.finfo(y.dtype).eps, precision)
+            assert_arrays_close(
+                x.detach().resolve_conj().resolve_neg()._array, opinfo.to_numpy(y), torch.finfo(y.dtype).eps, precision
+            )
         else:
             opinfo.assert_same(x, y, 1e-6, 1e-6)
 

@@ -11,7 +11,6 @@ PRESERVED = "torch keeps the gaps between the elements of `self`; the result her
 TORCH_THIRD = "third derivatives: torch takes the saved statistics for constants, and finite differences confirm these values"
 TORCH_NORMS = "torch takes the norms for constants in second derivatives; finite differences confirm these values"
 TORCH_LISTS = "torch loses count of the gradients of a list and a tensor that both require grad"
-CONJUGATED = "conjugation is done at once here; torch defers it by a mark on a view"
 UNSAFE = "the parts are copies here: views that do not know of each other's writes would break saved tensors"
 MASK = "torch computes the first gradient whether the mask asks for it or not"
 BEYOND = "strides of the caller's, over memory that a copied sample does not have"
@@ -54,7 +53,6 @@ KNOWN: dict[str, dict[str, str]] = {
         ),
         "aten::stft.default": ORDER,
         "aten::_cdist_backward.default": "a gradient of zeros, which torch makes in the layout of the argument",
-        "aten::_conj.default": CONJUGATED,
         "aten::_convolution_double_backward.default": MASK,
         "aten::_embedding_bag.default": BAGS,
         "aten::embedding_bag.padding_idx": BAGS,
@@ -74,7 +72,6 @@ KNOWN: dict[str, dict[str, str]] = {
         "aten::unique_dim.default": "torch sorts the slices along the first dimension of a transposed copy, and returns it so",
     },
     "sharing": {
-        "aten::_conj.default": CONJUGATED,
         "aten::_convolution_double_backward.default": MASK,
         "aten::unsafe_chunk.default": UNSAFE,
         "aten::unsafe_split.Tensor": UNSAFE,

@@ -52,13 +52,6 @@ KERNELS_OF_CONVOLUTIONS = {("aten::convolution_backward", "aten::" + name) for n
 # One view here, two in ATen.
 ONE_VIEW = {("aten::t", "aten::transpose"), ("aten::t_", "aten::transpose_")}
 
-# Conjugates are lazy there: an operator that cannot read one first copies it, and the real part is taken of the conjugate of it.
-LAZY_CONJUGATE = {
-    ("aten::new_zeros", "aten::clone"),
-    ("aten::slice_backward", "aten::clone"),
-    ("aten::real", "aten::_conj"),
-}
-
 # Kernels that are one piece here, while torch's call operators for parts of their work: what those show inside is left out.
 # Nothing is recorded here that did not run.
 ONE_KERNEL = {
@@ -139,7 +132,6 @@ def _pairs(events: list[tuple[str, int, int]]) -> Pairs:
             or (name in KERNELS_OWN and _is_kernel(parent))
             or (parent, name) in KERNELS_OF_CONVOLUTIONS
             or (parent, name) in ONE_VIEW
-            or (parent, name) in LAZY_CONJUGATE
         )
         # torch: many functional and in-place variants call the one with `out=`, which shows as a second row of the functional name
         out_variant = name == parent.rstrip("_") and parent

@@ -165,7 +165,6 @@ def test_schemas_are_torchs():
     from mindtorch_v2.profiler.capture.execution_trace.execution_values import schema_text, takes_generator
 
     known = {
-        "aten::_conj": "a copy here, as conjugates are not lazy",
         "aten::slice_backward": "bounds that are not there stay so",
         **dict.fromkeys(("aten::randint", "aten::randperm", "aten::tril_indices", "aten::triu_indices"), "the default dtype"),
     }

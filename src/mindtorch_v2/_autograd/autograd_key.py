@@ -428,6 +428,7 @@ def _node_class(plan: _Plan) -> type[Node]:
     attributes: dict[str, Any] = {
         "_run": compile_function("run", "node, grad, edges", plan.apply_lines(), names),
         "_multi": plan.multi,
+        "_makes_views": op.schema.is_view,
         "_kept": kept,
         "_facts": facts,
         "_results": {n: plan.outputs.index(n) if len(plan.outputs) > 1 else 0 for n in kept if n not in plan.tensor_names},

@@ -107,9 +107,11 @@ def run(
     finally:
         quiet = None  # noqa: F841 - it ends here
         tls["grad_enabled"], tls["backward_id"], tls["backward_waiting"] = previous
-        tls["backward_depth"] = depth
-        if len(_callbacks.pending) > of_outer_passes:
-            _run_callbacks(of_outer_passes)
+        try:
+            if len(_callbacks.pending) > of_outer_passes:
+                _run_callbacks(of_outer_passes)
+        finally:
+            tls["backward_depth"] = depth
     return [] if capture is None else capture.results
 
 
@@ -438,10 +440,12 @@ def queue_callback(callback: Callable[[], Any]) -> None:
 
 
 def _run_callbacks(first: int) -> None:
-    pending = _callbacks.pending[first:]
-    del _callbacks.pending[first:]
-    for callback in pending:
-        call_aloud(callback)
+    pending = _callbacks.pending
+    try:
+        while len(pending) > first:  # a callback may queue others
+            call_aloud(pending.pop(first))
+    finally:
+        del pending[first:]
 
 
 def _in_new_thread(roots: Any, grads: Any, keep_graph: bool, create_graph: bool, capture: Capture | None) -> list[Any]:

@@ -12,10 +12,10 @@ import weakref
 from typing import Any
 
 from .._checks import contiguous_strides
-from .._dispatch import keys
+from .._dispatch import keys, registry
 from .._tensor import Tensor
 from .leaf import move_retain_grad
-from .node import OUTPUT, Node, edge_of, forward_name, next_sequence, node_and_index
+from .node import LEAF, OUTPUT, Node, edge_of, forward_name, next_sequence, node_and_index
 from .observing import run_observed
 from .saved_errors import released_error
 
@@ -54,13 +54,25 @@ def _check_view(t: Tensor, base: Tensor) -> None:
                 "leading to incorrect gradients. This behavior is forbidden. You can fix this by cloning the output of the "
                 "custom Function."
             )
-        if edge._kind == OUTPUT:
+        if _is_part(edge, edge_of(base)):
             raise RuntimeError(
                 made_by + "This view is the output of a function that returns multiple views. Such functions do not allow the "
                 "output views to be modified inplace. You should replace the inplace operation by an out-of-place one."
             )
     if base._node is None and base._keys & A:
         raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
+
+
+def _is_part(edge: Any, base_edge: Any) -> bool:
+    """Whether a view was made of one of several results of one operator, such as `chunk`: directly, or by further views of it."""
+    end = None if base_edge is None else node_and_index(base_edge)
+    while edge is not None and edge._kind != LEAF and node_and_index(edge) != end:
+        if edge._kind == OUTPUT:
+            return True
+        if not edge._makes_views:
+            return False
+        edge = edge._edges[0] if edge._edges else None
+    return False
 
 
 def rebase_history(t: Tensor, node: Node, reads_self: bool = True) -> None:
@@ -117,16 +129,32 @@ _STALE = _Stale()
 
 
 class Geometry:
-    """Shape, strides and offset of a view in its base, all in elements."""
+    """Shape, strides and offset of a view in its base, in elements of each; what is pending in one of them and not in the other."""
 
-    __slots__ = ("base_shape", "base_strides", "offset", "shape", "strides")
+    __slots__ = ("base_dtype", "base_shape", "base_strides", "dtype", "offset", "pending", "shape", "strides")
 
     def __init__(self, base: Tensor, view: Tensor) -> None:
         self.shape = view._array.shape
         self.strides = view.stride()
-        self.offset = view.storage_offset() - base.storage_offset()
+        self.dtype, self.base_dtype = view.dtype, base.dtype
+        start = base.storage_offset() * base.dtype.itemsize // view.dtype.itemsize
+        self.offset = view.storage_offset() - start
         self.base_shape = base._array.shape
         self.base_strides = base.stride()
+        self.pending = (view._keys ^ base._keys) & keys.PENDING
+
+    def piece_of(self, whole: Tensor) -> Tensor:
+        """The part of a tensor, laid out as the base is, that the view is of the base."""
+        if self.dtype is not self.base_dtype:
+            count = whole._storage.nbytes() // whole.dtype.itemsize
+            if self.dtype.is_complex:
+                whole = registry.entry("view_as_complex")(whole.as_strided((count // 2, 2), (2, 1), 0))
+            else:
+                whole = registry.entry("view_as_real")(whole.as_strided((count,), (1,), 0))
+        piece = whole.as_strided(self.shape, self.strides, self.offset)
+        if self.pending & keys.CONJUGATE:
+            piece = piece.conj()
+        return piece._neg_view() if self.pending & keys.NEGATIVE else piece
 
 
 class CopySlices(Node):
@@ -150,7 +178,7 @@ class CopySlices(Node):
         g = self._geometry
         # laid out as the base is, so that the view's strides fit
         whole = grad.new_empty_strided(g.base_shape, g.base_strides).copy_(grad)
-        piece = whole.as_strided(g.shape, g.strides, g.offset)
+        piece = g.piece_of(whole)
         inner = run_observed(self._inner, piece.clone(), (edges[0], *edges[1:]) if self._reads_self else edges[1:])
         of_self, others = (inner[0], inner[1:]) if self._reads_self else (None, inner)
         if edges[0] is None:
@@ -187,8 +215,11 @@ class AsStridedBackward0(Node):
         g = self._geometry
         if overlaps(g.shape, g.strides) or overlaps(g.base_shape, g.base_strides):
             return (as_strided_backward(grad, g.base_shape, g.base_strides, g.shape, g.strides, g.offset),)
-        whole = grad.new_zeros(g.base_shape) if _row_by_row(g) else grad.new_empty_strided(g.base_shape, g.base_strides).zero_()
-        whole.as_strided(g.shape, g.strides, g.offset).copy_(grad)
+        if _row_by_row(g):
+            whole = grad.new_zeros(g.base_shape, dtype=g.base_dtype)
+        else:
+            whole = grad.new_empty_strided(g.base_shape, g.base_strides, dtype=g.base_dtype).zero_()
+        g.piece_of(whole).copy_(grad)
         return (whole,)
 
 

@@ -185,7 +185,7 @@ def set_data(t: Tensor, new: Tensor) -> None:
     t._storage = new._storage.alias(t._storage.version)
     set_array(t, new._array)
     t.dtype, t.device = new.dtype, new.device
-    t._keys = (t._keys & ~keys.BACKENDS) | (new._keys & keys.BACKENDS)
+    t._keys = (t._keys & ~keys.OF_VIEWS) | (new._keys & keys.OF_VIEWS)
 
 
 for _method in (requires_grad_, is_inference, register_hook, register_post_accumulate_grad_hook, retain_grad):

@@ -53,6 +53,7 @@ class Node:
     _released = False
     _hooks: NodeHooks | None = None
     _outer: Any = None  # a weak reference to the CopySlices that this node is part of
+    _makes_views = False  # its results share memory with the tensor that its first edge belongs to
     _views_forbid_inplace = False  # results that are views must not be written: a custom Function made them
     _metadata: dict[Any, Any] | None = None
     _track: Any = None  # where it was made, in an execution trace that was being written then

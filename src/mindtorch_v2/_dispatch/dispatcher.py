@@ -75,8 +75,8 @@ def active_keys() -> int:
 
 
 def active_modes() -> int:
-    """The keys of modes that are active in every set: not those of recording, on which nothing that runs depends, nor of casts."""
-    return _active & ~(keys.OBSERVING | keys.AUTOCAST)
+    """The keys of modes that are active in every set: not those of recording, on which nothing that runs depends, of casts, or switches."""
+    return _active & ~(keys.OBSERVING | keys.AUTOCAST | keys.SWITCHES)
 
 
 def activate(key: int) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .codegen import Source
+from .deprecated_calls import call_deprecated
 from .keys import NUMBER
 from .lazy import lazy_function
 from .op import Entry, Op
@@ -19,6 +20,10 @@ __all__ = ["keys_of", "make_entry", "public_name"]
 
 NUMBERS = frozenset({bool, int, float, complex})
 ALIASES = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x1": "input", "x2": "other"}
+
+
+# Functions that also take the factors of their operands in front of them, and how many arguments more these calls have at most.
+_LEGACY = {"add": 1, "sub": 1, "addcmul": 1, "addcdiv": 1, "addmm": 2, "addmv": 2, "addr": 2, "addbmm": 2, "baddbmm": 2}
 
 
 class _Missing:
@@ -79,14 +84,24 @@ def _entry_source(op: Op, helpers: dict[str, Any]) -> Source:
     takes_dim = "dim" in schema.argument_names
     takes_out = all(r.type == "Tensor" and not r.alias for r in schema.returns) and bool(schema.returns)
     takes_out = takes_out and not any(a.name == "out" for a in schema.arguments)
-    parameters = _parameters(op, names, takes_dim=takes_dim, takes_out=takes_out)
+    legacy = _LEGACY.get(schema.name.rstrip("_"), 0) if any(a.keyword_only for a in schema.arguments) else 0
+    parameters = _parameters(op, names, takes_dim=takes_dim, takes_out=takes_out, legacy=legacy)
     arguments = ", ".join(public_name(a) for a in schema.arguments)
     packed = f"({arguments},)" if arguments else "()"
     lines = []
+    if legacy:
+        listed = [public_name(a) for a in schema.arguments if not a.keyword_only] + [f"legacy{i}" for i in range(legacy)]
+        lines += [
+            "if legacy0 is not None:",
+            f"    return call_deprecated(entry, ({', '.join(listed)}){', out=out' if takes_out else ''})",
+        ]
+        names["call_deprecated"] = call_deprecated
     variadic = _variadic(op)
     if variadic:
         lines += [
             f"if {variadic} is MISSING:",
+            "    if not args:",
+            f"        raise TypeError('{schema.name}() missing 1 required positional arguments: \"{variadic}\"')",
             f"    {variadic} = args[0] if len(args) == 1 and args[0].__class__ is not int else args",
         ]
         lines += ["elif args:", f"    raise TypeError(\"{schema.name}() got multiple values for argument '{variadic}'\")"]
@@ -112,7 +127,7 @@ def _entry_source(op: Op, helpers: dict[str, Any]) -> Source:
     return Source(parameters, lines, names)
 
 
-def _parameters(op: Op, names: dict[str, Any], *, takes_dim: bool, takes_out: bool) -> str:
+def _parameters(op: Op, names: dict[str, Any], *, takes_dim: bool, takes_out: bool, legacy: int) -> str:
     parts = []
     starred = False
     variadic = _variadic(op)
@@ -123,7 +138,7 @@ def _parameters(op: Op, names: dict[str, Any], *, takes_dim: bool, takes_out: bo
             starred = True
             continue
         if a.keyword_only and not starred:
-            parts.append("*")
+            parts += [*(f"legacy{i}=None" for i in range(legacy)), "*"]
             starred = True
         if a.has_default:
             names[f"default{i}"] = a.default

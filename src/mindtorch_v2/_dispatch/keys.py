@@ -17,6 +17,11 @@ PYTHON = 1 << 5  # the tensor's class overrides __torch_dispatch__
 
 INFERENCE = 1 << 11  # the tensor was made in inference mode; active while some thread is in it
 
+CONJUGATE = 1 << 26  # the tensor's elements are the conjugates of what its memory holds
+NEGATIVE = 1 << 27  # they are its negatives
+PENDING = CONJUGATE | NEGATIVE
+OF_VIEWS = BACKENDS | PENDING  # what a view takes from its base
+
 NUMBER = 1 << 10  # an operand is a Python number: pointwise operators have a body of their own for it
 
 # Active while something in the process asks for them, see `dispatcher.activate`.
@@ -34,6 +39,11 @@ RECORD_HEAP = 1 << 20  # of Python, before and after
 OUT_VARIANT = 1 << 21  # called by its variant with `out=`, which is what is recorded
 AUTOCAST = 1 << 22  # some thread has operands cast
 
+# Switches of the process: active from some call on, and carried by no tensor.
+LAYOUT = 1 << 28  # some tensor is in a channels-last format: results of two operands follow the first one's order of dimensions
+FILLING = 1 << 29  # new memory is filled, because deterministic algorithms were asked for
+SWITCHES = LAYOUT | FILLING
+
 RECORDING = PROFILER | EXECUTION_TRACE
 NOTING = RECORD_SHAPES | RECORD_STACKS | RECORD_TASKS | RECORD_OPERANDS | RECORD_STORAGES | RECORD_HEAP
 OBSERVING = RECORDING | NOTING  # no kernel is chosen by these
@@ -42,7 +52,19 @@ OBSERVING = RECORDING | NOTING  # no kernel is chosen by these
 CALLING_BACK = SUBCLASS | PYTHON | SAVED_HOOKS | DISPATCH_MODE | FUNCTION_MODE
 
 # From the innermost (nearest the kernel) to the outermost.
-LAYER_ORDER = (INFERENCE, PYTHON, DISPATCH_MODE, AUTOGRAD, AUTOCAST, FUNCTION_MODE, SUBCLASS, PROFILER, EXECUTION_TRACE)
+LAYER_ORDER = (
+    FILLING,
+    INFERENCE,
+    PYTHON,
+    DISPATCH_MODE,
+    PENDING,
+    AUTOGRAD,
+    AUTOCAST,
+    FUNCTION_MODE,
+    SUBCLASS,
+    PROFILER,
+    EXECUTION_TRACE,
+)
 
 BACKEND_OF_DEVICE = {"cpu": CPU, "meta": META, "npu": NPU}
 NAMES = {
@@ -59,6 +81,8 @@ NAMES = {
     PROFILER: "Profiler",
     NUMBER: "Number",
     INFERENCE: "Inference",
+    CONJUGATE: "Conjugate",
+    NEGATIVE: "Negative",
     RECORD_SHAPES: "RecordShapes",
     RECORD_STACKS: "RecordStacks",
     RECORD_TASKS: "RecordTasks",
@@ -68,6 +92,8 @@ NAMES = {
     RECORD_HEAP: "RecordHeap",
     OUT_VARIANT: "OutVariant",
     AUTOCAST: "Autocast",
+    LAYOUT: "Layout",
+    FILLING: "Filling",
 }
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from .._autograd.differentiate import grad
 from .._dtype import float64
+from .._pending import resolved
 from .._tensor import Tensor, wrap
 from .function import Function
 
@@ -197,7 +198,7 @@ class _Check:
 
     def _values(self) -> list[Array]:
         """The results that are differentiable, for the numerical side."""
-        return [np.array(o._array) for o in self.outputs()]
+        return [np.array(resolved(o)._array) for o in self.outputs()]
 
     def _check_no_outputs(self) -> None:
         """Without a differentiable result the numerical derivatives must be zero."""
@@ -205,11 +206,14 @@ class _Check:
         for o in (outs,) if isinstance(outs, Tensor) else outs:
             if not isinstance(o, Tensor):
                 raise TypeError(f"gradcheck expects the function to return tensors, but got {type(o).__name__}")
-        first = [np.array(o._array) for o in _as_tuple(outs) if o.dtype.inexact]
+        first = [np.array(resolved(o)._array) for o in _as_tuple(outs) if o.dtype.inexact]
         for x in self.checked:
             for index in np.ndindex(*x.shape):
                 moved = self._at(
-                    x, index, self.eps, lambda: [np.array(o._array) for o in _as_tuple(self.func(*self.inputs)) if o.dtype.inexact]
+                    x,
+                    index,
+                    self.eps,
+                    lambda: [np.array(resolved(o)._array) for o in _as_tuple(self.func(*self.inputs)) if o.dtype.inexact],
                 )
                 if any(not np.array_equal(a, b) for a, b in zip(first, moved, strict=True)):
                     raise GradcheckError("Numerical gradient for function expected to be zero")
@@ -263,7 +267,7 @@ class _Check:
             return np.zeros(x.numel())
         if g.shape != x.shape:
             raise GradcheckError("Analytical gradient has incorrect size")
-        return np.array(g._array).reshape(-1)
+        return np.array(resolved(g)._array).reshape(-1)
 
     # --- comparison -------------------------------------------------------------------------------------------------
 

@@ -10,34 +10,17 @@ from typing import Any
 from .._autograd.differentiate import GradientEdge, get_gradient_edge
 from .._autograd.engine import will_run
 from .._autograd.node import Node
-from .._dispatch import dispatcher, keys
+from .._autograd.saved_hooks import saved_tensors_hooks
 from .._dispatch.tls import state
 from .._forking import new_lock
 from .._tensor import Tensor
 from ..utils.hooks import RemovableHandle
+from ._mutation import allow_mutation_on_saved_tensors
 
 __all__ = [
-    "GradientEdge", "Node", "disable_saved_tensors_hooks", "get_gradient_edge", "increment_version", "register_multi_grad_hook",
+    "GradientEdge", "Node", "allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks", "get_gradient_edge", "increment_version", "register_multi_grad_hook",
     "save_on_cpu", "saved_tensors_hooks",
 ]  # fmt: skip
-
-
-class saved_tensors_hooks:  # noqa: N801
-    """Inside, what is saved for backward goes through `pack_hook`, and through `unpack_hook` when backward needs it."""
-
-    def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
-        self.pack_hook = pack_hook
-        self.unpack_hook = unpack_hook
-
-    def __enter__(self) -> None:
-        if state.hooks_disabled is not None:
-            raise RuntimeError(state.hooks_disabled)
-        state.saved_hooks.append((self.pack_hook, self.unpack_hook))
-        dispatcher.activate(keys.SAVED_HOOKS)
-
-    def __exit__(self, *exc: object) -> None:
-        dispatcher.deactivate(keys.SAVED_HOOKS)
-        state.saved_hooks.pop()
 
 
 class save_on_cpu(saved_tensors_hooks):  # noqa: N801

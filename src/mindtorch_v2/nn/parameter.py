@@ -206,4 +206,4 @@ def set_tensor_data(target: Tensor, source: Tensor) -> None:
     target._storage = source._storage
     target.dtype = source.dtype
     target.device = source.device
-    target._keys = (target._keys & ~keys.BACKENDS) | (source._keys & keys.BACKENDS)
+    target._keys = (target._keys & ~keys.OF_VIEWS) | (source._keys & keys.OF_VIEWS)

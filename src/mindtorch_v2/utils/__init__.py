@@ -1,4 +1,4 @@
 """Helpers around tensors and modules."""
 
-from . import dlpack, hooks, weak
+from . import deterministic, dlpack, hooks, weak
 from ._swapping import swap_tensors

@@ -13,6 +13,7 @@ import numpy as np
 from ... import _device, _dtype
 from ..._backends.cpu.creation.copying import fill_, number_in
 from ..._backends.cpu.machinery.floating_errors import silent
+from ..._backends.cpu.machinery.layout import follow_channels_last
 from ..._backends.meta.adapter import meta_tensor
 from ..._creation import allocate, checked_shape, device_of, dtype_of
 from ..._dispatch import keys
@@ -43,6 +44,8 @@ def strided_tensor(shape: tuple[int, ...], strides: tuple[int, ...], d: _dtype.d
     if any(s < 0 for s in strides):
         raise RuntimeError(f"strides must be nonnegative, got {list(strides)}")
     byte_strides = tuple(s * d.itemsize for s in strides)
+    if len(shape) in (4, 5) and strides[1] == 1 and shape[1] > 1:
+        follow_channels_last()
     if where.key == keys.META:
         return meta_tensor(shape, d, byte_strides)
     length = 0 if 0 in shape else 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))

@@ -116,6 +116,8 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
             return to_dtype(self, args[0])
         if kind is str or kind is _device.device:
             return to_dtype_layout(self, device=_parse_device(args[0]))
+        if kind is type and args[0] in _dtype.PYTHON_TYPES:
+            return to_dtype(self, _dtype.PYTHON_TYPES[args[0]])
     dtype, device, rest = parse_to(args, kwargs)
     if device is None and dtype is None:
         if not rest:
@@ -134,7 +136,7 @@ _parse_device = functools.lru_cache(maxsize=64)(_device.device)
 def parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
     """(dtype, device, the rest) of a call to `Tensor.to`."""
     options = dict(kwargs)
-    positional = list(args)
+    positional = [_dtype.PYTHON_TYPES.get(a, a) if a.__class__ is type else a for a in args]
     dtype, device = options.pop("dtype", None), options.pop("device", None)
     if "other" in options:
         positional.insert(0, options.pop("other"))
@@ -200,6 +202,12 @@ def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
         dtype = _LEGACY_NAMES.get(dtype.removeprefix("torch."))
         if dtype is None:
             raise ValueError("invalid type: unknown legacy type name")
+    elif not isinstance(dtype, _dtype.dtype):
+        given, dtype = dtype, getattr(dtype, "dtype", None)  # a type such as torch.DoubleTensor
+        if not isinstance(dtype, _dtype.dtype):
+            if isinstance(given, type):
+                raise ValueError(f"invalid type: '{given.__name__}'")
+            raise TypeError("dtype must be a type, str, or dtype object")
     return to_dtype(self, dtype, non_blocking)
 
 

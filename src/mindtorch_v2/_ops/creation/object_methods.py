@@ -14,6 +14,7 @@ from ..._dispatch import keys
 from ..._dtype import get_default_dtype
 from ..._legacy import made_of
 from ..._memory_format import contiguous_format, is_contiguous_as, memory_format, sparse_coo, strided
+from ..._pending import resolved
 from ..._printing import tensor_text
 from ..._storage import MetaStorage, UntypedStorage
 from ..._storage_methods import mapped_file
@@ -221,6 +222,8 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
 
 @public("method", name="__reduce_ex__")
 def _reduce_ex(self: Tensor, protocol: Any) -> tuple[Any, ...]:
+    if self._keys & keys.PENDING and self._node is None:
+        self = resolved(self.detach()).requires_grad_(self.requires_grad)
     return _pickling.reduce_tensor(self, protocol)
 
 

@@ -10,11 +10,13 @@ import numpy as np
 from ... import _dtype
 from ..._backends.cpu.creation import random as kernels
 from ..._backends.cpu.creation import random_counts
+from ..._backends.cpu.creation.copying import CPP_NAMES
 from ..._backends.cpu.machinery.dtype_rules import refusal, refuse, unimplemented
 from ..._backends.cpu.machinery.dtypes import scalar_name
 from ..._checks import broadcast_shapes
 from ..._creation import allocate, device_of, dtype_of, empty_array
 from ..._dispatch import keys
+from ..._dtype_info import finfo
 from ..._memory_format import contiguous_format
 from ..._tensor import Tensor, wrap
 from ..machinery.declare import op, public
@@ -46,9 +48,26 @@ def _floating(array: Any, kernel: str) -> None:
 
 def _uniform(self: Any, from_: float, to: float, generator: Any) -> None:
     _floating(self, "check_uniform_bounds")
+    if not _FITS_ANY_DTYPE <= from_ <= to <= -_FITS_ANY_DTYPE:
+        _check_ends(_dtype.FROM_NUMPY[self.dtype], from_, to)
+    kernels.uniform_(self, from_, to, generator)
+
+
+_FITS_ANY_DTYPE = -32752.0  # half of what float16 holds: no difference of two such numbers overflows
+
+
+def _check_ends(d: _dtype.dtype, from_: float, to: float) -> None:
+    largest = finfo(d).max
+    for name, end in (("from", from_), ("to", to)):
+        if not -largest <= end <= largest:
+            raise RuntimeError(f"{name} is out of bounds for {CPP_NAMES.get(d.name, d.name)}")
     if from_ > to:
         raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={from_:g} > to={to:g}")
-    kernels.uniform_(self, from_, to, generator)
+    if to - from_ > largest:
+        raise RuntimeError(
+            f"uniform_ expects to-from <= std::numeric_limits<{d.scalar_name}>::max(), but found to={to:g} and from={from_:g} which "
+            "result in to-from to exceed the limit"
+        )
 
 
 def _normal(self: Any, mean: float, std: float, generator: Any) -> None:

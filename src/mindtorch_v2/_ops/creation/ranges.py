@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from ..._dispatch import keys
 from ..._tensor import Tensor, wrap
 from ..machinery.declare import public
 from ..machinery.factory import check_options, factory, public_function, with_out
+
+_FILLED = ("keeps_out_shape",)
 
 
 def _number(x: Any) -> Any:
@@ -66,11 +69,13 @@ def _check_range(start: Any, end: Any, step: Any) -> None:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
 
 
-arange_op = factory("arange.start_step(Scalar start, Scalar end, Scalar step=1, OPTIONS) -> Tensor", _arange)
+arange_op = factory("arange.start_step(Scalar start, Scalar end, Scalar step=1, OPTIONS) -> Tensor", _arange, tags=_FILLED)
 _arange_start = factory(
-    "arange.start(Scalar start, Scalar end, OPTIONS) -> Tensor", lambda start, end, *options: _arange(start, end, 1, *options)
+    "arange.start(Scalar start, Scalar end, OPTIONS) -> Tensor",
+    lambda start, end, *options: _arange(start, end, 1, *options),
+    tags=_FILLED,
 )
-_arange_end = factory("arange(Scalar end, OPTIONS) -> Tensor", lambda end, *options: _arange(0, end, 1, *options))
+_arange_end = factory("arange(Scalar end, OPTIONS) -> Tensor", lambda end, *options: _arange(0, end, 1, *options), tags=_FILLED)
 
 
 _arange_tables = {3: arange_op.op.table, 2: _arange_start.op.table, 1: _arange_end.op.table}
@@ -164,8 +169,8 @@ def _logspace(start: Any, end: Any, steps: Any, base: float, dtype: Any, layout:
     return wrap(kernels.spaced_powers(start, end, int(steps), base, d), d)
 
 
-linspace = factory("linspace(Scalar start, Scalar end, int steps, OPTIONS) -> Tensor", _linspace)
-logspace = factory("logspace(Scalar start, Scalar end, int steps, float base=10., OPTIONS) -> Tensor", _logspace)
+linspace = factory("linspace(Scalar start, Scalar end, int steps, OPTIONS) -> Tensor", _linspace, tags=_FILLED)
+logspace = factory("logspace(Scalar start, Scalar end, int steps, float base=10., OPTIONS) -> Tensor", _logspace, tags=_FILLED)
 
 
 def _range(start: Any, end: Any, step: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
@@ -178,9 +183,23 @@ def _range(start: Any, end: Any, step: Any, dtype: Any, layout: Any, device: Any
     )
 
 
-factory("range(Scalar start, Scalar end, OPTIONS) -> Tensor", lambda start, end, *options: _range(start, end, 1, *options))
-_range_step = factory("range.step(Scalar start, Scalar end, Scalar step=1, OPTIONS) -> Tensor", _range)
-range_ = public("function", name="range")(public_function(_range_step.op))
+factory(
+    "range(Scalar start, Scalar end, OPTIONS) -> Tensor", lambda start, end, *options: _range(start, end, 1, *options), tags=_FILLED
+)
+_range_step = factory("range.step(Scalar start, Scalar end, Scalar step=1, OPTIONS) -> Tensor", _range, tags=_FILLED)
+_range_public = public_function(_range_step.op)
+
+
+@public("function", name="range")
+def range_(*args: Any, **options: Any) -> Tensor:
+    """Numbers from `start` up to and with `end`. Deprecated: `arange` leaves the end out, as Python's range does."""
+    warnings.warn(
+        "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with Python's range "
+        "builtin. Instead, use torch.arange, which produces values in [start, end).",
+        UserWarning,
+        stacklevel=2,
+    )
+    return _range_public(*args, **options)
 
 
 def _eye(n: Any, m: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:

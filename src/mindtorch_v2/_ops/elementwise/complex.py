@@ -1,6 +1,6 @@
 """Complex numbers: their parts, conjugates, and views between real and complex tensors.
 
-Conjugation is done at once here; torch defers it by a mark on the tensor, which shows in nothing but `is_conj()`.
+A conjugate is a view: what is still to be done to the elements is a bit of its key set (`machinery/pending.py`).
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ import numpy as np
 from ... import _checks, _dtype
 from ..._backends.cpu.elementwise import complex as kernels
 from ..._backends.meta.adapter import meta_tensor
+from ..._dispatch import keys
 from ..._dispatch.tls import state
 from ..._memory_format import contiguous_format
+from ..._pending import toggled
 from ..._tensor import Tensor
 from ..machinery.declare import op, public
 from .arithmetic import zeros_like
@@ -36,30 +38,46 @@ view_as_complex = op(
 
 
 def _real(self: Tensor) -> Tensor:
-    return view_as_real(self).select(-1, 0) if self.dtype.is_complex else self
+    if not self.dtype.is_complex:
+        return self
+    return view_as_real(_conj(self) if self._keys & keys.CONJUGATE else self).select(-1, 0)
 
 
 def _imag(self: Tensor) -> Tensor:
     if not self.dtype.is_complex:
         raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
+    if self._keys & keys.CONJUGATE:
+        return _neg_view(view_as_real(_conj(self)).select(-1, 1))
     return view_as_real(self).select(-1, 1)
 
 
 real = op("real(Tensor(a) self) -> Tensor(a)", composite=_real, variants="function")
 imag = op("imag(Tensor(a) self) -> Tensor(a)", composite=_imag, variants="function")
+
+
+def _conjugate_view(self: Tensor) -> Tensor:
+    return _conj_physical(self) if self._keys & keys.SPARSE else toggled(self, keys.CONJUGATE)
+
+
 _conj = op(
-    "_conj(Tensor self) -> Tensor",
-    cpu=np.conjugate,
-    shape=lambda self: self.shape,
+    "_conj(Tensor(a) self) -> Tensor(a)",
+    composite=_conjugate_view,
     grad={"self": lambda grad: grad.conj()},
     node="ConjBackward0",
-    variants="",
+    variants="function",
+)
+_neg_view = op(
+    "_neg_view(Tensor(a) self) -> Tensor(a)",
+    composite=lambda self: toggled(self, keys.NEGATIVE),
+    grad={"self": lambda grad: grad.neg()},
+    node="NegViewBackward0",
+    variants="function method",
 )
 
 
 @public()
 def conj(input: Tensor) -> Tensor:
-    """The complex conjugate; a real tensor itself."""
+    """The complex conjugate, as a view; a real tensor itself."""
     # torch: of a real tensor there is no operator at all
     return _conj(input) if input.dtype.is_complex else input
 
@@ -72,7 +90,7 @@ _conj_physical = op(
     variants="",
 )
 conj_physical = op(
-    "conj_physical(Tensor self) -> Tensor", composite=lambda self: _conj_physical(self) if self.dtype.is_complex else self
+    "conj_physical(Tensor self) -> Tensor", composite=lambda self: _conjugated(self) if self.dtype.is_complex else self
 )
 conj_physical_ = op(
     "conj_physical_(Tensor(a!) self) -> Tensor(a!)",
@@ -81,20 +99,30 @@ conj_physical_ = op(
     grad={"self": lambda grad: grad.conj_physical()},
     node="ConjPhysicalBackward1",
 )
-resolve_conj = op("resolve_conj(Tensor(a) self) -> Tensor(a)", composite=lambda self: self)
-resolve_neg = op("resolve_neg(Tensor(a) self) -> Tensor(a)", composite=lambda self: self)
+
+
+def _conjugated(self: Tensor) -> Tensor:
+    return _conj(self).clone() if self._keys & keys.CONJUGATE else _conj_physical(self)
+
+
+resolve_conj = op(
+    "resolve_conj(Tensor(a) self) -> Tensor(a)", composite=lambda self: self.clone() if self._keys & keys.CONJUGATE else self
+)
+resolve_neg = op(
+    "resolve_neg(Tensor(a) self) -> Tensor(a)", composite=lambda self: self.clone() if self._keys & keys.NEGATIVE else self
+)
 
 
 @public()
 def is_conj(input: Tensor) -> bool:
-    """Whether conjugation is pending; it never is, see this module."""
-    return False
+    """Whether the elements are the conjugates of what the memory holds."""
+    return input._keys & keys.CONJUGATE != 0
 
 
 @public()
 def is_neg(input: Tensor) -> bool:
-    """Whether negation is pending; it never is."""
-    return False
+    """Whether the elements are the negatives of what the memory holds."""
+    return input._keys & keys.NEGATIVE != 0
 
 
 angle = op(

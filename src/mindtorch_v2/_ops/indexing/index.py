@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from ..._backends.cpu.indexing import index as kernels
-from ..._backends.cpu.machinery.adapter import make_writable
 from ..._backends.cpu.shapes import repeating
 from ..._dispatch.keys import META
 from ..._dtype import bool_, int32, int64, uint8
 from ..._tensor import Tensor, wrap
+from ..._writing import warn_if_expanded, writing_to_expanded
 from ..machinery.declare import op, public
 from ..machinery.lookup import aten
 from ..shapes.reshaping import unsqueeze, zeros
@@ -141,19 +141,15 @@ def _index_put_impl(self: Tensor, indices: Sequence[Tensor | None], values: Tens
     if self._keys & META:
         self._storage.version += 1
         return self
+    warn_if_expanded(self._array, "index_put_", "tensor[indices] = tensor")
     if not accumulate and values._array.size == 1:
         mask = _only_mask(self, indices)
         if mask is not None:
             return self.masked_fill_(mask, values.item())
-    kernels.index_put(_writable(self), _expanded_masks(self, indices), values._array, accumulate=accumulate)
+    with writing_to_expanded(self._array):
+        kernels.index_put(self._array, _expanded_masks(self, indices), values._array, accumulate=accumulate)
     self._storage.version += 1
     return self
-
-
-def _writable(t: Tensor) -> Array:
-    if not t._array.flags.writeable:
-        make_writable(t._array)
-    return t._array
 
 
 def _only_mask(self: Tensor, indices: Sequence[Tensor | None]) -> Tensor | None:

@@ -10,6 +10,7 @@ from ..._checks import broadcast_shapes, wrap_dim
 from ..._dispatch.keys import META
 from ..._dispatch.schema import parse
 from ..._memory_format import contiguous_format
+from ..._settings import alert_not_deterministic
 from ..._tensor import Tensor
 from ..machinery.declare import inplace_schema, op
 from ..machinery.lookup import aten
@@ -287,9 +288,17 @@ _PUT_GRADS: Grads = {
     ),
     "source": lambda grad, index, source: take(grad, index).reshape_as(source),
 }
+
+
+def _put(self: Any, index: Any, source: Any, accumulate: bool) -> None:
+    if not accumulate:
+        alert_not_deterministic("put_")
+    kernels.put(self, index, source, accumulate)
+
+
 put_ = op(
     "put_(Tensor(a!) self, Tensor index, Tensor source, bool accumulate=False) -> Tensor(a!)",
-    cpu=kernels.put,
+    cpu=lambda self, index, source, accumulate: _put(self, index, source, accumulate),
     grad=_PUT_GRADS,
     variants="method",
 )

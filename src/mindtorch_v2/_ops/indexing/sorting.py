@@ -42,7 +42,7 @@ sort = op(
     cpu=_sort,
     shape=lambda self, dim: (meta_tensor(self._array.shape, self.dtype), meta_tensor(self._array.shape, _dtype.int64)),
     nondifferentiable=("indices",),
-    tags=("exact_out", "disjoint_out"),
+    tags=("exact_out",),
     grad=_SORT_GRAD,
 )
 sort_stable = op(
@@ -50,7 +50,7 @@ sort_stable = op(
     cpu=_sort,
     shape=lambda self, dim: (meta_tensor(self._array.shape, self.dtype), meta_tensor(self._array.shape, _dtype.int64)),
     nondifferentiable=("indices",),
-    tags=("exact_out", "disjoint_out"),
+    tags=("exact_out",),
     node="SortBackward1",
     grad=_SORT_GRAD,
 )

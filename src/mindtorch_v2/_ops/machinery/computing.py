@@ -7,6 +7,7 @@ from typing import Any
 
 from ..._backends.cpu.machinery.floating_errors import IGNORED, state_variable
 from ..._backends.cpu.machinery.foreign_errors import FOREIGN, translated
+from ..._pending import resolved
 from ..._tensor import Tensor, wrap
 
 __all__ = ["computed"]
@@ -16,7 +17,7 @@ def computed(kernel: Callable[..., Any], *arguments: Any, **options: Any) -> Any
     """The result of a NumPy kernel on tensors, as a tensor or a tuple of them, without a row of its own in profiles."""
     token = state_variable.set(IGNORED)  # half a µs less than `quiet`
     try:
-        result = kernel(*[a._array if isinstance(a, Tensor) else a for a in arguments], **options)
+        result = kernel(*[resolved(a)._array if isinstance(a, Tensor) else a for a in arguments], **options)
     except FOREIGN as e:
         raise translated(kernel.__name__, e) from None
     finally:

@@ -39,16 +39,22 @@ _MISSING = object()
 
 
 def factory(
-    schema: str, composite: Callable[..., Any], *, cpu: Callable[..., Any] | Body | None = None, variants: str = "function"
+    schema: str,
+    composite: Callable[..., Any],
+    *,
+    cpu: Callable[..., Any] | Body | None = None,
+    variants: str = "function",
+    tags: tuple[str, ...] = (),
 ) -> Entry:
     """Declare a factory operator and export the function that users call; returns that, or the entry of a further overload.
 
     `cpu` is its kernel, over arrays or as statements; `composite` makes it on other devices, and on the CPU where there is no kernel.
+    Tag "keeps_out_shape": an `out` with as many elements is filled in its own shape.
     """
     for placeholder, options in _PLACEHOLDERS.items():
         schema = schema.replace(placeholder, options)
     parsed = parse(schema)
-    declared = Op(parsed, composite=composite, cpu=None if isinstance(cpu, Body) else cpu, tags=("factory",))
+    declared = Op(parsed, composite=composite, cpu=None if isinstance(cpu, Body) else cpu, tags=("factory", *tags))
     if isinstance(cpu, Body):
         declared.kernels[keys.CPU] = cpu
     entry = register(declared)

@@ -17,9 +17,11 @@ from ..._dispatch import keys, registry
 from ..._dispatch.op import Op
 from ..._dispatch.schema import Argument, Return
 from ..._dispatch.tls import state
+from ..._pending import resolved, write_pending
 from ..._tensor import Tensor, set_array
 from ...return_types import out_type
 from .calling import argument_keys
+from .out_dtypes import check_out_dtype
 
 __all__ = ["OPTIONS", "call_with_out", "out_variant", "write_out"]
 
@@ -77,7 +79,10 @@ def _make(op: Op, count: int, *given: Any) -> Tensor:
     options = {"dtype": out.dtype, "layout": None, "device": out.device, "pin_memory": None}
     values = iter(given)
     arguments = [options[a.name] if a.name in OPTIONS else next(values) for a in op.schema.arguments]
-    write_out(out, op.table[out.device.key | keys.OUT_VARIANT](*arguments))
+    made = op.table[out.device.key | keys.OUT_VARIANT](*arguments)
+    if "keeps_out_shape" in op.tags and made._array.size == out._array.size:
+        set_array(made, made._array.reshape(out._array.shape))
+    write_out(out, made)
     return out
 
 
@@ -103,8 +108,7 @@ def _compute(op: Op, arguments: tuple[Any, ...], out: Any, extra_keys: int = 0) 
     if len(results) != len(outs):
         raise TypeError(f"{op.name}(): argument 'out' must have {len(results)} elements, not {len(outs)}")
     for target, value in zip(outs, results, strict=True):
-        if "exact_out" in op.tags and target.dtype is not value.dtype:
-            raise RuntimeError(f"Expected out tensor to have dtype {value.dtype.cpp_name}, but got {target.dtype.cpp_name} instead")
+        check_out_dtype(op.name, op.tags, value.dtype, target.dtype)
         if "disjoint_out" in op.tags and target._array.shape != value._array.shape:
             _check_resized(tensors, target)
         write_out(target, value)
@@ -157,6 +161,7 @@ def _check_out(op: Op, tensors: list[Tensor], outs: tuple[Tensor, ...]) -> None:
 
 def write_out(target: Tensor, value: Tensor) -> None:
     """Copy a result into an `out=` tensor by torch's rules on dtypes and shapes."""
+    value = resolved(value)
     if not _promotion.can_cast(value.dtype, target.dtype):
         raise RuntimeError(
             f"result type {value.dtype.scalar_name} can't be cast to the desired output type {target.dtype.scalar_name}"
@@ -175,15 +180,18 @@ def write_out(target: Tensor, value: Tensor) -> None:
         array = np.empty_like(value._array, dtype=target.dtype.np)
         set_array(target, array)
         target._storage.replace(array)
-    if not target._array.flags.writeable or (0 in target._array.strides and _overlaps(target._array)):
+    if (target._array.size and not target._array.flags.writeable) or (0 in target._array.strides and _overlaps(target._array)):
         raise RuntimeError(
             "unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please "
             "clone() the tensor before performing the operation."
         )
-    target._array[...] = value._array
+    if target._keys & keys.PENDING:
+        write_pending(target, value._array)
+    else:
+        target._array[...] = value._array
     target._storage.version += 1
 
 
 def _overlaps(array: np.ndarray[Any, Any]) -> bool:
     """Whether an expanded dimension makes several elements share their memory."""
-    return any(step == 0 and n > 1 for step, n in zip(array.strides, array.shape, strict=True))
+    return bool(array.size) and any(step == 0 and n > 1 for step, n in zip(array.strides, array.shape, strict=True))

@@ -26,6 +26,7 @@ from .convolution_kernels import (
     slow_conv_transpose3d,
     thnn_conv2d,
     transposed_shape,
+    without_channels,
 )
 
 Sizes = tuple[int, ...]
@@ -230,6 +231,8 @@ def _select_kernel(
         input._array.shape, weight._array.shape, None if bias is None else bias._array.shape, hashable(stride), hashable(padding),
         hashable(dilation), transposed, hashable(output_padding), groups,
     )  # fmt: skip
+    if not input._array.shape[1]:
+        return without_channels(input, weight, stride, padding, dilation, transposed, output_padding)
     if groups > 1:
         check_grouped_bias(input, bias)
     if n == 1:

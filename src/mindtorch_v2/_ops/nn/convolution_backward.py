@@ -78,6 +78,9 @@ def _backward(
     stride, padding = expand_sizes(stride, n, "stride"), expand_sizes(padding, n, "padding")
     dilation = expand_sizes(dilation, n, "dilation")
     mask = tuple(output_mask)
+    if not input._array.shape[1]:
+        shapes = (input._array.shape, weight._array.shape, tuple(bias_sizes or ()))
+        return tuple(grad_output.new_zeros(s) if m else None for s, m in zip(shapes, mask, strict=True))  # type: ignore[return-value]
     if n == 1:
         grad_output, input, weight = grad_output.unsqueeze(2), input.unsqueeze(2), weight.unsqueeze(2)
         stride, padding, dilation = (1, *stride), (0, *padding), (1, *dilation)

@@ -26,6 +26,17 @@ def _forward_shape(self: Tensor, weight: Tensor, stride: Sizes, padding: Sizes, 
     return (len(self._array), len(weight._array), *size)
 
 
+def without_channels(
+    x: Tensor, weight: Tensor, stride: Sizes, padding: Sizes, dilation: Sizes, transposed: bool, output_padding: Sizes
+) -> Tensor:
+    """torch: of an image without channels the result has none either, whatever the weight says."""
+    if transposed:
+        size = transposed_shape(x, weight, stride, padding, output_padding, dilation)
+    else:
+        size = _forward_shape(x, weight, stride, padding, dilation)
+    return x.new_empty((size[0], 0, *size[2:]))
+
+
 def _forward_gradients(
     grad: Tensor, self: Tensor, weight: Tensor, bias_shape: Any, stride: Any, padding: Any, needs: tuple[bool, bool, bool]
 ) -> Any:

@@ -11,6 +11,7 @@ from ..._backends.cpu.machinery.dtypes import scalar_name
 from ..._backends.cpu.nn import pooling as kernels
 from ..._dispatch import keys
 from ..._dispatch.tls import state
+from ..._settings import alert_not_deterministic
 from ..._tensor import Tensor
 from ..machinery.computing import computed
 from ..machinery.declare import op
@@ -437,6 +438,7 @@ def _check_unpool(x: Array, indices: Array, out: Any, n: int) -> None:
 
 def _unpool(self: Array, indices: Array, output_size: Any, n: int) -> Array:
     _check_unpool(self, indices, output_size, n)
+    alert_not_deterministic(f"max_unpooling{n}d_forward_out")
     return kernels.unpool(self, indices, tuple(output_size))
 
 

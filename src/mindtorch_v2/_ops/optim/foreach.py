@@ -47,6 +47,20 @@ def _declare(name: str, arguments: str, compute: Callable[..., Any], element: st
     if overload:
         _overloads.setdefault(f"_foreach_{base}", {})[overload] = plain
         _overloads.setdefault(f"_foreach_{base}_", {})[overload] = inplace
+    else:
+        _export_inplace(inplace)
+
+
+def _export_inplace(entry: Entry) -> None:
+    """The public function of an in-place operator with one overload: torch's operator returns nothing, its function the list."""
+
+    def foreach_(self: Any, *args: Any, **kwargs: Any) -> Any:
+        entry(self, *args, **kwargs)
+        return self
+
+    foreach_.__name__ = foreach_.__qualname__ = entry.op.name
+    foreach_.__doc__ = str(entry.op.schema)
+    public("function", name=entry.op.name)(foreach_)
 
 
 def _overload_of(last: Any) -> str:
@@ -63,6 +77,8 @@ def _overload_of(last: Any) -> str:
 def _export(name: str, entries: dict[str, Entry], operands: int) -> None:
     """The public function: tells overloads apart by its last operand, in a tenth of the general resolver's time."""
 
+    inplace = name.endswith("_")
+
     def foreach(self: Any, *args: Any, **kwargs: Any) -> Any:
         if len(args) > operands or kwargs.keys() & LAST_OPERANDS or len(args) < operands:
             args, kwargs = _by_name(name, operands, args, kwargs)
@@ -74,7 +90,8 @@ def _export(name: str, entries: dict[str, Entry], operands: int) -> None:
         entry = entries.get(chosen)
         if entry is None:
             raise TypeError(f"{name}() received an invalid combination of arguments")
-        return entry(self, *args, **kwargs)
+        result = entry(self, *args, **kwargs)
+        return self if inplace else result
 
     foreach.__name__ = foreach.__qualname__ = name
     foreach.__doc__ = "\n".join(str(e.op.schema) for e in entries.values())
@@ -352,13 +369,15 @@ def _norm(self: TensorList, ord: Any, dtype: Any) -> tuple[Tensor, ...]:
     return tuple(entry(t, ord, None, False, dtype=dtype) for t in _some(self))
 
 
-op(
-    "_foreach_copy_(Tensor(a!)[] self, Tensor[] src, bool non_blocking=False) -> ()",
-    composite=_copy_,
-    variants="function",
-    tags=("no_derivative",),
+_export_inplace(
+    op(
+        "_foreach_copy_(Tensor(a!)[] self, Tensor[] src, bool non_blocking=False) -> ()",
+        composite=_copy_,
+        variants="function",
+        tags=("no_derivative",),
+    )
 )
-op("_foreach_zero_(Tensor(a!)[] self) -> ()", composite=_zero_, variants="function")
+_export_inplace(op("_foreach_zero_(Tensor(a!)[] self) -> ()", composite=_zero_, variants="function"))
 
 
 def _some(self: TensorList) -> TensorList:

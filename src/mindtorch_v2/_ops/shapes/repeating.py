@@ -84,7 +84,7 @@ def _as_list(value: Any) -> tuple[int, ...]:
 
 
 def _roll(self: Tensor, shifts: Any, dims: Any) -> Tensor:
-    shifts, dims = _as_list(shifts), _as_list(dims)
+    shifts, dims = _as_list(shifts), () if dims is None else _as_list(dims)
     if len(dims) == 1 and len(shifts) == 1:
         return _roll_one(self, shifts[0], dims[0])
     if not shifts:

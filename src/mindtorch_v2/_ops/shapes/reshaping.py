@@ -11,6 +11,7 @@ import numpy as np
 from ..._autograd.fitting import sum_to
 from ..._backends.cpu.shapes import views
 from ..._checks import wrap_dim, wrap_dims
+from ..._dispatch import keys
 from ..._memory_format import contiguous_format
 from ..._tensor import Tensor, wrap, wrap_view
 from ..machinery.declare import op, public
@@ -67,6 +68,9 @@ def _view_method(self: Tensor, *size: Any, dtype: Any = None) -> Tensor:
 
 
 def _view_dtype(self: Tensor, dtype: Any) -> Tensor:
+    if self._keys & keys.PENDING and dtype is not self.dtype:
+        kind = "conjugate view tensors" if self._keys & keys.CONJUGATE else "tensors with negative bit set"
+        raise RuntimeError(f"torch.Tensor.view is not supported for {kind} when converting to a different dtype.")
     return wrap_view(views.view_dtype(self._array, dtype), self, dtype)
 
 

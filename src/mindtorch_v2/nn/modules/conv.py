@@ -169,11 +169,12 @@ class _ConvTransposeNd(_ConvNd):
         if output_size is None:
             return tuple(self.output_padding)
         n = self._n
-        if len(output_size) == n + 2:
-            output_size = output_size[2:]
+        whole = n + 2 if input.dim() == n + 2 else n + 1  # without a batch, channels alone come before the spatial dimensions
+        if len(output_size) == whole:
+            output_size = output_size[-n:]
         if len(output_size) != n:
             raise ValueError(
-                f"ConvTranspose{n}D: for {input.dim()}D input, output_size must have {n} or {n + 2} elements (got {len(output_size)})"
+                f"ConvTranspose{n}D: for {input.dim()}D input, output_size must have {n} or {whole} elements (got {len(output_size)})"
             )
         sizes = input.shape[-n:]
         least = [

@@ -30,13 +30,15 @@ def test_operand_kinds():
     assert lists(torch._foreach_add(pair(), other=pair())) == [[2, 8], [[18]]]
 
 
-def test_in_place_returns_nothing():
+def test_in_place_returns_the_list():
     x = pair()
     first = x[0]
-    assert torch._foreach_add_(x, 1.0) is None
-    assert torch._foreach_addcmul_(x, x, x, 0.5) is None
+    assert torch._foreach_add_(x, 1.0) is x
+    assert torch._foreach_addcmul_(x, x, x, 0.5) is x
     assert lists(x) == [[4, 17.5], [[60]]]
-    assert torch._foreach_addcdiv_(x, [torch.ones(2), torch.ones(1)], [torch.ones(2), torch.ones(1)], [1.0, 2.0]) is None
+    assert torch._foreach_addcdiv_(x, [torch.ones(2), torch.ones(1)], [torch.ones(2), torch.ones(1)], [1.0, 2.0]) is x
+    assert torch._foreach_neg_(x) is x
+    assert torch._foreach_neg_(x) is x
     assert lists(x) == [[5, 18.5], [[62]]]
     torch._foreach_lerp_(x, [torch.zeros(2), torch.zeros(1)], 0.5)
     assert lists(x) == [[2.5, 9.25], [[31]]]

@@ -10,7 +10,9 @@ import numpy as np
 
 from .... import _checks, _dtype, _promotion
 from ...._memory_format import contiguous_format, empty_strides, preserve_format
+from ...._writing import check_partial_overlap
 from ..machinery.floating_errors import silent
+from ..machinery.layout import follow_channels_last
 
 Array = np.ndarray[Any, Any]
 
@@ -52,6 +54,7 @@ def laid_out(self: Array, memory_format: Any, dtype: Any = None) -> Array:
     order = _CHANNELS_LAST[name]
     if len(order) != self.ndim:
         raise RuntimeError(f"required rank {len(order)} tensor to use {name} format")
+    follow_channels_last()
     out = np.empty([self.shape[i] for i in order], d).transpose(np.argsort(order))
     out[...] = self
     return out
@@ -95,6 +98,8 @@ def cast(self: Array, d: _dtype.dtype, memory_format: Any = None) -> Array:
 def copy_(self: Array, src: Any) -> None:
     if not isinstance(src, np.ndarray):
         src = number_in(src, _dtype.FROM_NUMPY[self.dtype])
+    elif src.size > 1 and self.size > 1 and np.may_share_memory(self, src):
+        check_partial_overlap(self, src)
     if src.dtype != self.dtype:
         src = cast(src, _dtype.FROM_NUMPY[self.dtype])
     if src.ndim > self.ndim:  # NumPy drops leading dimensions of one
@@ -110,14 +115,14 @@ def copy_(self: Array, src: Any) -> None:
 
 
 # As C++ calls the types in the message about a number that does not fit.
-_CPP_NAMES = {
+CPP_NAMES = {
     "uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t", "uint16": "uint16_t",
     "uint32": "uint32_t", "uint64": "uint64_t", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float", "float64": "double",
 }  # fmt: skip
 
 
 def overflow_error(d: _dtype.dtype) -> RuntimeError:
-    return RuntimeError(f"value cannot be converted to type {_CPP_NAMES.get(d.name, d.name)} without overflow")
+    return RuntimeError(f"value cannot be converted to type {CPP_NAMES.get(d.name, d.name)} without overflow")
 
 
 def number_in(value: Any, d: _dtype.dtype) -> Array:

@@ -78,6 +78,9 @@ def uniform_(self: Array, from_: float, to: float, generator: Generator | None) 
     if self.dtype == np.float64:
         values = draw.uniform64(n)
         span = to - from_
+        if abs(from_) > 1e150 or abs(to) > 1e150:  # beyond what a product split in two for one rounding can hold
+            fill(self, values * span + from_)
+            return
     elif self.dtype == np.float32:
         values = draw.uniform32(n)
         span = float(np.float32(to) - np.float32(from_))

@@ -74,6 +74,8 @@ def spaced_powers(start: Any, end: Any, steps: int, base: float, d: dtype) -> Ar
     """`base` raised to `steps` exponents from start to end."""
     if d.is_complex:
         return np.power(d.np.type(base), spaced(start, end, steps, d)).astype(d.np)
+    if d.category == INTEGER:
+        start, end = int(start), int(end)  # torch: the ends are whole numbers, the exponents between them are not
     exponents = spaced(start, end, steps, d).astype(np.float64)
     if d.category != INTEGER and d.itemsize < 8 and steps > 1:
         # torch: the exponents of narrow types are not rounded to the type before they are raised
@@ -81,7 +83,7 @@ def spaced_powers(start: Any, end: Any, steps: int, base: float, d: dtype) -> Ar
         half = steps // 2
         exponents[:half] = float(d.np.type(start)) + step * np.arange(half)
         exponents[half:] = float(d.np.type(end)) - step * np.arange(steps - half)[::-1]
-    elif d.itemsize == 8 and d.category != INTEGER and steps > 1:
+    elif (d.itemsize == 8 or d.category == INTEGER) and steps > 1:
         step, half = (float(end) - float(start)) / (steps - 1), steps // 2
         exponents[:half] = start + step * np.arange(half)
         exponents[half:] = end - step * np.arange(steps - half)[::-1]

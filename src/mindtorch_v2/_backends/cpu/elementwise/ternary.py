@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .... import _checks, _dtype, _promotion
+from ...._writing import warn_if_expanded, writing_to_expanded
 from ..creation.copying import number_in
 from ..machinery.dtype_rules import unimplemented
 from ..machinery.dtypes import BOOL, FLOAT, HALVES, cpp_name
@@ -36,6 +37,21 @@ def where(condition: Array, self: Array, other: Array) -> Array:
         raise
 
 
+def _fill_where(self: Array, mask: Array, filling: Array) -> None:
+    try:
+        if mask.size <= SMALL or self.dtype.itemsize not in WORDS:
+            np.copyto(self, filling, where=mask)
+        else:
+            word = WORDS[self.dtype.itemsize]
+            target = self.view(word)
+            flipped = np.bitwise_xor(target, filling.view(word))
+            flipped &= spread(mask, word)
+            target ^= flipped
+    except ValueError:
+        shape = _checks.broadcast_shapes(self.shape, mask.shape)
+        raise RuntimeError(f"output with shape {list(self.shape)} doesn't match the broadcast shape {list(shape)}") from None
+
+
 @silent
 def masked_fill_(self: Array, mask: Array, value: Any) -> None:
     if mask.dtype is not BOOL and mask.dtype != BOOL:
@@ -49,21 +65,13 @@ def masked_fill_(self: Array, mask: Array, value: Any) -> None:
             )
         value = value[()]
     d = _dtype.FROM_NUMPY[self.dtype]
-    if not self.flags.writeable:
-        raise _checks.read_only_error()
     filling = np.asarray(value, self.dtype) if value.__class__ is float and d.category == _dtype.FLOAT else number_in(value, d)
-    try:
-        if mask.size <= SMALL or self.dtype.itemsize not in WORDS:
-            np.copyto(self, filling, where=mask)
-        else:
-            word = WORDS[self.dtype.itemsize]
-            target = self.view(word)
-            flipped = np.bitwise_xor(target, filling.view(word))
-            flipped &= spread(mask, word)
-            target ^= flipped
-    except ValueError:
-        shape = _checks.broadcast_shapes(self.shape, mask.shape)
-        raise RuntimeError(f"output with shape {list(self.shape)} doesn't match the broadcast shape {list(shape)}") from None
+    if not self.flags.writeable:
+        warn_if_expanded(self, "masked_fill_", "tensor[mask] = scalar")
+        with writing_to_expanded(self):
+            _fill_where(self, mask, filling)
+        return
+    _fill_where(self, mask, filling)
 
 
 _INFINITE = (math.inf, -math.inf)
@@ -154,7 +162,7 @@ def _added(out: Array, self: Array) -> Array:
 
 def _write(self: Array, value: Array) -> None:
     if not self.flags.writeable:
-        raise _checks.read_only_error()
+        raise ValueError("read-only")  # the adapter decides whether it may be written after all
     if value.shape != self.shape:
         raise RuntimeError(f"output with shape {list(self.shape)} doesn't match the broadcast shape {list(value.shape)}")
     self[...] = value

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...._checks import contiguous_strides, no_dimensions, wrap_dim
+from ...._writing import warn_if_expanded, writing_to_expanded
 from ..linalg.matmul import check_expands
 from ..machinery.dtype_rules import refuse
 from ..machinery.dtypes import BOOL, INT, LONG, scalar_name
@@ -387,7 +388,9 @@ def index_fill(self: Array, dim: int, index: Array, value: Any) -> None:
     if at.size and (at.min() < -n or at.max() >= n):
         bad = at[(at < -n) | (at >= n)][0]
         raise IndexError(f"index {int(bad)} is out of bounds for dimension {d} with size {n}")
-    _rows(self.reshape(1) if not self.ndim else self, d)[at] = value
+    warn_if_expanded(self, "index_fill_", "tensor[mask] = scalar")
+    with writing_to_expanded(self):
+        _rows(self.reshape(1) if not self.ndim else self, d)[at] = value
 
 
 def _check_reduction(self: Array, reduce: str, include_self: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -33,9 +34,28 @@ def unique_dim(self: Array, dim: int) -> Three:
     """Distinct slices along a dimension, in lexicographic order."""
     if not self.shape[dim]:
         return self.copy(), np.empty(0, LONG), np.empty(0, LONG)
+    if self.dtype.kind == "f" and np.isnan(self).any():
+        return _unique_with_nans(self, dim)
     values, inverse, counts = np.unique(orderable(self), axis=dim, return_inverse=True, return_counts=True)
     values = np.ascontiguousarray(values.astype(self.dtype, copy=False))
     return values, inverse.reshape(-1).astype(LONG, copy=False), counts.astype(LONG, copy=False)
+
+
+def _unique_with_nans(self: Array, dim: int) -> Three:
+    """As `unique_dim`, where a NaN decides nothing about the order and makes its slice differ from every other, as in torch."""
+    slices = np.moveaxis(self, dim, 0)
+    rows = slices.reshape(len(slices), -1).tolist()
+
+    def compared(i: int, j: int) -> int:
+        return next((-1 if a < b else 1 for a, b in zip(rows[i], rows[j], strict=True) if a < b or a > b), 0)
+
+    order = sorted(range(len(rows)), key=functools.cmp_to_key(compared))
+    new = [not k or rows[i] != rows[order[k - 1]] for k, i in enumerate(order)]
+    starts = np.flatnonzero(new)
+    inverse = np.empty(len(rows), LONG)
+    inverse[order] = np.cumsum(new) - 1
+    values = np.moveaxis(slices[np.asarray(order)[starts]], 0, dim)
+    return np.ascontiguousarray(values), inverse, np.diff(starts, append=len(rows)).astype(LONG, copy=False)
 
 
 def unique_consecutive(self: Array, dim: int | None, return_inverse: bool, return_counts: bool) -> Three:

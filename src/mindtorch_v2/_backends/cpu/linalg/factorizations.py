@@ -372,7 +372,7 @@ def lstsq(a: Array, b: Array, rcond: float, driver: str) -> tuple[Array, Array, 
 
 def _lstsq_one(a: Array, b: Array, rcond: float, driver: str) -> tuple[Array, int, Any]:
     n = a.shape[1]
-    if not a.size:
+    if not a.size or not b.shape[1]:
         return np.zeros((n, b.shape[1]), a.dtype), 0, 0
     if driver == "gels":
         m = a.shape[0]

@@ -17,9 +17,11 @@ from ...._dispatch.entry import NUMBERS
 from ...._dispatch.op import Op, parameter_names
 from ...._storage import UntypedStorage
 from ...._tensor import Tensor, wrap, wrap_view
+from ...._writing import check_no_overlap, check_partial_overlap, make_writable
 from .dtype_rules import CATEGORIES, refusal
 from .floating_errors import IGNORED, SILENT, state_variable
 from .foreign_errors import FOREIGN, translated
+from .layout import followed
 
 __all__ = ["cpu_body"]
 
@@ -44,11 +46,15 @@ _NAMES: dict[str, Any] = {
     "broadcast_shapes": _checks.broadcast_shapes,
     "wrap": wrap,
     "wrap_view": wrap_view,
+    "make_writable": make_writable,
     "set_errors": state_variable.set,
     "reset_errors": state_variable.reset,
     "IGNORED": IGNORED,
     "FOREIGN": FOREIGN,
     "translated": translated,
+    "followed": followed,
+    "check_partial_overlap": check_partial_overlap,
+    "check_no_overlap": check_no_overlap,
     "refusal": refusal,
 }
 
@@ -74,19 +80,47 @@ def cpu_body(op: Op, full: int) -> Body:
         return _missing(op)
     body = Body([], {**_NAMES, "kernel": kernel})
     if op.pointwise is not None:
-        body.lines = _pointwise(op, kernel, number=bool(full & keys.NUMBER))
+        body.lines = _pointwise(op, kernel, number=bool(full & keys.NUMBER), follows=bool(full & keys.LAYOUT))
     elif op.schema.is_inplace:
         call = _quiet(op, kernel, f"kernel({_array_arguments(op, kernel)})")
         failing = f"raise translated({op.name!r}, e) from None"
-        body.lines = [*_writing("self._array", call, failing), "self._storage.version += 1", "result = self"]
+        body.lines = [*_disjoint(op), *_writing("self._array", call, failing), "self._storage.version += 1", "result = self"]
         if op.schema.arguments[0].name != "self":
             raise TypeError(f"an in-place operator writes to `self`: {op.schema}")
     elif op.schema.is_view:
         body.lines = _view(op, kernel)
     else:
         body.lines = _plain(op, kernel)
+    if full & keys.PENDING and op.name == "clone":
+        body.lines += [f"if self._keys & {keys.PENDING}:", "    finish(a, self._keys)"]
+        body.names["finish"] = _finish
     body.owns_array = body.result_is_new = _makes_one_tensor(op)
     return body
+
+
+def _finish(array: Any, pending: int) -> None:
+    """Do to a copy of a tensor's memory what was pending in the tensor."""
+    if pending & keys.CONJUGATE:
+        np.conjugate(array, out=array)
+    if pending & keys.NEGATIVE:
+        np.negative(array, out=array)
+
+
+# In-place operators that read their other tensors while they write: none may share memory with what is written.
+_DISJOINT = frozenset(
+    "index_add_ index_copy_ index_fill_ index_reduce_ put_ scatter_ scatter_add_ scatter_reduce_ masked_fill_ masked_scatter_".split()
+)
+
+
+def _disjoint(op: Op) -> list[str]:
+    if op.name not in _DISJOINT:
+        return []
+    others = [a.name for a in op.schema.arguments[1:] if a.is_tensor and a.name not in op.numbers]
+    return [
+        line
+        for name in others
+        for line in (f"if {name}._storage is self._storage:", f"    check_no_overlap(self._array, {name}._array)")
+    ]
 
 
 def _makes_one_tensor(op: Op) -> bool:
@@ -153,14 +187,14 @@ def _view(op: Op, kernel: Any) -> list[str]:
         f"result._storage = {base}._storage",
         "result.dtype = DTYPES[a.dtype]" if "dtype_view" in op.tags else f"result.dtype = {base}.dtype",
         f"result.device = {base}.device",
-        f"result._keys = {base}._keys & {keys.BACKENDS}",
+        f"result._keys = {base}._keys & {keys.OF_VIEWS}",
         f"b = {base}._base",
         f"result._base = {base} if b is None else b",
         "result._node = result._extra = None",
     ]
 
 
-def _pointwise(op: Op, kernel: Any, *, number: bool) -> list[str]:
+def _pointwise(op: Op, kernel: Any, *, number: bool, follows: bool) -> list[str]:
     """Operands of one dtype, the kernel, and a result of that dtype (or bool).
 
     `op.pointwise`: "same" computes in the promoted dtype, "float" makes integers floating first, "bool" yields bools,
@@ -196,6 +230,12 @@ def _pointwise(op: Op, kernel: Any, *, number: bool) -> list[str]:
         test = " or ".join(f"d.category == {CATEGORIES[k]}" for k in kinds)
         lines += [f"if {test}:", f"    raise refusal({name!r}, d)"]
     if op.schema.is_inplace:
+        if not number:
+            for other in operands[1:]:
+                lines += [
+                    f"if {other}._storage is self._storage and {other} is not self:",
+                    f"    check_partial_overlap(self._array, {other}._array)",
+                ]
         return lines + _pointwise_inplace(op, kernel, operands, slots)
     call = _call(lines, op, kernel, operands, slots)
     compute = _quiet(op, kernel, f"a = {call}")
@@ -204,6 +244,8 @@ def _pointwise(op: Op, kernel: Any, *, number: bool) -> list[str]:
         lines += ["except ValueError:", f"    broadcast_shapes({', '.join(f'{s}.shape' for s in slots)})", "    raise"]
     lines += _unsupported(op, kernel)
     lines += _AS_ARRAY
+    if follows and len(slots) > 1 and not number:
+        lines.append(f"a = followed(a, {', '.join(slots)})")
     if op.pointwise == "bool":
         lines.append("d = BOOL")
     elif op.pointwise == "real":
@@ -297,35 +339,6 @@ def _writing(target: str, compute: list[str], otherwise: str) -> list[str]:
     ]
 
 
-def make_writable(array: Any) -> None:
-    """Allow writing to a view of an expanded tensor unless some of its own elements share memory.
-
-    Expanded arrays are read-only and so are NumPy's views of them; asking here, on the first failing write, costs views nothing.
-    """
-    if array.size and any(s == 0 and n > 1 for s, n in zip(array.strides, array.shape, strict=True)):
-        raise RuntimeError(
-            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
-            "Please clone() the tensor before performing the operation."
-        )
-    try:
-        _set_writable(array)
-    except ValueError:
-        raise RuntimeError("unsupported operation: the tensor's memory is read-only; clone() it before writing in place") from None
-
-
-def _set_writable(array: Any) -> None:
-    """Set the flag, by way of read-only views in between; those keep theirs, which says that they were not asked for yet."""
-    base = array.base
-    if not isinstance(base, np.ndarray) or base.flags.writeable:
-        array.setflags(write=True)
-        return
-    _set_writable(base)
-    try:
-        array.setflags(write=True)
-    finally:
-        base.setflags(write=False)
-
-
 def _unsupported(op: Op, kernel: Any) -> list[str]:
     if isinstance(kernel, np.ufunc):
         return ["except TypeError:", f"    raise unsupported_dtype({op.name!r}, d) from None"]
@@ -353,5 +366,4 @@ def inplace_shape_error(target: Any, *operands: Any) -> RuntimeError:
 
 
 _NAMES["inplace_shape_error"] = inplace_shape_error
-_NAMES["make_writable"] = make_writable
 _NAMES["unsupported_dtype"] = unsupported_dtype

@@ -47,6 +47,8 @@ def view(self: Array, size: Sequence[int]) -> Array:
 
 def view_error(self: Array, size: Sequence[int]) -> RuntimeError:
     """Return the error about this shape for this array."""
+    if len(size) > 64:
+        return RuntimeError(f"tensors are NumPy arrays here, of at most 64 dimensions; got a size of {len(size)}")
     if sum(n == -1 for n in size) > 1:
         return RuntimeError("only one dimension can be inferred")
     shown = [int(n) for n in size]
@@ -119,7 +121,7 @@ def _check_view_dtype(self: Array, old: int, new: int, dtype: _dtype.dtype) -> N
 def expand(self: Array, size: Sequence[int]) -> Array:
     """`self` repeated along dimensions of extent one by a stride of zero.
 
-    The result is read-only, so that a write which would hit one element several times fails; see `adapter.make_writable`.
+    The result is read-only, so that a write which would hit one element several times fails; see `_writing.make_writable`.
     """
     shape, size = self.shape, tuple(size)
     extra = len(size) - len(shape)

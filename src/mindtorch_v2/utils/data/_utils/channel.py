@@ -24,6 +24,7 @@ import numpy as np
 
 from .... import _pickling, _shared_memory
 from ...._dispatch import keys
+from ...._pending import resolved
 from ...._storage import UntypedStorage, own
 from ...._tensor import Tensor
 from ...._utils import ExceptionWrapper
@@ -88,7 +89,7 @@ def _is_small_part(t: Tensor) -> bool:
 
 def _reduce_part(t: Tensor) -> Any:
     """What makes the tensor with a storage of its own that has its elements only."""
-    copy = np.array(t._array, order="K")
+    copy = np.array(resolved(t)._array, order="K")
     strides = tuple(s // t.dtype.itemsize for s in copy.strides)
     arguments = (type(t), own(copy), t.dtype, 0, copy.shape, strides, t._keys & keys.AUTOGRAD != 0, dict(t.__dict__))
     return (_pickling.rebuild, arguments)
