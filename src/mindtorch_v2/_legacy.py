@@ -52,7 +52,10 @@ def made_of(d: _dtype.dtype, args: tuple[Any, ...], device: Any, *, any_dtype: b
 
 def _converted(data: Any, d: _dtype.dtype) -> np.ndarray[Any, Any]:
     """torch: here, unlike in `tensor`, floats in the data are cut to integers."""
-    return array_from(data, None, copy=True).astype(d.np)
+    if d.inexact:
+        return array_from(data, d, copy=True)
+    found = array_from(data, None, copy=True)
+    return (array_from(data, _dtype.float64, copy=True) if found.dtype.kind == "f" else found).astype(d.np)
 
 
 class tensortype(type):  # noqa: N801 - torch's spelling

@@ -115,11 +115,7 @@ def copied_storage(storage: UntypedStorage, memo: dict[Any, Any]) -> UntypedStor
 
 
 def reduce_tensor(self: Tensor, protocol: Any) -> tuple[Any, ...]:
-    """Return what pickle and copy need to make this tensor again."""
-    if self._node is not None:
-        raise RuntimeError(
-            "Cannot pickle a non-leaf tensor: it would lose its graph. Detach it first, or save the leaves it was computed from."
-        )
+    """Return what pickle and copy need to make this tensor again: without its graph, as a leaf."""
     state = dict(self.__dict__)
     if self._keys & keys.SPARSE:
         return (rebuild_sparse, (self._indices(), self._values(), tuple(self._array.shape), self.is_coalesced(), state))

@@ -155,6 +155,14 @@ def test_only_leaves_are_copied():
         copy.deepcopy(y)
 
 
+def test_pickles_of_results_are_leaves():
+    y = torch.ones(2, requires_grad=True) * 2
+    copied = pickle.loads(pickle.dumps(y))
+    assert copied.tolist() == [2, 2]
+    assert copied.requires_grad
+    assert copied.is_leaf
+
+
 def test_meta_tensors_copy_and_pickle():
     x = torch.empty(1 << 20, 1 << 20, device="meta")
     assert copy.deepcopy(x).shape == x.shape
@@ -206,3 +214,11 @@ def test_numpy_arrays_stay_writeable():
     t = torch.from_numpy(a)
     t.add_(1)
     assert a.tolist() == [1, 1, 1]
+
+
+def test_typed_constructors_take_numbers_as_they_are():
+    """Not by way of the default dtype, which is narrower."""
+    assert torch.DoubleTensor([0.1, 1e308]).tolist() == [0.1, 1e308]
+    assert torch.LongTensor([16777217.0, 2.7]).tolist() == [16777217, 2]
+    assert torch.LongTensor([2**53 + 1]).tolist() == [2**53 + 1]
+    assert torch.ones(1, dtype=torch.float64).new([0.1]).item() == 0.1
