@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import pickle
 import threading
 
@@ -284,6 +285,15 @@ _DRAWS = {
 _OTHERS = {
     "binomial": lambda L: L.binomial(L.full((100,), 9.0), L.full((100,), 0.3)),
     "binomial of large count": lambda L: L.binomial(L.full((100,), 100.0), L.full((100,), 0.6)),
+    **{
+        f"gamma {shape}": lambda L, shape=shape: L._standard_gamma(L.full((40,), shape))
+        for shape in (0.0, 1e-40, 0.01, 0.7, 1.0, 3.5, 200.0, math.inf, -0.5, -3.0, -math.inf)
+    },
+    "gamma after a normal number": lambda L: L.cat(
+        [L.randn(1), L._standard_gamma(L.arange(0.2, 5.0, dtype=L.float64)).float(), L.randn(2)]
+    ),
+    "gamma transposed": lambda L: L._standard_gamma(L.arange(0.5, 12.5).reshape(3, 4).t()),
+    "dirichlet": lambda L: L._sample_dirichlet(L.tensor([[0.01, 0.5, 3.0], [2.0, 7.0, 100.0]]).expand(20, 2, 3)),
     "randint": lambda L: L.randint(-3, 10, (50,)),
     "randint of 2**28": lambda L: L.randint(0, 2**28, (50,)),
     "randint wide": lambda L: L.randint(-(2**40), 2**40, (50,)),

@@ -48,6 +48,7 @@ HAND: dict[str, tuple[Any, ...]] = {
     "aten::_slow_conv2d_backward.output_mask": (
         r(1, 2, 2, 2), r(1, 2, 3, 3), r(2, 2, 2, 2), [2, 2], [1, 1], [0, 0], [True, True, True],
     ),
+    "aten::_standard_gamma.default": (r(2, 3),),
     "aten::_to_copy.default": (r(2, 3),),
     "aten::_upsample_bicubic2d_aa.default": (r(1, 1, 4, 4), [3, 2], False),
     "aten::_upsample_bicubic2d_aa_backward.default": (r(1, 1, 3, 2), [3, 2], [1, 1, 4, 4], False),

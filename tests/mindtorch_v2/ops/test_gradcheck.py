@@ -41,6 +41,7 @@ NOT_BY_DIFFERENCES = {
     "aten::normal.Tensor_float": DRAW,
     "aten::normal.float_Tensor": DRAW,
     "aten::poisson.default": DRAW,
+    "aten::_standard_gamma.default": DRAW,
     "aten::rrelu_with_noise.default": "writes to its argument `noise`",
 }
 
@@ -53,6 +54,7 @@ ONCE = {
     "aten::_masked_softmax.default": LACKING,
     "aten::_pdist_forward.default": LACKING,
     "aten::_scaled_dot_product_flash_attention_for_cpu.default": LACKING,
+    "aten::_standard_gamma.default": LACKING,
     "aten::hardsigmoid.default": LACKING,
     "aten::multi_margin_loss.default": LACKING,
     "aten::multilabel_margin_loss_forward.default": LACKING,

@@ -285,7 +285,7 @@ SIGNS_AND_BITS = (
     "bitwise_not_ bitwise_or bitwise_or_ bitwise_right_shift bitwise_right_shift_ bitwise_xor bitwise_xor_ ceil ceil_ _conj _conj_physical "
     "conj_physical_ complex copysign copysign_ floor floor_ frexp gcd gcd_ lcm lcm_ hash_tensor logical_and logical_and_ logical_not "
     "logical_not_ logical_or logical_or_ logical_xor logical_xor_ nan_to_num nan_to_num_ neg neg_ nextafter nextafter_ round round_ sgn "
-    "sgn_ sign sign_ signbit trunc trunc_"
+    "sgn_ sign sign_ signbit trunc trunc_ _sobol_engine_draw _sobol_engine_ff_ _sobol_engine_initialize_state_ _sobol_engine_scramble_"
 )
 MOVING = (
     "cat clone copy_ fill_ flip gather im2col index_copy index_copy_ index_fill_ index_select _linalg_check_errors _local_scalar_dense "
@@ -294,7 +294,7 @@ MOVING = (
     "scatter scatter_ take tril tril_ triu triu_ upsample_nearest1d upsample_nearest2d upsample_nearest3d _upsample_nearest_exact1d "
     "_upsample_nearest_exact2d _upsample_nearest_exact3d zero_"
 )
-DRAWING = "bernoulli_ binomial cauchy_ exponential_ geometric_ log_normal_ normal_ poisson random_ uniform_"
+DRAWING = "_sample_dirichlet _standard_gamma bernoulli_ binomial cauchy_ exponential_ geometric_ log_normal_ normal_ poisson random_ uniform_"
 # How much there is to do depends on values: on the norm of the matrix, on which rows are too long.
 UNKNOWN = "embedding_renorm_ linalg_matrix_exp"
 

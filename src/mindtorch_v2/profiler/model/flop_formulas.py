@@ -208,7 +208,7 @@ POINTWISE = {
     "special_scaled_modified_bessel_k0 special_scaled_modified_bessel_k1 special_shifted_chebyshev_polynomial_t "
     "special_shifted_chebyshev_polynomial_u special_shifted_chebyshev_polynomial_v special_shifted_chebyshev_polynomial_w "
     "special_spherical_bessel_j0 special_zeta leaky_relu leaky_relu_ leaky_relu_backward _prelu_kernel softshrink "
-    "hardsigmoid_backward angle rrelu_with_noise rrelu_with_noise_",
+    "hardsigmoid_backward angle rrelu_with_noise rrelu_with_noise_ _standard_gamma_grad _dirichlet_grad",
     2: "xlogy xlogy_ special_xlog1py special_entr silu silu_ elu elu_ elu_backward hardsigmoid hardsigmoid_ _prelu_kernel_backward "
     "polar",
     3: "addcmul addcmul_ addcdiv addcdiv_ lerp lerp_ sinc sinc_ logit logit_ logit_backward sigmoid_backward tanh_backward hardswish "
