@@ -88,6 +88,9 @@ def _resized(mode: str, antialias: bool) -> Callable[[], Any]:
 
 
 EXTRA: list[Callable[[], Any]] = [
+    lambda: [mt.quasirandom.SobolEngine(3, scramble=scramble, seed=1).fast_forward(4).draw(5) for scramble in (False, True)],
+    lambda: [mt._standard_gamma(_x(2, 3, grad=True).exp()), mt._standard_gamma_grad(_x(2, 3, grad=True).exp(), _x(2, 3).exp())],
+    _trained(lambda x: mt.distributions.Dirichlet(x.exp()).rsample(), (2, 3)),
     lambda: [_x().double().float_power_(2), _x().double().float_power_(_x())],
     lambda: [aten.remainder.Scalar(_x(), 0.7), aten.remainder_.Scalar(_x(), 0.7), aten.fmod_.Scalar(_x(), 0.7)],
     lambda: [_x().divide(_x(), rounding_mode="floor"), _x().divide_(_x(), rounding_mode="trunc")],

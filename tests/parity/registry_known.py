@@ -78,6 +78,7 @@ KNOWN: dict[str, dict[str, str]] = {
         "aten::unsafe_split_with_sizes.default": UNSAFE,
     },
     "graph": {
+        "aten::_standard_gamma_grad.default": "the result requires grad where only the variate does, which has no derivative",
         "aten::addbmm_.default": RESIZED,
         "aten::_embedding_bag_forward_only.default": "torch fails on the integer results of an operator without a derivative",
         "aten::_convolution_double_backward.default": MASK,

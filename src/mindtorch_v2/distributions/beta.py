@@ -1,0 +1,72 @@
+"""Numbers between 0 and 1, as the first coordinate of a point of the simplex."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import stack
+from .._creation import tensor
+from .._tensor import Size
+from . import constraints
+from .dirichlet import Dirichlet
+from .exp_family import ExponentialFamily
+from .utils import Number, broadcast_all
+
+__all__ = ["Beta"]
+
+
+class Beta(ExponentialFamily):
+    """Densities proportional to x**(concentration1 - 1) * (1 - x)**(concentration0 - 1)."""
+
+    arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}
+    support = constraints.unit_interval
+    has_rsample = True
+    _batched = {"_dirichlet": 0}
+
+    def __init__(self, concentration1: Any, concentration0: Any, validate_args: bool | None = None) -> None:
+        if isinstance(concentration1, Number) and isinstance(concentration0, Number):
+            both = tensor([float(concentration1), float(concentration0)])  # type: ignore[arg-type]
+        else:
+            both = stack(broadcast_all(concentration1, concentration0), -1)
+        self._dirichlet = Dirichlet(both, validate_args=validate_args)
+        super().__init__(self._dirichlet._batch_shape, validate_args=validate_args)
+
+    @property
+    def concentration1(self) -> Any:
+        """The concentration at 1, known as α."""
+        return self._dirichlet.concentration[..., 0]
+
+    @property
+    def concentration0(self) -> Any:
+        """The concentration at 0, known as β."""
+        return self._dirichlet.concentration[..., 1]
+
+    @property
+    def mean(self) -> Any:
+        return self.concentration1 / (self.concentration1 + self.concentration0)
+
+    @property
+    def mode(self) -> Any:
+        return self._dirichlet.mode[..., 0]
+
+    @property
+    def variance(self) -> Any:
+        total = self.concentration1 + self.concentration0
+        return self.concentration1 * self.concentration0 / (total.pow(2) * (total + 1))
+
+    def rsample(self, sample_shape: Any = Size()) -> Any:
+        return self._dirichlet.rsample(sample_shape).select(-1, 0)
+
+    def log_prob(self, value: Any) -> Any:
+        self._check_sample(value)
+        return self._dirichlet.log_prob(stack([value, 1.0 - value], -1))
+
+    def entropy(self) -> Any:
+        return self._dirichlet.entropy()
+
+    @property
+    def _natural_params(self) -> Any:
+        return (self.concentration1, self.concentration0)
+
+    def _log_normalizer(self, x: Any, y: Any) -> Any:
+        return x.lgamma() + y.lgamma() - (x + y).lgamma()
