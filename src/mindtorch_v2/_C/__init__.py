@@ -5,14 +5,14 @@ from __future__ import annotations
 import enum
 from typing import Any, NoReturn
 
-from ._device import device
-from ._dtype import dtype
-from ._memory_format import layout, memory_format
-from ._missing import PAGE, reason_for
-from ._random import Generator
-from ._refusals import refused
-from ._tensor import Size, Tensor
-from .overrides import DisableTorchFunction, DisableTorchFunctionSubclass
+from .._device import device
+from .._dtype import dtype
+from .._memory_format import layout, memory_format
+from .._missing import PAGE, reason_for
+from .._random import Generator
+from .._refusals import refused
+from .._tensor import Size, Tensor
+from ..overrides import DisableTorchFunction, DisableTorchFunctionSubclass
 
 __all__ = [
     "DisableTorchFunction",
