@@ -78,7 +78,7 @@ from ._settings import (
 )
 from ._tensor import Size, Tensor
 from ._threads import get_num_interop_threads, get_num_threads, set_num_interop_threads, set_num_threads
-from .autograd.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled
+from .autograd.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled, set_anomaly_enabled
 from .torch_version import __version__
 
 half, float, double = float16, float32, float64
@@ -86,6 +86,9 @@ short, int, long = int16, int32, int64
 cfloat, cdouble = complex64, complex128
 e, pi, inf, nan = math.e, math.pi, math.inf, math.nan
 newaxis = None
+has_lapack = has_openmp = has_spectral = True  # torch: facts of the build; NumPy and SciPy bring all of it
+has_mkl = False
+legacy_contiguous_format = contiguous_format
 
 return_types.offer(op.schema for op in _registry.all_ops())
 globals().update(_TENSOR_TYPES)
@@ -129,7 +132,12 @@ from .amp.autocast_state import (  # noqa: E402
 )
 from .amp.autocast_state import older_names as _older_autocast_names  # noqa: E402
 from .compiler import compile  # noqa: A004, E402
-from .overrides import _assert  # noqa: E402
+from .overrides import (  # noqa: E402
+    DisableTorchFunction,
+    DisableTorchFunctionSubclass,
+    _assert,
+)
+from .random import thread_safe_generator  # noqa: E402
 from .serialization import load, save  # noqa: E402
 from .storage import STORAGE_CLASSES as _STORAGE_CLASSES  # noqa: E402
 from .storage import TypedStorage, UntypedStorage  # noqa: E402

@@ -10,7 +10,16 @@ from ._backends.backend import unavailable
 from ._device import device
 from ._random import default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 
-__all__ = ["default_generator", "fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state"]
+__all__ = [
+    "default_generator",
+    "fork_rng",
+    "get_rng_state",
+    "initial_seed",
+    "manual_seed",
+    "seed",
+    "set_rng_state",
+    "thread_safe_generator",
+]
 
 
 @contextlib.contextmanager
@@ -27,3 +36,7 @@ def fork_rng(devices: Iterable[Any] | None = None, enabled: bool = True, device_
         yield
     finally:
         set_rng_state(state)
+
+
+def thread_safe_generator() -> None:
+    """None: workers of a `DataLoader` are processes, and no thread has a generator of its own."""

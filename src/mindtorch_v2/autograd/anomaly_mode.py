@@ -50,3 +50,8 @@ def is_anomaly_enabled() -> bool:
 def is_anomaly_check_nan_enabled() -> bool:
     """Whether anomaly detection looks for NaN."""
     return anomaly.state.check_nan
+
+
+def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:
+    """Switch it on or off, until it is switched again."""
+    anomaly.set_mode(mode, check_nan)

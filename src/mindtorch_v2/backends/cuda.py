@@ -140,3 +140,30 @@ def sdp_kernel(
     finally:
         attention.allowed.clear()
         attention.allowed.update(before)
+
+
+_reduced_math = False
+
+
+def fp16_bf16_reduction_math_sdp_allowed() -> bool:
+    """Whether attention as plain operators may add in half precision."""
+    return _reduced_math
+
+
+def allow_fp16_bf16_reduction_math_sdp(enabled: bool) -> None:
+    """Allow that; the CPU adds in float32 all the same."""
+    global _reduced_math
+    _reduced_math = enabled
+
+
+def is_ck_sdpa_available() -> bool:
+    """False."""
+    return False
+
+
+def can_use_flash_attention(params: object, debug: bool = False) -> bool:
+    """False: it is asked for CUDA."""
+    return False
+
+
+can_use_efficient_attention = can_use_cudnn_attention = can_use_flash_attention

@@ -7,7 +7,11 @@ import functools
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
+from .._interop import from_numpy
 from .._refusals import given_back
+from .._tensor import Tensor
 
 __all__ = [
     "allow_in_graph",
@@ -15,12 +19,26 @@ __all__ = [
     "compile",
     "cudagraph_mark_step_begin",
     "disable",
+    "get_default_backend",
     "is_compiling",
     "is_dynamo_compiling",
     "is_exporting",
+    "keep_portable_guards_unsafe",
+    "keep_tensor_guards_unsafe",
     "list_backends",
+    "load_cache_artifacts",
+    "nested_compile_region",
     "reset",
+    "save_cache_artifacts",
+    "set_default_backend",
+    "set_enable_guard_collectives",
     "set_stance",
+    "skip_all_guards_unsafe",
+    "skip_guard_on_all_nn_modules_unsafe",
+    "skip_guard_on_globals_unsafe",
+    "skip_guard_on_inbuilt_nn_modules_unsafe",
+    "substitute_in_graph",
+    "wrap_numpy",
 ]
 
 
@@ -72,3 +90,77 @@ def list_backends(exclude_tags: Any = ()) -> list[str]:
 def set_stance(stance: str = "default", **options: Any) -> Iterator[None]:
     """A context in which nothing changes."""
     yield
+
+
+_default_backend: Any = "inductor"
+
+
+def get_default_backend() -> Any:
+    """What `torch.compile` would compile with."""
+    return _default_backend
+
+
+def set_default_backend(backend: Any) -> None:
+    """Choose that."""
+    global _default_backend
+    _default_backend = backend
+
+
+def nested_compile_region(fn: Any = None) -> Any:
+    """The function as it is; without one, a decorator."""
+    return disable(fn)
+
+
+def substitute_in_graph(
+    original_fn: Any, *, can_constant_fold_through: bool = False, skip_signature_check: bool = False, is_embedded_type: bool = False
+) -> Any:
+    """A decorator that gives a function back: nothing is traced in which it could stand for another."""
+    return lambda fn: fn
+
+
+def save_cache_artifacts() -> None:
+    """None: nothing was compiled."""
+
+
+def load_cache_artifacts(serialized_artifacts: bytes) -> None:
+    """None: what others compiled is of no use here."""
+
+
+def set_enable_guard_collectives(enabled: bool) -> bool:
+    """False: nothing is guarded."""
+    return False
+
+
+def skip_all_guards_unsafe(guard_entries: Any) -> list[bool]:
+    """Which guards to keep: none."""
+    return [False for _ in guard_entries]
+
+
+def keep_portable_guards_unsafe(guard_entries: Any) -> list[bool]:
+    """Which guards to keep: all, of which there are none."""
+    return [True for _ in guard_entries]
+
+
+def keep_tensor_guards_unsafe(guard_entries: Any, keep_parameters: bool = False) -> list[bool]:
+    """Which guards to keep: all, of which there are none."""
+    return [True for _ in guard_entries]
+
+
+skip_guard_on_all_nn_modules_unsafe = keep_portable_guards_unsafe
+skip_guard_on_inbuilt_nn_modules_unsafe = skip_guard_on_globals_unsafe = keep_portable_guards_unsafe
+
+
+def wrap_numpy(fn: Any) -> Any:
+    """A function over NumPy arrays as one over tensors, which is differentiated nowhere."""
+
+    @functools.wraps(fn)
+    def over_tensors(*args: Any, **kwargs: Any) -> Any:
+        given = [_as_array(x) for x in args]
+        result = fn(*given, **{key: _as_array(x) for key, x in kwargs.items()})
+        return from_numpy(result) if isinstance(result, np.ndarray) else result
+
+    return over_tensors
+
+
+def _as_array(x: Any) -> Any:
+    return x.detach().numpy() if isinstance(x, Tensor) else x

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any
 
 from . import amp, memory
@@ -15,6 +16,7 @@ __all__ = [
     "current_device",
     "current_stream",
     "device_count",
+    "get_capabilities",
     "is_available",
     "is_initialized",
     "memory",
@@ -37,6 +39,16 @@ def is_initialized() -> bool:
 def device_count() -> int:
     """1, however many cores it has."""
     return 1
+
+
+def get_capabilities() -> dict[str, bool]:
+    """The instructions that the processor has, by name, as far as the system tells."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return {}
+    flags = next((line.partition(":")[2] for line in lines if line.startswith(("flags", "Features"))), "")
+    return dict.fromkeys(flags.split(), True)
 
 
 def current_device() -> str:

@@ -7,8 +7,20 @@ import enum
 from collections.abc import Iterator
 
 from .._ops.nn import attention
+from .._refusals import refuse
 
-__all__ = ["SDPBackend", "sdpa_kernel"]
+__all__ = [
+    "WARN_FOR_UNFUSED_KERNELS",
+    "SDPBackend",
+    "activate_flash_attention_impl",
+    "current_flash_attention_impl",
+    "list_flash_attention_impls",
+    "register_flash_attention_impl",
+    "restore_flash_attention_impl",
+    "sdpa_kernel",
+]
+
+WARN_FOR_UNFUSED_KERNELS = False
 
 
 class SDPBackend(enum.IntEnum):
@@ -38,3 +50,26 @@ def sdpa_kernel(backends: list[SDPBackend] | SDPBackend, set_priority: bool = Fa
     finally:
         attention.allowed.clear()
         attention.allowed.update(before)
+
+
+def list_flash_attention_impls() -> list[str]:
+    """None: other ways of computing attention in blocks are for GPUs."""
+    return []
+
+
+def current_flash_attention_impl() -> None:
+    """None: the runtime's own."""
+
+
+def restore_flash_attention_impl() -> None:
+    """Nothing to restore."""
+
+
+def activate_flash_attention_impl(impl: str) -> None:
+    """Refused: there is no other way."""
+    refuse(f"activate_flash_attention_impl({impl!r})", "other ways of computing attention in blocks are for GPUs")
+
+
+def register_flash_attention_impl(impl: str, *, register_fn: object = None) -> None:
+    """Refused: there is no other way."""
+    refuse(f"register_flash_attention_impl({impl!r})", "other ways of computing attention in blocks are for GPUs")

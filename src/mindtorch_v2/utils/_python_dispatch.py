@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from .._dispatch import dispatcher, keys
@@ -12,7 +14,16 @@ from .._op_packet import overload_of
 from .._tensor import Tensor
 from ..overrides import split_arguments
 
-__all__ = ["TorchDispatchMode", "return_and_correct_aliasing"]
+__all__ = [
+    "BaseTorchDispatchMode",
+    "TorchDispatchMode",
+    "any_torch_dispatch_mode_on_stack",
+    "is_in_torch_dispatch_mode",
+    "is_traceable_wrapper_subclass",
+    "is_traceable_wrapper_subclass_type",
+    "return_and_correct_aliasing",
+    "transform_subclass",
+]
 
 
 class TorchDispatchMode:
@@ -36,6 +47,80 @@ class TorchDispatchMode:
     def __exit__(self, *exc: object) -> None:
         state.dispatch_modes.pop()
         dispatcher.deactivate(keys.DISPATCH_MODE)
+
+
+class BaseTorchDispatchMode(TorchDispatchMode):
+    """A mode that changes nothing."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return func(*args, **(kwargs or {}))
+
+
+def _get_current_dispatch_mode() -> TorchDispatchMode | None:
+    """The innermost mode of this thread."""
+    return state.dispatch_modes[-1] if state.dispatch_modes else None
+
+
+def _get_current_dispatch_mode_stack() -> list[TorchDispatchMode]:
+    """The modes of this thread, the outermost first."""
+    return list(state.dispatch_modes)
+
+
+def is_in_torch_dispatch_mode(include_infra_modes: bool = True) -> bool:
+    """Whether this thread is in a mode."""
+    return bool(state.dispatch_modes)
+
+
+def any_torch_dispatch_mode_on_stack(*, include_infra_modes: bool = True) -> bool:
+    """Whether this thread is in a mode."""
+    return bool(state.dispatch_modes)
+
+
+@contextlib.contextmanager
+def _pop_mode_temporarily(k: Any = None) -> Iterator[TorchDispatchMode]:
+    """A context without the innermost mode, which it gives."""
+    mode = state.dispatch_modes.pop()
+    try:
+        yield mode
+    finally:
+        state.dispatch_modes.append(mode)
+
+
+@contextlib.contextmanager
+def _disable_current_modes() -> Iterator[list[TorchDispatchMode]]:
+    """A context without modes; it gives those that there were."""
+    modes, state.dispatch_modes = state.dispatch_modes, []
+    try:
+        yield modes
+    finally:
+        state.dispatch_modes = modes
+
+
+def is_traceable_wrapper_subclass_type(t: type) -> bool:
+    """Whether tensors of a class can be taken apart into others, and made of them again."""
+    return (
+        issubclass(t, Tensor)
+        and t is not Tensor
+        and bool(t._class_keys & keys.PYTHON)
+        and hasattr(t, "__tensor_flatten__")
+        and hasattr(t, "__tensor_unflatten__")
+    )
+
+
+def is_traceable_wrapper_subclass(t: object) -> bool:
+    """Whether this is a tensor that can be taken apart into others, and made of them again."""
+    return isinstance(t, Tensor) and is_traceable_wrapper_subclass_type(type(t))
+
+
+def transform_subclass(t: Any, callback: Callable[[str, Any], Any], outer_size: Any = None, outer_stride: Any = None) -> Any:
+    """A tensor made of what `callback(name, part)` makes of the parts of another."""
+    names, context = t.__tensor_flatten__()
+    parts = {name: callback(name, getattr(t, name)) for name in names}
+    size = t.size() if outer_size is None else outer_size
+    made = type(t).__tensor_unflatten__(parts, context, size, t.stride() if outer_stride is None else outer_stride)
+    if tuple(made.size()) != tuple(size):
+        raise AssertionError(f"Expected return value from {type(t)}.__tensor_unflatten__() to have shape {size}, got {made.size()}")
+    return made
 
 
 def _call(handler: Any, op: Op, arguments: tuple[Any, ...]) -> Any:
