@@ -30,6 +30,21 @@ def pytest_ignore_collect(collection_path, config):
 
 
 def pytest_collection_finish():
+    out_of_sight()
+
+
+def pytest_runtest_logstart(nodeid):
+    """Do so between files too: caches and reports of the tests before grow to 150,000 objects and more."""
+    file = nodeid.partition("::")[0]
+    if file != FILES[-1]:
+        FILES[:] = [file]
+        out_of_sight()
+
+
+FILES = [""]  # of the test that runs
+
+
+def out_of_sight():
     """Take what was made so far, pytest's own objects above all, out of the collector's sight.
 
     A recording of memory looks at all objects when it begins and ends, which took half a second among those of all tests.

@@ -1,5 +1,7 @@
 """Advice about time outside operators: shares of wall time, what the lines between operators call, what is not explained."""
 
+import ast
+import gc
 import itertools
 import os
 import sys
@@ -180,6 +182,14 @@ class TestLinesBetweenOperators:
             program = Program(tmp_path, f"def step():\n    x.sum()\n    {call}\n    x.sum()\n{imports}\n")
             session = program.session(program.call(program.sum(2, 10_000), program.sum(4, 511_000)))
             assert len(found(session, "conversion to and from NumPy", min_share=0.1)) == expected, call
+
+    def test_nothing_stays_of_the_source_that_was_read(self, tmp_path):
+        program = Program(tmp_path, "def step():\n    x.sum()\n    time.sleep(1)\n    x.sum()\n")
+        session = program.session(program.call(program.sum(2, 10_000), program.sum(4, 511_000)))
+        gc.collect()
+        before = sum(isinstance(o, ast.AST) for o in gc.get_objects())
+        assert found(session, "sleeping", min_share=0.1)
+        assert sum(isinstance(o, ast.AST) for o in gc.get_objects()) == before
 
     def test_calls_on_other_lines_are_not_it(self, tmp_path):
         program = Program(tmp_path, "def step():\n    x.sum()\n    f()\n    x.sum()\n    time.sleep(1)\n")

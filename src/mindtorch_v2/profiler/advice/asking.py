@@ -10,6 +10,7 @@ import numpy as np
 
 from ..model import inputs
 from ..model.session import Session
+from . import source
 from .facts import Facts
 from .findings import Advice, Evidence, Finding, NotChecked
 from .kinds import combinations
@@ -31,6 +32,13 @@ def advise(recording: Any, *, min_share: float = 0.01, rules: Iterable[str | Rul
         raise ValueError(f"min_share is a share between 0 and 1, got {min_share}")
     facts = Facts(_session_of(recording))
     chosen = [_rule(each) for each in (RULES.values() if rules is None else rules)]
+    try:
+        return _ask(chosen, facts, min_share)
+    finally:
+        source.forget()  # a large file is hundreds of thousands of objects
+
+
+def _ask(chosen: list[Rule], facts: Facts, min_share: float) -> Advice:
     findings: list[tuple[Rule, Finding]] = []
     not_checked = []
     for rule in chosen:

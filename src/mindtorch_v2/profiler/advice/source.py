@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator
 from typing import NamedTuple
 
-__all__ = ["Between", "Called", "Function", "between"]
+__all__ = ["Between", "Called", "Function", "between", "forget"]
 
 RUNTIME, AS_TORCH = "mindtorch_v2", "torch"
 UNNAMED: dict[type[ast.expr], str] = {
@@ -71,6 +71,12 @@ def between(function: Function, before: int, after: int, *, is_open: bool) -> Be
         [call for call in _calls(body, _imports(tree)) if call.line in wanted],
         [loop for loop in loops if wanted.issuperset(loop) and before not in loop and after not in loop],
     )
+
+
+def forget() -> None:
+    """Free the trees of the files that were read."""
+    _parsed.cache_clear()
+    _imports.cache_clear()
 
 
 def _text(file: str) -> str:
