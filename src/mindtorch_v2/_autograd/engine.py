@@ -13,7 +13,7 @@ from heapq import heapify, heappop, heappush, heappushpop
 from typing import Any
 
 from .._dispatch import keys
-from .._dispatch.quiet import call_aloud, guard
+from .._dispatch.quiet import call_traced, guard
 from .._dispatch.tls import state
 from .._forking import new_lock
 from .._tensor import Tensor
@@ -413,7 +413,7 @@ def accumulate(leaf: Tensor, grad: Any) -> None:
                 held.add_(grad)
         if extra.post_accumulate_hooks:
             for hook in list(extra.post_accumulate_hooks.values()):
-                if call_aloud(hook, leaf) is not None:
+                if call_traced(hook, leaf) is not None:
                     raise RuntimeError("Tensor post accumulate grad hooks should return None.")
     if node is not None and node._hooks is not None and node._hooks.post:
         run_post_hooks(node, (), grad)
@@ -443,7 +443,7 @@ def _run_callbacks(first: int) -> None:
     pending = _callbacks.pending
     try:
         while len(pending) > first:  # a callback may queue others
-            call_aloud(pending.pop(first))
+            call_traced(pending.pop(first))
     finally:
         del pending[first:]
 

@@ -41,18 +41,18 @@ plain: Plain | None = None
 
 
 def observe(new: Observer | None, as_plain: Plain | None = None) -> None:
-    """Let somebody watch backward, in the shorter way too where there is one; while nobody does, a node pays for a comparison."""
+    """Set the observer of backward, and its shorter form if it has one. Without an observer, a node pays for a comparison."""
     global observer, plain
     observer, plain = new, as_plain
 
 
 def run_observed(node: Any, grad: Any, edges: tuple[Any, ...]) -> tuple[Any, ...]:
-    """A node's computation in a scope of its own, if somebody watches."""
-    watching = observer  # who began it ends it, even if another watches then, or nobody
-    if watching is None:
+    """Run a node's computation, in a scope of its own if there is an observer."""
+    current = observer  # the same one ends it, even if another is set by then, or none
+    if current is None:
         return node._run(grad, edges)
-    token = watching.begin_run(node, grad)
+    token = current.begin_run(node, grad)
     try:
         return node._run(grad, edges)
     finally:
-        watching.end_run(token)
+        current.end_run(token)

@@ -10,7 +10,7 @@ import numpy as np
 
 from .._dispatch import keys
 from .._dispatch.entry import NUMBERS
-from .._dispatch.quiet import call_aloud
+from .._dispatch.quiet import call_traced
 from .._dispatch.tls import state
 from .._tensor import Tensor, shallow_copy, wrap
 from .inplace import check_inplace, rebase_history, written_view
@@ -111,7 +111,7 @@ class Packed:
         t = self.payload
         previous, state.grad_enabled = state.grad_enabled, False
         try:
-            self.payload = call_aloud(hooks[0], t)
+            self.payload = call_traced(hooks[0], t)
         finally:
             state.grad_enabled = previous
         self.unpack_hook = hooks[1]
@@ -129,7 +129,7 @@ class Packed:
             if t._storage.version != self.version:
                 raise version_error(node, t, self.version, made_by)
             return t
-        out = call_aloud(self.unpack_hook, self.payload)
+        out = call_traced(self.unpack_hook, self.payload)
         if not isinstance(out, Tensor):
             raise TypeError(
                 f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(out).__name__}"

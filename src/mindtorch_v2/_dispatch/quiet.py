@@ -1,7 +1,7 @@
-"""The switch that keeps a tracer of Python functions quiet while an operator runs, and has it told again when operators call the program.
+"""A switch that turns the tracer of Python functions off while an operator runs, and on again while operators call the program.
 
-Nobody is kept quiet but on Python 3.11, by `profiler/capture/python311`, which says why; this module goes with it. Whatever calls code of the
-program from within an operator or from backward (a mode, a hook, a kernel that was registered) does so by `call_aloud`, or after `aloud`.
+Only Python 3.11 needs it (`profiler/capture/stacks/python311` says why); this module is deleted with that one. Code of the program that is called
+from within an operator or from backward (a mode, a hook, a registered kernel) is called by `call_traced`, or after `resume_tracing`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from types import BuiltinFunctionType, FrameType
 from typing import Any
 
-__all__ = ["aloud", "call_aloud", "guard", "holds_guard", "is_quiet", "start", "stop", "unreported"]
+__all__ = ["call_traced", "guard", "holds_guard", "is_quiet", "resume_tracing", "start", "stop", "unreported"]
 
 Tracer = Callable[[FrameType, str, Any], None]
 
@@ -22,7 +22,7 @@ _is_traced: Callable[[FrameType], bool]
 
 
 def start(tracer: Tracer, is_traced: Callable[[FrameType], bool], guard_type: type[Any]) -> None:
-    """Have this tracer kept quiet. `is_traced` says whether a frame's thread is one that it traces; a guard keeps its thread quiet while it lives."""
+    """Turn this tracer off in operators. `is_traced` says whether it traces a frame's thread; a guard turns it off for its thread while the guard is alive."""
     global _tracer, _is_traced, _Guard
     _is_traced, _Guard, _tracer = is_traced, guard_type, tracer
 
@@ -33,23 +33,23 @@ def stop() -> None:
 
 
 def guard() -> Any:
-    """Return the object that keeps this thread quiet for as long as it lives, if the thread is traced. It must not be left to a traceback."""
+    """Return an object that turns tracing off on this thread while it is alive, None if the thread is not traced. No traceback may keep it."""
     return _Guard() if _Guard is not None and _tracer is not None and sys.getprofile() is _tracer else None
 
 
 def holds_guard(frame: FrameType) -> bool:
-    """Whether a frame of this package keeps its thread quiet."""
+    """Whether a frame of this package has turned tracing off on its thread."""
     return any(type(value) is _Guard for value in frame.f_locals.values())
 
 
-def aloud() -> None:
-    """Have calls reported again, because code of the program is about to run."""
+def resume_tracing() -> None:
+    """Turn tracing on again: code of the program is about to run."""
     if is_quiet():
         sys.setprofile(_tracer)
 
 
-def call_aloud(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call code of the program: reports are on meanwhile."""
+def call_traced(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call code of the program, with tracing on."""
     if not is_quiet():
         return function(*arguments)
     tracer = _tracer
@@ -62,7 +62,7 @@ def call_aloud(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def is_quiet() -> bool:
-    """Whether this thread is traced, and told nothing."""
+    """Whether tracing is turned off on this thread, which is traced otherwise."""
     return _tracer is not None and sys.getprofile() is None and _is_traced(sys._getframe(1))
 
 

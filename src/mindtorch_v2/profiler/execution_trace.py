@@ -17,7 +17,7 @@ from .._forking import new_lock
 from .capture.execution_trace import execution_extras, execution_layer
 from .capture.execution_trace.execution_nodes import NodeFile
 from .capture.execution_trace.execution_scopes import ExecutionScopes
-from .capture.scopes import watching
+from .capture.scopes import observers
 
 __all__ = ["ExecutionTraceObserver"]
 
@@ -154,7 +154,7 @@ class ExecutionTraceObserver(_ITraceObserver):
             execution_layer.current.file = self._file
             execution_layer.current.extras = execution_extras.from_environment(self._extras_folder)
             _running = True
-            watching.set_execution_trace(ExecutionScopes(self._file))
+            observers.set_execution_trace(ExecutionScopes(self._file))
             dispatcher.activate(keys.EXECUTION_TRACE)
 
     def stop(self) -> None:
@@ -164,8 +164,8 @@ class ExecutionTraceObserver(_ITraceObserver):
             if not self.is_running():
                 return
             dispatcher.deactivate(keys.EXECUTION_TRACE)
-            watching.set_execution_trace(None)
-            watching.forget_tasks()
+            observers.set_execution_trace(None)
+            observers.forget_tasks()
             _running = False
 
     def cleanup(self) -> None:
@@ -193,8 +193,8 @@ def _forget_in_child() -> None:
     if _file is not None and _file.is_open:
         _file.abandon()
     dispatcher.drop(keys.EXECUTION_TRACE)
-    watching.set_execution_trace(None)
-    watching.forget_tasks()
+    observers.set_execution_trace(None)
+    observers.forget_tasks()
 
 
 atexit.register(_finish_at_exit)

@@ -95,7 +95,7 @@ class record_function(contextlib.ContextDecorator):  # noqa: N801 - torch's name
 
 
 def _nobody(token: Any) -> None:
-    """Ends what nobody watched."""
+    """The end of a scope that was not recorded."""
 
 
 def _wrap_async_generator(scope: Callable[[], Any], function: Callable[..., Any]) -> Callable[..., Any]:

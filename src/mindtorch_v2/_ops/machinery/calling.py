@@ -12,7 +12,7 @@ from ..._creation import default_device
 from ..._dispatch import keys
 from ..._dispatch.entry import NUMBERS, keys_of, public_name
 from ..._dispatch.op import Op
-from ..._dispatch.quiet import call_aloud
+from ..._dispatch.quiet import call_traced
 from ..._dispatch.resolver import takes_number_first
 from ..._dispatch.schema import Argument
 from ..._tensor import Tensor, wrap
@@ -79,7 +79,7 @@ def retry_call(op: Op, arguments: tuple[Any, ...]) -> Any:
     """Second attempt at a call whose arguments were not all tensors: convert what can be, hand over to overrides, or raise."""
     handler = foreign_override(arguments)
     if handler is not None:
-        return call_aloud(handler, op, arguments)
+        return call_traced(handler, op, arguments)
     converted = []
     for a, value in zip(op.schema.arguments, arguments, strict=True):
         if isinstance(value, np.generic) and a.name in op.numbers:

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..._autograd.node import LEAF, node_and_index
 from ..._tensor import Tensor
-from ..capture.memory import living
+from ..capture.memory import live_objects
 from . import owners
 from .facts import Facts
 
@@ -84,7 +84,7 @@ def _steps(facts: Facts) -> dict[int, int]:
 
 def _tensors() -> list[Any]:
     """The tensors that are alive and have a history, last made first."""
-    found = {id(tensor): tensor for tensor in living.objects(Tensor)}
+    found = {id(tensor): tensor for tensor in live_objects.find(Tensor)}
     if gc.get_freeze_count():  # those that were frozen are not among them
         found.update((id(tensor), tensor) for tensor in owners.reachable(Tensor))
     tensors = [tensor for tensor in found.values() if tensor._node is not None]

@@ -28,8 +28,8 @@ from .operators.compile_events import Compilations
 from .operators.operators import Operators
 from .operators.recorder import Log
 from .scopes.module_calls import ModuleCalls
+from .scopes.observers import ScopesAndBackward
 from .scopes.scopes import OpenScopes
-from .scopes.watching import ScopesAndBackward
 from .source import Findings, Source
 from .stacks import stack_walk
 from .stacks.python_functions import PythonFunctions

@@ -25,7 +25,7 @@ from ...model.session import ROLE_NAMES, Frame
 from ...output import snapshot
 from ...output.snapshot import FREED, KINDS, MADE, OPERATOR, TAKEN, Block, Record, entry_count
 from ..stacks import stack_walk
-from . import living, roles, storage_hooks
+from . import live_objects, roles, storage_hooks
 from .storage_hooks import Hooks, array_slot
 
 __all__ = ["History", "Settings", "live_blocks"]
@@ -260,7 +260,7 @@ def live_blocks() -> list[Block]:
 def _live_storages() -> list[tuple[UntypedStorage, Array]]:
     """All storages with memory, and their arrays."""
     found = []
-    for storage in [s for s in living.objects(UntypedStorage) if type(s) is UntypedStorage]:
+    for storage in [s for s in live_objects.find(UntypedStorage) if type(s) is UntypedStorage]:
         try:
             array = array_slot.__get__(storage)
         except AttributeError:  # another thread is about to give it one

@@ -21,7 +21,7 @@ from ....utils.hooks import RemovableHandle
 from ...model.session import BUFFER, GRADIENT, OPTIMIZER_STATE, PARAMETER
 from ..operators import recorder
 from ..source import Findings, Source
-from . import living
+from . import live_objects
 
 __all__ = ["KINDS", "TensorRoles", "note_leaf", "now"]
 
@@ -76,7 +76,7 @@ def now(objects: Iterable[Any] | None = None) -> dict[int, int]:
 
     `objects` are the instances of `KINDS` that live, if they are known.
     """
-    found = [(id(t._storage.array), role) for t, role in _of_objects(living.objects(*KINDS) if objects is None else objects)]
+    found = [(id(t._storage.array), role) for t, role in _of_objects(live_objects.find(*KINDS) if objects is None else objects)]
     return dict(sorted(found, reverse=True))
 
 
@@ -106,7 +106,7 @@ def _note(known: Known) -> None:
 
 
 def _of_everything() -> Known:
-    return _of_objects(living.objects(Tensor, Optimizer))
+    return _of_objects(live_objects.find(Tensor, Optimizer))
 
 
 def _of_objects(objects: Iterable[Any]) -> Known:

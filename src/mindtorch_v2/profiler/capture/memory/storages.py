@@ -23,7 +23,7 @@ from .. import tasks, threads
 from ..operators import recorder
 from ..source import Findings, Source
 from ..stacks import stack_walk
-from . import free_notes, living, roles, storage_hooks, survivors
+from . import free_notes, live_objects, roles, storage_hooks, survivors
 from .storage_hooks import Hooks
 
 __all__ = ["NOTHING", "Changes", "Noted", "Notes", "Storages", "changes_of"]
@@ -103,7 +103,7 @@ class Storages(Source):
 
     def take(self, findings: Findings) -> None:
         """What was noted, and the storages that live now with what is known of them."""
-        objects = living.objects(*roles.KINDS, UntypedStorage)
+        objects = live_objects.find(*roles.KINDS, UntypedStorage)
         findings.survivors = survivors.references(objects)
         findings.roles_at_end = roles.now(objects)
         addresses, sizes = zip(*self._live_before, strict=True) if self._live_before else ((), ())

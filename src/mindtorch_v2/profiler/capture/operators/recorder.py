@@ -124,7 +124,7 @@ def recording_layer(op: Op, full: int, body: Body) -> Body:
     """Put an operator's body between two readings of the clock, and its record into the log."""
     log = log_of(full)
     if log.stacks and (full & keys.CALLING_BACK or "foreign" in op.tags):
-        body = body.edited(["aloud_()", *body.lines], {"aloud_": quiet.aloud})
+        body = body.edited(["resume_tracing_()", *body.lines], {"resume_tracing_": quiet.resume_tracing})
     if "transparent" in op.tags:
         return body
     # names that no schema uses (`diff` has an argument called append)

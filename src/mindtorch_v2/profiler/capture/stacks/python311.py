@@ -161,7 +161,7 @@ def _on_event(frame: FrameType, event: str, arg: Any) -> None:
         raise
 
 
-_aloud_on: set[int] = set()  # threads that call finalisers
+_resumed_on: set[int] = set()  # threads that call finalisers
 _kept_quiet: Tracer | None = None  # the tracer of which `keep_quiet` was told
 
 
@@ -171,12 +171,12 @@ def _on_collection(phase: str, info: dict[str, int]) -> None:
         pass  # noqa: PIE790 - as in `_on_event`
         pass  # noqa: PIE790
         if phase == "start":
-            _aloud_on.discard(threading.get_ident())  # of a collection whose end was interrupted
+            _resumed_on.discard(threading.get_ident())  # of a collection whose end was interrupted
             if quiet.is_quiet():
-                _aloud_on.add(threading.get_ident())
+                _resumed_on.add(threading.get_ident())
                 sys.setprofile(_kept_quiet)  # here, and not in a function of which the tracer would be told that it returns
-        elif threading.get_ident() in _aloud_on:
-            _aloud_on.discard(threading.get_ident())
+        elif threading.get_ident() in _resumed_on:
+            _resumed_on.discard(threading.get_ident())
             sys.setprofile(None)
     except BaseException as error:  # of the handler: the collector would drop it
         request = kept(error)
@@ -222,7 +222,7 @@ def keep_quiet(tracer: Tracer, is_traced: Callable[[FrameType], bool], regained:
     guard_type, rewrite = _made_for(tracer, regained)
     _kept_quiet = tracer
     quiet.start(tracer, is_traced, guard_type)
-    _aloud_on.clear()
+    _resumed_on.clear()
     gc.callbacks.append(_on_collection)
     rewrite_lazy_functions(rewrite)
 

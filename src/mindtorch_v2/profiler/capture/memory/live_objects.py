@@ -1,4 +1,4 @@
-"""The objects of some kinds that live in the process."""
+"""Live objects of the process, by class."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import gc
 import itertools
 from typing import Any
 
-__all__ = ["objects"]
+__all__ = ["find"]
 
 
 class _Kinds(dict[type, bool]):
@@ -20,7 +20,7 @@ class _Kinds(dict[type, bool]):
         return known
 
 
-def objects(*kinds: type) -> list[Any]:
-    """All instances of these classes, of their subclasses too."""
+def find(*kinds: type) -> list[Any]:
+    """Return the live instances of these classes and of their subclasses."""
     found = gc.get_objects()
     return list(itertools.compress(found, map(_Kinds(kinds).__getitem__, map(type, found))))
