@@ -172,6 +172,12 @@ class TestCompilers:
         assert not torch._dynamo.config.suppress_errors
         monkeypatch.setattr(torch._dynamo.config, "suppress_errors", True)
         torch._dynamo.reset()
+        config = torch._dynamo.config
+        with config.patch(verbose=True), config.patch("unheard_of", 3):
+            assert (config.verbose, config.unheard_of) == (True, 3)
+        assert not config.verbose
+        assert not hasattr(config, "unheard_of")
+        assert config.patch({"verbose": True})(lambda: config.verbose)()
         with torch.compiler.set_stance("force_eager"):
             pass
         model = torch.nn.Linear(2, 2)

@@ -130,8 +130,38 @@ x = lib.tensor([1 + 2j], requires_grad=True); result = lib.autograd.grad((x.conj
 x = lib.empty(3, 2, dtype=lib.complex64, device="meta"); result = [x.mH.is_conj(), (x.mH + 1).shape]
 """
 
+FUNCTIONAL = """
+result = lib.autograd.functional.vjp(lambda x: x.sum(), lib.ones(2), (lib.tensor(1.),lib.ones(2)))
+result = lib.autograd.functional.hessian(lambda x: x, lib.ones(2))
+result = lib.autograd.functional.hvp(lambda x: x, lib.ones(2), lib.ones(2))
+result = lib.autograd.functional.jvp(lambda x: lib.ones(2), lib.ones(2), lib.ones(2), strict=True)
+result = lib.autograd.functional.jacobian(lambda x: lib.ones(2), lib.ones(2), strict=True)
+result = lib.autograd.functional.hessian(lambda x: x.sum(), lib.ones(2), strict=True)
+result = lib.autograd.functional.hvp(lambda x: x.sum(), lib.ones(2), lib.ones(2), strict=True)
+result = lib.autograd.functional.vhp(lambda x: x.sum(), lib.ones(2), lib.ones(2), strict=True)
+result = lib.autograd.functional.vjp(lambda x: x*2, lib.ones(2))
+result = lib.autograd.functional.vjp(lambda x: x*2, lib.ones(2), lib.ones(3))
+result = lib.autograd.functional.vjp(lambda x: (x*2, 3), lib.ones(2), lib.ones(2))
+result = lib.autograd.functional.vjp(lambda x: x*2, (lib.ones(2), 3), lib.ones(2))
+result = lib.autograd.functional.jvp(lambda x: x*2, lib.ones(2), (lib.ones(2),lib.ones(2)))
+result = lib.autograd.functional.hessian(lambda x: (x.sum(),x.sum()), lib.ones(2))
+result = lib.autograd.functional.hvp(lambda x: (x.sum(),x.sum()), lib.ones(2), lib.ones(2))
+result = lib.autograd.functional.vhp(lambda x: (x.sum(),x.sum()), lib.ones(2), lib.ones(2))
+result = lib.autograd.functional.vhp(lambda x: x.sum(), lib.ones(2), lib.ones(3))
+result = lib.autograd.functional.hvp(lambda x,y: (x+y).sum(), (lib.ones(2),lib.ones(2)))
+result = lib.autograd.functional.jacobian(lambda x: x.long(), lib.ones(2))
+result = lib.autograd.functional.jvp(lambda x: x.sum(), lib.ones(2))
+result = lib.autograd.functional.vjp(lambda x: x.sum().detach(), lib.ones(2), strict=True)
+result = lib.autograd.functional.vjp(lambda x,y: x.sum(), (lib.ones(2),lib.ones(2)), strict=True)
+result = lib.autograd.functional.jvp(lambda x,y: x.sum(), (lib.ones(2),lib.ones(2)),(lib.ones(2),lib.ones(2)), strict=True)
+result = lib.autograd.functional.jacobian(lambda x,y: x.sum(), (lib.ones(2),lib.ones(2)), strict=True)
+result = lib.autograd.functional.hessian(lambda x,y: (x**2).sum(), (lib.ones(2),lib.ones(2)), strict=True)
+"""
+
 PROGRAMS = [
-    line for text in (ASSIGNMENT, CREATION, CALLS, CONVOLUTIONS, LAYOUTS, AUTOGRAD, PENDING) for line in text.strip().splitlines()
+    line
+    for text in (ASSIGNMENT, CREATION, CALLS, CONVOLUTIONS, LAYOUTS, AUTOGRAD, FUNCTIONAL, PENDING)
+    for line in text.strip().splitlines()
 ]
 
 

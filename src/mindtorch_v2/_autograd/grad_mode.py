@@ -16,6 +16,7 @@ __all__ = [
     "inference_mode",
     "is_grad_enabled",
     "is_inference_mode_enabled",
+    "is_multithreading_enabled",
     "no_grad",
     "set_grad_enabled",
     "set_multithreading_enabled",
@@ -189,17 +190,36 @@ class inference_mode(_ContextDecorator):  # noqa: N801
         return type(self)(self.mode)
 
 
-class set_multithreading_enabled(_ContextDecorator):  # noqa: N801
-    """Allows or forbids that backward uses other threads; this engine stays on the calling one either way."""
+class _Switch(_ContextDecorator):
+    """A setting of this thread, made at once, and undone at the end of a block or a decorated function."""
+
+    setting: str
 
     def __init__(self, mode: bool) -> None:
         self.mode = mode
+        self.previous = getattr(state, self.setting)
+        setattr(state, self.setting, mode)
+
+    def __call__(self, orig_func: F) -> F:
+        setattr(state, self.setting, self.previous)
+        return super().__call__(orig_func)
 
     def __enter__(self) -> None:
-        pass
+        setattr(state, self.setting, self.mode)
 
     def __exit__(self, *exc: object) -> None:
-        pass
+        setattr(state, self.setting, self.previous)
 
-    def clone(self) -> set_multithreading_enabled:
+    def clone(self) -> Any:
         return type(self)(self.mode)
+
+
+class set_multithreading_enabled(_Switch):  # noqa: N801
+    """Allows or forbids that backward uses other threads; this engine stays on the calling one either way."""
+
+    setting = "multithreading"
+
+
+def is_multithreading_enabled() -> bool:
+    """Whether backward may use other threads."""
+    return state.multithreading

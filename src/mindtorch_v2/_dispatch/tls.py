@@ -14,6 +14,7 @@ class State(threading.local):
     grad_enabled: bool = True
     inference: bool = False
     autocast: bool = False  # operators on the CPU have their operands cast
+    multithreading: bool = True  # whether backward may use other threads
     backward_depth: int = 0
     backward_id: int = 0  # of the pass that runs on this thread
     backward_waiting: Any = None  # what that pass waits for: the nodes and leaves it reaches

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +24,26 @@ __all__ = [
     "reset",
 ]
 
+
+class _Config(SimpleNamespace):
+    """Settings by name."""
+
+    @contextlib.contextmanager
+    def patch(self, changes: dict[str, Any] | str | None = None, value: Any = None, /, **named: Any) -> Iterator[None]:
+        """Inside, or inside of a decorated function, settings have other values."""
+        given = {changes: value} if isinstance(changes, str) else {**(changes or {}), **named}
+        before = {name: vars(self)[name] for name in given if name in vars(self)}
+        vars(self).update(given)
+        try:
+            yield
+        finally:
+            for name in given:
+                del vars(self)[name]
+            vars(self).update(before)
+
+
 # Keeps what programs set, and begins with torch's defaults of what they read.
-config = SimpleNamespace(
+config = _Config(
     accumulated_cache_size_limit=256,
     assume_static_by_default=True,
     automatic_dynamic_shapes=True,

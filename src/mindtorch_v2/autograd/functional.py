@@ -123,7 +123,7 @@ def hessian(
     def gradient(*args: Tensor) -> Any:
         out = _scalar(_call(func, args, "hessian", strict), "hessian")
         # args are inputs of the outer Jacobian, and so part of its graph
-        return _filled(_grads((out,), args, None, True), args, strict, True, "jac")
+        return _varying(_filled(_grads((out,), args, None, True), args, False, True, "jac"), strict)
 
     found = jacobian(gradient, xs, create_graph, strict, vectorize, outer_jacobian_strategy)
     return found[0][0] if single_in else found
@@ -138,7 +138,7 @@ def vhp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
             v, xs, single_in, "vhp", default_for="the input to the user-provided function is a single Tensor with a single element"
         )
         out = _scalar(_call(func, xs, "vhp", strict), "vhp")
-        first = _filled(_grads((out,), xs, None, True), xs, strict, True, "jac")
+        first = _varying(_filled(_grads((out,), xs, None, True), xs, strict, True, "jac"), strict)
     with _recording(create_graph):
         products = _filled(_grads(first, xs, vs, create_graph), xs, strict, create_graph, "double_back")
     return _result((out,), create_graph, True), _result(products, create_graph, single_in)
@@ -153,7 +153,7 @@ def hvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
             v, xs, single_in, "hvp", default_for="the input to the user-provided function is a single Tensor with a single element"
         )
         out = _scalar(_call(func, xs, "hvp", strict), "hvp")
-        first = _filled(_grads((out,), xs, None, True), xs, strict, True, "jac")
+        first = _varying(_filled(_grads((out,), xs, None, True), xs, strict, True, "jac"), strict)
         dummies = tuple(x.new_zeros(x.shape).requires_grad_() for x in xs)
         second = _filled(_grads(first, xs, dummies, True), xs, strict, True, "double_back")
     with _recording(create_graph):
@@ -174,11 +174,7 @@ def _tensors(given: Any, name: str, function: str) -> tuple[bool, Tensors]:
     found = (given,) if single else given
     for i, t in enumerate(found):
         if not isinstance(t, Tensor):
-            what = (
-                f"the given {name} has type {type(t)}"
-                if single
-                else f"the value at index {i} of the given {name} has type {type(t)}"
-            )
+            what = f"the given {name} has type {type(t)}" if single else f"the value at index {i} has type {type(t)}"
             raise TypeError(f"The {name} given to {function} must be either a Tensor or a tuple of Tensors but {what}.")
     return single, found
 
@@ -204,9 +200,10 @@ def _call(func: Function, xs: Any, function: str, strict: bool) -> tuple[bool, T
 
 def _scalar(called: tuple[bool, Tensors], function: str) -> Tensor:
     single, outs = called
-    if not single or outs[0].numel() != 1:
-        given = "a tuple" if not single else "a Tensor with several elements"
-        raise RuntimeError(f"The function given to {function} should return a single Tensor with a single element, not {given}")
+    if not single:
+        raise RuntimeError(f"The function given to {function} should return a single Tensor")
+    if outs[0].numel() != 1:
+        raise RuntimeError(f"The Tensor returned by the function given to {function} should contain a single element")
     return outs[0].reshape(()) if outs[0].dim() > 1 else outs[0]
 
 
@@ -216,11 +213,13 @@ def _vector(v: Any, like: Tensors, single: bool, function: str, *, default_for: 
             raise RuntimeError(f"The vector v can only be None if {default_for}.")
         return (like[0].new_ones(like[0].shape),)
     _, vs = _tensors(v, "v", function)
+    if single and len(vs) != 1:
+        raise RuntimeError("The given v should contain a single Tensor.")
     if len(vs) != len(like):
         raise RuntimeError(f"v is a tuple of invalid length: should be {len(like)} but got {len(vs)}.")
     for i, (a, b) in enumerate(zip(vs, like, strict=True)):
         if a.shape != b.shape:
-            raise RuntimeError(f"Entry {i} in v has invalid size: should be {b.shape} but got {a.shape}.")
+            raise RuntimeError(f"{'' if single else f'Entry {i} in '}v has invalid size: should be {b.shape} but got {a.shape}.")
     return vs
 
 
@@ -233,7 +232,7 @@ def _grads(outs: Any, xs: Any, vs: Any, create_graph: bool) -> tuple[Any, ...]:
 
 
 STRICT_TEXTS = {
-    "back": "Output of the user-provided function is independent of input {i}. This is not allowed in strict mode.",
+    "back": "The output of the user-provided function is independent of input {i}. This is not allowed in strict mode.",
     "back_trick": "The gradient with respect to the input is independent of entry {i} in the grad_outputs when using the double "
     "backward trick to compute forward mode gradients. This is not allowed in strict mode.",
     "jac": "The output of the user-provided function is independent of input {i}. This is not allowed in strict mode.",
@@ -253,6 +252,18 @@ def _filled(grads: tuple[Any, ...], like: Any, strict: bool, create_graph: bool,
             g = x.new_zeros(x.shape)
         found.append(g)
     return tuple(found)
+
+
+def _varying(jacobian: tuple[Any, ...], strict: bool) -> tuple[Any, ...]:
+    """First derivatives, of which `strict` refuses those that are the same for all inputs."""
+    for i, g in enumerate(jacobian):
+        if strict and not g.requires_grad:
+            raise RuntimeError(
+                f"While computing the hessian, found that the jacobian of the user-provided function with respect to input {i} is "
+                "independent of the input. This is not allowed in strict mode. You should ensure that your function is twice "
+                "differentiable and that the jacobian depends on the inputs (this would be violated by a linear function for example)."
+            )
+    return jacobian
 
 
 def _result(tensors: Any, create_graph: bool, single: bool) -> Any:

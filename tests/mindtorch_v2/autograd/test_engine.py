@@ -321,3 +321,12 @@ def test_a_formula_with_too_few_gradients_for_a_list_is_named():
     result = joined.table[keys.CPU | keys.AUTOGRAD]([x, x])
     with pytest.raises(RuntimeError, match="JoinedBackward0 returned an invalid number of gradients - expected 2, but got 1"):
         result.sum().backward()
+
+
+def test_multithreading_is_a_setting():
+    assert torch.autograd.is_multithreading_enabled()
+    with torch.autograd.set_multithreading_enabled(False):
+        assert not torch.autograd.is_multithreading_enabled()
+    assert torch.autograd.is_multithreading_enabled()
+    assert not torch.autograd.set_multithreading_enabled(False)(torch.autograd.is_multithreading_enabled)()
+    assert torch.autograd.is_multithreading_enabled()

@@ -65,7 +65,7 @@ def test_products_with_vectors():
     same(functional.hvp(lambda x: (x**3).sum(), x, v)[1], [60, 240])
     with pytest.raises(RuntimeError, match=r"The vector v can only be None if"):
         functional.jvp(lambda x: x * x, x)
-    with pytest.raises(RuntimeError, match=r"Entry 0 in v has invalid size"):
+    with pytest.raises(RuntimeError, match=r"v has invalid size"):
         functional.vjp(lambda x: x * x, x, double(1.0))
 
 
