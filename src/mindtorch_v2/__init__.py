@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from . import _autograd, _backends, _indexing, autograd, masked, return_types, special
+from . import _autograd, _backends, _dtype, _indexing, autograd, masked, return_types, special
 from ._autograd.grad_mode import (
     enable_grad,
     inference_mode,
@@ -18,6 +18,7 @@ from ._autograd.leaf import is_inference
 from ._creation import as_tensor, asarray, get_default_device, set_default_device, tensor
 from ._device import device
 from ._dispatch import registry as _registry
+from ._dtype import NARROW as _NARROW_DTYPES
 from ._dtype import (
     bfloat16,
     complex64,
@@ -92,6 +93,8 @@ legacy_contiguous_format = contiguous_format
 
 return_types.offer(op.schema for op in _registry.all_ops())
 globals().update(_TENSOR_TYPES)
+globals().update({d.name: d for d in _NARROW_DTYPES})
+chalf = _dtype.complex32
 
 globals().update(
     {name: function for name, function in _public_functions.items() if name not in globals() and not name.startswith(_PREFIXES)}

@@ -64,6 +64,8 @@ def dtype_of(given: Any) -> _dtype.dtype:
         return given
     if given is None:
         return _dtype.get_default_dtype()
+    if isinstance(given, _dtype.NarrowDtype):
+        return given
     found = _dtype.PYTHON_TYPES.get(given) if isinstance(given, type) else None
     if found is None:
         raise TypeError(

@@ -57,13 +57,48 @@ class dtype:  # noqa: N801 - torch's spelling
             return self
         if self.category != FLOAT:
             raise RuntimeError(f"Unknown Complex ScalarType for {self.scalar_name}")
-        return {float64: complex128}.get(self, complex64)
+        return {float64: complex128, float16: complex32}.get(self, complex64)
+
+    def to_computed_complex(self) -> dtype:
+        """The complex type that is computed with where parts have this precision: of half precision there is none."""
+        found = self.to_complex()
+        return complex64 if found is complex32 else found
 
     def to_real(self) -> dtype:
         """The real type of this complex type's parts."""
         if not self.is_complex:
             return self
-        return float64 if self is complex128 else float32
+        return {complex128: float64, complex32: float16}.get(self, float32)
+
+
+class NarrowDtype(dtype):
+    """An element type that is kept and converted, and not computed with: tensors of it hold its bits as integers.
+
+    It has no NumPy type, so that whatever would compute with one raises.
+    """
+
+    __slots__ = ("bits", "decoded")
+
+    def __init__(self, name: str, scalar_name: str, category: int, bits: Any, *, decoded: Any = None, signed: bool = True) -> None:
+        self.name, self.scalar_name, self.category = name, scalar_name, category
+        self.bits: np.dtype[Any] = np.dtype(bits)
+        self.decoded: np.dtype[Any] | None = None if decoded is None else np.dtype(decoded)  # what the bits are to NumPy
+        self.itemsize = self.bits.itemsize
+        self.is_floating_point = category == FLOAT
+        self.is_complex = category == COMPLEX
+        self.inexact = category >= FLOAT
+        self.is_signed = signed
+
+    @property
+    def np(self) -> Any:  # type: ignore[override]
+        raise NotImplementedError(
+            f"not implemented for '{self.scalar_name}': tensors of {self} are loaded, saved, viewed, copied and converted with .to(), and "
+            "nothing is computed with them. Make or compute them in torch.float32, and convert the result"
+        )
+
+    @property
+    def cpp_name(self) -> str:
+        return self.scalar_name
 
 
 bool_ = dtype("bool", np.bool_, BOOL)
@@ -86,12 +121,29 @@ ALL = (
     bool_, uint8, int8, int16, int32, int64, uint16, uint32, uint64,
     float16, bfloat16, float32, float64, complex64, complex128,
 )  # fmt: skip
+complex32 = NarrowDtype("complex32", "ComplexHalf", COMPLEX, np.uint32, decoded=np.float16)  # two of them
+NARROW: tuple[NarrowDtype, ...] = (
+    complex32,
+    *(
+        NarrowDtype(
+            name, name.replace("f", "F", 1), FLOAT, np.uint8, decoded=getattr(ml_dtypes, name), signed=name != "float8_e8m0fnu"
+        )
+        for name in ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu")
+    ),
+    NarrowDtype("float4_e2m1fn_x2", "Float4_e2m1fn_x2", FLOAT, np.uint8),
+    *(
+        NarrowDtype(f"bits{n}", f"Bits{n}", INTEGER, np.uint16 if n == "16" else np.uint8, signed=False)
+        for n in ("8", "16", "1x8", "2x4", "4x2")
+    ),
+    *(NarrowDtype(f"uint{n}", f"UInt{n}", INTEGER, np.uint8, signed=False) for n in range(1, 8)),
+    *(NarrowDtype(f"int{n}", f"Int{n}", INTEGER, np.uint8) for n in range(1, 8)),
+)
 ALIASES = {
     "half": float16, "float": float32, "double": float64, "cfloat": complex64, "cdouble": complex128,
     "short": int16, "int": int32, "long": int64,
 }  # fmt: skip
 PYTHON_TYPES: dict[Any, dtype] = {float: float64, int: int64, bool: bool_, complex: complex128}  # taken where a dtype is
-BY_NAME: dict[str, dtype] = {d.name: d for d in ALL}
+BY_NAME: dict[str, dtype] = {d.name: d for d in (*ALL, *NARROW)}
 FROM_NUMPY: dict[np.dtype[Any], dtype] = {d.np: d for d in ALL}
 
 _default = float32
@@ -117,7 +169,7 @@ def set_default_dtype(d: dtype, /) -> None:
 
 
 def default_complex() -> dtype:
-    return _default.to_complex()
+    return _default.to_computed_complex()
 
 
 def from_numpy_dtype(np_dtype: Any) -> dtype:
@@ -144,5 +196,5 @@ def of_scalar(value: Any) -> dtype:
     if isinstance(value, float):
         return _default
     if isinstance(value, complex):
-        return _default.to_complex()
+        return _default.to_computed_complex()
     raise TypeError(f"not a number: {type(value).__name__}")

@@ -24,13 +24,16 @@ class finfo:  # noqa: N801 - torch's spelling
         if not d.inexact:
             raise TypeError("torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'")
         d = d.to_real()
-        info: Any = ml_dtypes.finfo(d.np) if d is _dtype.bfloat16 else np.finfo(d.np)  # type: ignore[no-untyped-call]
+        kind = d.decoded if isinstance(d, _dtype.NarrowDtype) else d.np
+        if kind is None:
+            raise TypeError(f"torch.finfo() has no limits of {d}")
+        info: Any = np.finfo(kind) if kind.type.__module__ == "numpy" else ml_dtypes.finfo(kind)  # type: ignore[no-untyped-call]
         self.bits: int = d.itemsize * 8
-        self.eps = float(info.eps)
+        self.eps = 0.125 if d.name == "float8_e5m2fnuz" else float(info.eps)  # torch: half of the step after one
         self.max = float(info.max)
         self.min = float(info.min)
         self.tiny = self.smallest_normal = float(info.tiny)
-        self.resolution = float(f"1e-{info.precision}")
+        self.resolution = float(f"1e-{0 if d.itemsize == 1 else info.precision}")
         self.dtype = d.name
 
     def __repr__(self) -> str:

@@ -57,8 +57,8 @@ def numpy_of(self: Tensor, *, force: bool = False) -> np.ndarray[Any, Any]:
             bit, call = ("conjugate", "resolve_conj") if self._keys & keys.CONJUGATE else ("negative", "resolve_neg")
             raise RuntimeError(f"Can't call numpy() on Tensor that has {bit} bit set. Use tensor.{call}().numpy() instead.")
         self = resolved(self)
-    if self.dtype is _dtype.bfloat16 and not force:
-        raise TypeError("Got unsupported ScalarType BFloat16")
+    if (self.dtype is _dtype.bfloat16 and not force) or self._keys & keys.NARROW:
+        raise TypeError(f"Got unsupported ScalarType {self.dtype.scalar_name}")
     return self._array.view()
 
 

@@ -24,7 +24,7 @@ REASONS: dict[str, str] = {
     r"(func|functional)\.(vmap|grad|jvp|vjp|jac.*|hessian)|vmap|func|_functorch": "transforms of functions are not part of the runtime; torch.autograd.functional has jacobian, hessian, jvp and vjp",
     r"cond|while_loop|_higher_order_ops": "control flow for exported graphs is not needed here; write it in Python",
     r".*quant.*|q_.*|q?u?int\d(x\d)?|quint.*|qint.*|.*_qparams.*|qscheme|per_(channel|tensor)_.*|int_repr|fbgemm_.*|ao|QU?Int.*Storage|nn\.(intrinsic|qat)": "quantized tensors are not part of the runtime",
-    r"float8.*|float4.*|bits\d.*|bit|complex32|chalf": "NumPy has no such type",
+    r"bit": "NumPy has no such type",
     r"nested(\..*)?|Nested.*|jagged|Tensor\.to_padded_tensor": "nested tensors are not part of the runtime",
     r"sparse_(csr|csc|bsr|bsc|compressed)_tensor|.*crow_indices.*|.*col_indices.*|row_indices_copy|sspaddmm|smm|hspmm|hsmm|dsmm|saddmm|resize_as_sparse_|sparse\..*": "sparse tensors exist in coordinate form (torch.sparse_coo_tensor) with products and what they need",
     r"cudnn_.*|miopen_.*|batch_norm_(stats|elemt|gather.*|backward.*|update_stats)|cuda\..*|cudart|_C\._cuda.*": "there is no CUDA here; the runtime computes on the CPU",

@@ -29,7 +29,7 @@ def view_of_storage(
         t._keys, t.device = keys.META | cls._class_keys, _device.meta
     else:
         t._array = strided_view(storage, d, offset, tuple(shape), byte_strides)
-        t._keys, t.device = keys.CPU | cls._class_keys, _device.cpu
+        t._keys, t.device = (keys.NARROW if isinstance(d, _dtype.NarrowDtype) else keys.CPU) | cls._class_keys, _device.cpu
     t._storage = storage
     t.dtype = d
     t._node = t._base = t._extra = None
@@ -41,15 +41,16 @@ def strided_view(
 ) -> np.ndarray[Any, Any]:
     """An array over a storage's bytes; raises when it would reach past their end."""
     memory = storage.bytes()
+    elements = d.bits if isinstance(d, _dtype.NarrowDtype) else d.np
     if 0 in shape:
-        return np.ndarray(shape, d.np, memory if memory.size else None, 0, None)
+        return np.ndarray(shape, elements, memory if memory.size else None, 0, None)
     end = offset * d.itemsize + sum((n - 1) * s for n, s in zip(shape, byte_strides, strict=True)) + d.itemsize
     if end > memory.size:
         raise RuntimeError(
             f"setStorage: sizes {list(shape)}, strides {[s // d.itemsize for s in byte_strides]}, storage offset {offset}, and "
             f"itemsize {d.itemsize} requiring a storage size of {end} are out of bounds for storage of size {memory.size}"
         )
-    return np.ndarray(shape, d.np, memory, offset * d.itemsize, byte_strides)
+    return np.ndarray(shape, elements, memory, offset * d.itemsize, byte_strides)
 
 
 def deepcopy_tensor(self: Tensor, memo: dict[int, Any]) -> Tensor:

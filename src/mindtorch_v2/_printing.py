@@ -15,6 +15,7 @@ import numpy as np
 
 from . import _dtype
 from ._dispatch import keys
+from ._narrow import decoded
 from ._pending import resolved
 from ._tensor import Tensor
 
@@ -204,15 +205,22 @@ def tensor_text(self: Tensor, contents: str | None = None) -> str:
             suffixes.append(f"dtype={d}")
         text = "[]" if contents is None else contents
     else:
-        if d not in (default, default.to_complex(), _dtype.int64, _dtype.bool_):
+        if d not in (default, default.to_computed_complex(), _dtype.int64, _dtype.bool_):
             suffixes.append(f"dtype={d}")
-        text = _elements_text(resolved(self)._array, len(prefix)) if contents is None else contents
+        text = _elements_text(_values(self), len(prefix)) if contents is None else contents
     node = self.grad_fn
     if node is not None:
         suffixes.append(f"grad_fn=<{type(node).__name__}>")
     elif self._keys & keys.AUTOGRAD:
         suffixes.append("requires_grad=True")
     return _with_suffixes(prefix + text, suffixes, len(prefix))
+
+
+def _values(self: Tensor) -> Array:
+    d = self.dtype
+    if not isinstance(d, _dtype.NarrowDtype):
+        return resolved(self)._array
+    return self._array if d.decoded is None else decoded(self._array, d)  # of bits without a value, the bits
 
 
 def _sparse_text(self: Tensor) -> str:

@@ -27,6 +27,10 @@ _WIDE_UNSIGNED = (_dtype.uint16, _dtype.uint32, _dtype.uint64)
 
 
 def _promote(a: dtype, b: dtype) -> dtype:
+    for d in (a, b):
+        if isinstance(d, _dtype.NarrowDtype) and not d.is_complex:
+            kind = "Float8 Types" if d.is_floating_point else str(d)
+            raise RuntimeError(f"Promotion for {kind} is not supported, attempted to promote {a.scalar_name} and {b.scalar_name}")
     if (a in _WIDE_UNSIGNED or b in _WIDE_UNSIGNED) and FLOAT not in (a.category, b.category):
         raise RuntimeError(
             f"Promotion for uint16, uint32, uint64 types is not supported, attempted to promote {a.scalar_name} and {b.scalar_name}"
@@ -39,7 +43,7 @@ def _promote(a: dtype, b: dtype) -> dtype:
                 return _dtype.float32
             return a if a.itemsize >= b.itemsize else b
         if a.category == COMPLEX:
-            return _dtype.complex128
+            return a if a.itemsize >= b.itemsize else b
         if a.is_signed == b.is_signed:
             return a if a.itemsize > b.itemsize else b
         unsigned, signed = (b, a) if a.is_signed else (a, b)

@@ -19,7 +19,7 @@ SOURCE = Path(__file__).parent.parent.parent / "src"
     [
         ("", "vmap", "torch.autograd.functional has jacobian"),
         ("", "quantize_per_tensor", "quantized tensors are not part of the runtime"),
-        ("", "float8_e4m3fn", "NumPy has no such type"),
+        ("", "bit", "NumPy has no such type"),
         ("", "sparse_csr_tensor", "coordinate form"),
         ("nn", "quantized", "quantized tensors are not part of the runtime"),
         ("sparse", "SparseSemiStructuredTensor", "coordinate form"),

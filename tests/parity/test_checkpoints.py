@@ -296,3 +296,33 @@ def test_checkpoints_without_checksums():
         finally:
             writer.serialization.set_crc32_options(True)
         assert reader.load(file).tolist() == list(range(5))
+
+
+NARROW = [
+    "complex32", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float4_e2m1fn_x2", "bits8", "bits16",
+    "bits1x8", "bits2x4", "bits4x2",
+]  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:ComplexHalf support", "ignore:Casting complex values")
+@pytest.mark.parametrize("name", NARROW)
+def test_narrow_types(name):
+    """Bits cross unchanged, and conversions give the same bits."""
+    for writer, reader in ((ours, theirs), (theirs, ours)):
+        x = writer.arange(8, dtype=writer.uint8).view(getattr(writer, name))
+        for weights_only in (True, False):
+            loaded = reader.load(saved(writer, x), weights_only=weights_only)
+            assert (str(loaded.dtype), loaded.view(reader.uint8).tolist()) == (f"torch.{name}", list(range(8)))
+    assert getattr(ours, name).itemsize == getattr(theirs, name).itemsize
+    if not name.startswith(("float8", "complex")):
+        return
+    values = [0.0, -0.0, 1.0, 1.06, -2.5, 3.3, 0.001, 1e-9, 240.0, 447.0, 57000.0, 1e9, float("inf"), float("nan")]
+    made = [lib.tensor(values).to(getattr(lib, name)) for lib in (ours, theirs)]
+    assert made[0].view(ours.uint8).tolist() == made[1].view(theirs.uint8).tolist()
+    assert str(made[0].to(ours.float32)) == str(made[1].to(theirs.float32))
+    assert str(made[0][2:6]) == str(made[1][2:6])
+    if name != "complex32":
+        bits = [lib.arange(256).to(lib.uint8).view(getattr(lib, name)).float().tolist() for lib in (ours, theirs)]
+        assert str(bits[0]) == str(bits[1])
+        limits = [lib.finfo(getattr(lib, name)) for lib in (ours, theirs)]
+        assert repr(limits[0]) == repr(limits[1])

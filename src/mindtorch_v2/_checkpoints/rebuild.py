@@ -79,7 +79,7 @@ def tensor_v3(
     storage: TypedStorage, offset: int, size: Any, stride: Any, requires_grad: bool, hooks: Any, dtype: Any, metadata: Any = None
 ) -> Tensor:
     """As `tensor`, of a dtype that has no storage type of its own."""
-    if type(storage) is not TypedStorage or type(dtype) is not _dtype.dtype:
+    if type(storage) is not TypedStorage or not isinstance(dtype, _dtype.dtype):
         raise TypeError(f"a tensor needs a storage and a dtype, not {type(storage).__name__} and {type(dtype).__name__}")
     return _over(storage, dtype, offset, size, stride, requires_grad, metadata)
 
@@ -113,7 +113,7 @@ def _with_bits(t: Tensor, metadata: Any) -> Tensor:
 
 def meta(dtype: Any, size: Any, stride: Any, requires_grad: bool) -> Tensor:
     """A tensor of the meta device."""
-    if type(dtype) is not _dtype.dtype:
+    if not isinstance(dtype, _dtype.dtype):
         raise TypeError(f"a tensor needs a dtype, not {type(dtype).__name__}")
     _check_geometry(size, stride)
     t = meta_tensor(tuple(size), dtype, tuple(s * dtype.itemsize for s in stride))
@@ -138,7 +138,7 @@ def sparse(which: Any, parts: Any) -> Tensor:
 
 def device_tensor(data: Any, dtype: Any, device: Any, requires_grad: Any) -> Tensor:
     """A tensor of a device whose tensors are saved as those of the CPU."""
-    if type(data) is not Tensor or type(dtype) is not _dtype.dtype or type(device) is not str:
+    if type(data) is not Tensor or not isinstance(dtype, _dtype.dtype) or type(device) is not str:
         raise TypeError("a tensor of another device is made of a tensor, a dtype and a device")
     t: Tensor = data.to(dtype=dtype, device=_device.device(device))
     _require_grad(t, requires_grad)
@@ -147,7 +147,7 @@ def device_tensor(data: Any, dtype: Any, device: Any, requires_grad: Any) -> Ten
 
 def wrapper(cls: Any, dtype: Any, size: Any, stride: Any, offset: Any, which: Any, device: Any, requires_grad: Any) -> Tensor:
     """A tensor of a subclass that wraps others. The class is one that the file may name."""
-    if type(dtype) is not _dtype.dtype or type(which) is not layout or type(device) is not _device.device:
+    if not isinstance(dtype, _dtype.dtype) or type(which) is not layout or type(device) is not _device.device:
         raise TypeError("a tensor that wraps others needs a dtype, a layout and a device")
     _check_geometry(size, stride)
     t: Tensor = wrapper_of(cls, size, stride, dtype=dtype, layout=which, device=device)
@@ -317,7 +317,7 @@ NAMES: dict[str, Any] = {
     "builtins.bytearray": bytearray,
     "builtins.complex": complex,
     "_codecs.encode": _encoded,
-    **{f"torch.{d.name}": d for d in _dtype.ALL},
+    **{f"torch.{d.name}": d for d in _dtype.BY_NAME.values()},
     **{f"torch.{name}": kind for name, kind in STORAGE_TYPES.items()},
 }
 

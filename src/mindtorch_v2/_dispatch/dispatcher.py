@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._allocation_failure import allocation_error
+from .._dtype import NarrowDtype
 from ..return_types import named_results
 from . import compiling, keys
 from .codegen import Body, compile_function, compile_lock, indent
@@ -213,6 +214,8 @@ def _backend_body(op: Op, full: int) -> Body:
         if isinstance(kernel, Body):
             return kernel
         return _as_unwritten(op, full, call_body(op, kernel, "kernel", calls_operators=True))
+    if backend & keys.NARROW and not backend & keys.META:
+        return call_body(op, _not_computed(op), "not_computed")
     if backend & keys.SPARSE:
         return call_body(op, _no_backend(op, full), "no_backend")
     if backend & (backend - 1):
@@ -260,6 +263,22 @@ def _mixed_devices(op: Op) -> Callable[..., Any]:
         )
 
     return raise_mixed
+
+
+def _not_computed(op: Op) -> Callable[..., Any]:
+    def raise_refused(*arguments: Any) -> Any:
+        found = [t.dtype for a in arguments for t in (a if isinstance(a, list | tuple) else (a,)) if hasattr(t, "_keys")]
+        narrow = next(d for d in found if isinstance(d, NarrowDtype))
+        other = next((d for d in found if d is not narrow), None)
+        if other is not None and narrow.is_floating_point:
+            raise RuntimeError(
+                f"Promotion for Float8 Types is not supported, attempted to promote {narrow.scalar_name} and {other.scalar_name}"
+            )
+        raise NotImplementedError(
+            f"\"{op.name.rstrip('_')}_cpu\" not implemented for '{narrow.scalar_name}'; convert the tensor with .to(torch.float32)"
+        )
+
+    return raise_refused
 
 
 def _no_backend(op: Op, full: int) -> Callable[..., Any]:

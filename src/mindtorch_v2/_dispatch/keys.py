@@ -9,7 +9,8 @@ CPU = 1 << 0
 META = 1 << 1
 NPU = 1 << 2
 SPARSE = 1 << 13  # coordinates and values on the CPU
-BACKENDS = CPU | META | NPU | SPARSE
+NARROW = 1 << 23  # elements that are kept as bits, on the CPU
+BACKENDS = CPU | META | NPU | SPARSE | NARROW
 
 AUTOGRAD = 1 << 3  # the tensor requires grad
 SUBCLASS = 1 << 4  # the tensor's class overrides __torch_function__
@@ -72,6 +73,7 @@ NAMES = {
     META: "Meta",
     NPU: "NPU",
     SPARSE: "SparseCPU",
+    NARROW: "NarrowCPU",
     AUTOGRAD: "Autograd",
     SUBCLASS: "Subclass",
     PYTHON: "Python",

@@ -13,11 +13,14 @@ from ..._backends.meta.adapter import meta_tensor
 from ..._dispatch import keys
 from ..._tensor import Tensor, wrap
 from ..machinery.declare import op, public
+from . import narrow
 
 
 def _to_copy(self: Tensor, dtype: Any, layout: Any, device: Any, pin_memory: Any, non_blocking: bool, memory_format: Any) -> Tensor:
     """A copy with another dtype, device or memory format."""
     d = self.dtype if dtype is None else dtype
+    if d.__class__ is _dtype.NarrowDtype or self._keys & keys.NARROW:
+        return narrow.converted(self, d, device, memory_format)
     if self._keys & keys.CPU and (device is None or device is _device.cpu):
         token = state_variable.set(IGNORED)
         try:

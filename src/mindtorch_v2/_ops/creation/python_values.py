@@ -9,7 +9,8 @@ import numpy as np
 from ..._backends.cpu.machinery.floating_errors import SILENT
 from ..._dispatch import keys
 from ..._dispatch.codegen import Body
-from ..._dtype import bfloat16
+from ..._dtype import NarrowDtype, bfloat16
+from ..._narrow import decoded
 from ..._pending import resolved
 from ..._tensor import Tensor
 from ..machinery.declare import op, public
@@ -109,6 +110,8 @@ def tolist(self: Tensor) -> Any:
         raise NotImplementedError("Cannot copy out of meta tensor; no data!")
     if self._keys & keys.SPARSE:
         raise RuntimeError("Cannot turn a sparse tensor into lists. Use Tensor.to_dense() first.")
+    if isinstance(self.dtype, NarrowDtype):
+        return decoded(self._array, self.dtype).tolist()
     array = resolved(self)._array
     return (array.astype(np.float32) if self.dtype is bfloat16 else array).tolist()
 

@@ -143,7 +143,7 @@ def _angle_backward(grad: Tensor, self: Tensor) -> Tensor:
 complex = op(
     "complex(Tensor real, Tensor imag) -> Tensor",
     cpu=kernels.make_complex,
-    shape=lambda real, imag: meta_tensor(_checks.broadcast_shapes(real.shape, imag.shape), real.dtype.to_complex()),
+    shape=lambda real, imag: meta_tensor(_checks.broadcast_shapes(real.shape, imag.shape), real.dtype.to_computed_complex()),
     grad={"real": lambda grad: real(grad), "imag": lambda grad: imag(grad)},
     variants="function",
     tags=("exact_out",),
@@ -151,7 +151,7 @@ complex = op(
 polar = op(
     "polar(Tensor abs, Tensor angle) -> Tensor",
     cpu=kernels.polar,
-    shape=lambda abs, angle: meta_tensor(_checks.broadcast_shapes(abs.shape, angle.shape), abs.dtype.to_complex()),
+    shape=lambda abs, angle: meta_tensor(_checks.broadcast_shapes(abs.shape, angle.shape), abs.dtype.to_computed_complex()),
     grad={("abs", "angle"): lambda grad, needs, result: _polar_backward(grad, result, needs)},
     variants="function",
     tags=("exact_out",),

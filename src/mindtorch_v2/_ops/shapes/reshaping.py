@@ -12,6 +12,8 @@ from ..._autograd.fitting import sum_to
 from ..._backends.cpu.shapes import views
 from ..._checks import wrap_dim, wrap_dims
 from ..._dispatch import keys
+from ..._dtype import NarrowDtype
+from ..._dtype import dtype as dtypes
 from ..._memory_format import contiguous_format
 from ..._tensor import Tensor, wrap, wrap_view
 from ..machinery.declare import op, public
@@ -56,7 +58,7 @@ def _view_method(self: Tensor, *size: Any, dtype: Any = None) -> Tensor:
         return view_dtype(self, dtype)
     if len(size) == 1 and size[0].__class__ is not int:
         only = size[0]
-        if only.__class__.__name__ == "dtype":
+        if isinstance(only, dtypes):
             return view_dtype(self, only)
         if not isinstance(only, int | np.integer | Tensor):
             size = tuple(only)
@@ -71,7 +73,10 @@ def _view_dtype(self: Tensor, dtype: Any) -> Tensor:
     if self._keys & keys.PENDING and dtype is not self.dtype:
         kind = "conjugate view tensors" if self._keys & keys.CONJUGATE else "tensors with negative bit set"
         raise RuntimeError(f"torch.Tensor.view is not supported for {kind} when converting to a different dtype.")
-    return wrap_view(views.view_dtype(self._array, dtype), self, dtype)
+    made = wrap_view(views.view_dtype(self._array, dtype), self, dtype)
+    if self._keys & (keys.CPU | keys.NARROW):
+        made._keys = keys.NARROW if isinstance(dtype, NarrowDtype) else keys.CPU
+    return made
 
 
 def _view_of_fresh(self: Tensor, size: Sequence[int]) -> Tensor:

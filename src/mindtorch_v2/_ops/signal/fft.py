@@ -89,7 +89,7 @@ def _promoted(x: Tensor, *, to_complex: bool = False) -> Tensor:
     if d in (_dtype.float16, _dtype.bfloat16):
         raise RuntimeError(f"Unsupported dtype {d.scalar_name}")
     if to_complex:
-        d = d.to_complex()
+        d = d.to_computed_complex()
     return x if d is x.dtype else x.to(d)
 
 

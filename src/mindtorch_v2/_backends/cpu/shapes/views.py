@@ -86,12 +86,13 @@ def can_view(self: Array, size: Sequence[int]) -> bool:
 
 def view_dtype(self: Array, dtype: _dtype.dtype) -> Array:
     """The same bytes read as another dtype; the last dimension shrinks or grows with the element size."""
+    elements = dtype.bits if isinstance(dtype, _dtype.NarrowDtype) else dtype.np
     old, new = self.dtype.itemsize, dtype.itemsize
     if old != new:
         _check_view_dtype(self, old, new, dtype)
         if new > old and any(n > 1 and s % new for n, s in zip(self.shape[:-1], self.strides[:-1], strict=True)):
             raise RuntimeError(f"self.stride(-1) must be divisible by {new // old}")
-    return self.view(dtype.np)
+    return self.view(elements)
 
 
 def _check_view_dtype(self: Array, old: int, new: int, dtype: _dtype.dtype) -> None:
