@@ -198,9 +198,11 @@ def _plain(t: Tensor) -> tuple[_TorchName, tuple[Any, ...]]:
     if type(t) is Parameter:
         return _REBUILD_PARAMETER, (shallow_copy(t), needs_grad, OrderedDict())
     geometry: tuple[Any, ...] = (t.storage_offset(), tuple(t.shape), strides, needs_grad and t._node is None, OrderedDict())
+    pending = {name: True for name, bit in (("conj", keys.CONJUGATE), ("neg", keys.NEGATIVE)) if t._keys & bit}
+    metadata = (pending,) if pending else ()
     if t.dtype in LEGACY_NAMES:
-        return _REBUILD_TENSOR, (TypedStorage(wrap_storage=t._storage, dtype=t.dtype, _internal=True), *geometry)
-    return _REBUILD_TENSOR_V3, (t._storage, *geometry, t.dtype)
+        return _REBUILD_TENSOR, (TypedStorage(wrap_storage=t._storage, dtype=t.dtype, _internal=True), *geometry, *metadata)
+    return _REBUILD_TENSOR_V3, (t._storage, *geometry, t.dtype, *metadata)
 
 
 class Pickled:

@@ -12,14 +12,12 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy as np
-
 from .. import _device, _dtype, _pickling
 from .._backends.meta.adapter import meta_tensor
 from .._dispatch import keys
 from .._memory_format import LAYOUTS, layout, sparse_coo
 from .._ops.sparse import check_parts, sparse_tensor
-from .._tensor import Size, Tensor, wrap
+from .._tensor import Size, Tensor
 from .._wrapper_subclass import wrapper_of
 from ..nn import Parameter
 from ..storage import TypedStorage
@@ -98,17 +96,16 @@ def _over(
 
 
 def _with_bits(t: Tensor, metadata: Any) -> Tensor:
-    """The tensor that torch saved as a view to be conjugated or negated, with the elements that it stands for."""
+    """The tensor as a view that is still to be conjugated or negated."""
     if type(metadata) is not dict or not set(metadata) <= {"conj", "neg"}:
         raise TypeError("metadata of a tensor says whether it is conjugated and negated, and nothing else")
-    made = wrap(np.empty(t._array.shape, t.dtype.np), t.dtype)
-
-    def fill() -> None:
-        array = np.conj(t._array) if metadata.get("conj") else t._array
-        made._array[...] = np.negative(array) if metadata.get("neg") else array
-
-    _when_filled(fill)
-    return made
+    if metadata.get("conj"):
+        if not t.dtype.is_complex:
+            raise TypeError("only tensors of complex numbers are conjugated")
+        t._keys |= keys.CONJUGATE
+    if metadata.get("neg"):
+        t._keys |= keys.NEGATIVE
+    return t
 
 
 def meta(dtype: Any, size: Any, stride: Any, requires_grad: bool) -> Tensor:
