@@ -11,9 +11,11 @@ from . import _op_packet
 from ._dispatch import dispatcher, keys, registry
 from ._dispatch.op import Op
 from ._dispatch.schema import parse
+from ._dtype import dtype
 from ._ops.machinery.calling import call_op
 from ._ops.machinery.declare import register
 from ._tensor import Tensor
+from .amp import policies
 from .autograd.function import Function as AutogradFunction
 from .autograd.gradcheck import gradcheck
 
@@ -25,6 +27,7 @@ __all__ = [
     "impl",
     "infer_schema",
     "opcheck",
+    "register_autocast",
     "register_autograd",
     "register_fake",
     "register_kernel",
@@ -245,6 +248,15 @@ def _autograd_kernel(op: Op, backward: Function, setup_context: Function | None)
     return function.apply
 
 
+def register_autocast(op: Any, device_type: str, cast_inputs: dtype, /, *, lib: Library | None = None) -> None:
+    """Have floating-point inputs of an operator cast to a dtype in autocast for a device. Only the CPU has tensors here."""
+    if device_type not in ("cpu", "cuda"):
+        raise ValueError(f"Unknown device type: {device_type}")
+    target = _find(op)
+    if device_type == "cpu":
+        policies.register(target, cast_inputs)
+
+
 def register_torch_dispatch(
     op: Any, torch_dispatch_class: Any, func: Function | None = None, /, *, lib: Library | None = None
 ) -> Any:
@@ -298,6 +310,10 @@ class CustomOpDef:
         if any(a.is_written for a in self._op.schema.arguments):
             raise RuntimeError(f"Cannot register autograd formula for non-functional operator {self}: it mutates its arguments")
         register_autograd(self, backward, setup_context=setup_context)
+
+    def register_autocast(self, device_type: str, cast_inputs: dtype, /) -> None:
+        """Have floating-point inputs cast to a dtype in autocast for a device."""
+        register_autocast(self, device_type, cast_inputs)
 
     def register_vmap(self, func: Any = None, /) -> Any:
         raise NotImplementedError("vmap is not supported")

@@ -155,3 +155,20 @@ class TestModules:
         assert torch.return_types.qr._fields == ("Q", "R")
         with pytest.raises(AttributeError, match="no attribute 'nothing'"):
             _ = torch.return_types.nothing
+
+    def test_operators_by_their_names_in_cpp(self):
+        assert torch._C._nn.gelu(torch.zeros(2)).tolist() == [0, 0]
+        assert torch._C._nn.linear(torch.ones(1, 2), torch.ones(3, 2)).tolist() == [[2, 2, 2]]
+
+    def test_facts_of_tensors_can_be_asserted(self):
+        x = torch.ones(2, 3)
+        torch._assert_tensor_metadata(x, [2, 3], [3, 1], torch.float32, device="cpu", layout=torch.strided)
+        torch._assert_tensor_metadata(x)
+        for wrong in ({"size": [2]}, {"stride": [1, 2]}, {"dtype": torch.int64}, {"device": "meta"}, {"layout": torch.sparse_coo}):
+            with pytest.raises(RuntimeError, match="mismatch! Expected"):
+                torch._assert_tensor_metadata(x, **wrong)
+
+    def test_inference(self):
+        assert not torch.is_inference(torch.ones(1))
+        with torch.inference_mode():
+            assert torch.is_inference(torch.ones(1))

@@ -100,7 +100,7 @@ def attempt(call, args, kwargs):
 
 def test_the_lists():
     names = {n for n in torch._C._dispatch_get_all_op_names() if torch._C._dispatch_has_kernel_for_dispatch_key(n, "AutocastCPU")}
-    assert set(policies._POLICIES) == names - {f"aten::{n}" for n in NOT_HERE}
+    assert {n for n in policies._POLICIES if n.startswith("aten::")} == names - {f"aten::{n}" for n in NOT_HERE}
 
 
 def train(lib):

@@ -13,6 +13,7 @@ from .._random import Generator
 from .._refusals import refused
 from .._tensor import Size, Tensor
 from ..overrides import DisableTorchFunction, DisableTorchFunctionSubclass
+from . import _nn
 
 __all__ = [
     "DisableTorchFunction",

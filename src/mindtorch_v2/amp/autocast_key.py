@@ -40,7 +40,7 @@ def is_eligible(value: object) -> bool:
     return isinstance(value, Tensor) and bool(value._keys & (keys.CPU | keys.SPARSE)) and value.dtype in _FLOATING
 
 
-def _call_cast(op: Op, policy: Policy, arguments: tuple[Any, ...]) -> Any:
+def _call_cast(op: Op, policy: Policy | _dtype.dtype, arguments: tuple[Any, ...]) -> Any:
     state.autocast = False
     try:
         lower = get_autocast_dtype("cpu")
@@ -60,8 +60,10 @@ def _cast(value: Any, to: _dtype.dtype, lower: _dtype.dtype) -> Any:
     return cast_cache.cast(value, to, is_lower=to is lower, enabled=is_autocast_cache_enabled())
 
 
-def _target(op: Op, policy: Policy, arguments: tuple[Any, ...], lower: _dtype.dtype) -> _dtype.dtype:
+def _target(op: Op, policy: Policy | _dtype.dtype, arguments: tuple[Any, ...], lower: _dtype.dtype) -> _dtype.dtype:
     """The dtype that the operands of a call are cast to."""
+    if isinstance(policy, _dtype.dtype):
+        return policy
     if policy is not Policy.PROMOTE:
         return lower if policy is Policy.LOWER else _dtype.float32
     to = lower

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from enum import Enum
 
+from .._dispatch import dispatcher
 from .._dispatch.op import Op
+from .._dtype import dtype
 
-__all__ = ["Policy", "concerns", "policy_of"]
+__all__ = ["Policy", "concerns", "policy_of", "register"]
 
 
 class Policy(Enum):
@@ -41,16 +43,22 @@ _FLOAT32 = """
     cdist nanquantile nanquantile.scalar polar prod prod.dim_int quantile quantile.scalar trace view_as_complex
 """
 
-_POLICIES = {
+_POLICIES: dict[str, Policy | dtype] = {
     f"aten::{name}": policy
     for names, policy in ((_LOWER, Policy.LOWER), (_FLOAT32, Policy.FLOAT32), (_PROMOTE, Policy.PROMOTE))
     for name in names.split()
 }
 
 
-def policy_of(op: Op) -> Policy:
-    """What the operands of an operator in the lists are cast to."""
+def policy_of(op: Op) -> Policy | dtype:
+    """What the operands of an operator in the lists are cast to: by a rule, or one dtype whatever autocast's is."""
     return _POLICIES[_full_name(op)]
+
+
+def register(op: Op, cast_to: dtype) -> None:
+    """Have the operands of an operator cast to a dtype in autocast."""
+    _POLICIES[_full_name(op)] = cast_to
+    dispatcher.invalidate(op)
 
 
 def concerns(op: Op) -> bool:

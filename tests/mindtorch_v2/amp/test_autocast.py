@@ -253,3 +253,21 @@ class TestState:
             assert torch.get_autocast_gpu_dtype() is torch.float16
         with pytest.warns(FutureWarning, match=r"torch.amp.autocast\('cpu', args...\)"), torch.cpu.amp.autocast():
             assert torch.is_autocast_enabled("cpu")
+
+
+class TestRegisteredOperators:
+    def test_inputs_are_cast_to_one_dtype(self):
+        seen = []
+
+        @torch.library.custom_op("autocast_test::seen", mutates_args=())
+        def operator(x: torch.Tensor, n: torch.Tensor) -> torch.Tensor:
+            seen.append((x.dtype, n.dtype, torch.is_autocast_enabled("cpu")))
+            return x.clone()
+
+        operator.register_autocast("cpu", torch.float16)
+        operator(torch.ones(1), torch.ones(1, dtype=torch.int64))
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            assert operator(torch.ones(1), torch.ones(1, dtype=torch.int64)).dtype is torch.float16
+        assert seen == [(torch.float32, torch.int64, False), (torch.float16, torch.int64, False)]
+        with pytest.raises(ValueError, match="Unknown device type: xyz"):
+            torch.library.register_autocast("autocast_test::seen", "xyz", torch.float16)

@@ -94,6 +94,38 @@ def get_device(input: Tensor) -> int:
 
 
 @public("function")
+def is_inference(input: Tensor) -> bool:
+    """Whether a tensor was made in inference mode."""
+    return input.is_inference()
+
+
+@public("function")
+def is_vulkan_available() -> bool:
+    """False."""
+    return False
+
+
+@public("function")
+def _assert_tensor_metadata(
+    a: Tensor, size: Any = None, stride: Any = None, dtype: Any = None, *, device: Any = None, layout: Any = None
+) -> None:
+    """Raise RuntimeError unless a tensor has this size, stride, dtype, device and layout, as far as given."""
+    facts = (
+        ("sizes", size, lambda: list(a.shape)),
+        ("strides", stride, lambda: list(a.stride())),
+        ("dtype", dtype, lambda: a.dtype),
+        ("device", device, lambda: a.device),
+        ("layout", layout, lambda: a.layout),
+    )
+    for name, wanted, found in facts:
+        if wanted is None:
+            continue
+        expected = list(wanted) if name in ("sizes", "strides") else _device.device(wanted) if name == "device" else wanted
+        if expected != found():
+            raise RuntimeError(f"Tensor {name} mismatch! Expected: {expected}, Got: {found()}")
+
+
+@public("function")
 def numel(input: Tensor) -> int:
     """The number of elements."""
     return input.numel()
