@@ -5,7 +5,7 @@ help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
 
 install:  ## install the package with everything that developing it needs
-	$(PYTHON) -m pip install -e '.[test,parity,browser,lint]'
+	$(PYTHON) -m pip install -e '.[test,parity,libraries,browser,lint]'
 
 check: lint types test  ## what must pass before a commit: lint, types, tests
 

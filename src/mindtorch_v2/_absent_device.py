@@ -14,8 +14,8 @@ __all__ = ["absent_device", "without_device"]
 
 
 def without_device(message: str, names: str, error: type[Exception] = AssertionError) -> dict[str, Callable[..., Any]]:
-    """Functions that need the device, by name: each raises."""
-    return {name: _raising(name, message, error) for name in names.split()}
+    """Functions and classes (with capital letters) that need the device, by name: each raises when it is called."""
+    return {name: (_raising_class if name[0].isupper() else _raising)(name, message, error) for name in names.split()}
 
 
 def _raising(name: str, message: str, error: type[Exception]) -> Callable[..., Any]:
@@ -25,6 +25,15 @@ def _raising(name: str, message: str, error: type[Exception]) -> Callable[..., A
     needs_device.__name__ = needs_device.__qualname__ = name
     needs_device.__doc__ = f"Needs the device: raises {error.__name__}."
     return needs_device
+
+
+def _raising_class(name: str, message: str, error: type[Exception]) -> type:
+    """A class to be named in annotations and `isinstance`; none can be made."""
+
+    def __new__(cls: type, *args: Any, **kwargs: Any) -> Any:  # noqa: N807
+        raise error(message)
+
+    return type(name, (), {"__new__": __new__, "__doc__": f"Needs the device: raises {error.__name__}."})
 
 
 def is_available() -> bool:

@@ -10,15 +10,20 @@ import mindtorch_v2 as torch
 IMPORTS = {
     "_C": "DisableTorchFunctionSubclass DispatchKey DispatchKeySet Generator _TensorMeta _get_tracing_state _log_api_usage_once",
     "_custom_ops": "get_ctx impl_abstract",
-    "_dynamo.eval_frame": "is_dynamo_supported",
+    "_dynamo": "assume_constant_result eval_frame",
+    "_dynamo._trace_wrapped_higher_order_op": "TransformGetItemToIndex",
+    "_dynamo.eval_frame": "OptimizedModule is_dynamo_supported",
     "_dynamo.utils": "is_compile_supported",
     "ao.quantization": "DeQuantStub QuantStub fuse_modules prepare_qat",
     "distributed.device_mesh": "DeviceMesh init_device_mesh",
     "distributed.fsdp": "FullyShardedDataParallel ShardingStrategy fully_shard",
     "distributed.tensor": "DTensor Replicate distribute_tensor",
+    "fx": "graph_module node proxy",
+    "fx.node": "Target",
     "fx.graph_module": "GraphModule _CodeOnlyModule _copy_attr",
     "hub": "HASH_REGEX _get_torch_home load_state_dict_from_url tqdm",
     "jit.annotations": "BroadcastingList2 List",
+    "nn.attention.flex_attention": "BlockMask create_block_mask flex_attention",
     "nn.modules.module": "_IncompatibleKeys",
     "nn.modules.transformer": "_get_activation_fn",
     "nn.parallel.distributed": "DistributedDataParallel",
@@ -39,6 +44,12 @@ def test_no_tensor_is_a_distributed_one():
     assert not isinstance(torch.ones(2), torch.distributed.tensor.DTensor)
     with pytest.raises(NotImplementedError, match=r"torch\.distributed\.tensor\.DTensor .*one process computes"):
         torch.distributed.tensor.DTensor()
+
+
+def test_classes_of_an_absent_device_stand_in_annotations():
+    assert torch.cuda.CUDAGraph | None
+    with pytest.raises(AssertionError, match="not compiled with CUDA"):
+        torch.cuda.CUDAGraph()
 
 
 def test_names_of_c_say_why_they_are_missing():

@@ -8,11 +8,15 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from .._refusals import refused
-from ..compiler import allow_in_graph, disable, is_compiling, list_backends, reset
+from ..compiler import allow_in_graph, assume_constant_result, disable, is_compiling, list_backends, reset
 from ..compiler import compile as _compile
+from . import eval_frame as eval_frame
+from . import utils as utils
+from .eval_frame import OptimizedModule as OptimizedModule
 
 __all__ = [
     "allow_in_graph",
+    "assume_constant_result",
     "config",
     "disable",
     "graph_break",
@@ -84,7 +88,6 @@ globals().update(
         __name__,
         "nothing is traced here",
         functions="explain export lookup_backend register_backend run",
-        classes="OptimizedModule",
     )
 )
 

@@ -33,3 +33,9 @@ globals().update(
 if TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any: ...
+
+
+# as attributes of this one, without imports of their own; they take the refusing classes from here
+from . import graph_module as graph_module  # noqa: E402
+from . import node as node  # noqa: E402
+from . import proxy as proxy  # noqa: E402

@@ -6,8 +6,8 @@ import contextlib
 import enum
 from collections.abc import Iterator
 
-from .._ops.nn import attention
-from .._refusals import refuse
+from ..._ops.nn import attention
+from ..._refusals import refuse
 
 __all__ = [
     "WARN_FOR_UNFUSED_KERNELS",
