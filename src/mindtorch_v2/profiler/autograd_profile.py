@@ -298,7 +298,7 @@ class _LiveResults(Results):
 
 
 def _in_time(session: Session, timeout_s: float | None) -> Session:
-    """As much of a session as events can be made of in this time, at the speed seen on its beginning."""
+    """Return the part of a session whose events can be made in this time, at the speed seen on its beginning."""
     if timeout_s is None:
         return session
     sample = session.head(10_000)

@@ -169,7 +169,7 @@ class ExecutionTraceObserver(_ITraceObserver):
             _running = False
 
     def cleanup(self) -> None:
-        """As `unregister_callback`."""
+        """The same as `unregister_callback`."""
         self.unregister_callback()
 
     def get_output_file_path(self) -> str | None:

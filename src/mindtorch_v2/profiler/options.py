@@ -1,4 +1,4 @@
-"""What was asked for: the one form in which options pass from a profiler to its recording, its session and the command line."""
+"""The options of a recording, in the one form that the profiler, the recording, the session and the command line use."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["OptionAttributes", "Options"]
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What to record, and how results are made. The names are those of the arguments of `profile`, where they are explained."""
+    """The options: what to record, and how results are made. The names are those of the arguments of `profile`, where they are explained."""
 
     activities: Set[ProfilerActivity] = frozenset({ProfilerActivity.CPU})
     activity_filters: Mapping[ProfilerActivity, set[str]] = field(default_factory=dict)  # the types of events, where they are named

@@ -180,7 +180,7 @@ class _KinetoProfile(OptionAttributes):
             self._metadata[key] = value
 
     def preset_metadata_json(self, key: str, value: str) -> None:
-        """As `add_metadata_json`, for every recording that begins after this."""
+        """Do `add_metadata_json` for every recording that begins after this."""
         self.preset_metadata[key] = value
 
     def _get_distributed_info(self) -> dict[str, Any] | None:
@@ -359,7 +359,7 @@ class profile(_KinetoProfile):  # noqa: N801 - torch's name
 
     @property
     def action_map(self) -> dict[tuple[ProfilerAction, ProfilerAction | None], list[Callable[[], None]]]:
-        """What is called between two successive actions of the schedule; None stands for the end."""
+        """The functions to call between two successive actions of the schedule; None stands for the end."""
         # made when asked for: kept in an attribute, the bound methods would keep the profiler alive until a collection
         return {pair: [getattr(self, action) for action in actions] for pair, actions in TRANSITIONS.items()}
 

@@ -57,7 +57,7 @@ class Facts:
         return self.outermost(self.where(lambda label: label.kind == "scope" and label.name.startswith(prefix)))
 
     def outermost(self, rows: Column) -> Column:
-        """Of these rows, those that are not inside another."""
+        """Return those of these rows that are not inside another."""
         kept = [self._outermost_of_track(rows[of_track]) for of_track in tree.groups(self.session.track[rows])]
         return np.sort(np.concatenate(kept)) if kept else rows
 
@@ -128,11 +128,11 @@ class Facts:
         return np.asarray(named[np.where(rows < 0, -1, self.session.label[rows])])
 
     def called(self, rows: Column, names: Collection[str]) -> Column:
-        """Of these rows, those of these names."""
+        """Return those of these rows that have these names."""
         return np.asarray(rows[self.is_named(rows, names)])
 
     def called_by_program(self, rows: Column) -> Column:
-        """Of these rows, those that no operator or backward node called, nor an optimizer."""
+        """Return those of these rows that no operator, backward node or optimizer called."""
         parent = self.parent[rows]
         free = (parent < 0) | self._is_plain_scope[parent]
         return np.asarray(rows[free])
@@ -227,7 +227,7 @@ class Facts:
         return medians(self._kinds(rows), self.net_ns(rows)) * self.slowdown
 
     def net_ns(self, rows: Column) -> Column:
-        """What each event took, without the recorder's work inside it."""
+        """The time of each event, without the recorder's work inside it."""
         took = self.duration_ns[rows]
         functions = self.inside_count(rows, self._function_tracks)
         others = self.inside_count(rows, self._tracks) - functions
@@ -253,13 +253,13 @@ class Facts:
 
     @functools.cached_property
     def least_call_ns(self) -> float:
-        """What calling an operator takes at least: the usual time of the one that took least, of those without operators inside."""
+        """The least time of calling an operator: the usual time of the one that took least, of those without operators inside."""
         rows = np.flatnonzero(self.is_operator)
         rows = rows[~np.isin(rows, self.parent[rows])]
         return float(self.usual_ns(rows).min(initial=np.inf)) if len(rows) else 0.0
 
     def pass_ns(self, elements: Column) -> Column:
-        """What one pass over so many elements takes: the least that an operator on about as many took for each; 0 if there is none."""
+        """The time of one pass over so many elements: the least that an operator on about as many took for each; 0 if there is none."""
         rows = self.find(*PASSES)
         sizes, times = self.elements(rows), self.usual_ns(rows)
         found = np.zeros(len(elements))
@@ -290,14 +290,14 @@ class Facts:
 
     @functools.cached_property
     def event_ns(self) -> int:
-        """What recording an operator took on the machine that recorded; as measured elsewhere where that is not known."""
+        """The time of recording an operator on the machine that recorded; a constant where that was not measured."""
         info = self.session.info
         usual = PLAIN_NS + SHAPES_NS * info.record_shapes + STACK_NS * info.with_stack + MEMORY_NS * info.profile_memory
         return dict(info.event_costs_ns).get("op", usual)
 
     @functools.cached_property
     def function_ns(self) -> int:
-        """What recording the call of a Python function took."""
+        """The time of recording the call of a Python function."""
         return dict(self.session.info.event_costs_ns).get("python_function", FUNCTION_NS)
 
     @functools.cached_property
@@ -386,7 +386,7 @@ class Facts:
         return values[numbers]  # -1 is the last, which is none
 
     def number_inputs(self, fact: Callable[[tuple[Any, ...]], Hashable], rows: Column) -> Column:
-        """As above, with a number for each distinct value of the fact."""
+        """The same, with a number for each distinct value of the fact."""
         numbers: dict[Hashable, int] = {}
         return self.of_inputs(lambda inputs: numbers.setdefault(fact(inputs), len(numbers)), rows, none=-1, dtype=np.int64)
 
@@ -413,7 +413,7 @@ class Facts:
         return np.array([*map(largest, self.session.input_table), 0], np.int64)
 
     def work(self, rows: Column) -> Column:
-        """As `elements`, and 1 for a view, which takes as long whatever it is of."""
+        """`elements`, but 1 for a view, whose time does not depend on its size."""
         return np.where(self.is_named(rows, VIEWS), 1, self.elements(rows))
 
     # --- which tensors ------------------------------------------------------------------------------------------------

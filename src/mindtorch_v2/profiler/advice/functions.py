@@ -63,7 +63,7 @@ class Lines(NamedTuple):
 
     @property
     def title(self) -> str:
-        """What may have taken the time."""
+        """The calls that may have taken the time."""
         calls = [call for call in self.calls if _takes_long(call)]
         loops = [f"the loop in line {loop.start}" for loop in self.loops if not any(call.line in loop for call in calls)]
         return ", ".join(dict.fromkeys([*loops, *(call.text for call in calls)])) or self.function.name
@@ -247,7 +247,7 @@ class Functions:
 
     @functools.cached_property
     def _files(self) -> dict[str, str]:
-        """Whole paths, by how functions name their files."""
+        """Full paths, by the names that functions have for their files."""
         roots = self.session.info.source_roots
         return {places.below(frame.file, roots): frame.file for frame in self.session.frames}
 

@@ -150,7 +150,7 @@ class Outside:
         return np.asarray(until(end) - until(start))
 
     def _recorder_ns(self, raw: Column) -> Column:
-        """What recording took of each piece: of an operator when it has ended, of a function at its beginning and end."""
+        """The recorder's time in each piece: of an operator when it has ended, of a function at its beginning and end."""
         session, of_functions = self.session, np.append(self._is_function, False)
         has_ended = (self.first >= 0) & (np.append(session.end_ns, -1)[self.first] == self.start_ns)
         begins = (self.last >= 0) & (np.append(session.start_ns, -1)[self.last] == self.end_ns)

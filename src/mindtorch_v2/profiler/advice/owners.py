@@ -1,4 +1,4 @@
-"""Who keeps objects alive: the variables, attributes and containers through which the program reaches them.
+"""The owners of live objects: the variables, attributes and containers through which the program reaches them.
 
 The search goes from variables inwards, breadth first, and so finds the shortest way. The other direction, `gc.get_referrers`, does not see
 objects that `gc.freeze()` has put aside, the dictionaries of modules among them.

@@ -49,14 +49,14 @@ class Function(NamedTuple):
 
 
 class Between(NamedTuple):
-    """What stands on the lines between two lines."""
+    """The calls and loops between two lines."""
 
     calls: list[Called]
     loops: list[range]  # the lines of each loop that begins and ends there
 
 
 def between(function: Function, before: int, after: int, *, is_open: bool) -> Between:
-    """What runs between two lines of a function, 0 for its beginning and its end; nothing if the source is not there.
+    """Return the calls and loops between two lines of a function, 0 for its beginning and its end; nothing if the source is not there.
 
     If the second line is not behind the first, they are in two turns of a loop. Of a function that is open, the recording saw only
     part: its beginning and end are those of the outermost loop or `with` around the other line.
@@ -96,7 +96,7 @@ def _parsed(text: str) -> ast.Module | None:
 
 @functools.lru_cache(64)
 def _imports(tree: ast.Module) -> dict[str, str]:
-    """What the names mean that the file imports: `np` is `numpy`; this package is `torch`, by whatever name."""
+    """Return the meanings of the names that the file imports: `np` is `numpy`; this package is `torch`, by whatever name."""
     found = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -126,7 +126,7 @@ def _body(tree: ast.Module, function: Function) -> ast.AST | None:
 
 
 def _inside(body: ast.AST) -> Iterator[ast.AST]:
-    """What runs in a function itself, rather than in one that it defines."""
+    """Yield the nodes of a function, without those of functions that it defines."""
     for child in ast.iter_child_nodes(body):
         if not isinstance(child, FUNCTIONS):
             yield child
@@ -149,7 +149,7 @@ def _lines(body: ast.AST, before: int, after: int) -> set[int]:
 
 
 def _lines_seen(body: ast.AST, before: int, after: int) -> set[int]:
-    """As above, of a function that began before the recording and ended after it."""
+    """The same for a function that began before the recording and ended after it."""
     known = before or after
     blocks = [node for node in _inside(body) if isinstance(node, BLOCKS)]
     around = [node for node in blocks if (node.lineno <= known <= (node.end_lineno or 0) if known else _records(node))]

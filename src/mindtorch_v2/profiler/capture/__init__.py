@@ -1,4 +1,4 @@
-"""What happened: the sources of a recording, and the columns that it becomes.
+"""The sources of a recording, and the columns that it becomes.
 
 here              `capture` (one recording), `claims` (which profiler runs), `source` (the protocol), `columns`, and what all sources share
 operators/        the recorder inside every recorded call

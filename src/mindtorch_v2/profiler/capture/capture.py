@@ -193,7 +193,7 @@ def _form(options: Options) -> int:
 
 
 def _sources(options: Options, log: Log, operators: Operators) -> tuple[Source, ...]:
-    """What is observed, in the order in which it is switched on.
+    """The sources, in the order in which they are switched on.
 
     At the end, open scopes and calls of modules are written to the log; then the log is read, which frees it, should memory be short.
     Storages and roles come late in that order, because they look at all objects there are. Operators record when all that they write to is on, and

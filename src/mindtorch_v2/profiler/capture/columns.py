@@ -43,7 +43,7 @@ class Records(NamedTuple):
 
 
 class Context(NamedTuple):
-    """What records refer to, and which of them are wanted."""
+    """The tables that records refer to, and which records are wanted."""
 
     info: Info
     epoch_ns: int
@@ -136,7 +136,7 @@ def _converted(records: list[Any], log: Log) -> list[Column]:
 
 
 def _joined(pieces: list[list[Column]], log: Log) -> list[Column]:
-    """Whole columns of pieces, without the earlier ones if there is no memory for all."""
+    """Join pieces to columns, without the earlier ones if there is no memory for all."""
     empty = [np.empty(0, t) for t in _types(log)]
     while True:
         try:

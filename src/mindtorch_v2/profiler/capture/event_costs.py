@@ -1,4 +1,4 @@
-"""What recording an event costs on this machine, measured: a summary tells the recorder's time apart from the program's.
+"""The measured cost of recording an event on this machine, by which a summary separates the recorder's time from the program's.
 
 For each form of records the difference between short loops with and without recording is measured when it is first used in a process,
 which takes some 3 ms, before the time of the recording begins.
@@ -77,7 +77,7 @@ def _per_call(seconds: float, without: float) -> int:
 
 
 def _operator_ns(key_set: int) -> int:
-    """What recording adds to an addition of two small tensors."""
+    """The time that recording adds to an addition of two small tensors."""
     x = tensor([1.0])
     op = registry.find("aten::add", "Tensor")
     assert op is not None
@@ -100,7 +100,7 @@ def _no_note(address: int) -> Callable[[], object]:
 
 
 def _scope_ns() -> int:
-    """What a scope costs, without its stack."""
+    """The time of a scope, without its stack."""
     OpenScopes(Log(shapes=False, stacks=False, storages=False, heap=False, operands=False)).begin()
     loop = _loop('end(begin("cost", of_thread=True))', {"begin": scopes.begin, "end": scopes.end})
     return _per_call(_shortest(loop), 0.0)

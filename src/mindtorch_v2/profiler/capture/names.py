@@ -1,4 +1,4 @@
-"""What the numbers in records stand for: labels, inputs of calls and stacks. Those of a recording are freed with it."""
+"""The labels, inputs of calls and stacks that the numbers in records stand for. Those of a recording are freed with it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a recording is made of: a list of sources with one protocol."""
+"""The protocol of a recording's sources."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Findings", "Source"]
 
 @dataclass(kw_only=True)
 class Findings:
-    """What the sources of a recording hand over at its end. Each fills in what is its own."""
+    """The results of a recording's sources at its end. Each source fills in its own."""
 
     stopped: float  # by the recorder's clock
     collected: tuple[tuple[float, float], ...] = ()  # from when to when, by the same clock

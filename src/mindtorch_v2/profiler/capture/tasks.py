@@ -73,7 +73,7 @@ track_number: Callable[[], int] = map(tracks.get, map(id, _tasks()), _calls(thre
 
 
 def own_track() -> int:
-    """As `track_number`, for a scope that begins: a task gets a track of its own with its first."""
+    """`track_number` for a scope that begins: a task gets a track of its own with its first."""
     global _active
     task = _current()
     if task is None:

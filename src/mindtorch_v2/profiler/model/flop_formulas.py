@@ -24,7 +24,7 @@ Shape = Sequence[int]
 
 
 def matrix_product(left: Shape, right: Shape) -> int:
-    """Of two matrices, or of two batches of them."""
+    """Operations of the product of two matrices, or of two batches of them."""
     return 2 * prod(left) * right[-1]
 
 
@@ -61,7 +61,7 @@ def attention_backward(query: Shape, key: Shape, value: Shape) -> int:
 
 
 def _product_at(place: int) -> Formula:
-    """Of the two matrices that begin at this place among the arguments."""
+    """Operations of the product of the two matrices that begin at this place among the arguments."""
 
     def count(*inputs: Any) -> int:
         left, right = inputs[place].shape, inputs[place + 1].shape
@@ -71,7 +71,7 @@ def _product_at(place: int) -> Formula:
 
 
 def _matrix_vector(place: int) -> Formula:
-    """Of the matrix, or a vector, at this place with a vector."""
+    """Operations of the product of the matrix, or vector, at this place with a vector."""
     return lambda *inputs: 2 * prod(inputs[place].shape)
 
 

@@ -47,5 +47,5 @@ def counts(session: Session) -> Column:
 
 
 def _of_call(session: Session, label: int, number: int) -> int:
-    """Of an operator with the inputs of this number, from 1; 0 stands for none."""
+    """Operations of an operator with the inputs of this number, counted from 1; 0 stands for none."""
     return flops(session.labels[label].name, session.input_table[number - 1]) if number else 0

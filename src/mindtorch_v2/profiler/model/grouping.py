@@ -76,7 +76,7 @@ def self_cpu_us(recording: Recording, rows: Column) -> float:
 
 
 def compilation(recording: Recording, rows: Column) -> tuple[float, int]:
-    """What compilation took among these events, in microseconds, and how many functions were compiled."""
+    """The time of compilation among these events, in microseconds, and the number of compiled functions."""
     compiled = rows[recording.of_labels(lambda label: label.kind == "compile")[rows]]
     return self_cpu_us(recording, compiled), len(compiled)
 

@@ -36,7 +36,7 @@ def shapes(inputs: Sequence[Any]) -> list[Any]:
 
 
 def strides(inputs: Sequence[Any]) -> list[Any]:
-    """As `shapes`, of strides in elements."""
+    """Strides in elements, in the form of `shapes`."""
     return [_of_tensors(value, lambda tensor: list(tensor.strides)) for value in inputs]
 
 

@@ -178,7 +178,7 @@ def _places(session: Session, log: MemoryLog, made: Column, group_by_stack_n: in
 
 
 def _distinct(*columns: Column) -> tuple[Column, Column]:
-    """Of each distinct combination the first row, and the number of each row's combination. Values are -1 or more."""
+    """Return the first row of each distinct combination, and the number of each row's combination. Values are -1 or more."""
     combined = np.zeros(len(columns[0]), np.int64)
     for column in columns:
         # one number for what came so far, so that numbers stay small

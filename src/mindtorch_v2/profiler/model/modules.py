@@ -25,7 +25,7 @@ _UNKNOWN, _NONE = -1, -2  # while looking: goes by what is around it; belongs to
 
 
 class Attribution(NamedTuple):
-    """Of each event its module, -1 for none, and its phase. `modules` are the places of the modules by number."""
+    """Return the module of each event, -1 for none, and its phase. `modules` are the places of the modules by number."""
 
     module: Column
     phase: Column
@@ -38,7 +38,7 @@ def path(parts: Sequence[ModulePart]) -> str:
 
 
 def hierarchy(parts: Sequence[ModulePart]) -> str:
-    """As torch writes it for scripted modules: names, classes, and the method that was running."""
+    """The hierarchy as torch writes it for scripted modules: names, classes, and the method that was running."""
     if not parts:
         return ""
     top, *inner = parts

@@ -50,7 +50,7 @@ class Recording:
         self.rows = np.flatnonzero(~repeat)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without what is made again when it is asked for."""
+        """The state to be pickled: cached columns are left out, and computed anew."""
         return {name: value for name, value in vars(self).items() if name not in ("facts", "keys", "ranges")} | {"ranges": {}}
 
     @functools.cached_property
@@ -129,14 +129,14 @@ class Recording:
         return np.where(self.on_cpu, self.memory_bytes, 0)
 
     def without_children(self, amount: Column) -> Column:
-        """Of each event, what its children do not account for."""
+        """The part of each event's amount that its children do not have."""
         counted = np.zeros_like(amount)
         rows = self.rows[self.has_self[self.rows]]
         counted[rows] = amount[rows]
         return counted - tree.children_ns(counted, self.parent)
 
     def with_children(self, amount: Column, parent: Column) -> Column:
-        """Of each event, its own amount and those of all events inside."""
+        """The amount of each event together with those of all events inside it."""
         total = amount.copy()
         for rows in reversed(tree.levels(self.session)[1:]):
             inner = rows[parent[rows] >= 0]
@@ -229,7 +229,7 @@ class Recording:
 
     @functools.cached_property
     def device_ns(self) -> Column:
-        """As `self_device_ns`, with what the events inside started."""
+        """`self_device_ns` together with what the events inside started."""
         return self.with_children(self.self_device_ns, self.parent)
 
     @functools.cached_property

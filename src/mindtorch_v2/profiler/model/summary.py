@@ -182,7 +182,7 @@ def _part_at(times: Column, session: Session, rows: Column, parent: Column, part
 
 
 def _costs(recording: Recording, mine: Column) -> Column:
-    """What recording the events of the thread took, by the part that they are inside of: there the recorder runs."""
+    """The time of recording the thread's events, by the part of the summary that they are inside of."""
     session = recording.session
     costs = np.zeros(len(PARTS), np.int64)
     if not len(session):

@@ -24,7 +24,7 @@ def depths(start_ns: Column, end_ns: Column) -> Column:
 
 
 def _depths_one_by_one(start_ns: Column, end_ns: Column) -> Column:
-    """As above, for a clock that stood still: an event without length is inside what began before it."""
+    """The same for a clock that stood still: an event without length is inside those that began before it."""
     depth = np.empty(len(start_ns), np.int32)
     open_until: list[tuple[int, int]] = []
     for i, (start, end) in enumerate(zip(start_ns.tolist(), end_ns.tolist(), strict=True)):

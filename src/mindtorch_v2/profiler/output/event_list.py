@@ -130,7 +130,7 @@ class EventList(list[Any]):
 
     @classmethod
     def averages_of(cls, session: Session, by: GroupBy = GroupBy()) -> EventList:
-        """As `of(session).key_averages(*by)`, without making the events: ten million would take gigabytes."""
+        """Return `of(session).key_averages(*by)` without making the events: ten million would take gigabytes."""
         _warn_of_missing(session, by)
         recording = recording_of(session)
         return _empty_list(session)._like(_described(grouping.averages(recording, recording.rows, by), by))

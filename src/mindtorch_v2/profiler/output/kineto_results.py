@@ -47,7 +47,7 @@ class TensorMetadata(NamedTuple):
 
 
 class TorchOpFields(NamedTuple):
-    """Of an operator or a `record_function`."""
+    """The fields of an operator or a `record_function`."""
 
     name: str
     scope: RecordScope
@@ -65,7 +65,7 @@ class PyFrameState(NamedTuple):
 
 
 class PyCallFields(NamedTuple):
-    """Of a function written in Python."""
+    """The fields of a function written in Python."""
 
     callsite: PyFrameState
     caller: PyFrameState | None
@@ -74,13 +74,13 @@ class PyCallFields(NamedTuple):
 
 
 class PyCCallFields(NamedTuple):
-    """Of a function written in C."""
+    """The fields of a function written in C."""
 
     caller: PyFrameState | None
 
 
 class AllocationFields(NamedTuple):
-    """Of storage that was made or freed."""
+    """The fields of storage that was made or freed."""
 
     ptr: int
     alloc_size: int  # negative for a free
@@ -92,7 +92,7 @@ class AllocationFields(NamedTuple):
 
 
 class KinetoFields(NamedTuple):
-    """Of an event that is neither an operator nor a function."""
+    """The fields of an event that is neither an operator nor a function."""
 
 
 def _says(look: Callable[[RecordedEvent], Any]) -> Any:

@@ -166,7 +166,7 @@ def _overview(events: Sequence[Any]) -> Overview:
 
 
 def _compilation(time_us: float, count: int, unit: str | None) -> list[str]:
-    """What to say of functions that were compiled inside the recording."""
+    """The line about functions that were compiled inside the recording."""
     functions = "function" if count == 1 else "functions"
     return [f"Compilation: {units.time(time_us, unit)} in {count:,} {functions}"] if count else []
 

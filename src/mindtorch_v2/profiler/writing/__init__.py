@@ -1,1 +1,1 @@
-"""What outputs are written with: units, tables, JSON, files that appear complete. Nothing here knows of recordings."""
+"""The means to write outputs: units, tables, JSON, files that appear complete. Nothing here knows of recordings."""

@@ -67,7 +67,7 @@ def _of_each(facts: Facts) -> str:
 
 
 def _again(rows: Column, facts: Facts, *, within: tuple[str, ...]) -> tuple[Column, float]:
-    """Of these rows, or of what made them, those that the program called often in a step, and the time of all but one of each kind.
+    """Return the rows that the program called often in a step, themselves or by what made them, and the time of all but one of each kind.
 
     Of one kind are calls on one tensor, where that was recorded; otherwise on tensors of one shape, strides and dtype, from the same
     line and in the same module, since another module would have another tensor.

@@ -46,7 +46,7 @@ def gradients_set_to_zero(facts: Facts) -> Iterator[Match]:
 
 
 def _writing_ns(zeros: Column, around: Column, facts: Facts) -> float:
-    """What writing zeros took, with all of the scopes around them, which do nothing else."""
+    """The time of writing zeros, with all of the scopes around them, which do nothing else."""
     scopes = np.unique(around[around >= 0])
     return float(facts.usual_ns(scopes).sum() + facts.usual_ns(zeros[around < 0]).sum())
 

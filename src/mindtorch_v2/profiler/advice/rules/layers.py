@@ -46,7 +46,7 @@ def bias_before_norm(facts: Facts) -> Iterator[Match]:
 
 
 def _summing_ns(rows: Column, facts: Facts) -> Column:
-    """What summing the bias's gradient took, in the backward pass of each convolution; 0 if there was none."""
+    """The time of summing the bias's gradient, in the backward pass of each convolution; 0 if there was none."""
     sums = facts.find("aten::sum")
     nodes = np.flatnonzero(np.isin(facts.backward_of, rows))
     around = facts.around(sums, nodes)

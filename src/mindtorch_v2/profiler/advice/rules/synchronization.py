@@ -72,6 +72,6 @@ def sized_by_values(facts: Facts) -> Iterator[Match]:
 
 
 def _gain_ns(rows: Column, backward: Column, facts: Facts) -> float:
-    """What operators and their backward passes took, less a pass over all elements for each."""
+    """The time of operators and their backward passes, less a pass over all elements for each."""
     passes = np.concatenate([rows, facts.backward_of[backward]])
     return max(float(facts.usual_ns(np.concatenate([rows, backward])).sum() - facts.pass_ns(facts.elements(passes)).sum()), 0.0)

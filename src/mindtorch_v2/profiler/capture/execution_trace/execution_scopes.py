@@ -38,7 +38,7 @@ class ExecutionScopes:
     def begin_scope(
         self, name: str, args: str | None = None, *, of_thread: bool = False, call: tuple[tuple[Any, ...], int] | None = None
     ) -> Token:
-        """As `scopes.begin`."""
+        """The same as `scopes.begin`."""
         number = threading.get_ident() if of_thread else tasks.own_track() if call is None else tasks.track_number()
         if call is None:
             inputs = NOTHING if args is None else execution_values.object_of([execution_values.described(args)])

@@ -130,7 +130,7 @@ _objects: dict[Any, str] = {}  # by shape, strides, dtype and device
 
 
 def object_of_tensor(t: Tensor) -> str:
-    """As `object_of`, of one dense tensor: with a template for each geometry."""
+    """`object_of` for one dense tensor, with a template for each geometry."""
     array, storage = t._array, t._storage
     try:
         template = _objects[array.shape, array.strides, t.dtype, t.device.key]

@@ -10,7 +10,7 @@ __all__ = ["Heap"]
 
 
 class Heap(Source):
-    """Has Python's heap traced. One that is traced already stays as it is, here and at the end."""
+    """Traces Python's heap. If it is traced already, it stays so at the end."""
 
     def __init__(self) -> None:
         self._is_ours = False

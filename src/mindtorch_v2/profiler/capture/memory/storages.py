@@ -102,7 +102,7 @@ class Storages(Source):
         self._hooks = tasks.on_first = threads.on_new = None
 
     def take(self, findings: Findings) -> None:
-        """What was noted, and the storages that live now with what is known of them."""
+        """The memory events recorded so far, and the live storages with what is known of them."""
         objects = live_objects.find(*roles.KINDS, UntypedStorage)
         findings.survivors = survivors.references(objects)
         findings.roles_at_end = roles.now(objects)
@@ -193,7 +193,7 @@ _ON_ARRAY = [
 
 
 def _make_hooks(made: list[Any], *, with_stack: bool) -> Hooks:
-    """What runs when a storage gets its array, which is noted in `made`, and when it dies.
+    """The functions that run when a storage gets its array, which is noted in `made`, and when it is freed.
 
     Generated for their globals: calling these is 10 ns faster.
     """

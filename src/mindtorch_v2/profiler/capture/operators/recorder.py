@@ -78,7 +78,7 @@ class Log:
         self.records: list[Any] = []
 
     def heap_bytes(self) -> int:
-        """Return what `write` is to be given at the end of what begins now."""
+        """Heap bytes now, to be passed to `write` when the scope ends."""
         return heap_bytes() if self.heap else 0
 
     def write(

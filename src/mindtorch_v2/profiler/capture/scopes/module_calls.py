@@ -127,7 +127,7 @@ class ModuleCalls(Source):
         self.running[thread] = None if innermost is None else innermost[3]
 
     def keep(self, thread: int, count: int) -> None:
-        """Of the noted calls that run, forget all but the outermost `count`."""
+        """Forget the noted calls that run, except the outermost `count`."""
         for _ in range(sum(1 for _ in _outwards(self.running[thread])) - count):
             self.leave(thread)
 

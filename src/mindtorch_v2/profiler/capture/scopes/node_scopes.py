@@ -103,7 +103,7 @@ class NodeScopes:
 
 
 class PlainNodeScopes:
-    """As `NodeScopes`, for records without heap: functions that are written out for their form."""
+    """`NodeScopes` for records without heap: its functions are generated for the form of the records."""
 
     def __init__(self, log: Log, owner: Owner | None) -> None:
         self.clock = recorder.clock
@@ -167,7 +167,7 @@ def _note_labels(node: Any) -> tuple[int, int]:
 
 
 class NodeScopesWithRoles(NodeScopes):
-    """Tells of gradients that leaves got, too."""
+    """Notes the gradients that leaves got, too."""
 
     def begin_run(self, target: Any, grad: Any, function_id: int = 0) -> Any:
         return super().begin_run(target, grad, function_id), target if target._kind == LEAF else None

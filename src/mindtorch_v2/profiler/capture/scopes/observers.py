@@ -20,7 +20,7 @@ _trace: ExecutionScopes | None = None
 
 
 class ScopesAndBackward(Source):
-    """Has the profiler see scopes and backward nodes, and knows the asyncio tasks that had scopes.
+    """Records scopes and backward nodes, and knows the asyncio tasks that had scopes.
 
     `owner` tells the module that has a parameter; `with_roles` has gradients of leaves noted.
     """

@@ -39,7 +39,7 @@ _lock = new_lock()  # scopes may end on another thread than they began on
 
 
 class OpenScopes(Source):
-    """Has scopes written to a log. Those that are open when the recording ends, end with it."""
+    """Writes scopes to a log. Scopes that are open when the recording ends, end with it."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
