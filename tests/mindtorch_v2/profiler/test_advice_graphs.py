@@ -1,9 +1,6 @@
 """Advice about tensors that grow by concatenation, and about graphs that are kept alive, with who keeps them."""
 
 import gc
-import subprocess
-import sys
-import textwrap
 import weakref
 
 import pytest
@@ -347,10 +344,9 @@ class TestFrozen:
         [("total = total + (weight * 2).sum()", "total"), ("losses.append((weight * 2).sum())", "losses[3]")],
         ids=["sum", "list"],
     )
-    def test_a_global_variable(self, tmp_path, step, way, before, after):
-        program = tmp_path / "train.py"
-        program.write_text(textwrap.dedent(self.PROGRAM).format(step=step, before=before or "pass", after=after or "pass"))
-        done = subprocess.run([sys.executable, program], capture_output=True, text=True, check=True)
+    def test_a_global_variable(self, run_python, step, way, before, after):
+        done = run_python(self.PROGRAM.format(step=step, before=before or "pass", after=after or "pass"))
+        assert done.stderr == ""
         assert "Graphs of 4 steps are still alive" in done.stdout
         assert f"Kept by {way}, a global variable of __main__." in done.stdout
 
