@@ -11,11 +11,14 @@ import numpy as np
 
 from . import _device, _dtype
 from ._creation import tensor
+from ._dispatch.keys import SUBCLASS
+from ._dispatch.tls import state
 from ._ops.indexing import index as index_ops
 from ._ops.machinery.lookup import aten
 from ._ops.shapes.reshaping import alias, unsqueeze, view
 from ._ops.shapes.slicing import select, slice_, unbind
 from ._tensor import Tensor, wrap
+from .overrides import handle_torch_function
 
 __all__: list[str] = []
 
@@ -43,7 +46,10 @@ def getitem(self: Tensor, key: Any) -> Tensor:
     if kind is slice:
         return _sliced(self, 0, key)
     if kind is tuple:
-        viewed, indices = _apply(self, key)
+        try:
+            viewed, indices = _apply(self, key)
+        except _OverridingIndexError as found:
+            return found.call(Tensor.__getitem__, self, key)
         return viewed if indices is None and viewed is not self else _finished(self, viewed, indices)
     if key is None:
         return _unsqueeze_table[self._keys](self, 0)
@@ -53,7 +59,27 @@ def getitem(self: Tensor, key: Any) -> Tensor:
         return alias(self)
     if isinstance(key, np.integer):
         return getitem(self, int(key))
-    return _finished(self, *_apply(self, _as_tuple(key)))
+    try:
+        return _finished(self, *_apply(self, _as_tuple(key)))
+    except _OverridingIndexError as found:
+        return found.call(Tensor.__getitem__, self, key)
+
+
+def _overrides(item: Any) -> bool:
+    """Whether an index decides itself what is meant."""
+    if isinstance(item, Tensor):
+        return item._keys & SUBCLASS != 0 and not state.subclass_override_off
+    return hasattr(type(item), "__torch_function__")
+
+
+class _OverridingIndexError(Exception):
+    """An index is no tensor, and overrides torch functions: it decides what is meant."""
+
+    def __init__(self, index: Any) -> None:
+        self.index = index
+
+    def call(self, function: Any, *args: Any) -> Any:
+        return handle_torch_function(function, (self.index,), *args)
 
 
 def _finished(self: Tensor, viewed: Tensor, indices: list[Tensor | None] | None) -> Tensor:
@@ -152,16 +178,14 @@ def _apply_other(
         return _apply_other(self, key, at, result, dim, bool(item))
     if isinstance(item, int | np.integer) or (not isinstance(item, _ARRAYS) and hasattr(type(item), "__index__")):
         return _selected(self, key, at, result, dim, operator.index(item)), dim, None
+    if _overrides(item):
+        raise _OverridingIndexError(item)
     if not isinstance(item, Tensor):
         item = _index_tensor(item)
     if item.dim() == 0 and not item.dtype.inexact:
         if item.dtype in _MASKS:
             return unsqueeze(result, dim), dim + 1, (wrap(np.zeros(int(bool(item.item())), np.int64)), 1)
         return _selected(self, key, at, result, dim, int(item.item())), dim, None
-    if item.dtype is _dtype.uint8:
-        warnings.warn(
-            "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.", UserWarning, stacklevel=5
-        )
     if item.dtype not in _INDICES:
         raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
     extent = item.dim() if item.dtype in _MASKS else 1
@@ -198,15 +222,15 @@ def _sliced(self: Tensor, dim: int, key: slice, *, whole: bool = False) -> Tenso
     if start is None:
         start = 0
     elif start.__class__ is not int:
-        start = int(start)
+        start = _slice_index(start)
     if stop is None:
         stop = _END
     elif stop.__class__ is not int:
-        stop = int(stop)
+        stop = _slice_index(stop)
     if step is None:
         step = 1
     elif step.__class__ is not int:
-        step = int(step)
+        step = _slice_index(step)
     if step <= 0:
         raise ValueError("step must be greater than zero")
     if whole and step == 1 and self._array.ndim:
@@ -214,6 +238,13 @@ def _sliced(self: Tensor, dim: int, key: slice, *, whole: bool = False) -> Tenso
         if stop >= n and (start == 0 or start <= -n):
             return self  # torch: a slice that takes everything is skipped inside of a tuple
     return _slice_table[self._keys](self, dim, start, stop, step)
+
+
+def _slice_index(x: Any) -> int:
+    try:
+        return operator.index(x)
+    except TypeError:
+        raise TypeError("slice indices must be integers or None or have an __index__ method") from None
 
 
 def _too_many(self: Tensor) -> IndexError:
@@ -233,6 +264,9 @@ def _specified(key: tuple[Any, ...]) -> int:
 def _out_of_bounds(
     viewed: Tensor, dim: int, i: int, self: Tensor | None = None, key: tuple[Any, ...] = (), at: int = 0
 ) -> IndexError:
+    for item in key:
+        if _overrides(item):
+            raise _OverridingIndexError(item)
     shape = viewed._array.shape
     if self is not None and _specified(key) > self._array.ndim:
         return _too_many(self)
@@ -252,6 +286,9 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
     """Write to the part of the tensor that a key names."""
     kind = value.__class__
     if kind is not Tensor and not isinstance(value, Tensor):
+        if hasattr(kind, "__torch_function__"):
+            handle_torch_function(Tensor.__setitem__, (value,), self, key, value)
+            return
         value = _value_tensor(self, value)
     kind = key.__class__
     if isinstance(key, np.integer):
@@ -266,7 +303,11 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
     elif kind is slice:
         target = _sliced(self, 0, key, whole=True)
     else:
-        target, indices = _apply(self, key if kind is tuple else _as_tuple(key))
+        try:
+            target, indices = _apply(self, key if kind is tuple else _as_tuple(key))
+        except _OverridingIndexError as found:
+            found.call(Tensor.__setitem__, self, key, value)
+            return
         if indices is not None and key is not True:
             _put(target, indices, value)
             return
@@ -356,6 +397,7 @@ def contains(self: Tensor, item: Any) -> bool:
     raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(item)}.")
 
 
+getitem.__name__, setitem.__name__ = "__getitem__", "__setitem__"  # as handlers of overrides know them
 Tensor.__getitem__ = getitem  # type: ignore[method-assign]
 Tensor.__setitem__ = setitem  # type: ignore[method-assign]
 Tensor.__len__ = length  # type: ignore[method-assign]

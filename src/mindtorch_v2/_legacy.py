@@ -8,6 +8,7 @@ import numpy as np
 
 from . import _dtype
 from ._creation import allocate, array_from, device_of, moved
+from ._refusals import warn_once
 from ._storage import UntypedStorage
 from ._tensor import Size, Tensor, shallow_copy, wrap
 from .storage import TypedStorage
@@ -84,6 +85,11 @@ TENSOR_TYPES: dict[str, tensortype] = {f"{d.scalar_name}Tensor": _tensor_type(d)
 
 def set_default_tensor_type(t: Any) -> None:
     """Set the default dtype by the name or type of a legacy tensor type, as `"torch.DoubleTensor"`."""
+    warn_once(
+        "set_default_tensor_type",
+        "torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use torch.set_default_dtype() and "
+        "torch.set_default_device() as alternatives.",
+    )
     if isinstance(t, str):
         found = TENSOR_TYPES.get(t.removeprefix("torch."))
         if found is None:

@@ -41,7 +41,15 @@ class Size(tuple[int, ...]):
         return f"torch.Size([{', '.join(map(str, self))}])"
 
     def __add__(self, other: Any) -> Size:
+        if not isinstance(other, tuple):
+            return NotImplemented if hasattr(type(other), "__radd__") else self._refuse(other)
         return Size(tuple.__add__(self, other))
+
+    def __radd__(self, other: Any) -> Size:
+        return Size(tuple.__add__(other, self)) if isinstance(other, tuple) else self._refuse(other)
+
+    def _refuse(self, other: Any) -> Any:
+        raise TypeError(f"can only concatenate tuple (not {type(other).__name__}) to torch.Size")
 
     def __mul__(self, n: Any) -> Size:
         return Size(tuple.__mul__(self, n))

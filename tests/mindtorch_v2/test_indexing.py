@@ -252,3 +252,41 @@ def test_mixed_keys_match_torch():
                 except Exception as error:
                     results.append((type(error), str(error)))
         assert results[0] == results[1], key
+
+
+class TestOverridingIndices:
+    def test_an_index_decides_what_is_meant(self):
+        calls = []
+
+        class Index:
+            @classmethod
+            def __torch_function__(cls, func, types, args=(), kwargs=None):
+                calls.append(func)
+                return -1
+
+        t = torch.tensor([5])
+        assert (t[Index()], t[5, Index()]) == (-1, -1)
+        t[Index()] = 1
+        t[0] = Index()
+        assert calls == [torch.Tensor.__getitem__] * 2 + [torch.Tensor.__setitem__] * 2
+        assert t.tolist() == [5]
+
+    def test_a_subclass_as_an_index(self):
+        class Index(torch.Tensor):
+            @classmethod
+            def __torch_function__(cls, func, types, args=(), kwargs=None):
+                return func.__name__
+
+        assert torch.tensor([5])[torch.tensor([0]).as_subclass(Index)] == "__getitem__"
+
+
+def test_a_mask_between_whole_dimensions():
+    v = torch.tensor([[[[1], [2]], [[3], [4]]]])
+    mask = torch.tensor([[True, False], [False, True]])
+    torch.ops.aten.index_put_(v, [None, mask, None], torch.tensor(0))
+    assert v.tolist() == [[[[0], [2]], [[3], [0]]]]
+
+
+def test_bounds_of_slices_are_integers():
+    with pytest.raises(TypeError, match="slice indices must be integers"):
+        torch.zeros(5)[1.0:2]

@@ -130,6 +130,28 @@ x = lib.tensor([1 + 2j], requires_grad=True); result = lib.autograd.grad((x.conj
 x = lib.empty(3, 2, dtype=lib.complex64, device="meta"); result = [x.mH.is_conj(), (x.mH + 1).shape]
 """
 
+INDEXING = """
+lib.zeros(5, 5)[1.0:2]
+result = lib.zeros(5, 5)[lib.tensor(1) : 3].shape
+v = lib.tensor([[[[1], [2]], [[3], [4]]]]); m = lib.tensor([[1, 0], [0, 1]], dtype=lib.bool); lib.ops.aten.index_put_(v, [None, m, None], lib.tensor(0)); result = v
+lib.ops.aten.index.Tensor(lib.ones(2), [])
+lib.rand([]).index_put([], lib.tensor([1.0]), True)
+a = lib.arange(4); a[a > -1] = lib.tensor([])
+a = lib.arange(4); a[a > -1] = lib.tensor([1.0, 2, 3, 4])
+lib.ones(4, 4, 3)[:, :, 1:].view(lib.float64)
+result = lib.view_as_complex(lib.ones(6, 2, 1).transpose(1, 2).contiguous()).shape
+lib.broadcast_shapes(-12)
+lib.unravel_index(lib.tensor(0.5), (2, 2))
+lib.ones(2).as_strided((1,), (1,), 2**63 - 1)
+lib.ones(2).resize_((2**40, 2**40))
+result = lib.ones(2).type(lib.Tensor)
+lib.Size([1]) + [2]
+result = [lib.Size([1]) + (2,), (1,) + lib.Size([2]), 2 * lib.Size([1])]
+result = [lib.empty(0).is_set_to(lib.empty(0))]
+a = lib.zeros(2, 3, 4, 5).to(memory_format=lib.channels_last); result = [a.lerp(a.contiguous(), 0.5).stride(), lib.lerp(a.contiguous(), a, a).stride()]
+lib._foreach_add([lib.ones(2)], [])
+"""
+
 FUNCTIONAL = """
 result = lib.autograd.functional.vjp(lambda x: x.sum(), lib.ones(2), (lib.tensor(1.),lib.ones(2)))
 result = lib.autograd.functional.hessian(lambda x: x, lib.ones(2))
@@ -160,7 +182,7 @@ result = lib.autograd.functional.hessian(lambda x,y: (x**2).sum(), (lib.ones(2),
 
 PROGRAMS = [
     line
-    for text in (ASSIGNMENT, CREATION, CALLS, CONVOLUTIONS, LAYOUTS, AUTOGRAD, FUNCTIONAL, PENDING)
+    for text in (ASSIGNMENT, CREATION, CALLS, CONVOLUTIONS, LAYOUTS, AUTOGRAD, FUNCTIONAL, INDEXING, PENDING)
     for line in text.strip().splitlines()
 ]
 

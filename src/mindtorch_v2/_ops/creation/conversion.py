@@ -206,7 +206,7 @@ def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
         if dtype is None:
             raise ValueError("invalid type: unknown legacy type name")
     elif not isinstance(dtype, _dtype.dtype):
-        given, dtype = dtype, getattr(dtype, "dtype", None)  # a type such as torch.DoubleTensor
+        given, dtype = dtype, _dtype.get_default_dtype() if dtype is Tensor else getattr(dtype, "dtype", None)
         if not isinstance(dtype, _dtype.dtype):
             if isinstance(given, type):
                 raise ValueError(f"invalid type: '{given.__name__}'")

@@ -119,7 +119,10 @@ def tolist(self: Tensor) -> Any:
 is_set_to = op(
     "is_set_to(Tensor self, Tensor tensor) -> bool",
     composite=lambda self, tensor: (
-        self.data_ptr() == tensor.data_ptr() and self._array.shape == tensor._array.shape and self.stride() == tensor.stride()
+        self._storage is tensor._storage
+        and self.data_ptr() == tensor.data_ptr()
+        and self._array.shape == tensor._array.shape
+        and self.stride() == tensor.stride()
     ),
     variants="method",
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -58,7 +59,7 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     if not isinstance(indices, Tensor):
         raise TypeError(f"Expected 'indices' to be a Tensor, but got {type(indices)}")
     if indices.dtype.inexact or indices.dtype.scalar_name == "Bool":
-        raise ValueError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
+        raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
     extents = (shape,) if isinstance(shape, int) else tuple(int(n) for n in shape)
     if any(n < 0 for n in extents):
         raise ValueError(f"'shape' cannot have negative values, but got {extents}")
@@ -82,6 +83,8 @@ def _expanded_masks(self: Tensor, indices: Sequence[Tensor | None]) -> list[Arra
         if t.dtype is int64 or t.dtype is int32:
             found.append(t._array)
         elif t.dtype is bool_ or t.dtype is uint8:
+            if t.dtype is uint8:
+                warn_about_bytes()
             _check_mask(self, t, len(found))
             positions = nonzero(t)._array
             found += [positions[:, d] for d in range(t.dim())] if t.dim() else [np.zeros(len(positions), np.int64)]
@@ -90,6 +93,12 @@ def _expanded_masks(self: Tensor, indices: Sequence[Tensor | None]) -> list[Arra
     if len(found) > self.dim():
         raise IndexError(f"too many indices for tensor of dimension {self.dim()} (got {len(found)})")
     return found
+
+
+def warn_about_bytes() -> None:
+    warnings.warn(
+        "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.", UserWarning, stacklevel=6
+    )
 
 
 _SMALL = 65536
@@ -108,6 +117,8 @@ def _check_mask(self: Tensor, mask: Tensor, start: int) -> None:
 
 
 def _index(self: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
+    if not indices:
+        raise IndexError("at least one index must be provided")
     if len(indices) == 1:
         mask = indices[0]
         if mask is not None and mask.dtype is int64 and self._array.ndim and not self._keys & META:
@@ -133,7 +144,11 @@ index = op("index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", composite=_
 
 
 def _index_put_impl(self: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool, unsafe: bool) -> Tensor:
+    if not indices:
+        indices = [None] * self._array.ndim
+        kernels.check_values(self._array, [None] * self._array.ndim, values._array)
     if self.dtype is not values.dtype:
+        kernels.check_values(self._array, _expanded_masks(self, indices), values._array)
         raise RuntimeError(
             "Index put requires the source and destination dtypes match, got "
             f"{self.dtype.scalar_name} for the destination and {values.dtype.scalar_name} for the source."
@@ -155,7 +170,7 @@ def _index_put_impl(self: Tensor, indices: Sequence[Tensor | None], values: Tens
 def _only_mask(self: Tensor, indices: Sequence[Tensor | None]) -> Tensor | None:
     """The one mask among the indices, shaped to broadcast against `self`; None when there are other indices."""
     mask: Tensor | None = None
-    dims = 0
+    dims = end = 0
     for t in indices:
         if t is None:
             dims += 1
@@ -165,9 +180,10 @@ def _only_mask(self: Tensor, indices: Sequence[Tensor | None]) -> Tensor | None:
         mask = t
         _check_mask(self, t, dims)
         dims += t.dim()
+        end = dims
     if mask is None:
         return None
-    shape = mask._array.shape + (1,) * (self.dim() - dims)
+    shape = mask._array.shape + (1,) * (self.dim() - end)
     if shape != mask._array.shape:
         mask = mask.view(shape)
     return mask

@@ -70,7 +70,7 @@ def _overload_of(last: Any) -> str:
     if isinstance(last, Tensor):
         return "Tensor"
     if isinstance(last, list | tuple):
-        return "ScalarList" if last and not isinstance(last[0], Tensor) else "List"
+        return "List" if last and isinstance(last[0], Tensor) else "ScalarList"  # torch: a list without elements is one of numbers
     return "Scalar"
 
 
@@ -83,6 +83,10 @@ def _export(name: str, entries: dict[str, Entry], operands: int) -> None:
         if len(args) > operands or kwargs.keys() & LAST_OPERANDS or len(args) < operands:
             args, kwargs = _by_name(name, operands, args, kwargs)
         chosen = _overload_of(args[operands - 1]) if len(args) >= operands else "Scalar"
+        if chosen == "ScalarList" and not args[operands - 1]:
+            if "ScalarList" in entries and self:
+                raise RuntimeError("Tensor list must have same number of elements as scalar list.")
+            chosen = "List"
         if chosen == "Tensor" and chosen not in entries:
             args, chosen = (*args[:-1], args[-1].item()), "Scalar"
         if self.__class__ in NUMBERS:

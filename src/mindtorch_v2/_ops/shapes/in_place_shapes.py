@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -95,6 +96,8 @@ def _resize(self: Tensor, size: Sequence[int], memory_format: Any = None) -> Ten
     size = tuple(int(n) for n in size)
     if any(n < 0 for n in size):
         raise RuntimeError(f"Trying to create tensor with negative dimension {min(size)}: {list(size)}")
+    if math.prod(size) * self.dtype.itemsize >= 1 << 63:
+        raise RuntimeError("numel: integer multiplication overflow")
     if size == self._array.shape and memory_format is None:
         return self
     strides = contiguous_strides(size)

@@ -168,9 +168,8 @@ def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
 def broadcast_shapes(*shapes: Any) -> Size:
     """The shape that tensors of these shapes broadcast to."""
     sizes = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
-    for shape in sizes:
-        if any(n < 0 for n in shape):
-            raise RuntimeError(f"Trying to create tensor with negative dimension ({min(shape)}): ({min(shape)})")
+    if any(n < 0 for shape in sizes for n in shape):
+        raise ValueError("Attempting to broadcast a dimension with negative length!")
     try:
         return Size(broadcast_shapes_of(*sizes))
     except RuntimeError:

@@ -73,6 +73,13 @@ def _view_dtype(self: Tensor, dtype: Any) -> Tensor:
     if self._keys & keys.PENDING and dtype is not self.dtype:
         kind = "conjugate view tensors" if self._keys & keys.CONJUGATE else "tensors with negative bit set"
         raise RuntimeError(f"torch.Tensor.view is not supported for {kind} when converting to a different dtype.")
+    if dtype.itemsize > self.dtype.itemsize and self.storage_offset() % (dtype.itemsize // self.dtype.itemsize):
+        ratio = dtype.itemsize // self.dtype.itemsize
+        if self._array.ndim and not self._array.shape[-1] % ratio:
+            raise RuntimeError(
+                f"self.storage_offset() must be divisible by {ratio} to view {self.dtype.scalar_name} as {dtype.scalar_name} "
+                f"(different element sizes), but got {self.storage_offset()}"
+            )
     made = wrap_view(views.view_dtype(self._array, dtype), self, dtype)
     if self._keys & (keys.CPU | keys.NARROW):
         made._keys = keys.NARROW if isinstance(dtype, NarrowDtype) else keys.CPU
@@ -367,6 +374,8 @@ def strided_array(self: Tensor, size: Sequence[int], stride: Sequence[int], offs
     item = self.dtype.itemsize
     memory = self._storage.bytes()
     needed = 0 if 0 in size else (offset + 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True))) * item
+    if needed >= 1 << 63:
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(size)} and strides={list(stride)}")
     if needed > memory.nbytes:
         raise RuntimeError(
             f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and itemsize {item} requiring a storage "

@@ -43,7 +43,7 @@ def view_as_complex(self: Array) -> Array:
         return np.empty(self.shape[:-1], wide)
     if self.strides[-1] != self.itemsize:
         raise RuntimeError("Tensor must have a last dimension with stride 1")
-    if any(s % (2 * self.itemsize) for s in self.strides[:-1]):
+    if any(n > 1 and s % (2 * self.itemsize) for n, s in zip(self.shape[:-1], self.strides[:-1], strict=True)):
         raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension")
     return self.view(wide)[..., 0]
 

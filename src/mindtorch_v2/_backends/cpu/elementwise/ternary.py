@@ -13,6 +13,7 @@ from ..creation.copying import number_in
 from ..machinery.dtype_rules import unimplemented
 from ..machinery.dtypes import BOOL, FLOAT, HALVES, cpp_name
 from ..machinery.floating_errors import quiet, silent
+from ..machinery.layout import laid_out_like
 from ..machinery.promotion import result_type
 from .choosing import SMALL, WORDS, select, spread
 
@@ -115,7 +116,7 @@ def _lerp(self: Array, end: Array, weight: Any) -> Array:
     if isinstance(weight, np.ndarray):
         difference = end - self
         return np.where(np.abs(weight) < 0.5, self + weight * difference, end - difference * (1 - weight))
-    out = np.asarray(np.subtract(end, self))
+    out = laid_out_like(np.asarray(np.subtract(end, self)), self)
     if abs(weight) < 0.5:
         out *= self.dtype.type(weight)
         return np.add(out, self, out=out)

@@ -51,6 +51,8 @@ def _flat_take(self: Array, indices: Sequence[Array | None]) -> Array:
 def _result_shape(self: Array, indices: Sequence[Array | None]) -> tuple[int, ...]:
     """The shape of the elements that these indices name."""
     given = [d for d, i in enumerate(indices) if i is not None]
+    if not given:
+        return self.shape
     shapes = {i.shape for i in indices if i is not None}
     try:
         shape = shapes.pop() if len(shapes) == 1 else np.broadcast_shapes(*shapes)
@@ -98,6 +100,17 @@ def index_put(self: Array, indices: Sequence[Array | None], values: Array, *, ac
         if not self.flags.writeable:
             raise
         raise _value_error(values, _result_shape(self, indices)) from None
+
+
+def check_values(self: Array, indices: Sequence[Array | None], values: Array) -> None:
+    """Refuse values that do not broadcast to what these indices name."""
+    shape = _result_shape(self, indices)
+    try:
+        fits = np.broadcast_shapes(values.shape, shape) == shape
+    except ValueError:
+        fits = False
+    if not fits:
+        raise _value_error(values, shape)
 
 
 def _result_ndim(self: Array, indices: Sequence[Array | None]) -> int:
