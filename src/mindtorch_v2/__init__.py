@@ -15,6 +15,7 @@ from ._autograd.grad_mode import (
     set_grad_enabled,
 )
 from ._autograd.leaf import is_inference
+from ._control_flow import cond, while_loop
 from ._creation import as_tensor, asarray, get_default_device, set_default_device, tensor
 from ._device import device
 from ._dispatch import registry as _registry
@@ -77,6 +78,8 @@ from ._settings import (
     set_flush_denormal,
     use_deterministic_algorithms,
 )
+from ._symbolic import CLASSES as _SYMBOLIC_CLASSES
+from ._symbolic import sym_float, sym_fresh_size, sym_int, sym_ite, sym_max, sym_min, sym_not, sym_sqrt, sym_sum
 from ._tensor import Size, Tensor
 from ._threads import get_num_interop_threads, get_num_threads, set_num_interop_threads, set_num_threads
 from .autograd.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled, set_anomaly_enabled
@@ -93,6 +96,7 @@ legacy_contiguous_format = contiguous_format
 
 return_types.offer(op.schema for op in _registry.all_ops())
 globals().update(_TENSOR_TYPES)
+globals().update(_SYMBOLIC_CLASSES)
 globals().update({d.name: d for d in _NARROW_DTYPES})
 chalf = _dtype.complex32
 

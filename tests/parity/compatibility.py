@@ -46,6 +46,7 @@ DIFFERENCES = """
 | padding in a `TransformerEncoder` without gradients | left out, by nested tensors | masked, and zero in the result as there |
 | `nn.parallel`, `SyncBatchNorm` | several devices and processes | one of each: `DataParallel` and `SyncBatchNorm` are the module alone, the rest is refused |
 | a copy or pickle of an `LBFGS` optimizer | cannot step | steps like the original |
+| casts of weights in nested regions of autocast with two dtypes | one cast for both, so that products of the inner region raise | one for each dtype |
 | table of a profile | the empty string when nothing ran | a table without rows; below every table, one line more: `Count: … events, Total: …` |
 | Python functions in a profile | take their time away from the operator around them | inside an operator they have no self time: the operator's does not depend on them |
 | `FunctionEvent.stack` | filled with `_ExperimentalConfig(verbose=True)` only | filled whenever `with_stack=True` |
