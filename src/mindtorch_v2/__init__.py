@@ -78,6 +78,7 @@ from ._settings import (
     set_flush_denormal,
     use_deterministic_algorithms,
 )
+from ._stream import Event, Stream
 from ._symbolic import CLASSES as _SYMBOLIC_CLASSES
 from ._symbolic import sym_float, sym_fresh_size, sym_int, sym_ite, sym_max, sym_min, sym_not, sym_sqrt, sym_sum
 from ._tensor import Size, Tensor
@@ -139,6 +140,7 @@ from .amp.autocast_state import (  # noqa: E402
 )
 from .amp.autocast_state import older_names as _older_autocast_names  # noqa: E402
 from .compiler import compile  # noqa: A004, E402
+from .futures import Future  # noqa: E402
 from .overrides import (  # noqa: E402
     DisableTorchFunction,
     DisableTorchFunctionSubclass,

@@ -31,7 +31,7 @@ REASONS: dict[str, str] = {
     r"mkldnn_.*|_mkldnn.*": "there is no oneDNN here; the plain operators compute the same",
     r"Script.*|RecursiveScript.*|CompilationUnit|\w+Type|Graph|Block|Node|Value|Use|Argument.*|FunctionSchema|parse_.*|import_ir.*|Execution.*|Static.*|Tracing.*|jit\..*|(Lite|Concrete).*|classes|.*Logger.*|Code|CallStack|Capsule|AliasDb|IODescriptor|merge_type.*|unify_type.*|CompleteArgumentSpec|Gradient": "TorchScript is not part of the package; models run as Python",
     r"Sym.*|sym_.*": "shapes are Python integers here; there are no symbolic ones",
-    r"distributed\..*|is_distributed|Future|fork|wait|rpc": "one process computes: torch.distributed.is_available() is False",
+    r"distributed\..*|fork|wait|rpc": "one process computes: torch.distributed.is_available() is False",
     r"fx\..*|_inductor.*|_dynamo\..*|export\..*|_export.*|_prims.*|_refs.*|_decomp.*|_subclasses.*|_lazy": "nothing is traced or compiled here; models run as Python",
     r"onnx\..*": "models are not exported here; save the state_dict and export it with PyTorch",
     r"utils\.(_triton|mobile_optimizer|bundled_inputs)|cpp|ThroughputBenchmark": "the package is pure Python, without extensions in C++",

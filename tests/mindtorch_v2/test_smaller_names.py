@@ -172,3 +172,21 @@ class TestModules:
         assert not torch.is_inference(torch.ones(1))
         with torch.inference_mode():
             assert torch.is_inference(torch.ones(1))
+
+    def test_streams_of_the_cpu(self):
+        stream, event = torch.Stream(), torch.Event()
+        assert (stream.device.type, stream.query(), event.query()) == ("cpu", True, True)
+        assert stream == torch.Stream("cpu")
+        with stream:
+            stream.synchronize()
+        with pytest.raises(RuntimeError, match="cpu backend doesn't support events"):
+            stream.record_event()
+        with pytest.raises(ValueError, match="enable_timing=True"):
+            event.elapsed_time(torch.Event())
+        with pytest.raises(RuntimeError, match="not linked with support for cuda"):
+            torch.Stream("cuda")
+
+    def test_answers(self):
+        assert not torch.is_distributed(torch.ones(1))
+        assert not torch.cudnn_is_acceptable(torch.ones(1))
+        assert torch.Future is torch.futures.Future

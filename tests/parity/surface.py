@@ -1,6 +1,7 @@
 """The public names of PyTorch, namespace by namespace: which are here, which refuse with a reason, which are absent.
 
-`python tests/parity/surface.py` prints the table; `--absent` the names that are absent; `--write docs/compatibility.md` writes the table anew.
+`python tests/parity/surface.py` prints the table; `--absent` the names that are absent; `--write docs/compatibility.md` writes
+the table anew, and the list of names that are missing.
 """
 
 from __future__ import annotations
@@ -179,12 +180,14 @@ def totals(found: list[Names]) -> str:
     )
 
 
-def write(path: str, text: str) -> None:
-    """Put the section into the page, in the place of the one that is there."""
+def write(path: str, sections: dict[str, str]) -> None:
+    """Put sections into the page, each in the place of the one with its heading."""
     page = Path(path).read_text()
-    pattern = re.compile(r"\n## Public names\n.*?(?=\n## )", re.S)
-    assert pattern.search(page), "the page has no section about public names"
-    Path(path).write_text(pattern.sub(lambda match: text.rstrip("\n") + "\n", page))
+    for heading, text in sections.items():
+        pattern = re.compile(rf"\n## {re.escape(heading)}\n.*?(?=\n## )", re.S)
+        assert pattern.search(page), f"the page has no section {heading!r}"
+        page = pattern.sub(lambda match, text=text: text.rstrip("\n") + "\n", page)
+    Path(path).write_text(page)
 
 
 def main() -> None:
@@ -206,7 +209,9 @@ def main() -> None:
             print("   ", " ".join(names.refused))
     print(totals(found).replace("**", ""))
     if options.write:
-        write(options.write, section(found))
+        from compatibility import missing_names  # which imports this module
+
+        write(options.write, {"Public names": section(found), "Names that are missing": missing_names()})
 
 
 if __name__ == "__main__":

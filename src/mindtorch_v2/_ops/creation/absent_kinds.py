@@ -45,9 +45,15 @@ _to_device("mtia", AssertionError("Torch not compiled with MTIA enabled."))
 _to_device("ipu", RuntimeError("PyTorch is not linked with support for ipu devices"))
 
 
-@public("method")
-def is_distributed(self: Tensor) -> bool:
+@public("function method")
+def is_distributed(input: Tensor) -> bool:
     """False: a tensor is in one process."""
+    return False
+
+
+@public("function")
+def cudnn_is_acceptable(tensor: Tensor) -> bool:
+    """False: there is no cuDNN here."""
     return False
 
 
