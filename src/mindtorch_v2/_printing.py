@@ -213,7 +213,8 @@ def tensor_text(self: Tensor, contents: str | None = None) -> str:
         suffixes.append(f"grad_fn=<{type(node).__name__}>")
     elif self._keys & keys.AUTOGRAD:
         suffixes.append("requires_grad=True")
-    return _with_suffixes(prefix + text, suffixes, len(prefix))
+    whole = _with_suffixes(prefix + text, suffixes, len(prefix))
+    return f"Parameter({whole})" if "_is_param" in self.__dict__ else whole  # of a subclass, which keeps its own name
 
 
 def _values(self: Tensor) -> Array:

@@ -90,7 +90,8 @@ class UntypedStorage(_Methods):
 
     def alias(self, version: int = 0) -> UntypedStorage:
         """The same memory with a count of writes of its own, for a tensor that autograd is to treat as independent."""
-        new = type(self)()
+        cls = type(self)
+        new = UntypedStorage() if cls is LinkedStorage else cls()
         new.array = self.array
         new.version = version
         new._identity = identity(self)
@@ -111,6 +112,31 @@ class MetaStorage(UntypedStorage):
 
     def data_ptr(self) -> int:
         return 0
+
+
+class LinkedStorage(UntypedStorage):
+    """A storage whose writes are counted by another's counter: that of the tensor whose elements it replaced."""
+
+    __slots__ = ("_counter",)
+    _counter: UntypedStorage
+
+    @property
+    def version(self) -> int:
+        return self._counter.version
+
+    @version.setter
+    def version(self, value: int) -> None:
+        self._counter.version = value
+
+
+def linked(memory: UntypedStorage, counter: UntypedStorage) -> UntypedStorage:
+    """The memory of one storage with the count of writes of another."""
+    new = LinkedStorage()
+    new.array, new._counter = memory.array, counter._counter if isinstance(counter, LinkedStorage) else counter
+    new._identity = identity(memory)
+    if hasattr(memory, "_owner"):
+        new._owner = memory._owner
+    return new
 
 
 def own(array: np.ndarray[Any, Any], cls: type[UntypedStorage] = UntypedStorage) -> UntypedStorage:

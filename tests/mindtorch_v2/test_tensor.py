@@ -222,3 +222,28 @@ def test_typed_constructors_take_numbers_as_they_are():
     assert torch.LongTensor([16777217.0, 2.7]).tolist() == [16777217, 2]
     assert torch.LongTensor([2**53 + 1]).tolist() == [2**53 + 1]
     assert torch.ones(1, dtype=torch.float64).new([0.1]).item() == 0.1
+
+
+def test_other_data_keeps_the_count_of_writes():
+    x = torch.ones(1, 2)
+    view, detached = x[:], x.detach()
+    x.add_(1)
+    version = x._version
+    x.data = torch.zeros(2, 3)
+    assert x._version == view._version == version
+    x.add_(1)
+    assert x._version == view._version == detached._version == version + 1
+    view.add_(1)
+    assert x._version == view._version == version + 2
+    assert (x.tolist(), view.tolist()) == ([[1, 1, 1]] * 2, [[3, 3]])
+    x.data = torch.ones(2)
+    x.mul_(3)
+    assert view._version == version + 3
+    assert x.data._version == 0
+    x.data.add_(1)
+    assert (x.tolist(), x._version) == ([4, 4], version + 3)
+    alone = torch.ones(2)
+    alone.add_(1)
+    alone.data = torch.zeros(3)
+    alone.add_(1)
+    assert (alone._version, alone.tolist(), type(alone.untyped_storage()).__name__) == (2, [1, 1, 1], "UntypedStorage")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator
@@ -9,6 +10,7 @@ from typing import Any
 
 from .._dispatch import keys
 from .._dispatch.tls import state
+from .._storage import LinkedStorage, linked
 from .._tensor import Tensor, set_array, shallow_copy
 from ..utils.hooks import RemovableHandle, add_hook
 from .node import Node, edge_of, node_and_index
@@ -182,7 +184,13 @@ def set_data(t: Tensor, new: Tensor) -> None:
         raise TypeError(f"Variable data has to be a tensor, but got {type(new).__name__}")
     if t._keys & keys.AUTOGRAD and not new.dtype.inexact:
         raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
-    t._storage = new._storage.alias(t._storage.version)
+    counter = t._storage
+    # torch: the count of writes stays the tensor's, and that of its views; who shares it holds the storage
+    shared = sys.getrefcount(counter) > 3 or isinstance(counter, LinkedStorage)
+    if shared and new.device.type == "cpu" and not new.is_sparse:
+        t._storage = linked(new._storage, counter)
+    else:
+        t._storage = new._storage.alias(counter.version)
     set_array(t, new._array)
     t.dtype, t.device = new.dtype, new.device
     t._keys = (t._keys & ~keys.OF_VIEWS) | (new._keys & keys.OF_VIEWS)

@@ -9,11 +9,31 @@ from typing import Any
 
 from .. import _pickling, _shared_memory
 from .._dispatch import keys
-from .._storage import UntypedStorage, own
+from .._storage import UntypedStorage, identity, own
 from .._tensor import Tensor
 from ..nn import Parameter
 
-__all__ = ["check_leaf", "init_reductions", "rebuild_storage", "reduce_storage", "reduce_tensor"]
+__all__ = ["StorageWeakRef", "check_leaf", "init_reductions", "rebuild_storage", "reduce_storage", "reduce_tensor"]
+
+
+class StorageWeakRef:
+    """A weak reference to a storage, equal to others to the same memory; it can be a key of a dictionary."""
+
+    def __init__(self, storage: Any) -> None:
+        found: UntypedStorage = getattr(storage, "_untyped_storage", storage)
+        self.cdata = identity(found)
+        self._reference = weakref.ref(found)
+
+    def expired(self) -> bool:
+        """Whether the storage is gone."""
+        return self._reference() is None
+
+    def __hash__(self) -> int:
+        return self.cdata
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, StorageWeakRef) and self.cdata == other.cdata)
+
 
 _received: weakref.WeakValueDictionary[tuple[int, int, int], UntypedStorage] = weakref.WeakValueDictionary()
 

@@ -136,3 +136,45 @@ class TestWrappers:
             torch.Tensor._make_wrapper_subclass(int, (2,))
         with pytest.raises(RuntimeError, match="floating point"):
             torch.Tensor._make_wrapper_subclass(Wrapper, (2,), dtype=torch.int64, requires_grad=True)
+
+    def test_parameters_of_subclasses_say_so(self):
+        p = torch.nn.Parameter(torch.ones(2).as_subclass(type("Own", (torch.Tensor,), {})))
+        assert repr(p) == "Parameter(Own([1., 1.], requires_grad=True))"
+
+
+def test_loading_into_the_meta_device_says_that_nothing_happens():
+    with torch.device("meta"):
+        m = torch.nn.Linear(2, 2)
+    with pytest.warns(UserWarning, match="for weight: copying from a non-meta parameter in the checkpoint to a meta"):
+        m.load_state_dict({"weight": torch.ones(2, 2), "bias": m.bias})
+    assert m.weight.is_meta
+
+
+def test_a_class_says_what_a_loaded_value_becomes(switch):
+    class Doubling(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            if func is torch.Tensor.module_load:
+                value = args[1]
+                return (torch.Tensor.as_subclass(value, torch.Tensor) * 2).as_subclass(Doubling)
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    switch.set_swap_module_params_on_conversion(True)
+    m = torch.nn.Linear(2, 2, bias=False)
+    m.weight = torch.nn.Parameter(m.weight.detach().as_subclass(Doubling))
+    m.load_state_dict({"weight": torch.ones(2, 2)})
+    assert type(m.weight) is Doubling
+    assert m.weight.tolist() == [[2, 2], [2, 2]]
+
+
+def test_references_to_storages():
+    from mindtorch_v2.multiprocessing.reductions import StorageWeakRef
+
+    x = torch.ones(2)
+    reference = StorageWeakRef(x.untyped_storage())
+    assert reference == StorageWeakRef(x[1:].untyped_storage())
+    assert hash(reference) == hash(StorageWeakRef(x.detach().untyped_storage()))
+    assert reference != StorageWeakRef(torch.ones(2).untyped_storage())
+    assert not reference.expired()
+    del x
+    assert reference.expired()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ... import __future__ as switches
 from ..._autograd.grad_mode import no_grad
 from ..._tensor import Tensor
+from ...overrides import handle_torch_function, has_torch_function
 from ...utils._swapping import swap_tensors
 from ..parameter import Parameter, set_tensor_data
 
@@ -66,9 +67,15 @@ def _swap_parameter(module: Module, key: str, param: Any, made: Tensor, grad: An
     param.grad = grad
 
 
+_module_load: Any = getattr(Tensor, "module_load")  # noqa: B009 - attached, which mypy does not see
+
+
 def swap_in(target: Any, value: Tensor, *, assign: bool) -> None:
     """Load a value of a state dict into a parameter or buffer by a swap, with the tensor that `module_load` makes of it."""
-    made = target.module_load(value, assign=assign)
+    if has_torch_function((target, value)):
+        made = handle_torch_function(_module_load, (target, value), target, value, assign=assign)
+    else:
+        made = target.module_load(value, assign=assign)
     if made is value or made is target:
         raise RuntimeError(
             "module_load returned one of self or other, please .detach() the result if returning one of the inputs in module_load"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections import OrderedDict, namedtuple
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -235,6 +236,14 @@ class StateDict:
             errors.append(
                 f"size mismatch for {key}: copying a param with shape {value.shape} from checkpoint, the shape in current model "
                 f"is {target.shape}."
+            )
+            return
+        if target.is_meta and not value.is_meta and not assign:
+            warnings.warn(
+                f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in the current model, which is a "
+                "no-op. (Did you mean to pass `assign=True` to assign items in the state dictionary to their corresponding key in the "
+                "module instead of copying them in place?)",
+                stacklevel=2,
             )
             return
         try:
