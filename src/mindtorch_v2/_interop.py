@@ -59,6 +59,7 @@ def numpy_of(self: Tensor, *, force: bool = False) -> np.ndarray[Any, Any]:
         self = resolved(self)
     if (self.dtype is _dtype.bfloat16 and not force) or self._keys & keys.NARROW:
         raise TypeError(f"Got unsupported ScalarType {self.dtype.scalar_name}")
+    self._storage.is_fixed = True  # other memory would leave the array behind
     return self._array.view()
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from . import _checks, _dtype
 from ._creation import tensor
+from ._memory_format import strided
 from ._ops.machinery.lookup import aten
 from ._tensor import Tensor
 
@@ -24,25 +25,48 @@ __all__ = [
 Dims = int | tuple[int, ...] | list[int] | None
 
 
-def _mask_for(input: Tensor, mask: Tensor) -> Tensor:
-    """The mask as bools of the input's shape."""
-    if mask._array.shape != input._array.shape:
-        if mask._array.ndim > input._array.ndim:
+def _input_mask(input: Tensor, *args: Any, mask: Tensor | None = None, **options: Any) -> Tensor:
+    """The mask as bools of the input's shape, with an element for each; what else the operation is called with does not matter."""
+    if mask is None:
+        raise ValueError("_input_mask requires explicit mask")
+    if mask.shape != input.shape:
+        if mask.dim() > input.dim():
             raise IndexError("_input_mask expected broadcastable mask (got mask dimensionality higher than of the input)")
-        mask = aten.broadcast_to(mask, input._array.shape)
+        mask = aten.broadcast_to(mask.to_dense(), input.shape)
+    if mask.layout is not strided:
+        mask = mask.to_dense()
     return mask if mask.dtype.category == _dtype.BOOL else mask.to(_dtype.bool_)
+
+
+def _output_mask(op: Callable[..., Tensor], input: Tensor, *args: Any, **options: Any) -> Tensor:
+    """Which elements of a result of one of these functions come from elements that the mask leaves."""
+    name = getattr(op, "__name__", type(op).__name__)
+    inside = _input_mask(input, *args, **options)
+    if name in _NORMALIZATIONS:
+        return inside
+    if name not in _REDUCTIONS:
+        raise ValueError(f"_output_mask expected masked operation (got {name})")
+    if name == "norm":
+        args = args[1:]  # its order
+    dims = _canonical_dim(args[0] if args else options.get("dim"), input.dim())
+    return aten.any(inside, list(dims), bool(options.get("keepdim", False)))
+
+
+_NORMALIZATIONS = frozenset("softmax log_softmax softmin normalize cumsum cumprod".split())
+_REDUCTIONS = frozenset("sum prod amax amin argmax argmin mean median norm var std logsumexp".split())
 
 
 def _filled(input: Tensor, mask: Tensor | None, identity: Any) -> Tensor:
     if mask is None:
         return input
     fill = tensor(identity, dtype=input.dtype, device=input.device)
-    return aten.where(_mask_for(input, mask), input, fill)
+    return aten.where(_input_mask(input, mask=mask), input, fill)
 
 
-def _dims(dim: Dims, ndim: int) -> tuple[int, ...]:
-    if dim is None or (not isinstance(dim, int) and not len(dim)):
-        return tuple(range(ndim)) if dim is None else ()
+def _canonical_dim(dim: Dims, ndim: int) -> tuple[int, ...]:
+    """The dimensions in order; all of them for None and for `()`. torch: an empty list names none."""
+    if dim is None or dim == ():
+        return tuple(range(ndim))
     found: list[int] = []
     for d in (dim,) if isinstance(dim, int) else dim:
         wrapped = _checks.wrap_dim(d, ndim)
@@ -80,7 +104,7 @@ def _least(d: _dtype.dtype) -> Any:
 
 def sum(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """The sum of the elements in the mask."""
-    dims = _dims(dim, input._array.ndim)
+    dims = _canonical_dim(dim, input.dim())
     wanted = _accumulating(input.dtype, dtype)
     return aten.sum(_filled(input, mask, 0), list(dims), bool(keepdim), dtype=wanted)
 
@@ -88,14 +112,14 @@ def sum(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = 
 def prod(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """The product of the elements in the mask."""
     result = _converted(_filled(input, mask, 1), _accumulating(input.dtype, dtype))
-    for d in reversed(_dims(dim, input._array.ndim)):
+    for d in reversed(_canonical_dim(dim, input.dim())):
         result = result.prod(d, bool(keepdim))
     return result
 
 
 def _extremum(name: str, identity: Callable[[_dtype.dtype], Any]) -> Callable[..., Tensor]:
     def reduce(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
-        dims = _dims(dim, input._array.ndim)
+        dims = _canonical_dim(dim, input.dim())
         result: Tensor = getattr(_filled(input, mask, identity(input.dtype)), name)(list(dims), bool(keepdim))
         return _converted(result, dtype)
 
@@ -127,7 +151,7 @@ argmin = _position("argmin", _greatest)
 
 def logsumexp(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """The logarithm of the summed exponentials of the elements in the mask."""
-    dims = _dims(dim, input._array.ndim)
+    dims = _canonical_dim(dim, input.dim())
     x = _converted(input, dtype)
     wanted = x.dtype
     if not wanted.inexact:
@@ -154,7 +178,7 @@ def _number_of(input: Tensor, dims: tuple[int, ...], keepdim: bool, mask: Tensor
     if mask is None:
         ones = aten.ones(input._array.shape, dtype=_dtype.int64, device=input.device)
     else:
-        ones = _mask_for(input, mask)
+        ones = _input_mask(input, mask=mask)
     return aten.sum(ones, list(dims), keepdim, dtype=_dtype.int64)
 
 
@@ -164,8 +188,8 @@ def mean(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any =
         raise ValueError(
             f"mean(): Could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: {input.dtype}"
         )
-    dims = _dims(dim, input._array.ndim)
-    mask = None if mask is None else _mask_for(input, mask)
+    dims = _canonical_dim(dim, input.dim())
+    mask = None if mask is None else _input_mask(input, mask=mask)
     number = _number_of(input, dims, bool(keepdim), mask)
     total = sum(input, list(dims), keepdim=keepdim, dtype=input.dtype if dtype is None else dtype, mask=mask)
     return total / number
@@ -191,7 +215,7 @@ def norm(
 ) -> Tensor:
     """The vector norm of the elements in the mask."""
     ord = 2.0 if ord is None else ord
-    dims = _dims(dim, input._array.ndim)
+    dims = _canonical_dim(dim, input.dim())
     filled = _filled(_converted(input, dtype), mask, math.inf if ord < 0 else 0)
     return aten.linalg_vector_norm(filled, ord, list(dims), bool(keepdim), dtype=dtype)
 
@@ -216,8 +240,8 @@ def _spread(
 ) -> Tensor:
     wanted = dtype if dtype is not None else input.dtype if input.dtype.inexact else _dtype.float32
     x = _converted(input, wanted)
-    dims = _dims(dim, x._array.ndim)
-    mask = None if mask is None else _mask_for(x, mask)
+    dims = _canonical_dim(dim, x.dim())
+    mask = None if mask is None else _input_mask(x, mask=mask)
     number = _number_of(x, dims, True, mask)
     average = aten.divide(sum(x, list(dims), keepdim=True, mask=mask), number)
     centred = aten.subtract(x, average)

@@ -72,6 +72,22 @@ def test_numpy_protocols():
         np.asarray(t, np.float64, copy=False)
 
 
+def test_what_numpy_says_in_bools_comes_back_in_bytes():
+    said = np.greater_equal(torch.tensor([1, 2, 3]), 2)
+    assert said.dtype is torch.uint8
+    assert said.tolist() == [0, 1, 1]
+
+
+def test_memory_that_an_array_shares_is_not_exchanged():
+    for share in (torch.Tensor.numpy, np.asarray):
+        x = torch.zeros(3)
+        array = share(x)
+        with pytest.raises(RuntimeError, match="Trying to resize storage that is not resizable"):
+            x.resize_(10)
+        assert x.resize_(2).shape == (2,)  # which needs no other memory
+        assert array.shape == (3,)
+
+
 def test_numpy_scalars_as_operands():
     t = torch.ones(2)
     assert (np.float64(2) * t).tolist() == [2, 2]

@@ -31,7 +31,11 @@ class Half(TransformedDistribution):
 
     def log_prob(self, value: Any) -> Any:
         self._check_sample(value)
-        return where(value >= 0, self.base_dist.log_prob(value) + math.log(2), -math.inf)
+        return self._folded(value)
+
+    def _folded(self, value: Any) -> Any:
+        log_prob = self.base_dist.log_prob(value) + math.log(2)
+        return where(value >= 0, log_prob, -math.inf)
 
     def cdf(self, value: Any) -> Any:
         self._check_sample(value)

@@ -34,5 +34,4 @@ class HalfCauchy(Half):
 
     def log_prob(self, value: Any) -> Any:
         self._check_sample(value)
-        value = as_tensor(value, dtype=self.scale.dtype, device=self.scale.device)
-        return super().log_prob(value)
+        return self._folded(as_tensor(value, dtype=self.scale.dtype, device=self.scale.device))

@@ -338,8 +338,9 @@ def _array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
 
 @public("method", name="__array_wrap__")
 def _array_wrap(self: Tensor, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
-    # torch: NumPy's comparisons come back as bytes in old versions only; here the dtype stays
-    return wrap(np.asarray(array))
+    found = np.asarray(array)
+    # torch: what NumPy's functions say in bools comes back in bytes
+    return wrap(found.astype(np.uint8) if found.dtype == np.bool_ else found)
 
 
 @public("method")

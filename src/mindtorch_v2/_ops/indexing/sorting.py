@@ -66,6 +66,8 @@ msort = op("msort(Tensor self) -> Tensor", composite=lambda self: sort(self, 0, 
 
 
 def _topk(self: Array, k: int, dim: int, largest: bool) -> tuple[Array, Array]:
+    if isinstance(dim, bool):  # which is easily meant for `largest`
+        raise TypeError("topk(): argument 'dim' (position 2) must be int, not bool")
     dim = _checks.wrap_dim(dim, self.ndim)
     if k < 0 or k > (self.shape[dim] if self.ndim else 1):
         raise RuntimeError("selected index k out of range")

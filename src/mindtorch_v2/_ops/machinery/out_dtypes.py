@@ -45,6 +45,7 @@ _MESSAGES = {
     "nonzero": "nonzero: Expected out tensor to have scalar type Long but got scalar type{out}",
     "hash_tensor": "Expected result to be of dtype uint64, but got {out}",
     "ormqr": "torch.ormqr: Expected input and result to have the same dtype, but input has dtype{result} and result has dtype {out}",
+    **dict.fromkeys("quantile nanquantile".split(), "quantile() out tensor must be same dtype as the input tensor"),
     "histogram": "torch.histogram: input tensor and hist tensor should have the same dtype, but got input {result_cpp} and hist {out_cpp}",
 }
 
@@ -53,7 +54,7 @@ def check_out_dtype(name: str, tags: tuple[str, ...], result: dtype, out: dtype)
     """Refuse an `out=` of another dtype than the result where this operator does."""
     if result is out:
         return
-    if name in _EXACT or "exact_out" in tags:
+    if name in _EXACT or "exact_out" in tags or "dtype_of_out" in tags:
         raise RuntimeError(f"Expected out tensor to have dtype {result.cpp_name}, but got {out.cpp_name} instead")
     if name in _JOINING and not can_cast(result, out):
         raise TypeError(f"torch.cat(): input types can't be cast to the desired output type {out.scalar_name}")

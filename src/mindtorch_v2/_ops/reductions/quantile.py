@@ -100,14 +100,12 @@ def _operators(name: str, *, ignore_nan: bool) -> None:
         composite=lambda self, q, dim, keepdim, interpolation: _quantile(
             name, self, q, dim, keepdim, interpolation, ignore_nan=ignore_nan
         ),
-        tags=("exact_out",),
     )
     op(
         f"{name}.scalar(Tensor self, float q, {rest}",
         composite=lambda self, q, dim, keepdim, interpolation: _scalar(
             name, self, q, dim, keepdim, interpolation, ignore_nan=ignore_nan
         ),
-        tags=("exact_out",),
     )
 
 

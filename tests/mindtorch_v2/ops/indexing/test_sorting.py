@@ -68,6 +68,10 @@ class TestRanks:
         np.testing.assert_array_equal(values_of(indices).reshape(2, k), order)
         np.testing.assert_array_equal(values_of(values).reshape(2, k), np.take_along_axis(array, order, 1))
 
+    def test_topk_takes_no_bool_for_a_dimension(self):
+        with pytest.raises(TypeError, match=r"topk\(\): argument 'dim' \(position 2\) must be int, not bool"):
+            torch.ones(3, 2).topk(1, True)
+
     def test_topk_with_ties_and_nan(self):
         x = torch.tensor([1.0, 2.0, 2.0, 2.0] * 200)
         assert x.topk(3).values.tolist() == [2.0, 2.0, 2.0]

@@ -50,6 +50,32 @@ def test_logcumsumexp():
     assert x.logcumsumexp(0).tolist() == pytest.approx([0.0, math.log(2), math.log(2), 1000.0])
 
 
+def test_logcumsumexp_of_infinite_complex_numbers():
+    """The real part stays infinite; the angle is that between two infinite numbers, where they do not cancel."""
+    x = torch.tensor([complex(math.inf, 0), complex(math.inf, 1), complex(math.inf, 3)])
+    found = x.logcumsumexp(0)
+    assert found.real.tolist() == [math.inf] * 3
+    assert found.imag.tolist()[:2] == pytest.approx([0, math.pi / 4])
+    assert math.isnan(found.imag[2])
+    assert x.reshape(3, 1).logcumsumexp(0).real.tolist() == [[math.inf]] * 3
+
+
+@pytest.mark.parametrize("name", ["cumsum", "cumprod", "sum", "prod"])
+def test_out_has_the_dtype_that_is_asked_for(name):
+    function, x = getattr(torch, name), torch.ones(3, dtype=torch.int32)
+    out = torch.empty(() if name in ("sum", "prod") else 3, dtype=torch.float64)
+    assert function(x, 0, out=out).dtype is torch.float64
+    assert function(x, 0, out=out, dtype=torch.float64) is out
+    with pytest.raises(RuntimeError, match="Expected out tensor to have dtype int, but got double instead"):
+        function(x, 0, out=out, dtype=torch.int32)
+
+
+@pytest.mark.parametrize("name", ["quantile", "nanquantile"])
+def test_quantiles_into_another_dtype(name):
+    with pytest.raises(RuntimeError, match=r"quantile\(\) out tensor must be same dtype as the input tensor"):
+        getattr(torch, name)(torch.ones(1), 0.5, out=torch.empty((), dtype=torch.int32))
+
+
 @pytest.mark.parametrize("name", ["cumsum", "cumprod", "logcumsumexp"])
 @pytest.mark.parametrize("values", [[1.0, 2.0, -3.0, 4.0], [1.0, 0.0, 2.0, 3.0], [0.0, 2.0, 0.0, 5.0]])
 def test_gradients(name, values):

@@ -125,5 +125,16 @@ def _complex_logcumsumexp(self: Array, dim: int) -> Array:
         first = a.real >= b.real
         high, low = np.where(first, a, b), np.where(first, b, a)
         # torch: the imaginary part is not wrapped, because that of the larger term is added at the end
-        out[i] = np.where(np.isneginf(low.real), high, high + np.log1p(np.exp(low - high)))
+        step = np.where(np.isneginf(low.real), high, high + np.log1p(np.exp(low - high)))
+        infinite = np.isposinf(a.real) & np.isposinf(b.real)
+        out[i] = np.where(infinite, _infinite_logaddexp(a, b), step) if infinite.any() else step
     return np.ascontiguousarray(np.moveaxis(out, 0, dim))
+
+
+def _infinite_logaddexp(a: Array, b: Array) -> Array:
+    """log(exp(a) + exp(b)) of numbers whose real parts are infinite: the angle is that of the sum of two infinite numbers."""
+    with np.errstate(invalid="ignore"):
+        across, up = (sum(np.where(f(x.imag) == 0, 0, np.inf * f(x.imag)) for x in (a, b)) for f in (np.cos, np.sin))
+    found = np.full(np.shape(a), np.inf, a.dtype)
+    found.imag = np.arctan2(up, across)
+    return found
