@@ -8,7 +8,7 @@ import mindtorch_v2 as _torch
 
 _NAMES = (
     "align_tensors atleast_1d atleast_2d atleast_3d block_diag broadcast_shapes broadcast_tensors cartesian_prod cdist chain_matmul einsum"
-    " lu meshgrid norm split stft tensordot unique unique_consecutive unravel_index"
+    " istft lu meshgrid norm pca_lowrank split stft svd_lowrank tensordot unique unique_consecutive unravel_index"
 )
 __all__ = [name for name in _NAMES.split() if name in vars(_torch)]
 

@@ -190,3 +190,6 @@ class TestModules:
         assert not torch.is_distributed(torch.ones(1))
         assert not torch.cudnn_is_acceptable(torch.ones(1))
         assert torch.Future is torch.futures.Future
+
+    def test_numbers_of_devices(self):
+        assert torch.utils.dlpack.DLDeviceType(torch.ones(1).__dlpack_device__()[0]).name == "kDLCPU"
