@@ -81,6 +81,7 @@ from ._settings import (
 from ._stream import Event, Stream
 from ._symbolic import CLASSES as _SYMBOLIC_CLASSES
 from ._symbolic import sym_float, sym_fresh_size, sym_int, sym_ite, sym_max, sym_min, sym_not, sym_sqrt, sym_sum
+from ._tag import Tag
 from ._tensor import Size, Tensor
 from ._threads import get_num_interop_threads, get_num_threads, set_num_interop_threads, set_num_threads
 from .autograd.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled, set_anomaly_enabled

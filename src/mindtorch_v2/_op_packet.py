@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from ._dispatch import registry
 from ._dispatch.op import Op
 from ._dispatch.resolver import make_resolver
+from ._tag import Tag, of_marks
 from ._tensor import Tensor
 
 __all__ = ["OpOverload", "OpOverloadPacket", "overload_of"]
@@ -38,8 +39,9 @@ class OpOverload:
         return self.op.qualified_name + overload
 
     @property
-    def tags(self) -> tuple[str, ...]:
-        return self.op.tags
+    def tags(self) -> list[Tag]:
+        """What the operator was defined with; of the runtime's own, whether they are pointwise."""
+        return [*of_marks(self.op.tags), *([Tag.pointwise] if self.op.pointwise is not None else [])]
 
     @property
     def is_view(self) -> bool:

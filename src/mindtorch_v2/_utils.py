@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import os
 import sys
 import traceback
+from types import ModuleType
 from typing import Any, NoReturn
 
 from . import _dtype
@@ -32,6 +35,7 @@ __all__ = [
     "_rebuild_tensor_v3",
     "_rebuild_wrapper_subclass",
     "cpu_count",
+    "try_import",
 ]
 
 
@@ -77,3 +81,10 @@ def _element_size(dtype: Any) -> int:
 def cpu_count() -> int | None:
     """The number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+
+
+def try_import(module_name: str) -> ModuleType | None:
+    """A module, or None if it is not installed."""
+    if module_name in sys.modules:
+        return sys.modules[module_name]
+    return importlib.import_module(module_name) if importlib.util.find_spec(module_name) is not None else None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import typing
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from . import _op_packet
@@ -14,6 +15,7 @@ from ._dispatch.schema import parse
 from ._dtype import dtype
 from ._ops.machinery.calling import call_op
 from ._ops.machinery.declare import register
+from ._tag import as_marks
 from ._tensor import Tensor
 from .amp import policies
 from .autograd.function import Function as AutogradFunction
@@ -81,11 +83,6 @@ def _set_kernel(op: Op, key: str, function: Function, lib: Library | None = None
     dispatcher.invalidate(op)
 
 
-def _refuse_tags(tags: Any) -> None:
-    if tags:
-        raise NotImplementedError(f"tags={tags!r}: operators have no torch.Tag here; leave them out")
-
-
 class Library:
     """Defines operators in a namespace (`DEF`), or adds kernels to existing ones (`IMPL`). `FRAGMENT` is as `DEF`."""
 
@@ -104,10 +101,9 @@ class Library:
         """Define an operator by its schema; returns its name."""
         if alias_analysis not in ("", "FROM_SCHEMA", "CONSERVATIVE"):
             raise RuntimeError(f"Invalid alias_analysis type {alias_analysis}")
-        _refuse_tags(tags)
         if self.kind == "IMPL":
             raise RuntimeError("a Library of kind IMPL cannot define operators; use DEF or FRAGMENT")
-        op = Op(parse(f"{self.ns}::{schema}"), tags=())
+        op = Op(parse(f"{self.ns}::{schema}"), tags=as_marks(tags))
         register(op)
         self._defined.append(op)
         rule = _shape_rules_ahead.pop(op.qualified_name, None)
@@ -151,6 +147,16 @@ class Library:
 _fragments: dict[str, Library] = {}
 
 
+@contextlib.contextmanager
+def _scoped_library(ns: str, kind: str, dispatch_key: str = "") -> Iterator[Library]:
+    """A library whose operators and kernels are there inside the context only."""
+    lib = Library(ns, kind, dispatch_key)
+    try:
+        yield lib
+    finally:
+        lib._destroy()
+
+
 def _fragment(namespace: str) -> Library:
     return _fragments.setdefault(namespace, Library(namespace, "FRAGMENT"))
 
@@ -160,13 +166,12 @@ def define(qualname: str, schema: str | None = None, *, lib: Library | None = No
     namespace, separator, name = qualname.partition("::")
     if not separator:
         raise ValueError(f"qualname must have the form namespace::name, not {qualname!r}")
-    _refuse_tags(tags)
     if schema is None:
         return lambda function: (
-            define(qualname, infer_schema(function, mutates_args=()), lib=lib),
+            define(qualname, infer_schema(function, mutates_args=()), lib=lib, tags=tags),
             impl(qualname, "default", function),
         )[1]
-    (lib or _fragment(namespace)).define(name + schema)
+    (lib or _fragment(namespace)).define(name + schema, tags=tags)
     return None
 
 
@@ -357,8 +362,6 @@ def custom_op(
 ) -> Any:
     """Make an operator `namespace::name` from a Python function; its schema comes from the annotations. Also a decorator."""
 
-    _refuse_tags(tags)
-
     def decorate(function: Function) -> CustomOpDef:
         namespace, separator, short = name.partition("::")
         if not separator:
@@ -369,7 +372,7 @@ def custom_op(
             dispatcher.invalidate(previous)
             registry.remove(previous)
             _op_packet.forget(previous)
-        _fragment(namespace).define(short + text)
+        _fragment(namespace).define(short + text, tags=tags)
         definition = CustomOpDef(_find(name), function)
         definition.register_kernel(device_types or "default", function)
         return definition

@@ -108,3 +108,24 @@ def test_infer_schema_reads_annotations():
 def test_infer_schema_wants_annotations():
     with pytest.raises(ValueError, match="must have a type annotation"):
         torch.library.infer_schema(lambda x: x, mutates_args=())
+
+
+def test_tags_are_kept():
+    with torch.library._scoped_library("tagged", "DEF") as lib:
+        lib.define("f(Tensor x) -> Tensor", tags=(torch.Tag.pt2_compliant_tag, torch.Tag.pointwise))
+        lib.impl("f", lambda x: x.clone(), "CPU")
+        assert torch.ops.tagged.f.default.tags == [torch.Tag.pt2_compliant_tag, torch.Tag.pointwise]
+        assert torch.ops.tagged.f(torch.ones(1)).item() == 1
+    with pytest.raises((AttributeError, RuntimeError)):
+        torch.ops.tagged.f(torch.ones(1))
+    assert torch.Tag.pointwise in torch.ops.aten.add.Tensor.tags
+    with pytest.raises(TypeError, match=r"tags must be torch.Tag"):
+        torch.library.define("tagged::g", "(Tensor x) -> Tensor", tags="core")
+
+
+def test_tags_of_custom_operators():
+    @torch.library.custom_op("tagged::h", mutates_args=(), tags=torch.Tag.nondeterministic_seeded)
+    def operator(x: torch.Tensor) -> torch.Tensor:
+        return x.clone()
+
+    assert operator._opoverload.tags == [torch.Tag.nondeterministic_seeded]

@@ -193,3 +193,10 @@ class TestModules:
 
     def test_numbers_of_devices(self):
         assert torch.utils.dlpack.DLDeviceType(torch.ones(1).__dlpack_device__()[0]).name == "kDLCPU"
+
+    def test_modules_that_may_be_installed(self):
+        from mindtorch_v2 import _utils
+
+        assert _utils.try_import("importlib") is importlib
+        assert _utils.try_import("colorsys").rgb_to_hsv(0, 0, 0) == (0, 0, 0)
+        assert _utils.try_import("not_installed_at_all") is None
