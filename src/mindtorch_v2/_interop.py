@@ -10,6 +10,7 @@ from . import _device, _dtype
 from ._creation import made_here, numpy_dtype
 from ._dispatch import keys
 from ._pending import resolved
+from ._refusals import warn_once
 from ._tensor import Tensor, set_array, wrap
 
 __all__ = ["dlpack_device", "from_dlpack", "from_numpy", "frombuffer", "numpy_of", "to_capsule", "to_dlpack"]
@@ -65,7 +66,17 @@ def numpy_of(self: Tensor, *, force: bool = False) -> np.ndarray[Any, Any]:
 
 def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
     """A one-dim tensor over the memory of an object with the buffer protocol."""
-    size = memoryview(buffer).nbytes
+    try:
+        view = memoryview(buffer)
+    except TypeError:
+        raise ValueError("object does not implement Python buffer protocol.") from None
+    if view.readonly:
+        warn_once(
+            "a buffer that is not writable",
+            "The given buffer is not writable. Writing to the tensor fails; copy the buffer to protect its data or make it writable "
+            "before converting it to a tensor.",
+        )
+    size = view.nbytes
     if size == 0 or count == 0:
         raise ValueError(f"both buffer length ({size}) and count ({count}) must not be 0")
     if not 0 <= offset < size:

@@ -15,6 +15,13 @@ from ._dispatch.codegen import Body, indent
 from ._dispatch.entry import public_name
 from ._dispatch.op import Op
 from ._dispatch.tls import state
+from ._overridable import (
+    get_ignored_functions,
+    get_overridable_functions,
+    get_testing_overrides,
+    is_tensor_method_or_property,
+    path_of,
+)
 from ._tensor import Tensor
 
 __all__ = [
@@ -22,9 +29,13 @@ __all__ = [
     "DisableTorchFunction",
     "DisableTorchFunctionSubclass",
     "TorchFunctionMode",
+    "get_ignored_functions",
+    "get_overridable_functions",
+    "get_testing_overrides",
     "handle_torch_function",
     "has_torch_function",
     "is_tensor_like",
+    "is_tensor_method_or_property",
     "resolve_name",
     "wrap_torch_function",
 ]
@@ -172,6 +183,8 @@ dispatcher.register_layer(keys.SUBCLASS, _subclass_layer)
 
 def has_torch_function(relevant_args: Iterable[Any]) -> bool:
     """Whether any of these objects overrides torch functions, or a mode does."""
+    if not isinstance(relevant_args, Sequence):
+        raise TypeError("expected a sequence")
     if state.function_modes and not state.function_override_off:
         return True
     return any(_overrides(type(a)) for a in relevant_args)
@@ -231,14 +244,17 @@ def is_tensor_like(inp: Any) -> bool:
 
 def resolve_name(f: Callable[..., Any]) -> str | None:
     """The public path of a function that a handler was given: `torch.add`, `torch.Tensor.add_`."""
-    from ._functions import functions  # cycle with _functions
+    return path_of(f)
 
-    name = getattr(f, "__name__", "")
-    if functions.get(name) is f:
-        return f"torch.{name}"
-    if getattr(Tensor, name, None) is f:
-        return f"torch.Tensor.{name}"
-    return None
+
+def _get_current_function_mode() -> TorchFunctionMode | None:
+    """The mode that was entered last on this thread."""
+    return state.function_modes[-1] if state.function_modes else None
+
+
+def _get_current_function_mode_stack() -> list[TorchFunctionMode]:
+    """The modes that are entered on this thread, the outermost first."""
+    return list(state.function_modes)
 
 
 def default_torch_function(cls: type, func: Callable[..., Any], types: Any, args: Any, kwargs: dict[str, Any]) -> Any:

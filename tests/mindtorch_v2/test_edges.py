@@ -200,3 +200,39 @@ def test_a_gradient_by_its_old_name():
     p._grad = torch.ones(2)
     assert p.grad is p._grad
     assert p.grad.tolist() == [1, 1]
+
+
+class TestInfinities:
+    def test_a_complex_sum_multiplies_by_alpha(self):
+        found = (torch.tensor([1j]) + torch.tensor([complex(0, math.inf)])).item()
+        assert math.isnan(found.real)
+        assert found.imag == math.inf
+        assert (torch.tensor([1 + 1j]) - torch.tensor([1j])).item() == 1
+
+    def test_logarithms_of_sums(self):
+        nan, inf = math.nan, math.inf
+        x = torch.tensor([complex(-inf, 1), complex(0, 0), complex(0, 0), complex(1, nan), complex(0, 0)])
+        found = torch.logcumsumexp(x, 0).tolist()
+        assert found[0] == complex(-inf, 0)
+        assert found[1] == 0
+        assert abs(found[2] - math.log(2)) < 1e-6
+        assert all(math.isnan(part) for z in found[3:] for part in (z.real, z.imag))
+
+
+def test_group_norm_is_as_accurate_as_float32_allows():
+    torch.manual_seed(0)
+    x = torch.randn(2, 8, 32, 32) + 50
+    exact = F.group_norm(x.double(), 2)
+    assert (F.group_norm(x, 2) - exact).abs().max().item() < 8e-6
+
+
+def test_a_tensor_is_no_list_of_tensors():
+    for join in (torch.cat, torch.stack, torch.dstack):
+        with pytest.raises(TypeError, match="must be tuple of Tensors, not Tensor"):
+            join(torch.ones(2, 2))
+
+
+def test_buffers():
+    with pytest.raises(ValueError, match="does not implement Python buffer protocol"):
+        torch.frombuffer([1, 2], dtype=torch.float32)
+    assert torch.frombuffer(bytearray(b"ab"), dtype=torch.uint8).tolist() == [97, 98]

@@ -122,3 +122,34 @@ def test_an_object_that_is_no_tensor_can_override_functions():
 
     assert torch.add(torch.ones(1), Unit()) == "add of 2"
     assert torch.tanh(Unit()) == "tanh of 1"
+
+
+class TestWhatCanBeOverridden:
+    def test_functions_methods_and_properties(self):
+        found = torch.overrides.get_overridable_functions()
+        assert torch.add in found[torch]
+        assert torch.zeros not in found[torch]
+        assert torch.Tensor.add_ in found[torch.Tensor]
+        assert torch.nn.functional.relu in found[torch.nn.functional]
+        assert torch.overrides.resolve_name(torch.linalg.inv) == "torch.linalg.inv"
+        assert torch.overrides.is_tensor_method_or_property(torch.Tensor.shape.__get__)
+        assert not torch.overrides.is_tensor_method_or_property(torch.nn.functional.relu)
+
+    def test_stand_ins_take_the_same_arguments(self):
+        overrides = torch.overrides.get_testing_overrides()
+        assert overrides[torch.add](1, other=2, alpha=3) == -1
+        assert overrides[torch.nn.functional.dropout](1, p=0.1) == -1
+        for wrong in ({"nonsense": 1}, {}):
+            with pytest.raises(TypeError):
+                overrides[torch.add](**wrong)
+            with pytest.raises(TypeError):
+                overrides[torch.nn.functional.dropout](**wrong)
+        assert torch.zeros in torch.overrides.get_ignored_functions()
+        assert not torch.overrides.get_ignored_functions() & set(overrides)
+
+    def test_the_stack_of_modes(self):
+        mode = torch.overrides.BaseTorchFunctionMode()
+        assert torch.overrides._get_current_function_mode() is None
+        with mode:
+            assert torch.overrides._get_current_function_mode() is mode
+            assert torch.overrides._get_current_function_mode_stack() == [mode]

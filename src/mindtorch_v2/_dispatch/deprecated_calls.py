@@ -16,6 +16,8 @@ def call_deprecated(entry: Entry, given: tuple[Any, ...], out: Any = None) -> An
     values = [v for i, v in enumerate(given) if v is not None or i < len(given) - 2]
     while values and values[-1] is None:
         values.pop()
+    if len(values) == 3 and op.name.rstrip("_") in ("add", "sub") and values[2].__class__ in (bool, int, float, complex):
+        return entry(values[0], values[1], alpha=values[2], **({} if out is None else {"out": out}))
     numbers = [i for i, v in enumerate(values) if not hasattr(type(v), "_keys") and not hasattr(type(v), "__torch_function__")]
     names = _factor_names(op.name.rstrip("_"), numbers, len(values))
     if names is None:

@@ -50,6 +50,8 @@ def keys_of(tensors: Any) -> int:
 
 def keys_of_all(tensors: Any) -> int:
     """The keys of a list of tensors."""
+    if tensors.__class__ is not list and hasattr(tensors, "_keys"):
+        raise TypeError("a tensor, and not a list of them")
     keys = 0
     for t in tensors:
         keys |= t._keys

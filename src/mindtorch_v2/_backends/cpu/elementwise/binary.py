@@ -10,6 +10,7 @@ import scipy.special
 from .... import _checks
 from ..machinery.dtype_rules import unimplemented
 from ..machinery.dtypes import HALVES
+from .complex_logarithms import log_add_exp
 from .unary import log1p
 
 Array = np.ndarray[Any, Any]
@@ -41,9 +42,7 @@ def logaddexp(self: Array, other: Array) -> Array:
     if self.dtype.kind in "iub":
         raise unimplemented("logaddexp_cpu", self)
     if self.dtype.kind == "c":
-        first = self.real >= other.real
-        high, low = np.where(first, self, other), np.where(first, other, self)
-        return high + np.log1p(np.exp(low - high))
+        return log_add_exp(self, other)
     if self.dtype != np.float32:
         return np.logaddexp(self, other)
     high = np.asarray(np.maximum(self, other))

@@ -293,7 +293,11 @@ def _call(lines: list[str], op: Op, kernel: Any, operands: list[str], slots: lis
     """The kernel's call; what it needs before is added to `lines`."""
     if isinstance(kernel, np.ufunc):
         if op.alpha:
-            lines += ["if alpha != 1 or alpha.__class__ is not int:", "    y_ = multiply(y_, alpha_array(alpha, d))"]
+            # torch: complex numbers are multiplied by an alpha of one as well, which makes a NaN beside an infinity
+            lines += [
+                "if alpha != 1 or d.is_complex or alpha.__class__ is not int:",
+                "    y_ = multiply(y_, alpha_array(alpha, d))",
+            ]
         return f"kernel({', '.join(slots)}{out})"
     by_name = dict(zip(operands, slots, strict=True))
     return f"kernel({', '.join(by_name.get(n, n) for n in parameter_names(kernel))})"

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .... import _checks, _dtype
+from ..elementwise.complex_logarithms import log_add_exp
 from ..machinery.dtype_rules import refuse, unimplemented
 from ..machinery.dtypes import BFLOAT, FLOAT, HALF, LONG, cpp_name
 from .sums import row_major
@@ -119,22 +120,8 @@ def _complex_logcumsumexp(self: Array, dim: int) -> Array:
     """Step by step along the dimension: each step is rescaled by the larger real part."""
     x = np.moveaxis(self, dim, 0)
     out = np.empty_like(x)
-    out[0] = x[0]
-    for i in range(1, x.shape[0]):
-        a, b = out[i - 1], x[i]
-        first = a.real >= b.real
-        high, low = np.where(first, a, b), np.where(first, b, a)
+    total = np.full(x.shape[1:], -np.inf, x.dtype)
+    for i in range(x.shape[0]):
         # torch: the imaginary part is not wrapped, because that of the larger term is added at the end
-        step = np.where(np.isneginf(low.real), high, high + np.log1p(np.exp(low - high)))
-        infinite = np.isposinf(a.real) & np.isposinf(b.real)
-        out[i] = np.where(infinite, _infinite_logaddexp(a, b), step) if infinite.any() else step
+        total = out[i] = log_add_exp(x[i], total)
     return np.ascontiguousarray(np.moveaxis(out, 0, dim))
-
-
-def _infinite_logaddexp(a: Array, b: Array) -> Array:
-    """log(exp(a) + exp(b)) of numbers whose real parts are infinite: the angle is that of the sum of two infinite numbers."""
-    with np.errstate(invalid="ignore"):
-        across, up = (sum(np.where(f(x.imag) == 0, 0, np.inf * f(x.imag)) for x in (a, b)) for f in (np.cos, np.sin))
-    found = np.full(np.shape(a), np.inf, a.dtype)
-    found.imag = np.arctan2(up, across)
-    return found
