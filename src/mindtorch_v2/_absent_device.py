@@ -9,6 +9,7 @@ from typing import Any
 
 from . import _dtype
 from ._tensor import Tensor
+from ._types import OptionalDevice
 
 __all__ = ["absent_device", "without_device"]
 
@@ -55,17 +56,17 @@ def manual_seed(seed: int) -> None:
     int(seed)
 
 
-def zero(device: Any = None) -> int:
+def zero(device: OptionalDevice = None) -> int:
     """0: no memory of the device is in use."""
     return 0
 
 
-def no_stats(device: Any = None) -> OrderedDict[str, Any]:
+def no_stats(device: OptionalDevice = None) -> OrderedDict[str, Any]:
     """No statistics."""
     return OrderedDict()
 
 
-def no_stats_nested(device: Any = None) -> dict[str, Any]:
+def no_stats_nested(device: OptionalDevice = None) -> dict[str, Any]:
     """No statistics."""
     return {}
 
@@ -95,7 +96,7 @@ def absent_device(name: str, message: str) -> dict[str, Any]:
     class device:  # noqa: N801 - torch's spelling
         """A context that would choose a device."""
 
-        def __init__(self, device: Any) -> None:
+        def __init__(self, device: OptionalDevice) -> None:
             self.device = device
 
         def __enter__(self) -> None:
@@ -104,7 +105,7 @@ def absent_device(name: str, message: str) -> dict[str, Any]:
         def __exit__(self, *exception: object) -> None:
             pass
 
-    def set_device(device: Any) -> None:
+    def set_device(device: OptionalDevice) -> None:
         """Needs the device, but for a number below 0, which means none."""
         if not (isinstance(device, int) and device < 0):
             raise AssertionError(message)

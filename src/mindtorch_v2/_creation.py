@@ -20,6 +20,7 @@ from ._dispatch.tls import state
 from ._promotion import promote_types
 from ._storage import UntypedStorage
 from ._tensor import Tensor, wrap
+from ._types import OptionalDevice, OptionalDType
 
 __all__ = [
     "allocate",
@@ -41,7 +42,7 @@ def default_device() -> _device.device:
     return state.default_devices[-1] if state.default_devices else _CPU
 
 
-def set_default_device(device: Any) -> None:
+def set_default_device(device: OptionalDevice) -> None:
     """Put new tensors on this device, in this thread, unless one is given; None restores the CPU."""
     above = state.default_devices[0 if state.bottom_device is None else 1 :]
     while state.default_devices:
@@ -142,7 +143,9 @@ def checked_shape(shape: Any, itemsize: int = 1) -> tuple[int, ...]:
 # --- from Python data -----------------------------------------------------------------------------------------------
 
 
-def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:
+def tensor(
+    data: Any, *, dtype: OptionalDType = None, device: OptionalDevice = None, requires_grad: bool = False, pin_memory: bool = False
+) -> Tensor:
     """A tensor with a copy of the data: numbers, nested sequences of them, arrays, tensors."""
     if pin_memory:
         refuse_pinned()
@@ -368,7 +371,12 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
 
 
 def asarray(
-    obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool | None = None
+    obj: Any,
+    *,
+    dtype: OptionalDType = None,
+    device: OptionalDevice = None,
+    copy: bool | None = None,
+    requires_grad: bool | None = None,
 ) -> Tensor:
     """An object with elements (tensor, array, buffer, DLPack capsule, scalar, sequence) as a tensor, shared where possible."""
     from . import _interop  # cycle with _interop

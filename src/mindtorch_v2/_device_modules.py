@@ -5,14 +5,14 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from types import ModuleType
-from typing import Any
 
 from ._device import device as device_class
+from ._types import OptionalDevice
 
 __all__ = ["get_device_module"]
 
 
-def get_device_module(device: Any = None) -> ModuleType:
+def get_device_module(device: OptionalDevice = None) -> ModuleType:
     """The module with the functions of a device; that of the CPU without an argument, for there is no accelerator."""
     if not (device is None or isinstance(device, str | device_class)):
         raise RuntimeError(f"Invalid value of device '{device}', expect torch.device, str, or None")

@@ -20,6 +20,7 @@ from ._ops.elementwise.python_operators import reflected
 from ._ops.machinery.calling import retry_call
 from ._ops.machinery.declare import exported
 from ._tensor import Tensor
+from ._types import Number
 
 __all__ = ["functions", "namespace"]
 
@@ -85,7 +86,7 @@ def _dunder(name: str, op: Op) -> Callable[..., Any]:
     """A binary operator of the language: without alpha and out, and giving way to the other operand's own method."""
     rest = "".join(f", {a.default!r}" for a in op.schema.arguments[2:])
 
-    def slow(self: Any, other: Any) -> Any:
+    def slow(self: Tensor, other: Tensor | Number) -> Any:
         if not isinstance(self, Tensor):
             raise TypeError(f"descriptor '{name}' requires a 'Tensor' object but received a '{type(self).__name__}'")
         if isinstance(other, np.ndarray) and op.name in ("eq", "ne"):  # torch: other operators leave arrays to NumPy

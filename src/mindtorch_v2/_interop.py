@@ -12,6 +12,7 @@ from ._dispatch import keys
 from ._pending import resolved
 from ._refusals import warn_once
 from ._tensor import Tensor, set_array, wrap
+from ._types import DType, OptionalDevice
 
 __all__ = ["dlpack_device", "from_dlpack", "from_numpy", "frombuffer", "numpy_of", "to_capsule", "to_dlpack"]
 
@@ -64,7 +65,7 @@ def numpy_of(self: Tensor, *, force: bool = False) -> np.ndarray[Any, Any]:
     return self._array.view()
 
 
-def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
+def frombuffer(buffer: Any, *, dtype: DType, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
     """A one-dim tensor over the memory of an object with the buffer protocol."""
     try:
         view = memoryview(buffer)
@@ -98,7 +99,7 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, req
     return t
 
 
-def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
+def from_dlpack(ext_tensor: Any, *, device: OptionalDevice = None, copy: bool | None = None) -> Tensor:
     """A tensor over the memory of an object that speaks DLPack."""
     if device is not None and _device.device(device).type != "cpu":
         raise BufferError(

@@ -11,18 +11,19 @@ from ._creation import allocate, array_from, device_of, moved
 from ._refusals import warn_once
 from ._storage import UntypedStorage
 from ._tensor import Size, Tensor, shallow_copy, wrap
+from ._types import OptionalDevice
 from .storage import TypedStorage
 
 __all__ = ["TENSOR_TYPES", "construct", "set_default_tensor_type"]
 
 
-def construct(cls: Any, *args: Any, device: Any = None) -> Tensor:
+def construct(cls: Any, *args: Any, device: OptionalDevice = None) -> Tensor:
     """`torch.Tensor(…)` or a subclass of it: sizes make memory, sequences are copied, a tensor is shared."""
     made = made_of(_dtype.get_default_dtype(), args, device, any_dtype=True)
     return made if cls is Tensor else shallow_copy(made, cls)
 
 
-def made_of(d: _dtype.dtype, args: tuple[Any, ...], device: Any, *, any_dtype: bool = False) -> Tensor:
+def made_of(d: _dtype.dtype, args: tuple[Any, ...], device: OptionalDevice, *, any_dtype: bool = False) -> Tensor:
     """A tensor of a size, of a sequence, of a storage, or sharing another's memory, by what the arguments are."""
     where = device_of(device)
     if not args:
@@ -65,7 +66,7 @@ class tensortype(type):  # noqa: N801 - torch's spelling
     dtype: _dtype.dtype
     is_cuda = False
 
-    def __call__(cls, *args: Any, device: Any = None) -> Tensor:
+    def __call__(cls, *args: Any, device: OptionalDevice = None) -> Tensor:
         return made_of(cls.dtype, args, device)
 
     def __instancecheck__(cls, instance: object) -> bool:

@@ -17,6 +17,7 @@ from . import _device
 from ._backends.backend import unavailable
 from ._forking import new_lock, renew_in_child
 from ._tensor import Tensor, wrap
+from ._types import OptionalDevice
 
 __all__ = ["Generator", "default_generator", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state"]
 
@@ -40,7 +41,7 @@ class Generator:
     # The twister is always asked for whole blocks of its 624 outputs: `_block` is the current one, `_at` the next to give out.
     __slots__ = ("__weakref__", "_ahead", "_at", "_bits", "_block", "_fresh", "_lock", "_numbers", "_seed", "next_normal")
 
-    def __init__(self, device: Any = "cpu") -> None:
+    def __init__(self, device: OptionalDevice = "cpu") -> None:
         where = _device.device(device)
         if where.type not in ("cpu", "meta"):
             raise unavailable(where)

@@ -17,6 +17,7 @@ from ._creation import device_of
 from ._pickling import copied_storage, meta_storage
 from ._shared_memory import allocate, array_of, map_path, mapping_of, move, share
 from ._storage import MetaStorage, UntypedStorage, identity, own
+from ._types import OptionalDevice, OptionalDType
 
 __all__ = ["StorageMethods", "attach", "copied_buffer", "mapped_file", "new_storage", "shown_elements", "with_casts"]
 
@@ -136,14 +137,14 @@ class StorageMethods:
         """This storage: it is on the CPU."""
         return self.to(device="cpu")
 
-    def to(self, *, device: Any, non_blocking: bool = False) -> UntypedStorage:
+    def to(self, *, device: OptionalDevice, non_blocking: bool = False) -> UntypedStorage:
         """This storage, or one of its size on another device."""
         where = device if isinstance(device, _device.device) else _device.device(device)
         if where.type == self.device.type:
             return self._me()
         return new_storage(self.nbytes(), where).copy_(self)
 
-    def cuda(self, device: Any = None, non_blocking: bool = False) -> UntypedStorage:
+    def cuda(self, device: OptionalDevice = None, non_blocking: bool = False) -> UntypedStorage:
         """Refused: there is no CUDA."""
         return self.to(device="cuda")
 
@@ -205,11 +206,11 @@ class StorageMethods:
         share(self._me())
         return self._me()
 
-    def is_pinned(self, device: Any = None) -> bool:
+    def is_pinned(self, device: OptionalDevice = None) -> bool:
         """Whether the memory is pinned for another device: never."""
         return False
 
-    def pin_memory(self, device: Any = None) -> UntypedStorage:
+    def pin_memory(self, device: OptionalDevice = None) -> UntypedStorage:
         """Refused: there is no device to pin memory for."""
         raise RuntimeError("Cannot access accelerator device when none is available.")
 
@@ -228,7 +229,7 @@ class StorageMethods:
 
     @classmethod
     def from_buffer(
-        cls, buffer: Any, byte_order: str | None = None, count: int = -1, offset: int = 0, dtype: Any = None
+        cls, buffer: Any, byte_order: str | None = None, count: int = -1, offset: int = 0, dtype: OptionalDType = None
     ) -> UntypedStorage:
         """A copy of numbers in an object with the buffer protocol, in this machine's byte order."""
         if dtype is None:
@@ -236,7 +237,7 @@ class StorageMethods:
         return copied_buffer(buffer, dtype, byte_order, count, offset)
 
     @classmethod
-    def _new_shared(cls, size: int, *, device: Any = "cpu") -> UntypedStorage:
+    def _new_shared(cls, size: int, *, device: OptionalDevice = "cpu") -> UntypedStorage:
         where = _device.device(device)
         return own(array_of(allocate(size))) if where.type == "cpu" else new_storage(size, where)
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ._device import device as device_type
+from ._types import OptionalDevice
 
 __all__ = ["Event", "Stream"]
 
 
-def _cpu(device: Any) -> device_type:
+def _cpu(device: OptionalDevice) -> device_type:
     """The CPU, which is the only device with streams."""
     found = device_type("cpu" if device is None else device)
     if found.type != "cpu":
@@ -20,7 +19,7 @@ def _cpu(device: Any) -> device_type:
 class Stream:
     """A queue of work: on the CPU, work is done when it is asked for."""
 
-    def __init__(self, device: Any = None, *, priority: int = 0) -> None:
+    def __init__(self, device: OptionalDevice = None, *, priority: int = 0) -> None:
         self.device = _cpu(device)
         self.device_index, self.stream_id = -1, 0
 
@@ -63,7 +62,7 @@ class Event:
     """A point in a queue of work. On the CPU none can be recorded."""
 
     def __init__(
-        self, device: Any = None, *, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False
+        self, device: OptionalDevice = None, *, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False
     ) -> None:
         self.device = _cpu(device)
         self.event_id = 0

@@ -20,6 +20,7 @@ from ._checkpoints.rebuild import tensor as _rebuild_tensor
 from ._checkpoints.rebuild import tensor as _rebuild_tensor_v2
 from ._checkpoints.rebuild import tensor_v3 as _rebuild_tensor_v3
 from ._checkpoints.rebuild import wrapper as _rebuild_wrapper_subclass
+from ._types import OptionalDType
 
 __all__ = [
     "ExceptionWrapper",
@@ -71,7 +72,7 @@ class ExceptionWrapper:
         raise error
 
 
-def _element_size(dtype: Any) -> int:
+def _element_size(dtype: OptionalDType) -> int:
     """The bytes of one element."""
     if not isinstance(dtype, _dtype.dtype):
         raise RuntimeError(f"expected torch.dtype, but got {type(dtype)}")

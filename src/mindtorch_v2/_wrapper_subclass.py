@@ -11,6 +11,7 @@ from ._dispatch import keys
 from ._memory_format import contiguous_format, empty_strides, strided
 from ._storage import MetaStorage, own
 from ._tensor import Tensor
+from ._types import OptionalDevice, OptionalDType, OptionalLayout
 
 __all__ = ["is_wrapper", "wrapper_of"]
 
@@ -21,9 +22,9 @@ def wrapper_of(
     strides: Any = None,
     storage_offset: int = 0,
     memory_format: Any = None,
-    dtype: Any = None,
-    layout: Any = strided,
-    device: Any = None,
+    dtype: OptionalDType = None,
+    layout: OptionalLayout = strided,
+    device: OptionalDevice = None,
     requires_grad: bool = False,
 ) -> Any:
     """`Tensor._make_wrapper_subclass`. Operators reach `__torch_dispatch__`; one that got past it would find the meta device."""

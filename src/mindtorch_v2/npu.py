@@ -6,6 +6,7 @@ from typing import Any
 
 from ._backends.backend import unavailable
 from ._device import device
+from ._types import OptionalDevice
 
 __all__ = [
     "current_device",
@@ -44,17 +45,17 @@ def current_device() -> int:
     raise _refuse()
 
 
-def set_device(device: Any) -> None:
+def set_device(device: OptionalDevice) -> None:
     """Choose the NPU on which new tensors are put."""
     raise _refuse(device)
 
 
-def get_device_name(device: Any = None) -> str:
+def get_device_name(device: OptionalDevice = None) -> str:
     """The name of an NPU."""
     raise _refuse(device)
 
 
-def synchronize(device: Any = None) -> None:
+def synchronize(device: OptionalDevice = None) -> None:
     """Wait for all work launched on an NPU."""
     raise _refuse(device)
 

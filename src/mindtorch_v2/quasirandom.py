@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from . import _dtype
 from ._functions import functions
 from ._ops.machinery.lookup import aten
 from ._random import Generator
 from ._tensor import Tensor
+from ._types import OptionalDType
 
 __all__ = ["SobolEngine"]
 
@@ -32,7 +31,7 @@ class SobolEngine:
         self._first_point: Tensor = (self.quasi / 2**self.MAXBIT).reshape(1, -1)
         self.num_generated = 0
 
-    def draw(self, n: int = 1, out: Tensor | None = None, dtype: Any = None) -> Tensor:
+    def draw(self, n: int = 1, out: Tensor | None = None, dtype: OptionalDType = None) -> Tensor:
         """The next n points, one a row."""
         chosen = _dtype.get_default_dtype() if dtype is None else dtype
         if self.num_generated:
@@ -47,10 +46,10 @@ class SobolEngine:
             return result
         return out.resize_as_(result).copy_(result)
 
-    def _steps(self, n: int, done: int, dtype: Any) -> tuple[Tensor, Tensor]:
+    def _steps(self, n: int, done: int, dtype: OptionalDType) -> tuple[Tensor, Tensor]:
         return aten._sobol_engine_draw(self.quasi, n, self.sobolstate, self.dimension, done, dtype)
 
-    def draw_base2(self, m: int, out: Tensor | None = None, dtype: Any = None) -> Tensor:
+    def draw_base2(self, m: int, out: Tensor | None = None, dtype: OptionalDType = None) -> Tensor:
         """The next 2**m points; all points so far must be a power of two as well, which is what keeps them balanced."""
         n = 2**m
         total = self.num_generated + n

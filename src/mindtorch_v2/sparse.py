@@ -7,6 +7,7 @@ from typing import Any
 from . import _dtype
 from ._ops.sparse import sparse_addmm, sparse_coo_tensor, sparse_mm
 from ._tensor import Tensor
+from ._types import OptionalDType
 
 __all__ = ["DoubleTensor", "FloatTensor", "LongTensor", "addmm", "mm", "sum"]
 
@@ -21,7 +22,7 @@ def addmm(mat: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any 
     return sparse_addmm(mat, mat1, mat2, beta=beta, alpha=alpha)
 
 
-def sum(input: Tensor, dim: Any = None, dtype: Any = None) -> Tensor:
+def sum(input: Tensor, dim: Any = None, dtype: OptionalDType = None) -> Tensor:
     """The sum of a sparse tensor's elements."""
     if dim is not None:
         raise NotImplementedError("torch.sparse.sum over some dimensions is not supported; use to_dense().sum(dim)")

@@ -17,6 +17,7 @@ from ._storage import UntypedStorage as _Bytes
 from ._storage import identity, own
 from ._storage_methods import attach, copied_buffer, mapped_file, new_storage, shown_elements, with_casts
 from ._tensor import Tensor
+from ._types import OptionalDevice, OptionalDType
 
 __all__ = ["STORAGE_CLASSES", "TypedStorage", "UntypedStorage", "legacy_class"]
 
@@ -30,7 +31,7 @@ class _UntypedStorageType(type):
     Storages are instances of the class that operators make, which takes no arguments: taking any would cost every operator.
     """
 
-    def __call__(cls, *args: Any, device: Any = None, allocator: Any = None) -> _Bytes:
+    def __call__(cls, *args: Any, device: OptionalDevice = None, allocator: Any = None) -> _Bytes:
         where = _device.device("cpu" if device is None else device)
         if len(args) > 1 or allocator is not None:
             given = ", ".join(type(a).__name__ for a in args)
@@ -58,7 +59,7 @@ class _UntypedStorageType(type):
 class _Typing:
     """What a storage of bytes does with those of elements."""
 
-    def type(self: Any, dtype: Any = None, non_blocking: bool = False) -> Any:
+    def type(self: Any, dtype: OptionalDType = None, non_blocking: bool = False) -> Any:
         """The name of the class, or a copy as another class of storages."""
         if dtype is None:
             return "torch.storage.UntypedStorage"
@@ -151,7 +152,7 @@ class TypedStorage:
     dtype: _dtype.dtype
 
     def __init__(
-        self, *args: Any, device: Any = None, dtype: Any = None, wrap_storage: Any = None, _internal: bool = False
+        self, *args: Any, device: OptionalDevice = None, dtype: Any = None, wrap_storage: Any = None, _internal: bool = False
     ) -> None:
         if not _internal:
             _warn_typed_storage_removal()
@@ -234,14 +235,20 @@ class TypedStorage:
             raise RuntimeError(f"cannot set item with value type {type(value)}")
         _tensor_over(self)[index] = value
 
-    def _to(self, dtype: Any) -> TypedStorage:
+    def _to(self, dtype: OptionalDType) -> TypedStorage:
         if not isinstance(dtype, _dtype.dtype):
             raise TypeError(f"Argument 'dtype' must be torch.dtype, not {type(dtype)}")
         return typed_over(_tensor_over(self).to(dtype, copy=True))
 
     @classmethod
     def _from_buffer(
-        cls, buffer: Any, byte_order: Any = None, count: int = -1, offset: int = 0, dtype: Any = None, device: Any = None
+        cls,
+        buffer: Any,
+        byte_order: Any = None,
+        count: int = -1,
+        offset: int = 0,
+        dtype: OptionalDType = None,
+        device: OptionalDevice = None,
     ) -> TypedStorage:
         if device is not None and _device.device(device).type != "cpu":
             raise RuntimeError(f"TypedStorage.from_buffer: Not available for device {_device.device(device).type}")
@@ -314,15 +321,15 @@ class TypedStorage:
         """The same memory: it is on the CPU."""
         return self._wrapped(self._untyped_storage.cpu())
 
-    def cuda(self, device: Any = None, non_blocking: bool = False) -> TypedStorage:
+    def cuda(self, device: OptionalDevice = None, non_blocking: bool = False) -> TypedStorage:
         """Refused: there is no CUDA."""
         return self._wrapped(self._untyped_storage.cuda(device))
 
-    def to(self, *, device: Any, non_blocking: bool = False) -> TypedStorage:
+    def to(self, *, device: OptionalDevice, non_blocking: bool = False) -> TypedStorage:
         """The same memory, or as much on another device."""
         return self._wrapped(self._untyped_storage.to(device=device))
 
-    def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
+    def type(self, dtype: OptionalDType = None, non_blocking: bool = False) -> Any:
         """The name of the legacy class, or a copy as another class of storages."""
         if dtype is not None:
             wanted = legacy_class(dtype)
@@ -338,11 +345,11 @@ class TypedStorage:
         """Make the memory longer or shorter, with what it holds."""
         self._resize_(size)
 
-    def is_pinned(self, device: Any = None) -> bool:
+    def is_pinned(self, device: OptionalDevice = None) -> bool:
         """Whether the memory is pinned for another device: never."""
         return False
 
-    def pin_memory(self, device: Any = None) -> TypedStorage:
+    def pin_memory(self, device: OptionalDevice = None) -> TypedStorage:
         """Refused: there is no device to pin memory for."""
         return self._wrapped(self._untyped_storage.pin_memory(device))
 
@@ -396,7 +403,7 @@ TypedStorage.from_buffer = classmethod(_from_buffer)  # type: ignore[attr-define
 TypedStorage.from_file = classmethod(_from_file)  # type: ignore[attr-defined]
 
 
-def _check_wrapped(args: tuple[Any, ...], device: Any, dtype: Any, wrap_storage: Any) -> None:
+def _check_wrapped(args: tuple[Any, ...], device: OptionalDevice, dtype: OptionalDType, wrap_storage: Any) -> None:
     if args:
         raise RuntimeError(f"{_FORMS}No positional arguments should be given when using 'wrap_storage'")
     if dtype is None:
@@ -489,7 +496,13 @@ class _LegacyStorage(TypedStorage, metaclass=_LegacyStorageMeta):
 
     @classmethod
     def _from_buffer(
-        cls, buffer: Any, byte_order: Any = None, count: int = -1, offset: int = 0, dtype: Any = None, device: Any = None
+        cls,
+        buffer: Any,
+        byte_order: Any = None,
+        count: int = -1,
+        offset: int = 0,
+        dtype: OptionalDType = None,
+        device: OptionalDevice = None,
     ) -> TypedStorage:
         for name, value in (("dtype", dtype), ("device", device)):
             if value is not None:

@@ -12,6 +12,7 @@ import numpy as np
 from .._dispatch import keys, registry
 from .._dispatch.tls import state
 from .._tensor import Size, Tensor, wrap
+from .._types import DType
 from . import engine
 from .node import LEAF, AccumulateGrad, Node, Output, accumulator, edge_of, node_and_index
 
@@ -84,7 +85,7 @@ def _initial_grads(outputs: Sequence[Any], grads: Sequence[Any]) -> list[Any]:
     return made
 
 
-def _ones_for_scalar(out: Any, shape: tuple[int, ...], dtype: Any) -> Tensor | None:
+def _ones_for_scalar(out: Any, shape: tuple[int, ...], dtype: DType) -> Tensor | None:
     if isinstance(out, Tensor) and not out._keys & keys.AUTOGRAD:
         return None
     if math.prod(shape) != 1:

@@ -6,12 +6,13 @@ from typing import Any
 
 from .._dispatch import registry
 from .._tensor import Tensor
+from .._types import DType
 from .node import Node
 
 __all__ = ["fit", "sum_to"]
 
 
-def fit(grad: Any, shape: tuple[int, ...], dtype: Any, node: Node, index: int) -> Tensor:
+def fit(grad: Any, shape: tuple[int, ...], dtype: DType, node: Node, index: int) -> Tensor:
     """Sum a gradient to the shape its input had before broadcasting, and cast it to the input's dtype."""
     if grad._array.shape != shape:
         if not _expandable(shape, grad._array.shape):

@@ -14,6 +14,7 @@ from typing import Any
 from .._checks import contiguous_strides
 from .._dispatch import keys, registry
 from .._tensor import Tensor
+from .._types import OptionalDType
 from .leaf import move_retain_grad
 from .node import LEAF, OUTPUT, Node, edge_of, forward_name, next_sequence, node_and_index
 from .observing import run_observed
@@ -200,7 +201,7 @@ class CopySlices(Node):
 class AsStridedBackward0(Node):
     """Backward of a view whose own history was replaced by its base's."""
 
-    def __init__(self, geometry: Geometry, edge: Any, dtype: Any) -> None:
+    def __init__(self, geometry: Geometry, edge: Any, dtype: OptionalDType) -> None:
         self._geometry = geometry
         self._edges = (edge,)
         self._seq = next_sequence()

@@ -18,6 +18,7 @@ from .._dispatch import keys
 from .._memory_format import LAYOUTS, layout, sparse_coo
 from .._ops.sparse import check_parts, sparse_tensor
 from .._tensor import Size, Tensor
+from .._types import OptionalDevice, OptionalDType
 from .._wrapper_subclass import wrapper_of
 from ..nn import Parameter
 from ..storage import TypedStorage
@@ -74,7 +75,14 @@ def tensor(
 
 
 def tensor_v3(
-    storage: TypedStorage, offset: int, size: Any, stride: Any, requires_grad: bool, hooks: Any, dtype: Any, metadata: Any = None
+    storage: TypedStorage,
+    offset: int,
+    size: Any,
+    stride: Any,
+    requires_grad: bool,
+    hooks: Any,
+    dtype: OptionalDType,
+    metadata: Any = None,
 ) -> Tensor:
     """As `tensor`, of a dtype that has no storage type of its own."""
     if type(storage) is not TypedStorage or not isinstance(dtype, _dtype.dtype):
@@ -108,7 +116,7 @@ def _with_bits(t: Tensor, metadata: Any) -> Tensor:
     return t
 
 
-def meta(dtype: Any, size: Any, stride: Any, requires_grad: bool) -> Tensor:
+def meta(dtype: OptionalDType, size: Any, stride: Any, requires_grad: bool) -> Tensor:
     """A tensor of the meta device."""
     if not isinstance(dtype, _dtype.dtype):
         raise TypeError(f"a tensor needs a dtype, not {type(dtype).__name__}")
@@ -133,7 +141,7 @@ def sparse(which: Any, parts: Any) -> Tensor:
     return sparse_tensor(indices, values, size, coalesced=coalesced == [True])
 
 
-def device_tensor(data: Any, dtype: Any, device: Any, requires_grad: Any) -> Tensor:
+def device_tensor(data: Any, dtype: OptionalDType, device: OptionalDevice, requires_grad: Any) -> Tensor:
     """A tensor of a device whose tensors are saved as those of the CPU."""
     if type(data) is not Tensor or not isinstance(dtype, _dtype.dtype) or type(device) is not str:
         raise TypeError("a tensor of another device is made of a tensor, a dtype and a device")
@@ -142,7 +150,9 @@ def device_tensor(data: Any, dtype: Any, device: Any, requires_grad: Any) -> Ten
     return t
 
 
-def wrapper(cls: Any, dtype: Any, size: Any, stride: Any, offset: Any, which: Any, device: Any, requires_grad: Any) -> Tensor:
+def wrapper(
+    cls: Any, dtype: OptionalDType, size: Any, stride: Any, offset: Any, which: Any, device: OptionalDevice, requires_grad: Any
+) -> Tensor:
     """A tensor of a subclass that wraps others. The class is one that the file may name."""
     if not isinstance(dtype, _dtype.dtype) or type(which) is not layout or type(device) is not _device.device:
         raise TypeError("a tensor that wraps others needs a dtype, a layout and a device")

@@ -18,6 +18,7 @@ from .._device import cpu
 from .._dispatch import keys, registry
 from .._storage import UntypedStorage
 from .._tensor import Tensor, shallow_copy, wrap
+from .._types import Device, DType, Number, OptionalDType, OptionalLayout
 from .creation import conversion, copying  # noqa: F401 - declared first
 from .linalg.matmul import addmm
 from .machinery.declare import op, public
@@ -135,7 +136,7 @@ from_parts = op(
 
 @public("function")
 def sparse_coo_tensor(
-    indices: Any, values: Any = None, size: Any = None, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
+    indices: Any, values: Any = None, size: Any = None, *, dtype: DType | None = None, device: Device | None = None, requires_grad: bool = False,
     check_invariants: bool | None = None, is_coalesced: bool | None = None,
 ) -> Tensor:  # fmt: skip
     """A sparse tensor from coordinates (one column each) and values; without a size, as large as the coordinates say.
@@ -181,7 +182,7 @@ _to_sparse_dim = op(
 )
 
 
-def _supported(layout: Any, blocksize: Any) -> Any:
+def _supported(layout: OptionalLayout, blocksize: Any) -> Any:
     if blocksize is not None:
         raise RuntimeError("dense_to_sparse: conversion from Strided to Sparse with blocksize argument given is not supported")
     if layout is not None and str(layout) != "torch.sparse_coo":
@@ -252,7 +253,7 @@ op(
 )
 
 
-def _to_dense(self: Tensor, dtype: Any) -> Tensor:
+def _to_dense(self: Tensor, dtype: OptionalDType) -> Tensor:
     if not self._keys & keys.SPARSE:
         return self if dtype is None else self.to(dtype)
     storage = _storage(self)
@@ -293,7 +294,7 @@ def _check_product(mat1: Tensor, mat2: Tensor) -> None:
         raise RuntimeError(f"mm: Argument #3 (dense): Expected dim 0 size {a[1]}, got {b[0]}")
 
 
-def _addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Any, alpha: Any) -> Tensor:
+def _addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Number, alpha: Number) -> Tensor:
     if not mat1._keys & keys.SPARSE or (self._keys | mat2._keys) & keys.SPARSE:
         raise NotImplementedError("addmm: of its operands only mat1 may be sparse; use to_dense() on the others")
     _check_product(mat1, mat2)
@@ -308,7 +309,7 @@ def _addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Any, alpha: Any) -> T
 _kernel("addmm", key=DENSE_AND_SPARSE)(_addmm)
 
 
-def _sparse_addmm_call(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Any, alpha: Any) -> Tensor:
+def _sparse_addmm_call(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Number, alpha: Number) -> Tensor:
     return addmm(self, mat1, mat2, beta=beta, alpha=alpha)
 
 
@@ -324,7 +325,7 @@ sparse_addmm = op(
 )
 
 
-def _sparse_grad(grad: Tensor, mat1: Tensor, mat2: Tensor, alpha: Any) -> Tensor:
+def _sparse_grad(grad: Tensor, mat1: Tensor, mat2: Tensor, alpha: Number) -> Tensor:
     """The gradient of a sparse factor, at its own coordinates only."""
     rows, columns = mat1._indices()
     values = (grad[rows] * mat2.t()[columns]).sum(1)
@@ -383,7 +384,7 @@ _kernel("_to_copy")(
 )
 
 
-def _scaled(self: Tensor, other: Any) -> Tensor:
+def _scaled(self: Tensor, other: Tensor | Number) -> Tensor:
     if isinstance(other, Tensor):
         raise NotImplementedError("mul: a sparse tensor is multiplied by numbers only; use to_dense()")
     return _with_values(self, self._values() * other)
@@ -393,7 +394,7 @@ _kernel("mul", "Tensor")(_scaled)
 
 
 @_kernel("add", "Tensor")
-def _add(self: Tensor, other: Any, alpha: Any) -> Tensor:
+def _add(self: Tensor, other: Tensor | Number, alpha: Number) -> Tensor:
     if not isinstance(other, Tensor) or self._array.shape != other._array.shape:
         raise RuntimeError("add: expected 'self' and 'other' to have same size, both of them sparse")
     values = other._values() if alpha == 1 else other._values() * alpha
@@ -401,5 +402,5 @@ def _add(self: Tensor, other: Any, alpha: Any) -> Tensor:
 
 
 @_kernel("sum")
-def _sum(self: Tensor, dtype: Any) -> Tensor:
+def _sum(self: Tensor, dtype: OptionalDType) -> Tensor:
     return self._values().sum(dtype=dtype)

@@ -8,6 +8,7 @@ import numpy as np
 
 from .._dispatch import keys
 from .._tensor import Tensor, wrap
+from .._types import Number
 from .elementwise import arithmetic  # noqa: F401 - declared first
 from .machinery.declare import op
 from .sparse import DENSE_AND_SPARSE, SparseStorage, _add, _kernel, _storage, sparse_tensor
@@ -23,7 +24,7 @@ def _place(sparse: Tensor) -> tuple[Any, ...]:
 
 
 @_kernel("add_", "Tensor", key=DENSE_AND_SPARSE)
-def _add_sparse_(self: Tensor, other: Tensor, alpha: Any) -> Tensor:
+def _add_sparse_(self: Tensor, other: Tensor, alpha: Number) -> Tensor:
     """Add the elements of a sparse tensor to a dense one, in place."""
     _check_sizes(self, other)
     _accumulate(self._array, other, alpha)
@@ -32,7 +33,7 @@ def _add_sparse_(self: Tensor, other: Tensor, alpha: Any) -> Tensor:
 
 
 @_kernel("add", "Tensor", key=DENSE_AND_SPARSE)
-def _add_sparse(self: Tensor, other: Tensor, alpha: Any) -> Tensor:
+def _add_sparse(self: Tensor, other: Tensor, alpha: Number) -> Tensor:
     _check_sizes(self, other)
     out = self._array.astype(np.result_type(self._array, other._array))
     _accumulate(out, other, alpha)
@@ -49,7 +50,7 @@ def _check_sizes(self: Tensor, other: Tensor) -> None:
         )
 
 
-def _accumulate(array: Any, sparse: Tensor, alpha: Any) -> None:
+def _accumulate(array: Any, sparse: Tensor, alpha: Number) -> None:
     storage = _storage(sparse)
     values = storage.values._array
     if alpha != 1:
@@ -86,13 +87,13 @@ def _replace(self: Tensor, new: Tensor) -> Tensor:
 
 
 @_kernel("add_", "Tensor")
-def _add_(self: Tensor, other: Any, alpha: Any) -> Tensor:
+def _add_(self: Tensor, other: Tensor | Number, alpha: Number) -> Tensor:
     return _replace(self, _add(self, other, alpha))
 
 
 @_kernel("mul_", "Scalar")
 @_kernel("mul_", "Tensor")
-def _mul_(self: Tensor, other: Any) -> Tensor:
+def _mul_(self: Tensor, other: Number | Tensor) -> Tensor:
     _storage(self).values.mul_(other)
     self._storage.version += 1
     return self

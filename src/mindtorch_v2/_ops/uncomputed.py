@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import _dtype
@@ -10,6 +10,7 @@ from .._dispatch import keys, registry
 from .._dispatch.op import Op
 from .._narrow import decoded
 from .._tensor import Tensor, shallow_copy
+from .._types import Number
 from .creation.narrow import converted
 
 # name.overload, as ATen has them
@@ -34,7 +35,7 @@ def _mapped(value: Any, change: Callable[[Tensor], Any]) -> Any:
 
 
 def _on_bits(op: Op) -> Callable[..., Any]:
-    def run(*arguments: Any) -> Any:
+    def run(*arguments: Any) -> Sequence[Tensor] | Tensor:
         found: list[Tensor] = []
         _mapped(arguments, lambda t: found.append(t) if t._keys & keys.NARROW else None)
         d = found[0].dtype
@@ -67,14 +68,14 @@ def _copy(self: Tensor, src: Tensor, non_blocking: bool) -> Tensor:
 
 
 def _compared(op: Op) -> Callable[..., Any]:
-    def run(self: Tensor, other: Tensor) -> Any:
+    def run(self: Tensor, other: Tensor) -> Tensor:
         values = [converted(t, _dtype.complex64 if t.dtype.is_complex else _dtype.float32, None, None) for t in (self, other)]
         return op.table[keys.CPU](*values)
 
     return run
 
 
-def _item(self: Tensor) -> Any:
+def _item(self: Tensor) -> Number:
     d: Any = self.dtype
     return decoded(self._array, d).item()
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._absent_device import device_count, is_available, without_device
 from .._device import device
+from .._types import OptionalDevice
 
 __all__ = ["current_accelerator", "device_count", "is_available", "set_device_idx", "set_device_index"]
 
@@ -17,7 +18,7 @@ def current_accelerator(check_available: bool = False) -> device | None:
     return None
 
 
-def set_device_index(device: Any, /) -> None:
+def set_device_index(device: OptionalDevice, /) -> None:
     """Choose a device; a number below 0 chooses none."""
     if not (isinstance(device, int) and device < 0):
         raise RuntimeError(MESSAGE)

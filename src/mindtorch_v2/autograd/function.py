@@ -19,6 +19,7 @@ from .._dispatch import keys
 from .._dispatch.quiet import call_traced
 from .._dispatch.tls import state
 from .._tensor import Tensor, shallow_copy, wrap, wrap_view
+from .._types import Device
 
 __all__ = ["Function", "FunctionCtx", "FunctionMeta", "InplaceFunction", "NestedIOFunction", "once_differentiable"]
 
@@ -128,7 +129,7 @@ class BackwardCFunction(Node, FunctionCtx):
         return f"<torch.autograd.function.{type(self).__name__} object at {id(self):#x}>"
 
 
-def _zeros(meta: Any, device: Any) -> Tensor | None:
+def _zeros(meta: Any, device: Device) -> Tensor | None:
     """The gradient of a result that nobody used."""
     if meta is None:
         return None

@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+from .._types import OptionalDevice
 from . import amp, memory
 
 __all__ = [
@@ -56,11 +57,11 @@ def current_device() -> str:
     return "cpu"
 
 
-def set_device(device: Any) -> None:
+def set_device(device: OptionalDevice) -> None:
     """Nothing to choose."""
 
 
-def synchronize(device: Any = None) -> None:
+def synchronize(device: OptionalDevice = None) -> None:
     """Nothing to wait for: an operator that returned is done."""
 
 
@@ -99,7 +100,7 @@ class Event:
 _current_stream = _default_cpu_stream = Stream()
 
 
-def current_stream(device: Any = None) -> Stream:
+def current_stream(device: OptionalDevice = None) -> Stream:
     """The stream in use."""
     return _current_stream
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from .._absent_device import no_stats, no_stats_nested, nothing, without_device, zero
+from .._types import OptionalDevice
 
 _NEEDING = (
     "caching_allocator_alloc caching_allocator_delete change_current_allocator get_allocator_backend get_per_process_memory_fraction"
@@ -22,7 +23,7 @@ memory_stats = host_memory_stats = no_stats
 memory_stats_as_nested_dict = host_memory_stats_as_nested_dict = no_stats_nested
 
 
-def list_gpu_processes(device: Any = None) -> str:
+def list_gpu_processes(device: OptionalDevice = None) -> str:
     """A text that there are none."""
     return "no processes are running"
 

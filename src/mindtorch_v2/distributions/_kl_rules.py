@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import full_like, ones_like, where
 from .. import max as elementwise_max
@@ -32,6 +32,10 @@ from .transformed_distribution import TransformedDistribution
 from .uniform import Uniform
 from .utils import _sum_rightmost
 from .utils import euler_constant as EULER
+
+if TYPE_CHECKING:
+    from .._tensor import Tensor
+
 
 # --- families of the first, all of whose samples the second may not have: the divergence is infinite ------------------
 
@@ -199,7 +203,7 @@ SAME: dict[type, Rule] = {
 # --- two of different families: most are minus the entropy of p and minus the mean of log q under p --------------------
 
 
-def _x_log_x(x: Any) -> Any:
+def _x_log_x(x: Tensor) -> Any:
     return x.xlogy(x)
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from .._dtype_info import finfo
 from . import constraints
+
+if TYPE_CHECKING:
+    from .._tensor import Tensor
 
 
 class Transform:
@@ -62,7 +66,7 @@ class Transform:
     def __eq__(self, other: object) -> bool:
         return self is other
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: Tensor) -> Any:
         if not self._cache_size:
             return self._call(x)
         old_x, old_y = self._cached_x_y
@@ -72,7 +76,7 @@ class Transform:
         self._cached_x_y = x, y
         return y
 
-    def _inv_call(self, y: Any) -> Any:
+    def _inv_call(self, y: Tensor) -> Any:
         if not self._cache_size:
             return self._inverse(y)
         old_x, old_y = self._cached_x_y
@@ -82,21 +86,21 @@ class Transform:
         self._cached_x_y = x, y
         return x
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         raise NotImplementedError(f"{type(self).__name__} does not implement _call")
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         raise NotImplementedError(f"{type(self).__name__} does not implement _inverse")
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         """log |dy/dx| at an input and its output."""
         raise NotImplementedError(f"{type(self).__name__} does not implement log_abs_det_jacobian")
 
-    def forward_shape(self, shape: Any) -> Any:
+    def forward_shape(self, shape: Sequence[int]) -> Any:
         """The shape of outputs for inputs of a shape."""
         return shape
 
-    def inverse_shape(self, shape: Any) -> Any:
+    def inverse_shape(self, shape: Sequence[int]) -> Any:
         """The shape of inputs for outputs of a shape."""
         return shape
 
@@ -143,16 +147,16 @@ class _InverseTransform(Transform):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._inv!r})"
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: Tensor) -> Any:
         return self._inv._inv_call(x)
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return -self._inv.log_abs_det_jacobian(y, x)
 
-    def forward_shape(self, shape: Any) -> Any:
+    def forward_shape(self, shape: Sequence[int]) -> Any:
         return self._inv.inverse_shape(shape)
 
-    def inverse_shape(self, shape: Any) -> Any:
+    def inverse_shape(self, shape: Sequence[int]) -> Any:
         return self._inv.forward_shape(shape)
 
 
@@ -163,11 +167,11 @@ class PlainTransform(Transform):
         return isinstance(other, type(self))
 
 
-def need_dims(shape: Any, least: int) -> None:
+def need_dims(shape: Sequence[int], least: int) -> None:
     if len(shape) < least:
         raise ValueError(f"Too few dimensions on input: {len(shape)}, and at least {least} are needed")
 
 
-def inside_unit_interval(y: Any) -> Any:
+def inside_unit_interval(y: Tensor) -> Any:
     info = finfo(y.dtype)
     return y.clamp(min=info.tiny, max=1.0 - info.eps)

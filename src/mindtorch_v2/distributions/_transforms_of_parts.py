@@ -5,12 +5,15 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import cat, stack, zeros_like
 from . import constraints
 from ._transform import Transform, need_dims
 from .utils import _sum_rightmost, lazy_property
+
+if TYPE_CHECKING:
+    from .._tensor import Tensor
 
 
 class ComposeTransform(Transform):
@@ -50,12 +53,12 @@ class ComposeTransform(Transform):
     def _copy(self, cache_size: int) -> Transform:
         return ComposeTransform(self.parts, cache_size=cache_size)
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: Tensor) -> Any:
         for part in self.parts:
             x = part(x)
         return x
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         if not self.parts:
             return zeros_like(x)
         between = [x]
@@ -69,12 +72,12 @@ class ComposeTransform(Transform):
             event_dim += part.codomain.event_dim - part.domain.event_dim
         return functools.reduce(operator.add, terms)
 
-    def forward_shape(self, shape: Any) -> Any:
+    def forward_shape(self, shape: Sequence[int]) -> Any:
         for part in self.parts:
             shape = part.forward_shape(shape)
         return shape
 
-    def inverse_shape(self, shape: Any) -> Any:
+    def inverse_shape(self, shape: Sequence[int]) -> Any:
         for part in reversed(self.parts):
             shape = part.inverse_shape(shape)
         return shape
@@ -124,24 +127,24 @@ class IndependentTransform(Transform):
     def sign(self) -> Any:
         return self.base_transform.sign
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         need_dims(x.shape, self.domain.event_dim)
         return self.base_transform(x)
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         need_dims(y.shape, self.codomain.event_dim)
         return self.base_transform.inv(y)
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return _sum_rightmost(self.base_transform.log_abs_det_jacobian(x, y), self.reinterpreted_batch_ndims)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.base_transform!r}, {self.reinterpreted_batch_ndims})"
 
-    def forward_shape(self, shape: Any) -> Any:
+    def forward_shape(self, shape: Sequence[int]) -> Any:
         return self.base_transform.forward_shape(shape)
 
-    def inverse_shape(self, shape: Any) -> Any:
+    def inverse_shape(self, shape: Sequence[int]) -> Any:
         return self.base_transform.inverse_shape(shape)
 
 
@@ -164,13 +167,13 @@ class _PartwiseTransform(Transform):
         """What the tensor must have along the dimension."""
         raise NotImplementedError
 
-    def _parts(self, value: Any) -> list[Any]:
+    def _parts(self, value: Tensor) -> list[Any]:
         raise NotImplementedError
 
     def _join(self, parts: list[Any]) -> Any:
         raise NotImplementedError
 
-    def _checked_parts(self, value: Any) -> list[Any]:
+    def _checked_parts(self, value: Tensor) -> list[Any]:
         if not -value.dim() <= self.dim < value.dim():
             raise AssertionError(f"dim {self.dim} out of range for tensor with {value.dim()} dimensions")
         if value.size(self.dim) != self._size:
@@ -179,13 +182,13 @@ class _PartwiseTransform(Transform):
             )
         return self._parts(value)
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         return self._join([t(part) for t, part in zip(self.transforms, self._checked_parts(x), strict=True)])
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         return self._join([t.inv(part) for t, part in zip(self.transforms, self._checked_parts(y), strict=True)])
 
-    def _log_determinants(self, x: Any, y: Any) -> list[Any]:
+    def _log_determinants(self, x: Tensor, y: Tensor) -> list[Any]:
         pairs = zip(self.transforms, self._checked_parts(x), self._checked_parts(y), strict=True)
         return [t.log_abs_det_jacobian(before, after) for t, before, after in pairs]
 
@@ -215,14 +218,14 @@ class CatTransform(_PartwiseTransform):
     def _copy(self, cache_size: int) -> Transform:
         return CatTransform(self.transforms, self.dim, self.lengths, cache_size)
 
-    def _parts(self, value: Any) -> list[Any]:
+    def _parts(self, value: Tensor) -> list[Any]:
         starts = [sum(self.lengths[:i]) for i in range(len(self.lengths))]
         return [value.narrow(self.dim, start, length) for start, length in zip(starts, self.lengths, strict=True)]
 
     def _join(self, parts: list[Any]) -> Any:
         return cat(parts, dim=self.dim)
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         terms = [
             _sum_rightmost(term, self.event_dim - t.event_dim)
             for t, term in zip(self.transforms, self._log_determinants(x, y), strict=True)
@@ -253,13 +256,13 @@ class StackTransform(_PartwiseTransform):
     def _copy(self, cache_size: int) -> Transform:
         return StackTransform(self.transforms, self.dim, cache_size)
 
-    def _parts(self, value: Any) -> list[Any]:
+    def _parts(self, value: Tensor) -> list[Any]:
         return [value.select(self.dim, i) for i in range(value.size(self.dim))]
 
     def _join(self, parts: list[Any]) -> Any:
         return stack(parts, dim=self.dim)
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return self._join(self._log_determinants(x, y))
 
     @constraints.dependent_property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import eye, linalg
 from .._dtype_info import finfo
@@ -12,6 +12,9 @@ from ..nn.functional import logsigmoid, pad, softplus
 from . import constraints
 from ._transform import PlainTransform, Transform, inside_unit_interval, need_dims
 from .utils import tril_matrix_to_vec, vec_to_tril_matrix
+
+if TYPE_CHECKING:
+    from .._tensor import Tensor
 
 
 class ReshapeTransform(Transform):
@@ -36,13 +39,13 @@ class ReshapeTransform(Transform):
     def _copy(self, cache_size: int) -> Transform:
         return ReshapeTransform(self.in_shape, self.out_shape, cache_size=cache_size)
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         return x.reshape(x.shape[: x.dim() - len(self.in_shape)] + self.out_shape)
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         return y.reshape(y.shape[: y.dim() - len(self.out_shape)] + self.in_shape)
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return x.new_zeros(x.shape[: x.dim() - len(self.in_shape)])
 
     def forward_shape(self, shape: Any) -> Any:
@@ -66,11 +69,11 @@ class SoftmaxTransform(PlainTransform):
     domain = constraints.real_vector
     codomain = constraints.simplex
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         weights = (x - x.max(-1, True)[0]).exp()
         return weights / weights.sum(-1, True)
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         return y.log()
 
     def forward_shape(self, shape: Any) -> Any:
@@ -88,24 +91,24 @@ class StickBreakingTransform(PlainTransform):
     bijective = True
 
     @staticmethod
-    def _offset(x: Any, pieces: int) -> Any:
+    def _offset(x: Tensor, pieces: int) -> Any:
         """How many pieces are left to be shared, at each coordinate."""
         return pieces - x.new_ones(x.shape[-1]).cumsum(-1)
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         offset = self._offset(x, x.shape[-1] + 1)
         part = inside_unit_interval((x - offset.log()).sigmoid())
         left = (1 - part).cumprod(-1)
         return pad(part, [0, 1], value=1) * pad(left, [1, 0], value=1)
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         most = y[..., :-1]
         offset = self._offset(most, y.shape[-1])
         left = 1 - most.cumsum(-1)
         left = left.clamp(min=finfo(y.dtype).tiny)  # rounding may leave less than nothing
         return most.log() - left.log() + offset.log()
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         x = x - self._offset(x, x.shape[-1] + 1).log()
         # 1 - sigmoid(x) is exp(-x) * sigmoid(x)
         return (-x + logsigmoid(x) + y[..., :-1].log()).sum(-1)
@@ -126,7 +129,7 @@ class CorrCholeskyTransform(Transform):
     codomain = constraints.corr_cholesky
     bijective = True
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         x = x.tanh()
         eps = finfo(x.dtype).eps
         partial = vec_to_tril_matrix(x.clamp(min=-1 + eps, max=1 - eps), diag=-1)
@@ -135,14 +138,14 @@ class CorrCholeskyTransform(Transform):
         partial = partial + eye(partial.shape[-1], dtype=partial.dtype, device=partial.device)
         return partial * pad(left[..., :-1], [1, 0], value=1)
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         left = 1 - (y * y).cumsum(dim=-1)
         left = pad(left[..., :-1], [1, 0], value=1)
         elements = tril_matrix_to_vec(y, diag=-1)
         t = elements / tril_matrix_to_vec(left, diag=-1).sqrt()
         return (t.log1p() - t.neg().log1p()) / 2  # atanh
 
-    def log_abs_det_jacobian(self, x: Any, y: Any, intermediates: Any = None) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor, intermediates: Any = None) -> Tensor:
         left = 1 - (y * y).cumsum(dim=-1)
         # by how much each row's stick shrinks before an element is broken off
         sticks = 0.5 * tril_matrix_to_vec(left, diag=-2).log().sum(-1)
@@ -169,10 +172,10 @@ class LowerCholeskyTransform(PlainTransform):
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.lower_cholesky
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         return x.tril(-1) + x.diagonal(dim1=-2, dim2=-1).exp().diag_embed()
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         return y.tril(-1) + y.diagonal(dim1=-2, dim2=-1).log().diag_embed()
 
 
@@ -182,9 +185,9 @@ class PositiveDefiniteTransform(PlainTransform):
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.positive_definite
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         factor = LowerCholeskyTransform()(x)
         return factor @ factor.mT
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         return LowerCholeskyTransform().inv(linalg.cholesky(y))

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from .. import arange, binomial
 from .._autograd.grad_mode import no_grad
 from .._tensor import Size
+from .._types import Number
 from . import constraints
 from ._probs_or_logits import ProbsOrLogits
 from .distribution import Distribution
 
+if TYPE_CHECKING:
+    from .._tensor import Tensor
+
+
 __all__ = ["Binomial"]
 
 
-def _clamp_by_zero(x: Any) -> Any:
+def _clamp_by_zero(x: Tensor) -> Any:
     """max(x, 0) with the derivative one half at zero."""
     return (x.clamp(min=0) + x - x.clamp(max=0)) / 2
 
@@ -30,7 +36,13 @@ class Binomial(ProbsOrLogits, Distribution):
     has_enumerate_support = True
     _batched = {"total_count": 0, "probs": 0, "logits": 0, "_param": 0}
 
-    def __init__(self, total_count: Any = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+    def __init__(
+        self,
+        total_count: Tensor | Number = 1,
+        probs: Tensor | Number | None = None,
+        logits: Tensor | Number | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
         super().__init__(self._take_with_count(total_count, probs, logits), validate_args=validate_args)
 
     @constraints.dependent_property(is_discrete=True, event_dim=0)
@@ -38,23 +50,23 @@ class Binomial(ProbsOrLogits, Distribution):
         return constraints.integer_interval(0, self.total_count)
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return self.total_count * self.probs
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         return ((self.total_count + 1) * self.probs).floor().clamp(max=self.total_count)
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         return self.total_count * self.probs * (1 - self.probs)
 
-    def sample(self, sample_shape: Any = Size()) -> Any:
+    def sample(self, sample_shape: Sequence[int] = Size()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         with no_grad():
             return binomial(self.total_count.expand(shape), self.probs.expand(shape))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         self._check_sample(value)
         ways = (self.total_count + 1).lgamma()
         chosen = (value + 1).lgamma()
@@ -69,11 +81,11 @@ class Binomial(ProbsOrLogits, Distribution):
             raise NotImplementedError(f"Inhomogeneous total count not supported by `{asked}`.")
         return count
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         self._one_count("entropy")
         log_prob = self.log_prob(self.enumerate_support(False))
         return -(log_prob.exp() * log_prob).sum(0)
 
-    def enumerate_support(self, expand: bool = True) -> Any:
+    def enumerate_support(self, expand: bool = True) -> Tensor:
         count = self._one_count("enumerate_support")
         return self._over_batch(arange(1 + count, dtype=self._param.dtype, device=self._param.device), expand)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import nan
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import _dtype, arange, broadcast_tensors, full
 from .._dtype_info import finfo
@@ -12,6 +13,10 @@ from . import constraints
 from ._probs_or_logits import ProbsOrLogits, one_of
 from .distribution import Distribution
 from .utils import lazy_property, logits_to_probs, probs_to_logits
+
+if TYPE_CHECKING:
+    from .._tensor import Tensor
+
 
 __all__ = ["Categorical"]
 
@@ -51,31 +56,31 @@ class Categorical(ProbsOrLogits, Distribution):
         return logits_to_probs(self.logits)
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return full(self._extended_shape(), nan, dtype=self.probs.dtype, device=self.probs.device)
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         return self.probs.argmax(dim=-1)
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         return full(self._extended_shape(), nan, dtype=self.probs.dtype, device=self.probs.device)
 
-    def sample(self, sample_shape: Any = Size()) -> Any:
+    def sample(self, sample_shape: Sequence[int] = Size()) -> Tensor:
         sample_shape = Size(sample_shape)
         rows = self.probs.reshape(-1, self._num_events)
         drawn = rows.multinomial(sample_shape.numel(), True).T
         return drawn.reshape(self._extended_shape(sample_shape))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         self._check_sample(value)
         index, log_probs = broadcast_tensors(value.long().unsqueeze(-1), self.logits)
         return log_probs.gather(-1, index[..., :1]).squeeze(-1)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         logits = self.logits.clamp(min=finfo(self.logits.dtype).min)  # a probability of 0 adds nothing
         return -(logits * self.probs).sum(-1)
 
-    def enumerate_support(self, expand: bool = True) -> Any:
+    def enumerate_support(self, expand: bool = True) -> Tensor:
         return self._over_batch(arange(self._num_events, dtype=_dtype.int64, device=self._param.device), expand)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from .._types import Number
 from . import constraints
 from .gamma import Gamma
+
+if TYPE_CHECKING:
+    from .._tensor import Tensor
+
 
 __all__ = ["Chi2"]
 
@@ -16,7 +21,7 @@ class Chi2(Gamma):
     arg_constraints = {"df": constraints.positive}
     _batched = Gamma._batched
 
-    def __init__(self, df: Any, validate_args: bool | None = None) -> None:
+    def __init__(self, df: Tensor | Number, validate_args: bool | None = None) -> None:
         super().__init__(0.5 * df, 0.5, validate_args=validate_args)
 
     @property

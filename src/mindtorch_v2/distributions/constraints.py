@@ -26,7 +26,7 @@ class Constraint:
     is_discrete: Any = False
     event_dim: Any = 0
 
-    def check(self, value: Any) -> Tensor:
+    def check(self, value: Tensor) -> Tensor:
         """Which values are inside: a bool for each, in the shape without the last `event_dim` dimensions."""
         raise NotImplementedError(f"{type(self).__name__} has no `check`")
 
@@ -64,7 +64,7 @@ class _Dependent(Constraint):
             event_dim=self._event_dim if event_dim is NotImplemented else event_dim,
         )
 
-    def check(self, value: Any) -> Tensor:
+    def check(self, value: Tensor) -> Tensor:
         raise ValueError("Cannot determine validity of dependent constraint: take the one of an instance")
 
 
@@ -116,7 +116,7 @@ class _IndependentConstraint(Constraint):
     def event_dim(self) -> Any:
         return self.base_constraint.event_dim + self.reinterpreted_batch_ndims
 
-    def check(self, value: Any) -> Tensor:
+    def check(self, value: Tensor) -> Tensor:
         inside = self.base_constraint.check(value)
         kept = inside.dim() - self.reinterpreted_batch_ndims
         if kept < 0:
@@ -147,7 +147,7 @@ class MixtureSameFamilyConstraint(Constraint):
     def event_dim(self) -> Any:
         return self.base_constraint.event_dim
 
-    def check(self, value: Any) -> Tensor:
+    def check(self, value: Tensor) -> Tensor:
         inside = self.base_constraint.check(value.unsqueeze(-1 - self.event_dim))
         kept = value.dim() - self.event_dim
         if kept < 0:
@@ -172,7 +172,7 @@ class _Sequence(Constraint):
     def is_discrete(self) -> Any:
         return any(c.is_discrete for c in self.cseq)
 
-    def _check_dim(self, value: Any) -> None:
+    def _check_dim(self, value: Tensor) -> None:
         if not -value.dim() <= self.dim < value.dim():
             raise AssertionError(f"dim {self.dim} out of range for value with {value.dim()} dimensions")
 
@@ -190,7 +190,7 @@ class _Cat(_Sequence):
     def event_dim(self) -> Any:
         return max(c.event_dim for c in self.cseq)
 
-    def check(self, value: Any) -> Tensor:
+    def check(self, value: Tensor) -> Tensor:
         self._check_dim(value)
         starts = [sum(self.lengths[:i]) for i in range(len(self.lengths))]
         parts = [value.narrow(self.dim, start, length) for start, length in zip(starts, self.lengths, strict=True)]
@@ -208,7 +208,7 @@ class _Stack(_Sequence):
         dim = max(c.event_dim for c in self.cseq)
         return dim + 1 if self.dim + dim < 0 else dim
 
-    def check(self, value: Any) -> Tensor:
+    def check(self, value: Tensor) -> Tensor:
         self._check_dim(value)
         slices = [value.select(self.dim, i) for i in range(value.size(self.dim))]
         return _stack([c.check(part) for c, part in zip(self.cseq, slices, strict=False)], self.dim)
@@ -220,14 +220,14 @@ class _Stack(_Sequence):
 class _Boolean(Constraint):
     is_discrete = True
 
-    def check(self, value: Any) -> Tensor:
+    def check(self, value: Tensor) -> Tensor:
         return (value == 0) | (value == 1)
 
 
 class _Real(Constraint):
     """Everything but NaN."""
 
-    def check(self, value: Any) -> Tensor:
+    def check(self, value: Tensor) -> Tensor:
         return value == value
 
 
@@ -253,7 +253,7 @@ class _Between(Constraint):
 class _IntegerInterval(_Between):
     is_discrete = True
 
-    def check(self, value: Any) -> Tensor:
+    def check(self, value: Tensor) -> Tensor:
         return (value % 1 == 0) & (self.lower_bound <= value) & (value <= self.upper_bound)
 
 
@@ -262,7 +262,7 @@ class _IntegerLessThan(_Below):
 
     is_discrete = True
 
-    def check(self, value: Any) -> Tensor:
+    def check(self, value: Tensor) -> Tensor:
         return (value % 1 == 0) & (value <= self.upper_bound)
 
 
@@ -271,36 +271,36 @@ class _IntegerGreaterThan(_Above):
 
     is_discrete = True
 
-    def check(self, value: Any) -> Tensor:
+    def check(self, value: Tensor) -> Tensor:
         return (value % 1 == 0) & (value >= self.lower_bound)
 
 
 class _GreaterThan(_Above):
-    def check(self, value: Any) -> Tensor:
+    def check(self, value: Tensor) -> Tensor:
         return self.lower_bound < value
 
 
 class _GreaterThanEq(_Above):
-    def check(self, value: Any) -> Tensor:
+    def check(self, value: Tensor) -> Tensor:
         return self.lower_bound <= value
 
 
 class _LessThan(_Below):
-    def check(self, value: Any) -> Tensor:
+    def check(self, value: Tensor) -> Tensor:
         return value < self.upper_bound
 
 
 class _Interval(_Between):
     """Numbers between two bounds, both included."""
 
-    def check(self, value: Any) -> Tensor:
+    def check(self, value: Tensor) -> Tensor:
         return (self.lower_bound <= value) & (value <= self.upper_bound)
 
 
 class _HalfOpenInterval(_Between):
     """Numbers between two bounds, without the upper one."""
 
-    def check(self, value: Any) -> Tensor:
+    def check(self, value: Tensor) -> Tensor:
         return (self.lower_bound <= value) & (value < self.upper_bound)
 
 
@@ -311,7 +311,7 @@ class _OneHot(Constraint):
     is_discrete = True
     event_dim = 1
 
-    def check(self, value: Any) -> Tensor:
+    def check(self, value: Tensor) -> Tensor:
         bits = (value == 0) | (value == 1)
         one = value.sum(-1).eq(1)
         return bits.all(-1) & one
@@ -322,7 +322,7 @@ class _Simplex(Constraint):
 
     event_dim = 1
 
-    def check(self, value: Any) -> Tensor:
+    def check(self, value: Tensor) -> Tensor:
         return (value >= 0).all(dim=-1) & ((value.sum(-1) - 1).abs() < 1e-6)
 
 
@@ -335,7 +335,7 @@ class _Multinomial(Constraint):
     def __init__(self, upper_bound: Any) -> None:
         self.upper_bound = upper_bound
 
-    def check(self, value: Any) -> Tensor:
+    def check(self, value: Tensor) -> Tensor:
         return (value >= 0).all(dim=-1) & (value.sum(dim=-1) <= self.upper_bound)
 
     def __repr__(self) -> str:
@@ -348,7 +348,7 @@ class _Multinomial(Constraint):
 class _LowerTriangular(Constraint):
     event_dim = 2
 
-    def check(self, value: Any) -> Tensor:
+    def check(self, value: Tensor) -> Tensor:
         same = value.tril() == value
         return same.view(value.shape[:-2] + (-1,)).min(-1)[0]
 
@@ -356,7 +356,7 @@ class _LowerTriangular(Constraint):
 class _LowerCholesky(_LowerTriangular):
     """Lower triangular matrices with a positive diagonal."""
 
-    def check(self, value: Any) -> Tensor:
+    def check(self, value: Tensor) -> Tensor:
         return super().check(value) & (value.diagonal(dim1=-2, dim2=-1) > 0).min(-1)[0]
 
 
@@ -365,7 +365,7 @@ class _CorrCholesky(Constraint):
 
     event_dim = 2
 
-    def check(self, value: Any) -> Tensor:
+    def check(self, value: Tensor) -> Tensor:
         tolerance = finfo(value.dtype).eps * value.size(-1) * 10
         lengths = linalg.norm(value.detach(), dim=-1)
         unit = (lengths - 1.0).abs().le(tolerance).all(dim=-1)
@@ -375,13 +375,13 @@ class _CorrCholesky(Constraint):
 class _Square(Constraint):
     event_dim = 2
 
-    def check(self, value: Any) -> Tensor:
+    def check(self, value: Tensor) -> Tensor:
         is_square = value.shape[-2] == value.shape[-1]
         return full(value.shape[:-2], is_square, dtype=_dtype.bool_, device=value.device)
 
 
 class _Symmetric(_Square):
-    def check(self, value: Any) -> Tensor:
+    def check(self, value: Tensor) -> Tensor:
         is_square = super().check(value)
         if not is_square.all():
             return is_square
@@ -389,7 +389,7 @@ class _Symmetric(_Square):
 
 
 class _PositiveSemidefinite(_Symmetric):
-    def check(self, value: Any) -> Tensor:
+    def check(self, value: Tensor) -> Tensor:
         is_symmetric = super().check(value)
         if not is_symmetric.all():
             return is_symmetric
@@ -397,7 +397,7 @@ class _PositiveSemidefinite(_Symmetric):
 
 
 class _PositiveDefinite(_Symmetric):
-    def check(self, value: Any) -> Tensor:
+    def check(self, value: Tensor) -> Tensor:
         is_symmetric = super().check(value)
         if not is_symmetric.all():
             return is_symmetric

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from .. import max as elementwise_max
 from .. import ones_like, rand, where, zeros_like
 from .._autograd.grad_mode import no_grad
 from .._tensor import Size
+from .._types import Number
 from ..nn.functional import binary_cross_entropy_with_logits
 from . import constraints
 from ._probs_or_logits import ProbsOrLogits
 from .exp_family import ExponentialFamily
 from .utils import broadcast_all, clamp_probs, lazy_property, logits_to_probs
+
+if TYPE_CHECKING:
+    from .._tensor import Tensor
+
 
 __all__ = ["ContinuousBernoulli"]
 
@@ -32,7 +38,11 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
     _kept = ("_lims",)
 
     def __init__(
-        self, probs: Any = None, logits: Any = None, lims: tuple[float, float] = (0.499, 0.501), validate_args: bool | None = None
+        self,
+        probs: Tensor | Number | None = None,
+        logits: Tensor | Number | None = None,
+        lims: tuple[float, float] = (0.499, 0.501),
+        validate_args: bool | None = None,
     ) -> None:
         shape = self._take_one(probs, logits)
         if probs is not None:
@@ -68,37 +78,37 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
         return self._choose(log_norm, math.log(2.0) + (4.0 / 3.0 + 104.0 / 45.0 * x) * x)
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         p = self._cut_probs()
         mean = p / (2.0 * p - 1.0) + 1.0 / ((-p).log1p() - p.log())
         x = self.probs - 0.5
         return self._choose(mean, 0.5 + (1.0 / 3.0 + 16.0 / 45.0 * x.pow(2)) * x)
 
     @property
-    def stddev(self) -> Any:
+    def stddev(self) -> Tensor:
         return self.variance.sqrt()
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         p = self._cut_probs()
         variance = p * (p - 1.0) / (1.0 - 2.0 * p).pow(2) + 1.0 / ((-p).log1p() - p.log()).pow(2)
         x = (self.probs - 0.5).pow(2)
         return self._choose(variance, 1.0 / 12.0 - (1.0 / 15.0 - 128.0 / 945.0 * x) * x)
 
-    def sample(self, sample_shape: Any = Size()) -> Any:
+    def sample(self, sample_shape: Sequence[int] = Size()) -> Tensor:
         with no_grad():
             return self.rsample(sample_shape)
 
-    def rsample(self, sample_shape: Any = Size()) -> Any:
+    def rsample(self, sample_shape: Sequence[int] = Size()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         return self.icdf(rand(shape, dtype=self.probs.dtype, device=self.probs.device))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         self._check_sample(value)
         logits, value = broadcast_all(self.logits, value)
         return -binary_cross_entropy_with_logits(logits, value, reduction="none") + self._cont_bern_log_norm()
 
-    def cdf(self, value: Any) -> Any:
+    def cdf(self, value: Tensor) -> Tensor:
         self._check_sample(value)
         p = self._cut_probs()
         inside = (p.pow(value) * (1.0 - p).pow(1.0 - value) + p - 1.0) / (2.0 * p - 1.0)
@@ -106,12 +116,12 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
         below_one = where(value.ge(1.0), ones_like(value), unbounded)
         return where(value.le(0.0), zeros_like(value), below_one)
 
-    def icdf(self, value: Any) -> Any:
+    def icdf(self, value: Tensor) -> Tensor:
         p = self._cut_probs()
         inside = ((-p + value * (2.0 * p - 1.0)).log1p() - (-p).log1p()) / (p.log() - (-p).log1p())
         return self._choose(inside, value)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         log_0, log_1 = (-self.probs).log1p(), self.probs.log()
         return self.mean * (log_0 - log_1) - self._cont_bern_log_norm() - log_0
 
@@ -119,7 +129,7 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
     def _natural_params(self) -> Any:
         return (self.logits,)
 
-    def _log_normalizer(self, x: Any) -> Any:
+    def _log_normalizer(self, x: Tensor) -> Any:
         low, high = (limit - 0.5 for limit in self._lims)
         stable = elementwise_max(x.le(low), x.gt(high))
         cut = where(stable, x, low * ones_like(x))

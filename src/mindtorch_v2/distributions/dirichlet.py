@@ -53,7 +53,7 @@ class Dirichlet(ExponentialFamily):
         shape = concentration.shape
         super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
 
-    def rsample(self, sample_shape: Any = Size()) -> Any:
+    def rsample(self, sample_shape: Any = Size()) -> Tensor:
         return _Dirichlet.apply(self.concentration.expand(self._extended_shape(sample_shape)))
 
     def log_prob(self, value: Any) -> Any:
@@ -92,5 +92,5 @@ class Dirichlet(ExponentialFamily):
     def _natural_params(self) -> Any:
         return (self.concentration,)
 
-    def _log_normalizer(self, x: Any) -> Any:
+    def _log_normalizer(self, x: Tensor) -> Any:
         return x.lgamma().sum(-1) - x.sum(-1).lgamma()

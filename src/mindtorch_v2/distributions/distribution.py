@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from .._autograd.grad_mode import no_grad
@@ -74,7 +75,7 @@ class Distribution:
                     f"to satisfy the constraint {constraint!r}, but found invalid values:\n{value}"
                 )
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
         """The same distribution for a larger batch; parameters are expanded, which copies nothing, and not checked again."""
         if self._batched is None:
             raise NotImplementedError(f"{type(self).__name__} does not implement expand")
@@ -128,31 +129,31 @@ class Distribution:
         raise NotImplementedError(f"{type(self).__name__} does not define its support")
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         """The expected value."""
         raise self._lacking("mean")
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         """The most probable value."""
         raise self._lacking("mode")
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         """The variance."""
         raise self._lacking("variance")
 
     @property
-    def stddev(self) -> Any:
+    def stddev(self) -> Tensor:
         """The standard deviation."""
         return self.variance.sqrt()
 
-    def sample(self, sample_shape: Any = Size()) -> Any:
+    def sample(self, sample_shape: Sequence[int] = Size()) -> Tensor:
         """Samples, in the given shape for each distribution of the batch, without a graph."""
         with no_grad():
             return self.rsample(sample_shape)
 
-    def rsample(self, sample_shape: Any = Size()) -> Any:
+    def rsample(self, sample_shape: Sequence[int] = Size()) -> Tensor:
         """Samples through which gradients flow to the parameters, where `has_rsample` says that there are such."""
         raise self._lacking("rsample")
 
@@ -161,27 +162,27 @@ class Distribution:
         warnings.warn("`sample_n(n)` will be deprecated. Use `sample((n,))` instead.", FutureWarning, stacklevel=2)
         return self.sample(Size((n,)))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         """The logarithm of the density or mass at a value."""
         raise self._lacking("log_prob")
 
-    def cdf(self, value: Any) -> Any:
+    def cdf(self, value: Tensor) -> Tensor:
         """The probability of a sample that is not above a value."""
         raise self._lacking("cdf")
 
-    def icdf(self, value: Any) -> Any:
+    def icdf(self, value: Tensor) -> Tensor:
         """The value that a sample does not exceed with this probability."""
         raise self._lacking("icdf")
 
-    def enumerate_support(self, expand: bool = True) -> Any:
+    def enumerate_support(self, expand: bool = True) -> Tensor:
         """All values that a sample may have, along a first dimension; expanded to the batch shape, or with dimensions of one."""
         raise self._lacking("enumerate_support")
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         """The entropy in nats, one for each distribution of the batch."""
         raise self._lacking("entropy")
 
-    def perplexity(self) -> Any:
+    def perplexity(self) -> Tensor:
         """The exponential of the entropy."""
         return self.entropy().exp()
 
@@ -190,7 +191,7 @@ class Distribution:
 
     # --- shapes and checks of values --------------------------------------------------------------------------------
 
-    def _extended_shape(self, sample_shape: Any = Size()) -> Size:
+    def _extended_shape(self, sample_shape: Sequence[int] = Size()) -> Size:
         """The shape of samples: the given one, the batch's, and that of one event."""
         return Size(sample_shape) + self._batch_shape + self._event_shape
 
@@ -199,12 +200,12 @@ class Distribution:
         values = values.view((-1,) + (1,) * len(self._batch_shape) + event)
         return values.expand((-1, *self._batch_shape, *event)) if expand else values
 
-    def _check_sample(self, value: Any) -> None:
+    def _check_sample(self, value: Tensor) -> None:
         """`_validate_sample`, if this distribution checks."""
         if self._validate_args:
             self._validate_sample(value)
 
-    def _validate_sample(self, value: Any) -> None:
+    def _validate_sample(self, value: Tensor) -> None:
         """Raise ValueError if a value cannot be one of this distribution's samples, by its shape or its elements."""
         if not isinstance(value, Tensor):
             raise ValueError("The value argument to log_prob must be a Tensor")
@@ -234,10 +235,10 @@ class Distribution:
         return f"{type(self).__name__}({shown})"
 
 
-def described(value: Any) -> str:
+def described(value: Tensor) -> str:
     return f"{type(value).__name__} of shape {tuple(value.shape)}"
 
 
-def _expanded(value: Any, batch_shape: Size, behind: int) -> Any:
+def _expanded(value: Tensor, batch_shape: Size, behind: int) -> Any:
     shape = value.batch_shape if isinstance(value, Distribution) else value.shape
     return value.expand(batch_shape + shape[len(shape) - behind :])

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..autograd import grad
 from .distribution import Distribution
+
+if TYPE_CHECKING:
+    from .._tensor import Tensor
+
 
 __all__ = ["ExponentialFamily"]
 
@@ -34,7 +38,7 @@ class ExponentialFamily(Distribution):
         normalizer = self._log_normalizer(*parameters)
         return parameters, normalizer, grad(normalizer.sum(), parameters, create_graph=True)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         """F(θ) - ⟨∇F(θ), θ⟩ minus the mean of k(x)."""
         result = -self._mean_carrier_measure
         parameters, normalizer, gradients = self._normalizer_with_gradient()

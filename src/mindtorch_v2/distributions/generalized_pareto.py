@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import inf, nan
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import broadcast_to, isclose, ones_like, rand, where, zeros_like
 from .._tensor import Size
+from .._types import Number
 from . import constraints
 from .distribution import Distribution
+
+if TYPE_CHECKING:
+    from .._tensor import Tensor
+
 
 __all__ = ["GeneralizedPareto"]
 
@@ -23,7 +29,9 @@ class GeneralizedPareto(Distribution):
     scale: Any
     concentration: Any
 
-    def __init__(self, loc: Any, scale: Any, concentration: Any, validate_args: bool | None = None) -> None:
+    def __init__(
+        self, loc: Tensor | Number, scale: Tensor | Number, concentration: Tensor | Number, validate_args: bool | None = None
+    ) -> None:
         super().__init__(self._take(loc=loc, scale=scale, concentration=concentration), validate_args=validate_args)
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
@@ -36,14 +44,14 @@ class GeneralizedPareto(Distribution):
         is_zero = isclose(self.concentration, zeros_like(self.concentration))
         return is_zero, where(is_zero, ones_like(self.concentration), self.concentration)
 
-    def _z(self, x: Any) -> Any:
+    def _z(self, x: Tensor) -> Any:
         return (x - self.loc) / self.scale
 
-    def rsample(self, sample_shape: Any = Size()) -> Any:
+    def rsample(self, sample_shape: Sequence[int] = Size()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         return self.icdf(rand(shape, dtype=self.loc.dtype, device=self.loc.device))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         self._check_sample(value)
         z = self._z(value)
         is_zero, concentration = self._exponential_or()
@@ -51,21 +59,21 @@ class GeneralizedPareto(Distribution):
         otherwise = where(power == 0, power, power * (concentration * z).log1p())
         return -self.scale.log() - where(is_zero, z, otherwise)
 
-    def log_survival_function(self, value: Any) -> Any:
+    def log_survival_function(self, value: Tensor) -> Any:
         """The logarithm of the probability of a sample above a value."""
         self._check_sample(value)
         z = self._z(value)
         is_zero, concentration = self._exponential_or()
         return where(is_zero, -z, -(concentration * z).log1p() / concentration)
 
-    def log_cdf(self, value: Any) -> Any:
+    def log_cdf(self, value: Tensor) -> Any:
         """The logarithm of the probability of a sample that is not above a value."""
         return (-self.log_survival_function(value).exp()).log1p()
 
-    def cdf(self, value: Any) -> Any:
+    def cdf(self, value: Tensor) -> Tensor:
         return self.log_cdf(value).exp()
 
-    def icdf(self, value: Any) -> Any:
+    def icdf(self, value: Tensor) -> Tensor:
         is_zero, concentration = self._exponential_or()
         log_above = (-value).log1p()
         otherwise = self.loc + self.scale / concentration * (-concentration * log_above).expm1()
@@ -77,16 +85,16 @@ class GeneralizedPareto(Distribution):
         return where(exists, formula(where(exists, self.concentration, instead)), nan)
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return self._moment(1, 0.5, lambda c: self.loc + self.scale / (1 - c))
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         return self._moment(0.5, 0.25, lambda c: self.scale**2 / ((1 - c) ** 2 * (1 - 2 * c)))
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         return self.loc
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         return broadcast_to(self.scale.log() + self.concentration + 1, self._batch_shape)

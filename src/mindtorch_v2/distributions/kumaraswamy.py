@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from math import nan
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import full_like
+from .._types import Number
 from . import constraints
 from .transformed_distribution import TransformedDistribution
 from .transforms import AffineTransform, PowerTransform
 from .uniform import Uniform
 from .utils import broadcast_all, euler_constant
+
+if TYPE_CHECKING:
+    from .._tensor import Tensor
+
 
 __all__ = ["Kumaraswamy"]
 
@@ -29,7 +34,7 @@ class Kumaraswamy(TransformedDistribution):
     has_rsample = True
     _batched = {"concentration1": 0, "concentration0": 0}
 
-    def __init__(self, concentration1: Any, concentration0: Any, validate_args: bool | None = None) -> None:
+    def __init__(self, concentration1: Tensor | Number, concentration0: Tensor | Number, validate_args: bool | None = None) -> None:
         self.concentration1, self.concentration0 = broadcast_all(concentration1, concentration0)
         low, high = full_like(self.concentration0, 0), full_like(self.concentration0, 1)
         base = Uniform(low, high, validate_args=validate_args)
@@ -41,11 +46,11 @@ class Kumaraswamy(TransformedDistribution):
         super().__init__(base, transforms, validate_args=validate_args)
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return _moments(self.concentration1, self.concentration0, 1)
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         log_mode = (
             self.concentration0.reciprocal() * (-self.concentration0).log1p() - (-self.concentration0 * self.concentration1).log1p()
         )
@@ -53,10 +58,10 @@ class Kumaraswamy(TransformedDistribution):
         return log_mode.exp()
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         return _moments(self.concentration1, self.concentration0, 2) - self.mean.pow(2)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         t1 = 1 - self.concentration1.reciprocal()
         t0 = 1 - self.concentration0.reciprocal()
         harmonic = (self.concentration0 + 1).digamma() + euler_constant

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from .. import arange, cat, mvlgamma, randn
 from .._dtype_info import finfo
 from .._tensor import Size
+from .._types import Number
 from . import constraints
 from .beta import Beta
 from .distribution import Distribution
+
+if TYPE_CHECKING:
+    from .._tensor import Tensor
+
 
 __all__ = ["LKJCholesky"]
 
@@ -27,7 +33,7 @@ class LKJCholesky(Distribution):
     _kept = ("dim",)
     concentration: Any
 
-    def __init__(self, dim: int, concentration: Any = 1.0, validate_args: bool | None = None) -> None:
+    def __init__(self, dim: int, concentration: Tensor | Number = 1.0, validate_args: bool | None = None) -> None:
         if dim < 2:
             raise ValueError(f"Expected dim to be an integer greater than or equal to 2. Found dim={dim}.")
         self.dim = dim
@@ -38,7 +44,7 @@ class LKJCholesky(Distribution):
         self._beta = Beta(row + 0.5, marginal.unsqueeze(-1) - 0.5 * row)
         super().__init__(shape, Size((dim, dim)), validate_args)
 
-    def sample(self, sample_shape: Any = Size()) -> Any:
+    def sample(self, sample_shape: Sequence[int] = Size()) -> Tensor:
         radius = self._beta.sample(sample_shape).unsqueeze(-1)
         normal = randn(self._extended_shape(sample_shape), dtype=radius.dtype, device=radius.device).tril(-1)
         direction = normal / normal.norm(dim=-1, keepdim=True)
@@ -48,7 +54,7 @@ class LKJCholesky(Distribution):
         factor += diagonal.diag_embed()
         return factor
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         self._check_sample(value)
         diagonal = value.diagonal(dim1=-1, dim2=-2)[..., 1:]
         order = arange(2, self.dim + 1, device=self.concentration.device)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from .. import broadcast_tensors, diag_embed, linalg, matmul
@@ -80,23 +81,23 @@ class LowRankMultivariateNormal(Distribution):
         """What the functions of this module take: factor, diagonal, and the Cholesky factor of the capacitance matrix."""
         return self._unbroadcasted_cov_factor, self._unbroadcasted_cov_diag, self._capacitance_tril
 
-    def _mahalanobis(self, x: Any) -> Any:
+    def _mahalanobis(self, x: Tensor) -> Any:
         factor, diagonal, capacitance = self._covariance
         return _batch_lowrank_mahalanobis(factor, diagonal, x, capacitance)
 
-    def _spread(self, value: Any, dims: int) -> Any:
+    def _spread(self, value: Tensor, dims: int) -> Any:
         return value.expand(self._batch_shape + self._event_shape * dims)
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return self.loc
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         return self.loc
 
     @lazy_property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         return self._spread(self._unbroadcasted_cov_factor.pow(2).sum(-1) + self._unbroadcasted_cov_diag, 1)
 
     @lazy_property
@@ -123,7 +124,7 @@ class LowRankMultivariateNormal(Distribution):
         solved = linalg.solve_triangular(self._capacitance_tril, weighted, upper=False)
         return self._spread(diag_embed(self._unbroadcasted_cov_diag.reciprocal()) - solved.mT @ solved, 2)
 
-    def rsample(self, sample_shape: Any = Size()) -> Any:
+    def rsample(self, sample_shape: Sequence[int] = Size()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         options = {"dtype": self.loc.dtype, "device": self.loc.device}
         of_factor = _standard_normal(shape[:-1] + self.cov_factor.shape[-1:], **options)
@@ -131,13 +132,13 @@ class LowRankMultivariateNormal(Distribution):
         common = _batch_mv(self._unbroadcasted_cov_factor, of_factor)
         return self.loc + common + self._unbroadcasted_cov_diag.sqrt() * of_diagonal
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         self._check_sample(value)
         distance = self._mahalanobis(value - self.loc)
         log_det = _batch_lowrank_logdet(*self._covariance)
         return -0.5 * (self._event_shape[0] * math.log(2 * math.pi) + log_det + distance)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         log_det = _batch_lowrank_logdet(*self._covariance)
         entropy = 0.5 * (self._event_shape[0] * (1.0 + math.log(2 * math.pi)) + log_det)
         return entropy.expand(self._batch_shape) if self._batch_shape else entropy

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from .. import gather, log_softmax, logsumexp
 from .._autograd.grad_mode import no_grad
@@ -11,6 +12,10 @@ from . import constraints
 from .categorical import Categorical
 from .constraints import MixtureSameFamilyConstraint
 from .distribution import Distribution
+
+if TYPE_CHECKING:
+    from .._tensor import Tensor
+
 
 __all__ = ["MixtureSameFamily"]
 
@@ -64,26 +69,26 @@ class MixtureSameFamily(Distribution):
         return (self._pad_mixture_dimensions(self.mixture_distribution.probs) * values).sum(dim=-1 - self._event_ndims)
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return self._mixed(self.component_distribution.mean)
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         within = self._mixed(self.component_distribution.variance)
         between = self._mixed((self.component_distribution.mean - self._pad(self.mean)).pow(2.0))
         return within + between
 
-    def cdf(self, x: Any) -> Any:
+    def cdf(self, x: Tensor) -> Tensor:
         of_components = self.component_distribution.cdf(self._pad(x))
         return (of_components * self.mixture_distribution.probs).sum(dim=-1)
 
-    def log_prob(self, x: Any) -> Any:
+    def log_prob(self, x: Tensor) -> Tensor:
         self._check_sample(x)
         of_components = self.component_distribution.log_prob(self._pad(x))
         weights = log_softmax(self.mixture_distribution.logits, dim=-1)
         return logsumexp(of_components + weights, dim=-1)
 
-    def sample(self, sample_shape: Any = Size()) -> Any:
+    def sample(self, sample_shape: Sequence[int] = Size()) -> Tensor:
         with no_grad():
             dim = len(sample_shape) + len(self.batch_shape)
             event = self.event_shape
@@ -93,11 +98,11 @@ class MixtureSameFamily(Distribution):
             index = index.repeat((1,) * (chosen.dim() + 1) + tuple(event))
             return gather(samples, dim, index).squeeze(dim)
 
-    def _pad(self, x: Any) -> Any:
+    def _pad(self, x: Tensor) -> Any:
         """Values with a dimension for the components."""
         return x.unsqueeze(-1 - self._event_ndims)
 
-    def _pad_mixture_dimensions(self, x: Any) -> Any:
+    def _pad_mixture_dimensions(self, x: Tensor) -> Any:
         """Probabilities with dimensions of one for the batch dimensions that only the components have, and for those of events."""
         batch, chosen = len(self.batch_shape), len(self.mixture_distribution.batch_shape)
         missing = 0 if chosen == 1 else batch - chosen

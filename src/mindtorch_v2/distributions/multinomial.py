@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import empty, ones_like
 from .._creation import tensor
 from .._memory_format import contiguous_format
 from .._tensor import Size
+from .._types import Number
 from . import constraints
 from ._probs_or_logits import OverCategories
 from .binomial import Binomial
 from .categorical import Categorical
 from .distribution import Distribution
 from .utils import broadcast_all
+
+if TYPE_CHECKING:
+    from .._tensor import Tensor
+
 
 __all__ = ["Multinomial"]
 
@@ -27,7 +33,13 @@ class Multinomial(OverCategories, Distribution):
     _kept = ("total_count",)
     total_count: int
 
-    def __init__(self, total_count: int = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+    def __init__(
+        self,
+        total_count: int = 1,
+        probs: Tensor | Number | None = None,
+        logits: Tensor | Number | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
         if not isinstance(total_count, int):
             raise NotImplementedError("inhomogeneous total_count is not supported: pass one integer")
         self.total_count = total_count
@@ -40,14 +52,14 @@ class Multinomial(OverCategories, Distribution):
         return constraints.multinomial(self.total_count)
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return self.probs * self.total_count
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         return self.total_count * self.probs * (1 - self.probs)
 
-    def sample(self, sample_shape: Any = Size()) -> Any:
+    def sample(self, sample_shape: Sequence[int] = Size()) -> Tensor:
         sample_shape = Size(sample_shape)
         drawn = self._categorical.sample(Size((self.total_count,)) + sample_shape)
         drawn = drawn.permute(*range(1, drawn.dim()), 0)
@@ -55,14 +67,14 @@ class Multinomial(OverCategories, Distribution):
         counts.scatter_add_(-1, drawn, ones_like(drawn))
         return counts.type_as(self.probs)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         n = tensor(self.total_count)
         together = n * self._categorical.entropy() - (n + 1).lgamma()
         support = self._binomial.enumerate_support(expand=False)[1:]
         weights = self._binomial.log_prob(support).exp()
         return together + (weights * (support + 1).lgamma()).sum([0, -1])
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         self._check_sample(value)
         logits, value = broadcast_all(self.logits, value)
         logits = logits.clone(memory_format=contiguous_format)

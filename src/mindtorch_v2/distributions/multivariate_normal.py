@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from .. import broadcast_shapes, cholesky_inverse, eye, linalg, matmul
@@ -99,7 +100,7 @@ class MultivariateNormal(Distribution):
         super().__init__(batch_shape, self.loc.shape[-1:], validate_args=validate_args)
         self._unbroadcasted_scale_tril = factor_of(name, matrix)
 
-    def _spread(self, value: Any, dims: int) -> Any:
+    def _spread(self, value: Tensor, dims: int) -> Any:
         return value.expand(self._batch_shape + self._event_shape * dims)
 
     @lazy_property
@@ -118,29 +119,29 @@ class MultivariateNormal(Distribution):
         return self._spread(cholesky_inverse(self._unbroadcasted_scale_tril), 2)
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return self.loc
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         return self.loc
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         return self._spread(self._unbroadcasted_scale_tril.pow(2).sum(-1), 1)
 
-    def rsample(self, sample_shape: Any = Size()) -> Any:
+    def rsample(self, sample_shape: Sequence[int] = Size()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         standard = _standard_normal(shape, dtype=self.loc.dtype, device=self.loc.device)
         return self.loc + _batch_mv(self._unbroadcasted_scale_tril, standard)
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         self._check_sample(value)
         distance = _batch_mahalanobis(self._unbroadcasted_scale_tril, value - self.loc)
         half_log_det = half_log_determinant(self._unbroadcasted_scale_tril)
         return -0.5 * (self._event_shape[0] * math.log(2 * math.pi) + distance) - half_log_det
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         half_log_det = half_log_determinant(self._unbroadcasted_scale_tril)
         entropy = 0.5 * self._event_shape[0] * (1.0 + math.log(2 * math.pi)) + half_log_det
         return entropy.expand(self._batch_shape) if self._batch_shape else entropy

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from .. import poisson
 from .._autograd.grad_mode import no_grad
 from .._tensor import Size
+from .._types import Number
 from ..nn import functional as F
 from . import constraints
 from ._probs_or_logits import ProbsOrLogits
 from .distribution import Distribution
 from .gamma import Gamma
 from .utils import lazy_property
+
+if TYPE_CHECKING:
+    from .._tensor import Tensor
+
 
 __all__ = ["NegativeBinomial"]
 
@@ -28,19 +34,25 @@ class NegativeBinomial(ProbsOrLogits, Distribution):
     support = constraints.nonnegative_integer
     _batched = {"total_count": 0, "probs": 0, "logits": 0, "_param": 0}
 
-    def __init__(self, total_count: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+    def __init__(
+        self,
+        total_count: Tensor | Number,
+        probs: Tensor | Number | None = None,
+        logits: Tensor | Number | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
         super().__init__(self._take_with_count(total_count, probs, logits), validate_args=validate_args)
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return self.total_count * self.logits.exp()
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         return ((self.total_count - 1) * self.logits.exp()).floor().clamp(min=0.0)
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         return self.mean / (-self.logits).sigmoid()
 
     @lazy_property
@@ -48,11 +60,11 @@ class NegativeBinomial(ProbsOrLogits, Distribution):
         """The rates of the Poisson distributions that this one is a mixture of."""
         return Gamma(concentration=self.total_count, rate=(-self.logits).exp(), validate_args=False)
 
-    def sample(self, sample_shape: Any = Size()) -> Any:
+    def sample(self, sample_shape: Sequence[int] = Size()) -> Tensor:
         with no_grad():
             return poisson(self._gamma.sample(sample_shape=sample_shape))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         self._check_sample(value)
         unnormalized = self.total_count * F.logsigmoid(-self.logits) + value * F.logsigmoid(self.logits)
         normalizer = -(self.total_count + value).lgamma() + (1.0 + value).lgamma() + self.total_count.lgamma()

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from .._memory_format import contiguous_format
 from .._tensor import Size
+from .._types import Number
 from . import constraints
 from .chi2 import Chi2
 from .distribution import Distribution
 from .utils import _standard_normal
+
+if TYPE_CHECKING:
+    from .._tensor import Tensor
+
 
 __all__ = ["StudentT"]
 
@@ -26,23 +32,25 @@ class StudentT(Distribution):
     loc: Any
     scale: Any
 
-    def __init__(self, df: Any, loc: Any = 0.0, scale: Any = 1.0, validate_args: bool | None = None) -> None:
+    def __init__(
+        self, df: Tensor | Number, loc: Tensor | Number = 0.0, scale: Tensor | Number = 1.0, validate_args: bool | None = None
+    ) -> None:
         shape = self._take(df=df, loc=loc, scale=scale)
         self._chi2 = Chi2(self.df)
         super().__init__(shape, validate_args=validate_args)
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         mean = self.loc.clone(memory_format=contiguous_format)
         mean[self.df <= 1] = math.nan
         return mean
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         return self.loc
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         variance = self.df.clone(memory_format=contiguous_format)
         finite = self.df > 2
         variance[finite] = self.scale[finite].pow(2) * self.df[finite] / (self.df[finite] - 2)
@@ -50,13 +58,13 @@ class StudentT(Distribution):
         variance[self.df <= 1] = math.nan
         return variance
 
-    def rsample(self, sample_shape: Any = Size()) -> Any:
+    def rsample(self, sample_shape: Sequence[int] = Size()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         normal = _standard_normal(shape, dtype=self.df.dtype, device=self.df.device)
         square = self._chi2.rsample(sample_shape)
         return self.loc + self.scale * (normal * (square / self.df).rsqrt())
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         self._check_sample(value)
         y = (value - self.loc) / self.scale
         normalizer = (
@@ -68,7 +76,7 @@ class StudentT(Distribution):
         )
         return -0.5 * (self.df + 1.0) * (y**2.0 / self.df).log1p() - normalizer
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         log_beta = (0.5 * self.df).lgamma() + math.lgamma(0.5) - (0.5 * (self.df + 1)).lgamma()
         return (
             self.scale.log()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import arange, broadcast_tensors, empty
@@ -12,6 +12,7 @@ from .._creation import tensor
 from .._dtype import get_default_dtype
 from .._dtype_info import finfo
 from .._tensor import Size, Tensor
+from .._types import OptionalDevice, OptionalDType
 from ..nn import functional as F
 from ..overrides import is_tensor_like
 
@@ -36,11 +37,11 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
     return broadcast_tensors(*(v if is_tensor_like(v) else tensor(v, **options) for v in values))
 
 
-def _standard_normal(shape: Any, dtype: Any, device: Any) -> Tensor:
+def _standard_normal(shape: Sequence[int], dtype: OptionalDType, device: OptionalDevice) -> Tensor:
     return empty(shape, dtype=dtype, device=device).normal_()
 
 
-def _sum_rightmost(value: Any, dim: int) -> Any:
+def _sum_rightmost(value: Tensor, dim: int) -> Any:
     """The sum over the last `dim` dimensions."""
     if dim == 0:
         return value
@@ -89,7 +90,7 @@ class _LazyOfClass(lazy_property, property):
         property.__init__(self, wrapped)
 
 
-def _lower_mask(n: int, diag: int, device: Any) -> Tensor:
+def _lower_mask(n: int, diag: int, device: OptionalDevice) -> Tensor:
     """Which elements of an n × n matrix are on or below a diagonal."""
     steps = arange(n, device=device)
     return steps < steps.view(-1, 1) + (diag + 1)

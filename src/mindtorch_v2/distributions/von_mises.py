@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from .. import _dtype, empty, rand, where, zeros
 from .._autograd.grad_mode import no_grad
 from .._tensor import Size
+from .._types import Number
 from . import constraints
 from .distribution import Distribution
 from .utils import lazy_property
+
+if TYPE_CHECKING:
+    from .._tensor import Tensor
+
 
 __all__ = ["VonMises"]
 
@@ -33,7 +39,7 @@ def _polynomial(y: Any, coefficients: tuple[float, ...]) -> Any:
     return result
 
 
-def _log_modified_bessel_fn(x: Any, order: int = 0) -> Any:
+def _log_modified_bessel_fn(x: Tensor, order: int = 0) -> Any:
     """The logarithm of the modified Bessel function of the first kind, for positive x."""
     if order not in (0, 1):
         raise AssertionError(f"order must be 0 or 1, got {order}")
@@ -46,7 +52,7 @@ def _log_modified_bessel_fn(x: Any, order: int = 0) -> Any:
     return where(x < 3.75, small, large)
 
 
-def _rejection_sample(loc: Any, concentration: Any, proposal_r: Any, x: Any) -> Any:
+def _rejection_sample(loc: Any, concentration: Any, proposal_r: Any, x: Tensor) -> Any:
     """Angles between -π and π, by wrapped Cauchy proposals (Best and Fisher, 1979); all are proposed anew until each was accepted."""
     done = zeros(x.shape, dtype=_dtype.bool_, device=loc.device)
     while not done.all():
@@ -70,10 +76,10 @@ class VonMises(Distribution):
     loc: Any
     concentration: Any
 
-    def __init__(self, loc: Any, concentration: Any, validate_args: bool | None = None) -> None:
+    def __init__(self, loc: Tensor | Number, concentration: Tensor | Number, validate_args: bool | None = None) -> None:
         super().__init__(self._take(loc=loc, concentration=concentration), Size(), validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
         parameters = self.loc.expand(batch_shape), self.concentration.expand(batch_shape)
         return type(self)(*parameters, validate_args=self.__dict__.get("_validate_args"))
 
@@ -94,27 +100,27 @@ class VonMises(Distribution):
         exact = (1 + rho**2) / (2 * rho)
         return where(kappa < 1e-5, 1 / kappa + kappa, exact)
 
-    def sample(self, sample_shape: Any = Size()) -> Any:
+    def sample(self, sample_shape: Sequence[int] = Size()) -> Tensor:
         with no_grad():
             x = empty(self._extended_shape(sample_shape), dtype=self._loc.dtype, device=self.loc.device)
             return _rejection_sample(self._loc, self._concentration, self._proposal_r, x).to(self.loc.dtype)
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         self._check_sample(value)
         unnormalized = self.concentration * (value - self.loc).cos()
         return unnormalized - math.log(2 * math.pi) - _log_modified_bessel_fn(self.concentration, order=0)
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         """The mean direction."""
         return self.loc
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         return self.loc
 
     @lazy_property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         """The circular variance."""
         first = _log_modified_bessel_fn(self.concentration, order=1)
         return 1 - (first - _log_modified_bessel_fn(self.concentration, order=0)).exp()

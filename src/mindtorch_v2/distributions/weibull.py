@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from .. import ones_like
+from .._types import Number
 from . import constraints
 from .exponential import Exponential
 from .transformed_distribution import TransformedDistribution
 from .transforms import AffineTransform, PowerTransform
 from .utils import broadcast_all, euler_constant
+
+if TYPE_CHECKING:
+    from .._tensor import Tensor
+
 
 __all__ = ["Weibull"]
 
@@ -21,7 +26,7 @@ class Weibull(TransformedDistribution):
     support = constraints.positive
     _batched = {"scale": 0, "concentration": 0, "concentration_reciprocal": 0}
 
-    def __init__(self, scale: Any, concentration: Any, validate_args: bool | None = None) -> None:
+    def __init__(self, scale: Tensor | Number, concentration: Tensor | Number, validate_args: bool | None = None) -> None:
         self.scale, self.concentration = broadcast_all(scale, concentration)
         self.concentration_reciprocal = self.concentration.reciprocal()
         base = Exponential(ones_like(self.scale), validate_args=validate_args)
@@ -29,18 +34,18 @@ class Weibull(TransformedDistribution):
         super().__init__(base, transforms, validate_args=validate_args)
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return self.scale * (1 + self.concentration_reciprocal).lgamma().exp()
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         return self.scale * ((self.concentration - 1) / self.concentration) ** self.concentration.reciprocal()
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         second = (1 + 2 * self.concentration_reciprocal).lgamma().exp()
         return self.scale.pow(2) * (second - (2 * (1 + self.concentration_reciprocal).lgamma()).exp())
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         spread = euler_constant * (1 - self.concentration_reciprocal)
         return spread + (self.scale * self.concentration_reciprocal).log() + 1

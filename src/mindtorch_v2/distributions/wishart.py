@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 from .. import arange, broadcast_shapes, cholesky_solve, einsum, eye, linalg, mvlgamma, randn, tril_indices
@@ -42,7 +43,7 @@ class Wishart(ExponentialFamily):
 
     def __init__(
         self,
-        df: Any,
+        df: Tensor | Number,
         covariance_matrix: Any = None,
         precision_matrix: Any = None,
         scale_tril: Any = None,
@@ -112,22 +113,22 @@ class Wishart(ExponentialFamily):
         return factor.view((*self._batch_shape, 1, 1)) * matrix
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return self._times(self.df, self.covariance_matrix)
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         factor = self.df - self.covariance_matrix.shape[-1] - 1
         factor[factor <= 0] = math.nan
         return self._times(factor, self.covariance_matrix)
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         V = self.covariance_matrix
         diagonal = V.diagonal(dim1=-2, dim2=-1)
         return self._times(self.df, V.pow(2) + einsum("...i,...j->...ij", diagonal, diagonal))
 
-    def _bartlett_sampling(self, sample_shape: Any = Size()) -> Any:
+    def _bartlett_sampling(self, sample_shape: Sequence[int] = Size()) -> Any:
         p = self._event_shape[-1]
         roots = self._dist_chi2.rsample(sample_shape).sqrt()
         noise = roots.clamp(min=finfo(roots.dtype).eps).diag_embed(dim1=-2, dim2=-1)
@@ -141,7 +142,7 @@ class Wishart(ExponentialFamily):
         """Whether any of the batch is, for each sample."""
         return flags.amax([-1 - i for i in range(len(self._batch_shape))]) if self._batch_shape else flags
 
-    def rsample(self, sample_shape: Any = Size(), max_try_correction: int | None = None) -> Any:
+    def rsample(self, sample_shape: Sequence[int] = Size(), max_try_correction: int | None = None) -> Tensor:
         """Samples; those that are singular by rounding are drawn again, `max_try_correction` times (10) at most."""
         sample = self._bartlett_sampling(Size(sample_shape))
         # torch: the first check is not negated, so that samples that are in order are drawn once more
@@ -157,7 +158,7 @@ class Wishart(ExponentialFamily):
                     break
         return sample
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         self._check_sample(value)
         nu, p = self.df, self._event_shape[-1]
         return (
@@ -167,7 +168,7 @@ class Wishart(ExponentialFamily):
             - cholesky_solve(value, self._unbroadcasted_scale_tril).diagonal(dim1=-2, dim2=-1).sum(dim=-1) / 2
         )
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         nu, p = self.df, self._event_shape[-1]
         return (
             (p + 1) * (p * _LOG_2 / 2 + half_log_determinant(self._unbroadcasted_scale_tril))
@@ -181,7 +182,7 @@ class Wishart(ExponentialFamily):
         p = self._event_shape[-1]
         return -self.precision_matrix / 2, (self.df - p - 1) / 2
 
-    def _log_normalizer(self, x: Any, y: Any) -> Any:
+    def _log_normalizer(self, x: Tensor, y: Tensor) -> Any:
         p = self._event_shape[-1]
         shape = y + (p + 1) / 2
         return shape * (-linalg.slogdet(-2 * x).logabsdet + _LOG_2 * p) + mvlgamma(shape, p=p)

@@ -11,6 +11,7 @@ from .._dispatch import keys
 from .._dtype import get_default_dtype
 from .._ops.machinery.lookup import aten
 from .._tensor import Tensor, _disabled_torch_function_impl, set_array, shallow_copy, wrap
+from .._types import OptionalDevice, OptionalDType
 from ..overrides import DisableTorchFunctionSubclass
 
 __all__ = [
@@ -111,7 +112,7 @@ class UninitializedTensorMixin:
         "requires_grad_".split()
     )
 
-    def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
+    def materialize(self, shape: Any, device: OptionalDevice = None, dtype: OptionalDType = None) -> None:
         """Take memory of this shape, and become a parameter or a plain tensor."""
         tensor: Any = self
         required = tensor.requires_grad
@@ -159,7 +160,7 @@ class UninitializedTensorMixin:
         )
 
 
-def _uninitialized(cls: Any, requires_grad: bool, device: Any, dtype: Any) -> Any:
+def _uninitialized(cls: Any, requires_grad: bool, device: OptionalDevice, dtype: OptionalDType) -> Any:
     made = shallow_copy(aten.empty((0,), device=device, dtype=dtype), cls)
     made.requires_grad = requires_grad
     return made
@@ -170,7 +171,7 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: igno
 
     cls_to_become = Parameter
 
-    def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> Any:
+    def __new__(cls, requires_grad: bool = True, device: OptionalDevice = None, dtype: OptionalDType = None) -> Any:
         return _uninitialized(cls, requires_grad, device, dtype)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
@@ -184,7 +185,9 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
 
     cls_to_become = Tensor
 
-    def __new__(cls, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True) -> Any:
+    def __new__(
+        cls, requires_grad: bool = False, device: OptionalDevice = None, dtype: OptionalDType = None, persistent: bool = True
+    ) -> Any:
         made = _uninitialized(cls, requires_grad, device, dtype)
         made.persistent, made._is_buffer = persistent, True
         return made

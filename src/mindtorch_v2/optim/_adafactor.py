@@ -114,7 +114,7 @@ def adafactor(
             _single(*tensors, maximize=maximize, **rates)
 
 
-def _step_size(param: Tensor, step: float, lr: Any, eps2: float) -> Any:
+def _step_size(param: Tensor, step: float, lr: float | Tensor, eps2: float) -> Any:
     """The rate relative to the parameter's root mean square."""
     return max(eps2, param.norm(2).item() / (param.numel() ** 0.5)) * min(lr, 1 / (step**0.5))
 
@@ -126,7 +126,7 @@ def _clipping(update: Tensor, d: float) -> float:
 
 def _single(
     param: Any, grad: Any, row_var: Any, col_var: Any, variance: Any, step: Any,
-    *, maximize: bool, d: float, lr: Any, beta2_decay: float, weight_decay: float, eps1: float, eps2: float,
+    *, maximize: bool, d: float, lr: float | Tensor, beta2_decay: float, weight_decay: float, eps1: float, eps2: float,
 ) -> None:  # fmt: skip
     if maximize:
         grad = -grad
@@ -155,7 +155,7 @@ def _single(
 
 def _foreach(
     params: Any, grads: Any, row_vars: Any, col_vars: Any, variances: Any, steps: Any,
-    *, maximize: bool, d: float, lr: Any, beta2_decay: float, weight_decay: float, eps1: float, eps2: float,
+    *, maximize: bool, d: float, lr: float | Tensor, beta2_decay: float, weight_decay: float, eps1: float, eps2: float,
 ) -> None:  # fmt: skip
     if maximize:
         grads = each("neg")(grads)

@@ -83,7 +83,7 @@ def adadelta(
     )  # fmt: skip
 
 
-def _single(prepared: Prepared, *, lr: Any, rho: float, eps: float, differentiable: bool) -> None:
+def _single(prepared: Prepared, *, lr: float | Tensor, rho: float, eps: float, differentiable: bool) -> None:
     for param, grad, square_avg, acc_delta, _ in prepared:
         square_avg.mul_(rho).addcmul_(grad, grad, value=1 - rho)
         root = square_avg.add(eps).sqrt_()
@@ -95,7 +95,9 @@ def _single(prepared: Prepared, *, lr: Any, rho: float, eps: float, differentiab
         param.add_(delta, alpha=-lr)
 
 
-def _foreach(params: Any, grads: Any, square_avgs: Any, acc_deltas: Any, steps: Any, *, lr: Any, rho: float, eps: float) -> None:
+def _foreach(
+    params: Any, grads: Any, square_avgs: Any, acc_deltas: Any, steps: Any, *, lr: float | Tensor, rho: float, eps: float
+) -> None:
     each("mul_")(square_avgs, rho)
     each("addcmul_")(square_avgs, grads, grads, value=1 - rho)
     roots = each("add")(square_avgs, eps)

@@ -122,11 +122,11 @@ def adagrad(
     )  # fmt: skip
 
 
-def _rate(lr: Any, lr_decay: float, step: Tensor) -> Any:
+def _rate(lr: float | Tensor, lr_decay: float, step: Tensor) -> Any:
     return lr / (1 + (step.item() - 1) * lr_decay)
 
 
-def _single(prepared: Prepared, *, lr: Any, lr_decay: float, eps: float, differentiable: bool) -> None:
+def _single(prepared: Prepared, *, lr: float | Tensor, lr_decay: float, eps: float, differentiable: bool) -> None:
     for param, grad, state_sum, step in prepared:
         rate = _rate(lr, lr_decay, step)
         if grad.is_sparse:
@@ -152,7 +152,9 @@ def _make_sparse(grad: Tensor, grad_indices: Tensor, values: Tensor) -> Tensor:
     return made
 
 
-def _foreach(params: Any, grads: Any, state_sums: Any, steps: Any, *, lr: Any, lr_decay: float, eps: float, owned: bool) -> None:
+def _foreach(
+    params: Any, grads: Any, state_sums: Any, steps: Any, *, lr: float | Tensor, lr_decay: float, eps: float, owned: bool
+) -> None:
     rates = [-_rate(plain(lr), lr_decay, step) for step in steps]
     each("addcmul_")(state_sums, grads, grads, value=1)
     roots = each("sqrt")(state_sums)

@@ -78,7 +78,7 @@ class Adam(GroupOptimizer):
         adam(params, grads, exp_avgs, exp_avg_sqs, maxima, steps, beta1=beta1, beta2=beta2, **pick(group, names))
 
 
-def _check_lr(lr: Any, *, foreach: bool | None, capturable: bool) -> None:
+def _check_lr(lr: float | Tensor, *, foreach: bool | None, capturable: bool) -> None:
     if isinstance(lr, Tensor) and foreach and not capturable:
         raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True")
     check_rate(lr)

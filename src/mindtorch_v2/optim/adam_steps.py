@@ -59,7 +59,7 @@ def adam(
     )  # fmt: skip
 
 
-def _check_numbers(lr: Any, beta1: Any, beta2: Any) -> None:
+def _check_numbers(lr: float | Tensor, beta1: Any, beta2: Any) -> None:
     """Refuse rates that are tensors, which steps over lists do not take."""
     for name, value, error in (("lr", lr, RuntimeError), ("beta1", beta1, ValueError), ("beta2", beta2, ValueError)):
         if isinstance(value, Tensor):
@@ -67,7 +67,7 @@ def _check_numbers(lr: Any, beta1: Any, beta2: Any) -> None:
 
 
 def _single(
-    prepared: Prepared, *, lr: Any, beta1: Any, beta2: Any, eps: float, amsgrad: bool, shrink: Any, differentiable: bool
+    prepared: Prepared, *, lr: float | Tensor, beta1: Any, beta2: Any, eps: float, amsgrad: bool, shrink: Any, differentiable: bool
 ) -> None:
     """Parameter by parameter: the default on the CPU."""
     of_tensor = isinstance(beta1, Tensor)
@@ -100,7 +100,7 @@ def _move_differentiably(
     step: Tensor,
     beta1: Any,
     beta2: Any,
-    lr: Any,
+    lr: float | Tensor,
     eps: float,
     maximum: Any = None,
 ) -> None:
@@ -121,7 +121,7 @@ def _differentiates(rate: Any) -> bool:
 
 def _foreach(
     params: Any, grads: Any, exp_avgs: Any, exp_avg_sqs: Any, *rest: Any,
-    lr: Any, beta1: Any, beta2: Any, eps: float, amsgrad: bool, shrink: Any,
+    lr: float | Tensor, beta1: Any, beta2: Any, eps: float, amsgrad: bool, shrink: Any,
 ) -> None:  # fmt: skip
     """With operators over lists of tensors."""
     *maxima, steps = rest
@@ -148,7 +148,7 @@ def _fused(
     steps: Any,
     *,
     decoupled: bool,
-    lr: Any,
+    lr: float | Tensor,
     beta1: Any,
     beta2: Any,
     found_inf: Any,

@@ -83,7 +83,7 @@ def adamax(
     )  # fmt: skip
 
 
-def _single(prepared: Prepared, *, lr: Any, beta1: float, beta2: float, eps: float, differentiable: bool) -> None:
+def _single(prepared: Prepared, *, lr: float | Tensor, beta1: float, beta2: float, eps: float, differentiable: bool) -> None:
     for param, grad, exp_avg, exp_inf, step in prepared:
         exp_avg.lerp_(grad, 1 - beta1)
         if differentiable:
@@ -96,7 +96,7 @@ def _single(prepared: Prepared, *, lr: Any, beta1: float, beta2: float, eps: flo
 
 def _foreach(
     params: Any, grads: Any, exp_avgs: Any, exp_infs: Any, steps: Any,
-    *, lr: Any, beta1: float, beta2: float, eps: float, owned: bool,
+    *, lr: float | Tensor, beta1: float, beta2: float, eps: float, owned: bool,
 ) -> None:  # fmt: skip
     each("lerp_")(exp_avgs, grads, 1 - beta1)
     each("mul_")(exp_infs, beta2)

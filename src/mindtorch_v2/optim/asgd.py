@@ -89,11 +89,11 @@ def asgd(
     )  # fmt: skip
 
 
-def _rate(step: float, lambd: float, lr: Any, alpha: float) -> Any:
+def _rate(step: float, lambd: float, lr: float | Tensor, alpha: float) -> Any:
     return lr / ((1 + lambd * lr * step) ** alpha)
 
 
-def _single(prepared: Prepared, *, lambd: float, lr: Any, t0: float, alpha: float, differentiable: bool) -> None:
+def _single(prepared: Prepared, *, lambd: float, lr: float | Tensor, t0: float, alpha: float, differentiable: bool) -> None:
     for param, grad, ax, mu, eta, step in prepared:
         rate = eta.item()
         param.mul_(1 - lambd * rate)
@@ -116,7 +116,7 @@ def _foreach(
     steps: Any,
     *,
     lambd: float,
-    lr: Any,
+    lr: float | Tensor,
     t0: float,
     alpha: float,
     owned: bool,

@@ -110,7 +110,15 @@ def _momentum(beta1: float, momentum_decay: float, step: float) -> float:
 
 
 def _single(
-    prepared: Prepared, *, lr: Any, beta1: float, beta2: float, eps: float, shrink: Any, momentum: Any, differentiable: bool
+    prepared: Prepared,
+    *,
+    lr: float | Tensor,
+    beta1: float,
+    beta2: float,
+    eps: float,
+    shrink: Any,
+    momentum: Any,
+    differentiable: bool,
 ) -> None:
     for param, grad, exp_avg, exp_avg_sq, mu_product, step in prepared:
         count = step.item()
@@ -136,7 +144,7 @@ def _single(
 
 def _foreach(
     params: Any, grads: Any, exp_avgs: Any, exp_avg_sqs: Any, mu_products: Any, steps: Any,
-    *, lr: Any, beta1: float, beta2: float, eps: float, shrink: Any, momentum: Any,
+    *, lr: float | Tensor, beta1: float, beta2: float, eps: float, shrink: Any, momentum: Any,
 ) -> None:  # fmt: skip
     if shrink is not None:
         each("mul_")(params, shrink)

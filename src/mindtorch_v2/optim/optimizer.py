@@ -345,7 +345,7 @@ def check_fused_params(params: Iterable[Tensor]) -> None:
 FUSED_DEVICES = ["mps", "cuda", "xpu", "hpu", "cpu", "mtia", "privateuseone"]
 
 
-def check_rate(lr: Any) -> None:
+def check_rate(lr: float | Tensor) -> None:
     """Refuse a learning rate that is negative or has several elements."""
     if isinstance(lr, Tensor) and lr.numel() != 1:
         raise ValueError("Tensor lr must be 1-element")

@@ -99,7 +99,9 @@ def _rectification(beta2: float, step: float) -> float | None:
     return factor
 
 
-def _single(prepared: Prepared, *, lr: Any, beta1: float, beta2: float, eps: float, shrink: Any, differentiable: bool) -> None:
+def _single(
+    prepared: Prepared, *, lr: float | Tensor, beta1: float, beta2: float, eps: float, shrink: Any, differentiable: bool
+) -> None:
     for param, grad, exp_avg, exp_avg_sq, step in prepared:
         count = step.item()
         if shrink is not None:
@@ -117,7 +119,7 @@ def _single(prepared: Prepared, *, lr: Any, beta1: float, beta2: float, eps: flo
 
 def _foreach(
     params: Any, grads: Any, exp_avgs: Any, exp_avg_sqs: Any, steps: Any,
-    *, lr: Any, beta1: float, beta2: float, eps: float, shrink: Any,
+    *, lr: float | Tensor, beta1: float, beta2: float, eps: float, shrink: Any,
 ) -> None:  # fmt: skip
     if shrink is not None:
         each("mul_")(params, shrink)

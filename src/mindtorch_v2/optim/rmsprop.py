@@ -101,7 +101,7 @@ def rmsprop(
 
 
 def _single(
-    prepared: Prepared, *, lr: Any, alpha: float, eps: float, momentum: float, centered: bool, differentiable: bool
+    prepared: Prepared, *, lr: float | Tensor, alpha: float, eps: float, momentum: float, centered: bool, differentiable: bool
 ) -> None:
     for param, grad, square_avg, *rest in prepared:
         square_avg.mul_(alpha).addcmul_(grad, grad, value=1 - alpha)
@@ -121,7 +121,15 @@ def _single(
 
 
 def _foreach(
-    params: Any, grads: Any, square_avgs: Any, *rest: Any, lr: Any, alpha: float, eps: float, momentum: float, centered: bool
+    params: Any,
+    grads: Any,
+    square_avgs: Any,
+    *rest: Any,
+    lr: float | Tensor,
+    alpha: float,
+    eps: float,
+    momentum: float,
+    centered: bool,
 ) -> None:
     each("mul_")(square_avgs, alpha)
     each("addcmul_")(square_avgs, grads, grads, value=1 - alpha)

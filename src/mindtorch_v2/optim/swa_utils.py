@@ -12,6 +12,7 @@ from .._autograd.grad_mode import no_grad
 from .._creation import tensor
 from .._dtype import int64
 from .._tensor import Tensor
+from .._types import OptionalDevice
 from ..nn.modules.batchnorm import _BatchNorm
 from ..nn.modules.module import Module
 from .lr_scheduler.scheduler import LRScheduler, per_group, within_step
@@ -97,7 +98,7 @@ class AveragedModel(Module):
     def __init__(
         self,
         model: Module,
-        device: Any = None,
+        device: OptionalDevice = None,
         avg_fn: Callable[[Tensor, Tensor, Any], Tensor] | None = None,
         multi_avg_fn: Callable[[Tensors, Tensors, Any], None] | None = None,
         use_buffers: bool = False,
@@ -148,7 +149,7 @@ class AveragedModel(Module):
             average.copy_(average_of(average, current, self.n_averaged.to(average.device)))
 
 
-def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
+def update_bn(loader: Iterable[Any], model: Module, device: OptionalDevice = None) -> None:
     """Compute the running statistics of a model's batch norms anew, as means over all batches of `loader`.
 
     Of batches that are lists or tuples, the first element is the input.

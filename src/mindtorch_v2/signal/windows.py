@@ -11,6 +11,7 @@ from .._creation import tensor
 from .._memory_format import strided
 from .._ops.machinery.lookup import aten
 from .._tensor import Tensor
+from .._types import OptionalDevice, OptionalDType, OptionalLayout
 
 __all__ = [
     "bartlett", "blackman", "cosine", "exponential", "gaussian", "general_cosine", "general_hamming", "hamming", "hann", "kaiser",
@@ -18,7 +19,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _options(name: str, M: int, dtype: Any, layout: Any, device: Any) -> dict[str, Any]:
+def _options(name: str, M: int, dtype: OptionalDType, layout: OptionalLayout, device: OptionalDevice) -> dict[str, Any]:
     """Return the arguments for the factories below, after the checks that every window makes."""
     chosen = _dtype.get_default_dtype() if dtype is None else dtype
     if M < 0:
@@ -42,8 +43,8 @@ def _short(M: int, options: dict[str, Any], requires_grad: bool) -> Tensor:
 
 
 def exponential(
-    M: int, *, center: float | None = None, tau: float = 1.0, sym: bool = True, dtype: Any = None, layout: Any = strided,
-    device: Any = None, requires_grad: bool = False,
+    M: int, *, center: float | None = None, tau: float = 1.0, sym: bool = True, dtype: OptionalDType = None, layout: OptionalLayout = strided,
+    device: OptionalDevice = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """exp(-|n - center| / tau)."""
     options = _options("exponential", M, dtype, layout, device)
@@ -60,7 +61,13 @@ def exponential(
 
 
 def cosine(
-    M: int, *, sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None, requires_grad: bool = False
+    M: int,
+    *,
+    sym: bool = True,
+    dtype: OptionalDType = None,
+    layout: OptionalLayout = strided,
+    device: OptionalDevice = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """Half a period of a sine."""
     options = _options("cosine", M, dtype, layout, device)
@@ -73,7 +80,7 @@ def cosine(
 
 
 def gaussian(
-    M: int, *, std: float = 1.0, sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None,
+    M: int, *, std: float = 1.0, sym: bool = True, dtype: OptionalDType = None, layout: OptionalLayout = strided, device: OptionalDevice = None,
     requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """exp(-(n - middle)² / (2 std²))."""
@@ -89,7 +96,7 @@ def gaussian(
 
 
 def kaiser(
-    M: int, *, beta: float = 12.0, sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None,
+    M: int, *, beta: float = 12.0, sym: bool = True, dtype: OptionalDType = None, layout: OptionalLayout = strided, device: OptionalDevice = None,
     requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """A Bessel function of the distance from the middle."""
@@ -107,7 +114,7 @@ def kaiser(
 
 
 def general_cosine(
-    M: int, *, a: Iterable[float], sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None,
+    M: int, *, a: Iterable[float], sym: bool = True, dtype: OptionalDType = None, layout: OptionalLayout = strided, device: OptionalDevice = None,
     requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """A series of cosines with these coefficients, of alternating signs."""
@@ -127,7 +134,7 @@ def general_cosine(
 
 
 def general_hamming(
-    M: int, *, alpha: float = 0.54, sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None,
+    M: int, *, alpha: float = 0.54, sym: bool = True, dtype: OptionalDType = None, layout: OptionalLayout = strided, device: OptionalDevice = None,
     requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """alpha - (1 - alpha) cos."""
@@ -137,21 +144,39 @@ def general_hamming(
 
 
 def hamming(
-    M: int, *, sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None, requires_grad: bool = False
+    M: int,
+    *,
+    sym: bool = True,
+    dtype: OptionalDType = None,
+    layout: OptionalLayout = strided,
+    device: OptionalDevice = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """The Hamming window."""
     return general_hamming(M, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
 
 
 def hann(
-    M: int, *, sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None, requires_grad: bool = False
+    M: int,
+    *,
+    sym: bool = True,
+    dtype: OptionalDType = None,
+    layout: OptionalLayout = strided,
+    device: OptionalDevice = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """The Hann window."""
     return general_hamming(M, alpha=0.5, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
 
 
 def blackman(
-    M: int, *, sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None, requires_grad: bool = False
+    M: int,
+    *,
+    sym: bool = True,
+    dtype: OptionalDType = None,
+    layout: OptionalLayout = strided,
+    device: OptionalDevice = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """The Blackman window."""
     _options("blackman", M, dtype, layout, device)
@@ -159,7 +184,13 @@ def blackman(
 
 
 def nuttall(
-    M: int, *, sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None, requires_grad: bool = False
+    M: int,
+    *,
+    sym: bool = True,
+    dtype: OptionalDType = None,
+    layout: OptionalLayout = strided,
+    device: OptionalDevice = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """The four-term window of Nuttall with the least side lobes."""
     a = [0.3635819, 0.4891775, 0.1365995, 0.0106411]
@@ -167,7 +198,13 @@ def nuttall(
 
 
 def bartlett(
-    M: int, *, sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None, requires_grad: bool = False
+    M: int,
+    *,
+    sym: bool = True,
+    dtype: OptionalDType = None,
+    layout: OptionalLayout = strided,
+    device: OptionalDevice = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """A triangle."""
     options = _options("bartlett", M, dtype, layout, device)

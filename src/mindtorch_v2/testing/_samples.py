@@ -11,6 +11,7 @@ from .._dtype_info import finfo, iinfo
 from .._functions import functions
 from .._memory_format import contiguous_format
 from .._tensor import Tensor
+from .._types import OptionalDevice, OptionalMemoryFormat
 
 __all__ = ["make_tensor"]
 
@@ -18,13 +19,13 @@ __all__ = ["make_tensor"]
 def make_tensor(
     *shape: Any,
     dtype: _dtype.dtype,
-    device: Any,
+    device: OptionalDevice,
     low: float | None = None,
     high: float | None = None,
     requires_grad: bool = False,
     noncontiguous: bool = False,
     exclude_zero: bool = False,
-    memory_format: Any = None,
+    memory_format: OptionalMemoryFormat = None,
 ) -> Tensor:
     """A tensor with values from `[low, high)`: from -9 to 9 for floating point numbers, -9 to 9 for integers, 0 to 9 for unsigned ones.
 
@@ -76,7 +77,7 @@ def _range(d: _dtype.dtype, low: float | None, high: float | None) -> tuple[floa
     return (low, high) if d.inexact else (math.ceil(low), math.ceil(high))
 
 
-def _random(size: Any, d: _dtype.dtype, device: Any, low: float, high: float) -> Tensor:
+def _random(size: Any, d: _dtype.dtype, device: OptionalDevice, low: float, high: float) -> Tensor:
     made: Tensor
     if not d.inexact:
         made = functions["randint"](int(low), int(high), size, device=device, dtype=d)

@@ -6,6 +6,7 @@ ATen's `zeros` calls `zero_`. The others fill memory by an operator (`full_like`
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from ..._creation import allocate, checked_shape, device_of, dtype_of
 from ..._dispatch import keys
 from ..._memory_format import contiguous_format, empty_strides, preserve_format
 from ..._tensor import Tensor, set_array, wrap
+from ..._types import Number, OptionalDevice, OptionalDType, OptionalLayout, OptionalMemoryFormat
 from ..machinery.factory import factory, inlined
 
 Array = np.ndarray[Any, Any]
@@ -26,7 +28,14 @@ Array = np.ndarray[Any, Any]
 # --- memory and constants -------------------------------------------------------------------------------------------
 
 
-def _empty(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any = None) -> Tensor:
+def _empty(
+    size: Sequence[int],
+    dtype: OptionalDType,
+    layout: OptionalLayout,
+    device: OptionalDevice,
+    pin_memory: bool | None,
+    memory_format: OptionalMemoryFormat = None,
+) -> Tensor:
     d = dtype if dtype.__class__ is _dtype.dtype else dtype_of(dtype)
     where = device if device.__class__ is _device.device else device_of(device)
     if memory_format is None or memory_format is contiguous_format:
@@ -55,11 +64,25 @@ def strided_tensor(shape: tuple[int, ...], strides: tuple[int, ...], d: _dtype.d
     return t
 
 
-def _empty_strided(size: Any, stride: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+def _empty_strided(
+    size: Sequence[int],
+    stride: Sequence[int],
+    dtype: OptionalDType,
+    layout: OptionalLayout,
+    device: OptionalDevice,
+    pin_memory: bool | None,
+) -> Tensor:
     return strided_tensor(checked_shape(size), tuple(int(s) for s in stride), dtype_of(dtype), device_of(device))
 
 
-def _empty_permuted(size: Any, physical_layout: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+def _empty_permuted(
+    size: Sequence[int],
+    physical_layout: Sequence[int],
+    dtype: OptionalDType,
+    layout: OptionalLayout,
+    device: OptionalDevice,
+    pin_memory: bool | None,
+) -> Tensor:
     shape = checked_shape(size)
     if len(physical_layout) != len(shape):
         raise RuntimeError(
@@ -82,12 +105,16 @@ def _empty_permuted(size: Any, physical_layout: Any, dtype: Any, layout: Any, de
     return strided_tensor(shape, tuple(strides), dtype_of(dtype), device_of(device))
 
 
-def _zeros(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+def _zeros(
+    size: Sequence[int], dtype: OptionalDType, layout: OptionalLayout, device: OptionalDevice, pin_memory: bool | None
+) -> Tensor:
     d, where = dtype_of(dtype), device_of(device)
     return wrap(np.zeros(checked_shape(size), d.np), d) if where.key == keys.CPU else allocate(size, d, where).zero_()
 
 
-def _ones(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+def _ones(
+    size: Sequence[int], dtype: OptionalDType, layout: OptionalLayout, device: OptionalDevice, pin_memory: bool | None
+) -> Tensor:
     return _filled(allocate(size, dtype_of(dtype), device_of(device)), 1)
 
 
@@ -99,7 +126,14 @@ def _filled(made: Tensor, value: Any) -> Tensor:
     return made
 
 
-def _full(size: Any, fill_value: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+def _full(
+    size: Sequence[int],
+    fill_value: Number,
+    dtype: OptionalDType,
+    layout: OptionalLayout,
+    device: OptionalDevice,
+    pin_memory: bool | None,
+) -> Tensor:
     d = _fill_dtype(fill_value) if dtype is None else dtype_of(dtype)
     return _filled(allocate(size, d, device_of(device)), fill_value)
 
@@ -113,7 +147,9 @@ def _fill_dtype(value: Any) -> _dtype.dtype:
     return _dtype.of_scalar(value)
 
 
-def _scalar_tensor(s: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+def _scalar_tensor(
+    s: Number, dtype: OptionalDType, layout: OptionalLayout, device: OptionalDevice, pin_memory: bool | None
+) -> Tensor:
     if device is _device.cpu and s.__class__ is float and dtype.__class__ is _dtype.dtype and dtype.itemsize >= 4 and dtype.inexact:
         return wrap(np.array(s, dtype.np), dtype)
     t = allocate((), dtype_of(dtype), device_of(device))
@@ -130,7 +166,7 @@ _DENSE = "memory_format is None and device is None and self._array.flags.c_conti
 
 
 @silent
-def _full_array(size: Any, fill_value: Any, dtype: Any) -> Array:
+def _full_array(size: Sequence[int], fill_value: Number, dtype: OptionalDType) -> Array:
     if fill_value.__class__ is float and (dtype is None or dtype.__class__ is _dtype.dtype):
         d = _dtype.get_default_dtype() if dtype is None else dtype
         if d.inexact and d.itemsize >= 4:
@@ -169,7 +205,9 @@ empty_permuted = factory("empty_permuted(SymInt[] size, int[] physical_layout, O
 # --- after another tensor -------------------------------------------------------------------------------------------
 
 
-def like(self: Tensor, dtype: Any = None, device: Any = None, memory_format: Any = None) -> Tensor:
+def like(
+    self: Tensor, dtype: OptionalDType = None, device: OptionalDevice = None, memory_format: OptionalMemoryFormat = None
+) -> Tensor:
     """Memory for a tensor of the same geometry."""
     d = self.dtype if dtype is None else dtype_of(dtype)
     where = self.device if device is None else device_of(device)
@@ -181,43 +219,94 @@ def like(self: Tensor, dtype: Any = None, device: Any = None, memory_format: Any
     return strided_tensor(array.shape, empty_strides(array.shape, memory_format), d, where)
 
 
-def _empty_like(self: Tensor, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any) -> Tensor:
+def _empty_like(
+    self: Tensor,
+    dtype: OptionalDType,
+    layout: OptionalLayout,
+    device: OptionalDevice,
+    pin_memory: bool | None,
+    memory_format: OptionalMemoryFormat,
+) -> Tensor:
     return like(self, dtype, device, memory_format)
 
 
-def _zeros_like(self: Tensor, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any) -> Tensor:
+def _zeros_like(
+    self: Tensor,
+    dtype: OptionalDType,
+    layout: OptionalLayout,
+    device: OptionalDevice,
+    pin_memory: bool | None,
+    memory_format: OptionalMemoryFormat,
+) -> Tensor:
     return _filled(like(self, dtype, device, memory_format), 0)
 
 
-def _ones_like(self: Tensor, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any) -> Tensor:
+def _ones_like(
+    self: Tensor,
+    dtype: OptionalDType,
+    layout: OptionalLayout,
+    device: OptionalDevice,
+    pin_memory: bool | None,
+    memory_format: OptionalMemoryFormat,
+) -> Tensor:
     return _filled(like(self, dtype, device, memory_format), 1)
 
 
-def _full_like(self: Tensor, fill_value: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any) -> Tensor:
+def _full_like(
+    self: Tensor,
+    fill_value: Number,
+    dtype: OptionalDType,
+    layout: OptionalLayout,
+    device: OptionalDevice,
+    pin_memory: bool | None,
+    memory_format: OptionalMemoryFormat,
+) -> Tensor:
     return like(self, dtype, device, memory_format).fill_(fill_value)
 
 
-def _new(self: Tensor, size: Any, dtype: Any, device: Any) -> Tensor:
+def _new(self: Tensor, size: int | Sequence[int], dtype: OptionalDType, device: OptionalDevice) -> Tensor:
     return allocate(size, self.dtype if dtype is None else dtype_of(dtype), self.device if device is None else device_of(device))
 
 
-def _new_empty(self: Tensor, size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+def _new_empty(
+    self: Tensor, size: Sequence[int], dtype: OptionalDType, layout: OptionalLayout, device: OptionalDevice, pin_memory: bool | None
+) -> Tensor:
     return _new(self, size, dtype, device)
 
 
-def _new_zeros(self: Tensor, size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+def _new_zeros(
+    self: Tensor, size: Sequence[int], dtype: OptionalDType, layout: OptionalLayout, device: OptionalDevice, pin_memory: bool | None
+) -> Tensor:
     return _filled(_new(self, size, dtype, device), 0)
 
 
-def _new_ones(self: Tensor, size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+def _new_ones(
+    self: Tensor, size: Sequence[int], dtype: OptionalDType, layout: OptionalLayout, device: OptionalDevice, pin_memory: bool | None
+) -> Tensor:
     return _filled(_new(self, size, dtype, device), 1)
 
 
-def _new_full(self: Tensor, size: Any, fill_value: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+def _new_full(
+    self: Tensor,
+    size: Sequence[int],
+    fill_value: Number,
+    dtype: OptionalDType,
+    layout: OptionalLayout,
+    device: OptionalDevice,
+    pin_memory: bool | None,
+) -> Tensor:
     return _new(self, size, dtype, device).fill_(fill_value)
 
 
-def _new_empty_strided(self: Tensor, size: Any, stride: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+def _new_empty_strided(
+    self: Tensor,
+    size: Sequence[int],
+    stride: Sequence[int],
+    dtype: OptionalDType,
+    layout: OptionalLayout,
+    device: OptionalDevice,
+    pin_memory: bool | None,
+) -> Tensor:
     d = self.dtype if dtype is None else dtype_of(dtype)
     where = self.device if device is None else device_of(device)
     return strided_tensor(checked_shape(size), tuple(int(s) for s in stride), d, where)

@@ -12,11 +12,20 @@ from ..._backends.cpu.machinery.floating_errors import IGNORED, state_variable
 from ..._backends.meta.adapter import meta_tensor
 from ..._dispatch import keys
 from ..._tensor import Tensor, wrap
+from ..._types import DType, OptionalDevice, OptionalDType, OptionalLayout, OptionalMemoryFormat
 from ..machinery.declare import op, public
 from . import narrow
 
 
-def _to_copy(self: Tensor, dtype: Any, layout: Any, device: Any, pin_memory: Any, non_blocking: bool, memory_format: Any) -> Tensor:
+def _to_copy(
+    self: Tensor,
+    dtype: OptionalDType,
+    layout: OptionalLayout,
+    device: OptionalDevice,
+    pin_memory: bool | None,
+    non_blocking: bool,
+    memory_format: OptionalMemoryFormat,
+) -> Tensor:
     """A copy with another dtype, device or memory format."""
     d = self.dtype if dtype is None else dtype
     if d.__class__ is _dtype.NarrowDtype or self._keys & keys.NARROW:
@@ -30,7 +39,7 @@ def _to_copy(self: Tensor, dtype: Any, layout: Any, device: Any, pin_memory: Any
     return _to_other_device(self, d, self.device if device is None else _device.device(device), memory_format)
 
 
-def _to_other_device(self: Tensor, d: _dtype.dtype, target: _device.device, memory_format: Any) -> Tensor:
+def _to_other_device(self: Tensor, d: _dtype.dtype, target: _device.device, memory_format: OptionalMemoryFormat) -> Tensor:
     if not target.key:
         raise unavailable(target)
     if target.type == "meta":
@@ -52,13 +61,15 @@ _to_copy_op = op(
 )
 
 
-def _backward_of_copy(grad: Tensor, dtype: Any, device: Any) -> Tensor:
+def _backward_of_copy(grad: Tensor, dtype: DType, device: OptionalDevice) -> Tensor:
     if grad.dtype.is_complex and not dtype.is_complex:
         grad = grad.real
     return to_dtype_layout(grad, dtype=dtype, device=device)
 
 
-def _to(self: Tensor, dtype: Any, device: Any, non_blocking: bool, copy: bool, memory_format: Any) -> Tensor:
+def _to(
+    self: Tensor, dtype: OptionalDType, device: OptionalDevice, non_blocking: bool, copy: bool, memory_format: OptionalMemoryFormat
+) -> Tensor:
     """The tensor itself when nothing changes and no copy is asked for."""
     if device is not None and device is not self.device:
         device = _device.device(device)
@@ -165,7 +176,7 @@ def parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, d
 
 
 def _short_form(name: str, d: _dtype.dtype) -> None:
-    def convert(self: Tensor, memory_format: Any = None) -> Tensor:
+    def convert(self: Tensor, memory_format: OptionalMemoryFormat = None) -> Tensor:
         return to_dtype(self, d, memory_format=memory_format)
 
     convert.__name__ = convert.__qualname__ = name
@@ -182,13 +193,13 @@ for _name, _d in {
 
 
 @public("method")
-def chalf(self: Tensor, memory_format: Any = None) -> Tensor:
+def chalf(self: Tensor, memory_format: OptionalMemoryFormat = None) -> Tensor:
     """Refused: complex numbers of half precision have no NumPy type."""
     raise RuntimeError("chalf(): complex numbers of half precision (complex32) have no NumPy type; use cfloat() or cdouble()")
 
 
 @public("method")
-def cpu(self: Tensor, memory_format: Any = None) -> Tensor:
+def cpu(self: Tensor, memory_format: OptionalMemoryFormat = None) -> Tensor:
     """The tensor in the host's memory."""
     return to_dtype_layout(self, device=_device.cpu, memory_format=memory_format)
 
@@ -197,7 +208,7 @@ type_as = op("type_as(Tensor self, Tensor other) -> Tensor", composite=lambda se
 
 
 @public("method", name="type")
-def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
+def type_(self: Tensor, dtype: OptionalDType = None, non_blocking: bool = False) -> Any:
     """The legacy type name (`torch.FloatTensor`), or the tensor converted to a dtype or type name."""
     if dtype is None:
         return type_name(self)

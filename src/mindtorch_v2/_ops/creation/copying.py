@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..._backends.cpu.creation import copying as kernels
 from ..._backends.meta.adapter import meta_tensor
 from ..._dispatch import keys
 from ..._memory_format import contiguous_format
 from ..._tensor import Tensor, shallow_copy
+from ..._types import Number, OptionalMemoryFormat
 from ..elementwise.arithmetic import zeros_like
 from ..machinery.declare import op, public
 from .constants import empty_like
@@ -92,7 +91,7 @@ _contiguous = op(
 
 
 @public("method")
-def contiguous(self: Tensor, memory_format: Any = contiguous_format) -> Tensor:
+def contiguous(self: Tensor, memory_format: OptionalMemoryFormat = contiguous_format) -> Tensor:
     """The tensor itself if its elements lie in the order of the format, a copy otherwise."""
     # torch: without a copy there is no operator either
     if (self._array.flags.c_contiguous and memory_format is contiguous_format) or kernels.is_contiguous(self._array, memory_format):
@@ -100,7 +99,7 @@ def contiguous(self: Tensor, memory_format: Any = contiguous_format) -> Tensor:
     return _contiguous(self, memory_format=memory_format)
 
 
-def _fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool) -> Tensor:
+def _fill_diagonal_(self: Tensor, fill_value: Number, wrap: bool) -> Tensor:
     if self.dim() < 2:
         raise RuntimeError("dimensions must larger than 1")
     shape = self._array.shape

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from ..machinery.declare import op
 Array = np.ndarray[Any, Any]
 
 
-def _hash(self: Array, dim: Any, keepdim: bool, mode: int) -> Array:
+def _hash(self: Array, dim: int | Sequence[int], keepdim: bool, mode: int) -> Array:
     """The exclusive or of the elements' bits, taken as float64 or int64."""
     if mode != 0:
         raise RuntimeError(f"hash_tensor: mode 0 (exclusive or of all elements) is the only one, not {mode}")

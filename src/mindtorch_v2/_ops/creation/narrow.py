@@ -14,6 +14,7 @@ from ..._backends.cpu.creation import copying as kernels
 from ..._dispatch import keys
 from ..._narrow import decoded, encoded
 from ..._tensor import Tensor, wrap
+from ..._types import OptionalDevice, OptionalMemoryFormat
 
 __all__ = ["converted", "of_bits"]
 
@@ -27,7 +28,7 @@ def of_bits(bits: Array, d: _dtype.NarrowDtype) -> Tensor:
     return t
 
 
-def converted(self: Tensor, d: _dtype.dtype, device: Any, memory_format: Any) -> Tensor:
+def converted(self: Tensor, d: _dtype.dtype, device: OptionalDevice, memory_format: OptionalMemoryFormat) -> Tensor:
     """`_to_copy` from or to such a dtype."""
     if (device is not None and _device.device(device).type != "cpu") or not self._keys & (keys.CPU | keys.NARROW):
         raise NotImplementedError(f"tensors of {d if isinstance(d, _dtype.NarrowDtype) else self.dtype} are kept on the CPU only")

@@ -13,10 +13,11 @@ from ..._dtype import NarrowDtype, bfloat16
 from ..._narrow import decoded
 from ..._pending import resolved
 from ..._tensor import Tensor
+from ..._types import Number
 from ..machinery.declare import op, public
 
 
-def _scalar(self: np.ndarray[Any, Any]) -> Any:
+def _scalar(self: np.ndarray[Any, Any]) -> Number:
     return self.item()
 
 
@@ -30,7 +31,7 @@ def _not_one(array: np.ndarray[Any, Any]) -> RuntimeError:
     return RuntimeError(f"a Tensor with {array.size} elements cannot be converted to Scalar")
 
 
-def _item(self: Tensor) -> Any:
+def _item(self: Tensor) -> Number:
     if self._array.size != 1:
         raise _not_one(self._array)
     if self._keys & (keys.META | keys.PYTHON) == keys.META:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from ..._dispatch import keys
 from ..._dtype_info import finfo
 from ..._memory_format import contiguous_format
 from ..._tensor import Tensor, wrap
+from ..._types import OptionalDevice, OptionalDType, OptionalGenerator, OptionalLayout, OptionalMemoryFormat
 from ..machinery.declare import op, public
 from ..machinery.factory import factory, public_function
 from . import constants
@@ -79,21 +81,35 @@ def _normal(self: Any, mean: float, std: float, generator: Any) -> None:
     kernels.normal_(self, mean, std, generator)
 
 
-def _rand(size: Any, generator: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+def _rand(
+    size: Sequence[int],
+    generator: OptionalGenerator,
+    dtype: OptionalDType,
+    layout: OptionalLayout,
+    device: OptionalDevice,
+    pin_memory: bool | None,
+) -> Tensor:
     return allocate(size, dtype_of(dtype), device_of(device)).uniform_(0, 1, generator=generator)
 
 
-def _randn(size: Any, generator: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+def _randn(
+    size: Sequence[int],
+    generator: OptionalGenerator,
+    dtype: OptionalDType,
+    layout: OptionalLayout,
+    device: OptionalDevice,
+    pin_memory: bool | None,
+) -> Tensor:
     return allocate(size, dtype_of(dtype), device_of(device)).normal_(0, 1, generator=generator)
 
 
-def _rand_array(size: Any, generator: Any, dtype: Any) -> Any:
+def _rand_array(size: Sequence[int], generator: OptionalGenerator, dtype: OptionalDType) -> Any:
     array = empty_array(size, dtype_of(dtype))
     _uniform(array, 0.0, 1.0, generator)
     return array
 
 
-def _randn_array(size: Any, generator: Any, dtype: Any) -> Any:
+def _randn_array(size: Sequence[int], generator: OptionalGenerator, dtype: OptionalDType) -> Any:
     array = empty_array(size, dtype_of(dtype))
     _normal(array, 0.0, 1.0, generator)
     return array
@@ -159,12 +175,21 @@ random = op(
 )
 
 
-def _randint(low: Any, high: Any, size: Any, generator: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+def _randint(
+    low: int,
+    high: int,
+    size: Sequence[int],
+    generator: OptionalGenerator,
+    dtype: OptionalDType,
+    layout: OptionalLayout,
+    device: OptionalDevice,
+    pin_memory: bool | None,
+) -> Tensor:
     t = allocate(size, _dtype.int64 if dtype is None else dtype_of(dtype), device_of(device))
     return t.random_(int(low), int(high), generator=generator)
 
 
-def _randint_array(low: Any, high: Any, size: Any, generator: Any, dtype: Any) -> Any:
+def _randint_array(low: int, high: int, size: Sequence[int], generator: OptionalGenerator, dtype: OptionalDType) -> Any:
     array = empty_array(size, _dtype.int64 if dtype is None else dtype_of(dtype))
     _integers(array, int(low), int(high), generator)
     return array
@@ -180,7 +205,7 @@ _randint_from = public_function(_randint_low.op)
 
 
 @public("function")
-def randint(*args: Any, low: Any = None, high: Any = None, size: Any = None, **options: Any) -> Tensor:
+def randint(*args: Any, low: float | None = None, high: float | None = None, size: Any = None, **options: Any) -> Tensor:
     """Integers low ≤ x < high (low is 0 when only one bound is given)."""
     given = list(args)
     if size is None:
@@ -195,7 +220,14 @@ def randint(*args: Any, low: Any = None, high: Any = None, size: Any = None, **o
     return _randint_from(*bounds, size, **options)
 
 
-def _randperm(n: Any, generator: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+def _randperm(
+    n: int,
+    generator: OptionalGenerator,
+    dtype: OptionalDType,
+    layout: OptionalLayout,
+    device: OptionalDevice,
+    pin_memory: bool | None,
+) -> Tensor:
     d, where = _dtype.int64 if dtype is None else dtype_of(dtype), device_of(device)
     if n < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
@@ -214,16 +246,40 @@ randperm = factory("randperm(SymInt n, RANDOM) -> Tensor", _randperm)
 # --- after another tensor -------------------------------------------------------------------------------------------
 
 
-def _rand_like(self: Tensor, generator: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any) -> Tensor:
+def _rand_like(
+    self: Tensor,
+    generator: OptionalGenerator,
+    dtype: OptionalDType,
+    layout: OptionalLayout,
+    device: OptionalDevice,
+    pin_memory: bool | None,
+    memory_format: OptionalMemoryFormat,
+) -> Tensor:
     return like(self, dtype, device, memory_format).uniform_(0, 1, generator=generator)
 
 
-def _randn_like(self: Tensor, generator: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any) -> Tensor:
+def _randn_like(
+    self: Tensor,
+    generator: OptionalGenerator,
+    dtype: OptionalDType,
+    layout: OptionalLayout,
+    device: OptionalDevice,
+    pin_memory: bool | None,
+    memory_format: OptionalMemoryFormat,
+) -> Tensor:
     return like(self, dtype, device, memory_format).normal_(0, 1, generator=generator)
 
 
 def _randint_like(
-    self: Tensor, low: Any, high: Any, generator: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any
+    self: Tensor,
+    low: int,
+    high: int,
+    generator: OptionalGenerator,
+    dtype: OptionalDType,
+    layout: OptionalLayout,
+    device: OptionalDevice,
+    pin_memory: bool | None,
+    memory_format: OptionalMemoryFormat,
 ) -> Tensor:
     return like(self, dtype, device, memory_format).random_(int(low), int(high), generator=generator)
 
@@ -236,7 +292,7 @@ _randint_like_from = public_function(_randint_like_low.op)
 
 
 @public("function")
-def randint_like(input: Tensor, *bounds: Any, low: Any = None, high: Any = None, **options: Any) -> Tensor:
+def randint_like(input: Tensor, *bounds: Any, low: float | None = None, high: float | None = None, **options: Any) -> Tensor:
     """Integers low ≤ x < high (low is 0 when only one bound is given), in the shape of another tensor."""
     given = [b for b in (low, *bounds, high) if b is not None]
     if len(given) == 1:
@@ -259,7 +315,7 @@ def _coins(self: Any, p: float, generator: Any) -> None:
     kernels.bernoulli_scalar(self, p, generator)
 
 
-def _bernoulli_tensor(self: Any, p: Any, generator: Any) -> None:
+def _bernoulli_tensor(self: Any, p: Any, generator: OptionalGenerator) -> None:
     if self.size:
         refuse("bernoulli_tensor_cpu_self_", self, "c")
         kernels.bernoulli_tensor(self, p, generator)
@@ -378,19 +434,19 @@ def _noise(t: Tensor, std: float, generator: Any) -> Tensor:
     return t
 
 
-def _normal_tensor_float(mean: Tensor, std: float, generator: Any) -> Tensor:
+def _normal_tensor_float(mean: Tensor, std: float, generator: OptionalGenerator) -> Tensor:
     if std < 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
     return _noise(like(mean, memory_format=contiguous_format), std, generator).add_(mean)
 
 
-def _normal_float_tensor(mean: float, std: Tensor, generator: Any) -> Tensor:
+def _normal_float_tensor(mean: float, std: Tensor, generator: OptionalGenerator) -> Tensor:
     _check_std(std)
     noise = _noise(like(std, memory_format=contiguous_format), 1, generator)
     return noise.mul_(std).add_(mean)
 
 
-def _normal_tensor_tensor(mean: Tensor, std: Tensor, generator: Any) -> Tensor:
+def _normal_tensor_tensor(mean: Tensor, std: Tensor, generator: OptionalGenerator) -> Tensor:
     _check_std(std)
     shape = broadcast_shapes(mean._array.shape, std._array.shape)
     noise = _noise(allocate(shape, mean.dtype, mean.device), 1, generator)
@@ -424,7 +480,16 @@ normal_tensor_tensor = op(
 )
 
 
-def _normal_floats(mean: Any, std: Any, size: Any, generator: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+def _normal_floats(
+    mean: float,
+    std: float,
+    size: Sequence[int],
+    generator: OptionalGenerator,
+    dtype: OptionalDType,
+    layout: OptionalLayout,
+    device: OptionalDevice,
+    pin_memory: bool | None,
+) -> Tensor:
     return allocate(size, dtype_of(dtype), device_of(device)).normal_(mean, std, generator=generator)
 
 
@@ -434,7 +499,7 @@ _normal_of_size = public_function(_normal_floats_op.op)
 
 @public("function")
 def normal(
-    mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None, out: Tensor | None = None, **options: Any
+    mean: Any, std: Any = 1.0, size: Any = None, *, generator: OptionalGenerator = None, out: Tensor | None = None, **options: Any
 ) -> Tensor:
     """Normal numbers with these means and standard deviations, tensors or numbers; of a size when both are numbers."""
     if isinstance(mean, Tensor) or isinstance(std, Tensor):
@@ -461,7 +526,7 @@ def _check_weights(self: Tensor) -> None:
     _checked(bool((weights.sum(-1) > 0).all()), _NO_WEIGHT)
 
 
-def _multinomial(self: Tensor, num_samples: int, replacement: bool, generator: Any) -> Tensor:
+def _multinomial(self: Tensor, num_samples: int, replacement: bool, generator: OptionalGenerator) -> Tensor:
     ndim = self.dim()
     _checked(1 <= ndim <= 2, "prob_dist must be 1 or 2 dim")
     _checked(
@@ -498,7 +563,7 @@ _multinomial_op = op(
 
 @public("function method")
 def multinomial(
-    input: Tensor, num_samples: int, replacement: bool = False, *, generator: Any = None, out: Tensor | None = None
+    input: Tensor, num_samples: int, replacement: bool = False, *, generator: OptionalGenerator = None, out: Tensor | None = None
 ) -> Tensor:
     """Indices drawn by weights, `num_samples` from each row."""
     if out is not None and out.dtype is not _dtype.int64:
@@ -517,7 +582,7 @@ def _poisson(self: Any, generator: Any) -> Any:
     return random_counts.poisson(self, generator)
 
 
-def _binomial(count: Any, prob: Any, generator: Any) -> Any:
+def _binomial(count: Any, prob: Any, generator: OptionalGenerator) -> Any:
     for name, operand in (("count", count), ("prob", prob)):
         d = _dtype.FROM_NUMPY[operand.dtype]
         if not d.is_floating_point:

@@ -8,6 +8,7 @@ from ... import _dtype
 from ..._backends.cpu.creation import random_gamma as kernels
 from ..._backends.cpu.elementwise import sample_gradients
 from ..._backends.cpu.machinery.dtype_rules import refusal
+from ..._types import OptionalGenerator
 from ..machinery.declare import not_implemented, op
 
 
@@ -17,12 +18,12 @@ def _checked(array: Any, kernel: str) -> None:
         raise refusal(kernel, d)
 
 
-def _standard_gamma_kernel(self: Any, generator: Any) -> Any:
+def _standard_gamma_kernel(self: Any, generator: OptionalGenerator) -> Any:
     _checked(self, "gamma_cpu")
     return kernels.standard_gamma(self, generator)
 
 
-def _dirichlet_kernel(self: Any, generator: Any) -> Any:
+def _dirichlet_kernel(self: Any, generator: OptionalGenerator) -> Any:
     _checked(self, "dirichlet")
     return kernels.dirichlet(self, generator)
 

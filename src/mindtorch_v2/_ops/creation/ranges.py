@@ -14,24 +14,25 @@ from ..._backends.cpu.machinery.dtype_rules import refusal
 from ..._creation import allocate, device_of, dtype_of, require_grad
 from ..._dispatch import keys
 from ..._tensor import Tensor, wrap
+from ..._types import DType, Number, OptionalDevice, OptionalDType, OptionalLayout
 from ..machinery.declare import public
 from ..machinery.factory import check_options, factory, public_function, with_out
 
 _FILLED = ("keeps_out_shape",)
 
 
-def _number(x: Any) -> Any:
+def _number(x: Tensor) -> Any:
     """A Scalar argument as a Python number."""
     return x.item() if isinstance(x, Tensor | np.generic) else x
 
 
-def _range_dtype(dtype: Any, *values: Any) -> _dtype.dtype:
+def _range_dtype(dtype: OptionalDType, *values: Any) -> _dtype.dtype:
     if dtype is not None:
         return dtype_of(dtype)
     return _dtype.get_default_dtype() if any(isinstance(v, float) for v in values) else _dtype.int64
 
 
-def _arange(start: Any, end: Any, step: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+def _arange(start: Any, end: Any, step: Any, dtype: Any, layout: OptionalLayout, device: Any, pin_memory: bool | None) -> Tensor:
     if (
         dtype is None
         and start.__class__ is end.__class__ is step.__class__ is int
@@ -60,7 +61,7 @@ def _range_of(start: Any, end: Any, step: Any, d: _dtype.dtype) -> tuple[Any, An
     return start, step, max(0, math.ceil((end - start) / step)) if d.inexact else max(0, -((start - end) // step))
 
 
-def _check_range(start: Any, end: Any, step: Any) -> None:
+def _check_range(start: float, end: float, step: float) -> None:
     if step == 0:
         raise RuntimeError("step must be nonzero")
     if not math.isfinite(start) or not math.isfinite(end):
@@ -81,7 +82,7 @@ _arange_end = factory("arange(Scalar end, OPTIONS) -> Tensor", lambda end, *opti
 _arange_tables = {3: arange_op.op.table, 2: _arange_start.op.table, 1: _arange_end.op.table}
 
 
-def _range_arguments(args: tuple[Any, ...], start: Any, end: Any, step: Any) -> list[Any]:
+def _range_arguments(args: tuple[Any, ...], start: Number, end: Number, step: Number) -> list[Any]:
     """(end), (start, end) or (start, end, step) from arguments of which some are named."""
     given = list(args)
     if start is not None:
@@ -99,8 +100,8 @@ def _range_arguments(args: tuple[Any, ...], start: Any, end: Any, step: Any) -> 
 
 @public("function")
 def arange(
-    *args: Any, start: Any = None, end: Any = None, step: Any = None, out: Tensor | None = None, dtype: Any = None, layout: Any = None,
-    device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
+    *args: Any, start: Any = None, end: Any = None, step: Any = None, out: Tensor | None = None, dtype: DType | None = None, layout: Any = None,
+    device: OptionalDevice = None, pin_memory: bool = False, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """Numbers from `start` (0) up to `end`, which is left out, in steps of `step` (1)."""
     given: Any = args
@@ -129,7 +130,15 @@ def _ends(name: str, start: Any, end: Any) -> tuple[Any, Any]:
     return _number(start), _number(end)
 
 
-def _linspace(start: Any, end: Any, steps: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+def _linspace(
+    start: Number,
+    end: Number,
+    steps: int,
+    dtype: OptionalDType,
+    layout: OptionalLayout,
+    device: OptionalDevice,
+    pin_memory: bool | None,
+) -> Tensor:
     start, end = _ends("linspace", start, end)
     d, where = _spaced_dtype("linspace", dtype, start, end), device_of(device)
     _check_steps("linspace", start, end, steps)
@@ -140,7 +149,7 @@ def _linspace(start: Any, end: Any, steps: Any, dtype: Any, layout: Any, device:
     return wrap(kernels.spaced(start, end, int(steps), d), d)
 
 
-def _check_steps(name: str, start: Any, end: Any, steps: Any) -> None:
+def _check_steps(name: str, start: Number, end: Number, steps: Any) -> None:
     if isinstance(steps, bool) or not hasattr(type(steps), "__index__"):
         raise TypeError(
             f"{name}() received an invalid combination of arguments - got ({type(start).__name__}, {type(end).__name__}, "
@@ -150,7 +159,7 @@ def _check_steps(name: str, start: Any, end: Any, steps: Any) -> None:
         raise RuntimeError("number of steps must be non-negative")
 
 
-def _spaced_dtype(name: str, dtype: Any, start: Any, end: Any) -> _dtype.dtype:
+def _spaced_dtype(name: str, dtype: OptionalDType, start: Number, end: Number) -> _dtype.dtype:
     is_complex = isinstance(start, complex) or isinstance(end, complex)
     if dtype is None:
         return _dtype.default_complex() if is_complex else _dtype.get_default_dtype()
@@ -160,7 +169,16 @@ def _spaced_dtype(name: str, dtype: Any, start: Any, end: Any) -> _dtype.dtype:
     return d
 
 
-def _logspace(start: Any, end: Any, steps: Any, base: float, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+def _logspace(
+    start: Number,
+    end: Number,
+    steps: int,
+    base: float,
+    dtype: OptionalDType,
+    layout: OptionalLayout,
+    device: OptionalDevice,
+    pin_memory: bool | None,
+) -> Tensor:
     start, end = _ends("logspace", start, end)
     d, where = _spaced_dtype("logspace", dtype, start, end), device_of(device)
     _check_steps("logspace", start, end, steps)
@@ -173,7 +191,9 @@ linspace = factory("linspace(Scalar start, Scalar end, int steps, OPTIONS) -> Te
 logspace = factory("logspace(Scalar start, Scalar end, int steps, float base=10., OPTIONS) -> Tensor", _logspace, tags=_FILLED)
 
 
-def _range(start: Any, end: Any, step: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+def _range(
+    start: Any, end: Any, step: Any, dtype: OptionalDType, layout: OptionalLayout, device: OptionalDevice, pin_memory: bool | None
+) -> Tensor:
     start, end, step = _number(start), _number(end), _number(step)
     d, where = dtype_of(dtype), device_of(device)
     _check_range(start, end, step)
@@ -202,7 +222,7 @@ def range_(*args: Any, **options: Any) -> Tensor:
     return _range_public(*args, **options)
 
 
-def _eye(n: Any, m: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+def _eye(n: int, m: int, dtype: OptionalDType, layout: OptionalLayout, device: OptionalDevice, pin_memory: bool | None) -> Tensor:
     d, where = dtype_of(dtype), device_of(device)
     for name, extent in (("n", n), ("m", m)):
         if extent < 0:
@@ -225,7 +245,7 @@ def eye(n: int, m: int | None = None, *, out: Tensor | None = None, requires_gra
 _eye_m_public = public_function(_eye_m.op)
 
 
-def _triangle_indices(row: int, col: int, offset: int, dtype: Any, device: Any, *, lower: bool) -> Tensor:
+def _triangle_indices(row: int, col: int, offset: int, dtype: OptionalDType, device: OptionalDevice, *, lower: bool) -> Tensor:
     for name, extent in (("row", row), ("col", col)):
         if extent < 0:
             raise RuntimeError(f"{name} must be non-negative, got{extent}")

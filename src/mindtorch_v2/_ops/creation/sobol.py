@@ -6,6 +6,7 @@ from typing import Any
 
 from ... import _dtype
 from ..._backends.cpu.creation import sobol as kernels
+from ..._types import OptionalDType
 from ..machinery.declare import op
 
 
@@ -19,7 +20,7 @@ def _initialize(self: Any, dimension: int) -> None:
     self[...] = kernels.initial_state(dimension)
 
 
-def _draw(quasi: Any, n: int, sobolstate: Any, dimension: int, num_generated: int, dtype: Any) -> Any:
+def _draw(quasi: Any, n: int, sobolstate: Any, dimension: int, num_generated: int, dtype: OptionalDType) -> Any:
     _integers("sobolstate", sobolstate)
     _integers("quasi", quasi)
     points, last = kernels.points(quasi, n, sobolstate, num_generated)

@@ -14,6 +14,7 @@ from ..._creation import device_of, dtype_of, refuse_pinned
 from ..._dispatch import keys
 from ..._memory_format import strided
 from ..._tensor import Tensor, wrap
+from ..._types import OptionalDevice, OptionalDType, OptionalLayout
 from ..machinery.declare import public
 from ..machinery.factory import factory
 from ..machinery.lookup import aten
@@ -22,7 +23,7 @@ from ..machinery.out import write_out
 Array = np.ndarray[Any, Any]
 
 
-def _checked_dtype(name: str, window_length: int, dtype: Any) -> _dtype.dtype:
+def _checked_dtype(name: str, window_length: int, dtype: OptionalDType) -> _dtype.dtype:
     if window_length < 0:
         raise RuntimeError(f"{name} requires non-negative window_length, got window_length={window_length}")
     d = dtype_of(dtype)
@@ -36,7 +37,7 @@ def _checked_dtype(name: str, window_length: int, dtype: Any) -> _dtype.dtype:
     return d
 
 
-def _window(name: str, compute: Any, window_length: int, periodic: bool, dtype: Any, device: Any) -> Tensor:
+def _window(name: str, compute: Any, window_length: int, periodic: bool, dtype: OptionalDType, device: OptionalDevice) -> Tensor:
     """A periodic window is a symmetric one of a point more, without its last."""
     d = _checked_dtype(name, window_length, dtype)
     if window_length <= 1:
@@ -117,7 +118,7 @@ _declare("kaiser_window", ("beta",), lambda beta=12.0: _kaiser(beta))
 # --- the public functions: one signature for all overloads ------------------------------------------------------------
 
 
-def _call(name: str, arguments: tuple[Any, ...], dtype: Any, layout: Any, device: Any, pin_memory: bool, requires_grad: bool,
+def _call(name: str, arguments: tuple[Any, ...], dtype: OptionalDType, layout: OptionalLayout, device: OptionalDevice, pin_memory: bool, requires_grad: bool,
           out: Any) -> Tensor:  # fmt: skip
     if layout is not None and layout is not strided:
         raise RuntimeError(f"{name} is not implemented for sparse types, got: {layout}")
@@ -133,36 +134,36 @@ def _call(name: str, arguments: tuple[Any, ...], dtype: Any, layout: Any, device
 
 
 @public("function")
-def hann_window(window_length: int, periodic: bool = True, *, dtype: Any = None, layout: Any = None, device: Any = None,
+def hann_window(window_length: int, periodic: bool = True, *, dtype: OptionalDType = None, layout: OptionalLayout = None, device: OptionalDevice = None,
                 pin_memory: bool = False, requires_grad: bool = False, out: Any = None) -> Tensor:  # fmt: skip
     """The Hann window: half of one minus a cosine."""
     return _call("hann_window", (window_length, periodic), dtype, layout, device, pin_memory, requires_grad, out)
 
 
 @public("function")
-def hamming_window(window_length: int, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46, *, dtype: Any = None,
-                   layout: Any = None, device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
+def hamming_window(window_length: int, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46, *, dtype: OptionalDType = None,
+                   layout: OptionalLayout = None, device: OptionalDevice = None, pin_memory: bool = False, requires_grad: bool = False,
                    out: Any = None) -> Tensor:  # fmt: skip
     """The Hamming window: alpha less beta times a cosine."""
     return _call("hamming_window", (window_length, periodic, alpha, beta), dtype, layout, device, pin_memory, requires_grad, out)
 
 
 @public("function")
-def bartlett_window(window_length: int, periodic: bool = True, *, dtype: Any = None, layout: Any = None, device: Any = None,
+def bartlett_window(window_length: int, periodic: bool = True, *, dtype: OptionalDType = None, layout: OptionalLayout = None, device: OptionalDevice = None,
                     pin_memory: bool = False, requires_grad: bool = False, out: Any = None) -> Tensor:  # fmt: skip
     """The Bartlett window: a triangle."""
     return _call("bartlett_window", (window_length, periodic), dtype, layout, device, pin_memory, requires_grad, out)
 
 
 @public("function")
-def blackman_window(window_length: int, periodic: bool = True, *, dtype: Any = None, layout: Any = None, device: Any = None,
+def blackman_window(window_length: int, periodic: bool = True, *, dtype: OptionalDType = None, layout: OptionalLayout = None, device: OptionalDevice = None,
                     pin_memory: bool = False, requires_grad: bool = False, out: Any = None) -> Tensor:  # fmt: skip
     """The Blackman window: three terms of a cosine series."""
     return _call("blackman_window", (window_length, periodic), dtype, layout, device, pin_memory, requires_grad, out)
 
 
 @public("function")
-def kaiser_window(window_length: int, periodic: bool = True, beta: float = 12.0, *, dtype: Any = None, layout: Any = None,
-                  device: Any = None, pin_memory: bool = False, requires_grad: bool = False, out: Any = None) -> Tensor:  # fmt: skip
+def kaiser_window(window_length: int, periodic: bool = True, beta: float = 12.0, *, dtype: OptionalDType = None, layout: OptionalLayout = None,
+                  device: OptionalDevice = None, pin_memory: bool = False, requires_grad: bool = False, out: Any = None) -> Tensor:  # fmt: skip
     """The Kaiser window: a Bessel function of the distance from the middle."""
     return _call("kaiser_window", (window_length, periodic, float(beta)), dtype, layout, device, pin_memory, requires_grad, out)

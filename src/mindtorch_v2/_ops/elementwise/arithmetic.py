@@ -13,12 +13,13 @@ from ..._backends.cpu.elementwise import arithmetic as kernels
 from ..._dispatch import keys
 from ..._dispatch.entry import NUMBERS
 from ..._tensor import Tensor, wrap
+from ..._types import Number
 from ..creation.constants import zeros_like as entry
 from ..machinery.declare import copy_into, op
 from ..machinery.lookup import aten
 
 
-def conj(x: Any) -> Any:
+def conj(x: Tensor) -> Any:
     """The conjugate of a complex tensor or number; anything else as it is, without a call that a profile would show."""
     if x.__class__ in NUMBERS:
         return x.conjugate() if isinstance(x, complex) else x
@@ -63,7 +64,7 @@ mul = op(
 )
 
 
-def _multiply_by_number(self: np.ndarray[Any, Any], other: Any) -> None:
+def _multiply_by_number(self: np.ndarray[Any, Any], other: Number) -> None:
     """In place, by a number of the tensor's category or a lower one."""
     copy_into(self, np.asarray(np.multiply(self, other)))
 
@@ -294,7 +295,7 @@ def pow_backward_exponent(grad: Tensor, self: Tensor, exponent: Tensor, result: 
     return grad * zero_where(at_zero, conj(result * self.log()))
 
 
-def _backward_of_exponent(grad: Tensor, self: Any, exponent: Tensor, result: Tensor) -> Tensor:
+def _backward_of_exponent(grad: Tensor, self: Tensor, exponent: Tensor, result: Tensor) -> Tensor:
     """The same for a constant base."""
     from .ternary import zero_where  # cycle with _ops.elementwise.ternary
 

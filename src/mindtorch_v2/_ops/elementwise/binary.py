@@ -193,7 +193,7 @@ def _power_dtype(*operands: Any) -> _dtype.dtype:
     return _dtype.float64
 
 
-def _double(x: Any, d: _dtype.dtype) -> Any:
+def _double(x: Tensor, d: _dtype.dtype) -> Any:
     if isinstance(x, Tensor):
         return x.to(d)
     return complex(x) if d.is_complex else float(x)

@@ -12,6 +12,7 @@ from ..._backends.meta.adapter import meta_result, meta_tensor
 from ..._dispatch import keys
 from ..._dispatch.entry import NUMBERS
 from ..._tensor import Tensor
+from ..._types import Number
 from ..machinery.declare import Gradients, op, public
 from ..machinery.lookup import aten
 from .arithmetic import conj, number_minus, number_over
@@ -80,7 +81,7 @@ def _scalar_operand(x: Any, partner: Any, device: Any = None) -> Tensor:
     return aten.scalar_tensor(x, dtype=d, device=partner.device if device is None else device)
 
 
-def _following(x: Any, condition: Tensor) -> Any:
+def _following(x: Tensor, condition: Tensor) -> Any:
     """torch: zero-dim CPU operands follow the condition to its device."""
     if isinstance(x, Tensor) and not x._array.ndim and x._keys & keys.CPU:
         return x.to(condition.device)
@@ -98,7 +99,7 @@ def zero_where(condition: Tensor, grad: Tensor) -> Tensor:
 
 
 @public("method", name="where")
-def _where_method(self: Tensor, condition: Tensor, other: Any) -> Tensor:
+def _where_method(self: Tensor, condition: Tensor, other: Tensor | Number) -> Tensor:
     return where(condition, self, other)
 
 

@@ -13,6 +13,7 @@ from ..._backends.cpu.shapes import repeating
 from ..._dispatch.keys import META
 from ..._dtype import bool_, int32, int64, uint8
 from ..._tensor import Tensor, wrap
+from ..._types import Number
 from ..._writing import warn_if_expanded, writing_to_expanded
 from ..machinery.declare import op, public
 from ..machinery.lookup import aten
@@ -240,7 +241,7 @@ def _clamped(self: Tensor, indices: Sequence[Tensor | None]) -> list[Tensor | No
     return [None if i is None else aten.clamp(i, -shape[d], shape[d] - 1) for d, i in enumerate(indices)]
 
 
-def _masked_index(self: Tensor, mask: Tensor, indices: Sequence[Tensor | None], fill: Any) -> Tensor:
+def _masked_index(self: Tensor, mask: Tensor, indices: Sequence[Tensor | None], fill: Number) -> Tensor:
     if not self.numel():
         return self.new_full(aten.broadcast_tensors([i for i in indices if i is not None])[0].shape, fill)
     found = _unsafe_index(self, _clamped(self, indices))

@@ -12,6 +12,7 @@ from ..._dispatch.schema import parse
 from ..._memory_format import contiguous_format
 from ..._settings import alert_not_deterministic
 from ..._tensor import Tensor
+from ..._types import Number
 from ..machinery.declare import inplace_schema, op
 from ..machinery.lookup import aten
 from ..shapes.joining import cat
@@ -100,7 +101,7 @@ def _reduce_src(self: Any, dim: int, index: Any, src: Any, reduce: str) -> None:
     kernels.scatter_with(self, dim, index, src, reduce)
 
 
-def _reduce_value(self: Any, dim: int, index: Any, value: Any, reduce: str) -> None:
+def _reduce_value(self: Any, dim: int, index: Any, value: Number, reduce: str) -> None:
     kernels.scatter_with(self, dim, index, value, reduce)
 
 
@@ -182,7 +183,7 @@ def _source_grad(grad: Tensor, dim: int, index: Tensor, source_shape: Sequence[i
     return expand(index_select(grad, dim, index), source_shape)
 
 
-def _index_add_source(grad: Tensor, dim: int, index: Tensor, source_shape: Sequence[int], alpha: Any) -> Tensor:
+def _index_add_source(grad: Tensor, dim: int, index: Tensor, source_shape: Sequence[int], alpha: Number) -> Tensor:
     found = _source_grad(grad, dim, index, source_shape)
     return found if alpha == 1 else found * alpha
 

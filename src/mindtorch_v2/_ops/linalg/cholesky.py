@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -140,7 +141,7 @@ def check_pair(b: Tensor, a: Tensor, function: str) -> None:
         )
 
 
-def _cholesky_solve_grad(grad: Tensor, input2: Tensor, result: Tensor, upper: bool, needs: Any) -> tuple[Any, Any]:
+def _cholesky_solve_grad(grad: Tensor, input2: Tensor, result: Tensor, upper: bool, needs: Sequence[bool]) -> tuple[Any, Any]:
     grad_self = cholesky_solve(grad, input2, upper)
     if not needs[1]:
         return grad_self, None

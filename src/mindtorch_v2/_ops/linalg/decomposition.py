@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -262,7 +263,7 @@ def _qr_kernel(A: Array, mode: str) -> tuple[Array, Array]:
     return kernels.qr(A, mode)
 
 
-def _qr_grad(grads: Any, Q: Tensor, R: Tensor, mode: str) -> Tensor | None:
+def _qr_grad(grads: Sequence[Tensor | None], Q: Tensor, R: Tensor, mode: str) -> Tensor | None:
     grad_q, grad_r = grads
     if grad_q is None and grad_r is None:
         return None

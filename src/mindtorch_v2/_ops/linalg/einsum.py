@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
@@ -237,7 +238,7 @@ def _contract(a: Tensor, b: Tensor, kept: int, counts: list[int]) -> Tensor:
     return sumproduct_pair(a, b, tuple(both), keepdim=True)
 
 
-def _einsum(equation: str, tensors: list[Tensor], path: Any) -> Tensor:
+def _einsum(equation: str, tensors: list[Tensor], path: Sequence[int] | None) -> Tensor:
     if not tensors:
         raise RuntimeError("einsum(): must provide at least one operand")
     plan = _plan(equation, tuple([t._array.ndim for t in tensors]))

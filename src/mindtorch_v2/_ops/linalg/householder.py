@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -181,7 +182,7 @@ def _ormqr_kernel(self: Array, input2: Array, input3: Array, left: bool, transpo
 
 
 def _ormqr_grad(
-    grad: Tensor, result: Tensor, self: Tensor, input2: Tensor, left: bool, transpose: bool, needs: Any
+    grad: Tensor, result: Tensor, self: Tensor, input2: Tensor, left: bool, transpose: bool, needs: Sequence[bool]
 ) -> tuple[Any, Any, Any]:
     grad_other = ormqr(self, input2, grad, left, not transpose) if needs[2] else None
     if not (needs[0] or needs[1]):

@@ -9,6 +9,7 @@ from ... import _checks
 from ..._backends.cpu.linalg import matmul as kernels
 from ..._dispatch import keys
 from ..._tensor import Tensor, wrap
+from ..._types import Number
 from ..machinery.declare import op
 from ..shapes.reshaping import _unsafe_view, t
 
@@ -31,14 +32,14 @@ def _column_major(shape: Shape, steps: Shape, itemsize: int) -> bool:
     return steps[0] == itemsize and steps[1] == itemsize * shape[0]
 
 
-def _mat1_grad(grad: Tensor, mat2: Tensor, shape: Shape, steps: Shape, alpha: Any = 1) -> Tensor:
+def _mat1_grad(grad: Tensor, mat2: Tensor, shape: Shape, steps: Shape, alpha: Number = 1) -> Tensor:
     """Gradient of the left factor, in that factor's memory order."""
     if _column_major(shape, steps, grad.dtype.itemsize):
         return maybe_multiply(mm(conj(mat2), grad.t()).t(), alpha)
     return maybe_multiply(mm(grad, conj(mat2.t())), alpha)
 
 
-def _mat2_grad(grad: Tensor, mat1: Tensor, shape: Shape, steps: Shape, alpha: Any = 1) -> Tensor:
+def _mat2_grad(grad: Tensor, mat1: Tensor, shape: Shape, steps: Shape, alpha: Number = 1) -> Tensor:
     """Gradient of the right factor, in that factor's memory order."""
     if _column_major(shape, steps, grad.dtype.itemsize):
         return maybe_multiply(mm(grad.t(), conj(mat1)).t(), alpha)

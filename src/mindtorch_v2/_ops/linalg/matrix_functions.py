@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -105,7 +106,7 @@ def _tensorinv(self: Tensor, ind: int) -> Tensor:
 linalg_tensorinv = op("linalg_tensorinv(Tensor self, int ind=2) -> Tensor", composite=_tensorinv, variants="function")
 
 
-def _tensorsolve(self: Tensor, other: Tensor, dims: Any) -> Tensor:
+def _tensorsolve(self: Tensor, other: Tensor, dims: Sequence[int] | None) -> Tensor:
     moved = self if dims is None else self.movedim(list(dims), list(range(self.ndim - len(dims), self.ndim)))
     shape = tuple(moved.shape)
     unknowns = shape[other.ndim :]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ... import _checks
 from ..._tensor import Tensor
+from ..._types import Number, OptionalDType
 from ..machinery.declare import op
 from ..machinery.lookup import aten
 from .checks import check_floating, check_matrix, check_square
@@ -17,7 +19,7 @@ from .solve import linalg_inv_ex
 Array = np.ndarray[Any, Any]
 
 
-def _vector_norm(x: Tensor, order: Any, dim: Any, keepdim: bool, dtype: Any = None) -> Tensor:
+def _vector_norm(x: Tensor, order: Any, dim: int | Sequence[int] | None, keepdim: bool, dtype: OptionalDType = None) -> Tensor:
     return aten.linalg_vector_norm(x, order, dim, keepdim, dtype=dtype)
 
 
@@ -53,7 +55,7 @@ def _put_back(x: Tensor, keepdim: bool, first: int, second: int) -> Tensor:
     return x.permute([order.index(d) for d in range(x.ndim)])
 
 
-def _matrix_norm_number(self: Tensor, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Tensor:
+def _matrix_norm_number(self: Tensor, ord: Any, dim: Any, keepdim: bool, dtype: OptionalDType) -> Tensor:
     first, second = _norm_dims(self, dim)
     magnitude = abs(ord)
     if magnitude not in (1, 2, float("inf")):
@@ -76,7 +78,7 @@ def _largest(x: Tensor, dim: int, keepdim: bool) -> Tensor:
     return x.amax(dim, keepdim) if x.shape[dim] else x.sum(dim, keepdim)
 
 
-def _matrix_norm_name(self: Tensor, ord: str, dim: Any, keepdim: bool, dtype: Any) -> Tensor:
+def _matrix_norm_name(self: Tensor, ord: str, dim: Any, keepdim: bool, dtype: OptionalDType) -> Tensor:
     first, second = _norm_dims(self, dim)
     if ord not in ("fro", "nuc"):
         raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
@@ -101,12 +103,14 @@ _matrix_norm_by_name = op(
 )
 
 
-def matrix_norm(x: Tensor, order: Any, dim: Any = (-2, -1), keepdim: bool = False, dtype: Any = None) -> Tensor:
+def matrix_norm(
+    x: Tensor, order: Any, dim: int | Sequence[int] | None = (-2, -1), keepdim: bool = False, dtype: OptionalDType = None
+) -> Tensor:
     by = _matrix_norm_by_name if isinstance(order, str) else _matrix_norm_by_number
     return by(x, order, dim, keepdim, dtype=dtype)
 
 
-def _linalg_norm(self: Tensor, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Tensor:
+def _linalg_norm(self: Tensor, ord: Number | None, dim: int | Sequence[int] | None, keepdim: bool, dtype: OptionalDType) -> Tensor:
     if dim is not None and not isinstance(dim, int) and len(dim) not in (1, 2):
         raise RuntimeError(f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(dim)}")
     dims = None if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
@@ -119,7 +123,7 @@ def _linalg_norm(self: Tensor, ord: Any, dim: Any, keepdim: bool, dtype: Any) ->
     return _vector_norm(self, ord, dims, keepdim, dtype)
 
 
-def _linalg_norm_name(self: Tensor, ord: str, dim: Any, keepdim: bool, dtype: Any) -> Tensor:
+def _linalg_norm_name(self: Tensor, ord: str, dim: int | Sequence[int] | None, keepdim: bool, dtype: OptionalDType) -> Tensor:
     dims = (0, 1) if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
     if dim is not None and len(dims) not in (1, 2):
         raise RuntimeError(f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(dims)}")
@@ -150,7 +154,7 @@ op(
 )
 
 
-def _cond(self: Tensor, p: Any) -> Tensor:
+def _cond(self: Tensor, p: Number | None) -> Tensor:
     if self.ndim < 2:
         raise RuntimeError("linalg.cond: The input tensor must have at least 2 dimensions.")
     if p is not None and not isinstance(p, str) and abs(p) not in (1, 2, float("inf")):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -13,6 +14,7 @@ from ..._backends.cpu.linalg import matmul as kernels
 from ..._backends.cpu.machinery.dtype_rules import refuse
 from ..._backends.cpu.machinery.dtypes import scalar_name
 from ..._tensor import Tensor
+from ..._types import Number
 from ..machinery.declare import op, public
 from ..machinery.lookup import aten
 from ..shapes.reshaping import _unsafe_view
@@ -45,7 +47,7 @@ def _addr_factor(name: str, value: Any, dtype: _dtype.dtype) -> Any:
     return number_in(value, dtype)
 
 
-def _addr_kernel(self: Array, vec1: Array, vec2: Array, beta: Any, alpha: Any) -> Array:
+def _addr_kernel(self: Array, vec1: Array, vec2: Array, beta: Number, alpha: Number) -> Array:
     _check_vector("addr", "vec1", vec1.ndim)
     _check_vector("addr", "vec2", vec2.ndim)
     kernels.check_expands(self, (vec1.shape[0], vec2.shape[0]))
@@ -65,7 +67,7 @@ def _addr_kernel(self: Array, vec1: Array, vec2: Array, beta: Any, alpha: Any) -
     return out
 
 
-def _addr_inplace(self: Array, vec1: Array, vec2: Array, beta: Any, alpha: Any) -> None:
+def _addr_inplace(self: Array, vec1: Array, vec2: Array, beta: Number, alpha: Number) -> None:
     value = _addr_kernel(self, vec1, vec2, beta, alpha)
     if value.shape != self.shape:
         raise RuntimeError(f"output with shape {list(self.shape)} doesn't match the broadcast shape {list(value.shape)}")
@@ -110,7 +112,7 @@ inner = op("inner(Tensor self, Tensor other) -> Tensor", composite=_inner)
 # --- tensordot --------------------------------------------------------------------------------------------------------
 
 
-def _tensordot(self: Tensor, other: Tensor, dims_self: Any, dims_other: Any) -> Tensor:
+def _tensordot(self: Tensor, other: Tensor, dims_self: Sequence[int], dims_other: Sequence[int]) -> Tensor:
     if len(dims_self) != len(dims_other):
         raise RuntimeError("both dimension lists should have same length")
     if self.dtype is not other.dtype:
@@ -351,7 +353,14 @@ cross = op("cross(Tensor self, Tensor other, int? dim=None) -> Tensor", composit
 
 
 def _trilinear_sum(
-    i1: Tensor, i2: Tensor, i3: Tensor, expand1: Any, expand2: Any, expand3: Any, sumdim: Any, unroll_dim: int
+    i1: Tensor,
+    i2: Tensor,
+    i3: Tensor,
+    expand1: Sequence[int],
+    expand2: Sequence[int],
+    expand3: Sequence[int],
+    sumdim: Sequence[int],
+    unroll_dim: int,
 ) -> Tensor:
     """Sum over `sumdim` of a product of three tensors, each lacking the dimensions of its `expand`; one slice at a time."""
     total = i1.ndim + len(expand1)
@@ -386,7 +395,7 @@ def _trilinear_sum(
 
 
 def _trilinear_grad(
-    grad: Tensor, i1: Tensor, i2: Tensor, i3: Tensor, expand1: Any, expand2: Any, expand3: Any, sumdim: Any, needs: Any
+    grad: Tensor, i1: Tensor, i2: Tensor, i3: Tensor, expand1: Any, expand2: Any, expand3: Any, sumdim: Any, needs: Sequence[bool]
 ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
     return (
         _trilinear(grad, i2, i3, sumdim, expand2, expand3, expand1) if needs[0] else None,

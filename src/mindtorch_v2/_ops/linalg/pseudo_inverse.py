@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,7 @@ def _check_pinv(x: Tensor) -> None:
         )
 
 
-def _pinv(self: Tensor, atol: Any, rtol: Any, hermitian: bool) -> Tensor:
+def _pinv(self: Tensor, atol: Tensor | None, rtol: Tensor | None, hermitian: bool) -> Tensor:
     _check_pinv(self)
     absolute, relative = _tolerances(self, atol, rtol, "torch.linalg.pinv")
     if not self.numel():
@@ -213,7 +214,9 @@ def _lstsq(self: Tensor, b: Tensor, rcond: float | None, driver: str | None) -> 
     return wrap(solution[..., 0] if vector else solution), wrap(residuals), wrap(rank), wrap(values)
 
 
-def _lstsq_grad(grads: Any, self: Tensor, b: Tensor, solution: Tensor, needs: Any) -> tuple[Any, Any]:
+def _lstsq_grad(
+    grads: Sequence[Tensor | None], self: Tensor, b: Tensor, solution: Tensor, needs: Sequence[bool]
+) -> tuple[Any, Any]:
     """Through the pseudo-inverse: X = A⁺ B; residuals are |A X - B|²."""
     grad_x, grad_r = grads[:2]
     if grad_r is not None and not grad_r.numel():

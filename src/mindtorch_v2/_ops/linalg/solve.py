@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -57,7 +58,7 @@ def _solve_grad(
     pivots: Tensor,
     result: Tensor,
     left: bool,
-    needs: Any,
+    needs: Sequence[bool],
 ) -> tuple[Any, Any]:
     vector = len(B_shape) == 1 or (A.ndim - 1 == len(B_shape) and tuple(B_shape) == tuple(A.shape[:-1]))
     g = grad.unsqueeze(-1) if vector else grad

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ def _triangle(x: Tensor, upper: bool, unit: bool) -> Tensor:
 
 
 def _solve_triangular_grad(
-    grad: Tensor, self: Tensor, result: Tensor, upper: bool, left: bool, unitriangular: bool, needs: Any
+    grad: Tensor, self: Tensor, result: Tensor, upper: bool, left: bool, unitriangular: bool, needs: Sequence[bool]
 ) -> tuple[Any, Any]:
     grad_b = linalg_solve_triangular(self.mH, grad, upper=not upper, left=left, unitriangular=unitriangular)
     if not needs[0]:
@@ -63,13 +64,13 @@ def _triangular_solve_kernel(self: Array, A: Array, upper: bool, transpose: bool
 
 
 def _triangular_solve_grad(
-    grads: Any,
+    grads: Sequence[Tensor | None],
     A: Tensor,
     solution: Tensor,
     upper: bool,
     transpose: bool,
     unitriangular: bool,
-    needs: Any,
+    needs: Sequence[bool],
 ) -> tuple[Any, Any]:
     grad_x, grad_m = grads
     grad_b = grad_a = None

@@ -16,6 +16,7 @@ from ..._dispatch.quiet import call_traced
 from ..._dispatch.resolver import takes_number_first
 from ..._dispatch.schema import Argument
 from ..._tensor import Tensor, wrap
+from ..._types import OptionalDevice
 from ...overrides import foreign_override
 
 __all__ = ["argument_keys", "call_op", "device_key", "retry_call"]
@@ -53,7 +54,7 @@ def _list_keys(op: Op, a: Argument, position: int, value: Any) -> int:
     return keys_of(value)
 
 
-def device_key(device: Any) -> int:
+def device_key(device: OptionalDevice) -> int:
     """The key of the backend that serves a device: the default one, if none is given."""
     if device is None:
         device = default_device()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,10 @@ from ..._dispatch.op import Entry, Op
 from ..._dispatch.schema import Argument, Return, Schema, parse
 from .calling import device_key, retry_call
 from .out import call_with_out
+
+if TYPE_CHECKING:
+    from ..._tensor import Tensor
+
 
 __all__ = ["MissingDerivative", "exported", "inplace_schema", "not_implemented", "op", "public", "register"]
 
@@ -181,7 +185,7 @@ class MissingDerivative:
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def __call__(self, grad: Any) -> Any:
+    def __call__(self, grad: Tensor | None) -> Any:
         raise NotImplementedError(f"the derivative for '{self.name}' is not implemented.")
 
 

@@ -157,7 +157,7 @@ def with_out(op: Op, arguments: tuple[Any, ...], out: Tensor, requires_grad: boo
     return out
 
 
-def check_options(wanted: Any, pin_memory: Any) -> None:
+def check_options(wanted: Any, pin_memory: bool | None) -> None:
     if wanted is not None and wanted is not strided:
         if not isinstance(wanted, layout):
             raise TypeError(f"argument 'layout' must be torch.layout, not {type(wanted).__name__}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from ..._backends.cpu.elementwise import clamp as clamp_kernels
 from ..._backends.cpu.machinery.dtype_rules import refuse
 from ..._backends.cpu.nn import activation as kernels
 from ..._tensor import Tensor
+from ..._types import Number, OptionalGenerator
 from ..elementwise.clamp import clamp_min
 from ..machinery.computing import computed
 from ..machinery.declare import op
@@ -140,7 +142,9 @@ _prelu_kernel = op(
 )
 
 
-def _prelu_backward_grads(grads: Any, grad_output: Tensor, self: Tensor, weight: Tensor) -> tuple[Any, Any, Any]:
+def _prelu_backward_grads(
+    grads: Sequence[Tensor | None], grad_output: Tensor, self: Tensor, weight: Tensor
+) -> tuple[Any, Any, Any]:
     for_input, for_weight = grads
     positive = self.ge(0)
     zero = aten.zeros([], dtype=self.dtype, device=self.device)
@@ -168,19 +172,21 @@ _prelu_kernel_backward = op(
 )
 
 
-def _rrelu(self: Tensor, lower: Any, upper: Any, training: bool, generator: Any) -> Tensor:
+def _rrelu(self: Tensor, lower: Any, upper: Any, training: bool, generator: OptionalGenerator) -> Tensor:
     if not lower <= upper:
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")
     return rrelu_with_noise(self, aten.empty_like(self), lower, upper, training, generator)
 
 
-def _rrelu_(self: Tensor, lower: Any, upper: Any, training: bool, generator: Any) -> Tensor:
+def _rrelu_(self: Tensor, lower: Any, upper: Any, training: bool, generator: OptionalGenerator) -> Tensor:
     if not lower <= upper:
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")
     return rrelu_with_noise_(self, aten.empty_like(self), lower, upper, training, generator)
 
 
-def _rrelu_with_noise(self: Tensor, noise: Tensor, lower: Any, upper: Any, training: bool, generator: Any) -> Tensor:
+def _rrelu_with_noise(
+    self: Tensor, noise: Tensor, lower: Number, upper: Number, training: bool, generator: OptionalGenerator
+) -> Tensor:
     """Slopes for negative inputs, drawn while training; `noise` receives the slope of every element."""
     _check_noise(self, noise, training)
     if not training:
@@ -199,7 +205,7 @@ def _check_noise(self: Tensor, noise: Tensor, training: bool) -> None:
             raise RuntimeError(f"expected scalar type {self.dtype.scalar_name} but found {noise.dtype.scalar_name}")
 
 
-def _draw_slopes(self: Tensor, noise: Tensor, lower: Any, upper: Any, generator: Any) -> Tensor:
+def _draw_slopes(self: Tensor, noise: Tensor, lower: Any, upper: Any, generator: OptionalGenerator) -> Tensor:
     negative = self._array.ravel() <= 0
     drawn = np.empty(int(negative.sum()))
     uniform_(drawn, lower, upper, generator)
@@ -211,7 +217,9 @@ def _draw_slopes(self: Tensor, noise: Tensor, lower: Any, upper: Any, generator:
     return noise
 
 
-def _rrelu_with_noise_(self: Tensor, noise: Tensor, lower: Any, upper: Any, training: bool, generator: Any) -> Tensor:
+def _rrelu_with_noise_(
+    self: Tensor, noise: Tensor, lower: Number, upper: Number, training: bool, generator: OptionalGenerator
+) -> Tensor:
     _check_noise(self, noise, training)
     if not training:
         return leaky_relu_(self, (lower + upper) / 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ... import _dtype
@@ -78,7 +79,7 @@ def _batch_norm_grads(
     eps: float,
     save_mean: Tensor | None,
     save_invstd: Tensor | None,
-    needs: Any,
+    needs: Sequence[bool],
 ) -> Grads:
     """The kernel, or a formula that can be differentiated again when a graph is being made."""
     if not state.grad_enabled:
@@ -163,7 +164,7 @@ native_batch_norm_legit_no_stats = op(
 
 
 def _batch_norm_second(
-    grads: Any,
+    grads: Sequence[Tensor | None],
     grad_out: Tensor,
     input: Tensor,
     weight: Tensor | None,
@@ -171,8 +172,8 @@ def _batch_norm_second(
     running_var: Tensor | None,
     train: bool,
     eps: float,
-    output_mask: Any,
-    needs: Any,
+    output_mask: Sequence[bool],
+    needs: Sequence[bool],
 ) -> tuple[Any, ...]:
     return by_differentiating(
         lambda g, x, w: _batch_norm_grads(g, x, w, running_mean, running_var, train, eps, None, None, output_mask),

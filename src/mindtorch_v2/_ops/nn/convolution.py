@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ..._tensor import Tensor
@@ -68,7 +69,15 @@ def _parts(x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _conv(n: int) -> Any:
-    def conv(input: Tensor, weight: Tensor, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Tensor:
+    def conv(
+        input: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        stride: Sequence[int] | int,
+        padding: Any,
+        dilation: Sequence[int] | int,
+        groups: int,
+    ) -> Tensor:
         zero = (0,) * n
         check_bias_dtype(input, bias)
         if weight.dtype.is_complex:
@@ -85,7 +94,15 @@ def _conv(n: int) -> Any:
 
 
 def _conv_with_mode(n: int) -> Any:
-    def conv(input: Tensor, weight: Tensor, bias: Any, stride: Any, padding: str, dilation: Any, groups: int) -> Tensor:
+    def conv(
+        input: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        stride: Sequence[int] | int,
+        padding: str,
+        dilation: Sequence[int] | int,
+        groups: int,
+    ) -> Tensor:
         def call(x: Tensor, w: Tensor, b: Any) -> Any:
             return _convolution_mode(x, w, b, stride, padding, dilation, groups)
 
@@ -96,7 +113,14 @@ def _conv_with_mode(n: int) -> Any:
 
 def _conv_transpose(n: int) -> Any:
     def conv(
-        input: Tensor, weight: Tensor, bias: Any, stride: Any, padding: Any, output_padding: Any, groups: int, dilation: Any
+        input: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        stride: Sequence[int] | int,
+        padding: Any,
+        output_padding: Sequence[int] | int,
+        groups: int,
+        dilation: Sequence[int] | int,
     ) -> Tensor:
         def call(x: Tensor, w: Tensor, b: Any) -> Any:
             return convolution(x, w, b, stride, padding, dilation, True, output_padding, groups)
@@ -136,7 +160,7 @@ def _export(n: int, plain: Any, with_mode: Any) -> None:
     ones, zeros = (1,) * n, (0,) * n
 
     def conv(
-        input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = ones, padding: Any = zeros, dilation: Any = ones,
+        input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | Sequence[int] | None = ones, padding: Any = zeros, dilation: int | Sequence[int] = ones,
         groups: int = 1,
     ) -> Tensor:  # fmt: skip
         chosen = with_mode if padding.__class__ is str else plain
@@ -153,7 +177,9 @@ conv2d, conv_transpose2d = _declare_convolutions(2)
 conv3d, conv_transpose3d = _declare_convolutions(3)
 
 
-def _mode(input: Tensor, weight: Tensor, bias: Any, stride: Any, padding: str, dilation: Any, groups: int) -> Tensor:
+def _mode(
+    input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sequence[int], padding: str, dilation: Sequence[int], groups: int
+) -> Tensor:
     n = weight.dim() - 2
     check_groups(input._array.shape, weight._array.shape, groups)
     if padding == "valid":
@@ -184,12 +210,12 @@ _convolution_mode = op(
 def _forward(
     input: Tensor,
     weight: Tensor,
-    bias: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
+    bias: Tensor | None,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
     transposed: bool,
-    output_padding: Any,
+    output_padding: Sequence[int],
     groups: int,
 ) -> Tensor:
     return _convolution(
@@ -198,8 +224,8 @@ def _forward(
 
 
 def _gradients(
-    grad: Tensor, input: Tensor, weight: Tensor, bias_shape: Any, stride: Any, padding: Any, dilation: Any, transposed: bool,
-    output_padding: Any, groups: int, needs: tuple[bool, bool, bool],
+    grad: Tensor, input: Tensor, weight: Tensor, bias_shape: Any, stride: int | Sequence[int] | None, padding: int | Sequence[int], dilation: int | Sequence[int], transposed: bool,
+    output_padding: int | Sequence[int], groups: int, needs: tuple[bool, bool, bool],
 ) -> Any:  # fmt: skip
     return aten.convolution_backward(
         grad, input, weight, bias_shape, stride, padding, dilation, transposed, output_padding, groups, needs
@@ -218,12 +244,12 @@ convolution = op(
 def _select_kernel(
     input: Tensor,
     weight: Tensor,
-    bias: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
+    bias: Tensor | None,
+    stride: int | Sequence[int] | None,
+    padding: int | Sequence[int],
+    dilation: int | Sequence[int],
     transposed: bool,
-    output_padding: Any,
+    output_padding: int | Sequence[int],
     groups: int,
 ) -> Tensor:
     n = weight._array.ndim - 2
@@ -247,7 +273,14 @@ def _select_kernel(
 
 
 def _by_operator(
-    x: Tensor, weight: Tensor, bias: Any, stride: Sizes, padding: Sizes, dilation: Sizes, transposed: bool, output_padding: Sizes
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Sizes,
+    padding: Sizes,
+    dilation: Sizes,
+    transposed: bool,
+    output_padding: Sizes,
 ) -> Tensor:
     kernel = weight._array.shape[2:]
     result: Tensor

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -71,8 +72,8 @@ def _dilated_gradients(grad: Array, x: Array, weight: Array, *given: Any) -> tup
 
 
 def _backward(
-    grad_output: Tensor, input: Tensor, weight: Tensor, bias_sizes: Any, stride: Any, padding: Any, dilation: Any, transposed: bool,
-    output_padding: Any, groups: int, output_mask: Any,
+    grad_output: Tensor, input: Tensor, weight: Tensor, bias_sizes: Sequence[int] | None, stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int], transposed: bool,
+    output_padding: Sequence[int], groups: int, output_mask: Sequence[bool],
 ) -> tuple[Any, Any, Any]:  # fmt: skip
     n = weight.dim() - 2
     stride, padding = expand_sizes(stride, n, "stride"), expand_sizes(padding, n, "padding")
@@ -133,7 +134,13 @@ def _bias_gradient(grad: Tensor) -> Tensor:
 
 
 def _conv2d_gradients(
-    grad_output: Tensor, self: Tensor, weight: Tensor, kernel_size: Any, stride: Any, padding: Any, output_mask: Any
+    grad_output: Tensor,
+    self: Tensor,
+    weight: Tensor,
+    kernel_size: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    output_mask: Sequence[bool],
 ) -> tuple[Any, Any, Any]:
     """The kernel, with the bias's gradient by an operator, as in torch."""
     given = stride, padding, (1, 1), False, output_mask
@@ -156,8 +163,8 @@ _slow_conv2d_backward = op(
 
 
 def _double_backward(
-    grads: Any, grad_output: Tensor, input: Tensor, weight: Tensor, stride: Any, padding: Any, dilation: Any, transposed: bool,
-    output_padding: Any, groups: int, needs: tuple[bool, bool, bool],
+    grads: Sequence[Tensor | None], grad_output: Tensor, input: Tensor, weight: Tensor, stride: int | Sequence[int] | None, padding: int | Sequence[int], dilation: int | Sequence[int], transposed: bool,
+    output_padding: int | Sequence[int], groups: int, needs: tuple[bool, bool, bool],
 ) -> Any:  # fmt: skip
     return _convolution_double_backward(
         grads[0],
@@ -186,8 +193,8 @@ convolution_backward = op(
 
 
 def _second_gradients(
-    ggI: Tensor | None, ggW: Tensor | None, ggb: Tensor | None, gO: Tensor, weight: Tensor, self: Tensor, stride: Any, padding: Any,
-    dilation: Any, transposed: bool, output_padding: Any, groups: int, output_mask: Any,
+    ggI: Tensor | None, ggW: Tensor | None, ggb: Tensor | None, gO: Tensor, weight: Tensor, self: Tensor, stride: Sequence[int], padding: Sequence[int],
+    dilation: Sequence[int], transposed: bool, output_padding: Sequence[int], groups: int, output_mask: Sequence[bool],
 ) -> tuple[Any, Any, Any]:  # fmt: skip
     """Gradients of the backward pass: it is linear in each of its three arguments."""
     rest = (stride, padding, dilation, transposed, output_padding, groups)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -108,8 +109,8 @@ def check_kernel(
     w: Sizes,
     kernel: Any,
     bias: Sizes | None,
-    stride: Any,
-    padding: Any,
+    stride: int | Sequence[int] | None,
+    padding: int | Sequence[int],
     dilation: Any = None,
     output_padding: Any = None,
 ) -> None:
@@ -186,11 +187,11 @@ def check_shapes(
     size: Sizes,
     w: Sizes,
     bias: Sizes | None,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
+    stride: int | Sequence[int] | None,
+    padding: int | Sequence[int],
+    dilation: int | Sequence[int],
     transposed: bool,
-    output_padding: Any,
+    output_padding: int | Sequence[int],
     groups: int,
 ) -> tuple[Sizes, Sizes, Sizes, Sizes]:
     """Stride, padding, dilation and output padding for each dimension; raises what torch raises about shapes that do not fit."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,13 @@ def without_channels(
 
 
 def _forward_gradients(
-    grad: Tensor, self: Tensor, weight: Tensor, bias_shape: Any, stride: Any, padding: Any, needs: tuple[bool, bool, bool]
+    grad: Tensor,
+    self: Tensor,
+    weight: Tensor,
+    bias_shape: Any,
+    stride: int | Sequence[int] | None,
+    padding: int | Sequence[int],
+    needs: tuple[bool, bool, bool],
 ) -> Any:
     ones = (1,) * (weight.dim() - 2)
     return aten.convolution_backward(grad, self, weight, bias_shape, stride, padding, ones, False, (0,) * len(ones), 1, needs)
@@ -48,7 +55,7 @@ def _correlated(
     name: str,
     self: Array,
     weight: Array,
-    kernel_size: Any,
+    kernel_size: int | Sequence[int],
     bias: Array | None,
     stride: Any,
     padding: Any,
@@ -110,7 +117,7 @@ def _dilated_gradients(
     self: Tensor,
     weight: Tensor,
     bias_shape: Any,
-    stride: Any,
+    stride: int | Sequence[int],
     padding: Any,
     dilation: Any,
     needs: tuple[bool, bool, bool],
@@ -121,7 +128,7 @@ def _dilated_gradients(
 
 
 def _transposed_kernel(
-    self: Array, weight: Array, kernel_size: Any, bias: Array | None, stride: Sizes, padding: Sizes, output_padding: Sizes,
+    self: Array, weight: Array, kernel_size: Sequence[int], bias: Array | None, stride: Sizes, padding: Sizes, output_padding: Sizes,
     dilation: Sizes,
 ) -> Array:  # fmt: skip
     name = f"slow_conv_transpose{len(kernel_size)}d_out_cpu"
@@ -165,12 +172,12 @@ def _spread(
 def _transposed(
     self: Tensor,
     weight: Tensor,
-    kernel_size: Any,
+    kernel_size: Sequence[int],
     bias: Tensor | None,
-    stride: Any,
-    padding: Any,
-    output_padding: Any,
-    dilation: Any,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    output_padding: Sequence[int],
+    dilation: Sequence[int],
 ) -> Tensor:
     """The kernel, with the bias added by an operator, as in torch."""
     if bias is not None:
@@ -232,7 +239,7 @@ def _grouped_kernel(
 
 
 def _transposed_gradients(
-    grad: Tensor, self: Tensor, weight: Tensor, bias_shape: Any, stride: Any, padding: Any, output_padding: Any, dilation: Any,
+    grad: Tensor, self: Tensor, weight: Tensor, bias_shape: Any, stride: int | Sequence[int] | None, padding: int | Sequence[int], output_padding: int | Sequence[int], dilation: int | Sequence[int],
     needs: tuple[bool, bool, bool],
 ) -> Any:  # fmt: skip
     return aten.convolution_backward(grad, self, weight, bias_shape, stride, padding, dilation, True, output_padding, 1, needs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 from ..._backends.cpu.nn import ctc as kernels
 from ..._dtype import INTEGER, int64
@@ -15,8 +15,8 @@ from .loss import MEAN, reduce
 def _ctc_loss_of_lists(
     log_probs: Tensor,
     targets: Tensor,
-    input_lengths: Any,
-    target_lengths: Any,
+    input_lengths: Sequence[int],
+    target_lengths: Sequence[int],
     blank: int,
     reduction: int,
     zero_infinity: bool,

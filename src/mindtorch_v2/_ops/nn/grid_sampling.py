@@ -74,7 +74,13 @@ def _choose(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: 
 
 
 def _second_gradients(
-    grads: Any, grad_output: Tensor, input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
+    grads: Sequence[Tensor | None],
+    grad_output: Tensor,
+    input: Tensor,
+    grid: Tensor,
+    interpolation_mode: int,
+    padding_mode: int,
+    align_corners: bool,
 ) -> tuple[Tensor, ...]:
     # no operator of ATen's does this, and nothing differentiates it again
     given = [None if g is None else g._array for g in grads]
@@ -137,7 +143,7 @@ def _flatten_grid(base: Tensor) -> Tensor:
     return base.view((shape[0], int(np.prod(shape[1:-1])), shape[-1]))
 
 
-def _affine(theta: Tensor, size: Any, align_corners: bool) -> Tensor:
+def _affine(theta: Tensor, size: Sequence[int], align_corners: bool) -> Tensor:
     if len(size) not in (4, 5):
         raise RuntimeError("AffineGridGenerator needs 4d (spatial) or 5d (volumetric) inputs.")
     base = _base_grid(theta, tuple(size), align_corners)
@@ -145,7 +151,7 @@ def _affine(theta: Tensor, size: Any, align_corners: bool) -> Tensor:
     return grid.view((size[0], *size[2:], len(size) - 2))
 
 
-def _affine_backward(grad: Tensor, size: Any, align_corners: bool) -> Tensor:
+def _affine_backward(grad: Tensor, size: Sequence[int], align_corners: bool) -> Tensor:
     base = _base_grid(grad, tuple(size), align_corners)
     n = len(size) - 2
     flat = grad.reshape((size[0], -1, n))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -43,7 +44,7 @@ def _layer_norm_grads(
     weight: Tensor | None,
     bias: Tensor | None,
     eps: Any,
-    needs: Any,
+    needs: Sequence[bool],
 ) -> Grads:
     """The kernel, or a formula that can be differentiated again when a graph is being made."""
     if not state.grad_enabled:
@@ -86,14 +87,14 @@ native_layer_norm = op(
 
 
 def _layer_norm_second(
-    grads: Any,
+    grads: Sequence[Tensor | None],
     grad_out: Tensor,
     input: Tensor,
     normalized_shape: Any,
     rstd: Tensor,
     weight: Tensor | None,
-    output_mask: Any,
-    needs: Any,
+    output_mask: Sequence[bool],
+    needs: Sequence[bool],
 ) -> tuple[Any, ...]:
     """The first gradients, differentiated; what was added to the variance follows from `rstd`."""
     dims = list(range(input.dim() - len(normalized_shape), input.dim()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ..._autograd.differentiate import grad
@@ -17,7 +18,9 @@ def normalized_gradient(g: Tensor, x_hat: Tensor, rstd: Tensor, dims: list[int])
     return rstd * (g - g.mean(dims, True) - x_hat * (g * x_hat).mean(dims, True))
 
 
-def by_differentiating(function: Any, inputs: list[Tensor | None], grads: Any, needs: Any) -> tuple[Any, ...]:
+def by_differentiating(
+    function: Any, inputs: list[Tensor | None], grads: Sequence[Tensor | None], needs: Sequence[bool]
+) -> tuple[Any, ...]:
     """Gradients of a function's results by way of its own graph."""
     again = state.grad_enabled
     with enable_grad():

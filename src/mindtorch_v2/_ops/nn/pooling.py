@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -52,13 +53,20 @@ def _refuse_dtype(x: Array, name: str) -> None:
 def _declare_max_pool(n: int) -> tuple[Any, Any]:
     name = f"max_pool{n}d"
 
-    def kernel(self: Array, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> tuple[Array, Array]:
+    def kernel(
+        self: Array,
+        kernel_size: Sequence[int],
+        stride: Sequence[int],
+        padding: Sequence[int],
+        dilation: Sequence[int],
+        ceil_mode: bool,
+    ) -> tuple[Array, Array]:
         w = window(name, self.shape, kernel_size, stride, padding, dilation, ceil_mode=ceil_mode, n=n)
         _refuse_dtype(self, name)
         return kernels.max_pool(self, w.out, w.kernel, w.stride, w.padding, w.dilation)
 
     def backward(
-        grad_output: Array, self: Array, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, indices: Array,
+        grad_output: Array, self: Array, kernel_size: Sequence[int], stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int], ceil_mode: bool, indices: Array,
     ) -> Array:  # fmt: skip
         w = window(name, self.shape, kernel_size, stride, padding, dilation, ceil_mode=ceil_mode, n=n)
         return kernels.max_pool_backward(grad_output, indices, self.shape, w.kernel, w.stride, w.dilation)
@@ -103,7 +111,9 @@ max_pool2d_with_indices, max_pool2d = _declare_max_pool(2)
 max_pool3d_with_indices, max_pool3d = _declare_max_pool(3)
 
 
-def _max_pool1d_arguments(kernel_size: Any, stride: Any, padding: Any, dilation: Any) -> tuple[int, int, int, int]:
+def _max_pool1d_arguments(
+    kernel_size: int | Sequence[int], stride: int | Sequence[int], padding: int | Sequence[int], dilation: int | Sequence[int]
+) -> tuple[int, int, int, int]:
     kernel = check_one(kernel_size, "max_pool1d", "kernel_size")
     step = kernel if not isinstance(stride, int) and not len(stride) else check_one(stride, "max_pool1d", "stride")
     return kernel, step, check_one(padding, "max_pool1d", "padding"), check_one(dilation, "max_pool1d", "dilation")
@@ -133,7 +143,12 @@ def _check_max_pool1d(self: Tensor, kernel: int, step: int, pad: int, gap: int) 
 
 
 def _max_pool1d_with_indices(
-    self: Tensor, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
+    self: Tensor,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int],
+    padding: int | Sequence[int],
+    dilation: int | Sequence[int],
+    ceil_mode: bool,
 ) -> tuple[Tensor, Tensor]:
     kernel, step, pad, gap = _max_pool1d_arguments(kernel_size, stride, padding, dilation)
     _check_dims_1d(self, "max_pool1d")
@@ -142,7 +157,14 @@ def _max_pool1d_with_indices(
     return values.squeeze(-2), indices.squeeze(-2)
 
 
-def _max_pool1d(self: Tensor, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> Tensor:
+def _max_pool1d(
+    self: Tensor,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int],
+    padding: int | Sequence[int],
+    dilation: int | Sequence[int],
+    ceil_mode: bool,
+) -> Tensor:
     kernel, step, pad, gap = _max_pool1d_arguments(kernel_size, stride, padding, dilation)
     _check_max_pool1d(self, kernel, step, pad, gap)
     size = self._array.shape[-1]
@@ -178,7 +200,13 @@ def _declare_avg_pool(n: int) -> Any:
     name = f"avg_pool{n}d"
 
     def kernel(
-        self: Array, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool, divisor_override: Any
+        self: Array,
+        kernel_size: Sequence[int],
+        stride: Sequence[int],
+        padding: Sequence[int],
+        ceil_mode: bool,
+        count_include_pad: bool,
+        divisor_override: int | None,
     ) -> Array:
         w = window(name, self.shape, kernel_size, stride, padding, 1, ceil_mode=ceil_mode, n=n)
         if divisor_override == 0:
@@ -189,8 +217,8 @@ def _declare_avg_pool(n: int) -> Any:
         )
 
     def backward(
-        grad_output: Array, self: Array, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool,
-        divisor_override: Any,
+        grad_output: Array, self: Array, kernel_size: Sequence[int], stride: Sequence[int], padding: Sequence[int], ceil_mode: bool, count_include_pad: bool,
+        divisor_override: int | None,
     ) -> Array:  # fmt: skip
         w = window(name, self.shape, kernel_size, stride, padding, 1, ceil_mode=ceil_mode, n=n)
         return kernels.average_pool_backward(
@@ -239,7 +267,14 @@ def _check_dims_1d(self: Tensor, name: str) -> None:
         )
 
 
-def _avg_pool1d(self: Tensor, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool) -> Tensor:
+def _avg_pool1d(
+    self: Tensor,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int],
+    padding: int | Sequence[int],
+    ceil_mode: bool,
+    count_include_pad: bool,
+) -> Tensor:
     kernel = check_one(kernel_size, "avg_pool1d", "kernel_size")
     step = kernel if not isinstance(stride, int) and not len(stride) else check_one(stride, "avg_pool1d", "stride")
     pad = check_one(padding, "avg_pool1d", "padding")
@@ -258,11 +293,11 @@ avg_pool1d = op(
 def _declare_adaptive_avg_pool(n: int) -> tuple[Any, Any]:
     name = f"adaptive_avg_pool{n}d"
 
-    def kernel(self: Array, output_size: Any) -> Array:
+    def kernel(self: Array, output_size: Sequence[int]) -> Array:
         check_adaptive(self.shape, n, name)
         return kernels.adaptive_average(self, adaptive_size(output_size, n, name))
 
-    def composite(self: Tensor, output_size: Any) -> Tensor:
+    def composite(self: Tensor, output_size: Sequence[int]) -> Tensor:
         size = adaptive_size(output_size, n, name)
         if all(s == 1 for s in size) and self.dim() > n and all(self._array.shape[-n:]):
             # torch: a global average is a mean
@@ -295,7 +330,7 @@ _adaptive_avg_pool2d, adaptive_avg_pool2d = _declare_adaptive_avg_pool(2)
 _adaptive_avg_pool3d, adaptive_avg_pool3d = _declare_adaptive_avg_pool(3)
 
 
-def _adaptive_avg_pool1d(self: Tensor, output_size: Any) -> Tensor:
+def _adaptive_avg_pool1d(self: Tensor, output_size: int | Sequence[int]) -> Tensor:
     size = check_one(output_size, "adaptive_avg_pool1d", "output_size")
     _check_dims_1d(self, "adaptive_avg_pool1d")
     return adaptive_avg_pool2d(self.unsqueeze(-2), (1, size)).squeeze(-2)
@@ -323,7 +358,7 @@ def _spread_by_index(n: int, schema: str, format_of: tuple[str, ...] = ()) -> An
 def _declare_adaptive_max_pool(n: int) -> Any:
     name = f"adaptive_max_pool{n}d"
 
-    def kernel(self: Array, output_size: Any) -> tuple[Array, Array]:
+    def kernel(self: Array, output_size: Sequence[int]) -> tuple[Array, Array]:
         size = adaptive_size(output_size, n, name)
         check_adaptive(self.shape, n, name)
         check_extents(self.shape[:-n], size)
@@ -347,7 +382,7 @@ adaptive_max_pool2d = _declare_adaptive_max_pool(2)
 adaptive_max_pool3d = _declare_adaptive_max_pool(3)
 
 
-def _adaptive_max_pool1d(self: Tensor, output_size: Any) -> tuple[Tensor, Tensor]:
+def _adaptive_max_pool1d(self: Tensor, output_size: int | Sequence[int]) -> tuple[Tensor, Tensor]:
     size = check_one(output_size, "adaptive_max_pool1d", "output_size")
     _check_dims_1d(self, "adaptive_max_pool1d")
     values, indices = adaptive_max_pool2d(self.unsqueeze(-2), (1, size))
@@ -384,7 +419,7 @@ def _check_fractional(shape: Sizes, kernel: Sizes, out: Sizes, samples: Sizes, n
 def _declare_fractional(n: int) -> Any:
     name = f"fractional_max_pool{n}d"
 
-    def kernel(self: Array, kernel_size: Any, output_size: Any, random_samples: Array) -> tuple[Array, Array]:
+    def kernel(self: Array, kernel_size: Sequence[int], output_size: Sequence[int], random_samples: Array) -> tuple[Array, Array]:
         size = expand(kernel_size, n, name, "kernel_size")
         out = expand(output_size, n, name, "output_size")
         _check_fractional(self.shape, size, out, random_samples.shape, n)
@@ -451,7 +486,7 @@ max_unpool2d = op(
 )
 
 
-def _unpool3d(self: Array, indices: Array, output_size: Any, stride: Any, padding: Any) -> Array:
+def _unpool3d(self: Array, indices: Array, output_size: Sequence[int], stride: Sequence[int], padding: Sequence[int]) -> Array:
     for argument, values in (("stride", stride), ("padding", padding)):
         if len(values) != 3:
             raise RuntimeError(

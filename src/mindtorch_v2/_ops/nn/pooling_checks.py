@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -65,7 +66,17 @@ def _extent(size: int, kernel: int, stride: int, padding: int, dilation: int, *,
     return out
 
 
-def window(name: str, shape: Sizes, kernel: Any, stride: Any, padding: Any, dilation: Any, *, ceil_mode: bool, n: int) -> Window:
+def window(
+    name: str,
+    shape: Sizes,
+    kernel: Any,
+    stride: int | Sequence[int] | None,
+    padding: int | Sequence[int],
+    dilation: int | Sequence[int],
+    *,
+    ceil_mode: bool,
+    n: int,
+) -> Window:
     """The window's parameters for each dimension and the result's extents."""
     return _window(name, shape, _hashable(kernel), _hashable(stride), _hashable(padding), _hashable(dilation), ceil_mode, n)
 
@@ -75,7 +86,16 @@ def _hashable(value: Any) -> Any:
 
 
 @lru_cache(maxsize=256)
-def _window(name: str, shape: Sizes, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, n: int) -> Window:
+def _window(
+    name: str,
+    shape: Sizes,
+    kernel: Any,
+    stride: int | Sequence[int],
+    padding: int | Sequence[int],
+    dilation: int | Sequence[int],
+    ceil_mode: bool,
+    n: int,
+) -> Window:
     kernel = expand(kernel, n, name, "kernel_size")
     stride = kernel if not isinstance(stride, int) and not len(stride) else expand(stride, n, name, "stride", omitted="omitted, ")
     padding = expand(padding, n, name, "padding")

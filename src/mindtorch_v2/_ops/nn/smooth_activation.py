@@ -8,6 +8,7 @@ from ..._backends.cpu.nn import activation as kernels
 from ..._dispatch.tls import state
 from ..._memory_format import contiguous_format
 from ..._tensor import Tensor
+from ..._types import Number
 from ..machinery.computing import computed
 from ..machinery.declare import op
 from ..machinery.lookup import aten
@@ -35,7 +36,7 @@ elu_ = op(
 
 
 def _elu_double_backward(
-    grad: Tensor, grad_output: Tensor, alpha: Any, scale: Any, input_scale: Any, is_result: bool, self_or_result: Tensor
+    grad: Tensor, grad_output: Tensor, alpha: Number, scale: Any, input_scale: Any, is_result: bool, self_or_result: Tensor
 ) -> Tensor:
     if is_result:
         slope = aten.zeros_like(self_or_result) + input_scale
@@ -63,7 +64,7 @@ selu = op("selu(Tensor self) -> Tensor", composite=lambda self: elu(self, _SELU_
 selu_ = op("selu_(Tensor(a!) self) -> Tensor(a!)", composite=lambda self: elu_(self, _SELU_ALPHA, _SELU_SCALE), variants="function")
 
 
-def _celu_scale(alpha: Any) -> float:
+def _celu_scale(alpha: float) -> float:
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
     return 1.0 / alpha
@@ -84,7 +85,7 @@ celu_ = op(
 )
 
 
-def _softplus_double_backward(grad: Tensor, self: Tensor, beta: Any, threshold: Any) -> Tensor:
+def _softplus_double_backward(grad: Tensor, self: Tensor, beta: Number, threshold: Any) -> Tensor:
     scaled = self * beta
     s = scaled.sigmoid()
     return grad * s * (1 - s) * beta * (scaled <= threshold).to(grad.dtype)

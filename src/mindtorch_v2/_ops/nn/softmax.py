@@ -15,13 +15,14 @@ from ..._backends.cpu.nn.softmax import log_softmax as log_softmax_kernel
 from ..._backends.cpu.nn.softmax import softmax as softmax_kernel
 from ..._backends.meta.adapter import meta_tensor
 from ..._tensor import Tensor
+from ..._types import OptionalDType
 from ..machinery.declare import op
 from ..machinery.lookup import aten
 
 Array = np.ndarray[Any, Any]
 
 
-def _check(name: str, self: Any, dim: int) -> int:
+def _check(name: str, self: Tensor, dim: int) -> int:
     if not self.dtype.inexact or self.dtype.is_complex:
         raise refusal(name, self.dtype)
     return _checks.wrap_dim(dim, self._array.ndim)
@@ -95,7 +96,7 @@ _log_softmax = op(
 _softmax_table, _log_softmax_table = _softmax.op.table, _log_softmax.op.table
 
 
-def _call(table: Any, self: Tensor, dim: int, dtype: Any) -> Tensor:
+def _call(table: Any, self: Tensor, dim: int, dtype: OptionalDType) -> Tensor:
     if dtype is not None:
         self = self.to(dtype)
     return table[self._keys](self, dim, False)

@@ -10,6 +10,7 @@ import numpy as np
 from ... import _dtype
 from ..._backends.cpu.linalg import matmul as products
 from ..._tensor import Tensor
+from ..._types import Number
 from ..machinery.computing import computed
 from ..machinery.declare import op
 from ..machinery.lookup import aten
@@ -99,7 +100,7 @@ masked_softmax_backward = op(
 )
 
 
-def _addmm_activation(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Any, alpha: Any, use_gelu: bool) -> Tensor:
+def _addmm_activation(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Number, alpha: Number, use_gelu: bool) -> Tensor:
     out = computed(products.addmm, self, mat1, mat2, beta, alpha)
     return aten.gelu_(out) if use_gelu else aten.relu_(out)
 

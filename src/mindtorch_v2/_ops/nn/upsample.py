@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -64,12 +65,12 @@ def _declare(name: str, n: int, mode: str, *, aligned: bool) -> Any:
         given = tuple(scale_factors) if scale_factors is not None else (None,) * n
         return forward(input, out, *([align_corners] if aligned else []), *given)
 
-    def kernel(self: Array, output_size: Any, align_corners: bool, factors: Any) -> Array:
+    def kernel(self: Array, output_size: int | Sequence[int], align_corners: bool, factors: Any) -> Array:
         out = _sizes(output_size, n)
         _check(self.shape, out, n)
         return resample(self, mode, out, align_corners, factors)
 
-    def backward(grad_output: Array, output_size: Any, input_size: Any, align_corners: bool, factors: Any) -> Array:
+    def backward(grad_output: Array, output_size: int | Sequence[int], input_size: Any, align_corners: bool, factors: Any) -> Array:
         shape = tuple(input_size)
         out = _sizes(output_size, n)
         _check(shape, out, n)

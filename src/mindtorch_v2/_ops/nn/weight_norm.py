@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ def _backward_kernel(grad_w: Array, saved_v: Array, saved_g: Array, saved_norms:
     return saved_g / saved_norms * (grad_w - saved_v * (along / saved_norms)), along
 
 
-def _gradients(grads: Any, v: Tensor, g: Tensor, norms: Tensor, dim: int) -> tuple[Any, Any]:
+def _gradients(grads: Sequence[Tensor | None], v: Tensor, g: Tensor, norms: Tensor, dim: int) -> tuple[Any, Any]:
     """By the kernel, or by operators when derivatives of the gradients may be asked for: of the norms too, which are taken anew."""
     if grads[0] is None:
         return None, None

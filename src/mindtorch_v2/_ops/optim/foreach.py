@@ -10,6 +10,7 @@ from ..._dispatch import registry
 from ..._dispatch.entry import NUMBERS
 from ..._dispatch.op import Entry
 from ..._tensor import Tensor
+from ..._types import Number, OptionalDType
 from ..elementwise.arithmetic import mul_number_, pow_of_scalar
 from ..machinery.declare import op, public
 from .foreach_gradients import element_formulas, node_of
@@ -54,7 +55,7 @@ def _declare(name: str, arguments: str, compute: Callable[..., Any], element: st
 def _export_inplace(entry: Entry) -> None:
     """The public function of an in-place operator with one overload: torch's operator returns nothing, its function the list."""
 
-    def foreach_(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def foreach_(self: Tensor, *args: Any, **kwargs: Any) -> Any:
         entry(self, *args, **kwargs)
         return self
 
@@ -79,7 +80,7 @@ def _export(name: str, entries: dict[str, Entry], operands: int) -> None:
 
     inplace = name.endswith("_")
 
-    def foreach(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def foreach(self: Tensor, *args: Any, **kwargs: Any) -> Any:
         if len(args) > operands or kwargs.keys() & LAST_OPERANDS or len(args) < operands:
             args, kwargs = _by_name(name, operands, args, kwargs)
         chosen = _overload_of(args[operands - 1]) if len(args) >= operands else "Scalar"
@@ -157,7 +158,7 @@ def _unary(name: str) -> Callable[[str], Callable[..., Any]]:
 
 def _with_scalar(name: str) -> Callable[[str], Callable[..., Any]]:
     def compute(suffix: str) -> Callable[..., Any]:
-        def run(self: TensorList, scalar: Any) -> Any:
+        def run(self: TensorList, scalar: Number) -> Any:
             check_lengths(self)
             method = _number_method(name + suffix)
             return _finish([method(t, scalar) for t in self], suffix)
@@ -254,7 +255,7 @@ _declare("pow.Scalar", "Scalar exponent", _with_scalar("pow"), "pow.Tensor_Scala
 _declare("pow.ScalarList", "Scalar[] exponent", _with_list("pow"), "pow.Tensor_Scalar", exponent="exponent")
 
 
-def _pow_of_scalar(self: Any, exponent: TensorList) -> tuple[Tensor, ...]:
+def _pow_of_scalar(self: Number, exponent: TensorList) -> tuple[Tensor, ...]:
     return tuple(pow_of_scalar(self, t) for t in _some(exponent))
 
 
@@ -389,7 +390,7 @@ def _some(self: TensorList) -> TensorList:
     return self
 
 
-def _power_sum(t: Tensor, ord: Any, dtype: Any) -> Tensor:
+def _power_sum(t: Tensor, ord: Any, dtype: OptionalDType) -> Tensor:
     refuse("powsum_cpu", t, "bi")
     return t.abs().pow(ord).sum(dtype=dtype)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from ... import _checks, _dtype
 from ..._tensor import Tensor
+from ..._types import Number
 from ..elementwise.arithmetic import div_number, mul_number
 from ..machinery.declare import op
 from ..machinery.lookup import aten
@@ -59,7 +60,7 @@ diff = op("diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? 
 # --- gradient -------------------------------------------------------------------------------------------------------
 
 
-def _dims_of(self: Tensor, dim: Any) -> list[int]:
+def _dims_of(self: Tensor, dim: int | Sequence[int] | None) -> list[int]:
     ndim = self._array.ndim
     if dim is None:
         return list(range(ndim))
@@ -68,7 +69,7 @@ def _dims_of(self: Tensor, dim: Any) -> list[int]:
     return dims
 
 
-def _gradient(self: Tensor, spacing: Any, dim: Any, edge_order: int) -> tuple[Tensor, ...]:
+def _gradient(self: Tensor, spacing: Any, dim: int | Sequence[int] | None, edge_order: int) -> tuple[Tensor, ...]:
     dims = _dims_of(self, dim)
     spacings: list[Any]
     if spacing is None:
@@ -155,10 +156,10 @@ def _gradient_uneven(self: Tensor, points: Tensor, dim: int, edge_order: int) ->
 
 
 def _gradient_overload(overload: str, spacing: str, dim: str) -> Any:
-    def composite(self: Tensor, spacing: Any, dim: Any, edge_order: int) -> tuple[Tensor, ...]:
+    def composite(self: Tensor, spacing: Any, dim: Sequence[int] | int | None, edge_order: int) -> tuple[Tensor, ...]:
         return _gradient(self, spacing, dim, edge_order)
 
-    def even(self: Tensor, dim: Any, edge_order: int) -> tuple[Tensor, ...]:
+    def even(self: Tensor, dim: Sequence[int], edge_order: int) -> tuple[Tensor, ...]:
         return _gradient(self, None, dim, edge_order)
 
     return op(
@@ -228,7 +229,7 @@ def _without(shape: Sequence[int], dim: int) -> list[int]:
     return kept
 
 
-def _trapezoid_dx(y: Tensor, dx: Any, dim: int) -> Tensor:
+def _trapezoid_dx(y: Tensor, dx: Number | float, dim: int) -> Tensor:
     _checks.wrap_dim(dim, y._array.ndim)
     if not y._array.ndim:
         raise _checks.no_dimensions(dim)
@@ -253,7 +254,7 @@ def _cumulative_x(y: Tensor, x: Tensor, dim: int) -> Tensor:
     return div_number((_left_pairs(y, dim) * steps).cumsum(dim), 2.0)
 
 
-def _cumulative_dx(y: Tensor, dx: Any, dim: int) -> Tensor:
+def _cumulative_dx(y: Tensor, dx: Number, dim: int) -> Tensor:
     _checks.wrap_dim(dim, y._array.ndim)
     _check_sliceable(y)
     if y.dtype.category == _dtype.BOOL:

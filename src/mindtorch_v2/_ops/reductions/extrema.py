@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from ..._backends.cpu.reductions import sums as kernels
 from ..._dispatch.entry import MISSING
 from ..._dispatch.tls import state
 from ..._tensor import Tensor
+from ..._types import Number
 from ..machinery.calling import retry_call
 from ..machinery.declare import op, public
 from ..machinery.lookup import aten
@@ -59,7 +61,7 @@ def evenly_distributed(grad: Tensor, self: Tensor, result: Tensor) -> Tensor:
     return zeros.masked_fill_(mask, grad / mask.sum())
 
 
-def _value_selecting_backward(grad: Tensor, dim: int, indices: Tensor, sizes: Any, keepdim: bool) -> Tensor:
+def _value_selecting_backward(grad: Tensor, dim: int, indices: Tensor, sizes: Sequence[int], keepdim: bool) -> Tensor:
     if not keepdim and len(sizes):
         grad = grad.unsqueeze(dim)
         indices = indices.unsqueeze(dim)
@@ -116,7 +118,13 @@ def _selection_front(name: str, whole: Any, by_dim: Any, other_entry: Any) -> No
     table, by_dim_table = whole.op.table, by_dim.op.table
 
     def front(
-        input: Any, dim: Any = MISSING, keepdim: bool = False, *, other: Any = MISSING, out: Any = None, **aliases: Any
+        input: Tensor,
+        dim: int | Sequence[int] | None = MISSING,
+        keepdim: bool = False,
+        *,
+        other: Tensor | Number = MISSING,
+        out: Any = None,
+        **aliases: Any,
     ) -> Any:
         if dim is MISSING and other is MISSING and out is None and not aliases:
             try:
@@ -175,7 +183,7 @@ def _with_dims(reduced: Tensor, dims: list[int], keepdim: bool) -> Tensor:
 
 
 @silent
-def _amax(ufunc: Any, name: str, self: Array, dim: Any, keepdim: bool) -> Array:
+def _amax(ufunc: Any, name: str, self: Array, dim: int | None, keepdim: bool) -> Array:
     if self.dtype is FLOAT and dim.__class__ is int and -self.ndim <= dim < self.ndim and self.flags.c_contiguous and self.size:
         return ufunc.reduce(self, dim, None, None, keepdim)
     gone = axes(dim, self.ndim)
@@ -213,7 +221,7 @@ def _aminmax(self: Array, dim: int | None, keepdim: bool) -> tuple[Array, Array]
     return kernels.extremum(np.minimum, self, gone, keepdim), kernels.extremum(np.maximum, self, gone, keepdim)
 
 
-def _aminmax_grad(grads: Any, self: Tensor, dim: Any, keepdim: bool, min: Tensor, max: Tensor) -> Tensor | None:
+def _aminmax_grad(grads: Sequence[Tensor | None], self: Tensor, dim: int, keepdim: bool, min: Tensor, max: Tensor) -> Tensor | None:
     total = None
     for grad, result in zip(grads, (min, max), strict=True):
         if grad is not None:

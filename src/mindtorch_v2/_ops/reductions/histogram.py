@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from ..._backends.cpu.machinery.dtype_rules import unimplemented
 from ..._backends.cpu.reductions import histogram as kernels
 from ..._checks import no_dimensions
 from ..._tensor import Tensor
+from ..._types import Number
 from ..machinery.declare import op
 
 Array = np.ndarray[Any, Any]
@@ -32,7 +34,7 @@ def _bincount(self: Array, weights: Array | None, minlength: int) -> Array:
     return counted.astype(np.float32) if weights.dtype == np.float32 else counted
 
 
-def _histc(self: Array, bins: int, min: Any, max: Any) -> Array:
+def _histc(self: Array, bins: int, min: Number, max: Number) -> Array:
     return kernels.histc(self, bins, min, max)
 
 
@@ -74,7 +76,7 @@ def _by_edges(self: Array, bins: list[Array], weight: Array | None, density: boo
     return kernels.count(_points(self), bins, weight, density)
 
 
-def _edges(self: Array, bins: Any, range: Any) -> list[Array]:
+def _edges(self: Array, bins: Sequence[int], range: Sequence[float] | None) -> list[Array]:
     kernels.check_dtype("histogramdd", self)
     if self.ndim < 2:
         raise RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions")
@@ -87,7 +89,7 @@ def _edges(self: Array, bins: Any, range: Any) -> list[Array]:
     return [kernels.linear_edges(low, high, n, self.dtype) for (low, high), n in zip(ends, bins, strict=True)]
 
 
-def _by_counts(self: Array, bins: Any, range: Any, weight: Array | None, density: bool) -> Array:
+def _by_counts(self: Array, bins: Sequence[int], range: Sequence[float] | None, weight: Array | None, density: bool) -> Array:
     edges = _edges(self, bins, range)
     kernels.check_weight(self, weight)
     return kernels.count(_points(self), edges, weight, density)
@@ -98,7 +100,7 @@ def _histogram_of_edges(self: Array, bins: Array, weight: Array | None, density:
     return _by_edges(self.reshape(-1, 1), [bins], flat_weight, density), bins.copy()
 
 
-def _histogram(self: Array, bins: int, range: Any, weight: Array | None, density: bool) -> tuple[Array, Array]:
+def _histogram(self: Array, bins: int, range: Sequence[float] | None, weight: Array | None, density: bool) -> tuple[Array, Array]:
     column = self.reshape(-1, 1)
     (edges,) = _edges(column, [bins], range)
     flat_weight = None if weight is None else weight.reshape(-1)
@@ -131,7 +133,9 @@ _histogramdd_from_bin_tensors = op(
 _DD = f"float[]? range=None, {_OPTIONS}) -> (Tensor hist, Tensor[] bin_edges)"
 
 
-def _histogramdd(self: Tensor, bins: Any, range: Any, weight: Tensor | None, density: bool) -> tuple[Tensor, Any]:
+def _histogramdd(
+    self: Tensor, bins: Sequence[int], range: Sequence[float] | None, weight: Tensor | None, density: bool
+) -> tuple[Tensor, Any]:
     if self.dim() < 2:
         raise RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions")
     if len(bins) != self._array.shape[-1]:
@@ -141,11 +145,15 @@ def _histogramdd(self: Tensor, bins: Any, range: Any, weight: Tensor | None, den
     return hist, tuple(edges)
 
 
-def _histogramdd_tensors(self: Tensor, bins: Any, range: Any, weight: Tensor | None, density: bool) -> tuple[Tensor, Any]:
+def _histogramdd_tensors(
+    self: Tensor, bins: Sequence[Tensor], range: Sequence[float] | None, weight: Tensor | None, density: bool
+) -> tuple[Tensor, Any]:
     return _histogramdd_from_bin_tensors(self, bins, weight=weight, density=density), tuple(bins)
 
 
-def _histogramdd_equal(self: Tensor, bins: int, range: Any, weight: Tensor | None, density: bool) -> tuple[Tensor, Any]:
+def _histogramdd_equal(
+    self: Tensor, bins: int, range: Sequence[float] | None, weight: Tensor | None, density: bool
+) -> tuple[Tensor, Any]:
     if not self.dim():
         raise no_dimensions(-1)
     return _histogramdd(self, [bins] * self._array.shape[-1], range, weight, density)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from ..._backends.cpu.machinery.dtypes import scalar_name
 from ..._backends.cpu.reductions import moments as kernels
 from ..._promotion import promote_types
 from ..._tensor import Tensor
+from ..._types import Number, OptionalDType
 from ...overrides import handle_torch_function, has_torch_function
 from ..machinery.computing import computed
 from ..machinery.declare import op, public
@@ -76,7 +78,7 @@ def _vector_norm_backward(grad: Tensor, self: Tensor, result: Tensor, ord: Any, 
     return norm_backward(grad, self, result, float(ord), dim)
 
 
-def norm_backward(grad: Tensor, self: Tensor, norm: Tensor, p: float, dim: Any) -> Tensor | None:
+def norm_backward(grad: Tensor, self: Tensor, norm: Tensor, p: float, dim: int | Sequence[int] | None) -> Tensor | None:
     """The gradient of a p-norm; zero where the norm is zero."""
     if p == 0:
         return None
@@ -138,7 +140,14 @@ norm_dim = op(
 
 
 @public()
-def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Any = None, dtype: Any = None) -> Tensor:
+def norm(
+    input: Tensor,
+    p: Any = "fro",
+    dim: int | Sequence[int] | None = None,
+    keepdim: bool = False,
+    out: Any = None,
+    dtype: OptionalDType = None,
+) -> Tensor:
     """The norm of a matrix or vector over some dimensions: p a number, "fro" or "nuc"."""
     if input.__class__ is not Tensor and has_torch_function((input,)):
         return handle_torch_function(norm, (input,), input, p=p, dim=dim, keepdim=keepdim, out=out, dtype=dtype)
@@ -180,7 +189,7 @@ norm_except_dim = op(
 # --- renorm ---------------------------------------------------------------------------------------------------------
 
 
-def _renorm(self: Tensor, p: Any, dim: int, maxnorm: Any) -> Tensor:
+def _renorm(self: Tensor, p: Number, dim: int, maxnorm: Number) -> Tensor:
     dim = _check_renorm(self._array, p, dim, maxnorm)
     others = [i for i in range(self.ndim) if i != dim]
     norm = linalg_vector_norm(self, p, others, True, dtype=_dtype.float32 if self.dtype.itemsize == 2 else None)

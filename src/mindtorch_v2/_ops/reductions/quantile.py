@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ... import _checks, _dtype
 from ..._tensor import Tensor
 from ..elementwise.comparison import is_true
@@ -86,7 +84,7 @@ def _ranks(x: Tensor, q: Tensor, *, ignore_nan: bool) -> Tensor:
     return ranks.masked_fill(nan, n - 1)
 
 
-def _scalar(name: str, self: Tensor, q: float, dim: Any, keepdim: bool, interpolation: str, *, ignore_nan: bool) -> Tensor:
+def _scalar(name: str, self: Tensor, q: float, dim: int | None, keepdim: bool, interpolation: str, *, ignore_nan: bool) -> Tensor:
     if not 0 <= q <= 1:
         raise RuntimeError(f"{name}() q must be in the range [0, 1] but got {q:g}")
     quantile = aten.scalar_tensor(q, dtype=self.dtype, device=self.device)

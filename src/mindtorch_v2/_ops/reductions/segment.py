@@ -11,13 +11,14 @@ from ..._backends.cpu.reductions import segment as kernels
 from ..._checks import wrap_dim
 from ..._dtype import FROM_NUMPY
 from ..._tensor import Tensor
+from ..._types import Number
 from ..machinery.declare import op
 
 Array = np.ndarray[Any, Any]
 
 
 def _segment_reduce(
-    data: Array, reduce: str, lengths: Array | None, offsets: Array | None, axis: int, unsafe: bool, initial: Any
+    data: Array, reduce: str, lengths: Array | None, offsets: Array | None, axis: int, unsafe: bool, initial: Number | None
 ) -> Array:
     if reduce not in kernels.IDENTITY:
         raise RuntimeError(f"unsupported reduction given! {reduce}")

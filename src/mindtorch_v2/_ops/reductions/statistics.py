@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from ... import _dtype
 from ..._backends.cpu.machinery.dtypes import FLOAT
 from ..._backends.cpu.reductions import moments as kernels
 from ..._tensor import Tensor
+from ..._types import Number
 from ..elementwise.comparison import is_true
 from ..machinery.declare import op
 from ..machinery.lookup import aten
@@ -20,7 +22,7 @@ from .sums import axes, count, reduced_meta, restore_dims
 Array = np.ndarray[Any, Any]
 
 
-def _moments(name: str, self: Array, dim: Any, correction: Any, keepdim: bool) -> tuple[Array, Array]:
+def _moments(name: str, self: Array, dim: int | Sequence[int] | None, correction: Any, keepdim: bool) -> tuple[Array, Array]:
     if self.dtype.kind in "biu":
         raise RuntimeError("std and var only support floating point and complex dtypes")
     gone = axes(dim, self.ndim)
@@ -57,7 +59,7 @@ def _var_backward(grad: Tensor, self: Tensor, dim: Any, correction: Any, keepdim
     return 2.0 / (n - correction) * grad * centred
 
 
-def _std_backward(grad: Tensor, self: Tensor, result: Tensor, dim: Any, correction: Any, keepdim: bool) -> Tensor:
+def _std_backward(grad: Tensor, self: Tensor, result: Tensor, dim: int, correction: Any, keepdim: bool) -> Tensor:
     slope = (grad / (result * 2)).masked_fill_(result == 0, 0)
     return _var_backward(slope, self, dim, correction, keepdim)
 
@@ -78,7 +80,7 @@ def var_mean_backward(grads: Any, self: Tensor, dim: Any, correction: Any, keepd
     return total
 
 
-def _std_mean_backward(grads: Any, self: Tensor, result0: Tensor, dim: Any, correction: Any, keepdim: bool) -> Tensor | None:
+def _std_mean_backward(grads: Any, self: Tensor, result0: Tensor, dim: int, correction: Number, keepdim: bool) -> Tensor | None:
     total = None
     if grads[0] is not None:
         total = _std_backward(grads[0], self, result0, dim, correction, keepdim)
@@ -93,14 +95,14 @@ BY_DIM = "(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False)"
 WHOLE = "(Tensor self, bool unbiased=True)"
 
 
-def _row_vars(self: Array, dim: Any, correction: Any, keepdim: bool) -> Array | None:
+def _row_vars(self: Array, dim: int | Sequence[int] | None, correction: Number | None, keepdim: bool) -> Array | None:
     ndim = self.ndim
     if self.dtype is not FLOAT or keepdim or ndim < 2 or dim.__class__ is not int or dim not in (-1, ndim - 1):
         return None
     return kernels.few_row_vars(self, 1 if correction is None else correction)
 
 
-def _var(self: Array, dim: Any, correction: Any, keepdim: bool) -> Array:
+def _var(self: Array, dim: int | Sequence[int] | None, correction: Number | None, keepdim: bool) -> Array:
     if dim is None and not keepdim:
         found = kernels.few_var(self, 1 if correction is None else correction)
         if found is not None:
@@ -111,7 +113,7 @@ def _var(self: Array, dim: Any, correction: Any, keepdim: bool) -> Array:
     return _moments("var", self, dim, correction, keepdim)[0]
 
 
-def _std(self: Array, dim: Any, correction: Any, keepdim: bool) -> Array:
+def _std(self: Array, dim: int | Sequence[int] | None, correction: Number | None, keepdim: bool) -> Array:
     if dim is None and not keepdim:
         found = kernels.few_var(self, 1 if correction is None else correction)
         if found is not None:

@@ -20,6 +20,7 @@ from ..._dispatch.entry import ALIASES, MISSING
 from ..._dispatch.resolver import make_resolver
 from ..._dispatch.tls import state
 from ..._tensor import Tensor
+from ..._types import OptionalDType
 from ..machinery.calling import retry_call
 from ..machinery.computing import computed
 from ..machinery.declare import op, public
@@ -48,7 +49,7 @@ def selected_meta(self: Tensor, dim: int, keepdim: bool) -> tuple[Tensor, Tensor
     return reduced_meta(self, dim, keepdim, self.dtype), reduced_meta(self, dim, keepdim, _dtype.int64)
 
 
-def restore_dims(t: Tensor, dim: Any, keepdim: bool, ndim: int) -> Tensor:
+def restore_dims(t: Tensor, dim: int | Sequence[int] | None, keepdim: bool, ndim: int) -> Tensor:
     """A reduced tensor with its reduced dimensions back, of extent one."""
     if keepdim or not ndim:
         return t
@@ -71,7 +72,7 @@ def check_nonempty(name: str, self: Any, dim: Any) -> None:
             raise IndexError(f"{name}(): Expected reduction dim {d} to have non-zero size.")
 
 
-def count(shape: Sequence[int], dim: Any) -> int:
+def count(shape: Sequence[int], dim: int | Sequence[int] | None) -> int:
     """Count the elements that one result is made of."""
     return math.prod(shape[i] for i in axes(dim, len(shape)))
 
@@ -94,13 +95,13 @@ _sum_dims = op(
 )
 
 
-def _expand_back(grad: Tensor, shape: tuple[int, ...], dim: Any, keepdim: bool) -> Tensor:
+def _expand_back(grad: Tensor, shape: tuple[int, ...], dim: int | Sequence[int] | None, keepdim: bool) -> Tensor:
     if not keepdim and len(shape) > 0:
         grad = restore_dims(grad, dim, keepdim, len(shape)) if dim is not None and dim != () and dim != [] else grad
     return grad.expand(shape)
 
 
-def _mean_meta(self: Tensor, dim: Any, keepdim: bool, dtype: _dtype.dtype | None) -> Tensor:
+def _mean_meta(self: Tensor, dim: int | None, keepdim: bool, dtype: _dtype.dtype | None) -> Tensor:
     kernels.check_mean_dtype(self.dtype, dtype)
     return reduced_meta(self, dim, keepdim, dtype or self.dtype)
 
@@ -126,7 +127,15 @@ def _front(name: str, whole: Any, by_dim: Any) -> Any:
     """`torch.sum` and its like: without `dim` the whole tensor, told apart without a search through overloads."""
     table, by_dim_table = whole.op.table, by_dim.op.table
 
-    def front(input: Any, dim: Any = MISSING, keepdim: bool = False, *, dtype: Any = None, out: Any = None, **aliases: Any) -> Any:
+    def front(
+        input: Tensor,
+        dim: int | None = MISSING,
+        keepdim: bool = False,
+        *,
+        dtype: OptionalDType = None,
+        out: Any = None,
+        **aliases: Any,
+    ) -> Any:
         if dim is MISSING and out is None and not aliases:
             try:
                 function = table[input._keys]
@@ -148,7 +157,7 @@ def _front(name: str, whole: Any, by_dim: Any) -> Any:
     return public(name=name)(front)
 
 
-def _plain_dims(name: str, dim: Any, keepdim: Any) -> Any:
+def _plain_dims(name: str, dim: int | None, keepdim: Any) -> Any:
     """Dimensions as an int, a sequence of ints or None; other types are refused."""
     if not isinstance(keepdim, bool | np.bool_):
         raise TypeError(f"{name}(): argument 'keepdim' (position 2) must be bool, not {type(keepdim).__name__}")
@@ -164,7 +173,7 @@ def _plain_dims(name: str, dim: Any, keepdim: Any) -> Any:
         ) from None
 
 
-def unalias(name: str, aliases: dict[str, Any], dim: Any, keepdim: Any) -> tuple[Any, Any]:
+def unalias(name: str, aliases: dict[str, Any], dim: int | Sequence[int] | None, keepdim: Any) -> tuple[Any, Any]:
     for key, value in aliases.items():
         target = ALIASES.get(key)
         if target == "dim":
@@ -207,7 +216,7 @@ nansum = op(
 )
 
 
-def _nansum(self: Array, dim: Any, keepdim: bool, dtype: _dtype.dtype | None) -> Array:
+def _nansum(self: Array, dim: int | Sequence[int] | None, keepdim: bool, dtype: _dtype.dtype | None) -> Array:
     if self.dtype.kind == "c":
         raise RuntimeError("nansum on CPU does not support complex inputs")
     out = np.asarray(kernels.sum_dims(self, dim, keepdim, dtype))
@@ -220,7 +229,7 @@ def _is_number(x: Tensor) -> Tensor:
     return (x != x).logical_not_()
 
 
-def _nanmean(self: Tensor, dim: Any, keepdim: bool, dtype: Any) -> Tensor:
+def _nanmean(self: Tensor, dim: int | Sequence[int] | None, keepdim: bool, dtype: OptionalDType) -> Tensor:
     if not self.dtype.inexact:
         raise RuntimeError(f"nanmean(): expected input to have floating point or complex dtype but got {self.dtype.scalar_name}")
     n: Tensor = _sum_dims(_is_number(self.detach()), dim, keepdim)
@@ -274,7 +283,7 @@ def _truth_dtype(self: Tensor) -> _dtype.dtype:
     return self.dtype if self.dtype is _dtype.uint8 else _dtype.bool_
 
 
-def _truth_meta(self: Tensor, dim: Any, keepdim: bool) -> Tensor:
+def _truth_meta(self: Tensor, dim: int, keepdim: bool) -> Tensor:
     gone = _truth_axes(dim, self._array.ndim)
     return reduced_meta(self, gone, keepdim, _truth_dtype(self)) if gone else meta_tensor(self._array.shape, _truth_dtype(self))
 
@@ -362,7 +371,7 @@ prod_dim = op(
 # --- logsumexp ------------------------------------------------------------------------------------------------------
 
 
-def _logsumexp(self: Tensor, dim: Any, keepdim: bool) -> Tensor:
+def _logsumexp(self: Tensor, dim: int | Sequence[int], keepdim: bool) -> Tensor:
     if not self.dtype.inexact:
         self = self.to(_dtype.get_default_dtype())
     gone = list(axes(dim, self._array.ndim))
@@ -377,7 +386,7 @@ def _logsumexp(self: Tensor, dim: Any, keepdim: bool) -> Tensor:
     return total.log_().add_(squeezed)
 
 
-def _logsumexp_backward(grad: Tensor, self: Tensor, result: Tensor, dim: Any, keepdim: bool) -> Tensor:
+def _logsumexp_backward(grad: Tensor, self: Tensor, result: Tensor, dim: int | Sequence[int] | None, keepdim: bool) -> Tensor:
     ndim = self._array.ndim
     grad = restore_dims(grad, dim, keepdim, ndim)
     result = restore_dims(result, dim, keepdim, ndim)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ..._backends.cpu.machinery.layout import has_channels_last
 from ..._memory_format import channels_last, channels_last_3d
 from ..._tensor import Tensor
+from ..._types import Number
 from ..machinery.declare import op
 from ..machinery.lookup import aten
 from .slicing import narrow
 
 
-def _constant_pad_nd(self: Tensor, pad: Sequence[int], value: Any) -> Tensor:
+def _constant_pad_nd(self: Tensor, pad: Sequence[int], value: Number) -> Tensor:
     shape = self._array.shape
     if len(pad) % 2:
         raise RuntimeError(f"Length of pad must be even but instead it equals {len(pad)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,9 @@ def _told(values: Sizes) -> str:
     return f"({', '.join(map(str, values))})"
 
 
-def _im2col(self: Array, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Array:
+def _im2col(
+    self: Array, kernel_size: Sequence[int], dilation: Sequence[int], padding: Sequence[int], stride: Sequence[int]
+) -> Array:
     kernel, dilation = _pair(kernel_size, "kernel_size"), _pair(dilation, "dilation")
     padding, stride = _pair(padding, "padding"), _pair(stride, "stride")
     _check_block(kernel, dilation, padding, stride)
@@ -75,7 +78,14 @@ def _block_strides(x: Array, dilation: Sizes, stride: Sizes) -> Sizes:
     return (*x.strides[:-2], rows * dilation[0], cols * dilation[1], rows * stride[0], cols * stride[1])
 
 
-def _col2im(self: Array, output_size: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Array:
+def _col2im(
+    self: Array,
+    output_size: Sequence[int],
+    kernel_size: Sequence[int],
+    dilation: Sequence[int],
+    padding: Sequence[int],
+    stride: Sequence[int],
+) -> Array:
     size, kernel = _pair(output_size, "output_size"), _pair(kernel_size, "kernel_size")
     dilation, padding, stride = _pair(dilation, "dilation"), _pair(padding, "padding"), _pair(stride, "stride")
     _check_block(kernel, dilation, padding, stride)

@@ -14,6 +14,7 @@ from ..._memory_format import contiguous_format, empty_strides
 from ..._storage import UntypedStorage
 from ..._storage_methods import new_storage
 from ..._tensor import Tensor, set_array
+from ..._types import OptionalMemoryFormat
 from ..machinery.declare import op, public
 from . import reshaping
 
@@ -90,7 +91,7 @@ def grow_storage(storage: UntypedStorage, size_bytes: int) -> None:
     storage._bytes = grown
 
 
-def _resize(self: Tensor, size: Sequence[int], memory_format: Any = None) -> Tensor:
+def _resize(self: Tensor, size: Sequence[int], memory_format: OptionalMemoryFormat = None) -> Tensor:
     if self._keys & AUTOGRAD:
         raise RuntimeError("cannot resize variables that require grad")
     size = tuple(int(n) for n in size)
@@ -121,7 +122,7 @@ _resize_op = op(
 )
 
 
-def _resize_as(self: Tensor, the_template: Tensor, memory_format: Any) -> Tensor:
+def _resize_as(self: Tensor, the_template: Tensor, memory_format: OptionalMemoryFormat) -> Tensor:
     return _resize_op(self, the_template._array.shape, memory_format=memory_format)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -65,12 +66,12 @@ def _declare(kind: str, n: int, positions_of: Any, check: Any) -> Any:
     def positions(shape: Sizes, pairs: list[tuple[int, int]]) -> list[Array]:
         return [positions_of(size, left, right) for size, (left, right) in zip(shape[-n:], pairs, strict=True)]
 
-    def kernel(self: Array, padding: Any) -> Array:
+    def kernel(self: Array, padding: Sequence[int]) -> Array:
         pairs = _pairs(padding, n)
         check(self.shape, n, pairs)
         return pad_by_position(self, positions(self.shape, pairs), [left for left, _ in pairs])
 
-    def backward(grad_output: Array, self: Array, padding: Any) -> Array:
+    def backward(grad_output: Array, self: Array, padding: Sequence[int]) -> Array:
         pairs = _pairs(padding, n)
         expected = (*self.shape[:-n], *(s + left + right for s, (left, right) in zip(self.shape[-n:], pairs, strict=True)))
         if grad_output.shape != expected:
@@ -107,7 +108,7 @@ replication_pad2d = _declare("replication", 2, replicated, _check_replication)
 replication_pad3d = _declare("replication", 3, replicated, _check_replication)
 
 
-def _circular(self: Tensor, pad: Any) -> Tensor:
+def _circular(self: Tensor, pad: Sequence[int]) -> Tensor:
     shape = self._array.shape
     n = len(pad) // 2
     lead = len(shape) - n
@@ -145,7 +146,7 @@ _pad_circular = op("_pad_circular(Tensor self, SymInt[] pad) -> Tensor", composi
 _MODES = {"reflect": "reflection", "replicate": "replication", "circular": "circular"}
 
 
-def _choose(self: Tensor, pad: Any, mode: str, value: Any) -> Tensor:
+def _choose(self: Tensor, pad: Sequence[int], mode: str, value: float | None) -> Tensor:
     if mode == "constant":
         return aten.constant_pad_nd(self, pad, 0 if value is None else value)
     if value is not None and value != 0:

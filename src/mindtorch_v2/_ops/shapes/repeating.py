@@ -83,7 +83,7 @@ def _as_list(value: Any) -> tuple[int, ...]:
     return tuple(value) if isinstance(value, list | tuple) else (value,)
 
 
-def _roll(self: Tensor, shifts: Any, dims: Any) -> Tensor:
+def _roll(self: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int]) -> Tensor:
     shifts, dims = _as_list(shifts), () if dims is None else _as_list(dims)
     if len(dims) == 1 and len(shifts) == 1:
         return _roll_one(self, shifts[0], dims[0])

@@ -16,6 +16,7 @@ from ..._dtype import NarrowDtype
 from ..._dtype import dtype as dtypes
 from ..._memory_format import contiguous_format
 from ..._tensor import Tensor, wrap, wrap_view
+from ..._types import DType, OptionalDType
 from ..machinery.declare import op, public
 from ..machinery.lookup import aten
 
@@ -52,7 +53,7 @@ alias = op("alias(Tensor(a) self) -> Tensor(a)", cpu=lambda self: self[...], gra
 
 
 @public("method", name="view")
-def _view_method(self: Tensor, *size: Any, dtype: Any = None) -> Tensor:
+def _view_method(self: Tensor, *size: Any, dtype: OptionalDType = None) -> Tensor:
     """The same memory in another shape, or read as another dtype."""
     if dtype is not None:
         return view_dtype(self, dtype)
@@ -69,7 +70,7 @@ def _view_method(self: Tensor, *size: Any, dtype: Any = None) -> Tensor:
     return view(self, size)
 
 
-def _view_dtype(self: Tensor, dtype: Any) -> Tensor:
+def _view_dtype(self: Tensor, dtype: DType) -> Tensor:
     if self._keys & keys.PENDING and dtype is not self.dtype:
         kind = "conjugate view tensors" if self._keys & keys.CONJUGATE else "tensors with negative bit set"
         raise RuntimeError(f"torch.Tensor.view is not supported for {kind} when converting to a different dtype.")
@@ -340,7 +341,7 @@ squeeze_dims = op(
 
 
 @public("function method", name="squeeze")
-def _squeeze_any(input: Tensor, dim: Any = None, **aliases: Any) -> Tensor:
+def _squeeze_any(input: Tensor, dim: int | None = None, **aliases: Any) -> Tensor:
     """The tensor without dimensions of extent one: all of them, one, or some."""
     if aliases:
         dim = aliases.pop("axis")

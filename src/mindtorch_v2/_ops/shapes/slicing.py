@@ -32,7 +32,9 @@ def _select_backward(grad_output: Tensor, input_sizes: Sequence[int], dim: int, 
     return whole
 
 
-def _slice_backward(grad_output: Tensor, input_sizes: Sequence[int], dim: int, start: Any, end: Any, step: int) -> Tensor:
+def _slice_backward(
+    grad_output: Tensor, input_sizes: Sequence[int], dim: int, start: int | None, end: int | None, step: int
+) -> Tensor:
     whole = zeros(input_sizes, grad_output)
     slice_(whole, dim, start, end, step).copy_(grad_output)
     return whole
@@ -316,12 +318,12 @@ def _declare_axis_split(name: str, least: int, axis: Any) -> None:
                 f"torch.{name} requires a tensor with at least {least} dimension, but got a tensor with {self.dim()} dimensions!"
             )
 
-    def by_sections(self: Tensor, sections: int) -> Any:
+    def by_sections(self: Tensor, sections: int) -> Sequence[Tensor]:
         check(self)
         _check_even(name, self, sections, axis(self))
         return tensor_split_sections(self, sections, axis(self))
 
-    def by_indices(self: Tensor, indices: Sequence[int]) -> Any:
+    def by_indices(self: Tensor, indices: Sequence[int]) -> Sequence[Tensor]:
         check(self)
         return tensor_split_indices(self, indices, axis(self))
 
@@ -362,7 +364,7 @@ unsafe_split_with_sizes = op(
 )
 
 
-def _unsafe_chunk(self: Tensor, chunks: int, dim: int) -> Any:
+def _unsafe_chunk(self: Tensor, chunks: int, dim: int) -> Sequence[Tensor]:
     size = _chunk_size(self, chunks, dim)
     return unsafe_split_with_sizes(self, [0] * chunks, dim) if size == 0 else unsafe_split(self, size, dim)
 

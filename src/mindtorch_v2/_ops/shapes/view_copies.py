@@ -22,7 +22,7 @@ def _copy_of(view: Any) -> Any:
     """A composite that takes the view and clones it, or each of its parts."""
     positional = sum(not a.keyword_only for a in view.op.schema.arguments)
 
-    def copied(*arguments: Any) -> Any:
+    def copied(*arguments: Any) -> Sequence[Tensor] | Tensor:
         arguments = arguments[:positional]
         if view is reshaping.view and not _fits(*arguments):
             return reshaping.reshape(*arguments)  # torch: a shape that is no view of these strides is copied all the same

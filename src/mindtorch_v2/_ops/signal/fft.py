@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from ... import _checks, _dtype
 from ..._backends.cpu.signal import fft as kernels
 from ..._creation import device_of, moved
 from ..._tensor import Tensor, wrap
+from ..._types import OptionalDevice, OptionalDType, OptionalLayout
 from ..machinery.declare import op
 from ..machinery.factory import factory
 from ..machinery.lookup import aten
@@ -119,7 +120,7 @@ def _resized(x: Tensor, dims: Any, sizes: Any) -> Tensor:
     return aten.constant_pad_nd(x, padding) if must_pad else x
 
 
-def _dims_and_sizes(x: Tensor, s: Any, dim: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _dims_and_sizes(x: Tensor, s: Any, dim: int | Sequence[int] | None) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The transformed dimensions and the number of points along each."""
     s = (s,) if isinstance(s, int) else s
     dim = (dim,) if isinstance(dim, int) else dim
@@ -204,7 +205,7 @@ _declare_one("ihfft", lambda x, n, dim, norm: _real_to_complex(x, n, dim, norm, 
 # --- several dimensions -----------------------------------------------------------------------------------------------
 
 
-def _fftn(x: Tensor, s: Any, dim: Any, norm: Any, *, forward: bool) -> Tensor:
+def _fftn(x: Tensor, s: Any, dim: int | Sequence[int] | None, norm: Any, *, forward: bool) -> Tensor:
     dims, sizes = _dims_and_sizes(x, s, dim)
     x = _resized(_promoted(x, to_complex=True), dims, sizes)
     return _fft_c2c(x, dims, normalization_code(norm, forward=forward), forward)
@@ -215,7 +216,7 @@ def _require_axis(dims: Any, function: str) -> None:
         raise RuntimeError(f"{function} must transform at least one axis")
 
 
-def _rfftn(x: Tensor, s: Any, dim: Any, norm: Any) -> Tensor:
+def _rfftn(x: Tensor, s: Any, dim: int | Sequence[int] | None, norm: Any) -> Tensor:
     _refuse_complex(x, "rfftn", several=True)
     dims, sizes = _dims_and_sizes(x, s, dim)
     _require_axis(dims, "rfftn")
@@ -223,7 +224,7 @@ def _rfftn(x: Tensor, s: Any, dim: Any, norm: Any) -> Tensor:
     return _fft_r2c(x, dims, normalization_code(norm, forward=True), True)
 
 
-def _half_spectrum(x: Tensor, s: Any, dim: Any, function: str) -> tuple[Tensor, tuple[int, ...], int]:
+def _half_spectrum(x: Tensor, s: Any, dim: int | Sequence[int] | None, function: str) -> tuple[Tensor, tuple[int, ...], int]:
     """The input cut to the frequencies that count, the dimensions, and the number of points along the last of them."""
     s = (s,) if isinstance(s, int) else s
     if x.ndim and (dim is None or isinstance(dim, int) or len(dim)):
@@ -239,12 +240,12 @@ def _half_spectrum(x: Tensor, s: Any, dim: Any, function: str) -> tuple[Tensor, 
     return x, dims, points
 
 
-def _irfftn(x: Tensor, s: Any, dim: Any, norm: Any) -> Tensor:
+def _irfftn(x: Tensor, s: Any, dim: int | Sequence[int] | None, norm: Any) -> Tensor:
     x, dims, points = _half_spectrum(x, s, dim, "irfftn")
     return _fft_c2r(x, dims, normalization_code(norm, forward=False), points)
 
 
-def _hfftn(x: Tensor, s: Any, dim: Any, norm: Any) -> Tensor:
+def _hfftn(x: Tensor, s: Any, dim: int | Sequence[int] | None, norm: Any) -> Tensor:
     x, dims, points = _half_spectrum(x, s, dim, "hfftn")
     code = normalization_code(norm, forward=True)
     if len(dims) > 1:
@@ -252,7 +253,7 @@ def _hfftn(x: Tensor, s: Any, dim: Any, norm: Any) -> Tensor:
     return _fft_c2r(x.conj(), dims[-1:], code, points)
 
 
-def _ihfftn(x: Tensor, s: Any, dim: Any, norm: Any) -> Tensor:
+def _ihfftn(x: Tensor, s: Any, dim: int | Sequence[int] | None, norm: Any) -> Tensor:
     _refuse_complex(x, "ihfftn", several=True)
     dims, sizes = _dims_and_sizes(x, s, dim)
     _require_axis(dims, "ihfftn")
@@ -285,7 +286,7 @@ _declare_several("ihfft", _ihfftn)
 # --- frequencies and shifts -------------------------------------------------------------------------------------------
 
 
-def _shift_dims(x: Tensor, dim: Any) -> tuple[int, ...]:
+def _shift_dims(x: Tensor, dim: int | Sequence[int] | None) -> tuple[int, ...]:
     if dim is None:
         return tuple(range(x.ndim))
     dims = tuple(_checks.wrap_dim(d, x.ndim) for d in ((dim,) if isinstance(dim, int) else dim))
@@ -294,12 +295,12 @@ def _shift_dims(x: Tensor, dim: Any) -> tuple[int, ...]:
     return dims
 
 
-def _fftshift(self: Tensor, dim: Any) -> Tensor:
+def _fftshift(self: Tensor, dim: int | Sequence[int] | None) -> Tensor:
     dims = _shift_dims(self, dim)
     return self.roll([self.shape[d] // 2 for d in dims], dims)
 
 
-def _ifftshift(self: Tensor, dim: Any) -> Tensor:
+def _ifftshift(self: Tensor, dim: int | Sequence[int] | None) -> Tensor:
     dims = _shift_dims(self, dim)
     return self.roll([(self.shape[d] + 1) // 2 for d in dims], dims)
 
@@ -308,7 +309,7 @@ op("fft_fftshift(Tensor self, int[1]? dim=None) -> Tensor", composite=_fftshift,
 op("fft_ifftshift(Tensor self, int[1]? dim=None) -> Tensor", composite=_ifftshift, variants="function")
 
 
-def _frequencies(counts: Array, n: int, d: float, dtype: Any, device: Any, name: str) -> Tensor:
+def _frequencies(counts: Array, n: int, d: float, dtype: OptionalDType, device: OptionalDevice, name: str) -> Tensor:
     chosen = _dtype.get_default_dtype() if dtype is None else dtype
     if not chosen.inexact:
         raise RuntimeError(f"{name} requires a floating point or complex dtype")
@@ -321,14 +322,18 @@ def _check_count(n: int) -> None:
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
 
 
-def _fftfreq(n: int, d: float, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+def _fftfreq(
+    n: int, d: float, dtype: OptionalDType, layout: OptionalLayout, device: OptionalDevice, pin_memory: bool | None
+) -> Tensor:
     _check_count(n)
     positive = (n + 1) // 2
     counts = np.concatenate([np.arange(positive), np.arange(-(n // 2), 0)])
     return _frequencies(counts, n, d, dtype, device, "fftfreq")
 
 
-def _rfftfreq(n: int, d: float, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+def _rfftfreq(
+    n: int, d: float, dtype: OptionalDType, layout: OptionalLayout, device: OptionalDevice, pin_memory: bool | None
+) -> Tensor:
     _check_count(n // 2 + 1)
     return _frequencies(np.arange(n // 2 + 1), n, d, dtype, device, "rfftfreq")
 

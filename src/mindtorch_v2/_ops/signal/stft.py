@@ -47,8 +47,8 @@ def _padded_window(window: Tensor | None, like: Tensor, win_length: int, n_fft: 
 
 
 def _stft(
-    self: Tensor, n_fft: int, hop_length: Any, win_length: Any, window: Any, normalized: bool, onesided: Any,
-    return_complex: Any, align_to_window: Any,
+    self: Tensor, n_fft: int, hop_length: int | None, win_length: int | None, window: Tensor | None, normalized: bool, onesided: bool | None,
+    return_complex: bool | None, align_to_window: bool | None,
 ) -> Tensor:  # fmt: skip
     hop = n_fft >> 2 if hop_length is None else hop_length
     win = n_fft if win_length is None else win_length
@@ -119,8 +119,8 @@ _stft_op = op(
 
 
 def _stft_centered(
-    self: Tensor, n_fft: int, hop_length: Any, win_length: Any, window: Any, center: bool, pad_mode: str, normalized: bool,
-    onesided: Any, return_complex: Any, align_to_window: Any,
+    self: Tensor, n_fft: int, hop_length: int | None, win_length: int | None, window: Tensor | None, center: bool, pad_mode: str, normalized: bool,
+    onesided: bool | None, return_complex: bool | None, align_to_window: bool | None,
 ) -> Tensor:  # fmt: skip
     if not self.dtype.inexact:
         hop, win = n_fft >> 2 if hop_length is None else hop_length, n_fft if win_length is None else win_length
@@ -207,8 +207,8 @@ def _check_istft(self: Tensor, n_fft: int, hop: int, win: int, window: Any, ones
 
 
 def _istft(
-    self: Tensor, n_fft: int, hop_length: Any, win_length: Any, window: Any, center: bool, normalized: bool, onesided: Any,
-    length: Any, return_complex: bool,
+    self: Tensor, n_fft: int, hop_length: int | None, win_length: int | None, window: Tensor | None, center: bool, normalized: bool, onesided: bool | None,
+    length: int | None, return_complex: bool,
 ) -> Tensor:  # fmt: skip
     if not self.dtype.is_complex:
         raise RuntimeError("istft requires a complex-valued input tensor matching the output from stft with return_complex=True.")

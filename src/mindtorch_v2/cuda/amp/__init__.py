@@ -7,6 +7,7 @@ import warnings
 from typing import Any
 
 from ... import _dtype
+from ..._types import OptionalDType
 from ...amp import GradScaler as _GradScaler
 from ...amp import autocast as _autocast
 from ...amp import custom_bwd as _custom_bwd
@@ -29,7 +30,7 @@ def amp_definitely_not_available() -> bool:
 class autocast(_autocast):  # noqa: N801 - torch's spelling
     """`torch.amp.autocast("cuda")`, which is disabled without CUDA."""
 
-    def __init__(self, enabled: bool = True, dtype: Any = _dtype.float16, cache_enabled: bool = True) -> None:
+    def __init__(self, enabled: bool = True, dtype: OptionalDType = _dtype.float16, cache_enabled: bool = True) -> None:
         _deprecated("autocast", "autocast('cuda', args...)")
         super().__init__("cuda", enabled=enabled, dtype=dtype, cache_enabled=cache_enabled)
 

@@ -102,7 +102,7 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
     return input / energy.mul(alpha).add(k).pow(beta)
 
 
-def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out: Tensor | None = None) -> Tensor:
+def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Tensor | None = None) -> Tensor:
     """Vectors along a dimension scaled to unit length."""
     dims = [dim] if isinstance(dim, int) else list(dim)
     length = aten.linalg_vector_norm(input, p, dims, True).clamp_min(eps).expand_as(input)

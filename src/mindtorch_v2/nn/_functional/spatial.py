@@ -73,7 +73,7 @@ max_pool1d, max_pool2d, max_pool3d = _max_pool(1), _max_pool(2), _max_pool(3)
 max_pool1d_with_indices, max_pool2d_with_indices, max_pool3d_with_indices = map(_with_indices, (max_pool1d, max_pool2d, max_pool3d))
 
 
-def _output_size(size: Any, input: Tensor, dims: int) -> list[int]:
+def _output_size(size: int | Sequence[int], input: Tensor, dims: int) -> list[int]:
     """The output's extents; None stands for the input's own."""
     if isinstance(size, int):
         return [size] * dims
@@ -84,12 +84,12 @@ def _output_size(size: Any, input: Tensor, dims: int) -> list[int]:
     return [n if s is None else s for s, n in zip(extents, own, strict=True)]
 
 
-def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
+def adaptive_avg_pool2d(input: Tensor, output_size: int | Sequence[int]) -> Tensor:
     """Means over windows that cover the input in this many steps."""
     return aten.adaptive_avg_pool2d(input, _output_size(output_size, input, 2))
 
 
-def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
+def adaptive_avg_pool3d(input: Tensor, output_size: int | Sequence[int]) -> Tensor:
     return aten.adaptive_avg_pool3d(input, _output_size(output_size, input, 3))
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..._ops.machinery.lookup import aten
 from ..._tensor import Tensor
+from ..._types import OptionalDevice, OptionalDType
 from .. import functional as F
 from .. import init as initializers
 from ..parameter import Parameter
@@ -313,7 +314,9 @@ class Softshrink(_Shrink):
 class PReLU(Module):
     """Leaky ReLU with a slope that is learned."""
 
-    def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None) -> None:
+    def __init__(
+        self, num_parameters: int = 1, init: float = 0.25, device: OptionalDevice = None, dtype: OptionalDType = None
+    ) -> None:
         super().__init__()
         self.num_parameters = num_parameters
         self.init = init

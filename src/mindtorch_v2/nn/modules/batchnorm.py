@@ -7,6 +7,7 @@ from typing import Any
 from ..._dtype import int64
 from ..._ops.machinery.lookup import aten
 from ..._tensor import Tensor
+from ..._types import OptionalDevice, OptionalDType
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter
@@ -31,7 +32,7 @@ class _NormBase(Module):
 
     def __init__(
         self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True, track_running_stats: bool = True,
-        device: Any = None, dtype: Any = None, *, bias: bool = True,
+        device: OptionalDevice = None, dtype: OptionalDType = None, *, bias: bool = True,
     ) -> None:  # fmt: skip
         super().__init__()
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
@@ -127,7 +128,7 @@ class SyncBatchNorm(_BatchNorm):
 
     def __init__(
         self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True, track_running_stats: bool = True,
-        process_group: Any = None, device: Any = None, dtype: Any = None, *, bias: bool = True,
+        process_group: Any = None, device: OptionalDevice = None, dtype: OptionalDType = None, *, bias: bool = True,
     ) -> None:  # fmt: skip
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device=device, dtype=dtype, bias=bias)
         self.process_group = process_group

@@ -136,7 +136,7 @@ class Sequential(_Numbered):
             self.append(module)
         return self
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Any:
         for module in self._modules.values():
             input = module(input)
         return input
@@ -435,7 +435,7 @@ class ParameterDict(Module):
     def extra_repr(self) -> str:
         return "\n".join(f"  ({k}): {_describe(p, legacy=True)}" for k, p in self.items())
 
-    def __call__(self, input: Any) -> Any:
+    def __call__(self, input: Tensor) -> Any:
         raise RuntimeError("ParameterDict should not be called.")
 
     def __or__(self, other: ParameterDict) -> ParameterDict:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ..._ops.machinery.lookup import aten
@@ -63,7 +64,7 @@ class _ConvNd(Module):
 
 
 def _check_arguments(
-    in_channels: int, out_channels: int, stride: tuple[int, ...], padding: Any, groups: int, padding_mode: str
+    in_channels: int, out_channels: int, stride: tuple[int, ...], padding: int | Sequence[int], groups: int, padding_mode: str
 ) -> None:
     if groups <= 0:
         raise ValueError("groups must be a positive integer")

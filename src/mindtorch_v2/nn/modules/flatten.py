@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ..._tensor import Tensor
@@ -27,7 +28,7 @@ class Flatten(Module):
 class Unflatten(Module):
     """Makes one dimension several."""
 
-    def __init__(self, dim: Any, unflattened_size: Any) -> None:
+    def __init__(self, dim: int | Sequence[int] | None, unflattened_size: Any) -> None:
         super().__init__()
         if isinstance(dim, int):
             if not isinstance(unflattened_size, tuple | list):

@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 from ..._tensor import Tensor
+from ..._types import OptionalDevice, OptionalDType
 from .. import functional as F
 from .batchnorm import _NormBase
 
@@ -17,7 +18,7 @@ class _InstanceNorm(_NormBase):
 
     def __init__(
         self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, affine: bool = False, track_running_stats: bool = False,
-        device: Any = None, dtype: Any = None, *, bias: bool = True,
+        device: OptionalDevice = None, dtype: OptionalDType = None, *, bias: bool = True,
     ) -> None:  # fmt: skip
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device=device, dtype=dtype, bias=bias)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ..._autograd.grad_mode import no_grad
 from ..._dtype import int64
 from ..._ops.machinery.lookup import aten
 from ..._tensor import Tensor
+from ..._types import OptionalDevice, OptionalDType
 from ..parameter import UninitializedBuffer, UninitializedParameter
 from .batchnorm import BatchNorm1d, BatchNorm2d, BatchNorm3d, _BatchNorm, _NormBase
 from .conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
@@ -26,7 +28,7 @@ class LazyLinear(LazyModuleMixin, Linear):
 
     cls_to_become = Linear
 
-    def __init__(self, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
+    def __init__(self, out_features: int, bias: bool = True, device: OptionalDevice = None, dtype: OptionalDType = None) -> None:
         super().__init__(0, 0, False)
         self.weight = UninitializedParameter(device=device, dtype=dtype)
         self.out_features = out_features
@@ -71,7 +73,7 @@ class _LazyConv(LazyModuleMixin):
     weight: Any
     bias: Any
 
-    def _forget_weights(self, out_channels: int, bias: bool, device: Any, dtype: Any) -> None:
+    def _forget_weights(self, out_channels: int, bias: bool, device: OptionalDevice, dtype: OptionalDType) -> None:
         self.weight = UninitializedParameter(device=device, dtype=dtype)
         self.out_channels = out_channels
         if bias:
@@ -110,8 +112,8 @@ class _LazyConv(LazyModuleMixin):
 
 class _LazyPlain(_LazyConv):
     def __init__(
-        self, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1,
-        bias: bool = True, padding_mode: str = "zeros", device: Any = None, dtype: Any = None,
+        self, out_channels: int, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = 1, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, groups: int = 1,
+        bias: bool = True, padding_mode: str = "zeros", device: OptionalDevice = None, dtype: OptionalDType = None,
     ) -> None:  # fmt: skip
         super().__init__(0, 0, kernel_size, stride, padding, dilation, groups, False, padding_mode, device=device, dtype=dtype)
         self._forget_weights(out_channels, bias, device, dtype)
@@ -119,8 +121,8 @@ class _LazyPlain(_LazyConv):
 
 class _LazyTransposed(_LazyConv):
     def __init__(
-        self, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0, output_padding: Any = 0, groups: int = 1,
-        bias: bool = True, dilation: Any = 1, padding_mode: str = "zeros", device: Any = None, dtype: Any = None,
+        self, out_channels: int, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = 1, padding: int | Sequence[int] = 0, output_padding: int | Sequence[int] = 0, groups: int = 1,
+        bias: bool = True, dilation: int | Sequence[int] = 1, padding_mode: str = "zeros", device: OptionalDevice = None, dtype: OptionalDType = None,
     ) -> None:  # fmt: skip
         super().__init__(
             0, 0, kernel_size, stride, padding, output_padding, groups, False, dilation, padding_mode, device=device, dtype=dtype
@@ -172,7 +174,7 @@ class _LazyNorm(LazyModuleMixin, _NormBase):
 
     def __init__(
         self, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True, track_running_stats: bool = True,
-        device: Any = None, dtype: Any = None, *, bias: bool = True,
+        device: OptionalDevice = None, dtype: OptionalDType = None, *, bias: bool = True,
     ) -> None:  # fmt: skip
         super().__init__(0, eps, momentum, False, False, device=device, dtype=dtype, bias=False)
         self.affine, self.track_running_stats = affine, track_running_stats

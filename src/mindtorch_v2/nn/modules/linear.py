@@ -7,6 +7,7 @@ from typing import Any
 
 from ..._ops.machinery.lookup import aten
 from ..._tensor import Tensor
+from ..._types import OptionalDevice, OptionalDType
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter
@@ -41,7 +42,9 @@ class Linear(Module):
     out_features: int
     weight: Tensor
 
-    def __init__(self, in_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
+    def __init__(
+        self, in_features: int, out_features: int, bias: bool = True, device: OptionalDevice = None, dtype: OptionalDType = None
+    ) -> None:
         super().__init__()
         self.in_features = in_features
         self.out_features = out_features
@@ -68,7 +71,13 @@ class Bilinear(Module):
     """`y = x1 @ weight @ x2 + bias`, for each output feature."""
 
     def __init__(
-        self, in1_features: int, in2_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None
+        self,
+        in1_features: int,
+        in2_features: int,
+        out_features: int,
+        bias: bool = True,
+        device: OptionalDevice = None,
+        dtype: OptionalDType = None,
     ) -> None:
         super().__init__()
         if in1_features <= 0:

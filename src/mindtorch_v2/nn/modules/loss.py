@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..._tensor import Tensor
+from ..._types import OptionalDevice, OptionalDType
 from .. import functional as F
 from .distance import PairwiseDistance
 from .linear import Linear
@@ -227,8 +228,8 @@ class LinearCrossEntropyLoss(_WeightedLoss):
     """The cross entropy of the scores that a linear map, which is part of the loss, gives."""
 
     def __init__(
-        self, in_features: int, num_classes: int, *, out_features: tuple[int, ...] = (), bias: bool = False, device: Any = None,
-        dtype: Any = None, reduction: str = "mean", weight: Tensor | None = None, ignore_index: int | None = None,
+        self, in_features: int, num_classes: int, *, out_features: tuple[int, ...] = (), bias: bool = False, device: OptionalDevice = None,
+        dtype: OptionalDType = None, reduction: str = "mean", weight: Tensor | None = None, ignore_index: int | None = None,
         label_smoothing: float = 0.0, options: LinearCrossEntropyOptions | None = None,
     ) -> None:  # fmt: skip
         if weight is not None and tuple(weight.shape) != (num_classes,):

@@ -15,6 +15,7 @@ from ..._dispatch.codegen import compile_function
 from ..._dtype import dtype as DType
 from ..._ops.machinery.lookup import aten
 from ..._tensor import Tensor
+from ..._types import OptionalDevice
 from ...utils.hooks import RemovableHandle, add_hook
 from ..parameter import Buffer, Parameter
 from .conversion import convert_parameter
@@ -428,11 +429,11 @@ class Module(StateDict):
         """Move parameters and buffers to the CPU."""
         return self._apply(lambda t: t.cpu())
 
-    def cuda(self, device: Any = None) -> Any:
+    def cuda(self, device: OptionalDevice = None) -> Any:
         """Move parameters and buffers to a GPU: there is none, and torch's AssertionError says so."""
         return self._apply(lambda t: t.cuda(device))
 
-    def xpu(self, device: Any = None) -> Any:
+    def xpu(self, device: OptionalDevice = None) -> Any:
         """Move parameters and buffers to an XPU: there is none, and torch's AssertionError says so."""
         return self._apply(lambda t: t.to("xpu" if device is None else device))
 
@@ -463,7 +464,7 @@ class Module(StateDict):
         """Convert floating-point parameters and buffers to bfloat16."""
         return self._cast("bfloat16")
 
-    def to_empty(self, *, device: Any, recurse: bool = True) -> Any:
+    def to_empty(self, *, device: OptionalDevice, recurse: bool = True) -> Any:
         """Move parameters and buffers to a device without copying their elements."""
         return self._apply(lambda t: aten.empty_like(t, device=device), recurse=recurse)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..._ops.machinery.lookup import aten
 from ..._tensor import Tensor
+from ..._types import OptionalDevice, OptionalDType
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter
@@ -64,8 +65,8 @@ class LayerNorm(Module):
     """Normalisation over the last dimensions."""
 
     def __init__(
-        self, normalized_shape: Any, eps: float = 1e-5, elementwise_affine: bool = True, bias: bool = True, device: Any = None,
-        dtype: Any = None,
+        self, normalized_shape: Any, eps: float = 1e-5, elementwise_affine: bool = True, bias: bool = True, device: OptionalDevice = None,
+        dtype: OptionalDType = None,
     ) -> None:  # fmt: skip
         super().__init__()
         self.normalized_shape = _shape(normalized_shape)
@@ -93,7 +94,7 @@ class GroupNorm(Module):
     """Normalisation over groups of channels."""
 
     def __init__(
-        self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, device: Any = None, dtype: Any = None, *,
+        self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, device: OptionalDevice = None, dtype: OptionalDType = None, *,
         bias: bool = True,
     ) -> None:  # fmt: skip
         super().__init__()
@@ -124,8 +125,8 @@ class RMSNorm(Module):
         normalized_shape: Any,
         eps: float | None = None,
         elementwise_affine: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        device: OptionalDevice = None,
+        dtype: OptionalDType = None,
     ) -> None:
         super().__init__()
         self.normalized_shape = _shape(normalized_shape)

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..._ops.machinery.lookup import aten
 from ..._tensor import Tensor
+from ..._types import OptionalDevice, OptionalDType
 from ...amp.autocast_state import is_any_autocast_enabled
 from .. import init
 from ..parameter import Parameter
@@ -40,7 +41,7 @@ class RNNBase(Module):
 
     def __init__(
         self, mode: str, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True, batch_first: bool = False,
-        dropout: float = 0.0, bidirectional: bool = False, proj_size: int = 0, device: Any = None, dtype: Any = None,
+        dropout: float = 0.0, bidirectional: bool = False, proj_size: int = 0, device: OptionalDevice = None, dtype: OptionalDType = None,
     ) -> None:  # fmt: skip
         super().__init__()
         _check_dropout(dropout, num_layers)
@@ -174,7 +175,7 @@ class RNNBase(Module):
     def _operator(self) -> Any:
         return getattr(aten, self.mode.lower())
 
-    def _run(self, input: Any, hx: Any) -> tuple[Any, Any]:
+    def _run(self, input: Tensor, hx: Any) -> tuple[Any, Any]:
         if isinstance(input, PackedSequence):
             return self._run_packed(input, hx)
         if input.dim() not in (2, 3):
@@ -250,7 +251,7 @@ class RNN(RNNBase):
         super().__init__(f"RNN_{nonlinearity.upper()}", *args[:3], *args[4:], **kwargs)
         self.nonlinearity = nonlinearity
 
-    def forward(self, input: Any, hx: Tensor | None = None) -> tuple[Any, Tensor]:
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> tuple[Any, Tensor]:
         return self._run(input, hx)
 
 
@@ -264,7 +265,7 @@ class GRU(RNNBase):
         _refuse_projection(kwargs)
         super().__init__("GRU", *args, **kwargs)
 
-    def forward(self, input: Any, hx: Tensor | None = None) -> tuple[Any, Tensor]:
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> tuple[Any, Tensor]:
         return self._run(input, hx)
 
 
@@ -292,7 +293,7 @@ class LSTM(RNNBase):
         """The state with the sequences of the batch in another order."""
         return hx if permutation is None else (hx[0].index_select(1, permutation), hx[1].index_select(1, permutation))
 
-    def forward(self, input: Any, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Any, tuple[Tensor, Tensor]]:
+    def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Any, tuple[Tensor, Tensor]]:
         return self._run(input, hx)
 
     def _initial_state(self, batch: Any, like: Tensor) -> Any:
@@ -324,7 +325,13 @@ class RNNCellBase(Module):
     """The parameters of a recurrent cell."""
 
     def __init__(
-        self, input_size: int, hidden_size: int, bias: bool, num_chunks: int, device: Any = None, dtype: Any = None
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool,
+        num_chunks: int,
+        device: OptionalDevice = None,
+        dtype: OptionalDType = None,
     ) -> None:
         super().__init__()
         self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
@@ -376,8 +383,8 @@ class RNNCell(RNNCellBase):
         hidden_size: int,
         bias: bool = True,
         nonlinearity: str = "tanh",
-        device: Any = None,
-        dtype: Any = None,
+        device: OptionalDevice = None,
+        dtype: OptionalDType = None,
     ) -> None:
         super().__init__(input_size, hidden_size, bias, num_chunks=1, device=device, dtype=dtype)
         self.nonlinearity = nonlinearity
@@ -394,7 +401,9 @@ class RNNCell(RNNCellBase):
 class LSTMCell(RNNCellBase):
     """One step of an `LSTM`: from a pair of states to the next pair."""
 
-    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, device: OptionalDevice = None, dtype: OptionalDType = None
+    ) -> None:
         super().__init__(input_size, hidden_size, bias, num_chunks=4, device=device, dtype=dtype)
 
     def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
@@ -416,7 +425,9 @@ class LSTMCell(RNNCellBase):
 class GRUCell(RNNCellBase):
     """One step of a `GRU`."""
 
-    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, device: OptionalDevice = None, dtype: OptionalDType = None
+    ) -> None:
         super().__init__(input_size, hidden_size, bias, num_chunks=3, device=device, dtype=dtype)
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..._autograd.grad_mode import no_grad
 from ..._ops.machinery.lookup import aten
 from ..._tensor import Tensor
+from ..._types import OptionalDevice, OptionalDType
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter
@@ -31,7 +30,7 @@ class _Table(Module):
     embedding_dim: int
     padding_idx: int | None
 
-    def _make_weight(self, given: Tensor | None, freeze: bool, device: Any, dtype: Any) -> None:
+    def _make_weight(self, given: Tensor | None, freeze: bool, device: OptionalDevice, dtype: OptionalDType) -> None:
         shape = (self.num_embeddings, self.embedding_dim)
         if given is None:
             self.weight = Parameter(aten.empty(shape, device=device, dtype=dtype), requires_grad=not freeze)
@@ -55,7 +54,7 @@ class Embedding(_Table):
     def __init__(
         self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None, max_norm: float | None = None,
         norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False, _weight: Tensor | None = None,
-        _freeze: bool = False, device: Any = None, dtype: Any = None,
+        _freeze: bool = False, device: OptionalDevice = None, dtype: OptionalDType = None,
     ) -> None:  # fmt: skip
         super().__init__()
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
@@ -104,7 +103,7 @@ class EmbeddingBag(_Table):
     def __init__(
         self, num_embeddings: int, embedding_dim: int, max_norm: float | None = None, norm_type: float = 2.0,
         scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False, _weight: Tensor | None = None,
-        include_last_offset: bool = False, padding_idx: int | None = None, device: Any = None, dtype: Any = None,
+        include_last_offset: bool = False, padding_idx: int | None = None, device: OptionalDevice = None, dtype: OptionalDType = None,
     ) -> None:  # fmt: skip
         super().__init__()
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..._ops.machinery.lookup import aten
 from ..._tensor import Tensor
+from ..._types import OptionalDevice, OptionalDType
 from .. import functional as F
 from .. import init
 from .._functional.attention import additive_mask
@@ -27,7 +28,7 @@ Activation = str | Callable[[Tensor], Tensor]
 NEITHER, RELU, GELU_KIND = 0, 1, 2
 
 
-def _causal_mask(size: int, device: Any = None, dtype: Any = None) -> Tensor:
+def _causal_mask(size: int, device: OptionalDevice = None, dtype: OptionalDType = None) -> Tensor:
     return aten.triu(aten.full((size, size), -math.inf, dtype=dtype, device=device), diagonal=1)
 
 
@@ -114,7 +115,7 @@ class Transformer(Module):
         )  # fmt: skip
 
     @staticmethod
-    def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
+    def generate_square_subsequent_mask(sz: int, device: OptionalDevice = None, dtype: OptionalDType = None) -> Tensor:
         """A mask that lets each position see itself and those before it."""
         return _causal_mask(sz, device=device, dtype=dtype)
 

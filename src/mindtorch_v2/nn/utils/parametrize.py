@@ -9,6 +9,7 @@ from typing import Any
 
 from ..._autograd.grad_mode import no_grad
 from ..._tensor import Tensor
+from ..._types import OptionalDType
 from ..modules.container import ModuleDict, ModuleList
 from ..modules.module import Module
 from ..parameter import Parameter
@@ -162,7 +163,7 @@ class ParametrizationList(ModuleList):
         return x
 
 
-def _check_result(result: Any, shape: Any, dtype: Any) -> None:
+def _check_result(result: Any, shape: Any, dtype: OptionalDType) -> None:
     if not isinstance(result, Tensor):
         raise ValueError(f"A parametrization must return a tensor. Got {type(result).__name__}.")
     for what, before, after in (("dtype", dtype, result.dtype), ("shape", shape, result.shape)):
@@ -185,7 +186,7 @@ def _refuse_pickling(self: Module) -> Any:
     )
 
 
-def _deepcopy(self: Any, memo: dict[int, Any]) -> Any:
+def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Any:
     """A copy that does not ask for the state, which cannot be pickled."""
     if id(self) in memo:
         return memo[id(self)]
@@ -204,7 +205,7 @@ def _give_own_class(module: Module) -> None:
 
 
 def _add_property(module: Module, name: str) -> None:
-    def read(self: Any) -> Tensor:
+    def read(self: Tensor) -> Tensor:
         if not _cache_depth:
             return self.parametrizations[name]()
         key = id(self), name
@@ -212,7 +213,7 @@ def _add_property(module: Module, name: str) -> None:
             _cache[key] = self.parametrizations[name]()
         return _cache[key]
 
-    def write(self: Any, value: Tensor) -> None:
+    def write(self: Tensor, value: Tensor) -> None:
         self.parametrizations[name].right_inverse(value)
 
     setattr(type(module), name, property(read, write))

@@ -43,7 +43,7 @@ def copied(value: Any) -> Any:
     return value.clone() if isinstance(value, Tensor) else value
 
 
-def set_rate(group: dict[str, Any], lr: Any) -> None:
+def set_rate(group: dict[str, Any], lr: float | Tensor) -> None:
     """Set a group's rate; one that is a tensor keeps its identity."""
     if isinstance(group["lr"], Tensor):
         group["lr"].fill_(to_scalar(lr))

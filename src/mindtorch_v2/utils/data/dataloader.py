@@ -10,6 +10,7 @@ from multiprocessing.context import BaseContext
 from typing import Any, Generic, TypeVar
 
 from ... import multiprocessing
+from ..._types import OptionalGenerator
 from ..._utils import cpu_count
 from ._utils import collate
 from ._utils.worker import get_worker_info
@@ -83,7 +84,7 @@ class DataLoader(Generic[T_co]):
         timeout: float = 0,
         worker_init_fn: Callable[[int], None] | None = None,
         multiprocessing_context: Any = None,
-        generator: Any = None,
+        generator: OptionalGenerator = None,
         *,
         prefetch_factor: int | None = None,
         persistent_workers: bool = False,

@@ -11,6 +11,7 @@ from ..._creation import as_tensor
 from ..._functions import functions
 from ..._random import Generator
 from ..._tensor import Tensor
+from ..._types import OptionalGenerator
 
 __all__ = ["BatchSampler", "RandomSampler", "Sampler", "SequentialSampler", "SubsetRandomSampler", "WeightedRandomSampler"]
 
@@ -18,7 +19,7 @@ T_co = TypeVar("T_co", covariant=True)
 _AT_ONCE = 32  # numbers that a sampler with replacement draws at a time
 
 
-def draw_seed(generator: Any = None) -> int:
+def draw_seed(generator: OptionalGenerator = None) -> int:
     """A seed for another generator."""
     return int(functions["empty"]((), dtype=_dtype.int64).random_(generator=generator).item())
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from .... import _checks, _dtype, _promotion
 from ...._memory_format import contiguous_format, empty_strides, preserve_format
+from ...._types import Number, OptionalMemoryFormat
 from ...._writing import check_partial_overlap
 from ..machinery.floating_errors import silent
 from ..machinery.layout import follow_channels_last
@@ -66,7 +67,7 @@ def strides_of_copy(self: Array, memory_format: Any) -> tuple[int, ...]:
     return empty_strides(self.shape, wanted, [s // self.itemsize for s in self.strides])
 
 
-def clone(self: Array, memory_format: Any) -> Array:
+def clone(self: Array, memory_format: OptionalMemoryFormat) -> Array:
     if memory_format is None:
         return self.copy("K") if 0 not in self.strides else preserved(self, self.dtype)
     if memory_format is contiguous_format:
@@ -95,7 +96,7 @@ def cast(self: Array, d: _dtype.dtype, memory_format: Any = None) -> Array:
     return laid_out(self, memory_format, d.np)
 
 
-def copy_(self: Array, src: Any) -> None:
+def copy_(self: Array, src: Array | Number) -> None:
     if not isinstance(src, np.ndarray):
         src = number_in(src, _dtype.FROM_NUMPY[self.dtype])
     elif src.size > 1 and self.size > 1 and np.may_share_memory(self, src):
@@ -146,7 +147,7 @@ def number_in(value: Any, d: _dtype.dtype) -> Array:
 
 
 @silent
-def fill_(self: Array, value: Any) -> None:
+def fill_(self: Array, value: Array | Number) -> None:
     if isinstance(value, np.ndarray):
         if value.ndim:
             raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {value.ndim} dimensions.")

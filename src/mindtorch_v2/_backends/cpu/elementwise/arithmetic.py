@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .... import _dtype, _promotion
+from ...._types import Number
 from ..creation.copying import number_in
 from ..machinery.dtype_rules import unimplemented
 from ..machinery.floating_errors import DIVISION_RAISES, silent, state_variable
@@ -64,7 +65,7 @@ def _floor_float(self: Array, other: Array) -> Array:
     return out
 
 
-def remainder(self: Array, other: Any) -> Array:
+def remainder(self: Array, other: Array | Number) -> Array:
     """The remainder with the divisor's sign."""
     if not isinstance(other, np.ndarray):
         other = number(other, self)
@@ -74,7 +75,7 @@ def remainder(self: Array, other: Any) -> Array:
     return np.remainder(self, other)
 
 
-def fmod(self: Array, other: Any) -> Array:
+def fmod(self: Array, other: Array | Number) -> Array:
     """The remainder with the dividend's sign."""
     if not isinstance(other, np.ndarray):
         other = number(other, self)
@@ -91,7 +92,7 @@ def _integer_power(self: Array, exponent: int) -> Array:
 
 
 @silent
-def pow_scalar(self: Array, exponent: Any) -> Array:
+def pow_scalar(self: Array, exponent: Number | Number) -> Array:
     """A power with a constant exponent; the common ones without `pow`, which is 20 times slower."""
     kind = self.dtype.kind
     if kind == "b":
@@ -119,7 +120,7 @@ def pow_scalar(self: Array, exponent: Any) -> Array:
     return np.power(self, np.asarray(exponent, self.dtype))
 
 
-def pow_tensor(self: Any, exponent: Array) -> Array:
+def pow_tensor(self: Array, exponent: Array) -> Array:
     if not isinstance(self, np.ndarray):
         self = np.asarray(self, exponent.dtype)
     _refuse(self, "pow", "b")

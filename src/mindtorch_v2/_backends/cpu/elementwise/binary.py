@@ -8,6 +8,7 @@ import numpy as np
 import scipy.special
 
 from .... import _checks
+from ...._types import Number
 from ..machinery.dtype_rules import unimplemented
 from ..machinery.dtypes import HALVES
 from .complex_logarithms import log_add_exp
@@ -69,7 +70,7 @@ def xlogy(self: Array, other: Array) -> Array:
     return scipy.special.xlogy(self, other)
 
 
-def copysign(self: Array, other: Any) -> Array:
+def copysign(self: Array, other: Number | Number) -> Array:
     """With a number for the sign."""
     if self.dtype.kind == "c":
         raise unimplemented("copysign_cpu", self)

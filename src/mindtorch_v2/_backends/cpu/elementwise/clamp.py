@@ -9,6 +9,7 @@ import numpy as np
 from numpy._core.umath import clip  # type: ignore[attr-defined] # np.clip's ufunc: without its wrapper in Python, which takes 3 µs
 
 from .... import _checks, _dtype, _promotion
+from ...._types import Number
 from ..machinery.dtype_rules import refusal
 from ..machinery.dtypes import FLOAT
 from ..machinery.floating_errors import silent
@@ -17,7 +18,7 @@ from ..machinery.promotion import result_type
 Array = np.ndarray[Any, Any]
 
 
-def _limit(x: Any, d: _dtype.dtype) -> Array:
+def _limit(x: Array, d: _dtype.dtype) -> Array:
     if isinstance(x, np.ndarray):
         return x if x.dtype == d.np else x.astype(d.np)
     return _promotion.number_array(x, d)
@@ -59,7 +60,7 @@ _LIMITS = frozenset({int, float, type(None)})
 
 
 @silent
-def clamp(self: Array, min: Any, max: Any) -> Array:
+def clamp(self: Array, min: Array | Number | None, max: Array | Number | None) -> Array:
     """`minimum(maximum(self, min), max)`. With numbers for limits `clip` does it in one pass, six times faster than
     `maximum`, which is not vectorised for them; a limit left out is then infinite.
     """
@@ -75,7 +76,7 @@ _ZERO = np.zeros((), FLOAT)
 
 
 @silent
-def clamp_min(self: Array, min: Any) -> Array:
+def clamp_min(self: Array, min: Array | Number) -> Array:
     """`maximum(self, min)`: of few elements and zero, which is relu, without making an array of the limit."""
     if self.dtype is FLOAT and self.size <= 2048 and min.__class__ in _LIMITS and min == 0:
         return np.maximum(self, _ZERO)
@@ -92,5 +93,5 @@ def relu(self: Array) -> Array:
 
 
 @silent
-def clamp_max(self: Array, max: Any) -> Array:
+def clamp_max(self: Array, max: Array | Number) -> Array:
     return clamp(self, None, max)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .... import _checks, _dtype, _promotion
+from ...._types import Number
 from ...._writing import warn_if_expanded, writing_to_expanded
 from ..creation.copying import number_in
 from ..machinery.dtype_rules import unimplemented
@@ -54,7 +55,7 @@ def _fill_where(self: Array, mask: Array, filling: Array) -> None:
 
 
 @silent
-def masked_fill_(self: Array, mask: Array, value: Any) -> None:
+def masked_fill_(self: Array, mask: Array, value: Array | Number) -> None:
     if mask.dtype is not BOOL and mask.dtype != BOOL:
         raise RuntimeError(
             f"masked_fill_ only supports boolean masks, but got mask with dtype {_dtype.FROM_NUMPY[mask.dtype].name}"
@@ -112,7 +113,7 @@ def lerp(self: Array, end: Array, weight: Any) -> Array:
         raise
 
 
-def _lerp(self: Array, end: Array, weight: Any) -> Array:
+def _lerp(self: Array, end: Array, weight: Array) -> Array:
     if isinstance(weight, np.ndarray):
         difference = end - self
         return np.where(np.abs(weight) < 0.5, self + weight * difference, end - difference * (1 - weight))
@@ -124,7 +125,7 @@ def _lerp(self: Array, end: Array, weight: Any) -> Array:
     return np.subtract(end, out, out=out)
 
 
-def addcmul(self: Array, tensor1: Array, tensor2: Array, value: Any) -> Array:
+def addcmul(self: Array, tensor1: Array, tensor2: Array, value: Number) -> Array:
     if self.dtype in HALVES:
         a, b, c = (x.astype(np.float32) for x in (self, tensor1, tensor2))
         return addcmul(a, b, c, value).astype(self.dtype)
@@ -137,7 +138,7 @@ def addcmul(self: Array, tensor1: Array, tensor2: Array, value: Any) -> Array:
     return _added(out, self)
 
 
-def addcdiv(self: Array, tensor1: Array, tensor2: Array, value: Any) -> Array:
+def addcdiv(self: Array, tensor1: Array, tensor2: Array, value: Number) -> Array:
     if self.dtype.kind in "iub":
         raise RuntimeError(
             "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a true division "
@@ -185,7 +186,7 @@ def _adding_in_place(ufunc: Any, compute: Any) -> Any:
     """The kernel of `self += value * ufunc(tensor1, tensor2)`; operands of another dtype take the long way, by `compute`."""
 
     @silent
-    def kernel(self: Array, tensor1: Array, tensor2: Array, value: Any) -> None:
+    def kernel(self: Array, tensor1: Array, tensor2: Array, value: Number) -> None:
         d = self.dtype
         if tensor1.dtype is not d or tensor2.dtype is not d or d.char not in "fd" or value.__class__ not in _REAL:
             _write(self, _promoted_ternary(compute, self, tensor1, tensor2, value))
@@ -206,7 +207,7 @@ addcdiv_ = _adding_in_place(np.divide, addcdiv)
 
 
 @silent
-def lerp_(self: Array, end: Array, weight: Any) -> None:
+def lerp_(self: Array, end: Array, weight: Array | Number) -> None:
     d = self.dtype
     if end.dtype is not d or d.char not in "fd" or weight.__class__ is not float or not -0.5 < weight < 0.5:
         with quiet():

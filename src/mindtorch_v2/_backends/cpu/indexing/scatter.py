@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...._checks import contiguous_strides, no_dimensions, wrap_dim
+from ...._types import Number
 from ...._writing import warn_if_expanded, writing_to_expanded
 from ..linalg.matmul import check_expands
 from ..machinery.dtype_rules import refuse
@@ -167,7 +168,7 @@ def scatter_src(self: Array, dim: int, index: Array, src: Array) -> None:
     s.close()
 
 
-def scatter_value(self: Array, dim: int, index: Array, value: Any) -> None:
+def scatter_value(self: Array, dim: int, index: Array, value: Number) -> None:
     s = Scatter("scatter", self, dim, index, None)
     s.flat[s.at] = value
     s.close()
@@ -313,7 +314,7 @@ def _check_rows(name: str, self: Array, dim: int, index: Array, source: Array) -
     return d
 
 
-def index_add(self: Array, dim: int, index: Array, source: Array, alpha: Any) -> None:
+def index_add(self: Array, dim: int, index: Array, source: Array, alpha: Number) -> None:
     """Add parts of `source` to the parts of `self` at these positions, which may repeat."""
     d = _check_rows("index_add", self, dim, index, source)
     at = index.reshape(-1)
@@ -372,7 +373,7 @@ def index_copy(self: Array, dim: int, index: Array, source: Array) -> None:
     target[at] = _rows(source.reshape(1) if not source.ndim else source, d)
 
 
-def index_fill(self: Array, dim: int, index: Array, value: Any) -> None:
+def index_fill(self: Array, dim: int, index: Array, value: Number) -> None:
     """Write one value to the parts of `self` at these positions."""
     d = wrap_dim(dim, self.ndim)
     if index.dtype != LONG:

@@ -8,6 +8,7 @@ import numpy as np
 
 from .... import _dtype, _promotion
 from ...._checks import no_dimensions
+from ...._types import Number
 from ..machinery.dtype_rules import unimplemented
 from ..machinery.dtypes import HALVES, cpp_name, scalar_name
 from ..machinery.floating_errors import silent
@@ -170,7 +171,7 @@ def _without_terms(self: Array, shape: tuple[int, ...], beta: Any) -> Array:
 
 
 @silent
-def addmm(self: Array, mat1: Array, mat2: Array, beta: Any, alpha: Any) -> Array:
+def addmm(self: Array, mat1: Array, mat2: Array, beta: Number, alpha: Number) -> Array:
     d, shape1, shape2 = self.dtype, mat1.shape, mat2.shape
     if (
         len(shape1) != 2
@@ -198,11 +199,11 @@ def _write(self: Array, value: Array) -> None:
     self[...] = value
 
 
-def addmm_(self: Array, mat1: Array, mat2: Array, beta: Any, alpha: Any) -> None:
+def addmm_(self: Array, mat1: Array, mat2: Array, beta: Number, alpha: Number) -> None:
     _write(self, addmm(self, mat1, mat2, beta, alpha))
 
 
-def baddbmm(self: Array, batch1: Array, batch2: Array, beta: Any, alpha: Any) -> Array:
+def baddbmm(self: Array, batch1: Array, batch2: Array, beta: Number, alpha: Number) -> Array:
     if batch1.ndim == 3 and batch2.ndim == 3:
         check_expands(self, (batch1.shape[0], batch1.shape[1], batch2.shape[2]))
     check_batches(batch1, batch2)
@@ -213,11 +214,11 @@ def baddbmm(self: Array, batch1: Array, batch2: Array, beta: Any, alpha: Any) ->
     return _affine(self, batch1, batch2, beta, alpha, "baddbmm")
 
 
-def baddbmm_(self: Array, batch1: Array, batch2: Array, beta: Any, alpha: Any) -> None:
+def baddbmm_(self: Array, batch1: Array, batch2: Array, beta: Number, alpha: Number) -> None:
     _write(self, baddbmm(self, batch1, batch2, beta, alpha))
 
 
-def addbmm(self: Array, batch1: Array, batch2: Array, beta: Any, alpha: Any) -> Array:
+def addbmm(self: Array, batch1: Array, batch2: Array, beta: Number, alpha: Number) -> Array:
     if batch1.ndim == 3 and batch2.ndim == 3:
         check_expands(self, (batch1.shape[1], batch2.shape[2]))
     check_batches(batch1, batch2)
@@ -234,7 +235,7 @@ def addbmm(self: Array, batch1: Array, batch2: Array, beta: Any, alpha: Any) -> 
     return _affine(self, left, batch2.reshape(b * m, batch2.shape[2]), beta, alpha, "addmm_impl_cpu_")
 
 
-def addbmm_(self: Array, batch1: Array, batch2: Array, beta: Any, alpha: Any) -> None:
+def addbmm_(self: Array, batch1: Array, batch2: Array, beta: Number, alpha: Number) -> None:
     _write(self, addbmm(self, batch1, batch2, beta, alpha))
 
 
@@ -261,7 +262,7 @@ def _addmv_dtype_error(self: Array, mat: Array, vec: Array) -> RuntimeError:
     return RuntimeError(f"addmv input tensors must have the same dtype, but got {names}")
 
 
-def addmv(self: Array, mat: Array, vec: Array, beta: Any, alpha: Any) -> Array:
+def addmv(self: Array, mat: Array, vec: Array, beta: Number, alpha: Number) -> Array:
     check_mv(self.shape, mat, vec)
     if not (self.dtype == mat.dtype == vec.dtype):
         raise _addmv_dtype_error(self, mat, vec)
@@ -270,7 +271,7 @@ def addmv(self: Array, mat: Array, vec: Array, beta: Any, alpha: Any) -> Array:
     return _affine(self, mat, vec, beta, alpha, "addmv_impl_cpu")
 
 
-def addmv_(self: Array, mat: Array, vec: Array, beta: Any, alpha: Any) -> None:
+def addmv_(self: Array, mat: Array, vec: Array, beta: Number, alpha: Number) -> None:
     value = addmv(self, mat, vec, beta, alpha)
     _write(self, value if mat.size else value.reshape(self.shape) if self.shape == mat.shape[:1] else np.empty(mat.shape[0]))
 

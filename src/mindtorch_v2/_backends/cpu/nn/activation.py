@@ -9,6 +9,7 @@ import numpy as np
 from scipy import special
 
 from ...._checks import wrap_dim
+from ...._types import Number
 from ..elementwise.choosing import keep, select
 from ..machinery.dtypes import FLOAT, scalar_name
 from ..machinery.floating_errors import quiet, silent
@@ -56,11 +57,11 @@ def expm1_of_negative(x: Array) -> Array:
     return t
 
 
-def threshold(self: Array, threshold: Any, value: Any) -> Array:
+def threshold(self: Array, threshold: Number, value: Number) -> Array:
     return select(self <= threshold, np.broadcast_to(np.asarray(value, self.dtype), self.shape), self)
 
 
-def threshold_backward(grad_output: Array, self: Array, threshold: Any) -> Array:
+def threshold_backward(grad_output: Array, self: Array, threshold: Number) -> Array:
     if grad_output.shape != self.shape:
         return np.where(self <= threshold, np.zeros((), grad_output.dtype), grad_output)
     mask = np.asarray(self <= threshold)
@@ -277,7 +278,7 @@ def leaky_relu_backward(grad_output: Array, self: Array, negative_slope: Any, se
 
 
 @floating("elu_cpu")
-def elu(self: Array, alpha: Any, scale: Any, input_scale: Any) -> Array:
+def elu(self: Array, alpha: Number, scale: Number, input_scale: Number) -> Array:
     low = np.asarray(np.clip(self, -np.inf, 0))
     if input_scale != 1:
         low *= input_scale
@@ -291,7 +292,9 @@ def elu(self: Array, alpha: Any, scale: Any, input_scale: Any) -> Array:
 
 
 @floating("elu_backward_cpu")
-def elu_backward(grad_output: Array, alpha: Any, scale: Any, input_scale: Any, is_result: bool, self_or_result: Array) -> Array:
+def elu_backward(
+    grad_output: Array, alpha: Any, scale: Number, input_scale: Number, is_result: bool, self_or_result: Array
+) -> Array:
     x = self_or_result
     if is_result:
         if alpha < 0:
@@ -312,7 +315,7 @@ def elu_backward(grad_output: Array, alpha: Any, scale: Any, input_scale: Any, i
 
 
 @floating("softplus_cpu")
-def softplus(self: Array, beta: Any, threshold: Any) -> Array:
+def softplus(self: Array, beta: Any, threshold: Number) -> Array:
     """log(1 + exp(beta x)) / beta as max(x, 0) + log(1 + exp(-|beta x|)) / beta; the input itself above the threshold."""
     z = np.asarray(self * beta)
     above = z > threshold
@@ -325,7 +328,7 @@ def softplus(self: Array, beta: Any, threshold: Any) -> Array:
 
 
 @floating("softplus_backward_cpu")
-def softplus_backward(grad_output: Array, self: Array, beta: Any, threshold: Any) -> Array:
+def softplus_backward(grad_output: Array, self: Array, beta: Number, threshold: Number) -> Array:
     z = np.asarray(self * beta) if beta != 1 else self
     above = z > threshold
     out = sigmoid(z)
@@ -351,7 +354,7 @@ def _softshrink(self: Array, lambd: Any) -> Array:
 
 
 @floating("hardshrink_cpu")
-def hardshrink(self: Array, lambd: Any) -> Array:
+def hardshrink(self: Array, lambd: Number) -> Array:
     return keep(~(np.abs(self) <= lambd), self)
 
 
@@ -361,7 +364,7 @@ def shrink_backward(grad: Array, self: Array, lambd: Any) -> Array:
 
 
 @floating("hardtanh_backward_cpu")
-def hardtanh_backward(grad_output: Array, self: Array, min_val: Any, max_val: Any) -> Array:
+def hardtanh_backward(grad_output: Array, self: Array, min_val: Number, max_val: Number) -> Array:
     outside = np.asarray(self <= min_val)
     outside |= self >= max_val
     return keep(np.logical_not(outside, out=outside), grad_output)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -144,7 +145,7 @@ def native_batch_norm_backward(
     save_invstd: Array | None,
     train: bool,
     eps: float,
-    output_mask: Any,
+    output_mask: Sequence[bool],
 ) -> tuple[Array | None, Array | None, Array | None]:
     if not input.size:
         channels = np.zeros(input.shape[1] if input.ndim > 1 else 0, input.dtype)

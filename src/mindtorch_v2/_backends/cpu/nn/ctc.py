@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -86,7 +87,9 @@ def _emissions(log_probs: Array, labels: Array, exists: Array) -> Array:
     return np.where(exists[None], picked, -np.inf).astype(log_probs.dtype, copy=False)
 
 
-def ctc_loss(log_probs: Array, targets: Array, input_lengths: Any, target_lengths: Any, blank: int) -> tuple[Array, Array]:
+def ctc_loss(
+    log_probs: Array, targets: Array, input_lengths: Sequence[int], target_lengths: Sequence[int], blank: int
+) -> tuple[Array, Array]:
     """Negative log likelihoods, and the forward variables (batch, time, positions)."""
     input_lengths, target_lengths = [int(v) for v in input_lengths], [int(v) for v in target_lengths]
     _check(log_probs, targets, input_lengths, target_lengths, blank)
@@ -124,8 +127,8 @@ def ctc_loss_backward(
     grad: Array,
     log_probs: Array,
     targets: Array,
-    input_lengths: Any,
-    target_lengths: Any,
+    input_lengths: Sequence[int],
+    target_lengths: Sequence[int],
     neg_log_likelihood: Array,
     log_alpha: Array,
     blank: int,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -101,7 +102,7 @@ def native_group_norm_backward(
     C: int,
     HxW: int,
     group: int,
-    output_mask: Any,
+    output_mask: Sequence[bool],
 ) -> tuple[Array | None, Array | None, Array | None]:
     rows = (N * group, C // group * HxW)
     g = grad_out.reshape(N, C, HxW)

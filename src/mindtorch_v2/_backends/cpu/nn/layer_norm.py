@@ -7,6 +7,7 @@ bounds them is memory, not arithmetic.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -163,7 +164,7 @@ def native_layer_norm_backward(
     rstd: Array,
     weight: Array | None,
     bias: Array | None,
-    output_mask: Any,
+    output_mask: Sequence[bool],
 ) -> tuple[Array | None, Array | None, Array | None]:
     m, n = _rows(input.shape, len(normalized_shape))
     g = grad_out.reshape(m, n)

@@ -10,6 +10,7 @@ import numpy as np
 from ...._checks import broadcast_shapes
 from ...._dtype import FROM_NUMPY
 from ...._promotion import can_cast, promote_types
+from ...._types import Number
 from ..machinery.dtype_rules import refuse, unimplemented
 from ..machinery.dtypes import FLOAT, LONG, scalar_name
 from ..machinery.floating_errors import quiet, silent
@@ -431,7 +432,7 @@ def _check_p(p: Any) -> None:
 
 
 @widened
-def multi_margin_loss(self: Array, target: Array, p: Any, margin: Any, weight: Array | None, reduction: int) -> Array:
+def multi_margin_loss(self: Array, target: Array, p: Number, margin: Number, weight: Array | None, reduction: int) -> Array:
     _check_p(p)
     x, t = _margin_inputs(self, target, weight)
     at = np.arange(x.shape[0])
@@ -449,7 +450,7 @@ def multi_margin_loss(self: Array, target: Array, p: Any, margin: Any, weight: A
 
 @widened
 def multi_margin_loss_backward(
-    grad_output: Array, self: Array, target: Array, p: Any, margin: Any, weight: Array | None, reduction: int
+    grad_output: Array, self: Array, target: Array, p: Number, margin: Number, weight: Array | None, reduction: int
 ) -> Array:
     _check_p(p)
     x, t = _margin_inputs(self, target, weight)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .... import _checks
+from ...._types import DType
 from ..linalg.rank_one import add_outer
 from ..machinery.dtypes import FLOAT, HALVES
 from ..machinery.floating_errors import silent
@@ -158,7 +159,7 @@ def _blocks_of_rows(x: Array, dim: int) -> Iterator[Any]:
         yield slice(i, i + step)
 
 
-def softmax_backward(grad_output: Array, output: Array, dim: int, input_dtype: Any) -> Array:
+def softmax_backward(grad_output: Array, output: Array, dim: int, input_dtype: DType) -> Array:
     grad, y = _wide(grad_output), _wide(output)
     if not y.ndim:
         return np.zeros((), input_dtype.np)
@@ -171,7 +172,7 @@ def softmax_backward(grad_output: Array, output: Array, dim: int, input_dtype: A
     return out.astype(input_dtype.np, copy=False)
 
 
-def log_softmax_backward(grad_output: Array, output: Array, dim: int, input_dtype: Any) -> Array:
+def log_softmax_backward(grad_output: Array, output: Array, dim: int, input_dtype: DType) -> Array:
     grad, y = _wide(grad_output), _wide(output)
     if not y.ndim:
         return np.zeros((), input_dtype.np)

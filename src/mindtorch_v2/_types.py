@@ -1,0 +1,21 @@
+"""Types of the arguments that many functions take, for annotations."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from ._device import device
+    from ._dtype import dtype
+    from ._memory_format import layout, memory_format
+    from ._random import Generator
+
+Number: TypeAlias = "int | float | complex"
+DType: TypeAlias = "dtype"
+OptionalDType: TypeAlias = "dtype | None"
+Device: TypeAlias = "device"
+OptionalDevice: TypeAlias = "device | str | int | None"  # what users may give
+OptionalLayout: TypeAlias = "layout | None"
+MemoryFormat: TypeAlias = "memory_format"
+OptionalMemoryFormat: TypeAlias = "memory_format | None"
+OptionalGenerator: TypeAlias = "Generator | None"
