@@ -156,8 +156,12 @@ def tensor(
             UserWarning,
             stacklevel=2,
         )
-    array = array_from(data, None if dtype is None else dtype_of(dtype), copy=True)
-    t = made_here(wrap(array))
+    if dtype.__class__ is _dtype.NarrowDtype:
+        values = array_from(data, _dtype.complex64 if dtype.is_complex else _dtype.float32, copy=True)
+        t = wrap(values).to(dtype)
+    else:
+        array = array_from(data, None if dtype is None else dtype_of(dtype), copy=True)
+        t = made_here(wrap(array))
     if device is None and isinstance(data, Tensor):
         device = data.device
     if device is not None or state.default_devices:

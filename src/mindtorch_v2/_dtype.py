@@ -71,6 +71,17 @@ class dtype:  # noqa: N801 - torch's spelling
         return {complex128: float64, complex32: float16}.get(self, float32)
 
 
+class NarrowTypeError(NotImplementedError):
+    """Something asked for the NumPy type of an element type that is kept as bits."""
+
+    def __init__(self, d: NarrowDtype) -> None:
+        self.dtype = d
+        super().__init__(
+            f"not implemented for '{d.scalar_name}': tensors of {d} are made, loaded, saved, viewed, copied and converted with .to(), and "
+            "nothing is computed with them. Compute in torch.float32, and convert the result"
+        )
+
+
 class NarrowDtype(dtype):
     """An element type that is kept and converted, and not computed with: tensors of it hold its bits as integers.
 
@@ -91,10 +102,7 @@ class NarrowDtype(dtype):
 
     @property
     def np(self) -> Any:  # type: ignore[override]
-        raise NotImplementedError(
-            f"not implemented for '{self.scalar_name}': tensors of {self} are loaded, saved, viewed, copied and converted with .to(), and "
-            "nothing is computed with them. Make or compute them in torch.float32, and convert the result"
-        )
+        raise NarrowTypeError(self)
 
     @property
     def cpp_name(self) -> str:

@@ -44,6 +44,19 @@ def test_rounding():
     assert torch.tensor(1e9).to(torch.float8_e5m2).item() == float("inf")
 
 
+def test_making_them():
+    for d in (torch.float8_e4m3fn, torch.complex32):
+        made = (torch.zeros(2, dtype=d), torch.ones(2, dtype=d), torch.full((2,), 2.0, dtype=d), torch.tensor([1, 2.5], dtype=d))
+        assert [(t.dtype, t.tolist()) for t in made] == [(d, [0, 0]), (d, [1, 1]), (d, [2, 2]), (d, [1, 2.5])]
+        x = made[3]
+        assert torch.ones_like(torch.zeros(2), dtype=d).tolist() == [1, 1]
+        assert (torch.zeros_like(x).dtype, torch.empty_like(x).shape) == (d, (2,))
+        assert torch.zeros_like(x).tolist() == [0, 0]
+        x[0] = torch.tensor(4.0, dtype=d)
+        assert x.tolist() == [4, 2.5]
+    assert torch.empty(3, dtype=torch.bits16).shape == (3,)
+
+
 def test_what_moves_elements():
     x = torch.arange(6.0).reshape(2, 3).to(torch.float8_e4m3fn)
     for made, values in (
@@ -87,7 +100,9 @@ def test_nothing_is_computed():
     with pytest.raises(RuntimeError, match="attempted to promote Float8_e4m3fn and Float"):
         torch.promote_types(torch.float8_e4m3fn, torch.float32)
     with pytest.raises(NotImplementedError, match=r"convert the result"):
-        torch.zeros(3, dtype=torch.float8_e4m3fn)
+        torch.rand(3, dtype=torch.float8_e4m3fn)
+    with pytest.raises(NotImplementedError, match="not implemented for 'Bits8'"):
+        torch.ones(3, dtype=torch.bits8)
     with pytest.raises(TypeError, match="unsupported ScalarType Float8_e4m3fn"):
         x.numpy()
     with pytest.raises(NotImplementedError, match="copy_kernel"):

@@ -120,11 +120,29 @@ def public_function(op: Op) -> Entry:
         ]
     # an entered `try` costs nothing; what the checks say about an argument gets the function's name
     lines = ["try:", *indent(lines), "except TypeError as error:", "    raise named_error(error)"]
+    lines += ["except NarrowTypeError as error:", f"    result = converted(op, [{passed}], error)"]
+    names |= {"NarrowTypeError": _dtype.NarrowTypeError, "converted": _converted}
     lines += ["if requires_grad:", "    require_grad(result)", "return result"]
     source = Source(", ".join(parts), lines, names)
     function: Entry = lazy_function(op.name, lambda: source, doc=str(op.schema), module="torch")
     function.op = op
     return function
+
+
+# Factories whose results can be made in another type and converted; of types without values, only those that need none.
+_CONVERTED = frozenset("ones full ones_like full_like new_ones new_full".split())
+_AS_BITS = frozenset("empty zeros empty_like zeros_like new_empty new_zeros empty_strided new_empty_strided".split())
+
+
+def _converted(op: Op, arguments: list[Any], error: _dtype.NarrowTypeError) -> Any:
+    """The result for a type that is kept as bits: made in another type, and converted or seen as this one."""
+    d = error.dtype
+    if op.name not in _AS_BITS and (op.name not in _CONVERTED or d.decoded is None):
+        raise error
+    wide = _dtype.complex64 if d.is_complex else _dtype.float32
+    arguments[op.schema.argument_names.index("dtype")] = _dtype.FROM_NUMPY[d.bits] if op.name in _AS_BITS else wide
+    made = op.table[keys.CPU](*arguments)
+    return made.view(d) if op.name in _AS_BITS else made.to(d)
 
 
 def _named_error(name: str, error: TypeError) -> TypeError:
