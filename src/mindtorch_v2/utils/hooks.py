@@ -21,6 +21,10 @@ class RemovableHandle:
         extras = extra_dict if isinstance(extra_dict, list) else [] if extra_dict is None else [extra_dict]
         self._extras: list[MutableMapping[int, Any]] = extras
 
+    def hooks_dict_ref(self) -> Any:
+        """The registry that the hook is in, as torch's weak reference of this name gives it."""
+        return self._hooks
+
     def remove(self) -> None:
         """Take the hook out; harmless when it is out already."""
         for hooks in (self._hooks, *self._extras):

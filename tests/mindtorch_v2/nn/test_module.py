@@ -278,3 +278,12 @@ def test_printing() -> None:
         "  )\n"
         ")"
     )
+
+
+def test_a_handle_knows_the_registry_of_its_hook():
+    m = torch.nn.Linear(2, 2)
+    handle = m.register_forward_hook(lambda *call: None)
+    assert handle.hooks_dict_ref() is m._forward_hooks
+    assert list(m._forward_hooks) == [handle.id]
+    handle.remove()
+    assert len(handle.hooks_dict_ref()) == 0
