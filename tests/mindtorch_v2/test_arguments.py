@@ -13,8 +13,6 @@ REFUSED = {
     "vectorize of jacobian": lambda: torch.autograd.functional.jacobian(lambda x: x * 2, torch.ones(2), vectorize=True),
     "vectorize of hessian": lambda: torch.autograd.functional.hessian(lambda x: x.sum(), torch.ones(2), vectorize=True),
     "generate_vmap_rule": lambda: type("Twice", (torch.autograd.Function,), {"generate_vmap_rule": True}),
-    "tags of define": lambda: torch.library.define("arguments::f", "(Tensor x) -> Tensor", tags=("pointwise",)),
-    "tags of custom_op": lambda: torch.library.custom_op("arguments::g", mutates_args=(), tags=("pointwise",)),
     "device of a sparse tensor": lambda: torch.sparse_coo_tensor((2, 2), device="meta"),
     "sparse gradient of gather": lambda: (
         torch.ones(2, 3, requires_grad=True).gather(1, torch.tensor([[0]]), sparse_grad=True).sum().backward()
