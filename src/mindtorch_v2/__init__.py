@@ -110,6 +110,7 @@ globals().update(
 from . import (  # noqa: E402
     cpu,
     fft,
+    func,
     library,
     linalg,
     multiprocessing,
@@ -127,6 +128,7 @@ from . import (  # noqa: E402
 from ._C import PyTorchFileReader, PyTorchFileWriter  # noqa: E402
 from ._device_modules import get_device_module  # noqa: E402
 from ._missing import install as _install_lookup  # noqa: E402
+from ._transforms.vmap import vmap  # noqa: E402
 from .amp import GradScaler, autocast  # noqa: E402
 from .amp.autocast_state import (  # noqa: E402
     autocast_decrement_nesting,

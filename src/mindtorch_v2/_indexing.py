@@ -11,6 +11,7 @@ import numpy as np
 
 from . import _device, _dtype
 from ._creation import tensor
+from ._dispatch import keys
 from ._dispatch.keys import SUBCLASS
 from ._dispatch.tls import state
 from ._ops.indexing import index as index_ops
@@ -317,7 +318,7 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
 def _copy_to(target: Tensor, value: Tensor) -> None:
     """Broadcast the value over the target."""
     shape, to = value._array.shape, target._array.shape
-    if not shape and to and not value._keys & 8 and value.device.type == "cpu":
+    if not shape and to and not value._keys & keys.TRACKED and value.device.type == "cpu":
         aten.fill_(target, value)
         return
     if len(shape) > len(to):

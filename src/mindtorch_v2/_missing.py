@@ -21,7 +21,6 @@ PAGE = "docs/compatibility.md"
 
 # Why a name of torch is not here, and what to use instead: the first pattern that matches the name behind `torch.`.
 REASONS: dict[str, str] = {
-    r"(func|functional)\.(vmap|grad|jvp|vjp|jac.*|hessian)|vmap|func|_functorch": "transforms of functions are not part of the runtime; torch.autograd.functional has jacobian, hessian, jvp and vjp",
     r"_higher_order_ops": "control flow for exported graphs is not needed here; write it in Python",
     r".*quant.*|q_.*|q?u?int\d(x\d)?|quint.*|qint.*|.*_qparams.*|qscheme|per_(channel|tensor)_.*|int_repr|fbgemm_.*|ao|QU?Int.*Storage|nn\.(intrinsic|qat)": "quantized tensors are not part of the runtime",
     r"bit": "NumPy has no such type",

@@ -184,6 +184,15 @@ def _row(array: Array, indent: int, summarize: bool, write: Any) -> str:
 # --- the whole ------------------------------------------------------------------------------------------------------
 
 
+def _batched_text(self: Tensor) -> str:
+    """A tensor inside `vmap`, by the value behind it."""
+    storage: Any = self._storage
+    value = "\n".join("    " + line for line in tensor_text(storage.value).splitlines())
+    if storage.bdim is None:
+        return f"BatchedTensor(lvl={storage.level.number}, the same for all samples, value=\n{value}\n)"
+    return f"BatchedTensor(lvl={storage.level.number}, bdim={storage.bdim}, value=\n{value}\n)"
+
+
 def tensor_text(self: Tensor, contents: str | None = None) -> str:
     """The tensor as torch prints it."""
     kind = type(self)
@@ -193,6 +202,8 @@ def tensor_text(self: Tensor, contents: str | None = None) -> str:
     d = self.dtype
     if self._keys & keys.SPARSE:
         return _sparse_text(self)
+    if self._keys & keys.BATCHED:
+        return _batched_text(self)
     if self._keys & keys.META:
         suffixes.append(f"size={tuple(self.shape)}")
         if d is not default:

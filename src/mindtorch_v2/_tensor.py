@@ -67,7 +67,7 @@ class Size(tuple[int, ...]):
 class Extra:
     """Attributes that only some tensors have: a gradient, hooks, a name. Kept apart so that making a tensor stays cheap."""
 
-    __slots__ = ("accumulator", "grad", "hooks", "name", "post_accumulate_hooks", "rebased", "retains_grad")
+    __slots__ = ("accumulator", "grad", "hooks", "name", "post_accumulate_hooks", "rebased", "retains_grad", "tangents")
 
     def __init__(self) -> None:
         self.grad: Tensor | None = None
@@ -76,6 +76,7 @@ class Extra:
         self.retains_grad = False
         self.name: str | None = None
         self.accumulator: Any = None  # a weak reference to the node that stands for a leaf
+        self.tangents: dict[int, Tensor] | None = None  # by the number of the level of forward mode
         self.rebased = 0  # when an in-place write last replaced the history, in sequence numbers of nodes
 
 

@@ -17,6 +17,8 @@ from ._ops.machinery.calling import call_op
 from ._ops.machinery.declare import register
 from ._tag import as_marks
 from ._tensor import Tensor
+from ._transforms.batch_key import rules as batch_rules
+from ._transforms.custom_functions import user_rule
 from .amp import policies
 from .autograd.function import Function as AutogradFunction
 from .autograd.gradcheck import gradcheck
@@ -34,6 +36,7 @@ __all__ = [
     "register_fake",
     "register_kernel",
     "register_torch_dispatch",
+    "register_vmap",
 ]
 
 Function = Callable[..., Any]
@@ -248,7 +251,7 @@ def _autograd_kernel(op: Op, backward: Function, setup_context: Function | None)
         missing = len(op.schema.arguments) - len(outs)
         return tuple(outs + [None] * missing)
 
-    members = {"forward": staticmethod(forward), "backward": staticmethod(run_backward)}
+    members = {"forward": staticmethod(forward), "backward": staticmethod(run_backward), "_is_generated": True}
     function: Any = type(f"GeneratedBackwardFor_{op.schema.namespace}_{op.name}_{op.overload_name}", (AutogradFunction,), members)
     return function.apply
 
@@ -260,6 +263,18 @@ def register_autocast(op: Any, device_type: str, cast_inputs: dtype, /, *, lib: 
     target = _find(op)
     if device_type == "cpu":
         policies.register(target, cast_inputs)
+
+
+def register_vmap(op: Any, func: Function | None = None, /, *, lib: Library | None = None) -> Any:
+    """Register `func(info, in_dims, *args)`, which returns the results for batched arguments and where they have the batch."""
+
+    def decorate(function: Function) -> Function:
+        target = _find(op)
+        batch_rules[target.qualified_name] = user_rule(function)
+        dispatcher.invalidate(target)
+        return function
+
+    return decorate if func is None else decorate(func)
 
 
 def register_torch_dispatch(
@@ -321,7 +336,13 @@ class CustomOpDef:
         register_autocast(self, device_type, cast_inputs)
 
     def register_vmap(self, func: Any = None, /) -> Any:
-        raise NotImplementedError("vmap is not supported")
+        """Register the batching rule; also a decorator."""
+
+        def decorate(function: Function) -> Function:
+            register_vmap(self, function)
+            return function
+
+        return decorate if func is None else decorate(func)
 
     def __repr__(self) -> str:
         return f"<CustomOpDef({self._qualname})>"

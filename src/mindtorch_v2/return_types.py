@@ -87,6 +87,11 @@ def _find(name: str) -> type[_NamedTuple]:
     return named_tuple(name, _offered[name])
 
 
+def is_result_type(cls: type) -> bool:
+    """Whether a class is one of these named tuples."""
+    return issubclass(cls, _NamedTuple)
+
+
 def out_type(found: type[tuple[Any, ...]]) -> type[tuple[Any, ...]]:
     """The type of results written to `out=`: torch has `max_out` for `max`."""
     return named_tuple(found.__name__ + "_out", found._fields) if issubclass(found, _NamedTuple) else found

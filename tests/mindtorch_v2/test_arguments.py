@@ -10,9 +10,6 @@ REFUSED = {
     "chunks of linear_cross_entropy": lambda: F.linear_cross_entropy(
         torch.ones(2, 3), torch.ones(4, 3), torch.tensor([0, 1]), options=object()
     ),
-    "vectorize of jacobian": lambda: torch.autograd.functional.jacobian(lambda x: x * 2, torch.ones(2), vectorize=True),
-    "vectorize of hessian": lambda: torch.autograd.functional.hessian(lambda x: x.sum(), torch.ones(2), vectorize=True),
-    "generate_vmap_rule": lambda: type("Twice", (torch.autograd.Function,), {"generate_vmap_rule": True}),
     "device of a sparse tensor": lambda: torch.sparse_coo_tensor((2, 2), device="meta"),
     "sparse gradient of gather": lambda: (
         torch.ones(2, 3, requires_grad=True).gather(1, torch.tensor([[0]]), sparse_grad=True).sum().backward()

@@ -108,7 +108,7 @@ def test_roots_that_lead_to_each_other():
         (lambda x: torch.autograd.grad(x.sum(), [3]), RuntimeError, "all inputs have to be Tensors or GradientEdges, but got int"),
         (lambda x: torch.autograd.backward([3]), AssertionError, "Expected output to be a torch.Tensor"),
         (lambda x: torch.autograd.grad(x.sum(), x, materialize_grads=True, allow_unused=False), ValueError, "Expected allow_unused to be True or not passed"),
-        (lambda x: torch.autograd.grad(x.sum(), x, is_grads_batched=True), NotImplementedError, "vmap"),
+        (lambda x: torch.autograd.grad(x * 2, x, torch.ones(2), is_grads_batched=True), RuntimeError, "we interpret the first dimension of each grad_output as the batch dimension"),
         (lambda x: torch.ones(3).register_hook(print), RuntimeError, "cannot register a hook on a tensor that doesn't require gradient"),
         (lambda x: torch.ones(3).retain_grad(), RuntimeError, "can't retain_grad on Tensor that has requires_grad=False"),
         (lambda x: (x * 2).register_post_accumulate_grad_hook(print), RuntimeError, "post accumulate grad hooks cannot be registered on non-leaf tensors"),

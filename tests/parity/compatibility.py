@@ -40,7 +40,8 @@ DIFFERENCES = """
 | operands of two layouts | the result follows the first | so it does for images and volumes once a channels-last format is used; otherwise it is contiguous |
 | more than 64 dimensions | tensors have any number | refused: NumPy arrays have at most 64 |
 | a copy or pickle of a conjugate | stays one | is computed |
-| `vmap`, `torch.func`, forward-mode derivatives, `is_grads_batched` | transforms | refused with a clear error |
+| tensors inside `grad` and `jvp` | wrappers that print their level | plain tensors; inside `vmap`, batched ones that print as there |
+| `functionalize` | rewrites a function for tracing | nothing is traced; refused |
 | resizing a storage | all tensors on it see the new memory | the tensor that was resized does |
 | kernels of one build (oneDNN, MKL, flash attention) | appear in profiles | the plain ATen operators appear |
 | padding in a `TransformerEncoder` without gradients | left out, by nested tensors | masked, and zero in the result as there |

@@ -171,19 +171,15 @@ def grad(
     """The gradients of `outputs` with respect to `inputs`."""
     if materialize_grads and allow_unused is False:
         raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False.")
-    if is_grads_batched:
-        raise NotImplementedError(
-            "is_grads_batched=True needs vmap, which is not available: call grad() once for each grad_outputs"
-        )
     if not only_inputs:
         warnings.warn("only_inputs argument is deprecated and is ignored now (defaults to True)", FutureWarning, stacklevel=2)
     outs, ins = _outputs(outputs), _as_tuple(inputs)
     if not ins:
         raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
-    grads = _initial_grads(outs, (None,) * len(outs) if grad_outputs is None else _as_tuple(grad_outputs))
-    roots, grads = _roots(outs, grads)
+    given = (None,) * len(outs) if grad_outputs is None else _as_tuple(grad_outputs)
     keep = create_graph if retain_graph is None else retain_graph
-    found = engine.run(roots, grads, keep_graph=keep, create_graph=create_graph, inputs=_captured_inputs(ins), accumulate=False)
+    run = _run_batched if is_grads_batched else _run
+    found = run(outs, ins, given, keep, create_graph)
     if materialize_grads:
         return tuple(_zeros_for(x) if g is None else g for x, g in zip(ins, found, strict=True))
     if not allow_unused:
@@ -194,6 +190,39 @@ def grad(
                     "this is the desired behavior."
                 )
     return tuple(found)
+
+
+def _run(outputs: Sequence[Any], inputs: Sequence[Any], grads: Sequence[Any], keep_graph: bool, create_graph: bool) -> list[Any]:
+    roots, made = _roots(outputs, _initial_grads(outputs, grads))
+    return engine.run(
+        roots, made, keep_graph=keep_graph, create_graph=create_graph, inputs=_captured_inputs(inputs), accumulate=False
+    )
+
+
+def _run_batched(
+    outputs: Sequence[Any], inputs: Sequence[Any], grads: Sequence[Any], keep_graph: bool, create_graph: bool
+) -> list[Any]:
+    """Run once for each of the gradients that are stacked in `grads`, all at once."""
+    from .._transforms.vmap import vmap_call  # cycle with _transforms.vmap
+
+    for i, (out, g) in enumerate(zip(outputs, grads, strict=False)):
+        shape, _ = _meta(out)
+        if isinstance(g, Tensor) and g._array.shape[1:] != shape:
+            raise RuntimeError(
+                f"If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch dimension. The sizes of "
+                f"the remaining dimensions are expected to match the shape of corresponding output, but a mismatch was detected: "
+                f"grad_output[{i}] has a shape of {g.shape} and output[{i}] has a shape of {Size(shape)}. If you only want some tensors in "
+                "`grad_output` to be considered batched, consider using vmap."
+            )
+    missing: list[int] = []
+
+    def one(*rows: Any) -> tuple[Any, ...]:
+        found = _run(outputs, inputs, rows, keep_graph, create_graph)
+        missing[:] = [i for i, g in enumerate(found) if g is None]
+        return tuple(g for g in found if g is not None)
+
+    made = iter(vmap_call(one, 0, 0, "error", None, tuple(grads), {}))
+    return [None if i in missing else next(made) for i in range(len(inputs))]
 
 
 def _captured_inputs(inputs: Sequence[Any]) -> list[Any]:

@@ -341,11 +341,20 @@ def _put(buffers: dict[Any, Any], edge: Any, grad: Any) -> None:
         buffers[edge] = grad if held is None else _sum(held, grad, state.grad_enabled)
 
 
+FOREIGN = keys.BATCHED | keys.DUAL  # a gradient with one of these is not added to one without it in place
+
+
 def _sum(held: Tensor, grad: Tensor, create_graph: bool, outs: Sequence[Any] = ()) -> Tensor:
     """Add to a buffered gradient, in place when nobody else can see it but the gradients `outs` that the node has just made."""
     # the caller's variable and the argument here; torch: a view is added out of place, because it shares its memory with its base
     seen = 2 + sum([out is held for out in outs])
-    if not create_graph and held.dtype is grad.dtype and held._base is None and is_alone(held, seen, held._array):
+    if (
+        not create_graph
+        and held.dtype is grad.dtype
+        and held._base is None
+        and is_alone(held, seen, held._array)
+        and not grad._keys & FOREIGN
+    ):
         return held.add_(grad)
     return held + grad
 

@@ -35,6 +35,12 @@ def set_requires_grad(t: Tensor, value: bool) -> None:
 
 def requires_grad_(t: Tensor, requires_grad: bool = True) -> Tensor:
     """Ask for operations on this tensor to be recorded, or not."""
+    if state.transforms:
+        raise RuntimeError(
+            "You are attempting to call Tensor.requires_grad_() (or perhaps using torch.autograd.functional.* APIs) inside of a function "
+            "being transformed by a functorch transform. This is unsupported, please attempt to use the functorch transforms (e.g. grad, "
+            "vjp, jacrev, jacfwd, hessian) or call requires_grad_() outside of a function being transformed instead."
+        )
     t.requires_grad = requires_grad
     return t
 

@@ -87,6 +87,10 @@ def attached(t: Tensor, edge: Any) -> Tensor:
     new = shallow_copy(t)
     new._keys |= keys.AUTOGRAD
     new._node = edge
+    if t._keys & keys.DUAL:
+        from .._transforms.tangents import carry_over  # cycle with _transforms.tangents
+
+        carry_over(t, new)
     return new
 
 

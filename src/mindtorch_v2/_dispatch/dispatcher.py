@@ -77,7 +77,7 @@ def active_keys() -> int:
 
 def active_modes() -> int:
     """The keys of modes that are active in every set: not those of recording, on which nothing that runs depends, of casts, or switches."""
-    return _active & ~(keys.OBSERVING | keys.AUTOCAST | keys.SWITCHES)
+    return _active & ~(keys.OBSERVING | keys.AUTOCAST | keys.SWITCHES | keys.DRAWING)
 
 
 def activate(key: int) -> None:
@@ -111,6 +111,11 @@ def drop(key_set: int) -> None:
 
 def _renew_tables(changed: int) -> None:
     """Have the tables lead to no functions but those with the keys that are active now."""
+    if changed in _limited:
+        for op in _filled:
+            if _limited[changed](op):
+                op.table.clear()
+        return
     if changed & ~keys.OBSERVING:
         # a program that enters a mode for each call pays for the operators it calls in between, and not for all
         for op in _filled:
@@ -204,6 +209,8 @@ def _naming_failed_allocations(body: Body) -> Body:
 
 def _backend_body(op: Op, full: int) -> Body:
     backend = full & keys.BACKENDS or keys.CPU  # an empty list of tensors has no keys
+    if backend & keys.BATCHED:
+        return _backends[keys.BATCHED](op, full)  # whatever else is among the arguments
     if op.composite is not None and backend not in op.kernels and backend not in op.array_kernels:
         body = call_body(op, op.composite, "composite", calls_operators=True)
         made_inside = "factory" in op.tags or "fresh" in op.tags or op.formulas

@@ -10,12 +10,14 @@ META = 1 << 1
 NPU = 1 << 2
 SPARSE = 1 << 13  # coordinates and values on the CPU
 NARROW = 1 << 23  # elements that are kept as bits, on the CPU
-BACKENDS = CPU | META | NPU | SPARSE | NARROW
+BATCHED = 1 << 25  # a tensor inside `vmap`: another tensor with one more dimension, which operators do not see
+BACKENDS = CPU | META | NPU | SPARSE | NARROW | BATCHED
 
 AUTOGRAD = 1 << 3  # the tensor requires grad
 SUBCLASS = 1 << 4  # the tensor's class overrides __torch_function__
 PYTHON = 1 << 5  # the tensor's class overrides __torch_dispatch__
 
+DUAL = 1 << 30  # the tensor has a tangent: a derivative is carried forward with it
 INFERENCE = 1 << 11  # the tensor was made in inference mode; active while some thread is in it
 
 CONJUGATE = 1 << 26  # the tensor's elements are the conjugates of what its memory holds
@@ -37,6 +39,7 @@ RECORD_OPERANDS = 1 << 17  # the memory of the arguments
 EXECUTION_TRACE = 1 << 18  # somebody writes down every call with its tensors
 RECORD_STORAGES = 1 << 19  # the memory of the results
 RECORD_HEAP = 1 << 20  # of Python, before and after
+DRAWING = 1 << 24  # some thread is inside `vmap`: operators that draw random numbers ask how often
 OUT_VARIANT = 1 << 21  # called by its variant with `out=`, which is what is recorded
 AUTOCAST = 1 << 22  # some thread has operands cast
 
@@ -49,6 +52,9 @@ RECORDING = PROFILER | EXECUTION_TRACE
 NOTING = RECORD_SHAPES | RECORD_STACKS | RECORD_TASKS | RECORD_OPERANDS | RECORD_STORAGES | RECORD_HEAP
 OBSERVING = RECORDING | NOTING  # no kernel is chosen by these
 
+# A derivative may be asked for, of the tensor or of what is behind it.
+TRACKED = AUTOGRAD | DUAL | BATCHED
+
 # With one of these, an operator calls functions of the program.
 CALLING_BACK = SUBCLASS | PYTHON | SAVED_HOOKS | DISPATCH_MODE | FUNCTION_MODE
 
@@ -60,6 +66,9 @@ LAYER_ORDER = (
     DISPATCH_MODE,
     PENDING,
     AUTOGRAD,
+    DUAL,
+    BATCHED,
+    DRAWING,
     AUTOCAST,
     FUNCTION_MODE,
     SUBCLASS,
@@ -96,6 +105,9 @@ NAMES = {
     AUTOCAST: "Autocast",
     LAYOUT: "Layout",
     FILLING: "Filling",
+    BATCHED: "Batched",
+    DUAL: "Dual",
+    DRAWING: "Drawing",
 }
 
 

@@ -22,6 +22,11 @@ class State(threading.local):
     bottom_device: Any = None  # of `set_default_device`, below all `with device:` blocks
     function_override_off: int = 0
     subclass_override_off: int = 0
+    level: Any = None  # the innermost `vmap` whose function runs (`_transforms.levels.Level`)
+    below: bool | None = None  # grad mode of what is below the current level, where autograd has switched off its own
+    records_below: bool = True  # False: a gradient is computed inside no_grad, which goes on below
+    carrying: int = 0  # operators that give their results tangents themselves, whose parts run
+    transforms: int = 0  # function transforms whose function runs
 
     def __init__(self) -> None:
         self.dispatch_modes: list[Any] = []

@@ -12,7 +12,7 @@ from .._autograd.grad_mode import (
     set_grad_enabled,
     set_multithreading_enabled,
 )
-from . import anomaly_mode, function, functional, grad_mode, graph, variable
+from . import anomaly_mode, forward_ad, function, functional, grad_mode, graph, variable
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .function import Function, NestedIOFunction
 from .gradcheck import gradcheck, gradgradcheck
@@ -25,6 +25,7 @@ __all__ = [
     "backward",
     "detect_anomaly",
     "enable_grad",
+    "forward_ad",
     "function",
     "functional",
     "grad",

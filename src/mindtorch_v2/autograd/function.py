@@ -19,6 +19,7 @@ from .._dispatch import keys
 from .._dispatch.quiet import call_traced
 from .._dispatch.tls import state
 from .._tensor import Tensor, shallow_copy, wrap, wrap_view
+from .._transforms.custom_functions import batched_forward, carry_tangents, check_usable, lift_arguments, uses
 from .._types import Device
 
 __all__ = ["Function", "FunctionCtx", "FunctionMeta", "InplaceFunction", "NestedIOFunction", "once_differentiable"]
@@ -34,13 +35,15 @@ class FunctionCtx:
     non_differentiable: tuple[Any, ...] | None = None
     materialize_grads: bool = True
     needs_input_grad: tuple[bool, ...] = ()
+    to_save_forward: tuple[Any, ...] | None = None
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Keep tensors for `backward`, which finds them in `saved_tensors`; call it once."""
         self.to_save = tensors
 
     def save_for_forward(self, *tensors: Tensor | None) -> None:
-        """Keep tensors for forward-mode differentiation, which this runtime does not have."""
+        """Keep tensors for `jvp`, which finds them in `saved_tensors`; call it once."""
+        self.to_save_forward = tensors
 
     def mark_dirty(self, *args: Tensor) -> None:
         """Say which inputs were written in place; they must be returned too."""
@@ -142,8 +145,6 @@ class FunctionMeta(type):
 
     def __init__(cls, name: str, bases: tuple[type, ...], attributes: dict[str, Any]) -> None:
         super().__init__(name, bases, attributes)
-        if attributes.get("generate_vmap_rule"):
-            raise NotImplementedError(f"{name}: generate_vmap_rule=True needs vmap, which is not available; leave it out")
         cls._backward_cls = type(
             name + "Backward", (BackwardCFunction,), {"_forward_cls": cls, "__module__": "torch.autograd.function"}
         )
@@ -157,6 +158,7 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
 
     _backward_cls: type[BackwardCFunction]
     generate_vmap_rule = False
+    _is_generated = False  # of an operator, whose calls transforms follow
 
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
@@ -179,14 +181,14 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
 
     @staticmethod
     def jvp(ctx: Any, *grad_inputs: Any) -> Any:
-        """Forward-mode derivative, which this runtime does not call."""
+        """The tangents of the results from those of the inputs."""
         raise NotImplementedError(
             "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
         )
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
-        """Batched version, which this runtime does not call."""
+        """The results for batched inputs, and where they have the batch."""
         raise NotImplementedError(
             "To use autograd.Function with vmap, you must either override the vmap static method or set generate_vmap_rule=True."
         )
@@ -203,6 +205,9 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         own_context = cls.setup_context is not Function.setup_context
         if kwargs or own_context:
             args = _bind(cls.forward, args, kwargs, skip_context=not own_context)
+        if state.transforms:
+            check_usable(cls, own_context)
+            args = lift_arguments(args)
         ctx = cls._backward_cls()
         ctx.needs_input_grad = tuple([isinstance(a, Tensor) and a._keys & keys.AUTOGRAD != 0 for a in args])
         recorded = state.grad_enabled and not state.inference and True in ctx.needs_input_grad
@@ -214,7 +219,12 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
             with _record.scope(cls.__name__, (args, ctx._seq if recorded else -1)):
                 output = _call_forward(cls, ctx, args, own_context)
         outputs = output if isinstance(output, tuple) else (output,)
+        if state.transforms:
+            _check_returned_inputs(ctx, args, outputs)
+        to_jvp = ctx.to_save_forward
         wrapped = _link(ctx, args, outputs) if recorded else _unlinked(ctx, args, outputs)
+        if uses(args, keys.DUAL):
+            wrapped = _carried(cls, ctx, args, wrapped, to_jvp)
         return wrapped if isinstance(output, tuple) else wrapped[0]
 
 
@@ -231,14 +241,49 @@ def _bind(forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
 
 def _call_forward(cls: Any, ctx: BackwardCFunction, args: tuple[Any, ...], own_context: bool) -> Any:
     previous, state.grad_enabled = state.grad_enabled, False
+    below = state.below
+    if below is None and state.level is not None:
+        state.below = previous
     try:
         if not own_context:
             return cls.forward(ctx, *args)
-        output = cls.forward(*args)
+        output = batched_forward(cls, args) if uses(args, keys.BATCHED) else cls.forward(*args)
         cls.setup_context(ctx, args, output)
         return output
     finally:
         state.grad_enabled = previous
+        state.below = below
+
+
+def _check_returned_inputs(ctx: BackwardCFunction, args: tuple[Any, ...], outputs: tuple[Any, ...]) -> None:
+    """torch: inside transforms, what is saved must not be an input that is returned as it is."""
+    for saved in (*(ctx.to_save or ()), *(ctx.to_save_forward or ())):
+        dirty = any(saved is t for t in ctx.dirty_tensors or ())
+        if saved is not None and not dirty and any(saved is a for a in args) and any(saved is o for o in outputs):
+            raise RuntimeError(
+                "An input that has been returned as-is from forward was saved. This is not supported inside of transforms: return a view "
+                "of it instead, as in x.view_as(x)."
+            )
+
+
+class _ForwardContext:
+    """The context as `jvp` sees it: `saved_tensors` are those for forward mode."""
+
+    def __init__(self, ctx: Any, saved: tuple[Any, ...]) -> None:
+        self.__dict__.update({k: v for k, v in vars(ctx).items() if not k.startswith("_")})
+        self.saved_tensors = saved
+        self.needs_input_grad = ctx.needs_input_grad
+        self.materialize_grads = ctx.materialize_grads
+
+
+def _carried(cls: Any, ctx: BackwardCFunction, args: tuple[Any, ...], outputs: tuple[Any, ...], saved: Any) -> tuple[Any, ...]:
+    """The results with their tangents; one that is an input is another tensor, so that the input keeps its own."""
+    outputs = tuple(
+        wrap_view(o._array, o) if isinstance(o, Tensor) and any(o is a for a in args) and not o._keys & keys.AUTOGRAD else o
+        for o in outputs
+    )
+    carry_tangents(_ForwardContext(ctx, tuple(saved or ())), cls, args, outputs)
+    return outputs
 
 
 def _check_marks(ctx: BackwardCFunction, outputs: tuple[Any, ...]) -> None:

@@ -9,7 +9,10 @@ from .._autograd.differentiate import grad
 from .._autograd.grad_mode import enable_grad, set_grad_enabled
 from .._dispatch.tls import state
 from .._functions import functions
-from .._tensor import Tensor
+from .._tensor import Tensor, shallow_copy
+from .._transforms.gradients import _basis, jacfwd
+from .._transforms.tangents import carry_over
+from .._transforms.vmap import vmap
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 
@@ -62,24 +65,71 @@ def jacobian(
             'Expected strategy to be either "forward-mode" or "reverse-mode". Hint: If your function has more outputs than inputs, '
             '"forward-mode" tends to be more performant. Otherwise, prefer to use "reverse-mode".'
         )
-    if strategy == "forward-mode":
-        raise NotImplementedError(
-            'strategy="forward-mode" needs forward-mode differentiation, which is not available; use "reverse-mode"'
-        )
     if strict and vectorize:
         raise RuntimeError(
             "torch.autograd.functional.jacobian: `strict=True` and `vectorize=True` are not supported together. Please either set `strict=False` or `vectorize=False`."
         )
-    if vectorize:
-        raise NotImplementedError("vectorize=True needs vmap, which is not available; leave it out, rows are computed one by one")
+    if strategy == "forward-mode":
+        return _jacobian_forward(func, inputs, create_graph, strict, vectorize)
     with enable_grad():
         single_in, xs = _tensors(inputs, "inputs", "jacobian")
         xs = _prepare(xs, create_graph)
         single_out, outs = _call(func, xs, "jacobian", strict)
-        rows = tuple(_rows(i, out, xs, create_graph, strict) for i, out in enumerate(outs))
+        if vectorize:
+            rows = _rows_at_once(outs, xs, create_graph)
+        else:
+            rows = tuple(_rows(i, out, xs, create_graph, strict) for i, out in enumerate(outs))
     rows = rows if create_graph else tuple(tuple(j.detach() for j in row) for row in rows)
     found: Any = tuple(row[0] if single_in else row for row in rows)
     return found[0] if single_out else found
+
+
+def _rows_at_once(outs: Tensors, xs: Tensors, create_graph: bool) -> tuple[Tensors, ...]:
+    """The Jacobians of all results, whose rows are gradients under `vmap`."""
+    used = [o for o in outs if o.requires_grad]
+
+    def row(*vectors: Tensor) -> Tensors:
+        found = _grads(used, xs, vectors, create_graph)
+        return tuple(x.new_zeros(x.shape) if g is None else g for g, x in zip(found, xs, strict=True))
+
+    total = sum(o.numel() for o in used)
+    columns = vmap(row)(*_basis(used, 0, total)) if total else ()
+    found: list[Tensors] = []
+    at = 0
+    for o in outs:
+        if not o.requires_grad or not total:
+            found.append(tuple(x.new_zeros(o.shape + x.shape) for x in xs))
+            continue
+        found.append(tuple(c[at : at + o.numel()].view(o.shape + x.shape) for c, x in zip(columns, xs, strict=True)))
+        at += o.numel()
+    return tuple(found)
+
+
+def _jacobian_forward(func: Function, inputs: Any, create_graph: bool, strict: bool, vectorize: bool) -> Any:
+    """The Jacobian a column at a time, or all columns under `vmap`, with tangents carried forward."""
+    if strict:
+        raise NotImplementedError(
+            'torch.autograd.functional.jacobian: `strict=True` and `strategy="forward-mode"` are not supported together (yet). '
+            'Please either set `strict=False` or `strategy="reverse-mode"`.'
+        )
+    if not vectorize:
+        raise NotImplementedError(
+            "Computing Jacobian using forward-AD or forward-over-reverse Hessian isonly implemented for `vectorize=True`."
+        )
+    single_in, xs = _tensors(inputs, "inputs", "jacobian")
+    shapes: list[bool] = []
+
+    def checked(*args: Tensor) -> Tensors:
+        single, outs = _tensors(func(*args), "outputs of the user-provided function", "jacobian")
+        shapes[:] = [single]
+        return outs
+
+    with enable_grad():
+        given = xs if create_graph else tuple(x.detach() for x in xs)
+        rows = jacfwd(checked, tuple(range(len(given))))(*given)
+    rows = rows if create_graph else tuple(tuple(j.detach() for j in row) for row in rows)
+    found: Any = tuple(row[0] if single_in else row for row in rows)
+    return found[0] if shapes[0] else found
 
 
 def _rows(i: int, out: Tensor, xs: Tensors, create_graph: bool, strict: bool) -> Tensors:
@@ -121,12 +171,23 @@ def hessian(
     single_in, xs = _tensors(inputs, "inputs", "hessian")
 
     def gradient(*args: Tensor) -> Any:
+        if outer_jacobian_strategy == "forward-mode":
+            args = tuple(_tracked(a) for a in args)
         out = _scalar(_call(func, args, "hessian", strict), "hessian")
         # args are inputs of the outer Jacobian, and so part of its graph
         return _varying(_filled(_grads((out,), args, None, True), args, False, True, "jac"), strict)
 
     found = jacobian(gradient, xs, create_graph, strict, vectorize, outer_jacobian_strategy)
     return found[0][0] if single_in else found
+
+
+def _tracked(dual: Tensor) -> Tensor:
+    """A dual tensor that requires grad, for the gradient whose derivative is carried forward."""
+    if dual.requires_grad:
+        return dual
+    made = carry_over(dual, shallow_copy(dual))
+    made.requires_grad = True
+    return made
 
 
 def vhp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
@@ -250,11 +311,6 @@ def _filled(grads: tuple[Any, ...], like: Any, strict: bool, create_graph: bool,
             if strict:
                 raise RuntimeError(STRICT_TEXTS[stage].format(i=i))
             g = x.new_zeros(x.shape)
-        elif strict and create_graph and stage != "jac" and not g.requires_grad:
-            raise RuntimeError(
-                f"The {'hessian' if 'double' in stage else 'jacobian'} of the user-provided function is independent of input {i}. This is "
-                "not allowed in strict mode when create_graph=True."
-            )
         found.append(g)
     return tuple(found)
 

@@ -12,6 +12,7 @@ from .._autograd.differentiate import grad
 from .._dtype import float64
 from .._pending import resolved
 from .._tensor import Tensor, wrap
+from . import gradcheck_modes
 from .function import Function
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
@@ -54,13 +55,21 @@ def gradcheck(
     """
     if not (check_backward_ad or check_forward_ad):
         raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
-    if check_forward_ad or check_batched_forward_grad:
-        raise NotImplementedError("check_forward_ad needs forward-mode differentiation, which is not available")
-    if check_batched_grad:
-        raise NotImplementedError("check_batched_grad needs vmap, which is not available")
+    if check_batched_grad and not check_backward_ad:
+        raise AssertionError("Setting check_batched_grad=True requires check_backward_ad to be True")
+    if check_batched_forward_grad and not check_forward_ad:
+        raise AssertionError("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
     try:
         check = _Check(func, inputs, eps=eps, atol=atol, rtol=rtol, nondet_tol=nondet_tol)
-        check.run(fast_mode=fast_mode, undefined=check_undefined_grad, dtypes=check_grad_dtypes)
+        check.run(
+            fast_mode=fast_mode,
+            undefined=check_undefined_grad,
+            dtypes=check_grad_dtypes,
+            backward=check_backward_ad,
+            forward=check_forward_ad,
+            batched=check_batched_grad,
+            batched_forward=check_batched_forward_grad,
+        )
     except GradcheckError:
         if raise_exception:
             raise
@@ -90,8 +99,6 @@ def gradgradcheck(
     """Check second derivatives: `gradcheck` of the gradients of `func`."""
     if not (check_fwd_over_rev or check_rev_over_rev):
         raise AssertionError("Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True")
-    if check_fwd_over_rev:
-        raise NotImplementedError("check_fwd_over_rev needs forward-mode differentiation, which is not available")
     xs = _as_tuple(inputs)
     if grad_outputs is None:
         vectors = tuple(
@@ -100,8 +107,11 @@ def gradgradcheck(
     else:
         vectors = _as_tuple(grad_outputs)
     count = len(vectors)
+    # what is carried forward comes here without its place in the graph
+    tracked = [isinstance(x, Tensor) and x.requires_grad for x in xs + vectors]
 
     def gradient(*args: Any) -> Any:
+        args = tuple(x.requires_grad_() if wanted else x for x, wanted in zip(args, tracked, strict=True))
         given = args[:-count]
         # inputs that are leaves of an outer graph would be written to by their own checks
         given = tuple(x.view_as(x) if isinstance(x, Tensor) and x.requires_grad else x for x in given)
@@ -120,7 +130,9 @@ def gradgradcheck(
         nondet_tol=nondet_tol,
         check_undefined_grad=check_undefined_grad,
         check_grad_dtypes=check_grad_dtypes,
-        check_batched_grad=check_batched_grad,
+        check_batched_grad=check_batched_grad and check_rev_over_rev,
+        check_forward_ad=check_fwd_over_rev,
+        check_backward_ad=check_rev_over_rev,
         fast_mode=fast_mode,
     )
 
@@ -177,16 +189,28 @@ class _Check:
                 "gradcheck expects at least one input tensor to require gradient, but none of them have requires_grad=True."
             )
 
-    def run(self, *, fast_mode: bool, undefined: bool, dtypes: bool) -> None:
+    def run(
+        self, *, fast_mode: bool, undefined: bool, dtypes: bool, backward: bool, forward: bool, batched: bool, batched_forward: bool
+    ) -> None:
         outs = self.outputs()
         if not outs:
             self._check_no_outputs()
+            return
+        if forward:
+            self._check_forward(outs, fast_mode=fast_mode)
+        if batched_forward:
+            for i in self.positions:
+                _raise_unless_none(gradcheck_modes.batched_forward(self.func, self.inputs, i))
+        if not backward:
             return
         for o, out in enumerate(outs):
             if fast_mode:
                 self._compare_fast(o, out)
             else:
                 self._compare(o, out)
+        if batched:
+            for out in outs:
+                _raise_unless_none(gradcheck_modes.batched_backward(out, self.checked))
         self._check_types(outs)
         if dtypes:
             self._check_dtypes(outs)
@@ -318,15 +342,7 @@ class _Check:
                     raise GradcheckError(_mismatch(prefix, i, o, expected, got) + self._slow_report(o, out, x, unit))
 
     def _directional(self, o: int, x: Tensor, direction: Array, vector: Array, unit: complex) -> float:
-        old = x._array.copy()
-        values = []
-        for sign in (1, -1):
-            x._array[...] = old + sign * self.eps * direction
-            try:
-                values.append(self._values()[o])
-            finally:
-                x._array[...] = old
-        difference = (values[0] - values[1]) / (2 * self.eps)
+        difference = self._difference(o, x, direction).reshape(vector.shape)
         return float((np.conj(unit) * difference * vector).real.sum())
 
     def _slow_report(self, o: int, out: Tensor, x: Tensor, unit: complex) -> str:
@@ -339,6 +355,58 @@ class _Check:
             f"Numerical:\n {_shown(expected, x)}\nAnalytical:\n{_shown(got, x)}\n\n"
             f"The max per-element difference (slow mode) is: {np.abs(expected - got).max()}.\n"
         )
+
+    # --- forward ------------------------------------------------------------------------------------------------------
+
+    def _check_forward(self, outs: Sequence[Tensor], *, fast_mode: bool) -> None:
+        """Compare derivatives in the direction of each element of the inputs, or in fast mode of one vector."""
+        found = self.func(*self.inputs)
+        kept = [k for k, out in enumerate((found,) if isinstance(found, Tensor) else found) if out.requires_grad]
+        for i, x in zip(self.positions, self.checked, strict=True):
+            units = [("real", 1), ("imaginary", 1j)] if x.dtype.is_complex else [("", 1)]
+            for part, unit in units:
+                directions = self._directions(x, fast_mode)
+                for o in range(len(outs)):
+                    expected = np.array([self._difference(o, x, d * unit) for d in directions])
+                    got = np.array(
+                        [
+                            gradcheck_modes.forward_products(
+                                self.func, self.inputs, i, wrap((d * unit).astype(x.dtype.np), x.dtype)
+                            )[kept[o]]
+                            .detach()
+                            .resolve_conj()
+                            ._array.reshape(-1)
+                            for d in directions
+                        ]
+                    ).reshape(expected.shape)
+                    if not np.allclose(got, expected, rtol=self.rtol, atol=self.atol):
+                        prefix = f"While considering the {part} part of complex inputs only, " if part else ""
+                        text = _mismatch(prefix, i, o, wrap(expected), wrap(got))
+                        raise GradcheckError(text.replace("Jacobian mismatch", "Jacobian computed with forward mode mismatch"))
+
+    def _directions(self, x: Tensor, fast_mode: bool) -> list[Array]:
+        if fast_mode:
+            made = np.random.default_rng(0).uniform(0, 1, tuple(x.shape))
+            return [made / (float(np.linalg.norm(made)) or 1.0)]
+        found = []
+        for index in np.ndindex(*x.shape):
+            direction = np.zeros(tuple(x.shape))
+            direction[index] = 1
+            found.append(direction)
+        return found
+
+    def _difference(self, o: int, x: Tensor, direction: Array) -> Array:
+        """The numerical derivative of a result in a direction."""
+        old = x._array.copy()
+        values = []
+        for sign in (1, -1):
+            x._array[...] = old + sign * self.eps * direction
+            try:
+                values.append(self._values()[o])
+            finally:
+                x._array[...] = old
+        found: Array = ((values[0] - values[1]) / (2 * self.eps)).reshape(-1)
+        return found
 
     # --- further properties -----------------------------------------------------------------------------------------
 
@@ -385,6 +453,11 @@ class _Check:
             ) from error
         if any(g is not None and np.any(g._array != 0) for g in grads):
             raise GradcheckError("Expected all input grads to be undefined or zero when all output grads are undefined or zero.")
+
+
+def _raise_unless_none(problem: str | None) -> None:
+    if problem is not None:
+        raise GradcheckError(problem)
 
 
 def _no_gradients() -> GradcheckError:

@@ -209,7 +209,7 @@ def test_another_torch_that_is_imported_already(python, script):
 def test_an_unknown_part_of_torch(python, script):
     script("""
         import torch
-        for name in ("torch.nowhere", "torch.nn.nowhere", "torch.func"):
+        for name in ("torch.nowhere", "torch.nn.nowhere", "torch.nested"):
             try:
                 __import__(name)
             except ModuleNotFoundError as error:

@@ -109,6 +109,10 @@ def tolist(self: Tensor) -> Any:
     """The elements as nested lists of Python numbers."""
     if self._keys & keys.META:
         raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+    if self._keys & keys.BATCHED:
+        raise RuntimeError(
+            "vmap: It looks like you're calling .tolist() on a Tensor, whose elements differ between samples. Use operators instead."
+        )
     if self._keys & keys.SPARSE:
         raise RuntimeError("Cannot turn a sparse tensor into lists. Use Tensor.to_dense() first.")
     if isinstance(self.dtype, NarrowDtype):

@@ -93,6 +93,13 @@ def zero_unless(condition: Tensor, grad: Tensor) -> Tensor:
     return _where_self(condition, grad, _scalar_operand(0, grad))
 
 
+def _sum_where(grad: Tensor, mask: Tensor) -> Tensor:
+    """The sum of a gradient where a mask holds."""
+    if (grad._keys | mask._keys) & keys.BATCHED:  # samples have different numbers of such elements
+        return zero_unless(mask, grad).sum()
+    return grad.masked_select(mask).sum()
+
+
 def zero_where(condition: Tensor, grad: Tensor) -> Tensor:
     """The gradient where the condition does not hold, zero elsewhere."""
     return _where_self(condition, _scalar_operand(0, grad), grad)
@@ -113,7 +120,7 @@ masked_fill_tensor = op(
     shape=_masked_fill_shape,
     grad={
         "self": lambda grad, mask: grad.masked_fill(mask, 0),
-        "value": lambda grad, mask: grad.masked_select(mask).sum(),
+        "value": lambda grad, mask: _sum_where(grad, mask),
     },
     node="MaskedFillBackward1",
 )
@@ -128,7 +135,7 @@ masked_fill_tensor_ = op(
     cpu=kernels.masked_fill_,
     grad={
         "self": lambda grad, mask: grad.masked_fill(mask, 0),
-        "value": lambda grad, mask: grad.masked_select(mask).sum(),
+        "value": lambda grad, mask: _sum_where(grad, mask),
     },
     node="MaskedFillBackward1",
 )

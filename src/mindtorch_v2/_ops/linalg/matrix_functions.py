@@ -11,6 +11,7 @@ import numpy as np
 from ... import _dtype
 from ..._backends.cpu.linalg import factorizations as kernels
 from ..._backends.cpu.machinery.dtype_rules import refuse
+from ..._dispatch import keys
 from ..._memory_format import contiguous_format
 from ..._tensor import Tensor
 from ..machinery.declare import op
@@ -66,10 +67,13 @@ def _matrix_exp_grad(grad: Tensor, self: Tensor) -> Tensor:
     """The upper right block of the exponential of [[Aᴴ, G], [0, Aᴴ]]."""
     n = self.shape[-1]
     a = conj(self.transpose(-2, -1))
-    blocks = aten.zeros((*a.shape[:-2], 2 * n, 2 * n), dtype=a.dtype, device=a.device)
-    blocks.narrow(-2, 0, n).narrow(-1, 0, n).copy_(a)
-    blocks.narrow(-2, n, n).narrow(-1, n, n).copy_(a)
-    blocks.narrow(-2, 0, n).narrow(-1, n, n).copy_(grad)
+    if (grad._keys | a._keys) & keys.BATCHED:  # what differs between samples is not written into what does not
+        blocks = aten.cat([aten.cat([a, grad], -1), aten.cat([aten.zeros_like(a), a], -1)], -2)
+    else:
+        blocks = aten.zeros((*a.shape[:-2], 2 * n, 2 * n), dtype=a.dtype, device=a.device)
+        blocks.narrow(-2, 0, n).narrow(-1, 0, n).copy_(a)
+        blocks.narrow(-2, n, n).narrow(-1, n, n).copy_(a)
+        blocks.narrow(-2, 0, n).narrow(-1, n, n).copy_(grad)
     whole = linalg_matrix_exp(blocks)
     return whole.narrow(-2, 0, n).narrow(-1, n, n)
 

@@ -63,6 +63,8 @@ def _choice(
 def _blocks_fit(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None, dropout_p: float, enable_gqa: bool) -> bool:
     """Whether the blocked kernel takes these arguments: no dropout, four dimensions, one batch, shared heads only if asked."""
     q, k, v = query._array.shape, key._array.shape, value._array.shape
+    if (query._keys | key._keys | value._keys) & (keys.DUAL | keys.BATCHED):
+        return False  # what it is made of has rules for these
     if dropout_p > 0 or not len(q) == len(k) == len(v) == 4 or not query.dtype.is_floating_point:
         return False
     if q[0] != k[0] or k[0] != v[0] or q[3] != k[3] or k[3] != v[3] or k[2] != v[2] or 0 in (*q, *k, *v):
@@ -71,7 +73,7 @@ def _blocks_fit(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | N
         return False
     if attn_mask is None:
         return True
-    if attn_mask._keys & keys.AUTOGRAD or attn_mask.dim() not in (2, 4):
+    if attn_mask._keys & keys.TRACKED or attn_mask.dim() not in (2, 4):
         return False
     fits = attn_mask.shape[-2] in (1, q[2]) and attn_mask.shape[-1] in (1, k[2])
     if attn_mask.dim() == 4:
@@ -114,7 +116,7 @@ def _attention(
     _check(query, key, value, attn_mask)
     if not value._array.size:
         return _attention_to_nothing(query, key, value)
-    if attn_mask is not None and attn_mask.dim() < 2 and not attn_mask._keys & keys.AUTOGRAD:
+    if attn_mask is not None and attn_mask.dim() < 2 and not attn_mask._keys & keys.TRACKED:
         _check_mask_of_blocks(attn_mask, _blocks_fit(query, key, value, None, dropout_p, enable_gqa))
     choice = _choice(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
     if choice == ERROR:

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from ..._dispatch import registry
+from ..._dispatch.tls import state
 from ..._dtype import bool_
 from ..._tensor import Tensor
 from ..elementwise.arithmetic import mul_number_
@@ -21,13 +22,15 @@ def _check(p: float) -> None:
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p:g}")
 
 
-def _noise(x: Tensor, *, feature: bool) -> Tensor:
-    """Room for the mask: one element for each of the input's, or for each channel."""
-    if not feature:
-        return aten.empty_like(x)
-    if x.dim() < 2:
+def _noise(x: Tensor, p: float, *, feature: bool) -> Tensor:
+    """The mask: one coin for each of the input's elements, or for each channel."""
+    if feature and x.dim() < 2:
         raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
-    return x.new_empty([*x.shape[:2], *[1] * (x.dim() - 2)])
+    if state.level is not None:  # whether samples have a mask in common is for `vmap` to say, which batched room would decide
+        room = aten.empty([*x.shape[:2], *[1] * (x.dim() - 2)] if feature else x.shape, dtype=x.dtype, device=x.device)
+        return registry.entry("bernoulli", "p")(room, 1 - p)
+    room = x.new_empty([*x.shape[:2], *[1] * (x.dim() - 2)]) if feature else aten.empty_like(x)
+    return registry.entry("bernoulli_", "float")(room, 1 - p)
 
 
 def _drop(x: Tensor, p: float, train: bool, *, feature: bool = False, alpha: bool = False, inplace: bool = False) -> Tensor:
@@ -38,7 +41,7 @@ def _drop(x: Tensor, p: float, train: bool, *, feature: bool = False, alpha: boo
     if p == 1:
         zeros = aten.zeros([], dtype=x.dtype, device=x.device)
         return multiply(x, zeros)
-    noise: Tensor = registry.entry("bernoulli_", "float")(_noise(x, feature=feature), 1 - p)
+    noise = _noise(x, p, feature=feature)
     if not alpha:
         noise = registry.entry("div_", "Tensor")(noise, 1 - p)
         return registry.entry("mul_" if inplace else "mul", "Tensor")(x, noise)
@@ -74,7 +77,10 @@ def _native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor
         return input.clone(), aten.ones_like(input, dtype=bool_)
     if p == 1:
         return aten.zeros_like(input), aten.zeros_like(input, dtype=bool_)
-    mask = aten.empty_like(input, dtype=bool_).bernoulli_(1 - p)
+    if state.level is None:
+        mask = aten.empty_like(input, dtype=bool_).bernoulli_(1 - p)
+    else:
+        mask = registry.entry("bernoulli", "p")(aten.empty(input.shape, dtype=input.dtype), 1 - p).to(bool_)
     return input.mul(mask).mul_(1 / (1 - p)), mask
 
 

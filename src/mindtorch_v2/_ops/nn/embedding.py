@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..._backends.cpu.nn import embedding as kernels
+from ..._dispatch import keys
 from ..._tensor import Tensor
 from ..machinery.declare import not_implemented, op
 from ..machinery.lookup import aten
@@ -118,7 +119,7 @@ def _embedding_bag(
         raise RuntimeError(
             f"padding_idx must be within the number of embeddings, -{weight.shape[0]} through {weight.shape[0] - 1}, but got {padding_idx}"
         )
-    wanted = weight.requires_grad or (per_sample_weights is not None and per_sample_weights.requires_grad)
+    wanted = any(t is not None and t._keys & keys.TRACKED for t in (weight, per_sample_weights))
     return (_embedding_bag_op if wanted else _embedding_bag_forward_only)(
         weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding_idx
     )

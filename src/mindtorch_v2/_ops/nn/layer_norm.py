@@ -133,7 +133,7 @@ def _rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None, eps: 
 
 
 def _in_rows(x: Tensor) -> Tensor:
-    return x if x._array.flags.c_contiguous or x._keys & keys.AUTOGRAD else computed(np.ascontiguousarray, x)
+    return x if x._array.flags.c_contiguous or x._keys & keys.TRACKED else computed(np.ascontiguousarray, x)
 
 
 def _rms_norm_composite(

@@ -8,7 +8,8 @@ from typing import Any
 from ..._autograd.differentiate import grad
 from ..._autograd.grad_mode import enable_grad
 from ..._dispatch.tls import state
-from ..._tensor import Tensor
+from ..._tensor import Tensor, shallow_copy
+from ..._transforms.tangents import carry_over
 
 Grads = tuple[Tensor | None, Tensor | None, Tensor | None]  # to the input, the weight and the bias
 
@@ -18,15 +19,20 @@ def normalized_gradient(g: Tensor, x_hat: Tensor, rstd: Tensor, dims: list[int])
     return rstd * (g - g.mean(dims, True) - x_hat * (g * x_hat).mean(dims, True))
 
 
+def _leaf(t: Tensor, requires_grad: bool) -> Tensor:
+    """The tensor, with its tangents, as the start of a graph."""
+    made = carry_over(t, shallow_copy(t))
+    made.requires_grad = requires_grad
+    return made
+
+
 def by_differentiating(
     function: Any, inputs: list[Tensor | None], grads: Sequence[Tensor | None], needs: Sequence[bool]
 ) -> tuple[Any, ...]:
     """Gradients of a function's results by way of its own graph."""
     again = state.grad_enabled
     with enable_grad():
-        given = (
-            inputs if again else [None if t is None else t.detach().requires_grad_(n) for t, n in zip(inputs, needs, strict=True)]
-        )
+        given = inputs if again else [None if t is None else _leaf(t, n) for t, n in zip(inputs, needs, strict=True)]
         results = function(*given)
         pairs = [(r, g) for r, g in zip(results, grads, strict=True) if r is not None and g is not None and r.requires_grad]
         wanted = [t for t, n in zip(given, needs, strict=True) if n and t is not None]

@@ -171,7 +171,7 @@ def _max_pool1d(
     out = (size + 2 * pad - gap * (kernel - 1) - 1 + (step - 1 if ceil_mode else 0)) // step + 1
     if out <= 0:
         raise RuntimeError(f"max_pool1d() Invalid computed output size: {out}")
-    if self._keys & keys.AUTOGRAD and state.grad_enabled:
+    if self._keys & keys.TRACKED and (state.grad_enabled or not self._keys & keys.AUTOGRAD):
         return max_pool1d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode)[0]
     refuse("max_pool1d_impl", self, "bic")
     # torch: without a gradient to keep indices for, there is a kernel of its own under this name

@@ -9,6 +9,7 @@ import numpy as np
 from ... import _checks
 from ..._backends.cpu.reductions import cumulative as kernels
 from ..._backends.meta.adapter import meta_tensor
+from ..._dispatch import keys
 from ..._dispatch.tls import state
 from ..._tensor import Tensor
 from ..machinery.computing import computed
@@ -70,6 +71,8 @@ def _cumprod_backward(grad: Tensor, input: Tensor, dim: int, output: Tensor) -> 
         return grad
     w = _conj(output) * grad
     is_zero = input == 0
+    if (input._keys | grad._keys) & keys.BATCHED:  # what holds for one sample may not for another
+        return _differentiable_with_zeros(grad, input, dim)
     if not bool(is_zero.any().item()):
         return _reversed_cumsum(w, dim).div(_conj(input))
     if state.grad_enabled:

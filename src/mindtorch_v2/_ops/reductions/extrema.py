@@ -12,6 +12,7 @@ from ..._backends.cpu.machinery.dtype_rules import refuse, unimplemented
 from ..._backends.cpu.machinery.dtypes import FLOAT
 from ..._backends.cpu.machinery.floating_errors import silent
 from ..._backends.cpu.reductions import sums as kernels
+from ..._dispatch import keys
 from ..._dispatch.entry import MISSING
 from ..._dispatch.tls import state
 from ..._tensor import Tensor
@@ -56,7 +57,10 @@ def _max_dim(name: str, self: Array, dim: int, keepdim: bool) -> tuple[Array, Ar
 
 def evenly_distributed(grad: Tensor, self: Tensor, result: Tensor) -> Tensor:
     """The gradient of a whole-tensor pick, shared by the elements that equal it."""
-    mask = self.isnan() if bool(result.isnan().item()) else self == result
+    if (self._keys | result._keys) & keys.BATCHED:  # what holds for one sample may not for another
+        mask = (self == result) | (self.isnan() & result.isnan())
+    else:
+        mask = self.isnan() if bool(result.isnan().item()) else self == result
     zeros: Tensor = grad.new_zeros(self._array.shape)
     return zeros.masked_fill_(mask, grad / mask.sum())
 
@@ -65,7 +69,7 @@ def _value_selecting_backward(grad: Tensor, dim: int, indices: Tensor, sizes: Se
     if not keepdim and len(sizes):
         grad = grad.unsqueeze(dim)
         indices = indices.unsqueeze(dim)
-    zeros: Tensor = grad.new_zeros(sizes) if grad._keys & 2 else _zeros(sizes, grad)
+    zeros: Tensor = grad.new_zeros(sizes) if grad._keys & (2 | keys.BATCHED) else _zeros(sizes, grad)
     return zeros.scatter_(dim, indices, grad)
 
 

@@ -15,7 +15,7 @@ from ..._backends.cpu.machinery.floating_errors import silent
 from ..._backends.cpu.reductions import sums as kernels
 from ..._backends.cpu.reductions.sums import truth
 from ..._backends.meta.adapter import meta_tensor
-from ..._dispatch import registry
+from ..._dispatch import keys, registry
 from ..._dispatch.entry import ALIASES, MISSING
 from ..._dispatch.resolver import make_resolver
 from ..._dispatch.tls import state
@@ -312,6 +312,8 @@ count_nonzero = op(
 def _prod_backward(grad: Tensor, self: Tensor, result: Tensor) -> Tensor:
     if self._array.ndim == 0:
         return grad
+    if self._keys & keys.BATCHED:  # what holds for one sample may not for another
+        return _prod_safe_backward(grad, self.contiguous().view(-1), 0).view(self._array.shape)
     zeros = (self == 0).nonzero()._array.shape[0]
     if not zeros:
         return grad * _conj(result / self)
@@ -327,7 +329,7 @@ def _prod_dim_backward(grad: Tensor, self: Tensor, result: Tensor, dim: int, kee
     if not keepdim:
         grad = grad.unsqueeze(dim)
         result = result.unsqueeze(dim)
-    if not (self == 0).sum(dim).sum().item():
+    if not self._keys & keys.BATCHED and not (self == 0).sum(dim).sum().item():
         return grad * _conj(result / self)
     return _prod_safe_backward(grad, self, dim)
 

@@ -25,6 +25,8 @@ Array = np.ndarray[Any, Any]
 
 def zeros(size: Sequence[int], like: Tensor) -> Tensor:
     """`aten::zeros` with another tensor's dtype and device, as many formulas need them."""
+    if like._keys & keys.BATCHED:
+        return like.new_zeros(tuple(size))  # one for each sample, to be written with what differs between them
     return aten.zeros(size=tuple(size), dtype=like.dtype, device=like.device)
 
 
