@@ -89,6 +89,8 @@ class BatchedStorage(UntypedStorage):
 
 def batched(value: Tensor, bdim: int | None, level: Level) -> Tensor:
     """A tensor that stands for each sample of a value at once."""
+    if value._keys & keys.PENDING:  # whoever asks the sample whether it is a conjugate sees none
+        value = value.resolve_conj().resolve_neg()
     t: Tensor = object.__new__(Tensor)
     t._storage = storage = _storage(value, bdim, level)
     t._array = storage.logical

@@ -158,6 +158,12 @@ def test_what_a_batched_tensor_shows():
     ]
 
 
+def test_conjugates_are_resolved():
+    z = torch.tensor([[1 + 2j, 3 - 1j]])
+    assert vmap(lambda a: torch.view_as_real(a.conj()))(z).tolist() == [[[1.0, -2.0], [3.0, 1.0]]]
+    assert vmap(torch.view_as_real)(z.conj()).tolist() == [[[1.0, -2.0], [3.0, 1.0]]]
+
+
 def test_no_trace_is_left():
     from mindtorch_v2._dispatch import dispatcher, keys
     from mindtorch_v2._dispatch.tls import state
