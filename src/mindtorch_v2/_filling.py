@@ -30,7 +30,7 @@ def set_filling(on: bool) -> None:
 
 def filling_layer(op: Op, full: int, body: Body) -> Body:
     """Fill what an operator returns, or what it added to its tensor, after its body."""
-    if full & (keys.META | keys.SPARSE):
+    if full & (keys.META | keys.SPARSE_LAYOUTS):
         return body
     if op.name in _MAKING:
         return body.edited([*body.lines, "fill(result._array)"], {"fill": fill})

@@ -50,7 +50,7 @@ def numpy_of(self: Tensor, *, force: bool = False) -> np.ndarray[Any, Any]:
     """The elements as a NumPy array over the same memory; `force` detaches and copies where that is not possible."""
     if self._keys & keys.META:
         raise TypeError("can't convert meta device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.")
-    if self._keys & keys.SPARSE:
+    if self._keys & keys.SPARSE_LAYOUTS:
         raise TypeError("can't convert Sparse layout tensor to numpy. Use Tensor.to_dense() first.")
     if self._keys & keys.AUTOGRAD and not force:
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")

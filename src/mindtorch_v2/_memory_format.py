@@ -42,7 +42,7 @@ class memory_format(_Named):  # noqa: N801 - torch's spelling
 
 
 class layout(_Named):  # noqa: N801 - torch's spelling
-    """The form of a tensor's elements: strided, or as coordinates and values. The other layouts are names that are refused."""
+    """The form of a tensor's elements: strided, coordinates and values, or compressed rows or columns. Others are names that are refused."""
 
     __slots__ = ()
 

@@ -25,7 +25,7 @@ REASONS: dict[str, str] = {
     r".*quant.*|q_.*|q?u?int\d(x\d)?|quint.*|qint.*|.*_qparams.*|qscheme|per_(channel|tensor)_.*|int_repr|fbgemm_.*|ao|QU?Int.*Storage|nn\.(intrinsic|qat)": "quantized tensors are not part of the runtime",
     r"bit": "NumPy has no such type",
     r"nested(\..*)?|Nested.*|jagged|Tensor\.to_padded_tensor": "nested tensors are not part of the runtime",
-    r"sparse_(csr|csc|bsr|bsc|compressed)_tensor|.*crow_indices.*|.*col_indices.*|row_indices_copy|sspaddmm|smm|hspmm|hsmm|dsmm|saddmm|resize_as_sparse_|sparse\..*": "sparse tensors exist in coordinate form (torch.sparse_coo_tensor) with products and what they need",
+    r".*crow_indices.*|.*col_indices.*|row_indices_copy|sspaddmm|smm|hspmm|hsmm|dsmm|saddmm|sparse\..*": "sparse tensors have conversions, arithmetic with dense ones, mm, addmm, sums and softmax; this function is not among them",
     r"cudnn_.*|miopen_.*|batch_norm_(stats|elemt|gather.*|backward.*|update_stats)|cuda\..*|cudart|_C\._cuda.*": "there is no CUDA here; the runtime computes on the CPU",
     r"mkldnn_.*|_mkldnn.*": "there is no oneDNN here; the plain operators compute the same",
     r"Script.*|RecursiveScript.*|CompilationUnit|\w+Type|Graph|Block|Node|Value|Use|Argument.*|FunctionSchema|parse_.*|import_ir.*|Execution.*|Static.*|Tracing.*|jit\..*|(Lite|Concrete).*|classes|.*Logger.*|Code|CallStack|Capsule|AliasDb|IODescriptor|merge_type.*|unify_type.*|CompleteArgumentSpec|Gradient": "TorchScript is not part of the package; models run as Python",

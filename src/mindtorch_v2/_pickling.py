@@ -65,6 +65,8 @@ def deepcopy_tensor(self: Tensor, memo: dict[int, Any]) -> Tensor:
         )
     if is_wrapper(self):
         new = _copied_wrapper(self)
+    elif self._keys & keys.SPARSE_LAYOUTS:
+        new = shallow_copy(self.detach().clone(), type(self))
     else:
         source = resolved(shallow_copy(self)) if self._keys & keys.PENDING else self
         storage = copied_storage(source._storage, memo)
@@ -118,8 +120,9 @@ def copied_storage(storage: UntypedStorage, memo: dict[Any, Any]) -> UntypedStor
 def reduce_tensor(self: Tensor, protocol: Any) -> tuple[Any, ...]:
     """Return what pickle and copy need to make this tensor again: without its graph, as a leaf."""
     state = dict(self.__dict__)
-    if self._keys & keys.SPARSE:
-        return (rebuild_sparse, (self._indices(), self._values(), tuple(self._array.shape), self.is_coalesced(), state))
+    if self._keys & keys.SPARSE_LAYOUTS:
+        storage: Any = self._storage
+        return (rebuild_sparse, (self.layout, storage.parts(), tuple(self._array.shape), state))
     arguments = (
         type(self), self._storage, self.dtype, self.storage_offset(), tuple(self._array.shape), self.stride(),
         self._keys & keys.AUTOGRAD != 0, state,
@@ -145,11 +148,11 @@ def rebuild(
     return t
 
 
-def rebuild_sparse(indices: Tensor, values: Tensor, size: Any, coalesced: bool, state: Any) -> Tensor:
+def rebuild_sparse(layout: Any, parts: Any, size: Any, state: Any) -> Tensor:
     """The sparse tensor that `reduce_tensor` took apart."""
-    from ._ops.sparse import sparse_tensor  # cycle with _ops.sparse
+    from ._ops.sparse.compressed import from_parts  # cycle with _ops.sparse.compressed
 
-    t = sparse_tensor(indices, values, size, coalesced=coalesced)
+    t = from_parts(layout, parts, size)
     t.__dict__.update(state)
     return t
 

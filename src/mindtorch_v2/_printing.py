@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 
 from . import _dtype
 from ._dispatch import keys
+from ._memory_format import sparse_bsr, sparse_csr
 from ._narrow import decoded
 from ._pending import resolved
 from ._tensor import Tensor
@@ -200,8 +202,8 @@ def tensor_text(self: Tensor, contents: str | None = None) -> str:
     suffixes = [] if self.device.type == "cpu" else [f"device='{self.device}'"]
     default = _dtype.get_default_dtype()
     d = self.dtype
-    if self._keys & keys.SPARSE:
-        return _sparse_text(self)
+    if self._keys & keys.SPARSE_LAYOUTS:
+        return _sparse_text(self, prefix)
     if self._keys & keys.BATCHED:
         return _batched_text(self)
     if self._keys & keys.META:
@@ -235,17 +237,33 @@ def _values(self: Tensor) -> Array:
     return self._array if d.decoded is None else decoded(self._array, d)  # of bits without a value, the bits
 
 
-def _sparse_text(self: Tensor) -> str:
-    indices, values = self._indices().detach(), self._values().detach()
-    parts = [
-        f"{name}={tensor_text(t)}".replace("\n", "\n" + " " * (len("tensor(") + len(name) + 1))
-        for name, t in (("indices", indices), ("values", values))
-    ]
-    text = "tensor(" + (",\n" + " " * len("tensor(")).join(parts)
-    facts = [f"size={tuple(self.shape)}", f"nnz={self._nnz()}", "layout=torch.sparse_coo"]
+def _sparse_text(self: Tensor, prefix: str) -> str:
+    """The parts of a sparse tensor, below each other, and the facts that they do not show."""
+    storage: Any = self._storage
+    if self._keys & keys.SPARSE:
+        parts = [("indices", storage.indices), ("values", storage.values)]
+    else:
+        by_rows = self.layout in (sparse_csr, sparse_bsr)
+        names = ("crow_indices", "col_indices") if by_rows else ("ccol_indices", "row_indices")
+        parts = [*zip(names, (storage.compressed, storage.plain)), ("values", storage.values)]
+    indent = len(prefix)
+    shown = []
+    for name, part in parts:
+        if part._array.size == 0:
+            text = f"tensor([], size={tuple(part.shape)})"
+        else:
+            text = f"tensor({_elements_text(part._array, len('tensor('))})"
+        shown.append(re.sub(r"\n(?!\n)", "\n" + " " * (indent + len(name) + 1), f"{name}={text}"))
+    facts = [f"size={tuple(self.shape)}", f"nnz={self._nnz()}"]
+    if self.dtype not in (_dtype.get_default_dtype(), _dtype.get_default_dtype().to_complex(), _dtype.int64, _dtype.bool_):
+        facts.append(f"dtype={self.dtype}")
+    facts.append(f"layout={self.layout}")
     if self.requires_grad:
         facts.append("requires_grad=True" if self.grad_fn is None else f"grad_fn=<{type(self.grad_fn).__name__}>")
-    return text + ",\n" + " " * len("tensor(") + ", ".join(facts) + ")"
+    text = prefix + (",\n" + " " * indent).join(shown)
+    if self._keys & keys.SPARSE:
+        return text + ",\n" + " " * indent + ", ".join(facts) + ")"
+    return _with_suffixes(text, facts, indent)
 
 
 def _with_suffixes(text: str, suffixes: list[str], indent: int) -> str:

@@ -1,38 +1,121 @@
-"""torch.sparse: functions on sparse tensors in coordinate form."""
+"""torch.sparse: functions on sparse tensors."""
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 from . import _dtype
-from ._ops.sparse import sparse_addmm, sparse_coo_tensor, sparse_mm
+from ._dispatch import registry
+from ._ops.sparse import invariants
+from ._ops.sparse.construction import sparse_coo_tensor
+from ._ops.sparse.products import sparse_addmm, sparse_mm, sparse_mm_reduce
+from ._ops.sparse.reductions import (
+    sparse_log_softmax,
+    sparse_softmax,
+    sparse_sum,
+    sparse_sum_dim,
+    sparse_sum_dim_dtype,
+    sparse_sum_dtype,
+)
 from ._tensor import Tensor
-from ._types import OptionalDType
+from ._types import Number, OptionalDType
 
-__all__ = ["DoubleTensor", "FloatTensor", "LongTensor", "addmm", "mm", "sum"]
-
-
-def mm(sparse: Tensor, dense: Tensor) -> Tensor:
-    """The product of a sparse and a dense matrix."""
-    return sparse_mm(sparse, dense)
+__all__ = [
+    "DoubleTensor", "FloatTensor", "LongTensor", "addmm", "check_sparse_tensor_invariants", "log_softmax", "mm", "sampled_addmm",
+    "softmax", "sum",
+]  # fmt: skip
 
 
-def addmm(mat: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+def mm(sparse: Tensor, dense: Tensor, reduce: str = "sum") -> Tensor:
+    """The product of a sparse matrix with a dense or sparse one; `reduce` says what is made of the products of each row."""
+    return sparse_mm(sparse, dense) if reduce == "sum" else sparse_mm_reduce(sparse, dense, reduce)
+
+
+def addmm(mat: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
     """`beta * mat + alpha * (mat1 @ mat2)` with a sparse `mat1`."""
     return sparse_addmm(mat, mat1, mat2, beta=beta, alpha=alpha)
 
 
+def sampled_addmm(
+    input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Tensor | None = None
+) -> Tensor:
+    """`beta * input + alpha * (mat1 @ mat2)` at the places of the sparse `input` only."""
+    made: Tensor = registry.entry("sparse_sampled_addmm")(input, mat1, mat2, beta=beta, alpha=alpha)
+    return made if out is None else out.copy_(made)
+
+
 def sum(input: Tensor, dim: Any = None, dtype: OptionalDType = None) -> Tensor:
-    """The sum of a sparse tensor's elements."""
-    if dim is not None:
-        raise NotImplementedError("torch.sparse.sum over some dimensions is not supported; use to_dense().sum(dim)")
-    return input.sum(dtype=dtype)
+    """The sum of a sparse tensor's elements, or over some dimensions: sparse unless all sparse dimensions are summed."""
+    if dim is None:
+        return sparse_sum(input) if dtype is None else sparse_sum_dtype(input, dtype=dtype)
+    dim = [dim] if isinstance(dim, int) else list(dim)
+    return sparse_sum_dim(input, dim) if dtype is None else sparse_sum_dim_dtype(input, dim, dtype=dtype)
+
+
+def softmax(input: Tensor, dim: int, *, dtype: OptionalDType = None) -> Tensor:
+    """Softmax over the elements that a sparse tensor has; those it has not count as minus infinity."""
+    return sparse_softmax(input, dim, dtype=dtype)
+
+
+def log_softmax(input: Tensor, dim: int, *, dtype: OptionalDType = None) -> Tensor:
+    """The logarithm of `softmax`."""
+    return sparse_log_softmax(input, dim, dtype=dtype)
+
+
+class check_sparse_tensor_invariants:  # noqa: N801 - torch's spelling
+    """Checks the parts of sparse tensors that are made, while it is entered; also a decorator.
+
+    Until a program asks for either, the parts are checked, although `is_enabled` is False, as in torch.
+    """
+
+    def __init__(self, enable: bool = True) -> None:
+        self.state = enable
+        self._before: tuple[bool | None] | None = None
+
+    @staticmethod
+    def is_enabled() -> bool:
+        """Whether checks were asked for."""
+        return invariants.is_enabled()
+
+    @staticmethod
+    def enable() -> None:
+        """Check the parts of sparse tensors that are made."""
+        invariants.set_enabled(True)
+
+    @staticmethod
+    def disable() -> None:
+        """Do not check the parts of sparse tensors that are made."""
+        invariants.set_enabled(False)
+
+    def __enter__(self) -> None:
+        if self._before is not None:
+            raise RuntimeError(
+                "This context manager instance is already activated. Use a different context manager instance for context nesting."
+            )
+        self._before = (invariants.set_enabled(self.state),)
+
+    def __exit__(self, kind: Any, value: Any, traceback: Any) -> None:
+        assert self._before is not None
+        invariants.set_enabled(self._before[0])
+        self._before = None
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def checked(*args: Any, **kwargs: Any) -> Any:
+            with type(self)(self.state):
+                return function(*args, **kwargs)
+
+        return checked
 
 
 def _typed(dtype: _dtype.dtype) -> Any:
-    def make(indices: Tensor | None = None, values: Tensor | None = None, size: Any = None) -> Tensor:
-        if indices is None or values is None:
-            raise TypeError("a sparse tensor is made from indices and values")
+    def make(indices: Any = None, values: Tensor | None = None, size: Any = None) -> Tensor:
+        if indices is None:
+            return sparse_coo_tensor([0], dtype=dtype)
+        if values is None:
+            return sparse_coo_tensor(indices, dtype=dtype)
         return sparse_coo_tensor(indices, values.to(dtype), size)
 
     make.__doc__ = f"A sparse tensor of {dtype}, as older programs make it."

@@ -19,9 +19,9 @@ SOURCE = Path(__file__).parent.parent.parent / "src"
     [
         ("", "quantize_per_tensor", "quantized tensors are not part of the runtime"),
         ("", "bit", "NumPy has no such type"),
-        ("", "sparse_csr_tensor", "coordinate form"),
+        ("", "sspaddmm", "sparse tensors have"),
         ("nn", "quantized", "quantized tensors are not part of the runtime"),
-        ("sparse", "SparseSemiStructuredTensor", "coordinate form"),
+        ("sparse", "SparseSemiStructuredTensor", "sparse tensors have"),
     ],
 )
 def test_the_reason_is_given(where, name, says):

@@ -33,7 +33,7 @@ DIFFERENCES = """
 | | PyTorch | here |
 |---|---|---|
 | `dropout` and `bernoulli_(p)` with a number on Intel processors | MKL's generator | the default generator, as PyTorch on other processors |
-| sparse tensors | several layouts, most operators | coordinate form, with products, sums and what optimisers need; other operators refuse it by name |
+| sparse tensors | several layouts, most operators | coordinates and compressed rows, columns and blocks: conversions, arithmetic with dense tensors, products, sums, softmax, gradients; parts are checked unless a program switches that off; other operators refuse them by name |
 | quantized and nested tensors | layouts of their own | not part of the runtime; refused where asked for |
 | attention | a blocked kernel by default | its mathematical form, made of operators; the blocked kernel when `sdpa_kernel(FLASH_ATTENTION)` asks for it |
 | `complex32`, 8-bit floating types | dtypes | NumPy has none; refused |

@@ -1,6 +1,6 @@
 """Operators of PyTorch's database that are not wholly right here, and why. A test fails when an entry is right after all."""
 
-SPARSE = "takes compressed sparse tensors; the runtime has sparse tensors in coordinate form only"
+SPARSE = "takes compressed sparse tensors, which samples do not carry; tests/parity/test_sparse.py compares it"
 NOISE = "a row of one element, whose gradient is zero: torch returns rounding noise (-2.7e-5, -1.1e-4)"
 CHUNKS = "linear_cross_entropy(options=…) asks for a computation in chunks, which there is not; it is refused"
 JITERATOR = "jiterator compiles CUDA kernels"

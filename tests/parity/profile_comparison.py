@@ -120,8 +120,9 @@ def profile_example(library: Any, path: Path, **options: Any) -> Any:
 
 # torch's bookkeeping wherever it is.
 BOOKKEEPING = {"aten::as_strided", "aten::resize_", "aten::resolve_conj", "aten::detach", "detach", "aten::item"}
-# Bookkeeping inside other operators.
+# Bookkeeping inside other operators: conversions, and what they ask of sparse tensors.
 CONVERSIONS = {"aten::to", "aten::_to_copy", "aten::copy_"}
+CONVERSIONS |= {f"aten::{name}" for name in "_nnz sparse_dim dense_dim is_coalesced _coalesced_".split()}
 # What torch's kernels call to get the memory of their results ready: it is sized, and filled with what a sum starts from. Kernels over
 # arrays do nothing of the kind, and no operator runs here for the sake of a row. So these rows count as misses in `names`, `shapes` and
 # `parents`, and are left out of those three "apart".

@@ -56,11 +56,16 @@ INVARIANTS: dict[str, Callable[[Any], Any]] = {
     **dict.fromkeys(("embedding_bag", "_embedding_bag"), _bags),
 }
 
-# Operators of sparse tensors, which samples do not carry: compared in tests/mindtorch_v2/test_sparse.py.
+# Operators of sparse tensors, which samples do not carry: compared in tests/parity/test_sparse.py.
 SPARSE = frozenset(
     (
-        "_coalesce _coalesced_ _indices _nnz _sparse_coo_tensor_with_dims_and_tensors _sparse_mm _to_dense _to_sparse _values coalesce dense_dim "
-        "embedding_sparse_backward _sparse_addmm indices is_coalesced sparse_coo_tensor sparse_dim sparse_mask to_sparse values"
+        "_coalesce _coalesced_ _gather_sparse_backward _indices _nnz _sparse_addmm _sparse_compressed_tensor_unsafe "
+        "_sparse_coo_tensor_unsafe _sparse_coo_tensor_with_dims_and_tensors _sparse_log_softmax _sparse_log_softmax_backward_data "
+        "_sparse_mm _sparse_softmax _sparse_softmax_backward_data _sparse_sparse_matmul _sparse_sum _sparse_sum_backward _to_dense "
+        "_to_sparse _to_sparse_bsc _to_sparse_bsr _to_sparse_csc _to_sparse_csr _values ccol_indices coalesce col_indices crow_indices "
+        "dense_dim embedding_sparse_backward indices is_coalesced resize_as_sparse_ row_indices sparse_coo_tensor sparse_dim "
+        "sparse_mask sparse_resize_ sparse_resize_and_clear_ sparse_sampled_addmm to_sparse to_sparse_bsc to_sparse_bsr to_sparse_csc "
+        "to_sparse_csr values"
     ).split()
 )
 

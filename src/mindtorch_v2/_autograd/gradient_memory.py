@@ -77,7 +77,7 @@ def take_over(grad: Tensor, leaf: Tensor) -> Tensor:
 
 def clone_for(leaf: Tensor, grad: Tensor) -> Tensor:
     """A copy of a gradient in the layout of its leaf; a sparse one as it is."""
-    if grad._keys & keys.SPARSE:
+    if grad._keys & keys.SPARSE_LAYOUTS:
         return grad
     like = leaf._array
     if like.flags.c_contiguous:

@@ -195,6 +195,9 @@ def _plain(t: Tensor) -> tuple[_TorchName, tuple[Any, ...]]:
         return _REBUILD_META, (t.dtype, tuple(t.shape), strides, needs_grad)
     if t._keys & keys.SPARSE:
         return _REBUILD_SPARSE, (t.layout, (t._indices(), t._values(), t.shape, t.is_coalesced()))
+    if t._keys & keys.SPARSE_COMPRESSED:
+        storage: Any = t._storage
+        return _REBUILD_SPARSE, (t.layout, (storage.compressed, storage.plain, storage.values, t.shape))
     if type(t) is Parameter:
         return _REBUILD_PARAMETER, (shallow_copy(t), needs_grad, OrderedDict())
     geometry: tuple[Any, ...] = (t.storage_offset(), tuple(t.shape), strides, needs_grad and t._node is None, OrderedDict())

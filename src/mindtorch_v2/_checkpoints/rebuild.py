@@ -16,7 +16,10 @@ from .. import _device, _dtype, _pickling
 from .._backends.meta.adapter import meta_tensor
 from .._dispatch import keys
 from .._memory_format import LAYOUTS, layout, sparse_coo
-from .._ops.sparse import check_parts, sparse_tensor
+from .._ops.sparse.compressed import COMPRESSED_LAYOUTS, compressed_tensor
+from .._ops.sparse.compressed_construction import check_compressed
+from .._ops.sparse.invariants import check_parts
+from .._ops.sparse.storage import sparse_tensor
 from .._tensor import Size, Tensor
 from .._types import OptionalDevice, OptionalDType
 from .._wrapper_subclass import wrapper_of
@@ -127,9 +130,11 @@ def meta(dtype: OptionalDType, size: Any, stride: Any, requires_grad: bool) -> T
 
 
 def sparse(which: Any, parts: Any) -> Tensor:
-    """A sparse tensor in coordinate form."""
+    """A sparse tensor in coordinate or compressed form."""
+    if which in COMPRESSED_LAYOUTS:
+        return _compressed(which, parts)
     if which is not sparse_coo:
-        raise RuntimeError(f"only sparse tensors in coordinate form are supported, not {_shown(which)}")
+        raise RuntimeError(f"sparse tensors are in coordinate or compressed form, not {_shown(which)}")
     indices, values, size, *coalesced = parts
     for part in (indices, values):
         if type(part) is not Tensor or part._keys & keys.BACKENDS != keys.CPU:
@@ -139,6 +144,19 @@ def sparse(which: Any, parts: Any) -> Tensor:
     _check_geometry(size, size)
     _when_filled(lambda: check_parts(indices, values, size))
     return sparse_tensor(indices, values, size, coalesced=coalesced == [True])
+
+
+def _compressed(which: Any, parts: Any) -> Tensor:
+    """A tensor of compressed rows or columns."""
+    compressed, plain, values, size = parts
+    for part in (compressed, plain, values):
+        if type(part) is not Tensor or part._keys & keys.BACKENDS != keys.CPU:
+            raise TypeError("a sparse tensor is made of tensors of indices and values")
+        if part._array.nbytes > part._storage.nbytes():
+            raise RuntimeError("the parts of a sparse tensor are each in memory of their own")
+    _check_geometry(size, size)
+    _when_filled(lambda: check_compressed(compressed, plain, values, size, which))
+    return compressed_tensor(which, compressed, plain, values, size)
 
 
 def device_tensor(data: Any, dtype: OptionalDType, device: OptionalDevice, requires_grad: Any) -> Tensor:

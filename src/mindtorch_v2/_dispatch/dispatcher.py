@@ -223,7 +223,7 @@ def _backend_body(op: Op, full: int) -> Body:
         return _as_unwritten(op, full, call_body(op, kernel, "kernel", calls_operators=True))
     if backend & keys.NARROW and not backend & keys.META:
         return call_body(op, _not_computed(op), "not_computed")
-    if backend & keys.SPARSE:
+    if backend & keys.SPARSE_LAYOUTS:
         return call_body(op, _no_backend(op, full), "no_backend")
     if backend & (backend - 1):
         return call_body(op, _mixed_devices(op), "mixed_devices")

@@ -10,8 +10,10 @@ META = 1 << 1
 NPU = 1 << 2
 SPARSE = 1 << 13  # coordinates and values on the CPU
 NARROW = 1 << 23  # elements that are kept as bits, on the CPU
+SPARSE_COMPRESSED = 1 << 31  # compressed rows or columns and values on the CPU
+SPARSE_LAYOUTS = SPARSE | SPARSE_COMPRESSED
 BATCHED = 1 << 25  # a tensor inside `vmap`: another tensor with one more dimension, which operators do not see
-BACKENDS = CPU | META | NPU | SPARSE | NARROW | BATCHED
+BACKENDS = CPU | META | NPU | SPARSE_LAYOUTS | NARROW | BATCHED
 
 AUTOGRAD = 1 << 3  # the tensor requires grad
 SUBCLASS = 1 << 4  # the tensor's class overrides __torch_function__
@@ -83,6 +85,7 @@ NAMES = {
     NPU: "NPU",
     SPARSE: "SparseCPU",
     NARROW: "NarrowCPU",
+    SPARSE_COMPRESSED: "SparseCsrCPU",
     AUTOGRAD: "Autograd",
     SUBCLASS: "Subclass",
     PYTHON: "Python",

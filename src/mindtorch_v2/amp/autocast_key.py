@@ -26,7 +26,7 @@ _FLOATING = frozenset({_dtype.float32, _dtype.float16, _dtype.bfloat16})
 
 def autocast_layer(op: Op, full: int, body: Body) -> Body:
     """Call the operator with other operands while this thread is in autocast. Calls with `out=` are left alone, as in torch."""
-    if full & keys.OUT_VARIANT or not full & (keys.CPU | keys.SPARSE):
+    if full & keys.OUT_VARIANT or not full & (keys.CPU | keys.SPARSE_LAYOUTS):
         return body
     packed = "(" + "".join(f"{n}, " for n in op.schema.argument_names) + ")"
     lines = ["if tls.autocast:", f"    result = call_cast(op, policy, {packed})", "else:", *indent(body.lines)]
@@ -37,7 +37,7 @@ def autocast_layer(op: Op, full: int, body: Body) -> Body:
 
 def is_eligible(value: object) -> bool:
     """Whether a value is a tensor of the CPU with floating-point elements, of no more precision than float32."""
-    return isinstance(value, Tensor) and bool(value._keys & (keys.CPU | keys.SPARSE)) and value.dtype in _FLOATING
+    return isinstance(value, Tensor) and bool(value._keys & (keys.CPU | keys.SPARSE_LAYOUTS)) and value.dtype in _FLOATING
 
 
 def _call_cast(op: Op, policy: Policy | _dtype.dtype, arguments: tuple[Any, ...]) -> Any:

@@ -15,17 +15,36 @@ from mindtorch_v2._ops.machinery.declare import MissingDerivative
 TRIANGLE = "reads one triangle of a symmetric matrix; torch spreads the gradient over both"
 PHASE = "eigenvectors are determined up to a phase"
 DRAW = "a random draw, whose gradient torch defines"
-SPARSE = "sparse tensors have no finite differences; tests/mindtorch_v2/test_sparse.py"
+SPARSE = "sparse tensors have no finite differences; tests/mindtorch_v2/ops/sparse"
 STATISTICS = (
     "differentiates statistics, which are arguments, as functions of the input; tests/mindtorch_v2/nn/test_third_derivatives.py"
 )
 NOT_BY_DIFFERENCES = {
     "aten::_ctc_loss.default": "torch: the gradient presumes that the probabilities come from log_softmax",
     "aten::_linalg_eigh.default": PHASE,
-    "aten::_sparse_addmm.default": SPARSE,
-    "aten::_to_dense.default": SPARSE,
-    "aten::_to_sparse.default": SPARSE,
-    "aten::_to_sparse.sparse_dim": SPARSE,
+    **dict.fromkeys(
+        (
+            "aten::_coalesce.default",
+            "aten::_sparse_addmm.default",
+            "aten::_sparse_compressed_tensor_unsafe.default",
+            "aten::_sparse_coo_tensor_with_dims_and_tensors.default",
+            "aten::_sparse_log_softmax.default",
+            "aten::_sparse_softmax.default",
+            "aten::_sparse_sparse_matmul.default",
+            "aten::_sparse_sum.dim",
+            "aten::_to_dense.default",
+            "aten::_to_sparse.default",
+            "aten::_to_sparse.sparse_dim",
+            "aten::_to_sparse_bsc.default",
+            "aten::_to_sparse_bsr.default",
+            "aten::_to_sparse_csc.default",
+            "aten::_to_sparse_csr.default",
+            "aten::sparse_mask.default",
+            "aten::sparse_sampled_addmm.default",
+            "aten::values.default",
+        ),
+        SPARSE,
+    ),
     "aten::as_strided_scatter.default": "torch: `self` gets the gradient of the part that was replaced, too",
     "aten::cholesky.default": TRIANGLE,
     "aten::cholesky_inverse.default": TRIANGLE,

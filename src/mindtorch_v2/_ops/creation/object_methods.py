@@ -13,7 +13,7 @@ from ..._creation import array_from, device_of, dtype_of, moved
 from ..._dispatch import keys
 from ..._dtype import get_default_dtype
 from ..._legacy import made_of
-from ..._memory_format import contiguous_format, is_contiguous_as, memory_format, sparse_coo, strided
+from ..._memory_format import contiguous_format, is_contiguous_as, memory_format, sparse_coo, sparse_csr, strided
 from ..._pending import resolved
 from ..._printing import tensor_text
 from ..._storage import MetaStorage, UntypedStorage
@@ -43,14 +43,20 @@ for _name in (
     "vulkan",
     "xla",
     "xpu",
-    "sparse_csr",
     "quantized",
     "nested",
 ):
     _attach_property(f"is_{_name}", lambda self: False, doc="False: there are no such tensors here.")
 _attach_property("is_sparse", lambda self: self._keys & keys.SPARSE != 0, doc="Whether only coordinates and values are kept.")
-_attach_property("layout", lambda self: sparse_coo if self._keys & keys.SPARSE else strided, doc="How the elements are kept.")
+_attach_property("is_sparse_csr", lambda self: self.layout is sparse_csr, doc="Whether rows are kept in compressed form.")
+_attach_property("layout", lambda self: _layout(self), doc="How the elements are kept.")
 _attach_property("name", lambda self: self._extra.name if self._extra is not None else None, doc="None, unless set by autograd.")
+
+
+def _layout(self: Any) -> Any:
+    if not self._keys & keys.SPARSE_LAYOUTS:
+        return strided
+    return sparse_coo if self._keys & keys.SPARSE else self._storage.layout
 
 
 @public("method")
@@ -180,7 +186,7 @@ def share_memory_(self: Tensor) -> Tensor:
     """Move the storage to memory that processes share: those that are forked later or get the tensor sent see each other's writes."""
     if isinstance(self._storage, MetaStorage):
         return self
-    if self._keys & keys.SPARSE:
+    if self._keys & keys.SPARSE_LAYOUTS:
         raise NotImplementedError("share_memory_: move the indices and the values of a sparse tensor, one by one")
     _shared_memory.share(self._storage, self)
     return self

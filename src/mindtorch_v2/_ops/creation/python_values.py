@@ -113,7 +113,7 @@ def tolist(self: Tensor) -> Any:
         raise RuntimeError(
             "vmap: It looks like you're calling .tolist() on a Tensor, whose elements differ between samples. Use operators instead."
         )
-    if self._keys & keys.SPARSE:
+    if self._keys & keys.SPARSE_LAYOUTS:
         raise RuntimeError("Cannot turn a sparse tensor into lists. Use Tensor.to_dense() first.")
     if isinstance(self.dtype, NarrowDtype):
         return decoded(self._array, self.dtype).tolist()

@@ -56,7 +56,7 @@ imag = op("imag(Tensor(a) self) -> Tensor(a)", composite=_imag, variants="functi
 
 
 def _conjugate_view(self: Tensor) -> Tensor:
-    return _conj_physical(self) if self._keys & keys.SPARSE else toggled(self, keys.CONJUGATE)
+    return _conj_physical(self) if self._keys & keys.SPARSE_LAYOUTS else toggled(self, keys.CONJUGATE)
 
 
 _conj = op(

@@ -46,7 +46,7 @@ gather_backward = op(
 
 def _gather_backward(grad: Tensor, self: Tensor, dim: int, index: Tensor, sparse_grad: bool) -> Tensor:
     if sparse_grad:
-        raise NotImplementedError("gather(sparse_grad=True): the gradient is dense here; leave sparse_grad out")
+        return aten._gather_sparse_backward(self, dim, index, grad)
     return grad.new_zeros(self._array.shape).scatter_add_(dim, index, grad)
 
 

@@ -145,6 +145,8 @@ def _check_out(op: Op, tensors: list[Tensor], outs: tuple[Tensor, ...]) -> None:
     """Refuse an `out=` whose elements share memory, or (tag "disjoint_out") that shares memory with an argument."""
     for target in outs:
         array = target._array
+        if target._keys & keys.SPARSE_LAYOUTS:  # its array only stands for its shape
+            continue
         if 0 in array.strides and array.size and _overlaps(array):
             raise RuntimeError(
                 "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
@@ -168,6 +170,9 @@ def write_out(target: Tensor, value: Tensor) -> None:
         )
     if target.device != value.device:
         raise RuntimeError(f"Expected out tensor to have device {value.device}, but got {target.device} instead")
+    if (target._keys | value._keys) & keys.SPARSE_LAYOUTS:
+        _write_sparse(target, value)
+        return
     if target._array.shape != value._array.shape:
         if target._array.size:
             warnings.warn(
@@ -190,6 +195,14 @@ def write_out(target: Tensor, value: Tensor) -> None:
     else:
         target._array[...] = value._array
     target._storage.version += 1
+
+
+def _write_sparse(target: Tensor, value: Tensor) -> None:
+    if target.layout is not value.layout:
+        raise RuntimeError(f"Expected out tensor to have layout {value.layout}, but got {target.layout} instead; use to_dense()")
+    if target._keys & keys.SPARSE and target._array.shape != value._array.shape:
+        target.sparse_resize_and_clear_(value.shape, value.sparse_dim(), value.dense_dim())
+    target.copy_(value)
 
 
 def _overlaps(array: np.ndarray[Any, Any]) -> bool:

@@ -58,7 +58,7 @@ def _tensors(arguments: tuple[Any, ...]) -> Iterator[Tensor | None]:
 
 
 def _is_integral(t: Tensor) -> bool:
-    if t._keys & keys.SPARSE or t.device is not _device.cpu:
+    if t._keys & keys.SPARSE_LAYOUTS or t.device is not _device.cpu:
         return False
     return t._array.dtype.kind in "iu" and t._array.size > 0
 

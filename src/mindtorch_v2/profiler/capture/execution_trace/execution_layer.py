@@ -93,7 +93,7 @@ class Calls:
         self.templates: dict[Any, str] = {}
         numbers = op.numbers if full & keys.NUMBER else ()
         # the device is the same for all tensors, and so not among the facts that calls are told apart by
-        self._one_device = full & keys.BACKENDS in (0, keys.CPU, keys.META) and not full & keys.SPARSE
+        self._one_device = full & keys.BACKENDS in (0, keys.CPU, keys.META) and not full & keys.SPARSE_LAYOUTS
         self._inline = [a for a in op.schema.arguments if a.type == "Tensor" and a.name not in numbers] if self._one_device else []
         self._by_call = [a for a in op.schema.tensor_arguments if a not in self._inline]
         parts = []

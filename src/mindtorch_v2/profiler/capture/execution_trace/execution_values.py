@@ -91,7 +91,7 @@ def offset_of(t: Tensor) -> int:
 
 def tensor_value(t: Tensor) -> str:
     """Numbers of the tensor and of its storage, offset, elements, bytes of one, device."""
-    if t._keys & keys.SPARSE:
+    if t._keys & keys.SPARSE_LAYOUTS:
         return f'[{identity(t)},0,0,0,0,""]'  # torch: what has no storage says no more
     array, storage = t._array, t._storage
     offset = 0 if array is storage.array else offset_of(t)
@@ -104,7 +104,7 @@ def facts(shape: tuple[int, ...], kind: dtype, device: _device.device) -> str:
 
 
 def _geometry(t: Tensor) -> TensorInput:
-    if t._keys & keys.SPARSE:
+    if t._keys & keys.SPARSE_LAYOUTS:
         return TensorInput(tuple(t.shape), (0,) * len(t.shape), t.dtype.name)
     return tensor_input(t._array.shape, t._array.strides, t.dtype)
 
