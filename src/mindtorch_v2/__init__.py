@@ -144,6 +144,7 @@ from .amp.autocast_state import (  # noqa: E402
 from .amp.autocast_state import older_names as _older_autocast_names  # noqa: E402
 from .compiler import compile  # noqa: A004, E402
 from .futures import Future  # noqa: E402
+from .jit import ScriptModule  # noqa: E402
 from .overrides import (  # noqa: E402
     DisableTorchFunction,
     DisableTorchFunctionSubclass,

@@ -30,6 +30,7 @@ IMPORTS = {
     "onnx": "register_custom_op_symbolic",
     "onnx.symbolic_helper": "parse_args",
     "onnx.symbolic_opset11": "unsqueeze",
+    "utils._pytree": "LeafSpec PyTree SUPPORTED_NODES TreeSpec _dict_flatten _dict_flatten_with_keys _dict_unflatten _get_node_type",
     "utils.model_zoo": "load_url tqdm",
 }
 
@@ -107,6 +108,12 @@ def test_asserting():
     torch._assert(torch.tensor(True), "never")
     with pytest.raises(AssertionError, match="two and two"):
         torch._assert(torch.tensor(False), "two and two")
+
+
+def test_arguments_of_to_are_told_apart():
+    parsed = torch._C._nn._parse_to("cpu", torch.float64, non_blocking=True)
+    assert parsed == (torch.device("cpu"), torch.float64, True, None)
+    assert issubclass(torch.ScriptModule, torch.nn.Module)
 
 
 def test_stubs_of_quantization_change_nothing():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .._ops.machinery.lookup import aten
+from ..nn.modules.module import parse_to
 
 _NAMES = (
     "adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool2d adaptive_max_pool3d avg_pool2d avg_pool3d binary_cross_entropy col2im"
@@ -19,6 +20,12 @@ _NAMES = (
 for _name in _NAMES.split():
     if hasattr(aten, _name):
         globals()[_name] = getattr(aten, _name)
+
+
+def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
+    """The device, dtype, `non_blocking` and memory format that arguments of `Module.to` ask for."""
+    return parse_to(args, kwargs)
+
 
 if TYPE_CHECKING:
 

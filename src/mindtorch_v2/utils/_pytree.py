@@ -218,14 +218,27 @@ def _sequence(cls: Any, flatten: FlattenFn, unflatten: UnflattenFn, name: str, *
     SUPPORTED_NODES[cls] = NodeDef(cls, flatten, unflatten, lambda s: [SequenceKey(i) for i in range(len(s))], name, **more)
 
 
+# libraries register their own mappings with these three
+def _dict_flatten(d: Any) -> tuple[list[Any], Any]:
+    return list(d.values()), list(d)
+
+
+def _dict_flatten_with_keys(d: Any) -> tuple[list[tuple[Any, Any]], Any]:
+    return [(MappingKey(k), v) for k, v in d.items()], list(d)
+
+
+def _dict_unflatten(values: Iterable[Any], context: Any) -> dict[Any, Any]:
+    return dict(zip(context, values, strict=True))
+
+
 _sequence(tuple, lambda t: (list(t), None), lambda values, _: tuple(values), "builtins.tuple")
 _sequence(list, lambda t: (t, None), lambda values, _: list(values), "builtins.list")
 _sequence(deque, lambda d: (list(d), d.maxlen), lambda values, maxlen: deque(values, maxlen), "collections.deque")
 _sequence(Size, lambda t: (list(t), None), lambda values, _: Size(values), "torch.Size")
-_mapping(dict, lambda d: (list(d.values()), list(d)), lambda values, names: dict(zip(names, values, strict=True)), "builtins.dict")
+_mapping(dict, _dict_flatten, _dict_unflatten, "builtins.dict")
 _mapping(
     OrderedDict,
-    lambda d: (list(d.values()), list(d)),
+    _dict_flatten,
     lambda values, names: OrderedDict(zip(names, values, strict=True)),
     "collections.OrderedDict",
 )
@@ -303,6 +316,11 @@ def _node_type(tree: Any) -> Any:
         if is_result_type(kind):
             return "return type"
     return None
+
+
+def _get_node_type(tree: Any) -> Any:
+    """The type of a value, by which its node is looked up; `namedtuple` for all of those."""
+    return namedtuple if is_namedtuple_class(type(tree)) else type(tree)
 
 
 # --- structures -----------------------------------------------------------------------------------------------------------

@@ -414,7 +414,7 @@ class Module(StateDict):
 
     def to(self, *args: Any, **kwargs: Any) -> Any:
         """Move parameters and buffers to a device, and floating-point ones to a dtype."""
-        device, dtype, non_blocking, memory_format = _parse_to(args, kwargs)
+        device, dtype, non_blocking, memory_format = parse_to(args, kwargs)
         if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
             raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}")
 
@@ -583,7 +583,7 @@ def indented(text: str) -> str:
     return text.replace("\n", "\n  ")
 
 
-def _parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool, Any]:
+def parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool, Any]:
     """device, dtype, non_blocking and memory format of `to(device)`, `to(dtype)`, `to(tensor)`, …"""
     given = dict(kwargs)
     device, dtype = given.pop("device", None), given.pop("dtype", None)
