@@ -104,7 +104,8 @@ def _check_lines(compressed: Tensor, plain: Tensor, values: Tensor, size: Sequen
     if others.size and (others.min() < 0 or others.max() >= lines[1]):
         bound = "<" if others.min() >= 0 else "<="
         raise RuntimeError(f"`0 <= {inner} {bound} {letter}` is not satisfied.")
-    _check_rising(starts.reshape(-1, starts.shape[-1]), others.reshape(-1, others.shape[-1]), outer, inner)
+    if others.size:
+        _check_rising(starts.reshape(-1, starts.shape[-1]), others.reshape(-1, others.shape[-1]), outer, inner)
 
 
 def _check_rising(starts: Any, others: Any, outer: str, inner: str) -> None:

@@ -81,6 +81,15 @@ def test_bad_parts_are_named(parts, message):
         torch.sparse_csr_tensor(*parts, (2, 3))
 
 
+@pytest.mark.parametrize("size", [(2, 3), (0, 3), (2, 0), (0, 0), (2, 2, 3), (0, 2, 3)])
+def test_there_may_be_no_elements(size):
+    starts = torch.zeros(*size[:-2], size[-2] + 1, dtype=torch.int64)
+    empty = torch.sparse_csr_tensor(starts, torch.empty(*size[:-2], 0, dtype=torch.int64), torch.empty(*size[:-2], 0), size)
+    assert (empty.shape, empty._nnz()) == (size, 0)
+    assert torch.equal(empty.to_dense(), torch.zeros(size))
+    assert torch.equal(torch.zeros(size).to_sparse_csr().to_sparse().to_dense(), torch.zeros(size))
+
+
 def test_gradients_reach_values_and_dense_factors():
     values = torch.tensor([3.0, 4.0, 5.0], requires_grad=True)
     weight = torch.ones(3, 2, requires_grad=True)
