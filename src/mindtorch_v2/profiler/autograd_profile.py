@@ -194,7 +194,9 @@ class profile(OptionAttributes, Summaries):  # noqa: N801 - torch's name
         self._survivors, self._collected = capture.survivors, set()
         self._stats.profiler_disable_call_duration_us = (time.perf_counter_ns() - began) // 1000
         self._stats.profiling_window_duration_sec = (info.stopped_ns - info.started_ns) / 1e9
-        self._stats.number_of_events = len(self._session)
+        self._stats.number_of_events = self._stats.function_events_build_tree_call_duration_us = (
+            0  # events are made when they are asked for
+        )
         python_functions.warn_of_gaps()
 
     def toggle_collection_dynamic(self, enabled: bool, activities: Iterable[ProfilerActivity]) -> None:
@@ -238,7 +240,10 @@ class profile(OptionAttributes, Summaries):  # noqa: N801 - torch's name
         if self._events is None:
             began = time.perf_counter_ns()
             events = EventList.of(_in_time(self.session, self.post_processing_timeout_s))
-            self._stats.parse_kineto_call_duration_us = (time.perf_counter_ns() - began) // 1000
+            took_us = (time.perf_counter_ns() - began) // 1000 or 1
+            # the tree is part of making events
+            self._stats.parse_kineto_call_duration_us = self._stats.function_events_build_tree_call_duration_us = took_us
+            self._stats.number_of_events = len(events)
             if self._session is None:
                 return events
             self._events = events
@@ -307,7 +312,7 @@ def _in_time(session: Session, timeout_s: float | None) -> Session:
     took = time.perf_counter() - began
     count = int(len(sample) * timeout_s / took) if len(sample) else 0
     if count < len(session):
-        _log.warning("Profiler timed out after %.3f seconds of making events: partial results with %d events", timeout_s, count)
+        _log.warning("Profiler timed out after %.3f seconds, returning partial results with %d events", timeout_s, count)
     return session.head(count)
 
 

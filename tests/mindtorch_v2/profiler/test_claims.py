@@ -63,6 +63,26 @@ class TestLost:
         prof.stop()
         assert_nothing_records()
 
+    def test_one_in_a_cycle_ends_when_another_starts(self) -> None:
+        """A function that failed after `start()`, and whose error keeps its frame."""
+
+        def fails() -> None:
+            prof = profile()
+            prof.start()
+            try:
+                raise ValueError
+            except ValueError as caught:
+                error = caught  # noqa: F841 - a cycle: its traceback has this frame
+
+        gc.disable()
+        try:
+            fails()
+            with pytest.warns(ResourceWarning, match="was freed without being stopped"):
+                assert_profilers_work()
+        finally:
+            gc.enable()
+        assert_nothing_records()
+
     def test_one_that_waits_for_its_steps(self) -> None:
         with pytest.warns(ResourceWarning):
             profile(schedule=schedule(wait=0, warmup=1, active=1)).start()

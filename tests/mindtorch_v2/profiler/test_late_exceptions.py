@@ -10,6 +10,9 @@ import mindtorch_v2 as torch
 from mindtorch_v2.profiler import _ExperimentalConfig, profile
 from mindtorch_v2.profiler.capture import late_exceptions
 from mindtorch_v2.profiler.capture.collector_runs import CollectorRuns
+from mindtorch_v2.profiler.capture.memory import roles, storage_hooks
+from mindtorch_v2.profiler.capture.memory.storage_hooks import array_slot
+from mindtorch_v2.profiler.capture.scopes import module_calls
 from mindtorch_v2.profiler.capture.stacks import python_functions
 
 tracer = python_functions.mechanism
@@ -71,6 +74,52 @@ def test_in_a_callback_of_the_collector(monkeypatch, raising_once, with_stack):
             gc.collect()
         gc.collect()
     assert len([e for e in prof.events() if e.name == "Python GC"]) >= 1
+
+
+EVERYTHING = {"profile_memory": True, "record_shapes": True, "with_stack": True, "with_modules": True}
+
+
+def test_in_the_finaliser_of_a_parameter(monkeypatch, raising_once):
+    monkeypatch.setattr(roles, "_note_made", raising_once(roles._note_made))
+
+    def made():
+        torch.nn.Parameter(torch.ones(2))
+        go_on()
+
+    with profile(**EVERYTHING), pytest.raises(SignalError):
+        made()
+
+
+@pytest.mark.parametrize("options", [EVERYTHING, {"with_modules": True}])
+def test_where_a_module_is_freed(monkeypatch, raising_once, options):
+    monkeypatch.setattr(module_calls, "_forget", raising_once(module_calls._forget))
+
+    def called():
+        torch.nn.Identity()(1)
+        go_on()
+
+    with profile(**options) as prof:
+        with pytest.raises(SignalError):
+            called()
+        torch.nn.Identity()(1)  # its number is free again
+    assert {e.name for e in prof.events() if e.name.startswith("nn.Module")} == {"nn.Module: Identity_0"}
+
+
+def test_in_the_finaliser_of_a_storage(raising_once):
+    freed = []
+    hooks = storage_hooks.Hooks(array_slot.__set__, raising_once(lambda storage: freed.append(storage.nbytes())))
+
+    def made():
+        torch.ones(5)
+        go_on()
+
+    storage_hooks.add(hooks)
+    try:
+        with pytest.raises(SignalError):
+            made()
+    finally:
+        storage_hooks.remove(hooks)
+    assert 20 in freed
 
 
 def test_where_the_call_of_a_built_in_function_is_noted(monkeypatch, raising_once):

@@ -7,6 +7,7 @@ A claim does not keep its profiler alive. One that was started and is out of rea
 from __future__ import annotations
 
 import _thread
+import gc
 import os
 import sys
 import threading
@@ -64,14 +65,22 @@ def _make_way_and_claim(profiler: object) -> None:
 
 
 def _claim(profiler: object) -> None:
-    busy = [c.place for c in _claims[-1:] if c.handler != threading.get_ident()]
-    if capture.active is not None:
-        busy.append(capture.active.started_at)
+    busy = _running()
+    if busy:
+        gc.collect()  # it may be out of reach, in a cycle with the error that ended its function
+        _end_freed()
+        busy = _running()
     if busy:
         raise RuntimeError(f"a profiler is already running (started at {busy[0]}); stop it before you start another")
     if not capture.is_clean():
         capture.abandon()
     _claims.append(_Claim(profiler, capture.caller()))
+
+
+def _running() -> list[str]:
+    """Where the profilers were started that keep this thread from starting another."""
+    waiting = [c.place for c in _claims[-1:] if c.handler != threading.get_ident()]
+    return waiting if capture.active is None else [*waiting, capture.active.started_at]
 
 
 def is_claimed_by(profiler: object) -> bool:

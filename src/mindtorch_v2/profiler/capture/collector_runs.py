@@ -25,6 +25,7 @@ class CollectorRuns(Source):
     def __init__(self, log: Log) -> None:
         self._log = log
         self._started: dict[int, float] = {}  # by thread
+        self._request: Any = None  # to raise what came in the callback: until the end of the run, finalisers would drop it
 
     def resume(self) -> None:
         gc.callbacks.append(self._on_phase)
@@ -36,13 +37,15 @@ class CollectorRuns(Source):
         if self._on_phase in gc.callbacks:
             gc.callbacks.remove(self._on_phase)
         self._started.clear()
+        self._request = None
 
     def _on_phase(self, phase: str, info: dict[str, Any]) -> None:
         try:
             self._write(phase)
         except BaseException as error:
-            request: Any = kept(error)
-            request = None  # noqa: F841 - it is made here
+            self._request = kept(error)
+        if phase == "stop":
+            self._request = None  # it is made here
 
     def _write(self, phase: str) -> None:
         thread = threading.get_ident()

@@ -1,8 +1,8 @@
 """Exceptions of signals' handlers that come inside of the recorder's callbacks, where Python would drop them: raised a moment later.
 
 A handler may run in the middle of any Python function, callbacks included. Python prints and drops what a callback of the garbage collector
-raises, and the tracer of functions while a generator is freed; and it does not make the call that it just told the tracer of, the end of a
-`with lock:` for one. So these callbacks keep the exception:
+raises, a finaliser, a callback of a weak reference, and the tracer of functions while a generator is freed; and it does not make the call that it
+just told the tracer of, the end of a `with lock:` for one. So these callbacks keep the exception:
 
     except BaseException as error:
         request = kept(error)
@@ -17,6 +17,7 @@ import dis
 import functools
 import threading
 from collections.abc import Callable
+from types import CodeType
 from typing import Any
 
 try:
@@ -24,9 +25,10 @@ try:
 except ImportError:  # a Python that was built without
     ctypes = None  # type: ignore[assignment]
 
-__all__ = ["IS_POSSIBLE", "begin_without_handlers", "can_wait", "kept", "request_type"]
+__all__ = ["IS_POSSIBLE", "begin_without_handlers", "can_wait", "guarded", "kept", "request_type"]
 
 IS_POSSIBLE = ctypes is not None
+guarded: set[CodeType] = set()  # of the callbacks from which no exception gets out
 _waiting: list[BaseException] = []  # to be raised
 
 
@@ -86,3 +88,4 @@ def begin_without_handlers(function: Any) -> None:
         if instruction.opname == "RESUME":
             changed[instruction.offset + 1] = 3
     function.__code__ = code.replace(co_code=bytes(changed))
+    guarded.add(function.__code__)

@@ -19,6 +19,7 @@ from ....nn.parameter import Parameter
 from ....optim.optimizer import Optimizer, register_optimizer_step_post_hook
 from ....utils.hooks import RemovableHandle
 from ...model.session import BUFFER, GRADIENT, OPTIMIZER_STATE, PARAMETER
+from ..late_exceptions import begin_without_handlers, kept
 from ..operators import recorder
 from ..source import Findings, Source
 from . import live_objects
@@ -86,6 +87,18 @@ def note_leaf(leaf: Any) -> None:
 
 
 def _note_dying(parameter: Any) -> None:
+    try:
+        _note_made(parameter)
+    except BaseException as error:
+        request: Any = kept(error)
+        _note_made(parameter)
+        request = None  # noqa: F841 - it is made here
+
+
+begin_without_handlers(_note_dying)
+
+
+def _note_made(parameter: Any) -> None:
     if hasattr(parameter, "_extra"):  # else it was never made
         _note(_of_tensor(parameter))
 
@@ -98,8 +111,8 @@ def _note(known: Known) -> None:
         note = id(storage.array), role
         noted = _noted.get(id(storage))
         if noted is None or noted[1] != note or noted[0]() is not storage:
-            _noted[id(storage)] = weakref.ref(storage), note
             _notes.extend((recorder.clock(), *note))
+            _noted[id(storage)] = weakref.ref(storage), note
 
 
 # These return lists, since with stacks on each step of a generator would be told to the tracer.

@@ -10,6 +10,7 @@ import numpy as np
 
 from ...._forking import new_lock
 from ...._storage import UntypedStorage
+from ..late_exceptions import begin_without_handlers, kept
 
 __all__ = ["Hooks", "add", "array_slot", "remove", "replace"]
 
@@ -67,7 +68,21 @@ def _install() -> None:
     UntypedStorage.array = _telling(_hooks)
     UntypedStorage.memory = _telling([h for h in _hooks if not h.reads_records])
     told = _all_of(_hooks)
-    UntypedStorage.__del__ = told.finaliser or told.on_free  # type: ignore[attr-defined]
+    UntypedStorage.__del__ = told.finaliser or _finaliser(told.on_free)  # type: ignore[attr-defined]
+
+
+def _finaliser(on_free: Callable[[UntypedStorage], None]) -> Callable[[UntypedStorage], None]:
+    """As `on_free`, from which no exception gets out: Python would drop that of a signal's handler."""
+
+    def finalise(storage: UntypedStorage) -> None:
+        try:
+            on_free(storage)
+        except BaseException as error:
+            request: Any = kept(error)
+            request = None  # noqa: F841 - it is made here
+
+    begin_without_handlers(finalise)
+    return finalise
 
 
 def _telling(hooks: list[Hooks]) -> Any:

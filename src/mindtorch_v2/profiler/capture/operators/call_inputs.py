@@ -31,7 +31,7 @@ LIMIT = 1 << 16  # some 20 MB; meeting a combination again takes 3 µs
 
 table: dict[int, tuple[Any, ...]] = {}  # what the numbers stand for
 _count = itertools.count()  # never begins anew: a number means one thing, whichever thread or recording asked for it
-_all: weakref.WeakSet[CallInputs] = weakref.WeakSet()
+_all: set[weakref.ref[CallInputs]] = set()  # forgotten by a function in C, in which no signal is met
 
 
 def forget_if_many() -> None:
@@ -40,8 +40,9 @@ def forget_if_many() -> None:
         table.clear()
         geometries.clear()  # those that tensors hold stay what they are, and are other keys than new ones
         _known.clear()
-        for inputs in list(_all):
-            inputs.clear()
+        for inputs in [reference() for reference in list(_all)]:
+            if inputs is not None:
+                inputs.clear()
 
 
 class Geometry:
@@ -86,7 +87,7 @@ class CallInputs(dict[tuple[Any, ...], int]):
     """
 
     __slots__ = ("__weakref__", "_kept", "expression", "lines", "names")
-    __hash__ = object.__hash__  # type: ignore[assignment]  # to be in a set of all
+    __hash__ = object.__hash__  # type: ignore[assignment]  # as its weak reference has it, in the set of all
 
     def __init__(self, op: Op, *, numbers: tuple[str, ...] = ()) -> None:
         super().__init__()
@@ -110,7 +111,7 @@ class CallInputs(dict[tuple[Any, ...], int]):
         ):  # of tensors that were made while no shapes were recorded, there is none; a `try` that nothing leaves costs nothing
             self.lines = ["try:", *indent(asking), "except AttributeError:", *indent(asking_first)]
         self.expression = f"({', '.join(parts)},)" if parts else "()"
-        _all.add(self)
+        _all.add(weakref.ref(self, _all.discard))
 
     def __missing__(self, call: tuple[Any, ...]) -> int:
         number = self[call] = _number(_resolved(call, self._kept))

@@ -7,6 +7,7 @@ around them (see `modules`).
 
 from __future__ import annotations
 
+import functools
 import heapq
 import threading
 import weakref
@@ -19,6 +20,7 @@ from ....nn.modules.module import call_unobserved, observe_calls
 from ...model.session import Label, ModulePart
 from .. import tasks
 from ..labels import label_number
+from ..late_exceptions import begin_without_handlers, kept
 from ..operators import recorder
 from ..operators.recorder import Log
 from ..source import Findings, Source
@@ -56,6 +58,26 @@ class Instance:
         self.below: dict[int, str] | None = None  # addresses and names of all modules that it holds
         self.listed_in: list[dict[int, Any]] = []
         self.reference: Any = None
+
+
+def _on_freed(instance: Instance, address: int, free: list[int], _: Any) -> None:
+    """The address and the number of a module may belong to another from now on."""
+    try:
+        _forget(instance, address, free)
+    except BaseException as error:
+        request: Any = kept(error)
+        _forget(instance, address, free)
+        request = None  # noqa: F841 - it is made here
+
+
+begin_without_handlers(_on_freed)
+
+
+def _forget(instance: Instance, address: int, free: list[int]) -> None:
+    for places in instance.listed_in:
+        places.pop(address, None)
+    if instance.number not in free:
+        heapq.heappush(free, instance.number)
 
 
 class _Innermost(dict[int, Running | None]):
@@ -160,14 +182,7 @@ class ModuleCalls(Source):
             number = self._next_number.get(name, 0)
             self._next_number[name] = number + 1
         address, instance = id(module), Instance(name, number)
-
-        def forget(_: Any) -> None:
-            # its address and its number may belong to another from now on
-            for places in instance.listed_in:
-                places.pop(address, None)
-            heapq.heappush(free, number)
-
-        instance.reference = weakref.ref(module, forget)
+        instance.reference = weakref.ref(module, functools.partial(_on_freed, instance, address, free))
         self._instances[address] = instance
         instance.listed_in.append(self._instances)
         return instance

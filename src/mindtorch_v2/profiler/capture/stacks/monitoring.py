@@ -27,6 +27,7 @@ _monitoring = sys.monitoring
 _EVENTS = _monitoring.events
 # first those that are no tool's by name: cProfile fails when it finds its own taken
 _TOOL_IDS = (4, 3, _monitoring.PROFILER_ID)
+_NAME = "mindtorch_v2.profiler"
 _tool: int | None = None
 
 
@@ -123,7 +124,7 @@ def install() -> None:
         running.clear()  # no more would come
         return
     _tool = free[0]
-    _monitoring.use_tool_id(_tool, "mindtorch_v2.profiler")
+    _monitoring.use_tool_id(_tool, _NAME)
     for event, handler in (_HANDLERS | _HANDLERS_OF_CALLS).items():
         _monitoring.register_callback(_tool, event, handler)
     python_tracer.on_shown = _report_calls_of
@@ -162,17 +163,20 @@ def _begin_calls_of(thread: int, began: float) -> None:
 
 
 def uninstall() -> None:
+    """Have no more calls reported. After an interrupt, the next call does the rest."""
     global _tool
-    if _tool is not None:
+    if _tool is None:
+        return
+    if _monitoring.get_tool(_tool) == _NAME:  # else an interrupt came before it was taken, or after it was freed
         _monitoring.set_events(_tool, 0)
-        python_tracer.on_shown = None
         for code in shown_codes():
             _monitoring.set_local_events(_tool, code, 0)
         for event in _HANDLERS | _HANDLERS_OF_CALLS:
             _monitoring.register_callback(_tool, event, None)
         _monitoring.free_tool_id(_tool)
-        _monitoring.restart_events()  # what was switched off for us is on again for the next
-        _tool = None
+    python_tracer.on_shown = None
+    _monitoring.restart_events()  # what was switched off for us is on again for the next
+    _tool = None
 
 
 def warn_of_gaps() -> None:

@@ -33,8 +33,7 @@ from ...._dispatch.lazy import Rewrite, rewrite_lazy_functions
 from ...._dispatch.quiet import Tracer
 from ...model.callers_level import callers_level
 from .. import late_exceptions, threads
-from ..collector_runs import CollectorRuns
-from ..late_exceptions import can_wait, kept, request_type
+from ..late_exceptions import can_wait, guarded, kept, request_type
 from ..operators import recorder
 from . import stack_walk
 from .python_tracer import call_of, end_left, on_c_call, on_c_return, on_call, on_return, waits
@@ -151,7 +150,7 @@ def _on_event(frame: FrameType, event: str, arg: Any) -> None:
                 on_return(frame)
             elif _installed and frame not in running:
                 on_call(frame, frame.f_code)
-        if (is_builtin or in_generator or frame.f_code in _COLLECTION_CODES) and can_wait(error):
+        if (is_builtin or in_generator or frame.f_code in guarded) and can_wait(error):
             request: Any = kept(error)
             request = None
             return
@@ -162,11 +161,13 @@ def _on_event(frame: FrameType, event: str, arg: Any) -> None:
 
 
 _resumed_on: set[int] = set()  # threads that call finalisers
+_request: Any = None  # to raise what came in the callback below
 _kept_quiet: Tracer | None = None  # the tracer of which `keep_quiet` was told
 
 
 def _on_collection(phase: str, info: dict[str, int]) -> None:
     """Finalisers are code of the program, and the garbage collector may call them in the middle of an operator."""
+    global _request
     try:
         pass  # noqa: PIE790 - as in `_on_event`
         pass  # noqa: PIE790
@@ -178,9 +179,10 @@ def _on_collection(phase: str, info: dict[str, int]) -> None:
         elif threading.get_ident() in _resumed_on:
             _resumed_on.discard(threading.get_ident())
             sys.setprofile(None)
-    except BaseException as error:  # of the handler: the collector would drop it
-        request = kept(error)
-        request = None  # noqa: F841 - it is made here
+    except BaseException as error:  # of the handler: the collector would drop it, and so would finalisers until the end of its run
+        _request = kept(error)
+    if phase == "stop":
+        _request = None  # it is made here
 
 
 def _move_reports() -> bool:
@@ -190,7 +192,7 @@ def _move_reports() -> bool:
     try:
         for function in (_on_event, _on_collection):
             first = function.__code__.co_firstlineno
-            at = first + 3 if function is _on_event else first + 4
+            at = first + 3 if function is _on_event else first + 5
             function.__code__ = reported_later(function.__code__, at)
     except StopIteration:  # there is no such instruction
         return False
@@ -198,7 +200,7 @@ def _move_reports() -> bool:
 
 
 IS_AS_EXPECTED = _move_reports()
-_COLLECTION_CODES = (_on_collection.__code__, CollectorRuns._on_phase.__code__)  # of functions from which no exception gets out
+guarded.add(_on_collection.__code__)
 
 
 # --- operators that keep the tracer quiet ---------------------------------------------------------------------------------------------
