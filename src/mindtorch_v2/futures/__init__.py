@@ -8,6 +8,8 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
+from .._forking import new_lock
+
 __all__ = ["Future", "collect_all", "wait_all"]
 
 T = TypeVar("T")
@@ -21,7 +23,7 @@ class Future(Generic[T]):
         if devices:
             raise RuntimeError(f"a future waits for no device here; got devices={list(devices)!r}")
         self._done = threading.Event()
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._callbacks: list[Callable[[], None]] = []
         self._value: Any = None
         self._exception: BaseException | None = None
@@ -110,7 +112,7 @@ class Future(Generic[T]):
 def collect_all(futures: list[Future[Any]]) -> Future[list[Future[Any]]]:
     """The future of the list, complete when all of its futures are: with the first exception among them, if there is one."""
     collected: Future[list[Future[Any]]] = Future()
-    lock = threading.Lock()
+    lock = new_lock()
     missing = len(futures)
 
     def arrived(future: Future[Any]) -> None:

@@ -5,11 +5,18 @@ import gzip
 import pytest
 
 import mindtorch_v2 as torch
-from mindtorch_v2.profiler import Results, profile
+from mindtorch_v2.profiler import Results, _ExperimentalConfig, profile
 
 from .networks import Net, x
 
-EVERYTHING = {"record_shapes": True, "profile_memory": True, "with_stack": True, "with_modules": True, "with_flops": True}
+EVERYTHING = {
+    "record_shapes": True,
+    "profile_memory": True,
+    "with_stack": True,
+    "with_modules": True,
+    "with_flops": True,
+    "experimental_config": _ExperimentalConfig(capture_overload_names=True),
+}
 
 
 @pytest.fixture(scope="module")

@@ -130,11 +130,7 @@ class Capture:
             return empty_session()
         try:
             findings = Findings(stopped=recorder.clock())  # first of all: what stopping takes is no part of the recording
-            self._pause(findings.stopped)
-            for source in reversed(self._sources):
-                source.end()
-            for source in self._sources:
-                source.take(findings)
+            self._read(findings)
             active, _may_be_on = None, ()
         except BaseException:
             abandon()
@@ -150,6 +146,22 @@ class Capture:
                 found=findings,
             )
         )
+
+    def _read(self, findings: Findings) -> None:
+        """End what is observed, and read it. Where memory runs out, the earliest records make room."""
+        left = list(self._sources)
+        while True:
+            try:
+                self._pause(findings.stopped)
+                for source in reversed(self._sources):
+                    source.end()
+                while left:
+                    left[0].take(findings)
+                    del left[0]
+                return
+            except MemoryError:
+                if not columns.make_room(self._log, findings):
+                    raise
 
     def _info(self, findings: Findings) -> Info:
         options, config = self.options, self.options.config

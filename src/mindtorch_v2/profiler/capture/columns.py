@@ -61,6 +61,7 @@ class LogRecords(Source):
 
     def begin(self) -> None:
         self._log.records.clear()
+        self._log.lost = 0
 
     def take(self, findings: Findings) -> None:
         findings.records = drain(self._log)
@@ -74,7 +75,7 @@ def drain(log: Log) -> Records:
 
     If memory runs out, the latest records are kept, as many as there is memory for; the others are freed and counted.
     """
-    total = len(log.records) // log.width
+    total = len(log.records) // log.width + log.lost
     found = _joined(_pieces(log), log)
     kept = len(found[0])
     addresses = found.pop() if log.operands else None
@@ -186,6 +187,16 @@ def assemble(context: Context) -> Session:
             stacklevel=2,
         )
     return session
+
+
+def make_room(log: Log, findings: Findings) -> bool:
+    """Give up the earliest records, of the log or of what was read of it; False if there are hardly any."""
+    if findings.records is None:
+        return log.make_room()
+    if len(findings.records.label) < SMALLEST_PIECE:
+        return False
+    findings.records = _later_ones(findings.records)
+    return True
 
 
 def _later_ones(records: Records) -> Records:

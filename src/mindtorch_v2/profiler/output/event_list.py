@@ -250,12 +250,16 @@ def _backward_node(event: FunctionEvent | None) -> FunctionEvent | None:
     return event
 
 
+_OVERLOADS = "experimental_config=_ExperimentalConfig(capture_overload_names=True)"
+
+
 def _warn_of_missing(session: Session, by: GroupBy) -> None:
     """Say what rows cannot be grouped by, because it was not recorded."""
     info = session.info
     wanted = {
         ("group_by_input_shape=True", "record_shapes=True"): by.shapes and not info.record_shapes,
         (f"group_by_stack_n={by.stack_n}", "with_stack=True"): by.stack_n > 0 and not info.with_stack,
+        ("group_by_overload_name=True", _OVERLOADS): by.overloads and not info.overload_names,
         ("group_by_module=True", "with_modules=True"): by.modules and not info.with_modules,
     }
     for (argument, recorded_with), is_missing in wanted.items():

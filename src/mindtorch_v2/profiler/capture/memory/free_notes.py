@@ -9,13 +9,17 @@ array in a slot, and that slot is its `__del__`.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import repeat, starmap
 from typing import Any
+
+import numpy as np
 
 __all__ = ["FORGET", "new_note", "notes", "read", "take"]
 
 Note = Callable[[], object]
+Column = np.ndarray[Any, np.dtype[Any]]
+PIECE = 1 << 14  # ends converted at a time
 
 notes: dict[int, Note] = {}  # by the address of the array
 _times: dict[int, list[Any]] = {}  # of the ends noted for each address; a time, or time and track
@@ -47,11 +51,23 @@ def read(clock: Callable[[], float], track: Callable[[], int] | None = None) -> 
     _reading.__setstate__((function, (), {}, None))
 
 
-def take(alone: int) -> tuple[list[int], list[float], list[int]]:
-    """Addresses, times and tracks of the ends that were noted, which are then forgotten. Times without a track are of thread `alone`."""
-    noted = [(address, times[:]) for address, times in list(_times.items())]
+def take(alone: int) -> tuple[Column, Column, Column]:
+    """Addresses, times and tracks of the ends that were noted, which are then forgotten. Times without a track are of thread `alone`.
+
+    The lists shrink while the columns grow: memory may be short.
+    """
+    found = [piece for address, ends in list(_times.items()) for piece in _pieces(address, ends, alone)]
     for forget in FORGET:
         forget()
-    addresses = [address for address, times in noted for _ in times]
-    ends = [end if end.__class__ is tuple else (end, alone) for _, times in noted for end in times]
-    return addresses, [time for time, _ in ends], [track for _, track in ends]
+    empty = np.empty(0, np.int64), np.empty(0), np.empty(0, np.int64)
+    addresses, times, tracks = map(np.concatenate, zip(empty, *found, strict=True))
+    return addresses, times, tracks
+
+
+def _pieces(address: int, ends: list[Any], alone: int) -> Iterator[tuple[Column, Column, Column]]:
+    while count := min(len(ends), PIECE):
+        piece = ends[-count:]
+        with_tracks = [end if end.__class__ is tuple else (end, alone) for end in piece]
+        times, tracks = np.array([time for time, _ in with_tracks]), np.array([track for _, track in with_tracks], np.int64)
+        del piece, ends[-count:]
+        yield np.full(count, address), times, tracks

@@ -60,6 +60,9 @@ def heap_bytes() -> int:
     return tracemalloc.get_traced_memory()[0]
 
 
+_PIECE = 1 << 10  # records that are forgotten at a time
+
+
 class Log:
     """Records of one form: with or without inputs, stacks, memory and operands.
 
@@ -76,6 +79,17 @@ class Log:
         self.nothing: tuple[Any, ...] = (-1,) * (shapes + stacks) + (0, 0) * (storages or heap) + ((),) * operands
         self.width = 5 + len(self.nothing)
         self.records: list[Any] = []
+        self.lost = 0  # records that made room, the earliest
+
+    def make_room(self) -> bool:
+        """Forget a sixteenth of the records, the earliest; False if there are hardly any. Little by little: deleting takes memory, too."""
+        count = len(self.records) // self.width // 16
+        for first in range(0, count, _PIECE):
+            del self.records[: min(_PIECE, count - first) * self.width]
+        self.lost += count
+        if self.records and self.records[0] == FUNCTION_ID:  # of an event that is gone
+            del self.records[: self.width]
+        return count > 0
 
     def heap_bytes(self) -> int:
         """Heap bytes now, to be passed to `write` when the scope ends."""
