@@ -11,9 +11,6 @@ REFUSED = {
         torch.ones(2, 3), torch.ones(4, 3), torch.tensor([0, 1]), options=object()
     ),
     "device of a sparse tensor": lambda: torch.sparse_coo_tensor((2, 2), device="meta"),
-    "sparse gradient of gather": lambda: (
-        torch.ones(2, 3, requires_grad=True).gather(1, torch.tensor([[0]]), sparse_grad=True).sum().backward()
-    ),
 }
 
 

@@ -179,7 +179,7 @@ def test_arguments_of_single_operators(call, error, text):
         (lambda: torch.ones(3).addcmul_(torch.ones(2), torch.ones(4)), r"The size of tensor a \(\d\) must match"),
         (lambda: torch.ones(4).view(-9, 2), r"invalid shape dimension -9 at index 0 of shape \[-9, 2\]"),
         (lambda: F.conv1d(COMPLEX.view(1, 1, 3), torch.ones(1, 1, 1), padding="valid"), "Input type .CPUComplexFloatType."),
-        (lambda: torch._foreach_add([torch.ones(2)], []), "same number of tensors, got 1 and 0"),
+        (lambda: torch._foreach_add([torch.ones(2)], []), "must have same number of elements as scalar list"),
         (lambda: F.max_unpool2d(torch.ones(1, 1, 1), torch.zeros(1, 1, 1).long(), 1, output_size=(-1, 1)), "output_size|negative"),
         (lambda: F.conv2d(torch.ones(1, 1, 2, 2), torch.ones(1, 1, 3, 3)), "Kernel size can't be greater than actual input size"),
         (lambda: torch.binomial(torch.ones(3), torch.ones(2)), r"The size of tensor a \(3\) must match"),

@@ -282,7 +282,7 @@ COMPARING = (
 )
 SIGNS_AND_BITS = (
     "__ilshift__ __irshift__ __lshift__ __rshift__ abs abs_ bitwise_and bitwise_and_ bitwise_left_shift bitwise_left_shift_ bitwise_not "
-    "bitwise_not_ bitwise_or bitwise_or_ bitwise_right_shift bitwise_right_shift_ bitwise_xor bitwise_xor_ ceil ceil_ _conj _conj_physical "
+    "bitwise_not_ bitwise_or bitwise_or_ bitwise_right_shift bitwise_right_shift_ bitwise_xor bitwise_xor_ ceil ceil_ _conj_physical "
     "conj_physical_ complex copysign copysign_ floor floor_ frexp gcd gcd_ lcm lcm_ hash_tensor logical_and logical_and_ logical_not "
     "logical_not_ logical_or logical_or_ logical_xor logical_xor_ nan_to_num nan_to_num_ neg neg_ nextafter nextafter_ round round_ sgn "
     "sgn_ sign sign_ signbit trunc trunc_ _sobol_engine_draw _sobol_engine_ff_ _sobol_engine_initialize_state_ _sobol_engine_scramble_"
