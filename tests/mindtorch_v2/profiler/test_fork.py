@@ -40,7 +40,8 @@ def test_the_child_does_not_inherit_the_recording_and_the_parents_is_intact(opti
         assert in_child(child) == 0
         x - x
     assert names(prof) == ["outer", "aten::add", "aten::sub"]
-    assert {e["thread_id"] for e in prof.events()} == {threading.get_native_id()}
+    # functions of other threads of this process may have been recorded, too
+    assert {e["thread_id"] for e in prof.events() if e["kind"] != "python_function"} == {threading.get_native_id()}
 
 
 def test_the_child_can_record_on_its_own():
