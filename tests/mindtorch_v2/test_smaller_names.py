@@ -200,3 +200,8 @@ class TestModules:
         assert _utils.try_import("importlib") is importlib
         assert _utils.try_import("colorsys").rgb_to_hsv(0, 0, 0) == (0, 0, 0)
         assert _utils.try_import("not_installed_at_all") is None
+
+    def test_names_of_cpp_are_listed_without_imports(self):
+        listed = dir(torch._C)
+        assert {"Generator", "Size", "_nn"} <= set(listed)
+        assert not {"Any", "annotations", "enum"} & set(listed)

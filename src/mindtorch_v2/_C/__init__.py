@@ -95,5 +95,10 @@ def _get_privateuse1_backend_name() -> str:
     return "privateuseone"
 
 
+def __dir__() -> list[str]:
+    """The names that PyTorch has, too, and none that is only imported here."""
+    return sorted(name for name in globals() if name in __all__ or name.startswith("_"))
+
+
 def __getattr__(name: str) -> NoReturn:
     raise AttributeError(f"module 'torch._C' has no attribute {name!r}: {reason_for(f'_C.{name}')}. See {PAGE}")
