@@ -153,6 +153,12 @@ lib._foreach_add([lib.ones(2)], [])
 """
 
 FUNCTIONAL = """
+x = lib.ones(2, requires_grad=True); lib.autograd.functional.jvp(lambda a: a.clone(), x, lib.ones(2), create_graph=True, strict=True)
+x = lib.ones(2, requires_grad=True); lib.autograd.functional.vjp(lambda a: a.clone(), x, lib.ones(2), create_graph=True, strict=True)
+x = lib.ones(2, requires_grad=True); lib.autograd.functional.vhp(lambda a: (a**2).sum(), x, lib.ones(2), create_graph=True, strict=True)
+x = lib.ones(2, requires_grad=True); lib.autograd.functional.hvp(lambda a: (a**2).sum(), x, lib.ones(2), create_graph=True, strict=True)
+x = lib.ones(2, requires_grad=True); result = lib.autograd.functional.hvp(lambda a: (a**3).sum(), x, lib.ones(2), create_graph=True, strict=True)[1].detach()
+c = lib.inference_mode()(lambda: lib.ones(2))(); lib.mul(lib.ones(2), 2, out=c)
 result = lib.autograd.functional.vjp(lambda x: x.sum(), lib.ones(2), (lib.tensor(1.),lib.ones(2)))
 result = lib.autograd.functional.hessian(lambda x: x, lib.ones(2))
 result = lib.autograd.functional.hvp(lambda x: x, lib.ones(2), lib.ones(2))

@@ -13,7 +13,7 @@ from .._dispatch.op import Op
 from .._dispatch.tls import state
 from .._tensor import Tensor
 
-__all__ = ["inference_layer"]
+__all__ = ["inference_layer", "refuse_write"]
 
 BIT = keys.INFERENCE
 
@@ -22,7 +22,7 @@ def inference_layer(op: Op, full: int, body: Body) -> Body:
     """Mark results as made in inference mode, and refuse writes to such tensors outside of it."""
     if op.composite is not None and any(r.alias for r in op.schema.returns):
         return body  # the operators it calls mark their own results
-    names = {"tls": state, "mark_inference": _mark, "refuse_write": _refuse}
+    names = {"tls": state, "mark_inference": _mark, "refuse_write": refuse_write}
     written = [a.name for a in op.schema.arguments if a.is_written and a.type == "Tensor"]
     before = [f"if {name}._keys & {BIT} and not tls.inference:" for name in written]
     lines = [line for test in before for line in (test, "    refuse_write()")]
@@ -45,7 +45,8 @@ def _mark(result: Any) -> None:
             _mark(r)
 
 
-def _refuse() -> None:
+def refuse_write() -> None:
+    """Raise about a tensor that was made in inference mode and is written to outside."""
     raise RuntimeError(
         "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a normal tensor "
         "before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details."

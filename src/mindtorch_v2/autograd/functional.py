@@ -311,6 +311,11 @@ def _filled(grads: tuple[Any, ...], like: Any, strict: bool, create_graph: bool,
             if strict:
                 raise RuntimeError(STRICT_TEXTS[stage].format(i=i))
             g = x.new_zeros(x.shape)
+        elif strict and create_graph and stage != "jac" and not g.requires_grad:
+            raise RuntimeError(
+                f"The {'hessian' if 'double' in stage else 'jacobian'} of the user-provided function is independent of input {i}. This is "
+                "not allowed in strict mode when create_graph=True."
+            )
         found.append(g)
     return tuple(found)
 

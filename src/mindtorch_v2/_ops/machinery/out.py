@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ... import _promotion
+from ..._autograd.inference import refuse_write
 from ..._dispatch import keys, registry
 from ..._dispatch.op import Op
 from ..._dispatch.schema import Argument, Return
@@ -164,6 +165,8 @@ def _check_out(op: Op, tensors: list[Tensor], outs: tuple[Tensor, ...]) -> None:
 def write_out(target: Tensor, value: Tensor) -> None:
     """Copy a result into an `out=` tensor by torch's rules on dtypes and shapes."""
     value = resolved(value)
+    if target._keys & keys.INFERENCE and not state.inference:
+        refuse_write()
     if not _promotion.can_cast(value.dtype, target.dtype):
         raise RuntimeError(
             f"result type {value.dtype.scalar_name} can't be cast to the desired output type {target.dtype.scalar_name}"
