@@ -8,7 +8,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import mindtorch_v2 as torch
@@ -65,7 +65,13 @@ def test_damaged_files_are_read_or_refused(name, tmp_path):
     before = library_state()
     refused = []
 
-    @settings(max_examples=25 if name == "zip" else 60, derandomize=True, deadline=None, database=None)
+    @settings(
+        max_examples=25 if name == "zip" else 60,
+        derandomize=True,
+        deadline=None,
+        database=None,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
     @given(damaged(GOOD[name]))
     def check(content):
         path.write_bytes(content)
