@@ -163,7 +163,13 @@ def torch_value(x: Any) -> Any:
     return x
 
 
-_OURS = _Library(lambda array: mt.from_numpy(array), lambda x: x)
+def our_tensor(array: Array) -> Any:
+    """The same here: memory that is NumPy's cannot be resized."""
+    shared = mt.from_numpy(array)
+    return shared.clone() if array.flags.c_contiguous else shared
+
+
+_OURS = _Library(our_tensor, lambda x: x)
 _THEIRS = _Library(torch_tensor, torch_value)
 
 
