@@ -28,6 +28,8 @@ DIFFERENCES = {
     "profile.key_averages(group_by_module)": "ours: rows for each module",
     "_KinetoProfile.key_averages(group_by_module)": "ours: rows for each module",
     "EventList.key_averages(group_by_module)": "ours: rows for each module",
+    "profile.summary": "ours: where the wall time of the recording went",
+    "_KinetoProfile.summary": "ours: where the wall time of the recording went",
     "profile.table(max_width)": "ours: a table that fits a terminal",
     "profile.table": "ours, on `torch.profiler.profile`: the events as a table",
     "_KinetoProfile.table": "ours: the events as a table",

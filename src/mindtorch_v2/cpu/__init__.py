@@ -13,7 +13,6 @@ __all__ = [
     "Event",
     "Stream",
     "StreamContext",
-    "amp",
     "current_device",
     "current_stream",
     "device_count",

@@ -107,10 +107,10 @@ def normal_(self: Array, mean: float, std: float, generator: Generator | None) -
     if self.size >= 16 and self.flags.c_contiguous:
         _normal_blocks(self.reshape(-1), mean, std, draw)
     else:
-        fill(self, multiply_add(normal_pairs(self.size, draw), std, mean))
+        fill(self, multiply_add(normal_pairs(self.size, draw, self.dtype), std, mean))
 
 
-def normal_pairs(n: int, draw: Generator) -> Array:
+def normal_pairs(n: int, draw: Generator, dtype: np.dtype[Any]) -> Array:
     """Standard normal float64 numbers in pairs; the second of an unfinished pair waits in the generator."""
     out = np.empty(n)
     at = 0
@@ -122,10 +122,10 @@ def normal_pairs(n: int, draw: Generator) -> Array:
     if not pairs:
         return out
     u = draw.uniform64(2 * pairs)
-    theta, radius = u[0::2] * _TWO_PI, np.sqrt(-2.0 * np.log1p(-u[1::2]))
+    theta, radius = u[0::2] * _TWO_PI, np.sqrt(-2.0 * _mapped("log1p", -u[1::2], dtype))
     values = np.empty(2 * pairs)
-    values[0::2] = radius * np.cos(theta)
-    values[1::2] = radius * np.sin(theta)
+    values[0::2] = radius * _mapped("cos", theta, dtype)
+    values[1::2] = radius * _mapped("sin", theta, dtype)
     out[at:] = values[: n - at]
     if (n - at) % 2:
         draw.next_normal = float(values[-1])
@@ -235,10 +235,22 @@ def bernoulli_tensor(self: Array, p: Array, generator: Generator | None) -> None
     self[...] = in_order_of(self, uniforms) < p
 
 
+def _mapped(name: str, values: Array, dtype: np.dtype[Any]) -> Array:
+    """A function of float64 numbers. For results in float64 it is the C library's, number by number, as in torch.
+
+    NumPy's own differs in the last bit on processors with AVX-512, which the rounding to other dtypes hides. It takes a tenth of the time.
+    """
+    if dtype != np.float64:
+        return getattr(np, name)(values)
+    try:
+        return np.fromiter(map(getattr(math, name), values.tolist()), np.float64, len(values))
+    except OverflowError:  # of `exp`, where the result is infinite
+        return getattr(np, name)(values)
+
+
 def exponential_(self: Array, lambd: float, generator: Generator | None) -> None:
     values = stream(generator).uniform64(self.size)
-    np.negative(values, out=values)
-    np.log1p(values, out=values)
+    values = _mapped("log1p", np.negative(values, out=values), self.dtype)
     values *= -1.0 / lambd
     fill(self, values)
 
@@ -252,14 +264,14 @@ def geometric_(self: Array, p: float, generator: Generator | None) -> None:
 
 
 def log_normal_(self: Array, mean: float, std: float, generator: Generator | None) -> None:
-    fill(self, np.exp(multiply_add(normal_pairs(self.size, stream(generator)), std, mean)))
+    fill(self, _mapped("exp", multiply_add(normal_pairs(self.size, stream(generator), self.dtype), std, mean), self.dtype))
 
 
 def cauchy_(self: Array, median: float, sigma: float, generator: Generator | None) -> None:
     values = stream(generator).uniform64(self.size)
     values -= 0.5
     values *= math.pi
-    fill(self, multiply_add(np.tan(values), sigma, median))
+    fill(self, multiply_add(_mapped("tan", values, self.dtype), sigma, median))
 
 
 def with_replacement(weights: Array, n: int, generator: Generator | None) -> Array:
