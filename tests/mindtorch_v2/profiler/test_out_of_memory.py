@@ -47,6 +47,22 @@ def test_all_records_are_kept_in_order(wishes, monkeypatch):
         assert found.operand_count.tolist() == [2] * 1050
 
 
+def test_records_that_are_added_meanwhile_are_not_lost():
+    class Growing(list):
+        """A list to which another thread adds a record after each look at its length."""
+
+        def __len__(self):
+            length = super().__len__()
+            self.extend((1, 0.0, 0.0, 5, -1))
+            return length
+
+    log = log_of(10)
+    log.records = Growing(log.records)
+    found = columns.drain(log)
+    assert found.lost == 0
+    assert found.sequence.tolist() == list(range(10))
+
+
 def test_pieces_get_smaller_where_memory_is_short(monkeypatch):
     monkeypatch.setattr(columns, "PIECE", 1000)
     monkeypatch.setattr(columns, "_converted", Budget(columns._converted, lambda records, log: len(records) > 100 * log.width))

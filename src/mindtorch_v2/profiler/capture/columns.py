@@ -75,9 +75,10 @@ def drain(log: Log) -> Records:
 
     If memory runs out, the latest records are kept, as many as there is memory for; the others are freed and counted.
     """
-    total = len(log.records) // log.width + log.lost
-    found = _joined(_pieces(log), log)
-    kept = len(found[0])
+    count = len(log.records) // log.width  # asked for once: threads may be adding more, which are neither kept nor lost
+    lost = log.lost
+    found = _joined(_pieces(log, count), log)
+    lost += count - len(found[0])
     addresses = found.pop() if log.operands else None
     found, function_id = _without_numbers(found)
     label, start, end, track, sequence, *rest = found
@@ -94,7 +95,7 @@ def drain(log: Log) -> Records:
         operand_count=next(extras) if log.operands else None,
         operands=addresses,
         function_id=function_id,
-        lost=total - kept,
+        lost=lost,
     )
     return _with_results(drained) if log.storages else drained
 
@@ -105,10 +106,10 @@ def _types(log: Log) -> list[str]:
     return ["i4", "i8", "i8", "i8", "i8", *["i4"] * (log.shapes + log.stacks), *memory, *["i4", "i8"] * log.operands]
 
 
-def _pieces(log: Log) -> list[list[Column]]:
-    """The records as columns in pieces, the latest first: the end is cheap to cut off a list."""
+def _pieces(log: Log, count: int) -> list[list[Column]]:
+    """The first `count` records as columns in pieces, the latest first: the end is cheap to cut off a list."""
     records, width = log.records, log.width
-    count, size = len(records) - len(records) % width, PIECE
+    count, size = count * width, PIECE
     found: list[list[Column]] = []
     while count:
         first = max(0, count - size * width)
