@@ -1,4 +1,8 @@
-"""Sessions cut and joined."""
+"""Sessions cut and joined, and what they know of their process."""
+
+import os
+import platform
+import sys
 
 import mindtorch_v2 as torch
 from mindtorch_v2.profiler.model import links
@@ -63,3 +67,13 @@ def test_joined_recordings_keep_their_numbers():
     joined = join([join([first, second]), third])
     assert links.ids(joined).tolist() == [5, 6, 40, 50, 51]
     assert links.ids(joined.head(2)).tolist() == [5, 6]
+
+
+def test_a_recording_says_what_it_is_of() -> None:
+    with torch.profiler.profile() as prof:
+        pass
+    info = prof.session.info
+    assert (info.pid, info.parent_pid) == (os.getpid(), os.getppid())
+    assert info.command == tuple(sys.argv)
+    assert info.environment["Python"] == platform.python_version()
+    assert info.environment["cores"] == os.cpu_count()

@@ -13,7 +13,7 @@ from ..._forking import new_lock
 from ..model import places
 from ..model.session import Info, Session, empty_session
 from ..options import Options
-from . import columns
+from . import columns, surroundings
 from .collected_time import CollectedTime
 from .collector_runs import CollectorRuns
 from .columns import LogRecords
@@ -173,6 +173,9 @@ class Capture:
             thread_cpu_ns=findings.cpu_ns,
             event_costs_ns=findings.event_costs_ns,
             pid=self._pid,
+            parent_pid=os.getppid(),
+            command=tuple(sys.argv),
+            environment=surroundings.environment(),
             process_name=os.path.basename(sys.executable) or "python",
             source_roots=places.search_path(),
             record_shapes=options.shapes,

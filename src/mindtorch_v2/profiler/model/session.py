@@ -146,7 +146,10 @@ class Info:
         (0, 1),
     )  # of each recording in the session, the first row and the number of its event
     pid: int = 0
+    parent_pid: int = 0  # the process that started this one; 0 if that is not known
     process_name: str = "python"
+    command: tuple[str, ...] = ()  # the program and its arguments, as `sys.argv` has them
+    environment: Mapping[str, Any] = field(default_factory=dict)  # versions, threads and machine: names for people, and values
     source_roots: tuple[str, ...] = ()  # directories that modules were imported from, longest first
     record_shapes: bool = False
     with_stack: bool = False

@@ -174,9 +174,10 @@ def _check_info(info: Info) -> None:
         _check_types("info.event_costs_ns", _tuple("info.event_costs_ns", cost), (str, int))
         if cost[0] not in KINDS or not 0 <= cost[1] <= LATEST_NS >> 32:
             raise ValueError("info.event_costs_ns has what no event costs")
-    roots = _tuple("info.source_roots", info.source_roots)
-    _check_types("info.source_roots", roots, (str,) * len(roots))
-    mappings = [info.metadata, *_tuple("info.device_properties", info.device_properties), info.distributed or {}]
+    for name in ("source_roots", "command"):
+        texts = _tuple(f"info.{name}", getattr(info, name))
+        _check_types(f"info.{name}", texts, (str,) * len(texts))
+    mappings = [info.metadata, info.environment, *_tuple("info.device_properties", info.device_properties), info.distributed or {}]
     for mapping in mappings:
         if not isinstance(mapping, Mapping) or not all(type(key) is str for key in mapping):
             raise ValueError("info has something else where names and values are due")
