@@ -193,7 +193,14 @@ _STARTERS = (
     "<frozen importlib",
     *(
         os.path.join(_PACKAGE, *parts)
-        for parts in (("_launch", ""), ("profiler", "cli", ""), ("__main__.py",), ("profiler", "__main__.py"))
+        for parts in (
+            ("_launch", ""),
+            ("cli", ""),
+            ("profiler", "cli", ""),
+            ("profiler", "whole_program", ""),
+            ("__main__.py",),
+            ("profiler", "__main__.py"),
+        )
     ),
 )
 

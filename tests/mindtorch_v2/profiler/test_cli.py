@@ -299,12 +299,12 @@ def test_an_error_while_results_are_made_is_shown_with_its_traceback(run, script
     script(
         """
         import mindtorch_v2 as torch
-        from mindtorch_v2.profiler.cli.whole_run import WholeRun
+        from mindtorch_v2.profiler.cli.printed_run import PrintedRun
 
         def make_table(self):
             raise LookupError("no rows today")
 
-        WholeRun._table_text = make_table
+        PrintedRun._table_text = make_table
         torch.ones(2) * 2
         print("done")
         """

@@ -120,6 +120,11 @@ class Capture:
         self._steps.append((recorder.clock(), step))
 
     @property
+    def event_count(self) -> int:
+        """How many events were recorded so far."""
+        return len(self._log.records) // self._log.width
+
+    @property
     def is_running(self) -> bool:
         return active is self and self._pid == os.getpid()
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from ..advice import advise
-from .outputs import print_to
+from ..whole_program.outputs import print_to
 
 __all__ = ["main", "parser"]
 

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from ..._launch import program
 from ..._launch.children import answer_torch
 from ..options import Options
-from .outputs import UnwritableError, check_files
-from .whole_run import WholeRun
+from ..whole_program.outputs import UnwritableError, check_files
+from .printed_run import PrintedRun
 
 __all__ = ["main", "parser"]
 
@@ -145,7 +145,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def _run(options: argparse.Namespace, trace: str | None) -> None:
-    recording = WholeRun(
+    recording = PrintedRun(
         Options(
             record_shapes=options.record_shapes,
             with_stack=options.with_stack,

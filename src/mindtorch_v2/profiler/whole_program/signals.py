@@ -12,7 +12,9 @@ from typing import Any
 
 __all__ = ["Signals"]
 
-_OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
+# the folders of what starts a program and makes its results
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+_OWN = tuple(os.path.join(_PACKAGE, *parts, "") for parts in (("profiler", "whole_program"), ("profiler", "cli"), ("cli",)))
 
 MESSAGES = (
     "results are being made; Ctrl-C again gives up those that are not complete",
@@ -23,7 +25,8 @@ MESSAGES = (
 class Signals:
     """Counts Ctrl-C in the profiler's own code, where an exception would lose results. In the program's it does what it did."""
 
-    def __init__(self) -> None:
+    def __init__(self, command: str) -> None:
+        self._command = command  # what messages begin with
         self.interrupts = 0
         self.is_guarded = False
         self._ending: int | None = None  # a signal that ends the process when results are made
@@ -53,7 +56,7 @@ class Signals:
         if self.interrupts <= len(MESSAGES):
             # not by a stream, which may be in the middle of writing
             with contextlib.suppress(OSError):
-                os.write(2, f"\npython -m mindtorch_v2.profiler: {MESSAGES[self.interrupts - 1]}\n".encode())
+                os.write(2, f"\n{self._command}: {MESSAGES[self.interrupts - 1]}\n".encode())
 
     @property
     def gave_up(self) -> bool:

@@ -1,0 +1,193 @@
+"""What is recorded of a program: everything until a limit, or the steps that a schedule picks. Steps are found from its optimizers."""
+
+from __future__ import annotations
+
+import _thread
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ..._forking import new_lock
+from ...optim.optimizer import Optimizer, register_optimizer_step_post_hook
+from ..autograd_profile import profile
+from ..model.session import Session
+from ..options import Options
+from ..record_function import step_scope
+from ..schedule import ProfilerAction, record_always
+
+__all__ = ["UNLIMITED", "Limits", "ProgramRecording"]
+
+WARMUP_STEPS = 3  # steps after which the time of a limit begins: the first ones load, compile and fill caches
+POLL_SECONDS = 0.05
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """When a recording ends although its program goes on: at the end of the step in which a limit is reached.
+
+    A program without steps has no warm-up: its recording ends when `events` are reached, and `seconds` after its start if `from_start`.
+    """
+
+    events: int | None = None
+    seconds: float | None = None  # of recording, after the warm-up
+    from_start: bool = False  # whether `seconds` begin with the program
+
+
+UNLIMITED = Limits()
+
+_RECORDS = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
+
+
+class ProgramRecording:
+    """The recording of the program that runs in this process.
+
+    `schedule` says what to do in each step. A step ends when the optimizer that stepped first steps again; without a `schedule`, all of them are
+    recorded until a limit is reached. `steps` are those that have ended. `ended_by` says which limit ended the recording.
+    """
+
+    def __init__(
+        self,
+        options: Options,
+        *,
+        schedule: Callable[[int], ProfilerAction] | None = None,
+        limits: Limits = UNLIMITED,
+        steps: bool = True,
+    ) -> None:
+        self._profile = profile._with(options)
+        self._schedule = schedule or record_always
+        self._limits = limits
+        self._find_steps = steps
+        self._leader: int | None = None  # the optimizer whose steps count
+        self._scope: step_scope | None = None
+        self._lock = new_lock()  # the program's thread and the one that looks after limits
+        self._action = ProfilerAction.NONE  # what happens now
+        self._rests = self._over = False
+        self._began_at = self._warm_at = 0.0
+        self._hook: Any = None
+        self.steps = 0
+        self.ended_by = ""
+        self.ended_in_step = 0
+
+    @property
+    def session(self) -> Session:
+        """What was recorded so far, of all times that were recorded."""
+        return self._profile.session
+
+    def begin(self) -> None:
+        """Record from here on, as the schedule says for the first step."""
+        self._began_at = self._warm_at = time.monotonic()
+        if self._find_steps:
+            self._hook = register_optimizer_step_post_hook(self._on_optimizer_step)
+        self._change(self._schedule(0))
+        if self._limits.events is not None or self._limits.seconds is not None:
+            # not by `threading`: a program that counts or joins its threads does not meet this one
+            _thread.start_new_thread(self._look_after_limits, ())
+
+    def rest(self) -> None:
+        """Leave the process to another profiler."""
+        with self._lock:
+            self._rests = True
+            self._stop()
+
+    def go_on(self) -> None:
+        """Record again after `rest`."""
+        with self._lock:
+            self._rests = False
+            if not self._over:
+                self._change(self._schedule(self.steps))
+
+    def end(self) -> None:
+        """End the recording for good."""
+        with self._lock:
+            self._over = True
+            if self._hook is not None:
+                self._hook.remove()
+                self._hook = None
+            self._stop()
+
+    # --- steps ------------------------------------------------------------------------------------------------------
+
+    def _on_optimizer_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+        if self._leader is None:
+            self._leader = id(optimizer)
+        if id(optimizer) == self._leader:
+            self._next_step()
+
+    def _next_step(self) -> None:
+        with self._lock:
+            if self._over:
+                return
+            self.steps += 1
+            if self.steps == WARMUP_STEPS:
+                self._warm_at = time.monotonic()
+            reached = self._limit_reached()
+            if reached:
+                self._end_by(reached)
+            elif not self._rests:
+                self._change(self._schedule(self.steps))
+
+    def _change(self, action: ProfilerAction) -> None:
+        """Go from what happens now to the action of a new step."""
+        self._close_step()
+        if action in _RECORDS:
+            if self._action not in _RECORDS:
+                if self._action is not ProfilerAction.WARMUP:
+                    self._profile._prepare_trace()
+                self._profile._start_trace(self.steps)
+            elif self._profile._capture is not None:
+                self._profile._capture.mark_step(self.steps)
+            self._action = action
+            if self._find_steps:
+                self._open_step()
+            return
+        self._stop()
+        if action is ProfilerAction.WARMUP:
+            self._profile._prepare_trace(warm=True)
+            self._action = action
+
+    def _open_step(self) -> None:
+        self._scope = step_scope(f"ProfilerStep#{self.steps}")
+        self._scope.__enter__()
+
+    def _close_step(self) -> None:
+        if self._scope is not None:
+            self._scope.__exit__(None, None, None)
+            self._scope = None
+
+    def _stop(self) -> None:
+        self._close_step()
+        if self._action in _RECORDS:
+            self._profile._stop_trace()
+        elif self._action is ProfilerAction.WARMUP:
+            self._profile._cancel_trace()
+        self._action = ProfilerAction.NONE
+
+    # --- limits -----------------------------------------------------------------------------------------------------
+
+    def _limit_reached(self, *, slack: int = 1) -> str:
+        """The limit that was reached, in words; empty if none was. `slack` multiplies the limits."""
+        limits, capture = self._limits, self._profile._capture
+        recorded = len(self._profile._session or ()) + (0 if capture is None else capture.event_count)
+        if limits.events is not None and recorded >= limits.events * slack:
+            return f"{limits.events:,} events"
+        is_counted = limits.from_start or self.steps >= WARMUP_STEPS
+        since = self._began_at if limits.from_start else self._warm_at
+        if limits.seconds is not None and is_counted and time.monotonic() - since >= limits.seconds * slack:
+            return f"{limits.seconds:g} seconds"
+        return ""
+
+    def _end_by(self, reached: str) -> None:
+        self.ended_by, self.ended_in_step = reached, self.steps
+        self.end()
+
+    def _look_after_limits(self) -> None:
+        """End the recording of a program without steps, or of one whose step takes very long."""
+        while not self._over:
+            time.sleep(POLL_SECONDS)
+            if self._rests or not self._limit_reached(slack=2 if self.steps else 1):
+                continue
+            with self._lock:
+                reached = "" if self._over or self._rests else self._limit_reached(slack=2 if self.steps else 1)
+                if reached:
+                    self._end_by(reached)
