@@ -24,9 +24,9 @@ from mindtorch_v2.profiler.model.session import (
     Track,
     empty_session,
 )
+from mindtorch_v2.profiler.opening.trace_reader import TraceReader
 from mindtorch_v2.profiler.output import chrome_trace
 from mindtorch_v2.profiler.output.slice_times import slice_times
-from mindtorch_v2.profiler.output.trace_reader import TraceReader
 
 from .by_hand import Event, kernel, op, python_function, record, runtime, scope
 

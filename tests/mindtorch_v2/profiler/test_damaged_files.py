@@ -14,9 +14,9 @@ import pytest
 import mindtorch_v2 as torch
 from mindtorch_v2.profiler import profile, record_function, validate
 from mindtorch_v2.profiler.model.session import Session
+from mindtorch_v2.profiler.opening.trace_reader import NotATraceError, TraceReader
 from mindtorch_v2.profiler.output import chrome_trace
 from mindtorch_v2.profiler.output.event_list import EventList
-from mindtorch_v2.profiler.output.trace_reader import NotATraceError, TraceReader
 
 
 @pytest.fixture(scope="module")

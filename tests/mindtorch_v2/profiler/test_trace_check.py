@@ -133,14 +133,15 @@ class TestRows:
             trace["traceEvents"] += [
                 {"ph": ["X"], "pid": [], "tid": {}, "ts": {}, "args": 5},
                 {"ph": "X", "cat": "kernel", "name": 5, "pid": 1, "tid": 1, "ts": 1, "dur": 1, "args": {"Ev Idx": [1]}},
-                {"ph": "s", "id": [], "cat": {}, "name": "", "pid": 1, "tid": 1, "ts": 10**400},
+                {"ph": "s", "id": [], "cat": {}, "name": "", "pid": 1, "tid": 1, "ts": 10**300},
             ]
 
         assert len(problems_after(good, change)) > 3
 
     def test_a_number_too_large_for_one(self, good):
         good.write_text(good.read_text().replace('"ts":1.000', '"ts":1e400'))
-        assert str(validate(good)[0]).startswith("numbers: ts of 'aten::add' at inf")
+        (problem,) = validate(good)
+        assert problem.rule == "readable"
 
 
 class TestFlows:
@@ -205,7 +206,6 @@ class TestFiles:
             b"   ",
             b"hello",
             b"{}",
-            b"[]",
             b"5",
             b'{"a": 1}',
             b'{"traceEvents": 5}',

@@ -33,6 +33,8 @@ _ACTIVITY = {
     "kernel": "kernel",
     "gc": "python_function",
     "compile": "overhead",
+    "overhead": "overhead",
+    "sync": "cuda_sync",
 }
 _FORWARD_BACKWARD = 1  # torch's number for the arrow from an operator to its node
 _CONVERTED_AFTER = 32  # one reading for so many events: by then a column is worth its conversion
@@ -267,7 +269,7 @@ ATTRIBUTES: dict[str, Fact | RowFact] = {
     "sequence_nr": Fact(lambda recording: recording.session.sequence),
     "device_type": _by_track(lambda track: DeviceType[track.device_type]),
     "device_index": Fact(_device_index),
-    "device_resource_id": _by_track(lambda track: track.thread_id if track.device_type == "CPU" else track.tid),
+    "device_resource_id": _by_track(lambda track: track.thread_id),
     "flops": _FLOPS,
     "is_user_annotation": _by_label(lambda label: label.kind == "scope"),
     "is_python_function": _by_label(lambda label: label.kind == "python_function"),

@@ -7,10 +7,10 @@ from typing import Any
 
 from .session import TensorInput
 
-__all__ = ["concrete", "dtypes", "shapes", "strides", "tensor_shapes"]
+__all__ = ["ELEMENT_TYPES", "concrete", "dtypes", "shapes", "strides", "tensor_shapes"]
 
 # C++'s names of the element types, which is how torch writes them down.
-_ELEMENT = {
+ELEMENT_TYPES = {
     "bool": "bool",
     "uint8": "unsigned char",
     "int8": "signed char",
@@ -76,7 +76,7 @@ def _value(value: Any) -> Any:
 
 def _type(value: Any) -> str:
     if isinstance(value, TensorInput):
-        return _ELEMENT.get(value.dtype, f"c10::{value.dtype.capitalize()}")
+        return ELEMENT_TYPES.get(value.dtype, f"c10::{value.dtype.capitalize()}")
     if _is_tensor_list(value):
         return "TensorList"
     if isinstance(value, list | tuple):

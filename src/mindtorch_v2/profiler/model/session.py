@@ -18,12 +18,14 @@ __all__ = [
     "BUFFER",
     "COLUMNS",
     "COMPILE",
+    "DIRECTIONS",
     "GRADIENT",
     "KINDS",
     "OPTIMIZER_STATE",
     "PARAMETER",
     "ROLE_NAMES",
     "WAITING",
+    "Copies",
     "DataFlow",
     "Distinct",
     "Frame",
@@ -41,10 +43,13 @@ __all__ = [
 
 Column = np.ndarray[Any, np.dtype[Any]]
 
-KINDS = ("op", "scope", "python_function", "memory", "runtime", "kernel", "gc", "compile")
+KINDS = ("op", "scope", "python_function", "memory", "runtime", "kernel", "gc", "compile", "overhead", "sync")
 
 COMPILE = "mindtorch_v2::compile"  # the name of events of compilation
 WAITING = "<built-in "  # names of functions written in C begin with this; those are recorded that wait
+
+# From where to where a device copies. The last fills memory with a value.
+DIRECTIONS = ("unknown", "host to device", "device to host", "device to device", "peer to peer", "host to host", "memset")
 
 # What torch calls the scope of a record function.
 FUNCTION, BACKWARD_FUNCTION, USER_SCOPE = 0, 1, 7
@@ -70,13 +75,17 @@ class Label(NamedTuple):
     overload: str = ""
     module: tuple[ModulePart, ...] = ()  # the module that is called, or has what the event works on
     operator: str = ""  # what a compilation is for
+    category: str = ""  # of a trace that was read, where the kind does not say it: "gpu_memcpy"
 
 
 class Track(NamedTuple):
-    """A line of events that follow or enclose each other: a thread, one asyncio task of it, or a device stream."""
+    """A line of events that follow or enclose each other: a thread, one asyncio task of it, or a device stream.
 
-    tid: int  # unique in the recording; that of the system for a thread
-    thread_id: int  # of the system
+    Where work of one stream overlaps, as a trace tells it, the stream has more than one track.
+    """
+
+    tid: int  # unique among the threads, and among the streams of a device; that of the system for a thread
+    thread_id: int  # of the system; of a device, the stream
     name: str = ""
     device_type: str = "CPU"
     device_index: int = 0
@@ -116,6 +125,14 @@ class Roles(NamedTuple):
     time_ns: Column  # of the end
     address: Column
     role: Column
+
+
+class Copies(NamedTuple):
+    """What a device copied or filled."""
+
+    row: Column  # of the kernel, rising
+    size_bytes: Column
+    direction: Column  # into DIRECTIONS
 
 
 class DataFlow(NamedTuple):
@@ -166,6 +183,7 @@ class Info:
     metadata: Mapping[str, Any] = field(default_factory=dict)  # values as JSON knows them
     device_properties: tuple[Mapping[str, Any], ...] = ()
     distributed: Mapping[str, Any] | None = None
+    adjusted: tuple[tuple[str, int], ...] = ()  # what was changed in a trace to read it, and in how many rows
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -186,6 +204,7 @@ class Session:
     memory: MemoryLog | None = None
     roles: Roles | None = None
     flow: DataFlow | None = None
+    copies: Copies | None = None
     # int64: bytes of Python's heap, where memory is counted by it; 0 for Python functions
     heap_before: Column | None = None
     heap_after: Column | None = None
@@ -207,14 +226,16 @@ class Session:
 
     def head(self, count: int) -> Session:
         """The events that began first; with each, all that are around it."""
-        flow, memory = self.flow, self.memory
+        flow, memory, copies = self.flow, self.memory, self.copies
+        if copies is not None:
+            copies = Copies(*(column[copies.row < count] for column in copies))
         if flow is not None:
             kept = flow.operand_row < count
             flow = flow._replace(operand_row=flow.operand_row[kept], operand_address=flow.operand_address[kept])
         if memory is not None:
             memory = memory._replace(event=np.where(memory.event < count, memory.event, -1))
         columns = {name: None if (c := getattr(self, name)) is None else c[:count] for name in COLUMNS}
-        return self.replace(**columns, flow=flow, memory=memory)
+        return self.replace(**columns, flow=flow, memory=memory, copies=copies)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the session to a file that `Session.load` reads."""
@@ -258,7 +279,7 @@ def join(sessions: Sequence[Session]) -> Session:
     labels, tracks, inputs, frames = Distinct(), Distinct(), Distinct(), Distinct()
     stacks = Distinct()
     on_device, numbered = any(s.launch is not None for s in sessions), any(s.function_id is not None for s in sessions)
-    parts, memories, roles, flows, first_ids, before = [], [], [], [], [], 0
+    parts, memories, roles, flows, copies, first_ids, before = [], [], [], [], [], [], 0
     for s in sessions:
         frame_numbers = frames.numbers(s.frames)
         stack_table = stacks.numbers([tuple(frame_numbers[list(t)].tolist()) for t in s.stack_table])
@@ -284,6 +305,8 @@ def join(sessions: Sequence[Session]) -> Session:
             roles.append(s.roles)
         if s.flow is not None:
             flows.append(s.flow._replace(operand_row=s.flow.operand_row + before))
+        if s.copies is not None:
+            copies.append(s.copies._replace(row=s.copies.row + before))
         first_ids += [(row + before, number) for row, number in s.info.first_ids]
         before += len(s)
     joined: dict[str, Any] = {
@@ -295,6 +318,7 @@ def join(sessions: Sequence[Session]) -> Session:
         memory=MemoryLog(*map(_joined, zip(*memories, strict=True))) if memories else None,
         roles=Roles(*map(np.concatenate, zip(*roles, strict=True))) if roles else None,
         flow=DataFlow(*map(np.concatenate, zip(*flows, strict=True))) if flows else None,
+        copies=Copies(*map(np.concatenate, zip(*copies, strict=True))) if copies else None,
         labels=tuple(labels),
         tracks=tuple(tracks),
         input_table=tuple(inputs),

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..device_type import DeviceType
 from . import tree
-from .session import COLUMNS, KINDS, ROLE_NAMES, Column, Info, Label, Session, TensorInput
+from .session import COLUMNS, DIRECTIONS, KINDS, ROLE_NAMES, Column, Info, Label, Session, TensorInput
 
 __all__ = ["check"]
 
@@ -75,7 +75,7 @@ def _check_times(name: str, column: Column) -> None:
 
 
 def _check_logs(session: Session) -> None:
-    memory, roles, flow = session.memory, session.roles, session.flow
+    memory, roles, flow, copies = session.memory, session.roles, session.flow, session.copies
     if memory is not None:
         _of_one_length("memory", [c for c in memory if c is not None])
         _check_times("memory.time_ns", memory.time_ns)
@@ -93,6 +93,12 @@ def _check_logs(session: Session) -> None:
         _point_into("flow.role", flow.role, 0, len(ROLE_NAMES))
         if np.any(np.diff(flow.operand_row) < 0):
             raise ValueError("flow.operand_row does not rise")
+    if copies is not None:
+        _of_one_length("copies", copies)
+        _point_into("copies.row", copies.row, 0, len(session))
+        _point_into("copies.direction", copies.direction, 0, len(DIRECTIONS))
+        if np.any(np.diff(copies.row) <= 0):
+            raise ValueError("copies.row does not rise")
 
 
 def _of_one_length(name: str, columns: Sequence[Column]) -> None:
@@ -122,7 +128,7 @@ def _check_tables(session: Session) -> None:
 
 
 def _check_label(label: Label) -> None:
-    _check_types("a label", (*label[:4], label.operator), (str, str, int, str, str))
+    _check_types("a label", (*label[:4], label.operator, label.category), (str, str, int, str, str, str))
     if label.kind not in KINDS:
         raise ValueError(f"an event of the kind {label.kind[:50]!r}")
     for part in label.module:
@@ -174,6 +180,8 @@ def _check_info(info: Info) -> None:
         _check_types("info.event_costs_ns", _tuple("info.event_costs_ns", cost), (str, int))
         if cost[0] not in KINDS or not 0 <= cost[1] <= LATEST_NS >> 32:
             raise ValueError("info.event_costs_ns has what no event costs")
+    for adjusted in _tuple("info.adjusted", info.adjusted):
+        _check_types("info.adjusted", _tuple("info.adjusted", adjusted), (str, int))
     for name in ("source_roots", "command"):
         texts = _tuple(f"info.{name}", getattr(info, name))
         _check_types(f"info.{name}", texts, (str,) * len(texts))

@@ -21,13 +21,27 @@ from typing import IO, Any
 import numpy as np
 
 from ..writing.atomic_file import replacing
-from .session import COLUMNS, Column, DataFlow, Frame, Info, Label, MemoryLog, ModulePart, Roles, Session, TensorInput, Track
+from .session import (
+    COLUMNS,
+    Column,
+    Copies,
+    DataFlow,
+    Frame,
+    Info,
+    Label,
+    MemoryLog,
+    ModulePart,
+    Roles,
+    Session,
+    TensorInput,
+    Track,
+)
 from .session_check import check
 
 __all__ = ["VERSION", "load", "save"]
 
 FORMAT = "mindtorch_v2 session"
-VERSION = 2  # 1 had no compilations, and not what a summary needs
+VERSION = 3  # 1 had no compilations, and not what a summary needs; 2 had no copies, and fewer kinds
 TABLES = "session.json"
 
 CHUNK_ROWS = 1 << 20
@@ -36,6 +50,7 @@ LOGS: dict[str, Any] = {
     "memory": MemoryLog,
     "roles": Roles,
     "flow": DataFlow,
+    "copies": Copies,
 }  # columns of other lengths, named `memory.time_ns` and so on
 
 COMPRESSION_LEVEL = 1
@@ -239,8 +254,16 @@ def _log(name: str, columns: dict[str, Column]) -> Any:
     return LOGS[name](**parts) if parts else None
 
 
-def _label(name: str, kind: str, scope: int, overload: str, module: list[list[str]] | tuple[()] = (), operator: str = "") -> Label:
-    return Label(name, kind, scope, overload, tuple(ModulePart(*part) for part in module), operator)
+def _label(
+    name: str,
+    kind: str,
+    scope: int,
+    overload: str,
+    module: list[list[str]] | tuple[()] = (),
+    operator: str = "",
+    category: str = "",
+) -> Label:
+    return Label(name, kind, scope, overload, tuple(ModulePart(*part) for part in module), operator, category)
 
 
 # JSON knows neither tuples nor every float; an object with one member says what it stands for.

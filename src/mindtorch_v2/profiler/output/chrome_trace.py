@@ -39,6 +39,8 @@ CATEGORIES = {
     "memory": "cpu_instant_event",
     "runtime": "privateuse1_runtime",
     "kernel": "kernel",
+    "overhead": "overhead",
+    "sync": "cuda_sync",
 }
 
 # Processes of the trace that are none of the system, whose numbers end at 4,194,304. Kineto sorts by the same numbers.
@@ -280,7 +282,7 @@ class _Frames(dict[int, tuple[str, str]]):
 
 def _head(session: Session, label: Label, track: Track) -> str:
     name = json_text(f"{label.name}.{label.overload}" if label.overload and session.info.overload_names else label.name)
-    return f'{{"ph":"X","cat":"{CATEGORIES[label.kind]}","name":{name},"pid":{_pid(session, track)},"tid":{track.tid},"ts":'
+    return f'{{"ph":"X","cat":{json_text(label.category or CATEGORIES[label.kind])},"name":{name},"pid":{_pid(session, track)},"tid":{track.tid},"ts":'
 
 
 def _tail(session: Session, label: Label, track: Track, number: int, runtime_name: str) -> str:
@@ -295,7 +297,7 @@ def _tail(session: Session, label: Label, track: Track, number: int, runtime_nam
         case "compile":
             args = {"Operator": label.operator}
         case "kernel":
-            args = {"device": track.device_index, "stream": track.tid}
+            args = {"device": track.device_index, "stream": track.thread_id}
         case "python_function":
             module = links.module_id(label)
             args = {"Python thread": number} | ({"Python module id": module} if module >= 0 else {})

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from .trace_reader import NotATraceError, Row, TraceReader
+from ..opening.trace_reader import NotATraceError, Row, TraceReader
 
 __all__ = ["Problem", "validate"]
 

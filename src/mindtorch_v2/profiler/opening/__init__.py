@@ -1,0 +1,72 @@
+"""Recordings from files: saved sessions, folders of them, and traces of torch, torch_npu and this package."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..model.session import Session
+from .trace_columns import TraceColumns
+from .trace_reader import NotATraceError, TraceReader
+from .trace_session import sessions as sessions_of_trace
+
+__all__ = ["NotATraceError", "Progress", "Recordings", "open_recording"]
+
+Progress = Callable[[int, int], None]  # bytes that were read, and how many there are
+
+FIRST = "run.session"  # of a folder: the process that started the others
+TRACE_VIEW = "trace_view.json"  # of a folder that torch_npu wrote
+
+
+@dataclass(frozen=True)
+class Recordings:
+    """What a file or folder holds: a session for each process, the one that started the others first."""
+
+    path: str
+    sessions: tuple[Session, ...]
+
+    @property
+    def session(self) -> Session:
+        """The session of the first process."""
+        return self.sessions[0]
+
+
+def open_recording(path: str | os.PathLike[str], *, progress: Progress | None = None) -> Recordings:
+    """The recording in a file or folder.
+
+    A file is a saved session, or a trace in Kineto's format (`.json`, `.json.gz`): of torch on any device, of torch_npu, of this package. A
+    folder has a `.session` for each process, as `mindtorch profile` leaves it. A file of another kind, or a damaged one, is a ValueError that
+    says so. `progress(bytes read, bytes in all)` is called now and then.
+    """
+    name = os.fspath(path)
+    if os.path.isdir(name):
+        return Recordings(name, _of_folder(name, progress))
+    with open(name, "rb") as file:
+        start = file.read(4)
+    if not start:
+        raise ValueError(f"{name} is empty")
+    if start == b"PK\x03\x04":
+        return Recordings(name, (Session.load(name),))
+    return Recordings(name, _of_trace(name, progress))
+
+
+def _of_folder(folder: str, progress: Progress | None) -> tuple[Session, ...]:
+    names = sorted((name for name in os.listdir(folder) if name.endswith(".session")), key=lambda name: (name != FIRST, name))
+    if not names:
+        raise ValueError(f"{folder} has no .session file; give a trace or a session in it, or what `mindtorch profile` left")
+    paths = [os.path.join(folder, name) for name in names]
+    sizes = [os.path.getsize(path) for path in paths]
+    found = []
+    for at, path in enumerate(paths):
+        found.append(Session.load(path))
+        if progress is not None:
+            progress(sum(sizes[: at + 1]), sum(sizes))
+    return tuple(found)
+
+
+def _of_trace(name: str, progress: Progress | None) -> tuple[Session, ...]:
+    reader, columns = TraceReader(name, progress=progress), TraceColumns()
+    for block in reader.blocks():
+        columns.add(block)
+    return tuple(sessions_of_trace(columns, reader.header))
