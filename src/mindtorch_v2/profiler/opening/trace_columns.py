@@ -7,7 +7,6 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import orjson
 
 from ..model.session import Column
 from . import trace_values
@@ -53,6 +52,9 @@ class TraceColumns:
     """Takes rows of a trace. `names` has what the file says of processes and threads, by pid (and tid) and the kind of name."""
 
     def __init__(self) -> None:
+        import orjson  # costly: for the many programs that read no trace
+
+        self._as_text: Callable[[Any], bytes] = orjson.dumps  # the fastest way to a key of nested lists
         self.labels: list[RawLabel] = []
         self.tracks: list[RawTrack] = []
         self.input_table: list[tuple[Any, ...]] = []
@@ -203,7 +205,7 @@ class TraceColumns:
 
     def _inputs(self, args: dict[str, Any]) -> int:
         facts = (args["Input Dims"], args.get("Input type"), args.get("Input Strides"), args.get("Concrete Inputs"))
-        key = orjson.dumps(facts)
+        key = self._as_text(facts)
         number = self._input_numbers.get(key)
         if number is None:
             number = self._input_numbers[key] = len(self.input_table)

@@ -14,8 +14,6 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import IO, Any
 
-import orjson
-
 from ..output.stack_text import whole_stack
 
 __all__ = ["NotATraceError", "Progress", "Row", "TraceReader"]
@@ -112,6 +110,9 @@ class _Scanner:
     """Reads JSON value by value from a text of which a part is in memory."""
 
     def __init__(self, source: _Source) -> None:
+        import orjson  # costly: for the many programs that read no trace
+
+        self._parse: Callable[[bytes], Any] = orjson.loads
         self._source = source
         self._text = b""
         self._at = 0
@@ -148,7 +149,7 @@ class _Scanner:
         else:
             end = self._end_of(_SCALAR)
         text, self._at = self._text[self._at : end], end
-        return orjson.loads(text)
+        return self._parse(text)
 
     def finish(self) -> None:
         """Raise if something stands behind the end."""
@@ -241,8 +242,8 @@ class _Scanner:
         if cut <= self._at:
             return None
         try:
-            rows: list[Any] = orjson.loads(b"[%b]" % self._text[self._at : cut + 1])
-        except orjson.JSONDecodeError:
+            rows: list[Any] = self._parse(b"[%b]" % self._text[self._at : cut + 1])
+        except ValueError:
             return None
         self._at = cut + between.index(b"{")
         return rows
@@ -255,7 +256,7 @@ class _Scanner:
                 break
             if not self._read_more():
                 raise ValueError("it ends inside a row" if self._text[self._at :].strip() else "it ends where ']' is due")
-        rows: list[Any] = orjson.loads(b"[%b]" % self._text[self._at : end])
+        rows: list[Any] = self._parse(b"[%b]" % self._text[self._at : end])
         self._at = end
         if not is_last:
             if self.peek() not in (b",", b"]"):
