@@ -38,8 +38,11 @@ samples:  ## catch the samples of the gradient tests anew from PyTorch's operato
 docs:  ## write the samples of output on the pages anew
 	PYTHONPATH=src $(PYTHON) docs/generate.py
 
+report-ui:  ## build the pages of reports from their TypeScript; needs npm
+	cd report-ui && npm ci --no-audit --no-fund && npm run build
+
 fix:  ## let ruff mend what it can
 	$(PYTHON) -m ruff check --fix .
 	$(PYTHON) -m ruff format .
 
-.PHONY: help install check lint types test parity browser coverage bench samples docs fix
+.PHONY: help install check lint types test parity browser coverage bench samples docs report-ui fix

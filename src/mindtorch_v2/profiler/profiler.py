@@ -262,6 +262,10 @@ class _KinetoProfile(OptionAttributes):
         """Write one line a stack for flame graphs; needs `with_stack=True`."""
         self._finished("exporting stacks").export_stacks(path, metric)
 
+    def export_report(self, path: str | os.PathLike[str], *, title: str | None = None) -> None:
+        """Write a page that answers where the time went: one HTML file, which needs nothing but a browser."""
+        self._finished("exporting a report").export_report(path, title=title)
+
     def _memory_profile(self) -> MemoryProfile:
         """Return the history of each piece of memory; needs shapes, memory and stacks."""
         check_memory_flags(record_shapes=self.record_shapes, profile_memory=self.profile_memory, with_stack=self.with_stack)

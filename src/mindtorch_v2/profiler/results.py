@@ -14,7 +14,7 @@ from .model.leaks import Leaks
 from .model.module_times import ModuleTimes
 from .model.session import Session
 from .model.summary import Summary
-from .output import chrome_trace
+from .output import chrome_trace, report
 from .output.event_list import EventList
 
 __all__ = ["Results", "Summaries", "check_memory_flags", "write_memory_timeline"]
@@ -158,6 +158,10 @@ class Results(Summaries):
         info = self.session.info
         check_memory_flags(record_shapes=info.record_shapes, profile_memory=info.profile_memory, with_stack=info.with_stack)
         write_memory_timeline(MemoryProfileTimeline(MemoryProfile(self.session)), path, device, info.use_device)
+
+    def export_report(self, path: str | os.PathLike[str], *, title: str | None = None) -> None:
+        """Write a page that answers where the time went: one HTML file, which needs nothing but a browser."""
+        report.write([self.session], path, title=title)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the recording to a file that `Results.load` and `Session.load` read."""

@@ -12,7 +12,7 @@ from . import inputs
 from .averages import FunctionEventAvg
 from .recording import Recording
 
-__all__ = ["GroupBy", "averages", "compilation", "examples", "kernels_us", "self_cpu_us", "total"]
+__all__ = ["GroupBy", "Groups", "averages", "compilation", "examples", "groups", "kernels_us", "self_cpu_us", "spread", "total"]
 
 Column = np.ndarray[Any, np.dtype[Any]]
 
@@ -27,6 +27,40 @@ class GroupBy(NamedTuple):
 
 
 EVERYTHING = GroupBy(shapes=True, stack_n=sys.maxsize, overloads=True, modules=True)
+
+
+class Groups(NamedTuple):
+    """Events in groups, in order of the first event of each."""
+
+    first: Column  # the row of that event
+    of_rows: Column  # the group of each of the rows that were asked about
+    sums: dict[str, Column]  # of each group, by the attributes of averages; times are in nanoseconds
+
+
+def groups(recording: Recording, rows: Column, by: GroupBy, keys: Column | None = None) -> Groups:
+    """These events in the groups of `key_averages()`. `keys`, one number for each event of the session, part them further."""
+    numbers = _keys(recording, by)
+    if keys is not None:
+        numbers = _both(numbers, keys)
+    _, first, group = np.unique(numbers[rows], return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    of_rows = place[group]
+    # whole numbers below 2**53, so that the sums are exact
+    sums = {
+        name: np.bincount(of_rows, column[rows], minlength=len(order)).astype(np.int64)
+        for name, column in _amounts(recording).items()
+    }
+    return Groups(rows[first[order]], of_rows, sums)
+
+
+def spread(values: Column, group: Column, count: int) -> tuple[Column, Column]:
+    """The median of the values of each group, the lower one of two, and the largest. Groups are numbered from 0, none is empty."""
+    in_order = values[np.lexsort((values, group))]
+    ends = np.cumsum(np.bincount(group, minlength=count))
+    starts = np.concatenate([[0], ends[:-1]]) if count else ends
+    return in_order[(starts + ends - 1) // 2], in_order[ends - 1]
 
 
 def averages(recording: Recording, rows: Column, by: GroupBy) -> list[FunctionEventAvg]:

@@ -1,0 +1,61 @@
+"""The steps of a recording as intervals of time: by `prof.step()`, or where the program never calls that, by its optimizer."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import tree
+from .recording import Recording
+from .time_parts import intervals, tracks_of_main_thread
+
+__all__ = ["Steps"]
+
+Column = np.ndarray[Any, np.dtype[Any]]
+
+STEP, OPTIMIZER = "ProfilerStep#", "Optimizer.step#"
+
+
+class Steps(NamedTuple):
+    """Intervals in order of time. `by` says how they are told apart: "step()", "optimizer", or "" if there are none."""
+
+    number: Column
+    start_ns: Column
+    end_ns: Column
+    by: str
+
+    def __len__(self) -> int:
+        return len(self.number)
+
+    @classmethod
+    def of(cls, recording: Recording) -> Steps:
+        """The steps of the thread that started the recording."""
+        session = recording.session
+        mine = tracks_of_main_thread(session)[session.track] if len(session) else np.zeros(0, bool)
+
+        def scopes(prefix: str) -> Column:
+            named = recording.of_labels(lambda e: e.kind == "scope" and e.name.startswith(prefix)) if len(session) else mine
+            return np.flatnonzero(mine & named & ~tree.inside(session, named, tree.parents(session)))
+
+        rows = scopes(STEP)
+        if len(rows):
+            names = [session.labels[i].name.removeprefix(STEP) for i in session.label[rows].tolist()]
+            numbers = [int(name) if name.isdecimal() else at for at, name in enumerate(names)]
+            return cls(np.array(numbers, np.int64), session.start_ns[rows], session.end_ns[rows], "step()")
+        rows = scopes(OPTIMIZER)
+        if not len(rows):
+            none = np.empty(0, np.int64)
+            return cls(none, none, none, "")
+        labels, counts = np.unique(session.label[rows], return_counts=True)
+        rows = rows[session.label[rows] == labels[counts.argmax()]]  # of several optimizers, the one that makes most steps
+        ends = session.end_ns[rows]
+        began = min(intervals(session)[0][0], int(session.start_ns[rows[0]]))
+        return cls(np.arange(len(rows)), np.concatenate([[began], ends[:-1]]), ends, "optimizer")
+
+    def of_times(self, time_ns: Column) -> Column:
+        """The place in these steps of each time; -1 for those in none."""
+        if not len(self):
+            return np.full(len(time_ns), -1)
+        at = np.searchsorted(self.start_ns, time_ns, side="right") - 1
+        return np.where((at >= 0) & (time_ns < self.end_ns[np.maximum(at, 0)]), at, -1)

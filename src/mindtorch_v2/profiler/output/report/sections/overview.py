@@ -1,0 +1,59 @@
+"""What the wall time was spent on, and the rows that matter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....model.summary import Summary
+from ..sources import Process
+
+__all__ = ["overview"]
+
+ROWS = 5
+
+# By part: its name, and what it means. In the order of the picture.
+MEANINGS = {
+    "forward": (
+        "Forward",
+        "Operators outside of backward passes and optimizers: forward passes, losses, tensors that the program makes itself.",
+    ),
+    "backward": ("Backward", "Operators and nodes of backward passes, gradients being added up included."),
+    "optimizer": ("Optimizer", "Operators inside of an optimizer's step() and zero_grad()."),
+    "data loading": ("Data", "Waiting for the next batch of a DataLoader, or making it, whatever that consists of."),
+    "own Python": (
+        "Own Python",
+        "Python between operators: your code, and that of modules and optimizers. Larger batches take less of it.",
+    ),
+    "waiting": ("Waiting", "Inside of functions that wait: for time to pass, a lock, a file, another process."),
+    "own Python and waiting": (
+        "Own Python and waiting",
+        "Time outside of operators. Recorded with with_stack=True, the two are told apart.",
+    ),
+    "compilation": (
+        "Compiling",
+        "The first call of an operator with arguments of a kind compiles its function; later calls do not.",
+    ),
+    "recorder": ("Recorder", "What recording itself took, by what an event was measured to cost. It is in no other part."),
+}
+
+
+def overview(process: Process) -> dict[str, Any]:
+    """The parts of the wall time with their meanings, the steps, and the operators with most self time."""
+    summary = Summary.of_parts(process.parts)
+    operators = {"forward": summary.forward_ns, "backward": summary.backward_ns, "optimizer": summary.optimizer_ns}
+    times = operators | {name: ns for name, ns in summary.parts.items() if name != "operators"}
+    steps = process.steps
+    return {
+        "wall": summary.wall_ns,
+        "onProcessor": summary.on_processor_ns,
+        "events": len(process.recording.rows),
+        "parts": [{"name": MEANINGS[name][0], "key": name, "ns": ns, "means": MEANINGS[name][1]} for name, ns in times.items()],
+        "otherThreads": [[thread.name, thread.operators_ns] for thread in summary.other_threads],
+        "steps": {
+            "count": len(steps),
+            "by": steps.by,
+            "median": int(np.median(steps.end_ns - steps.start_ns)) if len(steps) else 0,
+        },
+    }

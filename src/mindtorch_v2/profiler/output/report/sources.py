@@ -1,0 +1,96 @@
+"""One process of a report: its session, and what several sections compute from it."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from ...model import modules
+from ...model.recorded_events import recording_of
+from ...model.session import Session
+from ...model.steps import Steps
+from ...model.time_parts import TimeParts
+
+__all__ = ["Process", "Texts"]
+
+Column = np.ndarray[Any, np.dtype[Any]]
+
+# whose code it is: places of the runtime begin so, and the files of libraries are in such folders; all else is the program's
+RUNTIME = ("mindtorch_v2/", "mindtorch_v2\\", "torch/", "torch\\")
+LIBRARY = re.compile(r"[/\\](site-packages|dist-packages|lib[/\\]python3\.\d+)[/\\]|^<")
+
+
+class Texts:
+    """Distinct texts, numbered as they come."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+
+    def number(self, text: str) -> int:
+        return self._numbers.setdefault(text, len(self._numbers))
+
+    def numbers(self, texts: Iterable[str]) -> Column:
+        return np.array([self.number(text) for text in texts], np.int64)
+
+    @property
+    def values(self) -> list[str]:
+        return list(self._numbers)
+
+
+class Process:
+    """A session with the values that its sections share, each computed once."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.recording = recording_of(session)
+        self.parts = TimeParts(self.recording)
+
+    @functools.cached_property
+    def steps(self) -> Steps:
+        return Steps.of(self.recording)
+
+    @functools.cached_property
+    def self_ns(self) -> Column:
+        """The time of each event on the CPU without that of the events inside."""
+        return self.recording.without_children(self.recording.cpu_ns)
+
+    @functools.cached_property
+    def phase(self) -> Column:
+        """Forward, backward or neither, for each event: `modules.PHASES`."""
+        return self.recording.attribution.phase if len(self.session) else np.empty(0, np.int8)
+
+    @functools.cached_property
+    def kinds(self) -> list[str]:
+        """The kind of each label."""
+        return [label.kind for label in self.session.labels]
+
+    def of_kinds(self, *kinds: str) -> Column:
+        """Whether each event is of one of these kinds."""
+        return (
+            np.array([kind in kinds for kind in self.kinds], bool)[self.session.label] if len(self.session) else np.zeros(0, bool)
+        )
+
+    @functools.cached_property
+    def lines(self) -> tuple[Column, list[str]]:
+        """For each event the number of the line of the program that led to it, -1 for none; and the lines."""
+        session, texts = self.session, Texts()
+        places = self.recording.places
+        own = (self._own_frame(stack) for stack in session.stack_table)
+        of_stack = [-1 if frame < 0 else texts.number(places[frame]) for frame in own]
+        line = np.array([*of_stack, -1], np.int64)[self.recording.stack] if len(session) else np.empty(0, np.int64)
+        return line, texts.values
+
+    def _own_frame(self, stack: tuple[int, ...]) -> int:
+        """The innermost frame of the program's own; else of any library but the runtime; else the innermost; -1 of an empty stack."""
+        frames, places = self.session.frames, self.recording.places
+        outside = [frame for frame in stack if not places[frame].startswith(RUNTIME)]
+        own = (frame for frame in outside if not LIBRARY.search(frames[frame].file))
+        return next(own, next(iter(outside or stack), -1))
+
+    @functools.cached_property
+    def module_paths(self) -> list[str]:
+        return [modules.path(parts) for parts in self.recording.attribution.modules]
