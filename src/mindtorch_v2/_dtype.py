@@ -64,11 +64,23 @@ class dtype:  # noqa: N801 - torch's spelling
         found = self.to_complex()
         return complex64 if found is complex32 else found
 
+    @property
+    def abbr(self) -> str:
+        """A short name: `f32`, `i64`, `bf16`."""
+        word = next((w for w in _LETTERS if self.name.startswith(w)), "")
+        size = self.name.removeprefix(word).replace("_", "")
+        if word == "bits" and "x" not in size:
+            size += "x1"
+        return _LETTERS[word] + size if word else "b8"
+
     def to_real(self) -> dtype:
         """The real type of this complex type's parts."""
         if not self.is_complex:
             return self
         return {complex128: float64, complex32: float16}.get(self, float32)
+
+
+_LETTERS = {"bfloat": "bf", "float": "f", "complex": "c", "uint": "u", "int": "i", "bits": "b"}
 
 
 class NarrowTypeError(NotImplementedError):

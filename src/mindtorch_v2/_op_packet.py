@@ -23,6 +23,7 @@ class OpOverload:
         self._schema = op.schema
         self._overloadname = op.overload_name
         self.__name__ = f"{op.name}.{op.overload_name}"
+        self.__module__ = f"torch._ops.{op.schema.namespace}"
         self.__doc__ = str(op.schema)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:

@@ -206,7 +206,7 @@ def tensor_text(self: Tensor, contents: str | None = None) -> str:
         return _sparse_text(self, prefix)
     if self._keys & keys.BATCHED:
         return _batched_text(self)
-    if self._keys & keys.META:
+    if self._keys & keys.META and (contents is None or self.device.type == "meta"):
         suffixes.append(f"size={tuple(self.shape)}")
         if d is not default:
             suffixes.append(f"dtype={d}")

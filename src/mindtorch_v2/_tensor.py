@@ -123,11 +123,16 @@ class Tensor:
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         cls._class_keys = 0
+        dispatch: Any = cls.__torch_dispatch__
+        if getattr(dispatch, "__func__", dispatch) not in (None, _disabled_torch_dispatch_impl):
+            cls._class_keys |= keys.PYTHON
+            default: Any = Tensor.__torch_function__
+            if getattr(cls.__torch_function__, "__func__", None) is default.__func__:
+                # torch: results are what `__torch_dispatch__` returns, and are given no other type
+                cls.__torch_function__ = _disabled_torch_function_impl  # type: ignore[method-assign]
         handler: Any = cls.__torch_function__
         if _disabled_torch_function_impl not in (handler, getattr(handler, "__func__", None)):
             cls._class_keys |= keys.SUBCLASS
-        if "__torch_dispatch__" in dir(cls) and cls.__torch_dispatch__ is not None:
-            cls._class_keys |= keys.PYTHON
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         from ._creation import legacy_tensor  # cycle with _creation
@@ -140,7 +145,7 @@ class Tensor:
 
         return default_torch_function(cls, func, types, args, kwargs or {})
 
-    __torch_dispatch__: Any = None
+    __torch_dispatch__: Any  # `_disabled_torch_dispatch_impl`, as a class method
 
     # --- shape and memory -------------------------------------------------------------------------------------------
 
@@ -351,12 +356,24 @@ class Tensor:
         def __contains__(self, item: Any) -> bool: ...
 
 
-def _disabled_torch_function_impl(cls: Any, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
+def _disabled_torch_function_impl(func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
     """Assigned to `__torch_function__`, it makes a subclass behave as a plain tensor in calls."""
     from .overrides import DisableTorchFunctionSubclass  # cycle with overrides
 
     with DisableTorchFunctionSubclass():
         return func(*args, **(kwargs or {}))
+
+
+def _disabled_torch_dispatch_impl(cls: Any, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    """`Tensor.__torch_dispatch__`: run an operator's kernel, with subclasses as plain tensors and without modes."""
+    state.dispatch_override_off += 1
+    try:
+        return func(*args, **(kwargs or {}))
+    finally:
+        state.dispatch_override_off -= 1
+
+
+Tensor.__torch_dispatch__ = classmethod(_disabled_torch_dispatch_impl)
 
 
 def wrap(array: Any, dtype: _dtype.dtype | None = None) -> Tensor:

@@ -31,7 +31,7 @@ def wrapper_of(
     if not isinstance(cls, type) or not issubclass(cls, Tensor):
         raise TypeError(f"cls must be a type that is a subclass of Tensor, not {cls!r}")
     if not cls._class_keys & keys.PYTHON:
-        raise RuntimeError(f"_make_wrapper_subclass requires that {cls.__name__} defines __torch_dispatch__")
+        raise TypeError(f"{cls.__name__} must define __torch_dispatch__; _make_wrapper_subclass leaves all operators to it")
     if layout is not strided:
         raise NotImplementedError(f"_make_wrapper_subclass: only dense tensors can be wrapped, not those of layout {layout}")
     d = _dtype.get_default_dtype() if dtype is None else dtype

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 import typing
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -70,6 +71,8 @@ def _find(qualname: Any) -> Op:
 
 def _set_kernel(op: Op, key: str, function: Function, lib: Library | None = None) -> None:
     """Register a kernel; one registered through a Library goes with it."""
+    if key not in ("Autograd", "AutogradCPU"):
+        function = _with_keywords(op, function)
     if lib is not None:
         lib._replaced.append((op, op.composite, dict(op.kernels)))
     if key in ("CompositeImplicitAutograd", ""):
@@ -84,6 +87,15 @@ def _set_kernel(op: Op, key: str, function: Function, lib: Library | None = None
         raise RuntimeError(f"could not parse dispatch key: {key}; known are {known}")
     op.tags = (*op.tags, "foreign")
     dispatcher.invalidate(op)
+
+
+def _with_keywords(op: Op, function: Function) -> Function:
+    """A kernel that is given what its schema has behind `*` by name, as it was written."""
+    names = [a.name for a in op.schema.arguments if a.keyword_only]
+    if not names:
+        return function
+    count = len(op.schema.arguments) - len(names)
+    return lambda *arguments: function(*arguments[:count], **dict(zip(names, arguments[count:], strict=True)))
 
 
 class Library:
@@ -164,8 +176,18 @@ def _fragment(namespace: str) -> Library:
     return _fragments.setdefault(namespace, Library(namespace, "FRAGMENT"))
 
 
-def define(qualname: str, schema: str | None = None, *, lib: Library | None = None, tags: Any = ()) -> Any:
-    """Define `namespace::name` with a schema such as `(Tensor x, float scale=1.0) -> Tensor`."""
+def _define_in(lib: Library, schema: Any, function: Function) -> Function:
+    lib.impl(lib.define(schema), function)
+    return function
+
+
+def define(qualname: Any, schema: str | None = None, *, lib: Library | None = None, tags: Any = ()) -> Any:
+    """Define `namespace::name` with a schema such as `(Tensor x, float scale=1.0) -> Tensor`.
+
+    `define(library, "name(Tensor x) -> Tensor")` decorates the operator's function.
+    """
+    if isinstance(qualname, Library):
+        return functools.partial(_define_in, qualname, schema)
     namespace, separator, name = qualname.partition("::")
     if not separator:
         raise ValueError(f"qualname must have the form namespace::name, not {qualname!r}")
@@ -178,8 +200,18 @@ def define(qualname: str, schema: str | None = None, *, lib: Library | None = No
     return None
 
 
-def impl(qualname: Any, types: Any, func: Function | None = None, *, lib: Library | None = None) -> Any:
-    """Register a kernel for device types (`"cpu"`, `"npu"`), or for all with `"default"`; also a decorator."""
+def _impl_in(lib: Library, name: str, dispatch_key: str, function: Function) -> Function:
+    lib.impl(name, function, dispatch_key)
+    return function
+
+
+def impl(qualname: Any, types: Any, func: Any = None, *, lib: Library | None = None) -> Any:
+    """Register a kernel for device types (`"cpu"`, `"npu"`), or for all with `"default"`; also a decorator.
+
+    `impl(library, "name", "CPU")` decorates a kernel of one of the library's operators.
+    """
+    if isinstance(qualname, Library):
+        return functools.partial(_impl_in, qualname, types, func or "")
     names = [types] if isinstance(types, str) else list(types)
 
     def decorate(function: Function) -> Function:
@@ -352,8 +384,9 @@ def _guarded(op: Op, function: Function) -> Function:
     """The kernel with the rules of custom operators: results are new tensors, and written arguments are marked so."""
     written = [i for i, a in enumerate(op.schema.arguments) if a.is_written]
 
-    def kernel(*arguments: Any) -> Any:
-        result = function(*arguments)
+    def kernel(*arguments: Any, **keywords: Any) -> Any:
+        result = function(*arguments, **keywords)
+        arguments = (*arguments, *keywords.values())
         for i in written:
             arguments[i]._storage.version += 1
         inputs = {id(a) for a in arguments if isinstance(a, Tensor)}

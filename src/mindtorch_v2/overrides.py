@@ -63,6 +63,17 @@ class DisableTorchFunction(DisableTorchFunctionSubclass):
         super().__exit__(*exc)
 
 
+class _enable_torch_function:  # noqa: N801 - torch's name
+    """Inside, subclasses and modes override torch functions, whatever was switched off around it."""
+
+    def __enter__(self) -> None:
+        self.held = state.subclass_override_off, state.function_override_off
+        state.subclass_override_off = state.function_override_off = 0
+
+    def __exit__(self, *exc: object) -> None:
+        state.subclass_override_off, state.function_override_off = self.held
+
+
 class TorchFunctionMode:
     """While entered, every torch function called on this thread goes to `__torch_function__` instead.
 
@@ -120,45 +131,55 @@ def public_function(op: Op) -> Callable[..., Any]:
     return found
 
 
-def _types(arguments: Iterable[Any]) -> tuple[type, ...]:
-    found: list[type] = []
-    for a in arguments:
-        for t in a if isinstance(a, list | tuple) else (a,):
-            if isinstance(t, Tensor) and type(t)._class_keys and type(t) not in found:
-                found.append(type(t))
-    return tuple(found)
-
-
-def _call_function_mode(op: Op, arguments: tuple[Any, ...]) -> Any:
-    mode = state.function_modes.pop()
+def _ask_mode(function: Callable[..., Any], candidates: list[Any], args: Any, kwargs: dict[str, Any]) -> Any:
+    """What the innermost mode returns for a call; NotImplemented leaves it to the arguments that override functions, if any do."""
+    mode = state.function_modes[-1]
+    if isinstance(getattr(mode.__torch_function__, "__self__", None), type):
+        raise RuntimeError(
+            f"{type(mode).__name__}.__torch_function__: defining a mode's handler as a classmethod is not supported, please make it a "
+            "plain method"
+        )
+    state.function_modes.pop()
     try:
-        args, kwargs = split_arguments(op, arguments)
-        result = mode.__torch_function__(public_function(op), _types(arguments), args, kwargs)
+        result = mode.__torch_function__(function, tuple(type(a) for a in candidates), args, kwargs)
     finally:
         state.function_modes.append(mode)
-    if result is NotImplemented:
-        raise TypeError(f"{type(mode).__name__}.__torch_function__ returned NotImplemented for {op.name}")
+    if result is NotImplemented and not candidates:
+        raise _not_implemented(function, [], mode)
     return result
+
+
+def ask_modes(op: Op, arguments: tuple[Any, ...]) -> Any:
+    """What the innermost mode returns for a call of an operator."""
+    args, kwargs = split_arguments(op, arguments)
+    return _ask_mode(public_function(op), _candidates(_members(arguments)), args, kwargs)
+
+
+def modes_are_on() -> bool:
+    """Whether a mode of this thread sees calls of functions."""
+    return bool(state.function_modes) and not state.function_override_off
 
 
 def _call_subclass(op: Op, arguments: tuple[Any, ...]) -> Any:
     args, kwargs = split_arguments(op, arguments)
-    return handle_torch_function(public_function(op), _instances(arguments), *args, **kwargs)
+    return _ask_arguments(public_function(op), _candidates(_members(arguments)), args, kwargs)
 
 
-def _instances(arguments: Iterable[Any]) -> list[Any]:
-    return [t for a in arguments for t in (a if isinstance(a, list | tuple) else (a,)) if isinstance(t, Tensor)]
+def _members(arguments: Iterable[Any]) -> Iterable[Any]:
+    """The arguments, and those in lists."""
+    return (t for a in arguments for t in (a if isinstance(a, list | tuple) else (a,)))
 
 
 def _function_mode_layer(op: Op, full: int, body: Body) -> Body:
     packed = "(" + "".join(f"{n}, " for n in op.schema.argument_names) + ")"
     lines = [
+        "result = NotImplemented",
         "if tls.function_modes and not tls.function_override_off:",
-        f"    result = call_function_mode(op, {packed})",
-        "else:",
+        f"    result = ask_modes(op, {packed})",
+        "if result is NotImplemented:",
         *indent(body.lines),
     ]
-    return _overridden(body, lines, {"tls": state, "op": op, "call_function_mode": _call_function_mode})
+    return _overridden(body, lines, {"tls": state, "op": op, "ask_modes": ask_modes})
 
 
 def _subclass_layer(op: Op, full: int, body: Body) -> Body:
@@ -185,7 +206,7 @@ def has_torch_function(relevant_args: Iterable[Any]) -> bool:
     """Whether any of these objects overrides torch functions, or a mode does."""
     if not isinstance(relevant_args, Sequence):
         raise TypeError("expected a sequence")
-    if state.function_modes and not state.function_override_off:
+    if modes_are_on():
         return True
     return any(_overrides(type(a)) for a in relevant_args)
 
@@ -197,20 +218,39 @@ def _overrides(cls: type) -> bool:
 
 
 def handle_torch_function(public_api: Callable[..., Any], relevant_args: Iterable[Any], *args: Any, **kwargs: Any) -> Any:
-    """Ask the arguments that override torch functions, subclasses before their bases, for the result of a call."""
-    candidates: list[Any] = []
+    """Ask the innermost mode, and then the arguments that override torch functions, for the result of a call."""
+    candidates = _candidates(relevant_args)
+    if modes_are_on():
+        result = _ask_mode(public_api, candidates, args, kwargs)
+        if result is not NotImplemented:
+            return result
+    return _ask_arguments(public_api, candidates, args, kwargs)
+
+
+def _candidates(relevant_args: Iterable[Any]) -> list[Any]:
+    """One argument of each type that overrides torch functions, subclasses before their bases."""
+    found: list[Any] = []
     for a in relevant_args:
-        if not _overrides(type(a)) or any(type(a) is type(c) for c in candidates):
+        if not _overrides(type(a)) or any(type(a) is type(c) for c in found):
             continue
-        at = next((i for i, c in enumerate(candidates) if issubclass(type(a), type(c))), len(candidates))
-        candidates.insert(at, a)
+        at = next((i for i, c in enumerate(found) if issubclass(type(a), type(c))), len(found))
+        found.insert(at, a)
+    return found
+
+
+def _ask_arguments(public_api: Callable[..., Any], candidates: list[Any], args: Any, kwargs: dict[str, Any]) -> Any:
     types = tuple(type(a) for a in candidates)
     for a in candidates:
         result = type(a).__torch_function__(public_api, types, args, kwargs)
         if result is not NotImplemented:
             return result
-    name = getattr(public_api, "__name__", str(public_api))
-    raise TypeError(f"no implementation found for 'torch.{name}' on types that implement __torch_function__: {list(types)}")
+    raise _not_implemented(public_api, list(types), None)
+
+
+def _not_implemented(function: Callable[..., Any], types: list[type], mode: Any) -> TypeError:
+    name = path_of(function) or f"torch.{getattr(function, '__name__', function)}"
+    asked = f"{types}" if mode is None else f"{types} and in the mode {mode}"
+    return TypeError(f"no implementation found for '{name}' on types that implement __torch_function__: {asked}")
 
 
 def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -276,7 +316,7 @@ def _as_subclass(result: Any, cls: Any) -> Any:
 
 def _call_foreign(owner: Any, op: Op, arguments: tuple[Any, ...]) -> Any:
     args, kwargs = split_arguments(op, arguments)
-    return handle_torch_function(public_function(op), [owner], *args, **kwargs)
+    return _ask_arguments(public_function(op), _candidates([owner, *_members(arguments)]), args, kwargs)
 
 
 def foreign_override(arguments: Iterable[Any]) -> Callable[..., Any] | None:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import enum
+import re
+import weakref
 from typing import Any, NoReturn
 
+from .. import _dtype
+from .._autograd.grad_mode import is_grad_enabled
 from .._device import device
+from .._dispatch.tls import state
 from .._dtype import dtype
 from .._memory_format import layout, memory_format
 from .._missing import PAGE, reason_for
 from .._random import Generator
 from .._refusals import refused
-from .._tensor import Size, Tensor
-from ..overrides import DisableTorchFunction, DisableTorchFunctionSubclass
+from .._tensor import Size, Tensor, _disabled_torch_dispatch_impl, _disabled_torch_function_impl
+from ..overrides import DisableTorchFunction, DisableTorchFunctionSubclass, _enable_torch_function
 from . import _nn
 
 __all__ = [
@@ -24,6 +29,7 @@ __all__ = [
     "Size",
     "device",
     "dtype",
+    "is_grad_enabled",
     "layout",
     "memory_format",
 ]
@@ -78,8 +84,86 @@ class DispatchKeySet:
         """The set without one."""
         return DispatchKeySet(*(self._keys - {key}))
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DispatchKeySet) and other._keys == self._keys
+
+    def __hash__(self) -> int:
+        return hash(self._keys)
+
     def __repr__(self) -> str:
         return f"DispatchKeySet({', '.join(sorted(key.name for key in self._keys))})"
+
+
+class _DisableTorchDispatch:
+    """As long as it lives, neither modes nor subclasses see operators below autograd."""
+
+    def __init__(self) -> None:
+        state.dispatch_override_off += 1
+
+    def __del__(self) -> None:
+        state.dispatch_override_off -= 1
+
+
+class _EnableTorchFunction:
+    """As long as it lives, subclasses and modes override torch functions."""
+
+    def __init__(self) -> None:
+        self._context = _enable_torch_function()
+        self._context.__enter__()
+
+    def __del__(self) -> None:
+        self._context.__exit__()
+
+
+class _WeakTensorRef:
+    """A reference that does not keep a tensor alive."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        self._reference = weakref.ref(tensor)
+
+    def expired(self) -> bool:
+        """Whether the tensor is gone."""
+        return self._reference() is None
+
+
+def _is_torch_function_enabled() -> bool:
+    """Whether subclasses override torch functions on this thread."""
+    return not state.subclass_override_off
+
+
+def _is_torch_function_all_disabled() -> bool:
+    """Whether neither subclasses nor modes override torch functions on this thread."""
+    return bool(state.subclass_override_off and state.function_override_off)
+
+
+def _len_torch_function_stack() -> int:
+    """How many modes are entered on this thread."""
+    return len(state.function_modes)
+
+
+def _get_function_stack_at(level: int) -> Any:
+    """One of the modes that are entered on this thread, the outermost first."""
+    return state.function_modes[level]
+
+
+def _len_torch_dispatch_stack() -> int:
+    """How many modes below autograd are entered on this thread."""
+    return len(state.dispatch_modes)
+
+
+def _get_all_dtypes() -> list[dtype]:
+    """All element types but those of less than a byte that have no values of their own."""
+    return [d for d in (*_dtype.ALL, *_dtype.NARROW) if not re.fullmatch("u?int[1-7]", d.name)]
+
+
+def _set_grad_enabled(mode: bool) -> None:
+    """Switch recording for backward on or off on this thread."""
+    state.grad_enabled = mode
+
+
+def _current_graph_task_id() -> int:
+    """The number of the backward pass that runs on this thread, -1 outside of one."""
+    return state.backward_id if state.backward_depth else -1
 
 
 def _log_api_usage_once(event: str) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._ops.machinery.lookup import aten
 from ..nn.modules.module import parse_to
+from ..overrides import handle_torch_function, has_torch_function
 
 _NAMES = (
     "adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool2d adaptive_max_pool3d avg_pool2d avg_pool3d binary_cross_entropy col2im"
@@ -24,6 +25,8 @@ for _name in _NAMES.split():
 
 def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
     """The device, dtype, `non_blocking` and memory format that arguments of `Module.to` ask for."""
+    if has_torch_function(()):  # a mode sees it, as a call without tensors
+        return handle_torch_function(_parse_to, (), *args, **kwargs)
     return parse_to(args, kwargs)
 
 

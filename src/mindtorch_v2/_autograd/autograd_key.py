@@ -16,6 +16,7 @@ from .._dispatch.op import FACTS, Formula, Op
 from .._dispatch.tls import state
 from .._tensor import shallow_copy
 from . import anomaly, inplace, saved
+from .leaf import outside
 from .node import Node, Output, edge_of, next_sequence
 from .saved_errors import check_versions, released_error, version_error
 
@@ -49,7 +50,7 @@ def autograd_layer(op: Op, full: int, body: Body) -> Body:
         "Output": Output,
         "edge_of": edge_of,
         "next_sequence": next_sequence,
-        "shallow_copy": shallow_copy,
+        "shallow_copy": outside if full & (keys.PYTHON | keys.DISPATCH_MODE) else shallow_copy,
         "check_inplace": inplace.check_inplace,
         "rebase_history": inplace.rebase_history,
         "pack": saved.pack,

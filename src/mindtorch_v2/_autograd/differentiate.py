@@ -94,7 +94,7 @@ def _ones_for_scalar(out: Any, shape: tuple[int, ...], dtype: DType) -> Tensor |
         raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {dtype}")
     if not isinstance(out, Tensor):
         return wrap(np.ones(shape, dtype.np), dtype)
-    ones: Tensor = registry.aten("ones_like").table[out._keys & ~keys.AUTOGRAD](out, *(None,) * 5)
+    ones: Tensor = registry.aten("ones_like").table[out._keys & ~(keys.AUTOGRAD | keys.SUBCLASS)](out, *(None,) * 5)
     return ones
 
 
@@ -176,6 +176,15 @@ def grad(
     outs, ins = _outputs(outputs), _as_tuple(inputs)
     if not ins:
         raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
+    others = [x for x in (*outs, *ins) if x.__class__ is not Tensor]
+    if others:
+        from ..overrides import handle_torch_function, has_torch_function  # cycle with overrides
+
+        if has_torch_function(others):
+            return handle_torch_function(
+                grad, others, outs, ins, grad_outputs=grad_outputs, retain_graph=retain_graph, create_graph=create_graph,
+                only_inputs=only_inputs, allow_unused=allow_unused, is_grads_batched=is_grads_batched, materialize_grads=materialize_grads,
+            )  # fmt: skip
     given = (None,) * len(outs) if grad_outputs is None else _as_tuple(grad_outputs)
     keep = create_graph if retain_graph is None else retain_graph
     run = _run_batched if is_grads_batched else _run
@@ -247,6 +256,13 @@ def _backward_method(
     self: Tensor, gradient: Tensor | None = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Any = None
 ) -> None:
     """Add the gradient of this tensor to the `grad` of the leaves it was computed from."""
+    if self._keys & keys.SUBCLASS and not state.subclass_override_off:
+        from ..overrides import handle_torch_function  # cycle with overrides
+
+        handle_torch_function(
+            _backward_method, (self,), self, gradient=gradient, retain_graph=retain_graph, create_graph=create_graph, inputs=inputs
+        )
+        return
     # the common call by the shortest way: `loss.backward()`
     if gradient is None and inputs is None and not create_graph and self._keys & keys.AUTOGRAD and not state.inference:
         edge = edge_of(self)
@@ -257,4 +273,5 @@ def _backward_method(
     backward(self, None if gradient is None else (gradient,), retain_graph, create_graph, inputs=inputs)
 
 
+_backward_method.__name__ = "backward"  # as overrides see it
 Tensor.backward = _backward_method

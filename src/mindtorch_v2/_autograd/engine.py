@@ -13,7 +13,8 @@ from heapq import heapify, heappop, heappush, heappushpop
 from typing import Any
 
 from .._dispatch import keys
-from .._dispatch.quiet import call_traced, guard
+from .._dispatch.program import call_program
+from .._dispatch.quiet import guard
 from .._dispatch.tls import state
 from .._forking import new_lock
 from .._tensor import Tensor
@@ -96,12 +97,14 @@ def run(
     if depth >= MAX_DEPTH:
         return _in_new_thread(roots, grads, keep_graph, create_graph, capture)
     previous = tls.get("grad_enabled", True), tls.get("backward_id", 0), tls.get("backward_waiting")
+    off = tls.get("subclass_override_off", 0), tls.get("program_override_off", 0)
     of_outer_passes = len(_callbacks.pending)
     quiet = None
     try:  # from the first change on: an interrupt may come with any call, and must not leave the mode behind
         tls["grad_enabled"] = create_graph
         tls["backward_depth"] = depth + 1
         tls["backward_id"] = _next_id()
+        tls["subclass_override_off"], tls["program_override_off"] = off[0] + 1, off[0]  # formulas ask no subclasses (`program`)
         quiet = guard()
         _propagate(roots, grads, keep_graph, create_graph, capture)
     finally:
@@ -112,6 +115,7 @@ def run(
                 _run_callbacks(of_outer_passes)
         finally:
             tls["backward_depth"] = depth
+            tls["subclass_override_off"], tls["program_override_off"] = off
     return [] if capture is None else capture.results
 
 
@@ -422,7 +426,7 @@ def accumulate(leaf: Tensor, grad: Any) -> None:
                 held.add_(grad)
         if extra.post_accumulate_hooks:
             for hook in list(extra.post_accumulate_hooks.values()):
-                if call_traced(hook, leaf) is not None:
+                if call_program(hook, leaf) is not None:
                     raise RuntimeError("Tensor post accumulate grad hooks should return None.")
     if node is not None and node._hooks is not None and node._hooks.post:
         run_post_hooks(node, (), grad)
@@ -452,7 +456,7 @@ def _run_callbacks(first: int) -> None:
     pending = _callbacks.pending
     try:
         while len(pending) > first:  # a callback may queue others
-            call_traced(pending.pop(first))
+            call_program(pending.pop(first))
     finally:
         del pending[first:]
 

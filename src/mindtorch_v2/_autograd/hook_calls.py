@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .._dispatch.quiet import call_traced
+from .._dispatch.program import call_program
 from .._tensor import Tensor
 from .node import Node
 
@@ -28,7 +28,7 @@ def run_result_hooks(node: Node, grad: Any) -> Any:
 def run_tensor_hooks(hooks: dict[int, Callable[..., Any]], grad: Any) -> Any:
     """Each hook sees the gradient as the one before left it."""
     for hook in list(hooks.values()):
-        changed = call_traced(hook, grad)
+        changed = call_program(hook, grad)
         if changed is not None:
             grad = _checked(changed, grad, hook)
     return grad
@@ -54,7 +54,7 @@ def run_pre_hooks(node: Node, grad: Any) -> Any:
     assert node._hooks is not None
     grads = tuple(grad) if node._multi else (grad,)
     for hook in list(node._hooks.pre.values()):
-        changed = call_traced(hook, grads)
+        changed = call_program(hook, grads)
         if changed is not None:
             changed = tuple(changed) if isinstance(changed, tuple | list) else (changed,)
             grads = _same_count(changed, grads, hook)
@@ -66,7 +66,7 @@ def run_post_hooks(node: Node, outs: Sequence[Any], grad: Any) -> Sequence[Any]:
     grads = tuple(grad) if node._multi else (grad,)
     outs = tuple(outs)
     for hook in list(node._hooks.post.values()):
-        changed = call_traced(hook, outs, grads)
+        changed = call_program(hook, outs, grads)
         if changed is not None:
             changed = tuple(changed) if isinstance(changed, tuple | list) else (changed,)
             outs = _same_count(changed, outs, hook)

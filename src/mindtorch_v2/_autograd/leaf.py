@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from .._dispatch import keys
+from .._dispatch import keys, registry
 from .._dispatch.tls import state
 from .._storage import LinkedStorage, linked
 from .._tensor import Tensor, set_array, shallow_copy
@@ -177,8 +177,23 @@ def retains_grad(t: Tensor) -> bool:
     return t._extra is not None and t._extra.retains_grad
 
 
+def outside(t: Tensor) -> Tensor:
+    """The same elements outside of any graph; a tensor that stands for something else says itself what that is."""
+    if not t._keys & keys.PYTHON:
+        return shallow_copy(t)
+    previous, state.grad_enabled = state.grad_enabled, False
+    state.subclass_override_off += 1
+    try:
+        return registry.entry("detach")(t)
+    finally:
+        state.subclass_override_off -= 1
+        state.grad_enabled = previous
+
+
 def data(t: Tensor) -> Tensor:
     """The same elements outside of the graph; autograd does not notice writes to them."""
+    if t._keys & keys.PYTHON:
+        return outside(t)
     new = shallow_copy(t)
     new._storage = t._storage.alias()
     return new

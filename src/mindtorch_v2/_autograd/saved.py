@@ -10,10 +10,12 @@ import numpy as np
 
 from .._dispatch import keys
 from .._dispatch.entry import NUMBERS
+from .._dispatch.program import call_program
 from .._dispatch.quiet import call_traced
 from .._dispatch.tls import state
-from .._tensor import Tensor, shallow_copy, wrap
+from .._tensor import Tensor, wrap
 from .inplace import check_inplace, rebase_history, written_view
+from .leaf import outside
 from .node import LEAF, Node, Output, edge_of, next_sequence
 from .saved_errors import inference_error, released_error, version_error
 
@@ -84,7 +86,7 @@ def reattach(value: Any, node: Node, index: int) -> Any:
 
 def attached(t: Tensor, edge: Any) -> Tensor:
     """The same elements at another place in the graph."""
-    new = shallow_copy(t)
+    new = outside(t)
     new._keys |= keys.AUTOGRAD
     new._node = edge
     if t._keys & keys.DUAL:
@@ -133,7 +135,7 @@ class Packed:
             if t._storage.version != self.version:
                 raise version_error(node, t, self.version, made_by)
             return t
-        out = call_traced(self.unpack_hook, self.payload)
+        out = call_program(self.unpack_hook, self.payload)
         if not isinstance(out, Tensor):
             raise TypeError(
                 f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(out).__name__}"

@@ -22,6 +22,8 @@ class State(threading.local):
     bottom_device: Any = None  # of `set_default_device`, below all `with device:` blocks
     function_override_off: int = 0
     subclass_override_off: int = 0
+    dispatch_override_off: int = 0  # neither modes nor subclasses see operators below autograd
+    program_override_off: int = 0  # the same, of the code that called backward
     level: Any = None  # the innermost `vmap` whose function runs (`_transforms.levels.Level`)
     below: bool | None = None  # grad mode of what is below the current level, where autograd has switched off its own
     records_below: bool = True  # False: a gradient is computed inside no_grad, which goes on below

@@ -16,7 +16,7 @@ from .._autograd.node import Node, Output, edge_of, next_sequence
 from .._autograd.saved import Packed, attached, pack
 from .._autograd.saved_errors import released_error
 from .._dispatch import keys
-from .._dispatch.quiet import call_traced
+from .._dispatch.program import call_program
 from .._dispatch.tls import state
 from .._tensor import Tensor, shallow_copy, wrap, wrap_view
 from .._transforms.custom_functions import batched_forward, carry_tangents, check_usable, lift_arguments, uses
@@ -98,7 +98,7 @@ class BackwardCFunction(Node, FunctionCtx):
         grads = grad if self._multi else [grad]
         if self.materialize_grads:
             grads = [_zeros(self._meta_of(i), self._device) if g is None else g for i, g in enumerate(grads)]
-        return self._checked(call_traced(self.apply, *grads))
+        return self._checked(call_program(self.apply, *grads))
 
     def _checked(self, result: Any) -> tuple[Any, ...]:
         """The gradients of the tensor inputs, from what `backward` returned for all inputs."""

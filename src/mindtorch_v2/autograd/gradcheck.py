@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from .._autograd.differentiate import grad
+from .._autograd.grad_mode import no_grad
+from .._dispatch import keys
 from .._dtype import float64
 from .._pending import resolved
 from .._tensor import Tensor, wrap
@@ -155,6 +157,26 @@ def _random_like(t: Tensor, *, non_contiguous: bool = False) -> Tensor:
     return made[..., 0] if non_contiguous else made
 
 
+def _elements(t: Tensor) -> Array:
+    """A tensor's elements, copied; a tensor that stands for another one is asked by an operator."""
+    if not t._keys & keys.PYTHON:
+        return np.array(resolved(t)._array)
+    made = wrap(np.empty(t.shape, t.dtype.np), t.dtype)
+    with no_grad():
+        made.copy_(t.detach())
+    return made._array
+
+
+def _write(x: Tensor, values: Array) -> None:
+    """Give an input other elements; autograd does not see the write."""
+    if x._keys & keys.PYTHON:
+        with no_grad():
+            x.detach().copy_(wrap(np.array(values), x.dtype))
+        return
+    values = values.conj() if x._keys & keys.CONJUGATE else values
+    x._array[...] = -values if x._keys & keys.NEGATIVE else values
+
+
 class _Check:
     """One function at one point."""
 
@@ -222,7 +244,7 @@ class _Check:
 
     def _values(self) -> list[Array]:
         """The results that are differentiable, for the numerical side."""
-        return [np.array(resolved(o)._array) for o in self.outputs()]
+        return [_elements(o) for o in self.outputs()]
 
     def _check_no_outputs(self) -> None:
         """Without a differentiable result the numerical derivatives must be zero."""
@@ -230,14 +252,14 @@ class _Check:
         for o in (outs,) if isinstance(outs, Tensor) else outs:
             if not isinstance(o, Tensor):
                 raise TypeError(f"gradcheck expects the function to return tensors, but got {type(o).__name__}")
-        first = [np.array(resolved(o)._array) for o in _as_tuple(outs) if o.dtype.inexact]
+        first = [_elements(o) for o in _as_tuple(outs) if o.dtype.inexact]
         for x in self.checked:
             for index in np.ndindex(*x.shape):
                 moved = self._at(
                     x,
                     index,
                     self.eps,
-                    lambda: [np.array(resolved(o)._array) for o in _as_tuple(self.func(*self.inputs)) if o.dtype.inexact],
+                    lambda: [_elements(o) for o in _as_tuple(self.func(*self.inputs)) if o.dtype.inexact],
                 )
                 if any(not np.array_equal(a, b) for a, b in zip(first, moved, strict=True)):
                     raise GradcheckError("Numerical gradient for function expected to be zero")
@@ -246,12 +268,14 @@ class _Check:
 
     def _at(self, x: Tensor, index: Any, step: Any, values: Callable[[], list[Array]]) -> list[Array]:
         """The results with one element of an input moved; autograd does not see the write."""
-        old = x._array[index].copy()
-        x._array[index] = old + step
+        old = _elements(x)
+        moved = old.copy()
+        moved[index] += step
+        _write(x, moved)
         try:
             return values()
         finally:
-            x._array[index] = old
+            _write(x, old)
 
     def numerical(self, x: Tensor) -> list[Array]:
         """For each result, a matrix (elements of x, elements of the result): d result / d x, and d/d conj(x) doubled if complex.
@@ -291,7 +315,7 @@ class _Check:
             return np.zeros(x.numel())
         if g.shape != x.shape:
             raise GradcheckError("Analytical gradient has incorrect size")
-        return np.array(resolved(g)._array).reshape(-1)
+        return _elements(g).reshape(-1)
 
     # --- comparison -------------------------------------------------------------------------------------------------
 
@@ -397,14 +421,14 @@ class _Check:
 
     def _difference(self, o: int, x: Tensor, direction: Array) -> Array:
         """The numerical derivative of a result in a direction."""
-        old = x._array.copy()
+        old = _elements(x)
         values = []
         for sign in (1, -1):
-            x._array[...] = old + sign * self.eps * direction
+            _write(x, old + sign * self.eps * direction)
             try:
                 values.append(self._values()[o])
             finally:
-                x._array[...] = old
+                _write(x, old)
         found: Array = ((values[0] - values[1]) / (2 * self.eps)).reshape(-1)
         return found
 
@@ -421,7 +445,7 @@ class _Check:
         for g, x in zip(grads, self.checked, strict=True):
             if g is None:
                 continue
-            if np.any(g._array != 0):
+            if np.any(_elements(g) != 0):
                 raise GradcheckError("backward not multiplied by grad_output")
             if g.shape != x.shape:
                 raise GradcheckError(f"grad is incorrect size: expected {x.shape}, got {g.shape}")
@@ -451,7 +475,7 @@ class _Check:
                 "Expected backward function to handle undefined output grads. Please look at 'Notes about undefined output gradients' "
                 'in "tools/autograd/derivatives.yaml"'
             ) from error
-        if any(g is not None and np.any(g._array != 0) for g in grads):
+        if any(g is not None and np.any(_elements(g) != 0) for g in grads):
             raise GradcheckError("Expected all input grads to be undefined or zero when all output grads are undefined or zero.")
 
 

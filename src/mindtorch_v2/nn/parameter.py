@@ -36,7 +36,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
     """A tensor that is a module's parameter: it requires grad by default, and appears in `module.parameters()`."""
 
     # results of operators on parameters are plain tensors
-    __torch_function__ = _disabled_torch_function_impl
+    __torch_function__ = _disabled_torch_function_impl  # type: ignore[assignment]
     _class_keys = 0
 
     def __new__(cls, data: Any = None, requires_grad: bool = True) -> Any:
@@ -97,7 +97,7 @@ class Buffer(Tensor, metaclass=_BufferMeta):
         made._is_buffer = True
         return made
 
-    __torch_function__ = _disabled_torch_function_impl
+    __torch_function__ = _disabled_torch_function_impl  # type: ignore[assignment]
     _class_keys = 0
 
 

@@ -39,6 +39,11 @@ class TorchDispatchMode:
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         raise NotImplementedError(f"{type(self).__name__} does not implement __torch_dispatch__")
 
+    @classmethod
+    def is_infra_mode(cls) -> bool:
+        """Whether the mode belongs to a system and not to a program; a subclass may say so."""
+        return False
+
     def __enter__(self) -> Any:
         state.dispatch_modes.append(self)
         dispatcher.activate(keys.DISPATCH_MODE)
@@ -67,13 +72,13 @@ def _get_current_dispatch_mode_stack() -> list[TorchDispatchMode]:
 
 
 def is_in_torch_dispatch_mode(include_infra_modes: bool = True) -> bool:
-    """Whether this thread is in a mode."""
-    return bool(state.dispatch_modes)
+    """Whether this thread is in a mode; `include_infra_modes=False` leaves out those that say of themselves that they are not a program's."""
+    return any(include_infra_modes or not mode.is_infra_mode() for mode in state.dispatch_modes)
 
 
 def any_torch_dispatch_mode_on_stack(*, include_infra_modes: bool = True) -> bool:
-    """Whether this thread is in a mode."""
-    return bool(state.dispatch_modes)
+    """Whether this thread is in a mode, as `is_in_torch_dispatch_mode` says it."""
+    return is_in_torch_dispatch_mode(include_infra_modes)
 
 
 @contextlib.contextmanager
@@ -123,34 +128,74 @@ def transform_subclass(t: Any, callback: Callable[[str, Any], Any], outer_size: 
     return made
 
 
-def _call(handler: Any, op: Op, arguments: tuple[Any, ...]) -> Any:
+def _candidates(arguments: tuple[Any, ...]) -> list[type[Tensor]]:
+    """The classes among the arguments that override `__torch_dispatch__`, subclasses before their bases."""
+    found: list[type[Tensor]] = []
+    for a in arguments:
+        for t in a if isinstance(a, list | tuple) else (a,):
+            cls = type(t)
+            if isinstance(t, Tensor) and cls._class_keys & keys.PYTHON and cls not in found:
+                at = next((i for i, c in enumerate(found) if issubclass(cls, c)), len(found))
+                found.insert(at, cls)
+    return found
+
+
+def _call(handler: Any, op: Op, classes: list[type[Tensor]], arguments: tuple[Any, ...]) -> Any:
     """Call a `__torch_dispatch__` handler; what it runs is below autograd, so nothing is recorded."""
     args, kwargs = split_arguments(op, arguments)
-    types = tuple({type(t) for a in arguments for t in (a if isinstance(a, list | tuple) else (a,)) if isinstance(t, Tensor)})
     previous, state.grad_enabled = state.grad_enabled, False
     try:
-        result = handler(overload_of(op), types, args, kwargs)
+        result = handler(overload_of(op), tuple(classes), args, kwargs)
     finally:
         state.grad_enabled = previous
-    if result is NotImplemented:
-        raise TypeError(f"no __torch_dispatch__ handler implements {op.qualified_name}")
+    if result is not NotImplemented:
+        _check_returned(op, result)
     return result
 
 
+def _check_returned(op: Op, result: Any) -> None:
+    """A handler returns what the operator would: a tensor, or None for one that there is not."""
+    returned = [r.type for r in op.schema.returns]
+    fits: tuple[type, ...] = (Tensor,) if returned == ["Tensor"] else (list, tuple) if returned == ["Tensor[]"] else ()
+    if fits and result is not None and not isinstance(result, fits):
+        raise RuntimeError(
+            f"Unable to cast what __torch_dispatch__ returned for {op.qualified_name}, of type {type(result)}, to {returned[0]}"
+        )
+
+
+def _refused(op: Op, asked: list[Any]) -> TypeError:
+    return TypeError(
+        f"Multiple dispatch failed for 'torch.ops.{op.schema.namespace}.{op.name}.{op.overload_name}'; all __torch_dispatch__ handlers "
+        f"returned NotImplemented: {asked}"
+    )
+
+
 def _call_mode(op: Op, arguments: tuple[Any, ...]) -> Any:
-    mode = state.dispatch_modes.pop()
+    """What the innermost mode returns; NotImplemented leaves a call to the subclasses among its arguments."""
+    mode = state.dispatch_modes[-1]
+    if isinstance(getattr(mode.__torch_dispatch__, "__self__", None), type):
+        raise RuntimeError(
+            f"{type(mode).__name__}.__torch_dispatch__: defining a mode's handler as a classmethod is not supported, please make it a "
+            "plain method"
+        )
+    classes = _candidates(arguments)
+    state.dispatch_modes.pop()
     try:
-        return _call(mode.__torch_dispatch__, op, arguments)
+        result = _call(mode.__torch_dispatch__, op, classes, arguments)
     finally:
         state.dispatch_modes.append(mode)
+    if result is NotImplemented and not classes:
+        raise _refused(op, [mode])
+    return result
 
 
 def _call_subclass(op: Op, arguments: tuple[Any, ...]) -> Any:
-    for a in arguments:
-        for t in a if isinstance(a, list | tuple) else (a,):
-            if isinstance(t, Tensor) and type(t)._class_keys & keys.PYTHON:
-                return _call(type(t).__torch_dispatch__, op, arguments)
-    raise AssertionError("a Python key without a subclass that set it")
+    classes = _candidates(arguments)
+    for cls in classes:
+        result = _call(cls.__torch_dispatch__, op, classes, arguments)
+        if result is not NotImplemented:
+            return result
+    raise _refused(op, classes)
 
 
 def _packed(op: Op) -> str:
@@ -164,19 +209,27 @@ def _is_decomposed(op: Op) -> bool:
 
 
 def _mode_layer(op: Op, full: int, body: Body) -> Body:
-    if _is_decomposed(op):
+    if _is_decomposed(op) or full & keys.BATCHED:  # a batched tensor's own operators are seen, which its rule calls
         return body
-    lines = ["if tls.dispatch_modes:", f"    result = call_mode(op, {_packed(op)})", "else:", *indent(body.lines)]
+    lines = [
+        "result = NotImplemented",
+        "if tls.dispatch_modes and not tls.dispatch_override_off:",
+        f"    result = call_mode(op, {_packed(op)})",
+        "if result is NotImplemented:",
+        *indent(body.lines),
+    ]
     body = body.edited(lines, {"tls": state, "op": op, "call_mode": _call_mode})
     body.result_is_new = False
     return body
 
 
 def _subclass_layer(op: Op, full: int, body: Body) -> Body:
-    if _is_decomposed(op):
+    if _is_decomposed(op) or full & keys.BATCHED:
         return body
-    names = {"op": op, "call_dispatch": _call_subclass}
-    return Body([f"result = call_dispatch(op, {_packed(op)})"], names, calls_operators=body.calls_operators)
+    lines = ["if tls.dispatch_override_off:", *indent(body.lines), "else:", f"    result = call_dispatch(op, {_packed(op)})"]
+    body = body.edited(lines, {"tls": state, "op": op, "call_dispatch": _call_subclass})
+    body.result_is_new = False
+    return body
 
 
 dispatcher.register_layer(keys.DISPATCH_MODE, _mode_layer)

@@ -477,6 +477,11 @@ def tree_leaves(tree: PyTree, is_leaf: IsLeaf = None) -> list[Any]:
     return list(tree_iter(tree, is_leaf))
 
 
+def arg_tree_leaves(*args: PyTree, **kwargs: PyTree) -> list[Any]:
+    """The leaves of the arguments that it is called with."""
+    return [leaf for tree in (*args, *kwargs.values()) for leaf in tree_iter(tree, None)]
+
+
 def tree_structure(tree: PyTree, is_leaf: IsLeaf = None) -> TreeSpec:
     """The structure of a tree."""
     return tree_flatten(tree, is_leaf)[1]

@@ -130,7 +130,7 @@ class TestWrappers:
         assert loaded.shape == (3,)
 
     def test_refusals(self):
-        with pytest.raises(RuntimeError, match="defines __torch_dispatch__"):
+        with pytest.raises(TypeError, match="must define __torch_dispatch__"):
             torch.Tensor._make_wrapper_subclass(torch.Tensor, (2,))
         with pytest.raises(TypeError, match="subclass of Tensor"):
             torch.Tensor._make_wrapper_subclass(int, (2,))

@@ -9,6 +9,7 @@ from math import prod
 from typing import Any
 
 from ..._tensor import Tensor
+from ...overrides import wrap_torch_function
 from ..machinery.declare import op, public
 from ..shapes.reshaping import permute, unsqueeze
 from .matmul import bmm
@@ -272,6 +273,7 @@ def _letter(subscript: Any) -> str:
 
 
 @public("function")
+@wrap_torch_function(lambda *args: [x for a in args for x in (a if isinstance(a, list | tuple) else (a,))])
 def einsum(*args: Any) -> Tensor:
     """Sum products of the operands' elements along the dimensions that the equation names.
 

@@ -17,7 +17,7 @@ from ..._dispatch.resolver import takes_number_first
 from ..._dispatch.schema import Argument
 from ..._tensor import Tensor, wrap
 from ..._types import OptionalDevice
-from ...overrides import foreign_override
+from ...overrides import ask_modes, foreign_override, modes_are_on
 
 __all__ = ["argument_keys", "call_op", "device_key", "retry_call"]
 
@@ -80,6 +80,9 @@ def retry_call(op: Op, arguments: tuple[Any, ...]) -> Any:
     """Second attempt at a call whose arguments were not all tensors: convert what can be, hand over to overrides, or raise."""
     handler = foreign_override(arguments)
     if handler is not None:
+        result = ask_modes(op, arguments) if modes_are_on() else NotImplemented
+        if result is not NotImplemented:
+            return result
         return call_traced(handler, op, arguments)
     converted = []
     for a, value in zip(op.schema.arguments, arguments, strict=True):

@@ -13,6 +13,7 @@ from ..._dispatch import keys
 from ..._memory_format import sparse_bsc, sparse_bsr, sparse_csc, sparse_csr
 from ..._tensor import Tensor, shallow_copy
 from ..._types import OptionalDevice, OptionalDType
+from ...overrides import wrap_torch_function
 from ..machinery.declare import op, public
 from .compressed import BLOCKS, BY_ROWS, COMPRESSED_LAYOUTS, compressed_tensor, storage_of
 from .invariants import invariants_wanted
@@ -155,6 +156,7 @@ def _validate_sparse_compressed_tensor_args(
 
 
 @public("function")
+@wrap_torch_function(lambda *args, **kwargs: (*args[:3], *kwargs.values()))
 def sparse_compressed_tensor(
     compressed_indices: Any, plain_indices: Any, values: Any, size: Any = None, *, dtype: OptionalDType = None, layout: Any = None,
     device: OptionalDevice = None, pin_memory: bool = False, requires_grad: bool = False, check_invariants: bool | None = None,
@@ -169,6 +171,7 @@ def sparse_compressed_tensor(
 
 
 @public("function")
+@wrap_torch_function(lambda *args, **kwargs: (*args[:3], *kwargs.values()))
 def sparse_csr_tensor(
     crow_indices: Any, col_indices: Any, values: Any, size: Any = None, *, dtype: OptionalDType = None, device: OptionalDevice = None, pin_memory: bool = False,
     requires_grad: bool = False, check_invariants: bool | None = None,
@@ -181,6 +184,7 @@ def sparse_csr_tensor(
 
 
 @public("function")
+@wrap_torch_function(lambda *args, **kwargs: (*args[:3], *kwargs.values()))
 def sparse_csc_tensor(
     ccol_indices: Any, row_indices: Any, values: Any, size: Any = None, *, dtype: OptionalDType = None, device: OptionalDevice = None, pin_memory: bool = False,
     requires_grad: bool = False, check_invariants: bool | None = None,
@@ -193,6 +197,7 @@ def sparse_csc_tensor(
 
 
 @public("function")
+@wrap_torch_function(lambda *args, **kwargs: (*args[:3], *kwargs.values()))
 def sparse_bsr_tensor(
     crow_indices: Any, col_indices: Any, values: Any, size: Any = None, *, dtype: OptionalDType = None, device: OptionalDevice = None, pin_memory: bool = False,
     requires_grad: bool = False, check_invariants: bool | None = None,
@@ -205,6 +210,7 @@ def sparse_bsr_tensor(
 
 
 @public("function")
+@wrap_torch_function(lambda *args, **kwargs: (*args[:3], *kwargs.values()))
 def sparse_bsc_tensor(
     ccol_indices: Any, row_indices: Any, values: Any, size: Any = None, *, dtype: OptionalDType = None, device: OptionalDevice = None, pin_memory: bool = False,
     requires_grad: bool = False, check_invariants: bool | None = None,

@@ -12,6 +12,7 @@ from ..._creation import as_tensor, device_of
 from ..._dispatch import keys
 from ..._tensor import Tensor, wrap
 from ..._types import OptionalDevice, OptionalDType
+from ...overrides import wrap_torch_function
 from ..machinery.declare import op, public
 from .invariants import check_counts, check_parts, invariants_wanted
 from .storage import coalesced, flat_places, parts, sparse_tensor
@@ -73,6 +74,7 @@ from_parts = op(
 
 
 @public("function")
+@wrap_torch_function(lambda *args, **kwargs: (*args[:2], *kwargs.values()))
 def sparse_coo_tensor(
     indices: Any, values: Any = None, size: Any = None, *, dtype: OptionalDType = None, device: OptionalDevice = None, pin_memory: bool = False,
     requires_grad: bool = False, check_invariants: bool | None = None, is_coalesced: bool | None = None,
