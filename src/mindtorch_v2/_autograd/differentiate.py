@@ -13,6 +13,7 @@ from .._dispatch import keys, registry
 from .._dispatch.tls import state
 from .._tensor import Size, Tensor, wrap
 from .._types import DType
+from ..overrides import handle_torch_function, has_torch_function
 from . import engine
 from .node import LEAF, AccumulateGrad, Node, Output, accumulator, edge_of, node_and_index
 
@@ -177,14 +178,11 @@ def grad(
     if not ins:
         raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     others = [x for x in (*outs, *ins) if x.__class__ is not Tensor]
-    if others:
-        from ..overrides import handle_torch_function, has_torch_function  # cycle with overrides
-
-        if has_torch_function(others):
-            return handle_torch_function(
-                grad, others, outs, ins, grad_outputs=grad_outputs, retain_graph=retain_graph, create_graph=create_graph,
-                only_inputs=only_inputs, allow_unused=allow_unused, is_grads_batched=is_grads_batched, materialize_grads=materialize_grads,
-            )  # fmt: skip
+    if others and has_torch_function(others):
+        return handle_torch_function(
+            grad, others, outs, ins, grad_outputs=grad_outputs, retain_graph=retain_graph, create_graph=create_graph,
+            only_inputs=only_inputs, allow_unused=allow_unused, is_grads_batched=is_grads_batched, materialize_grads=materialize_grads,
+        )  # fmt: skip
     given = (None,) * len(outs) if grad_outputs is None else _as_tuple(grad_outputs)
     keep = create_graph if retain_graph is None else retain_graph
     run = _run_batched if is_grads_batched else _run
@@ -257,8 +255,6 @@ def _backward_method(
 ) -> None:
     """Add the gradient of this tensor to the `grad` of the leaves it was computed from."""
     if self._keys & keys.SUBCLASS and not state.subclass_override_off:
-        from ..overrides import handle_torch_function  # cycle with overrides
-
         handle_torch_function(
             _backward_method, (self,), self, gradient=gradient, retain_graph=retain_graph, create_graph=create_graph, inputs=inputs
         )
