@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..writing.html_table import html_text
 from . import text
 
 __all__ = ["Advice", "Evidence", "Finding", "NotChecked", "Part"]
@@ -156,3 +157,6 @@ class Advice(list[Finding]):
 
     def __str__(self) -> str:
         return self.table()
+
+    def _repr_html_(self) -> str:
+        return html_text(self.table())

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..writing import units
+from ..writing.html_table import html_table
 from ..writing.text_table import Column as TableColumn
 from ..writing.text_table import TextTable, printable
 from . import modules
@@ -74,7 +75,13 @@ class ModuleTimes(list[ModuleTime]):
         """The modules as a table, in their order or by a field of `ModuleTime`, largest first; all of them if the limit is -1."""
         rows = list(self) if sort_by is None else sorted(self, key=lambda row: getattr(row, sort_by), reverse=True)
         shown = rows if row_limit < 0 else rows[:row_limit]
-        columns = [
+        return "\n".join([*TextTable(self._columns(), shown).lines(), f"All events: {units.time(self.recorded_us)}", ""])
+
+    def _repr_html_(self) -> str:
+        return html_table(self._columns(), self, [f"All events: {units.time(self.recorded_us)}"])
+
+    def _columns(self) -> list[TableColumn]:
+        return [
             TableColumn("Module", lambda row: printable(row.module), None, "<"),
             TableColumn("Class", lambda row: printable(row.class_name), None, "<"),
             TableColumn("Calls", lambda row: row.calls, None),
@@ -85,7 +92,6 @@ class ModuleTimes(list[ModuleTime]):
             TableColumn("Total", lambda row: units.time(row.total_us), None),
             TableColumn("Total %", lambda row: units.share(row.total_us, self.recorded_us), None),
         ]
-        return "\n".join([*TextTable(columns, shown).lines(), f"All events: {units.time(self.recorded_us)}", ""])
 
     def __str__(self) -> str:
         return self.table()

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..writing import units
+from ..writing.html_table import html_table
 from ..writing.text_table import Column as TableColumn
 from ..writing.text_table import TextTable, printable
 from .recording import Recording
@@ -99,19 +100,29 @@ class Summary:
         }
 
     def __str__(self) -> str:
-        rows = [("Wall time of the recording", self.wall_ns), *((f"  {name}", ns) for name, ns in self.parts.items())]
-        rows += [(f"Operators on {printable(thread.name)}", thread.operators_ns) for thread in self.other_threads]
-        columns = [
+        return "\n".join([*TextTable(self._columns(), self._rows()).rows, *self._notes()])
+
+    def _repr_html_(self) -> str:
+        return html_table(self._columns(), self._rows(), self._notes())
+
+    def _rows(self) -> list[tuple[str, int]]:
+        parts = [("Wall time of the recording", self.wall_ns), *((f"  {name}", ns) for name, ns in self.parts.items())]
+        return parts + [(f"Operators on {printable(thread.name)}", thread.operators_ns) for thread in self.other_threads]
+
+    def _columns(self) -> list[TableColumn]:
+        return [
             TableColumn("", lambda row: row[0], width=None, align="<"),
             TableColumn("", lambda row: units.time(row[1] / 1000), width=None),
             TableColumn("", lambda row: _share(row[1], self.wall_ns), width=None),
         ]
-        lines = TextTable(columns, rows).rows
+
+    def _notes(self) -> list[str]:
+        lines = []
         if self.on_processor_ns is not None:
             lines.append(f"The thread of the recording was on the processor for {units.time(self.on_processor_ns / 1000)} of it.")
         if self.python_ns is None:
             lines.append("Own Python and waiting cannot be told apart without with_stack=True.")
-        return "\n".join(lines)
+        return lines
 
 
 def _share(part_ns: int, whole_ns: int) -> str:

@@ -22,6 +22,9 @@ from . import stacks, table
 __all__ = ["EventList"]
 
 
+_NOTEBOOK_ROWS = 50
+
+
 class EventList(list[Any]):
     """A list of `FunctionEvent`s, or of the `FunctionEventAvg`s that sum them up.
 
@@ -52,6 +55,17 @@ class EventList(list[Any]):
 
     def __str__(self) -> str:
         return self.table()
+
+    def _repr_html_(self) -> str:
+        """The table that a notebook shows: averages by self time, the largest first; events in their order."""
+        sums = bool(self) and isinstance(self[0], FunctionEventAvg)
+        return table.render_html(
+            self,
+            "self_cpu_time_total" if sums else None,
+            _NOTEBOOK_ROWS,
+            with_flops=self._with_flops,
+            profile_memory=self._profile_memory,
+        )
 
     @property
     def self_cpu_time_total(self) -> float:

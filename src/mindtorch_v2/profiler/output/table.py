@@ -12,10 +12,11 @@ from ..model import grouping
 from ..model.recorded_events import rows_of
 from ..model.session import COMPILE
 from ..writing import units
+from ..writing.html_table import html_table
 from ..writing.text_table import GAP, Column, TextTable, end_of, printable
 from .table_columns import fit
 
-__all__ = ["attribute", "render"]
+__all__ = ["attribute", "render", "render_html"]
 
 _ON_DEVICE = (DeviceType.CUDA, DeviceType.PrivateUse1, DeviceType.MTIA, DeviceType.XPU)
 _DEVICES = ("cuda", "xpu", "privateuse1", "npu")
@@ -63,25 +64,10 @@ def render(
     _check_row_limit(row_limit)
     if sort_by is not None:
         events = _sorted(events, sort_by)
-    use_device = events[0].use_device if events else None
-    device = use_device.upper() if use_device else "None"
     overview = _overview(events)
-    examples, has_device_time = overview.examples, overview.has_device_time
-    if has_device_time and not use_device:
-        raise RuntimeError("use_device is None, but there is device performance data.")
-    source = _source(examples, max_src_column_width)
-
-    columns = [
-        *_names(examples, max_name_column_width),
-        *_modules(examples, max_name_column_width),
-        *_cpu_times(overview.cpu_us, time_unit),
-        *(_device_times(device, overview.device_us, time_unit) if has_device_time else ()),
-        *(_memory(examples, device, bool(use_device)) if profile_memory else ()),
-        *_counts(examples),
-        *_shapes(examples, max_shapes_column_width),
-        *(_flops(examples) if with_flops else ()),
-        *source,  # the last one: further places of a stack stand below the first
-    ]
+    widths = (max_name_column_width, max_shapes_column_width, max_src_column_width)
+    columns = _columns(events, overview, widths, time_unit, with_flops=with_flops, profile_memory=profile_memory)
+    source = [column for column in columns if column.heading == _SOURCE]
     notes: list[str] = []
     if max_width is not None:
         columns, notes = fit(columns, max_width, attribute(sort_by or ""))
@@ -92,15 +78,68 @@ def render(
     if top_level_events_only:
         lines += [double_line, "This report only display top-level ops statistics"]
     lines += [line + GAP for line in text.lines()]  # torch: blanks after the last column, too
-    lines += _compilation(*overview.compilation, time_unit)
-    lines.append(f"Self CPU time total: {units.time(overview.cpu_us, time_unit)}")
-    if has_device_time:
-        lines.append(f"Self {device} time total: {units.time(overview.device_us, time_unit)}")
-    total = units.time(overview.cpu_us + overview.device_us, time_unit)
-    lines.append(f"Count: {overview.count:,} {'event' if overview.count == 1 else 'events'}, Total: {total}")
+    lines += _totals(events, overview, time_unit)
     if max_width is not None:
         lines = [line.rstrip() for line in lines]  # blanks at the end of a line would wrap, too
     return "\n".join([*lines, *notes, ""])
+
+
+def render_html(
+    events: Sequence[Any], sort_by: str | None, row_limit: int, *, with_flops: bool = False, profile_memory: bool = False
+) -> str:
+    """The same table for a notebook, in HTML; names and shapes are whole, of a stack the innermost place is shown."""
+    if sort_by is not None:
+        events = _sorted(events, sort_by)
+    overview = _overview(events)
+    columns = _columns(events, overview, (None, None, None), None, with_flops=with_flops, profile_memory=profile_memory)
+    totals = _totals(events, overview, None)
+    if 0 <= row_limit < len(events):
+        totals = [f"{len(events) - row_limit:,} rows more", *totals]
+    return html_table(columns, _shown(events, row_limit, False), totals)
+
+
+def _columns(
+    events: Sequence[Any],
+    overview: Overview,
+    widths: tuple[int | None, int | None, int | None],
+    time_unit: str | None,
+    *,
+    with_flops: bool,
+    profile_memory: bool,
+) -> list[Column]:
+    """The columns of a table of these events; `widths` are those of names, shapes and places at most."""
+    examples, has_device_time = overview.examples, overview.has_device_time
+    use_device = events[0].use_device if events else None
+    if has_device_time and not use_device:
+        raise RuntimeError("use_device is None, but there is device performance data.")
+    name_width, shapes_width, source_width = widths
+    return [
+        *_names(examples, name_width),
+        *_modules(examples, name_width),
+        *_cpu_times(overview.cpu_us, time_unit),
+        *(_device_times(_device(events), overview.device_us, time_unit) if has_device_time else ()),
+        *(_memory(examples, _device(events), bool(use_device)) if profile_memory else ()),
+        *_counts(examples),
+        *_shapes(examples, shapes_width),
+        *(_flops(examples) if with_flops else ()),
+        *_source(examples, source_width),  # the last one: further places of a stack stand below the first
+    ]
+
+
+def _device(events: Sequence[Any]) -> str:
+    """The name of the device, as headings have it."""
+    use_device = events[0].use_device if events else None
+    return use_device.upper() if use_device else "None"
+
+
+def _totals(events: Sequence[Any], overview: Overview, time_unit: str | None) -> list[str]:
+    """The lines below a table."""
+    lines = _compilation(*overview.compilation, time_unit)
+    lines.append(f"Self CPU time total: {units.time(overview.cpu_us, time_unit)}")
+    if overview.has_device_time:
+        lines.append(f"Self {_device(events)} time total: {units.time(overview.device_us, time_unit)}")
+    total = units.time(overview.cpu_us + overview.device_us, time_unit)
+    return [*lines, f"Count: {overview.count:,} {'event' if overview.count == 1 else 'events'}, Total: {total}"]
 
 
 def _sorted(events: Sequence[Any], sort_by: str) -> list[Any]:
