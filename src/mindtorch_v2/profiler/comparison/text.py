@@ -1,0 +1,120 @@
+"""A comparison as people read it, in a terminal and in Markdown."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..writing import units
+from ..writing.text_table import Column, TextTable, middle_cut, printable
+
+if TYPE_CHECKING:
+    from .comparison import Change, Comparison
+
+__all__ = ["markdown", "table"]
+
+NAME_WIDTH = 48
+DETAILED = 5  # changes with a line of their own
+ALIKE = 0.05  # a difference of speed below this is not worth a sentence
+
+
+def table(found: Comparison, row_limit: int) -> str:
+    lines = [*_sentences(found)]
+    if found.changes:
+        columns = [
+            Column("Change", lambda c: c.kind, width=None, align="<"),
+            Column("Name", lambda c: middle_cut(printable(_name(c)), NAME_WIDTH), width=None, align="<"),
+            Column("Before", lambda c: _time(c.before_ns), width=None),
+            Column("After", lambda c: _time(c.after_ns), width=None),
+            Column("Adds to a step", lambda c: _signed(c.delta_ns), width=None),
+            Column("of it", lambda c: f"{c.delta_ns / (found.step_ns[0] or 1):+.1%}", width=None),
+        ]
+        shown = found.changes[:row_limit]
+        details = [detail for change in shown[:DETAILED] if (detail := _detail(change))]
+        lines += ["", *TextTable(columns, shown).lines(), *_more(len(found.changes), row_limit), *details]
+    if found.memory:
+        columns = [
+            Column("Memory kept in a step", lambda c: middle_cut(printable(_name(c)), NAME_WIDTH), width=None, align="<"),
+            Column("Before", lambda c: units.memory(round(c.bytes[0])), width=None),
+            Column("After", lambda c: units.memory(round(c.bytes[1])), width=None),
+        ]
+        lines += ["", *TextTable(columns, found.memory[:row_limit]).lines(), *_more(len(found.memory), row_limit)]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def markdown(found: Comparison, row_limit: int) -> str:
+    lines = [*(f"{sentence}  " for sentence in _sentences(found))]
+    if found.changes:
+        lines += ["", "| change | name | before | after | adds to a step | of it |", "|---|---|--:|--:|--:|--:|"]
+        for c in found.changes[:row_limit]:
+            share = f"{c.delta_ns / (found.step_ns[0] or 1):+.1%}"
+            cells = (c.kind, _code(_name(c)), _time(c.before_ns), _time(c.after_ns), _signed(c.delta_ns), share)
+            lines.append(f"| {' | '.join(cells)} |")
+        lines += _more(len(found.changes), row_limit)
+    if found.memory:
+        lines += ["", "| memory kept in a step | before | after |", "|---|--:|--:|"]
+        for c in found.memory[:row_limit]:
+            lines.append(f"| {_code(_name(c))} | {units.memory(round(c.bytes[0]))} | {units.memory(round(c.bytes[1]))} |")
+        lines += _more(len(found.memory), row_limit)
+    return "\n".join(lines)
+
+
+def _sentences(found: Comparison) -> list[str]:
+    one, other = found.steps
+    before, after = (units.time(ns / 1000) for ns in found.step_ns)
+    if found.p_value is None:
+        lines = [
+            f"The recordings take {before} and {after} ({found.ratio - 1:+.1%}). Without steps, chance cannot be told from change."
+        ]
+    else:
+        certainty = "not by chance" if found.p_value < 0.01 else "within the noise"
+        lines = [f"A step takes {before} in {one} steps and {after} in {other} ({found.ratio - 1:+.1%}, {certainty})."]
+    if abs(found.speed - 1) > ALIKE:
+        word = "slower" if found.speed > 1 else "faster"
+        factor = max(found.speed, 1 / found.speed)
+        lines.append(
+            f"All places together are {factor:.2f} times {word}: a busier machine, another number of threads, or a change that is "
+            "everywhere, as of the dtype. What follows is compared at equal speed."
+        )
+    if found.peak_bytes is not None and found.peak_bytes[0] != found.peak_bytes[1]:
+        peaks = [units.memory(size) for size in found.peak_bytes]
+        lines.append(f"Peak memory: {peaks[0]} before, {peaks[1]} after.")
+    if not found.changes and not found.memory:
+        lines.append("No place in the program changed.")
+    if found.unclear:
+        lines.append(f"{found.unclear} places differ by what may be noise; more steps would tell.")
+    return lines
+
+
+def _name(change: Change) -> str:
+    text = f"{change.was} → {change.name}" if change.was else change.name
+    return f"{text} in {change.module}" if change.module else text
+
+
+def _detail(change: Change) -> str:
+    """Where a change is, and what else is different; empty if nothing more is known."""
+    known = []
+    if change.path:
+        known.append(f"inside {printable(' > '.join(change.path))}")
+    if change.place:
+        known.append(f"called at {printable(change.place)}")
+    if any(change.shapes):
+        before, after = (shapes or "none" for shapes in change.shapes)
+        known.append(f"inputs {before} before, {after} after")
+    return f"{printable(_name(change))}: {'; '.join(known)}" if known else ""
+
+
+def _more(count: int, row_limit: int) -> list[str]:
+    return [f"… and {count - row_limit} more"] if count > row_limit else []
+
+
+def _time(ns: float) -> str:
+    return units.time(ns / 1000) if ns else "—"
+
+
+def _signed(ns: float) -> str:
+    return ("+" if ns >= 0 else "−") + units.time(abs(ns) / 1000)
+
+
+def _code(text: str) -> str:
+    """Text between backticks, with nothing in it that would end a cell or the code."""
+    return "`" + printable(text).replace("`", "'").replace("|", "\\|").replace("\n", " ") + "`"
