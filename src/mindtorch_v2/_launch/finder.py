@@ -10,16 +10,19 @@ import importlib
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.util import find_spec, spec_from_file_location
 from types import FrameType, ModuleType
-from typing import Any
+from typing import Any, cast
 
-__all__ = ["API_VERSION", "TorchFinder", "install", "installed"]
+__all__ = ["API_VERSION", "PROFILE_VARIABLE", "TorchFinder", "install", "installed"]
 
 PACKAGE = "mindtorch_v2"
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 API_VERSION = "2.13.0"  # of the PyTorch whose API this is
+PROFILE_VARIABLE = (
+    "MINDTORCH_PROFILE"  # the environment variable of a process that is to record itself (`whole_program/children.py`)
+)
 METADATA = f"Metadata-Version: 2.1\nName: torch\nVersion: {API_VERSION}\nSummary: torch's API, answered by {PACKAGE}\n"
 
 
@@ -34,7 +37,9 @@ class TorchFinder:
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
         if name == PACKAGE:
             # the very package that the first process runs, also where sys.path would not lead to it
-            return spec_from_file_location(name, os.path.join(ROOT, "__init__.py"), submodule_search_locations=[ROOT])
+            file = os.path.join(ROOT, "__init__.py")
+            loader: Any = _Recorded(name, file) if PROFILE_VARIABLE in os.environ else None
+            return spec_from_file_location(name, file, loader=loader, submodule_search_locations=[ROOT])
         if name != "torch" and not name.startswith("torch."):
             return None
         own_name = PACKAGE + name.removeprefix("torch")
@@ -43,8 +48,9 @@ class TorchFinder:
             if _is_import(sys._getframe(1)):
                 raise _no_module(name)
             return None
-        loader: Any = _SecondName(own_name)
-        spec = ModuleSpec(name, loader, origin=found.origin, is_package=found.submodule_search_locations is not None)
+        spec = ModuleSpec(
+            name, cast(Any, _SecondName(own_name)), origin=found.origin, is_package=found.submodule_search_locations is not None
+        )
         if found.submodule_search_locations is not None:
             spec.submodule_search_locations = list(found.submodule_search_locations)
         return spec
@@ -66,6 +72,14 @@ class TorchFinder:
 
     def invalidate_caches(self) -> None:
         """Nothing is kept."""
+
+
+class _Recorded(SourceFileLoader):
+    """A loader of the package, in a process that is to record itself from then on."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        super().exec_module(module)
+        importlib.import_module(f"{PACKAGE}.profiler.whole_program.children").begin_in_this_process()
 
 
 class _SecondName:

@@ -32,6 +32,7 @@ GlobalOptimizerPostHook: TypeAlias = Callable[["Optimizer", Args, Kwargs], None]
 
 _global_optimizer_pre_hooks: Hooks = OrderedDict()
 _global_optimizer_post_hooks: Hooks = OrderedDict()
+step_observers: list[Callable[[Optimizer], None]] = []  # called after each step, outside of its scope: hooks are part of the step
 
 
 class _RequiredParameter:
@@ -133,7 +134,9 @@ class Optimizer:
                 out = func(*args, **kwargs)
                 for hook in chain(self._optimizer_step_post_hooks.values(), _global_optimizer_post_hooks.values()):
                     hook(self, args, kwargs)
-                return out
+            for observe in step_observers:
+                observe(self)
+            return out
 
         return run  # type: ignore[return-value]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from . import _utils
 from ._closeness import assert_allclose, assert_close
 from ._samples import make_tensor
 

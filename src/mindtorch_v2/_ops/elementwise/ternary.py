@@ -46,9 +46,7 @@ _where_numbers = op(
     ),
     variants="",
 )
-_where_nonzero = op(
-    "where(Tensor condition) -> Tensor[]", composite=lambda condition: _indices(condition), variants="", tags=("data_dependent",)
-)
+_where_nonzero = op("where(Tensor condition) -> Tensor[]", composite=lambda condition: _indices(condition), variants="")
 
 
 def _indices(condition: Tensor) -> tuple[Tensor, ...]:

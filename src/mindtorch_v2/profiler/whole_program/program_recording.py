@@ -6,10 +6,9 @@ import _thread
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from ..._forking import new_lock
-from ...optim.optimizer import Optimizer, register_optimizer_step_post_hook
+from ...optim.optimizer import Optimizer, step_observers
 from ..autograd_profile import profile
 from ..model.session import Session
 from ..options import Options
@@ -64,7 +63,6 @@ class ProgramRecording:
         self._action = ProfilerAction.NONE  # what happens now
         self._rests = self._over = False
         self._began_at = self._warm_at = 0.0
-        self._hook: Any = None
         self.steps = 0
         self.ended_by = ""
         self.ended_in_step = 0
@@ -78,7 +76,7 @@ class ProgramRecording:
         """Record from here on, as the schedule says for the first step."""
         self._began_at = self._warm_at = time.monotonic()
         if self._find_steps:
-            self._hook = register_optimizer_step_post_hook(self._on_optimizer_step)
+            step_observers.append(self._on_optimizer_step)
         self._change(self._schedule(0))
         if self._limits.events is not None or self._limits.seconds is not None:
             # not by `threading`: a program that counts or joins its threads does not meet this one
@@ -101,14 +99,22 @@ class ProgramRecording:
         """End the recording for good."""
         with self._lock:
             self._over = True
-            if self._hook is not None:
-                self._hook.remove()
-                self._hook = None
+            self._stop_observing()
             self._stop()
+
+    def forget(self) -> None:
+        """Have nothing to do with the recording, which goes on in the process that this one was forked from."""
+        self._over = True
+        self._scope = None
+        self._stop_observing()
+
+    def _stop_observing(self) -> None:
+        if self._on_optimizer_step in step_observers:
+            step_observers.remove(self._on_optimizer_step)
 
     # --- steps ------------------------------------------------------------------------------------------------------
 
-    def _on_optimizer_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+    def _on_optimizer_step(self, optimizer: Optimizer) -> None:
         if self._leader is None:
             self._leader = id(optimizer)
         if id(optimizer) == self._leader:
@@ -178,8 +184,8 @@ class ProgramRecording:
         return ""
 
     def _end_by(self, reached: str) -> None:
-        self.ended_by, self.ended_in_step = reached, self.steps
         self.end()
+        self.ended_in_step, self.ended_by = self.steps, reached
 
     def _look_after_limits(self) -> None:
         """End the recording of a program without steps, or of one whose step takes very long."""

@@ -81,11 +81,11 @@ class Signals:
 
         for name in ("SIGTERM", "SIGHUP"):
             number = getattr(signal, name, None)  # not every system has both
-            if (
-                number is not None
-                and signal.getsignal(number) is signal.SIG_DFL
-                and threading.current_thread() is threading.main_thread()
-            ):
+            if number is None or threading.current_thread() is not threading.main_thread():
+                continue
+            before = signal.getsignal(number)
+            # in a forked process, the handler is that of its parent's recording
+            if before is signal.SIG_DFL or getattr(before, "__qualname__", "") == finish_and_die.__qualname__:
                 signal.signal(number, finish_and_die)
 
     def end_process_if_asked(self) -> None:

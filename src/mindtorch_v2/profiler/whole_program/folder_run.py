@@ -1,0 +1,135 @@
+"""What `mindtorch profile` makes of a recording: a folder of results, and the digest that is printed."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Callable, Sequence
+
+from ..._threads import get_num_threads
+from ..model import filtering
+from ..model.session import Session
+from ..output import chrome_trace, report
+from ..writing.atomic_file import replacing
+from .children import Plan, follow, follow_no_more
+from .digest import Digest
+from .folder import MAIN, Folder
+from .outputs import print_to
+from .whole_run import GivenUpError, WholeRun
+
+__all__ = ["FolderRun"]
+
+REPORT, TRACE, SUMMARY = "report.html", "trace.json.gz", "summary.json"
+
+
+class FolderRun(WholeRun):
+    """Records a program and the processes that it starts, and leaves a folder."""
+
+    command = "mindtorch profile"
+
+    def __init__(
+        self,
+        plan: Plan,
+        folder: Folder,
+        *,
+        include: Sequence[str] = (),
+        exclude: Sequence[str] = (),
+        follow_children: bool = True,
+        quiet: bool = False,
+        as_json: bool = False,
+    ) -> None:
+        super().__init__(plan.recording())
+        self._plan = plan
+        self._folder = folder
+        self._include, self._exclude = include, exclude
+        self._follows = follow_children
+        self._quiet, self._json = quiet, as_json
+        self._written: list[str] = []
+
+    def start(self) -> None:
+        if self._follows:
+            follow(self, self._plan)
+        super().start()
+
+    def discard(self) -> None:
+        follow_no_more()
+        super().discard()
+
+    def _make_results(self) -> None:
+        main = self._own_session()
+        # the session before all: the others can be made of it
+        self._write(MAIN, lambda path: main.save(path))
+        sessions = [main, *self._children()]
+        if not any(map(len, sessions)):
+            print_to(self._err, self._why_nothing_was_recorded())
+            return
+        digest = Digest.of(sessions)
+        self._write(SUMMARY, lambda path: _write_json(path, digest))
+        self._write(TRACE, lambda path: chrome_trace.write(sessions[0], path, progress=self._go_on))
+        self._write(REPORT, lambda path: report.write(sessions, path, progress=self._go_on))
+        self._show(digest)
+        self._print_problems()
+
+    def _own_session(self) -> Session:
+        session = filtering.operators(self.session, self._include, self._exclude)
+        info = session.info
+        return session.replace(info=dataclasses.replace(info, environment={**info.environment, "threads": get_num_threads()}))
+
+    def _children(self) -> list[Session]:
+        """The sessions of other processes that have ended, in order of their starts."""
+        found = []
+        for path in self._folder.child_paths():
+            try:
+                found.append(filtering.operators(Session.load(path), self._include, self._exclude))
+            except (OSError, ValueError) as error:
+                self._problems.append(f"{error}")
+        return sorted(found, key=lambda session: session.info.started_ns)
+
+    def _write(self, name: str, write: Callable[[str], None]) -> None:
+        """Write a file of the folder, in full or not at all, and note that, or why not."""
+        shown = self._folder.file(name)
+        if self.signals.gave_up:
+            self._given_up.append(shown)
+            return
+        try:
+            write(os.path.join(self._folder.path, name))
+            self._written.append(name)
+        except GivenUpError:
+            self._given_up.append(shown)
+        except OSError as error:
+            self._problems.append(f"cannot write {shown!r}: {error.strerror or error}")
+
+    def _show(self, digest: Digest) -> None:
+        if self._json:
+            files = {name: self._folder.file(name) for name in self._written}
+            print_to(self._out, json.dumps(digest.as_dict() | {"notes": self._notes(), "files": files}) + "\n")
+        elif not self._quiet:
+            notes = [f"\n{note}" for note in self._notes()]
+            print_to(self._out, "\n" + "\n".join([str(digest), *notes, "", *self._where_to_look()]) + "\n")
+
+    def _notes(self) -> list[str]:
+        """What the recording does not have, in sentences."""
+        notes = self._notes_of_gaps()
+        recording = self.recording
+        if recording.ended_by:
+            steps = f" and {recording.ended_in_step} steps" if recording.ended_in_step else ""
+            notes.append(
+                f"The recording ended after {recording.ended_by}{steps}; the program went on unrecorded. "
+                "--max-events and --max-seconds set the limits, --wait, --warmup and --active pick the steps."
+            )
+        return notes
+
+    def _where_to_look(self) -> list[str]:
+        shown = self._folder.shown
+        lines = {
+            REPORT: f"open {self._folder.file(REPORT)} in a browser",
+            TRACE: f"open {self._folder.file(TRACE)} at https://ui.perfetto.dev",
+            MAIN: f"mindtorch top {shown}, mindtorch advise {shown}",
+        }
+        return [text for name, text in lines.items() if name in self._written]
+
+
+def _write_json(path: str, digest: Digest) -> None:
+    with replacing(path) as file:
+        file.write(json.dumps(digest.as_dict(), indent=2).encode())

@@ -1,0 +1,167 @@
+"""What is recorded of a program: its steps, found from optimizers, by a schedule and up to limits."""
+
+import threading
+import time
+
+import pytest
+
+import mindtorch_v2 as torch
+from mindtorch_v2.profiler import schedule
+from mindtorch_v2.profiler.model.session import Session
+from mindtorch_v2.profiler.options import Options
+from mindtorch_v2.profiler.results import Results
+from mindtorch_v2.profiler.whole_program.program_recording import WARMUP_STEPS, Limits, ProgramRecording
+
+
+def trainer(width=4):
+    model = torch.nn.Linear(width, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def step():
+        optimizer.zero_grad()
+        model(torch.ones(2, width)).sum().backward()
+        optimizer.step()
+
+    return step
+
+
+@pytest.fixture
+def recording():
+    """Makes recordings, and ends them whatever happens."""
+    made = []
+
+    def make(**arguments):
+        made.append(ProgramRecording(Options(acc_events=True, with_stack=arguments.pop("with_stack", False)), **arguments))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.end()
+
+
+def steps_of(session: Session) -> list[int]:
+    return sorted(
+        {int(label.name.removeprefix("ProfilerStep#")) for label in session.labels if label.name.startswith("ProfilerStep#")}
+    )
+
+
+def count(session: Session, name: str) -> int:
+    return sum(session.labels[i].name == name for i in session.label)
+
+
+def test_a_step_ends_with_the_step_of_an_optimizer(recording):
+    running, step = recording(), trainer()
+    running.begin()
+    for _ in range(3):
+        step()
+    running.end()
+    assert running.steps == 3
+    assert steps_of(running.session) == [0, 1, 2, 3]  # what comes after the last step is in one of its own
+    (addmm,) = {i for i, label in enumerate(running.session.labels) if label.name == "aten::addmm"}
+    assert running.session.step[running.session.label == addmm].tolist() == [0, 1, 2]
+
+
+def test_the_optimizer_is_inside_its_step(recording):
+    running, step = recording(), trainer()
+    running.begin()
+    step()
+    step()
+    running.end()
+    around = [event.cpu_parent.name for event in Results(running.session).events() if event.name == "Optimizer.step#SGD.step"]
+    assert around == ["ProfilerStep*", "ProfilerStep*"]
+
+
+def test_of_two_optimizers_the_first_counts(recording):
+    running, one, other = recording(), trainer(), trainer()
+    running.begin()
+    for _ in range(2):
+        one()
+        other()
+    running.end()
+    assert running.steps == 2
+
+
+def test_without_an_optimizer_everything_is_in_one_step(recording):
+    running = recording()
+    running.begin()
+    torch.ones(2).sin()
+    running.end()
+    assert steps_of(running.session) == [0]
+    assert running.ended_by == ""
+
+
+def test_a_schedule_picks_the_steps(recording):
+    running, step = recording(schedule=schedule(wait=1, warmup=1, active=2, repeat=2)), trainer()
+    running.begin()
+    for _ in range(9):
+        step()
+    running.end()
+    assert steps_of(running.session) == [2, 3, 6, 7]
+    assert count(running.session, "aten::addmm") == 4
+
+
+def test_a_limit_of_events_ends_it_with_the_step(recording):
+    running, step = recording(limits=Limits(events=20)), trainer()
+    running.begin()
+    for _ in range(5):
+        step()
+    assert running.ended_by == "20 events"
+    per_step = len(running.session) / running.ended_in_step
+    assert 20 <= len(running.session) < 20 + per_step
+    assert count(running.session, "aten::addmm") == running.ended_in_step < 5
+
+
+def test_a_limit_of_seconds_begins_after_the_warm_up(recording, monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    running, step = recording(limits=Limits(seconds=10)), trainer()
+    running.begin()
+    for _ in range(WARMUP_STEPS):
+        now[0] += 60
+        step()
+    assert running.ended_by == ""
+    now[0] += 9
+    step()
+    assert running.ended_by == ""
+    now[0] += 1
+    step()
+    assert running.ended_by == "10 seconds"
+
+
+@pytest.mark.parametrize("with_stack", [False, True])
+def test_a_program_without_steps_is_ended_by_the_limit_too(recording, with_stack):
+    running = recording(limits=Limits(events=200), with_stack=with_stack)
+    running.begin()
+    x = torch.ones(2)
+    deadline = time.monotonic() + 60
+    while not running.ended_by and time.monotonic() < deadline:
+        x.sin()
+    assert running.ended_by == "200 events"
+    recorded = len(running.session)
+    x.sin()
+    assert len(running.session) == recorded
+    with torch.profiler.profile(with_stack=with_stack) as prof:  # nothing is left behind
+        x.cos()
+    assert "aten::cos" in [event.name for event in prof.events()]
+
+
+def test_the_program_does_not_meet_the_thread_that_looks_after_limits(recording):
+    before = threading.active_count()
+    running = recording(limits=Limits(events=10**9))
+    running.begin()
+    assert threading.active_count() == before
+
+
+def test_it_rests_while_another_profiler_records(recording):
+    running, step = recording(), trainer()
+    running.begin()
+    step()
+    running.rest()
+    with torch.profiler.profile() as prof:
+        step()
+    running.go_on()
+    step()
+    running.end()
+    assert count(prof.session, "aten::addmm") == 1
+    assert count(running.session, "aten::addmm") == 2
+    assert running.steps == 3  # steps go on meanwhile
