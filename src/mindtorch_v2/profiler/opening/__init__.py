@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from ..model.session import Session
@@ -67,6 +69,21 @@ def _of_folder(folder: str, progress: Progress | None) -> tuple[Session, ...]:
 
 def _of_trace(name: str, progress: Progress | None) -> tuple[Session, ...]:
     reader, columns = TraceReader(name, progress=progress), TraceColumns()
-    for block in reader.blocks():
-        columns.add(block)
-    return tuple(sessions_of_trace(columns, reader.header))
+    with _without_collection():
+        for block in reader.blocks():
+            columns.add(block)
+        return tuple(sessions_of_trace(columns, reader.header))
+
+
+@contextlib.contextmanager
+def _without_collection() -> Iterator[None]:
+    """Pause the garbage collector. Rows are many objects without cycles, freed block by block: looking for cycles among them takes
+    three quarters of the time of reading them.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

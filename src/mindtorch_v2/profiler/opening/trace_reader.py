@@ -22,7 +22,7 @@ Row = dict[str, Any]
 Progress = Callable[[int, int], None]  # bytes of the file that were read, and its size
 
 LARGEST_FLOOR, LARGEST_FACTOR = 64 << 20, 100  # compressed traces are 10 to 30 times as small
-BLOCK_BYTES = 1 << 20  # of text; as objects, a block takes about eight times as much
+BLOCK_BYTES = 1 << 18  # of text, which as objects is eight times as large; 4 MB, which no cache holds, take half as long again
 FIRST_BLOCK_BYTES = 1 << 16
 LONGEST_VALUE = 256 << 20  # bytes of a row, or of a value of the header
 
