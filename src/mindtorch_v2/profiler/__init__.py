@@ -4,6 +4,7 @@ here      profile, schedule, record_function, ExecutionTraceObserver: when to re
 capture/  what happened: the recorder inside every call (hot), scopes, backward, modules, stacks, memory
 model/    what it means, as data alone: sessions, trees, events, averages, timelines
 opening/  recordings from files: saved sessions, traces of torch, torch_npu and this package
+device/   what a device did: kernels, streams, idle time and its causes
 output/   what people see: lists of events, tables, traces, pages
 writing/  what outputs are written with: units, tables of text, JSON, files that appear complete
 advice/   what could be faster
