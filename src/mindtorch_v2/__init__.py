@@ -108,6 +108,8 @@ globals().update(
 
 # these build on the functions above
 from . import (  # noqa: E402
+    _VF,
+    _vmap_internals,
     cpu,
     fft,
     func,

@@ -226,8 +226,17 @@ def tensor_text(self: Tensor, contents: str | None = None) -> str:
         suffixes.append(f"grad_fn=<{type(node).__name__}>")
     elif self._keys & keys.AUTOGRAD:
         suffixes.append("requires_grad=True")
+    tangent = _tangent(self)
+    if tangent is not None:
+        suffixes.append(f"tangent={tensor_text(tangent)}")
     whole = _with_suffixes(prefix + text, suffixes, len(prefix))
     return f"Parameter({whole})" if "_is_param" in self.__dict__ else whole  # of a subclass, which keeps its own name
+
+
+def _tangent(self: Tensor) -> Tensor | None:
+    """The derivative that forward mode carries with a tensor, of the innermost level."""
+    tangents = None if not self._keys & keys.DUAL or self._extra is None else self._extra.tangents
+    return tangents[max(tangents)] if tangents else None
 
 
 def _values(self: Tensor) -> Array:

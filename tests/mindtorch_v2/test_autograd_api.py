@@ -871,8 +871,10 @@ def test_function_with_missing_methods():
         NoForward.apply(leaf(1.0))
     with pytest.raises(NotImplementedError, match=r"You must implement either the backward or vjp method"):
         NoBackward.apply(leaf(1.0)).sum().backward()
+    with pytest.warns(DeprecationWarning, match="should not be instantiated"):
+        made = NoBackward()
     with pytest.raises(RuntimeError, match=r"Legacy autograd function with non-static forward method is deprecated"):
-        NoBackward()(leaf(1.0))
+        made(leaf(1.0))
 
 
 def test_once_differentiable():

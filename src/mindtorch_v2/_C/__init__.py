@@ -18,7 +18,7 @@ from .._random import Generator
 from .._refusals import refused
 from .._tensor import Size, Tensor, _disabled_torch_dispatch_impl, _disabled_torch_function_impl
 from ..overrides import DisableTorchFunction, DisableTorchFunctionSubclass, _enable_torch_function
-from . import _nn
+from . import _autograd, _functions, _nn
 
 __all__ = [
     "DisableTorchFunction",

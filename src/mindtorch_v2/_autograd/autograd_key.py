@@ -286,7 +286,7 @@ class _Plan:
         if not self.op.schema.is_view:
             return []
         base = next(a.name for a in self.op.schema.arguments if a.alias)
-        test = f"{base}._keys & {A}" + (" and not tls.inference" if self.slow else "")
+        test = f"{base}._keys & {A}" + (f" and not {base}._keys & {keys.INFERENCE}" if self.slow else "")
         mark = ["for t in result:", f"    t._keys |= {A}"] if self.multi else [f"result._keys |= {A}"]
         return [f"{'elif' if branch else 'if'} {test}:", *indent(mark)]
 

@@ -188,6 +188,10 @@ def grad(
     run = _run_batched if is_grads_batched else _run
     found = run(outs, ins, given, keep, create_graph)
     if materialize_grads:
+        if any(g is None and isinstance(x, GradientEdge) for x, g in zip(ins, found, strict=True)):
+            raise RuntimeError(
+                "materialize_grads cannot be used when the given input is a GradientEdge: it has no shape to make zeros of; pass the tensor"
+            )
         return tuple(_zeros_for(x) if g is None else g for x, g in zip(ins, found, strict=True))
     if not allow_unused:
         for i, g in enumerate(found):
@@ -210,7 +214,7 @@ def _run_batched(
     outputs: Sequence[Any], inputs: Sequence[Any], grads: Sequence[Any], keep_graph: bool, create_graph: bool
 ) -> list[Any]:
     """Run once for each of the gradients that are stacked in `grads`, all at once."""
-    from .._transforms.vmap import vmap_call  # cycle with _transforms.vmap
+    from .._vmap_internals import _vmap  # cycle with _transforms.vmap
 
     for i, (out, g) in enumerate(zip(outputs, grads, strict=False)):
         shape, _ = _meta(out)
@@ -221,15 +225,11 @@ def _run_batched(
                 f"grad_output[{i}] has a shape of {g.shape} and output[{i}] has a shape of {Size(shape)}. If you only want some tensors in "
                 "`grad_output` to be considered batched, consider using vmap."
             )
-    missing: list[int] = []
 
     def one(*rows: Any) -> tuple[Any, ...]:
-        found = _run(outputs, inputs, rows, keep_graph, create_graph)
-        missing[:] = [i for i, g in enumerate(found) if g is None]
-        return tuple(g for g in found if g is not None)
+        return tuple(_run(outputs, inputs, rows, keep_graph, create_graph))
 
-    made = iter(vmap_call(one, 0, 0, "error", None, tuple(grads), {}))
-    return [None if i in missing else next(made) for i in range(len(inputs))]
+    return list(_vmap(one, allow_none_pass_through=True)(*grads))
 
 
 def _captured_inputs(inputs: Sequence[Any]) -> list[Any]:

@@ -20,10 +20,10 @@ BIT = keys.INFERENCE
 
 def inference_layer(op: Op, full: int, body: Body) -> Body:
     """Mark results as made in inference mode, and refuse writes to such tensors outside of it."""
-    if op.composite is not None and any(r.alias for r in op.schema.returns):
-        return body  # the operators it calls mark their own results
     names = {"tls": state, "mark_inference": _mark, "refuse_write": refuse_write}
     written = [a.name for a in op.schema.arguments if a.is_written and a.type == "Tensor"]
+    if op.composite is not None and not written and any(r.alias for r in op.schema.returns):
+        return body  # the operators it calls mark their own results
     before = [f"if {name}._keys & {BIT} and not tls.inference:" for name in written]
     lines = [line for test in before for line in (test, "    refuse_write()")]
     lines += body.lines

@@ -180,7 +180,11 @@ def make_packed(node: Any) -> None:
 class SavedTensor:
     """`node._raw_saved_x`: the place of a saved tensor, to register hooks on it after the fact."""
 
-    def __init__(self, node: Any, name: str) -> None:
+    def __init__(self, node: Any = None, name: str = "") -> None:
+        if node is None:
+            raise RuntimeError(
+                "Trying to create a SavedTensor object from Python is forbidden; a node has them, as in y.grad_fn._raw_saved_self"
+            )
         self._node = node
         self._name = name
 

@@ -26,5 +26,6 @@ class saved_tensors_hooks:  # noqa: N801
         dispatcher.activate(keys.SAVED_HOOKS)
 
     def __exit__(self, *exc: object) -> None:
-        dispatcher.deactivate(keys.SAVED_HOOKS)
-        state.saved_hooks.pop()
+        if state.saved_hooks:  # a hook that leaves the context once more than it entered it has no further effect
+            dispatcher.deactivate(keys.SAVED_HOOKS)
+            state.saved_hooks.pop()

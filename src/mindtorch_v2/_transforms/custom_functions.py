@@ -253,8 +253,8 @@ def _fitted(t: Any, at: int | None, wanted: int | None, size: int) -> Any:
 # --- tangents ---------------------------------------------------------------------------------------------------------------
 
 
-def carry_tangents(ctx: Any, function: Any, args: tuple[Any, ...], outputs: tuple[Any, ...]) -> None:
-    """Give the results of a Function the tangents that its `jvp` makes of those of its arguments."""
+def carry_tangents(ctx: Any, function: Any, args: tuple[Any, ...], outputs: tuple[Any, ...], dirty: tuple[Any, ...]) -> None:
+    """Give the results of a Function the tangents that its `jvp` makes of those of its arguments; `dirty`: what it wrote in place."""
     numbers = sorted({n for a in args for n in levels_of(a)})
     for level in numbers:
         tangents = [tangent_of(a, level) for a in args]
@@ -263,10 +263,39 @@ def carry_tangents(ctx: Any, function: Any, args: tuple[Any, ...], outputs: tupl
                 functions["zeros_like"](stripped(a, level)) if t is None and isinstance(a, Tensor) and a.dtype.inexact else t
                 for a, t in zip(args, tangents, strict=True)
             ]
+        versions = [None if t is None else t._storage.version for t in tangents]
         made = _call_jvp(ctx, function, tangents)
+        written = [t for t, version in zip(tangents, versions, strict=True) if t is not None and t._storage.version != version]
         for out, t in zip(outputs, made, strict=True):
             if t is not None and isinstance(out, Tensor) and out.dtype.inexact:
+                _check_memory(out, t, tangents, written if any(out is d for d in dirty) else None, args)
                 set_tangent(out, level, t)
+
+
+def _check_memory(out: Tensor, tangent: Tensor, tangents: list[Any], written: list[Tensor] | None, args: tuple[Any, ...]) -> None:
+    """What shares its memory with an argument has a tangent that shares the argument's.
+
+    `written`: the tangents that `jvp` wrote to, where the result is an argument that was written to.
+    """
+    if written is not None:
+        if not any(tangent is t for t in written):
+            raise RuntimeError(
+                "An inplace custom Function is not modifying the forward mode gradients inplace. If the forward is modifying an input "
+                "inplace, then the jvp function must modify the corresponding gradient inplace."
+            )
+        return
+    for a, t in zip(args, tangents, strict=True):
+        if isinstance(a, Tensor) and a._storage is out._storage and t is not None and t._storage is not tangent._storage:
+            of = (
+                ""
+                if tangent._base is None
+                else " of the given input"
+                if a._base is None
+                else " of the same base as the given input"
+            )
+            raise RuntimeError(
+                f"A custom Function's forward is returning a view (or an input as-is) but the jvp is not returning a view{of}."
+            )
 
 
 def _call_jvp(ctx: Any, function: Any, tangents: list[Any]) -> tuple[Any, ...]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 from .._autograd.saved import OperatorNode
 from .._dispatch import dispatcher, keys, registry
 from .._dispatch.codegen import Body, indent
 from .._dispatch.op import Op
 from .._dispatch.tls import state
+from .._ops.machinery.declare import DerivativeError
 from .._tensor import Tensor
 from .batched import BatchedStorage, Level, SharedWriteError, batched, unwrapped
 from .forward_rules import outgoing
@@ -57,7 +58,10 @@ def _carry(op: Op, arguments: tuple[Any, ...], result: Any, node: Any) -> None:
         return  # the operator that this is a part of does it
     for level in _levels(arguments):
         tangents = _incoming(op, arguments, level)
-        made = outgoing(op, tuple(_strip(a, level) for a in arguments), tangents, _strip(result, level))
+        try:
+            made = outgoing(op, tuple(_strip(a, level) for a in arguments), tangents, _strip(result, level))
+        except DerivativeError:
+            _no_forward(op)
         for r, t in zip([result] if isinstance(result, Tensor) else result, made, strict=True):
             if t is not None and r is not None and r.dtype.inexact:
                 set_tangent(r, level, t)
@@ -151,7 +155,7 @@ def _shared_with_base(t: Tensor, base: Tensor, level: int) -> Tensor:
     return held
 
 
-def _no_forward(op: Op) -> None:
+def _no_forward(op: Op) -> NoReturn:
     raise NotImplementedError(
         f"Trying to use forward AD with {op.name} that does not support it because it has not been implemented yet. The operator has no "
         "derivative; compute what it gives with operators that have one."

@@ -12,6 +12,7 @@ from .._autograd.grad_mode import (
     set_grad_enabled,
     set_multithreading_enabled,
 )
+from .._autograd.saved import SavedTensor
 from . import anomaly_mode, forward_ad, function, functional, grad_mode, graph, variable
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .function import Function, NestedIOFunction

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from .._dispatch import registry
+from .._dispatch import keys, registry
 from .._tensor import Tensor
 from .._transforms import dual_key  # noqa: F401 - the layer is registered
 from .._transforms.batched import BatchedStorage, lifted
@@ -14,28 +14,32 @@ from .._transforms.tangents import begin_level, end_level, is_open, set_tangent,
 __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]
 
 
+_current_level = -1  # torch's number: 0 inside `dual_level`
+
+
 class _Current:
-    level: int = -1  # torch's number: 0 inside `dual_level`
     number: int = 0  # among all levels, those of `torch.func.jvp` included
     enabled: bool = True
 
 
 def enter_dual_level() -> int:
     """Begin a level, which tangents belong to; `dual_level` does it for a block."""
-    if _Current.level >= 0:
+    global _current_level
+    if _current_level >= 0:
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
-    _Current.level, _Current.number = 0, begin_level()
-    return _Current.level
+    _current_level, _Current.number = 0, begin_level()
+    return _current_level
 
 
 def exit_dual_level(*, level: int | None = None) -> None:
     """End the level, and drop all tangents that belong to it."""
+    global _current_level
     if level is None:
-        level = _Current.level
-    if level != _Current.level or level < 0:
+        level = _current_level
+    if level != _current_level or level < 0:
         raise RuntimeError("Trying to exit a forward AD level that was not the last one that was created. This is not supported.")
     end_level(_Current.number)
-    _Current.level = -1
+    _current_level = -1
 
 
 class dual_level:  # noqa: N801 - torch's name
@@ -58,7 +62,7 @@ class UnpackedDualTensor(NamedTuple):
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
     """A view of a tensor that has this tangent."""
     if level is None:
-        level = _Current.level
+        level = _current_level
     if level < 0:
         raise RuntimeError(
             "Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first."
@@ -82,12 +86,16 @@ def with_tangent(tensor: Tensor, tangent: Tensor, number: int) -> Tensor:
             "Trying to set a forward gradient that has a different dtype than that of the original Tensor, this is not supported. "
             f"Tensor is of dtype {tensor.dtype} while the given forward gradient is of dtype {tangent.dtype}."
         )
+    if tangent_of(tangent, number) is not None:
+        raise RuntimeError("Trying to set a forward gradient that has a forward gradient at the same level; this is not supported")
     if tangent_of(tensor, number) is not None:
         raise RuntimeError("Trying to set a forward gradient on a Tensor that already has one at this level")
     storage = tangent._storage
     if isinstance(storage, BatchedStorage):
         tensor = lifted(tensor, storage.level)
     dual = registry.entry("alias")(tensor)
+    if tensor._keys & keys.INFERENCE:
+        dual._base = None  # torch: what was made in inference mode keeps no track of views
     set_tangent(dual, number, tangent)
     return dual
 
@@ -95,7 +103,7 @@ def with_tangent(tensor: Tensor, tangent: Tensor, number: int) -> Tensor:
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
     """A tensor apart from its tangent."""
     if level is None:
-        level = _Current.level
+        level = _current_level
     if level < 0 or not is_open(_Current.number):
         return UnpackedDualTensor(tensor, None)
     tangent = tangent_of(tensor, _Current.number)

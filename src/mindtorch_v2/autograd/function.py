@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -62,7 +63,9 @@ class BackwardCFunction(Node, FunctionCtx):
     """The node of a custom Function. `_forward_cls` is the Function."""
 
     _forward_cls: Any
-    _saved: Sequence[tuple[Any, int]] = ()  # (Packed or None, index of the result that it is, or -1)
+    _saved: (
+        Sequence[tuple[Any, int]] | None
+    ) = ()  # None once they were handed out for good; (Packed or None, index of the result that it is, or -1)
     _is_tensor_input: tuple[bool, ...] = ()
     _metas: list[Any]
     _device: Any  # of the inputs
@@ -74,14 +77,22 @@ class BackwardCFunction(Node, FunctionCtx):
             raise RuntimeError(
                 "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only implement one of them."
             )
-        return (vjp if vjp is not Function.vjp else backward)(self, *args)
+        function = vjp if vjp is not Function.vjp else backward
+        return function(self, [*args]) if self._forward_cls.boxed_grads_call else function(self, *args)
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
         """Return what `save_for_backward` kept."""
         if self._released:
             raise released_error()
-        return tuple(self._open(kept, index) for kept, index in self._saved)
+        if self._saved is None:
+            raise RuntimeError(
+                "saved_tensors can only be accessed once, because clear_saved_tensors_on_access is True; keep what it returned"
+            )
+        saved = self._saved
+        if self._forward_cls.clear_saved_tensors_on_access:
+            self._saved = None
+        return tuple([self._open(kept, index) for kept, index in saved])
 
     def _open(self, kept: Any, index: int) -> Any:
         if kept is None:
@@ -95,10 +106,19 @@ class BackwardCFunction(Node, FunctionCtx):
     def _run(self, grad: Any, edges: tuple[Any, ...]) -> tuple[Any, ...]:
         if self._released and self._saved:
             raise released_error()
-        grads = grad if self._multi else [grad]
+        grads = list(grad) if self._multi else [grad]
         if self.materialize_grads:
             grads = [_zeros(self._meta_of(i), self._device) if g is None else g for i, g in enumerate(grads)]
+        if self._forward_cls.boxed_grads_call:
+            if self._multi:
+                grad.clear()  # the engine's: a gradient that `backward` drops is gone
+            return self._checked(call_program(self._apply_boxed, _emptied(grads)))
         return self._checked(call_program(self.apply, *grads))
+
+    def _apply_boxed(self, grads: list[Any]) -> Any:
+        """Call the user's `backward` with a list that nobody else has, so that it can free a gradient that it is done with."""
+        vjp = self._forward_cls.vjp
+        return (vjp if vjp is not Function.vjp else self._forward_cls.backward)(self, grads)
 
     def _checked(self, result: Any) -> tuple[Any, ...]:
         """The gradients of the tensor inputs, from what `backward` returned for all inputs."""
@@ -132,6 +152,13 @@ class BackwardCFunction(Node, FunctionCtx):
         return f"<torch.autograd.function.{type(self).__name__} object at {id(self):#x}>"
 
 
+def _emptied(grads: list[Any]) -> list[Any]:
+    """The gradients in a list of their own; none is left in the one that they were in."""
+    moved = list(grads)
+    grads.clear()
+    return moved
+
+
 def _zeros(meta: Any, device: Device) -> Tensor | None:
     """The gradient of a result that nobody used."""
     if meta is None:
@@ -158,6 +185,8 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
 
     _backward_cls: type[BackwardCFunction]
     generate_vmap_rule = False
+    boxed_grads_call = False  # `backward(ctx, grads)` is given one list, which it may empty
+    clear_saved_tensors_on_access = False  # `saved_tensors` hands the tensors out once, and keeps none
     _is_generated = False  # of an operator, whose calls transforms follow
 
     @staticmethod
@@ -193,6 +222,14 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
             "To use autograd.Function with vmap, you must either override the vmap static method or set generate_vmap_rule=True."
         )
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        warnings.warn(
+            f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should invoke them on the class "
+            "itself. Instantiating an autograd function will raise an error in a future version of PyTorch.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(
             "Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd function with "
@@ -221,10 +258,10 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         outputs = output if isinstance(output, tuple) else (output,)
         if state.transforms:
             _check_returned_inputs(ctx, args, outputs)
-        to_jvp = ctx.to_save_forward
+        to_jvp, dirty = ctx.to_save_forward, ctx.dirty_tensors or ()
         wrapped = _link(ctx, args, outputs) if recorded else _unlinked(ctx, args, outputs)
         if uses(args, keys.DUAL):
-            wrapped = _carried(cls, ctx, args, wrapped, to_jvp)
+            wrapped = _carried(cls, ctx, args, wrapped, to_jvp, dirty)
         return wrapped if isinstance(output, tuple) else wrapped[0]
 
 
@@ -241,6 +278,7 @@ def _bind(forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
 
 def _call_forward(cls: Any, ctx: BackwardCFunction, args: tuple[Any, ...], own_context: bool) -> Any:
     previous, state.grad_enabled = state.grad_enabled, False
+    state.carrying += 1  # `jvp` says what happens to tangents, and not the operators that compute the result
     below = state.below
     if below is None and state.level is not None:
         state.below = previous
@@ -252,6 +290,7 @@ def _call_forward(cls: Any, ctx: BackwardCFunction, args: tuple[Any, ...], own_c
         return output
     finally:
         state.grad_enabled = previous
+        state.carrying -= 1
         state.below = below
 
 
@@ -276,14 +315,22 @@ class _ForwardContext:
         self.materialize_grads = ctx.materialize_grads
 
 
-def _carried(cls: Any, ctx: BackwardCFunction, args: tuple[Any, ...], outputs: tuple[Any, ...], saved: Any) -> tuple[Any, ...]:
+def _carried(
+    cls: Any, ctx: BackwardCFunction, args: tuple[Any, ...], outputs: tuple[Any, ...], saved: Any, dirty: tuple[Any, ...]
+) -> tuple[Any, ...]:
     """The results with their tangents; one that is an input is another tensor, so that the input keeps its own."""
     outputs = tuple(
-        wrap_view(o._array, o) if isinstance(o, Tensor) and any(o is a for a in args) and not o._keys & keys.AUTOGRAD else o
+        wrap_view(o._array, o)
+        if isinstance(o, Tensor) and _is_among(o, args) and not _is_among(o, dirty) and not o.requires_grad
+        else o
         for o in outputs
     )
-    carry_tangents(_ForwardContext(ctx, tuple(saved or ())), cls, args, outputs)
+    carry_tangents(_ForwardContext(ctx, tuple(saved or ())), cls, args, outputs, dirty)
     return outputs
+
+
+def _is_among(t: Tensor, tensors: tuple[Any, ...]) -> bool:
+    return any(t is other for other in tensors)
 
 
 def _check_marks(ctx: BackwardCFunction, outputs: tuple[Any, ...]) -> None:

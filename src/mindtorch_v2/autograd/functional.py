@@ -12,7 +12,7 @@ from .._functions import functions
 from .._tensor import Tensor, shallow_copy
 from .._transforms.gradients import _basis, jacfwd
 from .._transforms.tangents import carry_over
-from .._transforms.vmap import vmap
+from .._vmap_internals import vmap
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 

@@ -297,6 +297,7 @@ class _Check:
         up = self._at(x, index, step, self._values)
         down = self._at(x, index, -step, self._values)
         for o, (a, b) in enumerate(zip(up, down, strict=True)):
+            _check_same_kind(a, b, into[o].shape[1])
             into[o][row] = ((a - b) / (2 * self.eps)).reshape(-1)
 
     def analytical(self, out: Tensor, x: Tensor, unit: complex = 1) -> Array:
@@ -310,7 +311,7 @@ class _Check:
         return columns
 
     def back(self, out: Tensor, x: Tensor, vector: Array) -> Array:
-        (g,) = grad(out, x, wrap(np.array(vector), out.dtype), retain_graph=True, allow_unused=True)
+        (g,) = grad(out, x, wrap(np.array(vector, out.dtype.np), out.dtype), retain_graph=True, allow_unused=True)
         if g is None:
             return np.zeros(x.numel())
         if g.shape != x.shape:
@@ -339,15 +340,17 @@ class _Check:
                 again = self.analytical(out, x, unit)
                 if not x.dtype.is_complex:
                     expected, got, again = expected.real, got.real, again.real
-                if np.abs(got - again).max(initial=0) > self.nondet_tol:
-                    raise GradcheckError(
-                        prefix
-                        + "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives "
-                        "different values, although analytical gradient matches numerical gradient."
-                        f"The tolerance for nondeterminism was {self.nondet_tol}.\n" + NONDETERMINISTIC
-                    )
+                self._check_reentrant(prefix, got, again)
                 if not np.allclose(got, expected, rtol=self.rtol, atol=self.atol):
                     raise GradcheckError(_mismatch(prefix, i, o, _shown(expected, x), _shown(got, x)))
+
+    def _check_reentrant(self, prefix: str, got: Array, again: Array) -> None:
+        if np.abs(got - again).max(initial=0) > self.nondet_tol:
+            raise GradcheckError(
+                prefix + "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives "
+                "different values, although analytical gradient matches numerical gradient."
+                f"The tolerance for nondeterminism was {self.nondet_tol}.\n" + NONDETERMINISTIC
+            )
 
     def _compare_fast(self, o: int, out: Tensor) -> None:
         generator = np.random.default_rng(0)
@@ -357,7 +360,9 @@ class _Check:
                 vector /= float(np.linalg.norm(vector)) or 1.0
                 direction = generator.uniform(0, 1, tuple(x.shape))
                 direction /= float(np.linalg.norm(direction)) or 1.0
-                got = float((self.back(out, x, vector * unit) * direction.reshape(-1)).real.sum())
+                products = self.back(out, x, vector * unit)
+                self._check_reentrant(prefix, products, self.back(out, x, vector * unit))
+                got = float((products * direction.reshape(-1)).real.sum())
                 expected = self._directional(o, x, direction, vector, unit)
                 # the products sum over elements: so does what may be their error
                 if not np.isclose(
@@ -390,19 +395,11 @@ class _Check:
             units = [("real", 1), ("imaginary", 1j)] if x.dtype.is_complex else [("", 1)]
             for part, unit in units:
                 directions = self._directions(x, fast_mode)
+                tangents = [wrap((d * unit).astype(x.dtype.np), x.dtype) for d in directions]
+                carried = [gradcheck_modes.forward_products(self.func, self.inputs, i, tangent) for tangent in tangents]
                 for o in range(len(outs)):
                     expected = np.array([self._difference(o, x, d * unit) for d in directions])
-                    got = np.array(
-                        [
-                            gradcheck_modes.forward_products(
-                                self.func, self.inputs, i, wrap((d * unit).astype(x.dtype.np), x.dtype)
-                            )[kept[o]]
-                            .detach()
-                            .resolve_conj()
-                            ._array.reshape(-1)
-                            for d in directions
-                        ]
-                    ).reshape(expected.shape)
+                    got = np.array([_elements(found[kept[o]].detach()).reshape(-1) for found in carried]).reshape(expected.shape)
                     if not np.allclose(got, expected, rtol=self.rtol, atol=self.atol):
                         prefix = f"While considering the {part} part of complex inputs only, " if part else ""
                         text = _mismatch(prefix, i, o, wrap(expected), wrap(got))
@@ -429,6 +426,7 @@ class _Check:
                 values.append(self._values()[o])
             finally:
                 _write(x, old)
+        _check_same_kind(values[0], values[1])
         found: Array = ((values[0] - values[1]) / (2 * self.eps)).reshape(-1)
         return found
 
@@ -477,6 +475,15 @@ class _Check:
             ) from error
         if any(g is not None and np.any(_elements(g) != 0) for g in grads):
             raise GradcheckError("Expected all input grads to be undefined or zero when all output grads are undefined or zero.")
+
+
+def _check_same_kind(up: Array, down: Array, size: int | None = None) -> None:
+    """Results keep their shape and dtype while an input is moved."""
+    for what, a, b in (("shape", up.shape, down.shape), ("dtype", up.dtype, down.dtype)):
+        if a != b or (what == "shape" and size not in (None, up.size)):
+            raise AssertionError(
+                f"Expected `func` to return outputs with the same {what} when inputs are perturbed up and down, but got: {a} and {b}"
+            )
 
 
 def _raise_unless_none(problem: str | None) -> None:

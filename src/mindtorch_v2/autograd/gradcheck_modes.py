@@ -11,7 +11,7 @@ import numpy as np
 from .._autograd.differentiate import grad
 from .._functions import functions
 from .._tensor import Tensor, wrap
-from .._transforms.vmap import vmap
+from .._vmap_internals import vmap
 from .forward_ad import dual_level, make_dual, unpack_dual
 
 __all__ = ["batched_backward", "batched_forward", "forward_products"]
@@ -33,7 +33,9 @@ def forward_products(func: Callable[..., Any], inputs: Sequence[Any], position: 
     """The derivative of each result in the direction of one input's tangent; None for a result that has no derivative."""
     with dual_level():
         given = [x.detach() if isinstance(x, Tensor) else x for x in inputs]
-        given[position] = make_dual(given[position], tangent)
+        for i, x in enumerate(inputs):  # as torch: what is differentiable has a tangent, of zeros but for one
+            if isinstance(x, Tensor) and x.requires_grad:
+                given[i] = make_dual(given[i], tangent if i == position else _zeros(given[i]).contiguous())
         found: Products = []
         for out in _outputs(func(*given)):
             if not isinstance(out, Tensor) or not out.dtype.inexact:

@@ -179,6 +179,10 @@ def _declare_inplace(functional: Op, cpu: Callable[..., Any] | None, grad: Gradi
     )
 
 
+class DerivativeError(NotImplementedError):
+    """A derivative that torch declares and does not have was asked for."""
+
+
 class MissingDerivative:
     """A formula for a derivative that torch declares and does not have; raises when backward comes to it."""
 
@@ -186,7 +190,7 @@ class MissingDerivative:
         self.name = name
 
     def __call__(self, grad: Tensor | None) -> Any:
-        raise NotImplementedError(f"the derivative for '{self.name}' is not implemented.")
+        raise DerivativeError(f"the derivative for '{self.name}' is not implemented.")
 
 
 not_implemented = MissingDerivative

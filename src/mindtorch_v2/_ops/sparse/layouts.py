@@ -38,6 +38,7 @@ def _coordinates(self: Tensor, sparse_dim: int) -> Tensor:
 
 def to_layout(self: Tensor, layout: Any, blocksize: Any = None, dense_dim: int | None = None) -> Tensor:
     """The same elements in another layout; of a dense tensor, those that are not zero."""
+    blocksize = (blocksize, blocksize) if isinstance(blocksize, int) else blocksize
     _check_request(self, layout, blocksize, dense_dim)
     if not self._keys & keys.SPARSE_LAYOUTS:
         if layout is sparse_coo:
@@ -101,6 +102,7 @@ def _same(self: Tensor, layout: Any, blocksize: Any) -> bool:
         return True
     if not self._keys & keys.SPARSE_LAYOUTS or self.layout is not layout:
         return False
+    blocksize = (blocksize, blocksize) if isinstance(blocksize, int) else blocksize
     return layout not in BLOCKS or blocksize is None or tuple(blocksize) == storage_of(self).blocksize
 
 

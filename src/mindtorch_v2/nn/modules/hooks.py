@@ -294,11 +294,7 @@ class BackwardHook:
 
     def _on_grad_input(self, grad_inputs: tuple[Any, ...], _grad_outputs: tuple[Any, ...]) -> tuple[Any, ...] | None:
         if self.grad_outputs is None:
-            raise RuntimeError(
-                "Module backward hook for grad_input is called before the grad_output one. This happens because the gradient in "
-                "your nn.Module flows to the Module's input without passing through the Module's output. Make sure that the "
-                "output depends on the input and that the loss is computed based on the output."
-            )
+            return None  # torch: the gradient did not come through the module's output, as in a second backward
         assert self.input_positions is not None
         inputs = self._run(_spread(grad_inputs, self.input_positions, self.input_count))
         self.grad_outputs = None
