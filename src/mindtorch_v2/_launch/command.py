@@ -13,7 +13,8 @@ from .finder import API_VERSION
 __all__ = ["main"]
 
 HELP = """\
-usage: mindtorch run script.py [arguments]
+usage: mindtorch profile script.py [arguments]
+       mindtorch run script.py [arguments]
        mindtorch run -m package.module [arguments]
        mindtorch run -c code [arguments]
        mindtorch run - [arguments]
@@ -23,7 +24,7 @@ Run a program in which `import torch` means mindtorch_v2, here and in every Pyth
 The program is otherwise run as Python runs it: a file, a directory or zip file with a __main__.py, a module (-m), code (-c)
 or standard input (-). What follows it belongs to it.
 
-To record what the program does: python -m mindtorch_v2.profiler script.py
+`profile` records what the program does, and leaves a folder with a report; `mindtorch profile --help` has its options.
 """
 
 
@@ -34,6 +35,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"mindtorch_v2, with the API of PyTorch {API_VERSION}")
     elif given[:1] in (["-h"], ["--help"]) or given[:2] in (["run", "-h"], ["run", "--help"]):
         print(HELP, end="")
+    elif given[:1] == ["profile"]:
+        from ..cli.profile import main as profile_main  # costly: imports the runtime
+
+        profile_main(given[1:])
     elif given[:1] != ["run"]:
         _wrong(f"unknown command {given[0]!r}" if given else "a command is missing")
     else:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import os
-import sys
 from collections.abc import Sequence
 
-from ..._launch import program
-from ..._launch.children import answer_torch
 from ..options import Options
+from ..whole_program.launching import fail, name_of, parse, run_recorded
 from ..whole_program.outputs import UnwritableError, check_files
 from .printed_run import PrintedRun
 
@@ -111,28 +108,11 @@ def _row_limit(text: str) -> int:
 _row_limit.__name__ = "number of rows"  # argparse names it in its message
 
 
-def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """The options, the program and its arguments. What stands behind the program is left as it is: argparse would take `--` from it."""
-    p = parser()
-    with_value = {name for name, action in p._option_string_actions.items() if action.nargs is None}
-    at = 0
-    while at < len(arguments) and arguments[at].startswith("-") and not _starts_program(arguments[at]):
-        at += 2 if arguments[at] in with_value else 1
-    options = p.parse_args(arguments[:at])
-    options.request = program.requested(list(arguments[at:]))
-    if options.request is None:
-        p.error("the following arguments are required: script.py, or -m and a module")
-    return options
-
-
-def _starts_program(argument: str) -> bool:
-    return argument in ("-", "--") or argument.startswith(("-m", "-c"))
-
-
 def main(arguments: Sequence[str]) -> None:
     """Run the program that the arguments name; returns when it has ended well, and raises what it raised."""
-    options = parse(arguments)
-    trace = None if options.no_trace else options.trace or _default_trace(options)
+    options, request = parse(parser(), arguments)
+    # `train.pt.trace.json` has the ending that TensorBoard looks for
+    trace = None if options.no_trace else options.trace or f"{name_of(request)}.pt.trace.json"
     files = {"--trace": trace, "--session": options.session}
     if options.table not in ("stdout", "stderr", "none"):
         files["--table"] = options.table
@@ -140,12 +120,12 @@ def main(arguments: Sequence[str]) -> None:
         check_files({option: path for option, path in files.items() if path is not None})
     except UnwritableError as error:
         hint = "" if options.trace or "--trace" not in str(error) else "; choose a place with --trace PATH, or give --no-trace"
-        _fail(f"{error}{hint}", 2)
-    _run(options, trace)
+        fail(NAME, f"{error}{hint}", 2)
+    run_recorded(_recording(options, trace), request)
 
 
-def _run(options: argparse.Namespace, trace: str | None) -> None:
-    recording = PrintedRun(
+def _recording(options: argparse.Namespace, trace: str | None) -> PrintedRun:
+    return PrintedRun(
         Options(
             record_shapes=options.record_shapes,
             with_stack=options.with_stack,
@@ -161,43 +141,3 @@ def _run(options: argparse.Namespace, trace: str | None) -> None:
         trace=trace,
         session=options.session,
     )
-    try:
-        try:
-            script = None if options.request.form == "module" else program.find(options.request)
-            answer_torch()
-            recording.start()
-            # the packages around a module are imported to find it, and are part of the program
-            script = script or program.find(options.request)
-            recording.code = script.code
-            program.run(script, options.request.arguments)
-        finally:
-            # here and not in a function, which a signal's handler could interrupt before it has begun
-            while not recording.signals.is_guarded:
-                try:
-                    recording.signals.guard()
-                except KeyboardInterrupt:
-                    recording.signals.count()
-    except program.CannotRunError as error:
-        recording.discard()
-        _fail(str(error), error.status)
-    except SystemExit as end:
-        recording.failed = end.code not in (None, 0)
-        raise
-    except BaseException:
-        recording.failed = True
-        program.show_errors_without_own_frames()
-        raise
-
-
-def _default_trace(options: argparse.Namespace) -> str:
-    """`train.pt.trace.json` in the current directory: the ending that TensorBoard looks for."""
-    form, given = options.request.form, options.request.name
-    name = {"module": given, "code": "command", "stdin": "stdin"}.get(form) or os.path.splitext(
-        os.path.basename(os.path.abspath(given))
-    )[0]
-    return f"{name}.pt.trace.json"
-
-
-def _fail(reason: str, status: int) -> None:
-    print(f"{NAME}: {reason}", file=sys.stderr)
-    raise SystemExit(status)

@@ -42,7 +42,8 @@ class Steps(NamedTuple):
         if len(rows):
             names = [session.labels[i].name.removeprefix(STEP) for i in session.label[rows].tolist()]
             numbers = [int(name) if name.isdecimal() else at for at, name in enumerate(names)]
-            return cls(np.array(numbers, np.int64), session.start_ns[rows], session.end_ns[rows], "step()")
+            steps = cls(np.array(numbers, np.int64), session.start_ns[rows], session.end_ns[rows], "step()")
+            return steps._without_rest(session.start_ns[scopes(OPTIMIZER)])
         rows = scopes(OPTIMIZER)
         if not len(rows):
             none = np.empty(0, np.int64)
@@ -52,6 +53,12 @@ class Steps(NamedTuple):
         ends = session.end_ns[rows]
         began = min(intervals(session)[0][0], int(session.start_ns[rows[0]]))
         return cls(np.arange(len(rows)), np.concatenate([[began], ends[:-1]]), ends, "optimizer")
+
+    def _without_rest(self, optimizer_ns: Column) -> Steps:
+        """These without the last, if an optimizer steps in all of them but that: it is what the program does after its last step."""
+        steps_made = np.bincount(self.of_times(optimizer_ns) + 1, minlength=len(self) + 1)[1:]
+        is_rest = len(self) > 1 and steps_made[-1] == 0 and (steps_made[:-1] > 0).all()
+        return Steps(self.number[:-1], self.start_ns[:-1], self.end_ns[:-1], self.by) if is_rest else self
 
     def of_times(self, time_ns: Column) -> Column:
         """The place in these steps of each time; -1 for those in none."""

@@ -62,7 +62,7 @@ class Digest:
             step_ns=tuple((steps.end_ns - steps.start_ns).tolist()),
             rows=tuple(_costliest(recording, summary.wall_ns)),
             finding=next((f for f in found if not advice.RULES[f.rule].is_about_recording), None),
-            unexplained=str(found.unexplained[0]) if found.unexplained else "",
+            unexplained=str(found.unexplained[0]).strip() if found.unexplained else "",
             events=len(session),
             processes=tuple((s.info.pid, s.info.parent_pid, len(s)) for s in others),
         )
@@ -124,7 +124,9 @@ class Digest:
 
 
 def _costliest(recording: Recording, wall_ns: int) -> list[Row]:
-    found = groups(recording, recording.rows, GroupBy())
+    # what no event has inside a step, and compilation, are parts of the time
+    counts = recording.of_labels(lambda label: label.kind != "compile" and not label.name.startswith("ProfilerStep#"))
+    found = groups(recording, recording.rows[counts[recording.rows]], GroupBy())
     self_ns, calls = found.sums["self_cpu_time_total"], found.sums["count"]
     names = [recording.names[i] for i in recording.session.label[found.first].tolist()]
     largest = np.argsort(-self_ns, kind="stable")[:ROWS].tolist()

@@ -56,6 +56,10 @@ class FolderRun(WholeRun):
         follow_no_more()
         super().discard()
 
+    def abandon(self) -> None:
+        super().abandon()
+        self._folder.remove_if_empty()
+
     def _make_results(self) -> None:
         main = self._own_session()
         # the session before all: the others can be made of it

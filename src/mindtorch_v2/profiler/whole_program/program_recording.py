@@ -7,9 +7,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from ..._forking import new_lock
 from ...optim.optimizer import Optimizer, step_observers
 from ..autograd_profile import profile
+from ..model import filtering
 from ..model.session import Session
 from ..options import Options
 from ..record_function import step_scope
@@ -17,6 +20,7 @@ from ..schedule import ProfilerAction, record_always
 
 __all__ = ["UNLIMITED", "Limits", "ProgramRecording"]
 
+STEP = "ProfilerStep#"
 WARMUP_STEPS = 3  # steps after which the time of a limit begins: the first ones load, compile and fill caches
 POLL_SECONDS = 0.05
 
@@ -69,8 +73,11 @@ class ProgramRecording:
 
     @property
     def session(self) -> Session:
-        """What was recorded so far, of all times that were recorded."""
-        return self._profile.session
+        """What was recorded so far, of all times that were recorded. A program of which no step has ended has none."""
+        session = self._profile.session
+        if self.steps or not len(session):
+            return session
+        return filtering.keep(session, ~np.array([label.name.startswith(STEP) for label in session.labels], bool)[session.label])
 
     def begin(self) -> None:
         """Record from here on, as the schedule says for the first step."""
@@ -153,7 +160,7 @@ class ProgramRecording:
             self._action = action
 
     def _open_step(self) -> None:
-        self._scope = step_scope(f"ProfilerStep#{self.steps}")
+        self._scope = step_scope(f"{STEP}{self.steps}")
         self._scope.__enter__()
 
     def _close_step(self) -> None:

@@ -68,6 +68,10 @@ class WholeRun(ABC):
         claims.set_background(None, None)
         self.recording.end()
 
+    def abandon(self) -> None:
+        """End the recording of a program that there is not."""
+        self.discard()
+
     def finish(self) -> bool:
         """End the recording and make its results, once; whether all of them could be made."""
         if os.getpid() != self._pid:  # a forked process has no part in this

@@ -1,0 +1,200 @@
+"""`mindtorch profile`: a program runs as it does without, and leaves a folder with the answers."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from mindtorch_v2.profiler.model.session import Session
+
+SOURCE = Path(__file__).parents[4] / "src"
+COMMAND = ("-W", "error", "-m", "mindtorch_v2", "profile")
+
+
+@pytest.fixture
+def profile(tmp_path):
+    """Runs the command on a script in a directory of the test's own."""
+
+    def run(text, *options, arguments=(), **more):
+        (tmp_path / "script.py").write_text(textwrap.dedent(text))
+        environment = {**os.environ, "PYTHONPATH": str(SOURCE), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+        command = [sys.executable, *COMMAND, *options, "script.py", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=120, **more)
+
+    return run
+
+
+def names(session: Session) -> list[str]:
+    return [session.labels[i].name for i in session.label]
+
+
+TRAINING = """
+    import sys, torch
+    model = torch.nn.Linear(4, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(int(sys.argv[1])):
+        model(torch.ones(2, 4)).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    print("trained", sys.argv[1:])
+"""
+
+
+def test_a_folder_with_all_results(profile, tmp_path):
+    done = profile(TRAINING, arguments=["4", "--", "-x"])
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("trained ['4', '--', '-x']\n")
+    assert "of script.py 4 -- -x, 4 steps (median " in done.stdout
+    assert "open script.profile/report.html in a browser" in done.stdout
+    assert "Most time in" in done.stdout
+    folder = tmp_path / "script.profile"
+    assert {path.name for path in folder.iterdir()} == {"run.session", "trace.json.gz", "report.html", "summary.json"}
+    summary = json.loads((folder / "summary.json").read_text())
+    assert summary["steps"]["count"] == 4
+    assert sum(summary["parts_ns"].values()) == summary["wall_ns"]
+    session = Session.load(folder / "run.session")
+    assert names(session).count("aten::addmm") == 4
+    assert session.info.environment["threads"] == 1
+
+
+def test_a_second_run_has_a_folder_of_its_own(profile, tmp_path):
+    profile(TRAINING, arguments=["1"])
+    done = profile(TRAINING, arguments=["2"])
+    assert "script.profile-2/report.html" in done.stdout
+    assert (tmp_path / "script.profile-2" / "run.session").exists()
+    done = profile(TRAINING, "-o", "script.profile", arguments=["2"])
+    assert done.returncode == 2
+    assert "has the results of another run" in done.stderr
+    assert done.stdout == ""  # nothing ran
+
+
+def test_a_schedule(profile, tmp_path):
+    done = profile(TRAINING, "--wait", "2", "--active", "2", "-o", "out", arguments=["9"])
+    assert done.returncode == 0, done.stderr
+    session = Session.load(tmp_path / "out" / "run.session")
+    assert {name for name in names(session) if name.startswith("ProfilerStep#")} == {"ProfilerStep#3", "ProfilerStep#4"}
+
+
+def test_a_limit_is_told(profile, tmp_path):
+    done = profile(TRAINING, "--max-events", "40", "-o", "out", arguments=["30"])
+    assert "The recording ended after 40 events and " in done.stdout
+    assert "trained" in done.stdout
+    assert 0 < names(Session.load(tmp_path / "out" / "run.session")).count("aten::addmm") < 30
+
+
+def test_patterns_leave_operators_out(profile, tmp_path):
+    profile(TRAINING, "--include", "aten::*mm", "-o", "out", arguments=["2"])
+    operators = {name for name in names(Session.load(tmp_path / "out" / "run.session")) if name.startswith("aten::")}
+    assert operators == {"aten::addmm", "aten::mm"}
+
+
+def test_json_is_the_last_line_and_quiet_prints_nothing(profile):
+    done = profile(TRAINING, "--json", arguments=["2"])
+    *_, last = done.stdout.splitlines()
+    found = json.loads(last)
+    assert found["steps"]["count"] == 2
+    assert found["files"]["report.html"] == os.path.join("script.profile", "report.html")
+    done = profile(TRAINING, "--quiet", arguments=["2"])
+    assert done.stdout == "trained ['2']\n"
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("end", "status", "message"),
+    [
+        ("raise ValueError('mine')", 1, "ValueError: mine"),
+        ("import sys; sys.exit(7)", 7, ""),
+        ("import os; os._exit(3)", 3, ""),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGTERM)", -signal.SIGTERM, ""),
+    ],
+)
+def test_however_the_program_ends_its_results_are_there(profile, tmp_path, end, status, message):
+    done = profile(f"import torch; torch.ones(3).sin()\n{end}", "-o", "out")
+    assert done.returncode == status
+    assert message in done.stderr
+    assert "aten::sin" in names(Session.load(tmp_path / "out" / "run.session"))
+    assert (tmp_path / "out" / "report.html").exists()
+
+
+def test_wrong_options_and_programs_run_nothing(profile, tmp_path):
+    done = profile("print('ran')", "--wait", "3")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "a schedule needs --active" in done.stderr
+    done = profile("print('ran')", "--max-events", "-1")
+    assert (done.returncode, done.stdout) == (2, "")
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    done = subprocess.run(
+        [sys.executable, *COMMAND, "none.py"], capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=120
+    )
+    assert done.returncode == 2
+    assert "can't open file" in done.stderr
+    assert not (tmp_path / "none.profile").exists()
+
+
+def test_nothing_recorded_is_explained(profile):
+    done = profile("print('hello')")
+    assert done.returncode == 0
+    assert "Nothing was recorded: the program imports neither torch nor mindtorch_v2." in done.stderr
+
+
+CHILDREN = """
+    import multiprocessing, os, subprocess, sys, torch
+
+    class Data(torch.utils.data.Dataset):
+        def __len__(self):
+            return 4
+
+        def __getitem__(self, i):
+            return torch.ones(2).tan()
+
+    def work():
+        torch.ones(2).tan()
+
+    if __name__ == "__main__":
+        how = sys.argv[1]
+        torch.ones(2).cos()
+        if how == "loader":
+            list(torch.utils.data.DataLoader(Data(), num_workers=1))
+        elif how == "subprocess":
+            subprocess.run([sys.executable, "-c", "import torch; torch.ones(2).tan()"], check=True)
+        elif how == "os.fork":
+            pid = os.fork()
+            if pid == 0:
+                work()
+                sys.exit(0)
+            os.waitpid(pid, 0)
+        else:
+            process = multiprocessing.get_context(how).Process(target=work)
+            process.start()
+            process.join()
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="fork is POSIX's")
+@pytest.mark.parametrize("how", ["fork", "spawn", "forkserver", "subprocess", "os.fork", "loader"])
+def test_processes_that_the_program_starts_are_recorded_too(profile, tmp_path, how):
+    done = profile(CHILDREN, "-o", "out", arguments=[how])
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert "and 1 other process" in done.stdout
+    main = Session.load(tmp_path / "out" / "run.session")
+    (path,) = (tmp_path / "out").glob("process-*.session")
+    child = Session.load(path)
+    assert "aten::tan" in names(child)
+    assert "aten::tan" not in names(main)
+    assert "aten::cos" not in names(child)
+    assert path.name == f"process-{child.info.pid}.session"
+    if how != "forkserver":  # whose processes are started by a server
+        assert child.info.parent_pid == main.info.pid
+    assert main.info.started_ns < child.start_ns.min() < main.info.stopped_ns  # on one time base
+
+
+def test_processes_are_left_alone_if_asked(profile, tmp_path):
+    done = profile(CHILDREN, "-o", "out", "--no-children", arguments=["subprocess"])
+    assert "other process" not in done.stdout
+    assert not list((tmp_path / "out").glob("process-*"))
