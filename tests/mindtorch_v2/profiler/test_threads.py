@@ -10,6 +10,7 @@ import pytest
 
 import mindtorch_v2 as torch
 from mindtorch_v2.profiler import _ExperimentalConfig, profile, record_function, schedule, validate
+from mindtorch_v2.profiler.capture.stacks import python_tracer
 
 
 def run_in_threads(*functions, name="worker-{}"):
@@ -474,7 +475,78 @@ class TestFunctionsOfThreadsThatRanBefore:
         assert found["outer"]["end_ns"] <= info.stopped_ns
         assert names_outwards(found["inner"]) == ["inner", "outer"]
 
-    def test_while_they_call_and_return(self, tmp_path):
+    def test_that_wait_all_the_time(self):
+        begun, stop = threading.Event(), threading.Event()
+        outer_module, inner_module = torch.nn.Sequential(), Waiting(begun, stop)
+        outer_module.append(inner_module)
+        thread = threading.Thread(target=lambda: outer_module(torch.ones(1)))
+        thread.start()
+        begun.wait(10)
+        with profile(with_stack=True) as prof:
+            torch.ones(2)
+        stop.set()
+        thread.join()
+        rows = [e for e in prof.events() if e["thread_id"] == thread.native_id]
+        assert [e["name"].rpartition(": ")[2] for e in rows] == [
+            "<lambda>", "Sequential_0", "forward", "Waiting_0", "forward", "wait", "wait"
+        ]  # fmt: skip
+        info = prof.session.info
+        assert {(e["start_ns"], e["end_ns"]) for e in rows} == {(info.started_ns, info.stopped_ns)}
+        assert [len(names_outwards(e)) for e in rows] == [1, 2, 3, 4, 5, 6, 7]
+
+    def test_whose_first_report_is_a_return(self):
+        begun, go_on, returned, stop = (threading.Lock() for _ in range(4))  # not of Python functions
+        for lock in (begun, go_on, returned, stop):
+            lock.acquire()
+
+        def outer():
+            inner()
+            returned.release()
+            stop.acquire()
+
+        def inner():
+            begun.release()
+            go_on.acquire()
+
+        thread = threading.Thread(target=outer)
+        thread.start()
+        begun.acquire()
+        with profile(with_stack=True) as prof:
+            go_on.release()
+            returned.acquire()
+            torch.ones(2)
+        stop.release()
+        thread.join()
+        rows = [e for e in prof.events() if e["thread_id"] == thread.native_id and not e["name"].startswith("<built-in")]
+        inner_row, outer_row = sorted(rows, key=lambda e: e["end_ns"])
+        assert names_outwards(inner_row) == ["inner", "outer"]
+        assert inner_row["start_ns"] == outer_row["start_ns"] == prof.session.info.started_ns
+        assert inner_row["end_ns"] < outer_row["end_ns"] == prof.session.info.stopped_ns
+
+    def test_that_are_in_a_function_shown_for_its_cost(self):
+        """The return of `torch.tensor`, whose call was not reported, does not switch off the reports of later returns."""
+        begun, go_on = threading.Event(), threading.Event()
+
+        class Slow:
+            def __float__(self):
+                begun.set()
+                go_on.wait(10)
+                return 1.0
+
+        thread = threading.Thread(target=lambda: torch.tensor([Slow()], dtype=torch.float32))
+        thread.start()
+        begun.wait(10)
+        with profile(with_stack=True) as prof:
+            go_on.set()
+            thread.join()
+            torch.tensor([1.0])
+            torch.tensor([1.0])
+        mine = [e for e in prof.events() if e["name"].endswith(": tensor") and e["thread_id"] == prof.session.info.thread_id]
+        assert len(mine) == 2
+        assert mine[0]["end_ns"] <= mine[1]["start_ns"]
+
+    @pytest.mark.parametrize("interval", [1e-6, 1e-5, 1e-4, 5e-3])
+    def test_while_they_call_and_return(self, interval, tmp_path):
         done = threading.Event()
 
         def leaf(n):
@@ -485,6 +557,8 @@ class TestFunctionsOfThreadsThatRanBefore:
                 leaf(5)
 
         threads = [threading.Thread(target=busy) for _ in range(2)]
+        usual = sys.getswitchinterval()
+        sys.setswitchinterval(interval)
         for thread in threads:
             thread.start()
         try:
@@ -496,13 +570,66 @@ class TestFunctionsOfThreadsThatRanBefore:
                 assert validate(tmp_path / "trace.json") == []
                 for thread in threads:
                     rows = [e for e in prof.events() if e["kind"] == "python_function" and e["thread_id"] == thread.native_id]
-                    leaves = [names_outwards(e) for e in rows if e["name"].endswith(": leaf")][:20]
+                    leaves = [names_outwards(e) for e in rows if e["name"].endswith(": leaf")]
                     assert {names[-1] for names in leaves} <= {"busy"}
-                    assert all(names.count("leaf") <= 6 for names in leaves)
+                    assert all(names.count("leaf") <= 6 and names.count("busy") == 1 for names in leaves)
         finally:
             done.set()
+            sys.setswitchinterval(usual)
             for thread in threads:
                 thread.join()
+
+    def test_one_that_is_slow_to_see_the_end_of_a_recording(self, monkeypatch):
+        """Labels have other numbers in the next recording, of which it must not keep those it was about to note."""
+        begun, go_on, numbered, called, stop = (threading.Event() for _ in range(5))
+        label_number = python_tracer.label_number
+
+        def slow_label_number(label):
+            number = label_number(label)
+            if label.name.endswith(": outer"):
+                monkeypatch.undo()
+                numbered.set()
+                second.wait(10)
+            return number
+
+        def inner():
+            pass
+
+        def outer():
+            begun.set()
+            go_on.wait(10)
+            inner()
+            called.set()
+            while not stop.is_set():
+                inner()
+
+        second = threading.Event()
+        thread = threading.Thread(target=outer)
+        with profile(with_stack=True):
+            monkeypatch.setattr(python_tracer, "label_number", slow_label_number)
+            thread.start()
+            numbered.wait(10)
+        with profile(with_stack=True) as prof:
+            second.set()
+            begun.wait(10)
+            go_on.set()
+            called.wait(10)
+        stop.set()
+        thread.join()
+        rows = [e for e in prof.events() if e["thread_id"] == thread.native_id and e["name"].endswith(": inner")]
+        assert rows != []
+        assert {tuple(names_outwards(e)) for e in rows} == {("inner", "outer")}
+
+
+class Waiting(torch.nn.Module):
+    def __init__(self, begun, stop):
+        super().__init__()
+        self.begun, self.stop = begun, stop
+
+    def forward(self, x):
+        self.begun.set()
+        self.stop.wait(10)
+        return x
 
 
 def names_outwards(event):

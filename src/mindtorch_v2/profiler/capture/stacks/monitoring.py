@@ -5,6 +5,8 @@ Code of the dispatcher, the engine and the profiler is switched off at its first
 
 from __future__ import annotations
 
+import itertools
+import operator
 import sys
 import threading
 import warnings
@@ -16,8 +18,8 @@ from ...model.callers_level import callers_level
 from ..late_exceptions import begin_without_handlers, kept
 from ..operators import recorder
 from . import python_tracer, stack_walk
-from .python_tracer import call_of, on_c_call, on_c_return, on_call, on_return, outwards, shown_codes, waits
-from .stack_walk import internal_files, running
+from .python_tracer import follow_if_first, note_present, on_c_call, on_c_return, on_call, on_return, shown_codes, waits
+from .stack_walk import running
 
 __all__ = ["forget_gaps", "install", "uninstall", "warn_of_gaps"]
 
@@ -47,7 +49,7 @@ def _on_start(code: CodeType, offset: int) -> Any:
 
 def _on_end(code: CodeType, offset: int, value: Any) -> Any:
     try:
-        return None if on_return(sys._getframe(1)) or not stack_walk.is_internal(code) else _monitoring.DISABLE
+        return None if on_return(sys._getframe(1)) or _on_unmet(sys._getframe(1), code) else _monitoring.DISABLE
     except BaseException as raised:
         if not stack_walk.is_internal(code):
             raise
@@ -57,11 +59,21 @@ def _on_end(code: CodeType, offset: int, value: Any) -> Any:
 
 def _on_unwind(code: CodeType, offset: int, error: Any) -> None:
     try:
-        on_return(sys._getframe(1))
+        if not on_return(sys._getframe(1)):
+            _on_unmet(sys._getframe(1), code)
     except BaseException as raised:
         request: Any = kept(raised)
         on_return(sys._getframe(1))
         request = None  # noqa: F841
+
+
+def _on_unmet(frame: FrameType, code: CodeType) -> bool:
+    """Note the end of a call whose beginning was not noted; False if calls of its code are not shown."""
+    if not stack_walk.is_shown(code):
+        return False
+    if follow_if_first(frame):
+        on_return(frame)
+    return True
 
 
 def _on_throw(code: CodeType, offset: int, error: Any) -> None:
@@ -130,36 +142,21 @@ def install() -> None:
     python_tracer.on_shown = _report_calls_of
     for code in shown_codes():  # of functions that run already
         _report_calls_of(code)
-    began = recorder.clock()
+    python_tracer.began_at = recorder.clock()
     _monitoring.set_events(_tool, sum(_HANDLERS))
     for thread in sys._current_frames().keys() - {threading.get_ident()}:
-        _begin_calls_of(thread, began)
+        note_present(thread, _frames_of(thread))
 
 
-def _staying(thread: int) -> FrameType | None:
-    """The innermost frame of another thread, or the one around it if that is just being reported to return."""
-    innermost = frame = sys._current_frames().get(thread)
-    while frame is not None and internal_files[frame.f_code.co_filename]:
-        if frame.f_code in (_on_end.__code__, _on_unwind.__code__) and frame.f_back is not None:
-            return frame.f_back.f_back
-        frame = frame.f_back
-    return innermost
+def _frames_of(thread: int) -> list[FrameType]:
+    """The frames of another thread at one moment, from the innermost outwards.
 
-
-def _begin_calls_of(thread: int, began: float) -> None:
-    """Begin the calls that another thread is in, and was in before its calls were reported. It runs meanwhile."""
-    innermost = stack_walk.shown_caller(_staying(thread))
-    unreported = [frame for frame in outwards(innermost) if frame not in running]
-    call_of(innermost, thread)
-    for outer in unreported:
-        if (call := running.get(outer)) is not None:
-            running[outer] = (*call[:4], began, call[5])
-    # what returned before it was noted would never end
-    noted = [(frame, call) for frame, call in list(running.items()) if call[0] == thread]
-    frames = set(outwards(_staying(thread)))
-    for frame, call in noted:
-        if frame not in frames and running.pop(frame, None) is not None and call[5] is not None:
-            call[5].leave(thread)
+    No Python code runs inside of `extend`, and so no other thread: the list grows by what the last one of it was called by.
+    """
+    frames: list[FrameType | None] = []
+    innermost = map(operator.methodcaller("get", thread), itertools.starmap(sys._current_frames, [()]))
+    frames.extend(itertools.chain(innermost, map(operator.attrgetter("f_back"), filter(None, frames))))
+    return [frame for frame in frames if frame is not None]
 
 
 def uninstall() -> None:

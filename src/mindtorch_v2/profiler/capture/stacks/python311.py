@@ -36,7 +36,7 @@ from .. import late_exceptions, threads
 from ..late_exceptions import can_wait, guarded, kept, request_type
 from ..operators import recorder
 from . import stack_walk
-from .python_tracer import call_of, end_left, on_c_call, on_c_return, on_call, on_return, waits
+from .python_tracer import end_left, follow, on_c_call, on_c_return, on_call, on_return, waits
 from .stack_walk import internal_files, running
 from .waiting_calls import FUNCTIONS, OWNERS
 
@@ -331,7 +331,7 @@ def _trace_again(frame: FrameType | None) -> None:
     thread = threading.get_ident()
     interrupted = _interrupted.pop(thread, None)
     end_left(thread, frame, recorder.clock() if interrupted is None else interrupted)
-    call_of(stack_walk.shown_caller(frame))
+    follow(stack_walk.shown_caller(frame))
     if sys.getprofile() is None:
         sys.setprofile(_tracer())
 

@@ -34,7 +34,7 @@ class PythonFunctions(Source):
 
     def resume(self) -> None:
         python_tracer.begin(self._log, self._modules)
-        python_tracer.call_of(stack_walk.shown_caller(sys._getframe(1)))
+        python_tracer.follow(stack_walk.shown_caller(sys._getframe(1)))
         mechanism.install()
         python_tracer.begin_anew(threading.get_ident())
 

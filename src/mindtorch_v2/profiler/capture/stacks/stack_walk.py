@@ -31,6 +31,7 @@ __all__ = [
     "is_around_threads",
     "is_internal",
     "is_librarys",
+    "is_shown",
     "library_files",
     "nearest_running",
     "outermost",
@@ -64,10 +65,11 @@ _numbers: dict[tuple[int, ...], int] = {}
 
 def forget() -> None:
     """Begin a recording without the stacks of the last."""
+    global outermost
     _numbers.clear()
     _lines.clear()
     taken.clear()
-    outermost.callees.clear()
+    outermost = Chain(None, -1, None, -1)  # a thread in the middle of a call goes on with the old one
 
 
 def stack_number(frame: FrameType | None) -> int:
@@ -193,6 +195,11 @@ def is_librarys(frame: FrameType) -> bool:
 
 def is_internal(code: CodeType) -> bool:
     return internal_files[code.co_filename]
+
+
+def is_shown(code: CodeType) -> bool:
+    """Whether calls of this code are events."""
+    return not is_internal(code) or code.co_name in SHOWN_FUNCTIONS.get(code.co_filename, ())
 
 
 RUN_OF_THREAD = threading.Thread.run.__code__
