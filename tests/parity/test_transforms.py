@@ -9,6 +9,7 @@ GROUPS = 24
 # What differs, by operator and transform, and why.
 KNOWN = {
     ("as_strided_partial_views", "gradients"): "the sample reads outside of what one sample has",
+    ("as_strided_partial_views", "batched gradients"): "as gradients",
     ("as_strided", "vmap"): "positions in a sample's memory, which a copy of the sample does not have",
     ("as_strided_copy", "vmap"): "as as_strided",
     ("as_strided_partial_views", "vmap"): "as as_strided",
@@ -43,6 +44,7 @@ KNOWN = {
     ("var_unbiased", "jvp"): "of no elements: not a number here, zero there",
     ("to_sparse", "vmap"): "sparse tensors are not mapped",
     ("to_sparse", "gradients"): "sparse tensors are not mapped",
+    ("to_sparse", "batched gradients"): "sparse tensors are not mapped",
     ("view_as_complex", "vmap"): "a batch in the last dimension keeps pairs apart, in torch too",
 }
 

@@ -3,7 +3,8 @@
     python tests/parity/transforms.py                every operator, one line each that is not right
     python tests/parity/transforms.py add sort -v    some operators, with the first failure in full
 
-For each operator: `vmap` against one call for each sample, `vmap` of gradients against the same, and `jvp` against torch's.
+For each operator: `vmap` against one call for each sample, `vmap` of gradients against the same, several gradients
+at once against one after the other, and `jvp` against torch's.
 """
 
 from __future__ import annotations
@@ -129,6 +130,37 @@ def check_gradients(case: Case) -> None:
     _compare(gradient, batches, [0] * len(batches))
 
 
+def _differentiated(case: Case) -> tuple[list[Any], list[Any]]:
+    """Leaves of which results are differentiable, and these results: all leaves, or the first where not all may be differentiated."""
+    floating = [i for i, t in enumerate(case.tensors) if t.dtype.is_floating_point]
+    for chosen in (floating, floating[:1]):
+        leaves = [t.clone().requires_grad_(i in chosen) for i, t in enumerate(case.tensors)]
+        try:
+            outs = [t for t in case(*leaves) if t.requires_grad]
+        except RuntimeError:
+            continue
+        return [leaves[i] for i in chosen], outs
+    return [], []
+
+
+def check_batched_gradients(case: Case) -> None:
+    """Several gradients of the results at once, against one backward pass for each."""
+    inputs, outs = _differentiated(case)
+    if not outs:
+        return
+    grads = [[(mt.arange(i + 1, out.numel() + i + 1) % 7 - 2).reshape(out.shape).to(out.dtype) for i in range(2)] for out in outs]
+
+    def backward(given: list[Any], batched: bool) -> Any:
+        return mt.autograd.grad(outs, inputs, given, retain_graph=True, allow_unused=True, is_grads_batched=batched)
+
+    try:
+        apart = [backward([g[i] for g in grads], False) for i in range(2)]
+    except (RuntimeError, NotImplementedError):
+        return  # not differentiable at all
+    wanted = [mt.stack([a, b]) for a, b in zip(*apart, strict=True) if a is not None]
+    _same([t for t in backward([mt.stack(g) for g in grads], True) if t is not None], wanted)
+
+
 def check_jvp(op: Any, case: Case, sample: Any) -> None:
     """Derivatives carried forward, against torch's."""
     leaves, spec = torch.utils._pytree.tree_flatten((sample.input, tuple(sample.args), dict(sample.kwargs)))
@@ -194,6 +226,7 @@ def _check_sample(op: Any, ours: Any, sample: Any, found: dict[str, str]) -> Non
     if not case.tensors or not results:
         return
     checks = {"vmap": lambda: check_vmap(case), "gradients": lambda: check_gradients(case)}
+    checks["batched gradients"] = lambda: check_batched_gradients(case)
     if op.supports_autograd:
         checks["jvp"] = lambda: check_jvp(op, case, sample)
     for kind, check in checks.items():

@@ -17,8 +17,9 @@ from .._missing import PAGE, reason_for
 from .._random import Generator
 from .._refusals import refused
 from .._tensor import Size, Tensor, _disabled_torch_dispatch_impl, _disabled_torch_function_impl
+from .._transforms.rules.loop import switches
 from ..overrides import DisableTorchFunction, DisableTorchFunctionSubclass, _enable_torch_function
-from . import _autograd, _functions, _nn
+from . import _autograd, _functions, _functorch, _nn
 
 __all__ = [
     "DisableTorchFunction",
@@ -172,6 +173,15 @@ def _log_api_usage_once(event: str) -> None:
 
 def _get_tracing_state() -> None:
     """None: nothing is traced by TorchScript."""
+
+
+def _debug_only_are_vmap_fallback_warnings_enabled() -> bool:
+    return switches.displays
+
+
+def _debug_only_display_vmap_fallback_warnings(enabled: bool) -> None:
+    """Keep a switch of PyTorch's first `vmap`, which is gone; that of today has its own, in `_functorch`."""
+    switches.displays = bool(enabled)
 
 
 def _get_privateuse1_backend_name() -> str:

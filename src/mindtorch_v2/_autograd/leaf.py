@@ -194,6 +194,8 @@ def data(t: Tensor) -> Tensor:
     """The same elements outside of the graph; autograd does not notice writes to them."""
     if t._keys & keys.PYTHON:
         return outside(t)
+    if t._keys & keys.BATCHED:
+        raise RuntimeError("accessing `data` under vmap transform is not allowed; use detach()")
     new = shallow_copy(t)
     new._storage = t._storage.alias()
     return new
@@ -205,6 +207,8 @@ def set_data(t: Tensor, new: Tensor) -> None:
         raise TypeError(f"Variable data has to be a tensor, but got {type(new).__name__}")
     if t._keys & keys.AUTOGRAD and not new.dtype.inexact:
         raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
+    if (t._keys | new._keys) & keys.BATCHED:
+        raise RuntimeError("mutating directly with `.data` under vmap transform is not allowed.")
     counter = t._storage
     # torch: the count of writes stays the tensor's, and that of its views; who shares it holds the storage
     shared = sys.getrefcount(counter) > 3 or isinstance(counter, LinkedStorage)

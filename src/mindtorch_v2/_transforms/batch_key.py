@@ -53,6 +53,11 @@ def _top(arguments: tuple[Any, ...]) -> Level:
                 if found is None or level.number > found.number:
                     found = level
     assert found is not None
+    if found.ended:
+        raise RuntimeError(
+            "your tensor may have escaped from inside a function being vmapped: it stands for the samples of a vmap that has ended. "
+            "Return it from the function to have their values"
+        )
     return found
 
 

@@ -33,13 +33,14 @@ Array = np.ndarray[Any, Any]
 class Level:
     """One `vmap` whose function runs."""
 
-    __slots__ = ("batch_size", "number", "outer", "randomness", "records_below")
+    __slots__ = ("batch_size", "ended", "number", "outer", "randomness", "records_below")
 
     def __init__(self, batch_size: int, randomness: str) -> None:
         self.outer: Level | None = state.level
         self.number: int = 1 if self.outer is None else self.outer.number + 1
         self.batch_size = batch_size
         self.randomness = randomness
+        self.ended = False  # its function has returned
         self.records_below: bool = state.records_below  # of what is around this level
 
 

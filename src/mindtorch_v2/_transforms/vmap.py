@@ -9,6 +9,7 @@ from typing import Any
 from .._dispatch import dispatcher, keys
 from .._dispatch.tls import state
 from .._functions import functions
+from .._random import get_rng_state, set_rng_state
 from .._tensor import Tensor
 from ..utils import _pytree as pytree
 from . import batch_key, rules  # noqa: F401 - every rule is registered
@@ -47,25 +48,18 @@ def _name(func: Any) -> str:
 def vmap_call(
     func: Callable[..., Any], in_dims: Any, out_dims: Any, randomness: str, chunk_size: int | None, args: Any, kwargs: Any
 ) -> Any:
-    """Map a function over its arguments."""
+    """Map a function over its arguments; keyword arguments are the same for all samples."""
     batch_size, flat_dims, flat_args, spec = _inputs(in_dims, args, func)
-    flat_kwargs, kwargs_spec = pytree.tree_flatten(kwargs)
-    kwarg_dims = [0 if isinstance(v, Tensor) else None for v in flat_kwargs]
-    if any(d is not None for d in kwarg_dims):
-        for v, d in zip(flat_kwargs, kwarg_dims, strict=True):
-            if d is not None and (not v.dim() or v.shape[0] != batch_size):
-                raise ValueError(
-                    "vmap: Expected all tensors to have the same size in the mapped dimension, "
-                    f"got a keyword argument of shape {tuple(v.shape)} for a batch of {batch_size}"
-                )
     if chunk_size is None or chunk_size >= batch_size:
-        return _one(func, batch_size, out_dims, randomness, (flat_args, flat_dims, spec), (flat_kwargs, kwarg_dims, kwargs_spec))
+        return _one(func, batch_size, out_dims, randomness, (flat_args, flat_dims, spec), kwargs)
     pieces = []
+    random = get_rng_state() if randomness == "same" else None
     for start in range(0, batch_size, chunk_size):
+        if random is not None:
+            set_rng_state(random)
         size = min(chunk_size, batch_size - start)
         part = [_narrowed(a, d, start, size) for a, d in zip(flat_args, flat_dims, strict=True)]
-        kwarg_part = [_narrowed(a, d, start, size) for a, d in zip(flat_kwargs, kwarg_dims, strict=True)]
-        pieces.append(_one(func, size, out_dims, randomness, (part, flat_dims, spec), (kwarg_part, kwarg_dims, kwargs_spec)))
+        pieces.append(_one(func, size, out_dims, randomness, (part, flat_dims, spec), kwargs))
     return _joined(pieces, out_dims, func)
 
 
@@ -107,16 +101,14 @@ def chunk_vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, ra
 def _one(func: Any, batch_size: int, out_dims: Any, randomness: str, args: Any, kwargs: Any) -> Any:
     level = Level(batch_size, randomness)
     with entered(level):
-        given, named = (
-            pytree.tree_unflatten([a if d is None else batched(a, d, level) for a, d in zip(flat, dims, strict=True)], spec)
-            for flat, dims, spec in (args, kwargs)
-        )
-        outputs = func(*given, **named)
+        flat, dims, spec = args
+        given = pytree.tree_unflatten([a if d is None else batched(a, d, level) for a, d in zip(flat, dims, strict=True)], spec)
+        outputs = func(*given, **kwargs)
     return unwrap_outputs(outputs, out_dims, level, func)
 
 
 class entered:  # noqa: N801 - a context manager, as those of contextlib
-    """Inside, a level is the innermost one."""
+    """Inside, a new level is the innermost one; after that, tensors of it are refused."""
 
     def __init__(self, level: Level) -> None:
         self.level = level
@@ -129,6 +121,7 @@ class entered:  # noqa: N801 - a context manager, as those of contextlib
         return self.level
 
     def __exit__(self, *exc: object) -> None:
+        self.level.ended = True
         state.transforms -= 1
         state.level, state.below, state.records_below = self.held
         dispatcher.deactivate(keys.DRAWING)

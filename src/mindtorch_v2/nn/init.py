@@ -67,7 +67,7 @@ def trunc_normal_(
             tensor.uniform_(2 * low - 1, 2 * high - 1, generator=generator).erfinv_().mul_(std * math.sqrt(2.0)).add_(mean)
             return tensor.clamp_(min=a, max=b)
         tensor.normal_(mean, std, generator=generator)
-        while bool((outside := (tensor < a) | (tensor > b)).any()):
+        while not tensor.is_meta and bool((outside := (tensor < a) | (tensor > b)).any()):
             # all are drawn again, as in torch, and those outside replaced
             again = aten.empty_like(tensor).normal_(mean, std, generator=generator)
             tensor.copy_(aten.where(outside, again, tensor))

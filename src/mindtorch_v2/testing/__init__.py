@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from . import _utils
 from ._closeness import assert_allclose, assert_close
 from ._samples import make_tensor
 

@@ -46,7 +46,9 @@ _where_numbers = op(
     ),
     variants="",
 )
-_where_nonzero = op("where(Tensor condition) -> Tensor[]", composite=lambda condition: _indices(condition), variants="")
+_where_nonzero = op(
+    "where(Tensor condition) -> Tensor[]", composite=lambda condition: _indices(condition), variants="", tags=("data_dependent",)
+)
 
 
 def _indices(condition: Tensor) -> tuple[Tensor, ...]:

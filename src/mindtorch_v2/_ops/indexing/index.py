@@ -41,7 +41,7 @@ def _nonzero_numpy(self: Tensor) -> tuple[Tensor, ...]:
     return unbind(nonzero(self), 1)
 
 
-nonzero_numpy = op("nonzero_numpy(Tensor self) -> Tensor[]", composite=_nonzero_numpy, variants="")
+nonzero_numpy = op("nonzero_numpy(Tensor self) -> Tensor[]", composite=_nonzero_numpy, variants="", tags=("data_dependent",))
 
 
 def _nonzero_any(input: Tensor, *, out: Tensor | None = None, as_tuple: bool = False) -> Any:

@@ -79,7 +79,8 @@ def _product_gradients(grad: Tensor, result: Tensor, input: Tensor, tau: Tensor,
         return vectors.narrow(-1, i, 1), inverse.narrow(-1, i, 1)
 
     middle = _reflect(middle, order[0], *part(order[0]), left=not adjoint)
-    grad_input, grad_tau = aten.zeros_like(input), aten.zeros_like(tau)
+    # where gradients alone differ between the samples of a vmap, so does what they are written to
+    grad_input, grad_tau = (middle.new_zeros(t.shape) if middle._keys & keys.BATCHED else aten.zeros_like(t) for t in (input, tau))
     for i, following in itertools.zip_longest(order, order[1:]):
         v, t = vectors.narrow(-1, i, 1), tau.narrow(-1, i, 1)
         column, scale = _reflector_gradients(middle, i, v, t)

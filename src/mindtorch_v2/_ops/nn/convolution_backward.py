@@ -75,6 +75,8 @@ def _backward(
     grad_output: Tensor, input: Tensor, weight: Tensor, bias_sizes: Sequence[int] | None, stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int], transposed: bool,
     output_padding: Sequence[int], groups: int, output_mask: Sequence[bool],
 ) -> tuple[Any, Any, Any]:  # fmt: skip
+    if groups <= 0:
+        raise RuntimeError(f"expected groups to be greater than 0, but got groups={groups}")
     n = weight.dim() - 2
     stride, padding = expand_sizes(stride, n, "stride"), expand_sizes(padding, n, "padding")
     dilation = expand_sizes(dilation, n, "dilation")

@@ -26,6 +26,7 @@ __all__ = [
 ]
 
 Sizes = tuple[int, ...]
+MOST_PADDING = (1 << 62) - 1  # twice as much has no int64
 
 
 def expand_sizes(value: Any, n: int, name: str) -> Sizes:
@@ -210,6 +211,9 @@ def _check_forward(
     """Raise what torch raises about shapes that do not go together."""
     if any(p < 0 for p in padding):
         raise RuntimeError("negative padding is not supported")
+    for d, p in enumerate(padding):
+        if p > MOST_PADDING:
+            raise RuntimeError(f"Given padding={p} at dimension {d} , expected padding to be at most {MOST_PADDING}")
     if any(p < 0 for p in output_padding):
         raise RuntimeError("negative output_padding is not supported")
     if any(s <= 0 for s in stride):

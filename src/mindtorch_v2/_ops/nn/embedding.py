@@ -56,7 +56,7 @@ def _embedding_sparse_backward(
     if scale_grad_by_freq:
         raise RuntimeError("embedding_backward: scale_grad_by_freq not supported with sparse gradients")
     rows, width = indices.reshape(-1), grad.shape[-1]
-    values = grad.reshape(-1, width)
+    values = grad.reshape(rows.shape[0], width)
     if padding_idx != -1:
         used = (rows != padding_idx).nonzero().view(-1)
         rows, values = rows.index_select(0, used), values.index_select(0, used)

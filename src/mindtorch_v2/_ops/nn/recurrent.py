@@ -276,7 +276,7 @@ _declare_simple("rnn_relu", _relu_step)
 _CELL = "Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None"
 
 
-def _cell(step: Step, x: Tensor, state: State, weights: Weights) -> State:
+def _cell(step: Step, gates: int, x: Tensor, state: State, weights: Weights) -> State:
     hidden = state if isinstance(state, Tensor) else state[0]
     if not (x.ndim and hidden.ndim and weights.w_ih.ndim):
         raise no_dimensions(0 if x.ndim else 1)
@@ -287,13 +287,17 @@ def _cell(step: Step, x: Tensor, state: State, weights: Weights) -> State:
                 raise RuntimeError(f"{name.format(given.shape[1])} expected {weight.shape[1]}")
     if x.shape[0] != hidden.shape[0]:
         raise RuntimeError(f"Input batch size {x.shape[0]} doesn't match hidden0 batch size {hidden.shape[0]}")
+    expected = gates * hidden.shape[-1]
+    for name, weight in (("weight_ih", weights.w_ih), ("weight_hh", weights.w_hh)):
+        if weight.shape[0] != expected:
+            raise RuntimeError(f"{name} first dim must be {gates} * hidden_size = {expected}, but got {weight.shape[0]}")
     return step(weights.input_gates(x), state, weights)
 
 
 def _lstm_cell(x: Tensor, hx: Sequence[Tensor], *parameters: Any) -> tuple[Tensor, Tensor]:
     if len(hx) != 2:
         raise RuntimeError("lstm_cell expects two hidden states")
-    h, c = _cell(_lstm_step, x, (hx[0], hx[1]), Weights(*parameters))
+    h, c = _cell(_lstm_step, 4, x, (hx[0], hx[1]), Weights(*parameters))
     return h, c
 
 
@@ -304,16 +308,16 @@ lstm_cell = op(
 )
 gru_cell = op(
     f"gru_cell(Tensor input, Tensor hx, {_CELL}) -> Tensor",
-    composite=lambda input, hx, w_ih, w_hh, b_ih, b_hh: _cell(_gru_step, input, hx, Weights(w_ih, w_hh, b_ih, b_hh)),
+    composite=lambda input, hx, w_ih, w_hh, b_ih, b_hh: _cell(_gru_step, 3, input, hx, Weights(w_ih, w_hh, b_ih, b_hh)),
     variants="function",
 )
 rnn_tanh_cell = op(
     f"rnn_tanh_cell(Tensor input, Tensor hx, {_CELL}) -> Tensor",
-    composite=lambda input, hx, w_ih, w_hh, b_ih, b_hh: _cell(_tanh_step, input, hx, Weights(w_ih, w_hh, b_ih, b_hh)),
+    composite=lambda input, hx, w_ih, w_hh, b_ih, b_hh: _cell(_tanh_step, 1, input, hx, Weights(w_ih, w_hh, b_ih, b_hh)),
     variants="function",
 )
 rnn_relu_cell = op(
     f"rnn_relu_cell(Tensor input, Tensor hx, {_CELL}) -> Tensor",
-    composite=lambda input, hx, w_ih, w_hh, b_ih, b_hh: _cell(_relu_step, input, hx, Weights(w_ih, w_hh, b_ih, b_hh)),
+    composite=lambda input, hx, w_ih, w_hh, b_ih, b_hh: _cell(_relu_step, 1, input, hx, Weights(w_ih, w_hh, b_ih, b_hh)),
     variants="function",
 )

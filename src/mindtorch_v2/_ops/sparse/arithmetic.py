@@ -85,7 +85,9 @@ def _coo_sum(self: Tensor, other: Tensor, alpha: Number) -> Tensor:
         )
     added = values_of(other) if alpha == 1 else values_of(other) * alpha
     both = storage_of(self).coalesced and storage_of(other).coalesced
-    if np.array_equal(parts(self)[0], parts(other)[0]):
+    # torch: values that are not contiguous, such as the gradient of a sum, are put side by side
+    packed = values_of(self)._array.flags.c_contiguous and values_of(other)._array.flags.c_contiguous
+    if packed and np.array_equal(parts(self)[0], parts(other)[0]):
         return sparse_tensor(storage_of(self).indices, values_of(self) + added, self._array.shape, coalesced=both)
     dtype = np.result_type(values_of(self)._array, added._array)
     joined = cat([storage_of(self).indices, storage_of(other).indices], 1)

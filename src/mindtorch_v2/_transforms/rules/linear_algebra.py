@@ -9,13 +9,15 @@ from ..._ops.machinery.calling import call_op
 from ..._tensor import Tensor
 from ..batched import Level
 from .loop import quietly_one_by_one
-from .values import call, rank, use, with_front, wrapped
+from .values import call, rank, try_sample, use, with_front, wrapped
 
 __all__ = ["leading"]
 
 
 def leading(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
     """The operator on values with the batch in front; samples with fewer leading dimensions get more."""
+    if rank(args[0]) < 2:
+        try_sample(op, level, args)
     positions = [(p, many) for p, _, many in op.schema.tensor_positions]
     values = list(args)
     for p, many in positions:
@@ -26,6 +28,8 @@ def leading(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
 def matrices(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
     """As `leading`, of two matrices whose leading dimensions broadcast."""
     tensors = [(p, args[p], a.name == "pivots") for p, a, _ in op.schema.tensor_positions if isinstance(args[p], Tensor)]
+    if any(rank(t) < 2 for _, t, is_vector in tensors if not is_vector):
+        try_sample(op, level, args)
     most = max(rank(t) + is_vector for _, t, is_vector in tensors)
     values = list(args)
     for p, t, is_vector in tensors:

@@ -10,9 +10,20 @@ from ..._ops.machinery.calling import call_op
 from ..._tensor import Tensor
 from ..batch_key import fallbacks
 from ..batched import Level, UnreadableError, unwrapped
-from .values import call, check_inplace, wrapped
+from .values import call, check_inplace, wrapped, zero_sample
 
-__all__ = ["check_loop", "one_by_one", "quietly_one_by_one"]
+__all__ = ["check_loop", "one_by_one", "quietly_one_by_one", "switches"]
+
+
+class Switches:
+    """What is done about an operator without a rule, in the whole process."""
+
+    enabled = True  # it is called for each sample; otherwise it raises
+    warns = True
+    displays = False  # of PyTorch's first `vmap`, which is gone
+
+
+switches = Switches()
 
 
 def one_by_one(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
@@ -23,20 +34,23 @@ def one_by_one(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
 
 def check_loop(op: Op) -> None:
     """Refuse to call an operator for each sample where that is not the same, and say that it is slow."""
+    if not switches.enabled:
+        raise RuntimeError(f"{op.qualified_name} hit the vmap fallback which is currently disabled")
     _refuse(op)
-    warnings.warn(
-        f"There is a performance drop because we have not yet implemented the batching rule for {op.qualified_name}. The operator is "
-        "called once for each sample.",
-        UserWarning,
-        stacklevel=2,
-    )
+    if switches.warns:
+        warnings.warn(
+            f"There is a performance drop because we have not yet implemented the batching rule for {op.qualified_name}. The operator is "
+            "called once for each sample.",
+            UserWarning,
+            stacklevel=2,
+        )
 
 
 def _refuse(op: Op) -> None:
     if "data_dependent" in op.tags:
         raise UnreadableError(
-            f"vmap: We do not support batching operators that can output dynamic shape. The shape of {op.qualified_name}'s result depends on "
-            "values, which differ between samples; write the function without it."
+            f"vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over {op.qualified_name}, whose "
+            "result has a shape that depends on values, which differ between samples; write the function without it."
         )
     returned = op.schema.returns
     if op.schema.is_view or not returned or any(not r.type.startswith("Tensor") for r in returned):
@@ -64,22 +78,12 @@ def _of_none(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
     """The result for no samples: empty, in the shape that one of zeros would have."""
     if op.schema.is_inplace:
         return args[0]
-    zeros = tuple([_zeros(a, level) for a in args])
-    found = call_op(op, zeros)
+    found = call_op(op, tuple(zero_sample(a, level) for a in args))
 
     def empty(t: Any) -> Any:
         return None if t is None else call("new_empty", t, [0, *t._array.shape])
 
     return wrapped(empty(found) if isinstance(found, Tensor) else tuple(empty(t) for t in found), level)
-
-
-def _zeros(a: Any, level: Level) -> Any:
-    if isinstance(a, list | tuple):
-        return type(a)(_zeros(x, level) for x in a)
-    if not isinstance(a, Tensor):
-        return a
-    value, bdim = unwrapped(a, level)
-    return value if bdim is None else call("new_zeros", value, list(a._array.shape))
 
 
 def _sample(a: Any, level: Level, i: int) -> Any:

@@ -50,7 +50,8 @@ def _backward(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
             level,
         )
     for name, value in zip(tensors, aligned([given[n] for n in tensors], level), strict=True):
-        given[name] = value
+        shared = given[name] is not None and not is_batched(given[name], level)
+        given[name] = expanded(value, level) if shared else value
     given["reduction"] = NONE
     found = call_op(op, tuple(given.values()))
     return wrapped(found / size if reduction == MEAN else found, level)

@@ -10,7 +10,7 @@ from ..._dispatch.op import Op
 from ..._promotion import result_type_of
 from ..._tensor import Tensor
 from ..batched import Level, unwrapped
-from .values import call, check_inplace, front, is_batched, rank, rule, use, wrapped, written
+from .values import call, check_inplace, expanded, front, is_batched, rank, rule, use, wrapped, written
 
 __all__ = ["aligned", "pointwise"]
 
@@ -60,12 +60,28 @@ def pointwise(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
         values[next(p for p in positions if args[p] is given[0])] = value
         return written(op, args, level, tuple(values), bdim)
     aligned_values = aligned(tensors, level)
+    if op.name.endswith("_backward"):  # kernels that write to what is like one of their operands, and broadcast nothing
+        aligned_values = [
+            v if is_batched(t, level) or t is None else expanded(v, level) for t, v in zip(tensors, aligned_values, strict=True)
+        ]
     if op.name not in KEEPING_DTYPES:
         aligned_values = _promoted(op, tensors, aligned_values, level)
     values = list(args)
     for p, v in zip(positions, aligned_values, strict=True):
         values[p] = v
     return written(op, args, level, tuple(values), 0 if any(is_batched(t, level) for t in given) else None)
+
+
+@rule("fill_.Tensor")
+def _fill(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+    """A value that differs between samples is copied: it is no number any more."""
+    x, value = args
+    if not is_batched(value, level):
+        return pointwise(op, level, args)
+    check_inplace(op, args, level)
+    target, given = aligned([x, value], level)
+    target.copy_(given)
+    return x
 
 
 @rule("masked_fill.Tensor", "masked_fill_.Tensor")
@@ -92,7 +108,7 @@ KEEPING_DTYPES = frozenset(
 
 # Pointwise operators whose declarations do not say so, as their kernels do more than one ufunc.
 MORE = """
-    clone _to_copy copy_ zero_ fill_ fill mul_.Scalar rsub pow.Scalar ldexp.Tensor ldexp_ mvlgamma mvlgamma_ deg2rad deg2rad_ rad2deg rad2deg_
+    clone _to_copy copy_ zero_ fill_.Scalar fill.Scalar mul_.Scalar rsub pow.Scalar ldexp.Tensor ldexp_ mvlgamma mvlgamma_ deg2rad deg2rad_ rad2deg rad2deg_
     polygamma_ where.self masked_fill.Scalar masked_fill_.Scalar lerp lerp_ addcmul_ addcdiv_ heaviside heaviside_ clamp clamp_ clamp_min clamp_min_
     clamp_max clamp_max_ frexp.Tensor _conj _conj_physical angle complex polar alias view_as_real relu relu_ hardtanh hardtanh_ celu celu_
     _prelu_kernel_backward log_sigmoid_forward log_sigmoid_backward native_dropout_backward alias_copy

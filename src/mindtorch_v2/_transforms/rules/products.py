@@ -8,7 +8,7 @@ from ..._dispatch.op import Op
 from ..._tensor import Tensor
 from ..batched import Level
 from .pointwise import aligned
-from .values import bind, call, check_inplace, front, is_batched, rule, wrapped
+from .values import bind, call, check_inplace, front, is_batched, rank, rule, try_sample, wrapped
 
 __all__: list[str] = []
 
@@ -23,25 +23,41 @@ def _column(t: Tensor) -> Tensor:
     return found
 
 
+# how many dimensions the two factors have
+RANKS = {
+    "mm": (2, 2), "addmm": (2, 2), "bmm": (3, 3), "baddbmm": (3, 3), "addbmm": (3, 3), "mv": (2, 1), "addmv": (2, 1),
+    "dot": (1, 1), "vdot": (1, 1), "addr": (1, 1),
+}  # fmt: skip
+
+
+def _check_ranks(op: Op, level: Level, args: tuple[Any, ...], a: Tensor, b: Tensor) -> None:
+    if (rank(a), rank(b)) != RANKS[op.name.rstrip("_")]:
+        try_sample(op, level, args)
+
+
 @rule("mm")
 def _mm(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+    _check_ranks(op, level, args, *args[:2])
     return wrapped(_matmul(front(args[0], level), front(args[1], level)), level)
 
 
 @rule("bmm")
 def _bmm(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+    _check_ranks(op, level, args, *args[:2])
     a, b = (front(t, level) for t in args[:2])
     return wrapped(_matmul(a, b), level)
 
 
 @rule("mv")
 def _mv(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+    _check_ranks(op, level, args, *args)
     found = _matmul(front(args[0], level), _column(front(args[1], level)))
     return wrapped(call("squeeze.dim", found, -1), level)
 
 
 @rule("dot")
 def _dot(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+    _check_ranks(op, level, args, *args)
     a, b = aligned(list(args), level)
     found = _matmul(call("unsqueeze", a, -2), _column(b))
     return wrapped(call("view", found, [level.batch_size]), level)
@@ -49,6 +65,7 @@ def _dot(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
 
 @rule("vdot")
 def _vdot(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+    _check_ranks(op, level, args, *args)
     a, b = aligned(list(args), level)
     found = _matmul(call("unsqueeze", a.conj(), -2), _column(b))
     return wrapped(call("view", found, [level.batch_size]), level)
@@ -58,6 +75,7 @@ def _affine(product: Any) -> Any:
     """beta * self + alpha * a product of the other two, which `product` gives from their values."""
 
     def rule_of_affine(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+        _check_ranks(op, level, args, *args[1:3])
         given = bind(op, args)
         beta, alpha = given["beta"], given["alpha"]
         inplace = op.schema.is_inplace

@@ -26,6 +26,8 @@ IN_PLACE = "uniform_ normal_ random_ bernoulli_ exponential_ geometric_ log_norm
 OF_TENSORS = "bernoulli.default bernoulli.p poisson binomial normal.Tensor_float normal.float_Tensor normal.Tensor_Tensor multinomial".split()
 DRAWING = frozenset([*FACTORIES, *LIKE, *IN_PLACE, *OF_TENSORS])
 
+SAME_OF_BATCHED = "Vmap does not currently support same randomness with a batched tensor input"
+
 
 def _draws(op: Op) -> bool:
     return op.name in DRAWING or f"{op.name}.{op.overload_name}" in DRAWING
@@ -74,13 +76,15 @@ def _like(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
 
 
 def _in_place(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
-    check_inplace(op, args, level)
     target = args[0]
-    if level.randomness == "same" and is_batched(target, level):
-        raise RuntimeError(
-            "vmap: Cannot ask for same inplace randomness on a batched tensor. If you want the same values for all samples, write them to a "
-            "tensor that is not batched"
-        )
+    if level.randomness == "same":
+        if any(is_batched(a, level) for a in args[1:]):
+            raise RuntimeError(f"{SAME_OF_BATCHED} ({op.qualified_name}). Please use different randomness.")
+        if is_batched(target, level):  # numbers for one sample, written to all
+            one = call("new_zeros", unwrapped(target, level)[0], list(target._array.shape))
+            front(target, level).copy_(call_op(op, (one, *args[1:])))
+            return target
+    check_inplace(op, args, level)
     if level.randomness == "different" and not is_batched(target, level):
         raise RuntimeError(
             "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear like same randomness. If this is "
@@ -96,10 +100,7 @@ def _of_tensor(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
     tensors = [a for a in args if isinstance(a, Tensor)]
     if level.randomness == "same":
         if any(is_batched(t, level) for t in tensors):
-            raise RuntimeError(
-                f"Vmap does not currently support same randomness with a batched tensor input ({op.qualified_name}). "
-                "Please use different randomness."
-            )
+            raise RuntimeError(f"{SAME_OF_BATCHED} ({op.qualified_name}). Please use different randomness.")
         return call_op(op, tuple(unwrapped(a, level)[0] if isinstance(a, Tensor) else a for a in args))
     if op.name == "multinomial" and rank(args[0]) != 1:
         return quietly_one_by_one(op, level, args)

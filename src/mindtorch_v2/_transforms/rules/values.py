@@ -23,10 +23,12 @@ __all__ = [
     "is_batched",
     "rank",
     "rule",
+    "try_sample",
     "use",
     "with_front",
     "wrapped",
     "written",
+    "zero_sample",
 ]
 
 
@@ -110,6 +112,21 @@ def wrapped(result: Any, level: Level, bdim: int | None = 0) -> Any:
     return result
 
 
+def zero_sample(a: Any, level: Level) -> Any:
+    """An argument as one sample has it, with zeros for what differs between samples."""
+    if isinstance(a, list | tuple):
+        return [zero_sample(x, level) for x in a]
+    if not isinstance(a, Tensor):
+        return a
+    value, bdim = unwrapped(a, level)
+    return value if bdim is None else call("new_zeros", value, list(a._array.shape))
+
+
+def try_sample(op: Op, level: Level, args: tuple[Any, ...]) -> None:
+    """Call the operator for one sample of zeros: it refuses a shape that it would take with the batch as one more dimension."""
+    call_op(op, tuple(zero_sample(a, level) for a in args))
+
+
 def check_inplace(op: Op, args: tuple[Any, ...], level: Level) -> None:
     """Refuse to write what differs between samples into a tensor that is the same for all."""
     target = args[0]
@@ -122,9 +139,9 @@ def check_inplace(op: Op, args: tuple[Any, ...], level: Level) -> None:
                 _spread(t, level)
             return
         raise SharedWriteError(
-            f"vmap: aten::{op.name}(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that has "
+            f"vmap: {op.name}(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that has "
             "more elements than `self`. This happened due to `other` being vmapped over but `self` not being vmapped over in a vmap. "
-            "Please try to use out-of-place operators instead of aten::"
+            "Please try to use out-of-place operators instead of "
             f"{op.name}. If said operator is being called inside the PyTorch framework, please file a bug report instead."
         )
 

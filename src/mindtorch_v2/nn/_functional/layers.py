@@ -167,6 +167,7 @@ def embedding_bag(
         offsets = aten.arange(0, input.numel(), input.shape[1] or 1, dtype=input.dtype, device=input.device)
         if not input.shape[1]:
             offsets = aten.zeros([input.shape[0]], dtype=input.dtype, device=input.device)
+        include_last_offset = False
         input = input.reshape(-1)
         per_sample_weights = None if per_sample_weights is None else per_sample_weights.reshape(-1)
     elif input.dim() != 1:

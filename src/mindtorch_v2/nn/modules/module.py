@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
@@ -55,6 +56,12 @@ _HOOKS = (
     "_backward_hooks", "_backward_pre_hooks", "_state_dict_hooks", "_state_dict_pre_hooks", "_load_state_dict_pre_hooks",
     "_load_state_dict_post_hooks",
 )  # fmt: skip
+
+
+def _takes_persistent(register_buffer: Any) -> bool:
+    """Whether a module's `register_buffer` has the argument, which subclasses of old leave out."""
+    own = getattr(register_buffer, "__func__", None) is Module.register_buffer
+    return own or "persistent" in inspect.signature(register_buffer).parameters
 
 
 def typename(value: Any) -> str:
@@ -218,7 +225,15 @@ class Module(StateDict):
             raise AttributeError("cannot assign buffer before Module.__init__() call")
         if isinstance(value, Buffer):
             self._forget(name, "_buffers")
-            self.register_buffer(name, value, value.persistent)
+            if _takes_persistent(self.register_buffer):
+                self.register_buffer(name, value, value.persistent)
+            elif value.persistent:
+                self.register_buffer(name, value)
+            else:
+                raise RuntimeError(
+                    "Registering a non-persistent buffer on a Module subclass that implements register_buffer() without the persistent "
+                    "argument is not allowed."
+                )
             return
         buffers[name] = _after_hooks(GLOBAL.buffer_registration, self, name, value)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
+from types import GeneratorType
 from typing import Any
 
 from ..._autograd.grad_mode import no_grad
@@ -13,14 +14,8 @@ from ..._tensor import Tensor
 __all__ = ["clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]
 
 
-def _as_list(parameters: Any, function: str) -> list[Tensor]:
-    if isinstance(parameters, Tensor):
-        return [parameters]
-    is_generator = not isinstance(parameters, list | tuple)
-    listed = list(parameters)
-    if is_generator and not listed:
-        warnings.warn(f"`parameters` is an empty generator, no gradient clipping will occur in `{function}`.", stacklevel=3)
-    return listed
+def _as_list(parameters: Any) -> list[Tensor]:
+    return [parameters] if isinstance(parameters, Tensor) else list(parameters)
 
 
 def _by_kind(tensors: Iterable[Tensor]) -> list[list[Tensor]]:
@@ -56,7 +51,7 @@ def get_total_norm(tensors: Any, norm_type: float = 2.0, error_if_nonfinite: boo
 
 def clip_grads_with_norm_(parameters: Any, max_norm: float, total_norm: Tensor, foreach: bool | None = None) -> None:
     """Scale gradients in place so that a total norm above `max_norm` becomes `max_norm`."""
-    listed = [parameters] if isinstance(parameters, Tensor) else list(parameters)
+    listed = _as_list(parameters)
     grads = [p.grad for p in listed if p.grad is not None]
     if not grads:
         return
@@ -75,7 +70,9 @@ def clip_grad_norm_(
     parameters: Any, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: bool | None = None
 ) -> Tensor:
     """Scale the gradients of parameters in place to a total norm of at most `max_norm`; returns the norm before."""
-    listed = _as_list(parameters, "clip_grad_norm_")
+    listed = _as_list(parameters)
+    if isinstance(parameters, GeneratorType) and not listed:
+        warnings.warn("`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=2)
     grads = [p.grad for p in listed if p.grad is not None]
     total = get_total_norm(grads, norm_type, error_if_nonfinite, foreach)
     clip_grads_with_norm_(listed, max_norm, total, foreach)
@@ -97,7 +94,7 @@ def clip_grad_norm(
 def clip_grad_value_(parameters: Any, clip_value: float, foreach: bool | None = None) -> None:
     """Clamp the gradients of parameters in place to [-clip_value, clip_value]."""
     value = float(clip_value)
-    grads = [p.grad for p in _as_list(parameters, "clip_grad_value_") if p.grad is not None]
+    grads = [p.grad for p in _as_list(parameters) if p.grad is not None]
     with no_grad():
         for group in _by_kind(grads):
             if foreach is False:

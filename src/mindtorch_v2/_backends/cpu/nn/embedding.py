@@ -88,7 +88,8 @@ def _of_one_dtype(indices: Array, offsets: Array) -> tuple[Array, Array]:
     return indices.astype(common), offsets.astype(common)
 
 
-def check_bags(weight: Array, indices: Array, offsets: Array, include_last_offset: bool) -> None:
+def check_bags(weight: Array, indices: Array, offsets: Array, include_last_offset: bool, is_plain: bool) -> None:
+    """Raise for bags that are none. `is_plain`: sums or means without padding, whose error torch words differently."""
     if offsets.ndim != 1:
         raise RuntimeError(f"offsets has to be a 1D Tensor, but got Tensor of dimension {offsets.ndim}")
     for number, (name, a) in enumerate((("indices", indices), ("offsets", offsets)), 1):
@@ -118,6 +119,8 @@ def check_bags(weight: Array, indices: Array, offsets: Array, include_last_offse
     bad = (indices < 0) | (indices >= weight.shape[0])
     if bad.any():
         at = int(np.argmax(bad))
+        if not is_plain:
+            raise RuntimeError(f"embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be {int(indices[at])}")
         raise RuntimeError(
             f"Index {at} of input takes value {int(indices[at])} which is not in the valid range [0, {weight.shape[0]})"
         )
@@ -144,7 +147,7 @@ def embedding_bag(
     """The bags' sums, means or maxima; the bag of each index; the sizes of the bags; the rows of the maxima."""
     _check_weight(weight, mode, per_sample_weights)
     indices, offsets = _of_one_dtype(indices, offsets)
-    check_bags(weight, indices, offsets, include_last_offset)
+    check_bags(weight, indices, offsets, include_last_offset, is_plain=mode != MAX_MODE and padding_idx < 0)
     if per_sample_weights is not None and per_sample_weights.shape != indices.shape:
         raise RuntimeError(
             f"Expected per_sample_weights of shape {list(indices.shape)}, as the indices, but got {list(per_sample_weights.shape)}"

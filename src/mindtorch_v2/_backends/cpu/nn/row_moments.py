@@ -26,14 +26,14 @@ def _exact_sums(x: Array) -> Array:
     """Sums of rows in double precision: of pieces by BLAS, then of what these add up to."""
     k = _block(x.shape[1]) if x.dtype == np.float32 else x.shape[1]
     pieces = np.matmul(x.reshape(-1, k), np.ones(k, x.dtype))
-    return np.add.reduce(pieces.reshape(len(x), -1), 1, dtype=np.float64)
+    return np.add.reduce(pieces.reshape(len(x), x.shape[1] // k), 1, dtype=np.float64)
 
 
 def _exact_squares(x: Array) -> Array:
     """The same of the squares."""
     k = _block(x.shape[1]) if x.dtype == np.float32 else x.shape[1]
     pieces = x.reshape(-1, k)
-    return np.add.reduce(np.vecdot(pieces, pieces).reshape(len(x), -1), 1, dtype=np.float64)
+    return np.add.reduce(np.vecdot(pieces, pieces).reshape(len(x), x.shape[1] // k), 1, dtype=np.float64)
 
 
 def row_moments(x: Array, eps: float) -> tuple[Array, Array, Array]:
