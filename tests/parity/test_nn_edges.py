@@ -50,6 +50,9 @@ ERRORS = {
     "no groups": lambda lib: gradients(lib, groups=0),
     "fewer groups": lambda lib: gradients(lib, groups=-1),
     "padding": lambda lib: lib.nn.Conv1d(16, 4, 3, padding=9223372036854775803)(lib.ones(1, 16, 100)),
+    "no sequences": lambda lib: lib.nn.utils.rnn.pad_packed_sequence(
+        lib.nn.utils.rnn.PackedSequence(lib.ones(0, 5), lib.tensor([], dtype=lib.int64), None, None)
+    ),
     "a buffer that is not persistent": lambda lib: OldBuffers.of(lib, persistent=False),
 }
 
@@ -105,6 +108,67 @@ def test_values(call):
     from module_comparison import same
 
     same(call(mt), call(torch), rtol=1e-6)
+
+
+def hooked(lib, kind, forward, *inputs):
+    module = type("Hooked", (lib.nn.Module,), {"forward": lambda self, *args: forward(*args)})()
+    getattr(module, kind)(lambda *given: None)
+    result = module(*inputs)
+    if kind == "register_full_backward_hook":
+        result.sum().backward()
+
+
+HOOKS = {
+    "a list of inputs": lambda lib, a: (lambda given: (given[0].clone(), given[1].clone()), [a, a]),
+    "a list of results": lambda lib, a: (lambda x, y: [x.clone(), y.clone()], a, a),
+    "results of two nodes": lambda lib, a: (lambda x, y: (x.clone(), y.clone()), a, a),
+    "several nodes": lambda lib, a: (lambda x: x.clone().clone(), a),
+}
+
+
+@pytest.mark.parametrize("case", HOOKS.values(), ids=HOOKS)
+def test_hooks_of_one_node_say_what_they_do_not_see(case):
+    from module_comparison import compare_warnings
+
+    def call(lib):
+        forward, *inputs = case(lib, lib.ones(2, requires_grad=True))
+        hooked(lib, "register_backward_hook", forward, *inputs)
+
+    compare_warnings(call)
+
+
+def test_a_full_hook_without_gradients_of_inputs():
+    from module_comparison import compare_warnings
+
+    compare_warnings(
+        lambda lib: hooked(lib, "register_full_backward_hook", lambda x, w=lib.ones(2, requires_grad=True): x * w, lib.ones(2))
+    )
+
+
+def test_a_lazy_parameter_of_one_length():
+    parameter = mt.nn.UninitializedParameter()
+    parameter.materialize(10)
+    assert parameter.shape == (10,)
+
+
+AMOUNTS = [0, 1, 10, 0.4, 1.0, 20]
+
+
+@pytest.mark.parametrize("amount", AMOUNTS)
+def test_amounts_to_prune(amount):
+    import torch.nn.utils.prune as theirs
+
+    import mindtorch_v2.nn.utils.prune as ours
+
+    def outcome(prune):
+        try:
+            prune._validate_pruning_amount_init(amount)
+            prune._validate_pruning_amount(amount, 15)
+        except (TypeError, ValueError) as error:
+            return type(error), str(error)
+        return prune._compute_nparams_toprune(amount, 15)
+
+    assert outcome(ours) == outcome(theirs)
 
 
 def test_no_gradients_to_clip():

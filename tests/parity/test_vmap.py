@@ -104,6 +104,17 @@ def test_refusals(call):
     compare(call, refused=True)
 
 
+def test_several_gradients_leave_retained_ones_alone():
+    x = mt.ones(2, requires_grad=True)
+    y = x * 2
+    y.retain_grad()
+    z = (y * y).sum()
+    mt.autograd.grad(z, x, mt.ones(3), is_grads_batched=True, retain_graph=True)
+    assert y.grad is None
+    z.backward()
+    assert y.grad.tolist() == [4.0, 4.0]
+
+
 def test_names_of_the_implementation():
     """What libraries ask of `torch._C._functorch`."""
     import torch

@@ -157,7 +157,8 @@ def _keep_grad_from(t: Tensor, node: Node, index: int) -> None:
 
     def keep(grad: Tensor) -> None:
         tensor = reference()
-        if tensor is not None:
+        # several gradients at once are of a vmap that ends, and no gradient of this tensor
+        if tensor is not None and not grad._keys & ~tensor._keys & keys.BATCHED:
             kept = tensor._require_extra()
             kept.grad = grad.clone() if kept.grad is None else kept.grad + grad
 

@@ -116,7 +116,11 @@ class UninitializedTensorMixin:
         """Take memory of this shape, and become a parameter or a plain tensor."""
         tensor: Any = self
         required = tensor.requires_grad
-        data = aten.empty(tuple(shape), device=tensor.device if device is None else device, dtype=dtype or tensor.dtype)
+        data = aten.empty(
+            (shape,) if isinstance(shape, int) else tuple(shape),
+            device=tensor.device if device is None else device,
+            dtype=dtype or tensor.dtype,
+        )
         self.__class__ = self.cls_to_become
         tensor._keys &= ~keys.SUBCLASS
         set_tensor_data(tensor, data)

@@ -68,6 +68,8 @@ def _pad(data: Tensor, batch_sizes: Tensor, batch_first: bool, padding_value: fl
     _check_long(batch_sizes)
     sizes = batch_sizes.tolist()
     longest = len(sizes)
+    if not longest:
+        raise RuntimeError("batch_sizes can not be empty")
     if 0 < total_length < longest:
         raise RuntimeError(
             "Expected total_length to be at least the length of the longest sequence in input, but got "

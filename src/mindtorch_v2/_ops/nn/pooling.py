@@ -17,7 +17,17 @@ from ..._tensor import Tensor
 from ..machinery.computing import computed
 from ..machinery.declare import op
 from ..machinery.lookup import aten
-from .pooling_checks import adaptive_size, check_adaptive, check_extents, check_one, expand, window
+from .pooling_checks import (
+    adaptive_size,
+    check_adaptive,
+    check_average_gradient,
+    check_extents,
+    check_maximum_gradient,
+    check_one,
+    check_window_gradient,
+    expand,
+    window,
+)
 
 Array = np.ndarray[Any, Any]
 Sizes = tuple[int, ...]
@@ -69,6 +79,7 @@ def _declare_max_pool(n: int) -> tuple[Any, Any]:
         grad_output: Array, self: Array, kernel_size: Sequence[int], stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int], ceil_mode: bool, indices: Array,
     ) -> Array:  # fmt: skip
         w = window(name, self.shape, kernel_size, stride, padding, dilation, ceil_mode=ceil_mode, n=n)
+        check_window_gradient((indices.shape, grad_output.shape), self.shape, w.out)
         return kernels.max_pool_backward(grad_output, indices, self.shape, w.kernel, w.stride, w.dilation)
 
     ints = f"int[{n}]"
@@ -297,6 +308,10 @@ def _declare_adaptive_avg_pool(n: int) -> tuple[Any, Any]:
         check_adaptive(self.shape, n, name)
         return kernels.adaptive_average(self, adaptive_size(output_size, n, name))
 
+    def backward(grad_output: Array, self: Array) -> Array:
+        check_average_gradient(grad_output.shape, self.shape, n)
+        return kernels.adaptive_average_backward(grad_output, self.shape[-n:])
+
     def composite(self: Tensor, output_size: Sequence[int]) -> Tensor:
         size = adaptive_size(output_size, n, name)
         if all(s == 1 for s in size) and self.dim() > n and all(self._array.shape[-n:]):
@@ -306,7 +321,7 @@ def _declare_adaptive_avg_pool(n: int) -> tuple[Any, Any]:
 
     spread = op(
         f"_{name}_backward(Tensor grad_output, Tensor self) -> Tensor",
-        cpu=lambda grad_output, self: kernels.adaptive_average_backward(grad_output, self.shape[-n:]),
+        cpu=backward,
         format_of=("self",) if n == 2 else (),
         shape=lambda self: self.shape,
         grad={
@@ -345,9 +360,15 @@ adaptive_avg_pool1d = op(
 
 
 def _spread_by_index(n: int, schema: str, format_of: tuple[str, ...] = ()) -> Any:
+    name = schema.partition("_backward")[0]
+
+    def kernel(grad_output: Array, self: Array, indices: Array) -> Array:
+        check_maximum_gradient(grad_output.shape, self.shape, indices.shape, name)
+        return kernels.scatter_by_index(grad_output, indices, self.shape, n, distinct=False)
+
     return op(
         schema,
-        cpu=lambda grad_output, self, indices: kernels.scatter_by_index(grad_output, indices, self.shape, n, distinct=False),
+        cpu=kernel,
         format_of=format_of,
         shape=lambda self: self.shape,
         grad={"grad_output": lambda grad, indices: pick_by_index(grad, indices, n), "self": lambda grad: _zeros(grad)},
@@ -398,13 +419,16 @@ def _check_fractional(shape: Sizes, kernel: Sizes, out: Sizes, samples: Sizes, n
     name = f"fractional_max_pool{n}d"
     if len(shape) not in (n + 1, n + 2):
         raise RuntimeError(f"{name}(): Expected {n + 1}D or {n + 2}D tensor, but got: {list(shape)}")
-    words = ("time", "height", "width")[-n:]
-    for i, word in enumerate(words):
-        if out[i] + kernel[i] - 1 > shape[i - n] or out[i] < 1:
-            if n == 2:
-                raise RuntimeError(f"{name}(): pool {word} {kernel[i]} too large relative to input {word} {shape[i - n]}")
-            letter = "THW"[i]
-            raise RuntimeError(f"{name}_out(): pool{letter} ({kernel[i]}) too large relative to input{letter} ({shape[i - n]})")
+    function = f"{name}()" if n == 2 else f"{name}_out()"
+    for i in range(len(shape) - n - 1, len(shape)):
+        if not shape[i]:
+            raise RuntimeError(
+                f"{function}: Expected input to have non-zero size for non-batch dimensions, but got{list(shape)} with dimension {i} being "
+                "empty."
+            )
+    for i, word in enumerate(("time", "height", "width")[-n:]):
+        if out[i] + kernel[i] - 1 > shape[i - n]:
+            raise RuntimeError(f"{function}: pool {word} {kernel[i]} too large relative to input {word} {shape[i - n]}")
     if len(samples) != 3:
         raise RuntimeError(f"Expect _random_samples to have 3 dimensions, got {len(samples)}")
     if samples[2] != n:
@@ -480,6 +504,7 @@ def _unpool(self: Array, indices: Array, output_size: Any, n: int) -> Array:
 max_unpool2d = op(
     "max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor",
     cpu=lambda self, indices, output_size: _unpool(self, indices, output_size, 2),
+    format_of=("self",),
     grad={"self": lambda grad, indices: _unpool_backward(grad, indices, 2)},
     variants="",
     refuses=("max_unpool2d", "bic"),

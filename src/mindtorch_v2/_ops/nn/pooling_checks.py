@@ -10,7 +10,18 @@ import numpy as np
 
 from ..._checks import dimension_error, no_dimensions
 
-__all__ = ["Window", "adaptive_size", "check_adaptive", "check_extents", "check_one", "expand", "window"]
+__all__ = [
+    "Window",
+    "adaptive_size",
+    "check_adaptive",
+    "check_average_gradient",
+    "check_extents",
+    "check_maximum_gradient",
+    "check_one",
+    "check_window_gradient",
+    "expand",
+    "window",
+]
 
 Array = np.ndarray[Any, Any]
 Sizes = tuple[int, ...]
@@ -23,9 +34,11 @@ def expand(value: Any, n: int, name: str, argument: str, *, omitted: str = "") -
     if isinstance(value, int):
         return (value,) * n
     value = tuple(int(v) for v in value)
-    if len(value) == 1:
+    if len(value) == 1 and not name.startswith("fractional"):
         return value * n
     if len(value) != n:
+        if name.startswith("fractional"):
+            raise RuntimeError(f"{name}: {argument} must either be a single Int or tuple of {'three ' if n == 3 else ''}Ints")
         either = "either be" if argument != "dilation" else "be either"
         if name == "avg_pool3d" and argument == "kernel_size":
             either = "be"  # torch: this one text differs
@@ -162,6 +175,56 @@ def check_adaptive(shape: Sizes, n: int, name: str) -> None:
                 f"{name}(): Expected input to have non-zero size for non-batch dimensions, but input has sizes {list(shape)} "
                 f"with dimension {i} being empty"
             )
+
+
+def check_not_empty(grad: Sizes, name: str) -> None:
+    """Raise for a gradient without elements in other dimensions than the first."""
+    for i, size in enumerate(grad[1:], 1):
+        if size == 0:
+            raise RuntimeError(
+                f"{name}_backward(): Expected grad_output to have non-zero size for non-batch dimensions, but grad_output has sizes "
+                f"{list(grad)} with dimension {i} being empty"
+            )
+
+
+def check_average_gradient(grad: Sizes, shape: Sizes, n: int) -> None:
+    """Raise when a gradient cannot be that of an adaptive average over images of this shape."""
+    check_not_empty(grad, f"adaptive_avg_pool{n}d")
+    if len(grad) != len(shape):
+        what = "grad_output" if n == 2 else "gradOutput_"
+        raise RuntimeError(
+            f"adaptive_avg_pool{n}d_backward_out_cpu_template: Expected dimensions {len(shape)} for `{what}` but got dimensions {len(grad)}"
+        )
+
+
+def check_maximum_gradient(grad: Sizes, shape: Sizes, indices: Sizes, name: str) -> None:
+    """Raise when a gradient does not belong to the positions of adaptive or fractional maxima."""
+    if name.startswith("adaptive"):
+        check_not_empty(grad, name)
+        if len(indices) != len(shape):
+            raise RuntimeError(f"expected dimensions {len(shape)} for `indices` but got dimensions {len(indices)}")
+        if grad != indices:
+            raise RuntimeError(f"expected sizes {list(indices)} for `grad_output` but got sizes {list(grad)}")
+    elif grad != indices:
+        if "2d" in name:
+            raise RuntimeError(f"{name}_backward(): gradOutput sizes unexpected")
+        at = next((i for i in (-3, -2, -1) if len(grad) == len(indices) and grad[i] != indices[i]), -3)
+        raise RuntimeError(f"{name}_backward_out(): gradOutput {('time', 'height', 'width')[at]} unexpected")
+
+
+def check_window_gradient(sizes: Sequence[Sizes], shape: Sizes, out: Sizes) -> None:
+    """Raise when the gradient of maxima, or their positions, have another shape than these maxima."""
+    expected = (*shape[: len(shape) - len(out)], *out)
+    for given in sizes:
+        if given == expected:
+            continue
+        n = len(expected)
+        at = next(i for i in range(n - len(out) - 1, n) if len(given) != n or given[i] != expected[i])
+        found = given[at] if at < len(given) else 0
+        raise RuntimeError(
+            f"Expected a tensor of dimension {n} and tensor.size[{at}] == {expected[at]} but got: dimension {len(given)} and "
+            f"tensor.size[{at}] = {found}"
+        )
 
 
 def check_extents(lead: Sizes, out: Sizes) -> None:

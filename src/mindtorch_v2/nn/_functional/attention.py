@@ -168,7 +168,7 @@ def multi_head_attention_forward(
     if bias_k is not None and bias_v is not None:
         if static_k is not None or static_v is not None:
             raise AssertionError(
-                "bias cannot be added to static key" if static_k is not None else "bias cannot be added to static value"
+                "bias cannot be added to static key." if static_k is not None else "bias cannot be added to static value."
             )
         k, v = aten.cat([k, bias_k.repeat(1, batch, 1)]), aten.cat([v, bias_v.repeat(1, batch, 1)])
         attn_mask, padding = _grown(attn_mask), _grown(padding)

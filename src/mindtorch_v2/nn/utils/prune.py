@@ -175,19 +175,28 @@ def _unpruned(method: Any, t: Tensor, mask: Tensor) -> Any:
 # --- how many ---------------------------------------------------------------------------------------------------------
 
 
-def _check_amount(amount: Any) -> None:
+def _validate_pruning_amount_init(amount: Any) -> None:
     if not isinstance(amount, numbers.Real):
         raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
     if float(amount) < 0 or (not isinstance(amount, numbers.Integral) and float(amount) > 1):
         raise ValueError(f"amount={amount} should either be a float in the range [0, 1] or a non-negative integer")
 
 
+def _validate_pruning_amount(amount: Any, tensor_size: int) -> None:
+    """Refuse to prune more than there is."""
+    if isinstance(amount, numbers.Integral) and int(amount) > tensor_size:
+        raise ValueError(f"amount={amount} should be smaller than the number of parameters to prune={tensor_size}")
+
+
+def _compute_nparams_toprune(amount: Any, tensor_size: int) -> int:
+    """How many of `tensor_size` an amount stands for."""
+    return int(amount) if isinstance(amount, numbers.Integral) else round(amount * tensor_size)
+
+
 def _count(amount: Any, size: int) -> int:
     """How many of `size` are to be pruned."""
-    count = int(amount) if isinstance(amount, numbers.Integral) else round(amount * size)
-    if count > size:
-        raise ValueError(f"amount={count} should be smaller than the number of parameters to prune={size}")
-    return count
+    _validate_pruning_amount(amount, size)
+    return _compute_nparams_toprune(amount, size)
 
 
 # --- methods ------------------------------------------------------------------------------------------------------------
@@ -214,7 +223,7 @@ class _Unstructured(BasePruningMethod):
     PRUNING_TYPE = "unstructured"
 
     def __init__(self, amount: Any) -> None:
-        _check_amount(amount)
+        _validate_pruning_amount_init(amount)
         self.amount = amount
 
     def _chosen(self, t: Tensor, count: int) -> Tensor:
@@ -259,7 +268,7 @@ class _Structured(BasePruningMethod):
     PRUNING_TYPE = "structured"
 
     def __init__(self, amount: Any, dim: int = -1) -> None:
-        _check_amount(amount)
+        _validate_pruning_amount_init(amount)
         self.amount, self.dim = amount, dim
 
     def _kept(self, t: Tensor, count: int) -> Tensor:
