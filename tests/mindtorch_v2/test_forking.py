@@ -11,7 +11,7 @@ import pytest
 
 import mindtorch_v2 as torch
 from mindtorch_v2 import _forking
-from mindtorch_v2._autograd import engine
+from mindtorch_v2._autograd import accumulating
 from mindtorch_v2._dispatch import dispatcher, registry
 from mindtorch_v2.profiler import profile
 from mindtorch_v2.profiler.capture import event_ids
@@ -164,7 +164,7 @@ def test_a_lock_that_is_gone_is_forgotten():
 
 def test_all_locks_are_known():
     generator = torch.Generator()
-    for lock in (engine._leaf_lock, dispatcher._lock, generator._lock, generator._bits.lock, event_ids._lock):
+    for lock in (accumulating._leaf_lock, dispatcher._lock, generator._lock, generator._bits.lock, event_ids._lock):
         assert any(lock is known for known in locks())
 
 

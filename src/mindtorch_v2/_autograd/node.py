@@ -140,7 +140,7 @@ class AccumulateGrad(Node):
         self._dtype = variable.dtype
 
     def _run(self, grad: Any, edges: tuple[Any, ...]) -> tuple[Any, ...]:
-        from .engine import accumulate  # cycle with _autograd.engine
+        from .accumulating import accumulate  # cycle with _autograd.accumulating
 
         accumulate(self.variable, grad)
         return ()

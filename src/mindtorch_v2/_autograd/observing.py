@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-__all__ = ["Observer", "Plain", "observe"]
+__all__ = ["Observer", "observe", "run_observed"]
 
 
 class Observer(Protocol):
@@ -26,24 +26,14 @@ class Observer(Protocol):
     def end_run(self, token: Any) -> None: ...
 
 
-class Plain(Protocol):
-    """An observer for which two calls a node suffice instead of five."""
-
-    clock: Callable[[], float]  # read when a node's whole evaluation begins
-
-    run: Callable[[Any, Any, tuple[Any, ...]], tuple[Any, ...]]  # a node's own computation, as `run_observed`
-    end: Callable[[Any, float], None]  # of a node's evaluation that began then
-    accumulate: Callable[[Any, dict[Any, Any]], None]  # a leaf's gradient, which is in this dictionary
-
-
 observer: Observer | None = None
-plain: Plain | None = None
+recorded_loop: Callable[..., None] | None = None
 
 
-def observe(new: Observer | None, as_plain: Plain | None = None) -> None:
-    """Set the observer of backward, and its shorter form if it has one. Without an observer, a node pays for a comparison."""
-    global observer, plain
-    observer, plain = new, as_plain
+def observe(new: Observer | None, loop: Callable[..., None] | None = None) -> None:
+    """Set the observer of backward; `loop` is a loop over nodes that observes the same without calls, if there is one."""
+    global observer, recorded_loop
+    observer, recorded_loop = new, loop
 
 
 def run_observed(node: Any, grad: Any, edges: tuple[Any, ...]) -> tuple[Any, ...]:

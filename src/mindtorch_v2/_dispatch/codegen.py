@@ -10,7 +10,7 @@ import itertools
 import linecache
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from types import FunctionType, MappingProxyType
+from types import CodeType, FunctionType, MappingProxyType
 from typing import Any, NamedTuple
 
 from .._forking import new_lock
@@ -23,6 +23,7 @@ compile_lock = new_lock()
 
 _serial = itertools.count()
 _filenames: dict[tuple[str, str], str] = {}  # by title and text
+_kept_codes: dict[str, CodeType] = {}  # by filename
 
 
 class OwnArray(str):
@@ -83,15 +84,26 @@ def indent(lines: Iterable[str]) -> list[str]:
 
 
 def compile_function(
-    name: str, parameters: str, lines: list[str], names: dict[str, Any], *, module: str | None = __name__, title: str = ""
+    name: str,
+    parameters: str,
+    lines: list[str],
+    names: dict[str, Any],
+    *,
+    module: str | None = __name__,
+    title: str = "",
+    keep: bool = False,
 ) -> FunctionType:
     """Compile `def name(parameters)` with these lines as its body, in a namespace of its own with these names.
 
-    Its source shows up in tracebacks, under the title if it has one.
+    Its source shows up in tracebacks, under the title if it has one. The code of a function that is made anew for each recording is to be kept.
     """
     text = f"def {name}({parameters}):\n" + "\n".join(indent(lines)) + "\n"
     namespace = {**names, "__name__": module}
-    exec(compile(text, _filename(title or name, text), "exec"), namespace)
+    filename = _filename(title or name, text)
+    code = _kept_codes.get(filename) or compile(text, filename, "exec")
+    if keep:
+        _kept_codes[filename] = code
+    exec(code, namespace)
     function: FunctionType = namespace.pop(name)  # it must not own itself
     return function
 

@@ -1,6 +1,6 @@
 """The real recorder on a clock that counts its readings: every number is known beforehand.
 
-A microsecond passes with each reading, and each event reads the clock when it begins and when it ends.
+A microsecond passes with each reading. Each event reads the clock when it begins and when it ends; those of backward share some readings.
 """
 
 import gc
@@ -104,18 +104,85 @@ def test_a_composite_and_its_children():
 
 
 def test_a_backward_pass():
+    """A node's evaluation begins where the one before it ended, and its computation with it."""
     w = torch.ones(3, requires_grad=True)
-    y = w.exp()
+    w.exp().backward(torch.ones(3))
+    y = w.exp().exp()
     grad = torch.ones(3)
     with profile() as prof:
         y.backward(grad)
     evaluate = "autograd::engine::evaluate_function: "
     assert [(e["name"], e.time_range.start, e.time_range.end) for e in prof.events()] == [
-        (evaluate + "ExpBackward0", 1, 6),
-        ("ExpBackward0", 2, 5),
-        ("aten::mul", 3, 4),
-        (evaluate + "torch::autograd::AccumulateGrad", 7, 10),
-        ("torch::autograd::AccumulateGrad", 8, 9),
+        (evaluate + "ExpBackward0", 1, 5),
+        ("ExpBackward0", 1, 4),
+        ("aten::mul", 2, 3),
+        (evaluate + "ExpBackward0", 5, 9),
+        ("ExpBackward0", 5, 8),
+        ("aten::mul", 6, 7),
+        (evaluate + "torch::autograd::AccumulateGrad", 9, 12),
+        ("torch::autograd::AccumulateGrad", 9, 12),
+        ("aten::add_", 10, 11),
+    ]
+    parents = [e.cpu_parent and e.cpu_parent.name for e in prof.events()]
+    node, leaf = "ExpBackward0", "torch::autograd::AccumulateGrad"
+    assert parents == [None, evaluate + node, node, None, evaluate + node, node, None, evaluate + leaf, leaf]
+
+
+def test_hooks_of_backward_are_in_the_engines_time():
+    w = torch.ones(3, requires_grad=True)
+    y = w.exp()
+    y.register_hook(lambda grad: grad * 2)
+    y.grad_fn.register_hook(lambda *grads: None)
+    grad = torch.ones(3)
+    with profile() as prof:
+        y.backward(grad)
+    assert [(e["name"].rpartition(" ")[2], e.time_range.start, e.time_range.end) for e in prof.events()][:4] == [
+        ("ExpBackward0", 1, 8),
+        ("aten::mul", 2, 3),
+        ("ExpBackward0", 4, 7),
+        ("aten::mul", 5, 6),
+    ]
+
+
+def test_a_node_that_fails_has_its_time():
+    class Fails(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, t):
+            return t.clone()
+
+        @staticmethod
+        def backward(ctx, grad):
+            grad * 2
+            raise ZeroDivisionError
+
+    w = torch.ones(3, requires_grad=True)
+    y = Fails.apply(w.exp())
+    grad = torch.ones(3)
+    with profile() as prof:
+        with pytest.raises(ZeroDivisionError):
+            y.backward(grad)
+        x + x
+    assert [(e["name"].rpartition(" ")[2], e.time_range.start, e.time_range.end) for e in prof.events()] == [
+        ("FailsBackward", 1, 5),
+        ("FailsBackward", 1, 4),
+        ("aten::mul", 2, 3),
+        ("aten::add", 6, 7),
+    ]
+
+
+def test_a_node_whose_gradient_is_taken_does_not_run():
+    w = torch.ones(3, requires_grad=True)
+    middle = w.exp()
+    y = middle.sin()
+    grad = torch.ones(3)
+    with profile() as prof:
+        torch.autograd.grad(y, middle, grad)
+    assert [(e["name"].rpartition(" ")[2], e.time_range.start, e.time_range.end) for e in prof.events()] == [
+        ("SinBackward0", 1, 8),
+        ("SinBackward0", 2, 7),
+        ("aten::cos", 3, 4),
+        ("aten::mul", 5, 6),
+        ("ExpBackward0", 8, 9),
     ]
 
 

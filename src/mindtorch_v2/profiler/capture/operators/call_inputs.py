@@ -19,7 +19,17 @@ from ...._memory_format import layout, memory_format
 from ...._tensor import Tensor
 from ...model.session import TensorInput
 
-__all__ = ["CallInputs", "geometries", "gradient_inputs", "no_inputs", "table", "tensor_input", "text_inputs"]
+__all__ = [
+    "GEOMETRY",
+    "CallInputs",
+    "geometries",
+    "gradient_inputs",
+    "no_inputs",
+    "one_gradient",
+    "table",
+    "tensor_input",
+    "text_inputs",
+]
 
 # The numbers that torch's traces show for dtypes, memory formats and layouts.
 ENUMERATED = {
@@ -40,6 +50,7 @@ def forget_if_many() -> None:
         table.clear()
         geometries.clear()  # those that tensors hold stay what they are, and are other keys than new ones
         _known.clear()
+        one_gradient.clear()
         for inputs in [reference() for reference in list(_all)]:
             if inputs is not None:
                 inputs.clear()
@@ -223,6 +234,17 @@ class _Known(dict[Any, int]):
 
 
 _known = _Known()
+
+
+class _OneGradient(dict[Geometry, int]):
+    """The geometry of a backward node's one gradient → the number of what the node is called with."""
+
+    def __missing__(self, of_gradient: Geometry) -> int:
+        number = self[of_gradient] = _known[(of_gradient,)]
+        return number
+
+
+one_gradient = _OneGradient()
 
 
 def gradient_inputs(grads: list[Any]) -> int:

@@ -7,9 +7,9 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from ...._autograd.engine import accumulate
+from ...._autograd.accumulating import accumulate, finish_leaf
+from ...._autograd.node_loop import Watch, compile_loop
 from ...._dispatch.codegen import compile_function
-from ...._dispatch.tls import state
 from ...model.session import BACKWARD_FUNCTION, FUNCTION, Label, ModulePart
 from .. import tasks
 from ..labels import label_number
@@ -18,7 +18,7 @@ from ..operators import call_inputs, recorder
 from ..operators.recorder import Log
 from ..stacks import stack_walk
 
-__all__ = ["NodeScopes", "NodeScopesWithRoles", "Owner", "PlainNodeScopes", "forget_names", "gradients_of"]
+__all__ = ["NodeScopes", "NodeScopesWithRoles", "Owner", "forget_names", "gradients_of"]
 
 LEAF = 2
 ACCUMULATE = "torch::autograd::AccumulateGrad"
@@ -96,60 +96,104 @@ class NodeScopes:
 
     end_run = end
 
-    def plain(self) -> PlainNodeScopes | None:
-        """The shorter way to watch the same, when nobody else does."""
-        simple = type(self) is NodeScopes and not self._log.heap
-        return PlainNodeScopes(self._log, self._owner) if simple else None
+    def loop(self) -> Callable[..., None] | None:
+        """The engine's loop with these records in it, when they are all there is to observe."""
+        if type(self) is not NodeScopes or self._log.heap:
+            return None
+        return _recorded_loop(self._log, self._owner)
 
 
-class PlainNodeScopes:
-    """`NodeScopes` for records without heap: its functions are generated for the form of the records."""
+def _recorded_loop(log: Log, owner: Owner | None) -> Callable[..., None]:
+    """Compile the engine's loop with the lines that record its nodes, for the form of the log's records.
 
-    def __init__(self, log: Log, owner: Owner | None) -> None:
-        self.clock = recorder.clock
-        names = {
-            "clock": recorder.clock, "extend": log.records.extend, "tracks": tasks.tracks, "track_number": tasks.track_number,
-            "get_ident": threading.get_ident, "note_labels": _note_labels, "accumulate": accumulate, "inputs_of": _gradient_inputs,
-            "labels_of": _labels_of, "owner": owner, "stack_number": stack_walk.stack_number, "frame": sys._getframe, "tls": state,
-            "stacks": {}, "labels": _made_labels(ACCUMULATE, ()), "no_inputs": call_inputs.no_inputs(),
-        }  # fmt: skip
-        nothing = ", stack" * log.stacks + "".join(f", {value}" for value in log.nothing[log.shapes + log.stacks :])
-        none = ", no_inputs" if log.shapes else ""
-        inputs = ", inputs" if log.shapes else ""
-        # of a pass, all nodes have the stack that it was called with
-        stack = [
-            "stack = stacks.get(tls.backward_id)",
-            "if stack is None:",
-            "    stack = stacks[tls.backward_id] = stack_number(frame(1))",
-        ] * log.stacks
-        thread = "track_number() if tracks else get_ident()"
-        of_node = "extend(((node._labels or note_labels(node))[{}], start, clock(), " + thread + ", node._seq{}))"
-        run = [
-            *["inputs = inputs_of(node, grad)"] * log.shapes,
-            *stack,
-            "start = clock()",
-            *_ending("outs = node._run(grad, edges)", of_node.format(1, inputs + nothing)),
-            "return outs",
-        ]
-        self.run: Callable[..., Any] = compile_function("run", "node, grad, edges", run, names)
-        self.end: Callable[..., Any] = compile_function("end", "node, start", [*stack, of_node.format(0, none + nothing)], names)
-        inner = f"labels[1], run_start, clock(), thread, -1{inputs}{nothing}"
-        outer = f"labels[0], start, clock(), thread, -1{none}{nothing}"
-        accumulating = [
-            *["labels = labels_of(leaf, owner)"] * (owner is not None),
-            *stack,
-            "start = clock()",
-            f"thread = {thread}",
-            *["inputs = inputs_of(leaf, buffers.get(leaf))"] * log.shapes,
-            "run_start = clock()",
-            *_ending("accumulate(leaf, buffers.pop(leaf, None))", f"extend(({inner}, {outer}))"),
-        ]
-        self.accumulate: Callable[..., Any] = compile_function("accumulate_recorded", "leaf, buffers", accumulating, names)
+    A node's evaluation begins when the one before it ends, and its computation when its evaluation does, unless hooks run in between or
+    shapes are looked up: two readings of the clock a node, and one for a leaf, for which the engine does nothing else.
+    """
+    names = {
+        "clock": recorder.clock, "extend": log.records.extend, "tracks": tasks.tracks, "track_number": tasks.track_number,
+        "get_ident": threading.get_ident, "note_labels": _note_labels, "inputs_of": _gradient_inputs,
+        "no_inputs": call_inputs.no_inputs(), "one_gradient": call_inputs.one_gradient, "geometries_": call_inputs.geometries, "stack_number": stack_walk.stack_number, "frame": sys._getframe,
+    }  # fmt: skip
+    inner = "(label := node._labels or note_labels(node))[1], began, {}, (track := track_number() if tracks else thread), node._seq"
+    outer = "label[0], start, (end := clock()), track, node._seq"
+    inner += _extras(log, "inputs")
+    outer += _extras(log, "no_inputs")
+    alone = outer.replace("label[0]", "(node._labels or note_labels(node))[0]").replace(
+        "track,", "track_number() if tracks else thread,"
+    )
+    # Python looks for signals when a call returns: after `start = None` there is none before the record is written
+    both = [f"record = ({inner.format('ran')}, {outer})", "start = began = None", "extend(record)"]
+    watch = Watch(
+        first=[
+            "thread = get_ident()",
+            *["stack = stack_number(frame(1))"] * log.stacks,  # that the pass was called with
+            "start = began = None",
+            "end = clock()",
+        ],
+        finish_leaves=[f"end = finish_leaves(leaves, buffers, capture, observer, end, thread{', stack' * log.stacks})"],
+        begin=["start = end"],
+        before_run=[*_LOOK_UP_INPUTS, "began = clock()"] if log.shapes else ["began = clock() if hooked else start"],
+        after_run=["ran = clock()"],
+        end=both,
+        end_unwanted=[f"record = ({alone})", "start = None", "extend(record)"],
+        failed=[
+            "if began is not None:",
+            f"    extend(({inner.format('clock()')}, {outer}))",
+            "elif start is not None:",
+            f"    extend(({alone}))",
+        ],
+        names={**names, "finish_leaves": _recorded_leaves(log, owner, names)},
+    )
+    return compile_loop(watch)
 
 
-def _ending(statement: str, finish: str) -> list[str]:
-    """A statement, and another after it whether it fails or not."""
-    return ["try:", f"    {statement}", "except BaseException:", f"    {finish}", "    raise", finish]
+# Of the one gradient that most nodes get; a `try` that nothing leaves costs nothing.
+_LOOK_UP_INPUTS = f"""\
+try:
+    if grad._geometry is None:
+        grad._geometry = {call_inputs.GEOMETRY.format("grad")}
+    inputs = one_gradient[grad._geometry]
+except AttributeError:
+    inputs = inputs_of(node, grad)""".splitlines()  # there is none, or a list, or it was made where geometries are not noted
+
+
+def _recorded_leaves(log: Log, owner: Owner | None, names: dict[str, Any]) -> Callable[..., float]:
+    """Compile the function that finishes leaves and records it; it returns when the last one ended."""
+    began = "began" if log.shapes else "start"
+    record = (
+        f"labels[1], {began}, (end := clock()), (track := track_number() if tracks else thread), -1{_extras(log, 'inputs')}, "
+        f"labels[0], start, end, track, -1{_extras(log, 'no_inputs')}"
+    )
+    lines = [
+        "for leaf in leaves:",
+        "    if capture is not None or leaf._extra is None or leaf._extra.hooks:",
+        "        finish_leaf(leaf, buffers, capture, observer)",
+        "        end = clock()",
+        "        continue",
+        "    start = end",
+        *["    labels = labels_of(leaf, owner)"] * (owner is not None),
+        *["    inputs = inputs_of(leaf, buffers.get(leaf))", "    began = clock()"] * log.shapes,
+        "    try:",
+        "        accumulate(leaf, buffers.pop(leaf, None))",
+        f"        record = ({record})",
+        "    except BaseException:",
+        f"        extend(({record}))",
+        "        raise",
+        "    extend(record)",
+        "leaves.clear()",
+        "return end",
+    ]
+    own = {
+        "accumulate": accumulate, "finish_leaf": finish_leaf, "labels_of": _labels_of, "labels": _made_labels(ACCUMULATE, ()), "owner": owner,
+    }  # fmt: skip
+    parameters = "leaves, buffers, capture, observer, end, thread" + ", stack" * log.stacks
+    return compile_function("finish_leaves", parameters, lines, {**names, **own}, keep=True)
+
+
+def _extras(log: Log, inputs: str) -> str:
+    """What stands in a record behind the sequence number."""
+    nothing = "".join([f", {value}" for value in log.nothing[log.shapes + log.stacks :]])
+    return f", {inputs}" * log.shapes + ", stack" * log.stacks + nothing
 
 
 def _gradient_inputs(target: Any, grad: Any) -> int:

@@ -75,7 +75,7 @@ def _install() -> None:
         observing.observe(_trace)
     elif _profiler is not None:
         _record.install(scopes.begin, scopes.end)
-        observing.observe(_profiler, _profiler.plain())
+        observing.observe(_profiler, _profiler.loop())
     else:
         _record.install(None, None)
         observing.observe(None)
