@@ -16,7 +16,7 @@ import torch
 import mindtorch_v2
 
 from . import examples, loading, operators, profiling, recorded_steps, training
-from .timing import Comparison, print_table
+from .timing import as_markdown, print_table
 
 GROUPS = {
     "small": ("Small operators", operators.small),
@@ -33,15 +33,6 @@ GROUPS = {
     "memory": ("Memory of a recorded event, of a million", profiling.memory),
 }
 BEGIN, END = "<!-- figures -->", "<!-- end of figures -->"
-
-
-def as_markdown(title: str, rows: list[Comparison]) -> str:
-    lines = [f"### {title}", "", "| | ours | torch | | ratio | aim |", "|---|--:|--:|---|--:|--:|"]
-    for row in rows:
-        ratio = f"**{row.ratio:.2f}**" if row.aim is not None and row.ratio > row.aim else f"{row.ratio:.2f}"
-        aim = "" if row.aim is None else row.aim
-        lines.append(f"| {row.name} | {row.ours:.2f} | {row.theirs:.2f} | {row.unit} | {ratio} | {aim} |")
-    return "\n".join(lines) + "\n"
 
 
 def with_figures(page: str, tables: list[str]) -> str:

@@ -16,31 +16,37 @@ from unittest import mock
 from .timing import Comparison
 from .training import EXAMPLES, load_example
 
-__all__ = ["NAMES", "on_one_thread", "on_two_threads", "shortest_step"]
+__all__ = ["NAMES", "on_one_thread", "on_two_threads", "run_example", "shortest_step"]
 
 RECORDED = {"loader", "profile_training"}  # these are profiled, by themselves
 NAMES = sorted(path.stem for path in EXAMPLES.glob("*.py") if path.stem not in RECORDED)
 STEPS, ROUNDS = 12, 4
 
 
-def shortest_step(lib: Any, name: str, clock: Callable[[], float]) -> float:
-    """Run an example for a few steps; how many microseconds the shortest took by this clock."""
-    zero_grad, first, began = lib.optim.Optimizer.zero_grad, None, []
+def run_example(lib: Any, name: str, steps: int, begin_step: Callable[[], None]) -> None:
+    """Run an example for so many steps, calling back where each begins."""
+    zero_grad, first = lib.optim.Optimizer.zero_grad, None
 
-    def begin_step(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def called(self: Any, *args: Any, **kwargs: Any) -> Any:
         nonlocal first
         first = first or self  # of several optimizers, the one that begins a step
         if self is first:
-            began.append(clock())
+            begin_step()
         return zero_grad(self, *args, **kwargs)
 
     example = load_example(name, lib)
     with (
-        mock.patch.object(lib.optim.Optimizer, "zero_grad", begin_step),
-        mock.patch.object(sys, "argv", [name, "--steps", str(STEPS)]),
+        mock.patch.object(lib.optim.Optimizer, "zero_grad", called),
+        mock.patch.object(sys, "argv", [name, "--steps", str(steps)]),
         contextlib.redirect_stdout(io.StringIO()),
     ):
         example.main()
+
+
+def shortest_step(lib: Any, name: str, clock: Callable[[], float]) -> float:
+    """Run an example for a few steps; how many microseconds the shortest took by this clock."""
+    began: list[float] = []
+    run_example(lib, name, STEPS, lambda: began.append(clock()))
     return min(end - begin for begin, end in itertools.pairwise(began)) * 1e6
 
 

@@ -1,4 +1,8 @@
-"""Training steps, recorded and not: what recording adds, and that it adds nothing but the cost of its events."""
+"""Training steps, recorded and not: what recording adds, and that it adds nothing but the cost of its events.
+
+Both sides run the same number of steps in sessions of their own. A session's start, its first step and its stop are not timed. Times are of the
+thread on the processor, with garbage collection off.
+"""
 
 from __future__ import annotations
 
@@ -7,23 +11,26 @@ import gc
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
-from . import training
+from .examples import NAMES, run_example
 from .networks import NETWORKS
-from .timing import Comparison
 
-__all__ = ["OPTIONS", "count_events", "event_cost", "profile", "quiet", "steps"]
+__all__ = ["OPTIONS", "RecordedStep", "count_events", "event_cost", "profile", "quiet", "steps"]
 
 Step = Callable[[], object]
-PROGRAMS: dict[str, Callable[[Any], Step]] = {"MLP": training.mlp, "CNN": training.cnn, "GPT": training.gpt, **NETWORKS}
-OPTIONS: dict[str, tuple[dict[str, bool], float | None]] = {
-    "by recording": ({}, 0.7),
+Program = Callable[[Any, Callable[[], None]], None]  # library, what to call where a step begins
+OPTIONS: dict[str, tuple[dict[str, bool], float]] = {
+    "by default": ({}, 0.7),
     "with shapes": ({"record_shapes": True}, 1.0),
     "with memory": ({"profile_memory": True}, 1.0),
     "with stacks": ({"with_stack": True}, 1.0),
 }
+ROUNDS, RUNS = 8, 3  # of chunks in a run, and runs of each library, in turn
+CHUNK_SECONDS, LEAST = 0.02, 2  # how long steps of a chunk are timed, and at least how many
+ENOUGH = 5000  # steps that an example is asked for; it is stopped when all chunks are timed
 
 
 def profile(library: Any, **options: bool) -> Any:
@@ -50,37 +57,90 @@ def count_events(library: Any, step: Step, **options: bool) -> int:
     return len(prof.events())
 
 
-def steps(ours: Any, torch: Any) -> list[Comparison]:
-    """What recording adds to a training step, with its backward pass and optimizer."""
-    return [row for title, make in PROGRAMS.items() for row in _rows(title, make, (ours, torch))]
+# --- measuring ------------------------------------------------------------------------------------------------------
 
 
-def _rows(title: str, make: Callable[[Any], Step], libraries: tuple[Any, Any]) -> list[Comparison]:
-    works = [make(library) for library in libraries]
-    off, on = _best_times(works, libraries)
-    events = [count_events(library, work) for library, work in zip(libraries, works, strict=True)]
-    costs = [event_cost(library) for library in libraries]
-    rows = [Comparison(f"{title} step, not recorded", off[0] * 1e6, off[1] * 1e6)]
-    for name, (_, aim) in OPTIONS.items():
-        added = [(on[name][i] - off[i]) * 1e6 for i in (0, 1)]
-        rows.append(Comparison(f"{title} step, added {name}", *added, aim))
-    rows.append(Comparison(f"{title} step, events", *events, unit=""))
-    rest = [100 * ((on["by recording"][i] - events[i] * costs[i]) / off[i] - 1) for i in (0, 1)]
-    rows.append(Comparison(f"{title} step, recorded, without its events' cost: more", *rest, unit="%"))
-    return rows
+@dataclass
+class Samples:
+    """Seconds of a step of one library in chunks that took turns: not recorded, and with each of the options."""
 
+    off: list[float] = field(default_factory=list)
+    on: dict[str, list[float]] = field(default_factory=lambda: {name: [] for name in OPTIONS})
+    events: int = 0
+    nodes: int = 0
 
-def _best_times(works: list[Step], libraries: tuple[Any, Any], rounds: int = 10) -> tuple[list[float], dict[str, list[float]]]:
-    """Seconds of a step of each library: not recorded, and with each of the options."""
-    off = [float("inf"), float("inf")]
-    on = {name: [float("inf"), float("inf")] for name in OPTIONS}
-    for _ in range(rounds):  # in turn, so that a busy moment of the machine meets all
-        for i, library in enumerate(libraries):
-            off[i] = min(off[i], best_time(works[i]))
+    def added(self, option: str) -> float:
+        """What recording adds: the difference of the shortest steps."""
+        return min(self.on[option]) - min(self.off)
+
+    def halves(self) -> list[Samples]:
+        """Every other chunk, and the rest. How far their answers are apart tells how exact they are."""
+        return [Samples(self.off[i::2], {name: times[i::2] for name, times in self.on.items()}) for i in (0, 1)]
+
+    def take(self, library: Any) -> Generator[None]:
+        """Fill in. It is to be advanced where a step begins, and holds the profiler between."""
+        yield
+        yield
+        with quiet(), profile(library) as prof:
+            yield
+        names = [event.name for event in prof.events()]
+        self.events, self.nodes = len(names), sum(name.startswith("autograd::engine") for name in names)
+        for _ in range(ROUNDS):
+            self.off.append((yield from _chunk()))
             for name, (options, _) in OPTIONS.items():
                 with quiet(), profile(library, **options):
-                    on[name][i] = min(on[name][i], best_time(works[i]))
-    return off, on
+                    self.on[name].append((yield from _chunk()))
+
+
+def _chunk() -> Generator[None, None, float]:
+    """The shortest of a few steps, after one that is not timed."""
+    yield
+    times: list[float] = []
+    while len(times) < LEAST or sum(times) < CHUNK_SECONDS:
+        began = time.thread_time()
+        yield
+        times.append(time.thread_time() - began)
+    return min(times)
+
+
+def _measure(program: Program, libraries: tuple[Any, Any]) -> list[Samples]:
+    found = [Samples(), Samples()]
+    for _ in range(RUNS):
+        for library, samples in zip(libraries, found, strict=True):
+            turns = samples.take(library)
+            gc.collect()
+            gc.disable()
+            try:
+                program(library, turns.__next__)
+            except StopIteration:  # all chunks are timed
+                pass
+            finally:
+                turns.close()
+                gc.enable()
+    return found
+
+
+def _example(name: str) -> Program:
+    return lambda library, begin_step: run_example(library, name, ENOUGH, begin_step)
+
+
+def _network(make: Callable[[Any], Step]) -> Program:
+    def run(library: Any, begin_step: Callable[[], None]) -> None:
+        step = make(library)
+        while True:
+            begin_step()
+            step()
+
+    return run
+
+
+PROGRAMS: dict[str, Program] = {
+    **{name: _example(name) for name in NAMES},
+    **{name: _network(make) for name, make in NETWORKS.items()},
+}
+
+
+# --- events by themselves -------------------------------------------------------------------------------------------
 
 
 def best_time(step: Step, seconds: float = 0.06) -> float:
@@ -99,6 +159,15 @@ def best_time(step: Step, seconds: float = 0.06) -> float:
     return best
 
 
+def _added(library: Any, work: Step, **options: bool) -> float:
+    off = on = float("inf")
+    for _ in range(6):
+        off = min(off, best_time(work, 0.01))
+        with quiet(), profile(library, **options):
+            on = min(on, best_time(work, 0.01))
+    return on - off
+
+
 def event_cost(library: Any, **options: bool) -> float:
     """Seconds that the event of an operator takes: what recording adds to `x + y`."""
     x, y = library.randn(8, 8), library.randn(8, 8)
@@ -107,9 +176,62 @@ def event_cost(library: Any, **options: bool) -> float:
         for _ in range(500):
             x + y
 
-    off = on = float("inf")
-    for _ in range(6):
-        off = min(off, best_time(work, 0.01))
-        with quiet(), profile(library, **options):
-            on = min(on, best_time(work, 0.01))
-    return (on - off) / 500
+    return _added(library, work, **options) / 500
+
+
+def node_cost(library: Any, operator: float) -> float:
+    """Seconds that the two events of a backward node take, besides those of its operator."""
+    x = library.ones(4, requires_grad=True)
+    end = x
+    for _ in range(500):
+        end = end * 2.0
+    end = end.sum()
+    return _added(library, lambda: end.backward(retain_graph=True)) / 500 - operator
+
+
+# --- rows -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RecordedStep:
+    """A program's step under both libraries, ours first."""
+
+    name: str
+    samples: list[Samples]
+    costs: list[float]  # of the events of a step, in seconds
+
+    def cells(self) -> dict[str, str]:
+        off = [min(samples.off) for samples in self.samples]
+        on = [min(samples.on["by default"]) for samples in self.samples]
+        cells = {
+            "ours / torch": self.name,
+            "step, ms": " / ".join(f"{t * 1e3:.2f}" for t in off),
+            "recorded, ms": " / ".join(f"{t * 1e3:.2f}" for t in on),
+            "events": " / ".join(f"{samples.events}" for samples in self.samples),
+        }
+        for option, (_, aim) in OPTIONS.items():
+            mine, theirs = (samples.added(option) for samples in self.samples)
+            ratio = mine / theirs
+            one, other = (ours.added(option) / torchs.added(option) for ours, torchs in self._halves())
+            text = f"{ratio:.2f} ({min(one, other):.2f}–{max(one, other):.2f})"
+            cells[f"added {option}, µs"] = f"{mine * 1e6:.0f} / {theirs * 1e6:.0f}"
+            cells[f"ratio {option} (aim {aim})"] = text if ratio <= aim else f"**{text}**"
+        rest = [samples.added("by default") - cost for samples, cost in zip(self.samples, self.costs, strict=True)]
+        cells["without its events"] = " / ".join(f"{100 * r / t:+.1f} %" for r, t in zip(rest, off, strict=True))
+        return cells
+
+    def _halves(self) -> Iterator[tuple[Samples, Samples]]:
+        return zip(*[samples.halves() for samples in self.samples], strict=True)
+
+
+def steps(ours: Any, torch: Any) -> list[RecordedStep]:
+    """What recording adds to a step of each example and of three networks, with its backward pass and optimizer."""
+    libraries = (ours, torch)
+    operators = [event_cost(library) for library in libraries]
+    nodes = [node_cost(library, operator) for library, operator in zip(libraries, operators, strict=True)]
+    rows = []
+    for name, program in PROGRAMS.items():
+        samples = _measure(program, libraries)
+        costs = [(s.events - 2 * s.nodes) * operators[i] + s.nodes * nodes[i] for i, s in enumerate(samples)]
+        rows.append(RecordedStep(name, samples, costs))
+    return rows

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
+from typing import Protocol
 
 from mindtorch_v2.profiler.writing.text_table import Column, TextTable
 
-__all__ = ["Comparison", "compare", "print_table"]
+__all__ = ["Comparison", "Row", "as_markdown", "compare", "print_table"]
 
 Statement = Callable[[], object]
+
+
+class Row(Protocol):
+    """A row of figures."""
+
+    def cells(self) -> dict[str, str]:
+        """Texts by their headings; bold ones miss their aim."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +36,17 @@ class Comparison:
     @property
     def ratio(self) -> float:
         return self.ours / self.theirs
+
+    def cells(self) -> dict[str, str]:
+        missed = self.aim is not None and self.ratio > self.aim
+        return {
+            "": self.name,
+            "ours": f"{self.ours:.2f}",
+            "torch": f"{self.theirs:.2f}",
+            " ": self.unit,
+            "ratio": f"**{self.ratio:.2f}**" if missed else f"{self.ratio:.2f}",
+            "aim": "" if self.aim is None else str(self.aim),
+        }
 
 
 def _chunk_size(statement: Statement, chunk_seconds: float) -> int:
@@ -62,17 +82,16 @@ def compare(
     return Comparison(name, best[0] * 1e6, best[1] * 1e6, aim)
 
 
-def print_table(title: str, rows: list[Comparison]) -> None:
-    columns = [
-        Column("", lambda row: row.name, 38, "<"),
-        Column("ours", lambda row: f"{row.ours:.2f}"),
-        Column("torch", lambda row: f"{row.theirs:.2f}"),
-        Column("", lambda row: row.unit, 5, "<"),
-        Column("ratio", lambda row: f"{row.ratio:.2f}", 7),
-        Column("aim", lambda row: "" if row.aim is None else f"{row.aim:.1f}", 6),
-        Column("", lambda row: "<-" if row.aim is not None and row.ratio > row.aim else "", 2),
-    ]
-    table = TextTable(columns, rows)
+def print_table(title: str, rows: Sequence[Row]) -> None:
+    cells = [row.cells() for row in rows]
+    columns = [Column(heading.strip(), itemgetter(heading), None, "<" if i == 0 else ">") for i, heading in enumerate(cells[0])]
+    table = TextTable(columns, cells)
     print(f"\n{title}")
     for line in [table.heading, *table.rows]:
         print(f"  {line}".rstrip())
+
+
+def as_markdown(title: str, rows: Sequence[Row]) -> str:
+    cells = [row.cells() for row in rows]
+    lines = [list(cells[0]), ["---", *["--:"] * (len(cells[0]) - 1)], *[list(row.values()) for row in cells]]
+    return "\n".join([f"### {title}", "", *[f"| {' | '.join(line)} |" for line in lines]]) + "\n"
