@@ -1,8 +1,8 @@
-"""`python -m mindtorch_v2 run script.py`."""
+"""`python -m mindtorch_v2 COMMAND …`."""
 
 from __future__ import annotations
 
-from ._launch.command import main
+from .cli.frame import main
 
 if __name__ == "__main__":
     main()

@@ -27,5 +27,5 @@ def places(session: Session) -> list[str]:
 
 
 def place(frame: Frame, roots: Sequence[str]) -> str:
-    """A frame as a line of a stack."""
-    return f"{below(frame.file, roots)}({frame.line}): {frame.function}"
+    """A frame as a line of a stack; a function of C, which a trace names without a place, as its name."""
+    return frame.function if not frame.file else f"{below(frame.file, roots)}({frame.line}): {frame.function}"

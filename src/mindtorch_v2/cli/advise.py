@@ -1,0 +1,50 @@
+"""Say what could be faster in a recording, and by how much at a guess.
+
+examples:
+  mindtorch advise run.session
+  mindtorch advise --min-share 0.05 --max-evidence -1 trace.json.gz
+  mindtorch advise --json run.session
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from .console import add_file, add_json, opened, print_json, printed
+
+__all__ = ["add_arguments", "run"]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_file(parser)
+    parser.add_argument(
+        "--min-share",
+        metavar="SHARE",
+        type=_share,
+        default=0.01,
+        help="leave out what gains less of the recorded time (default: 0.01)",
+    )
+    parser.add_argument(
+        "--max-evidence", metavar="N", type=int, default=3, help="lines of evidence for each finding, -1 for all (default: 3)"
+    )
+    add_json(parser)
+
+
+def run(options: argparse.Namespace) -> None:
+    from ..profiler.advice import advise  # costly: NumPy, which help needs not
+
+    found = advise(opened(options.file).session, min_share=options.min_share)
+    if options.json:
+        print_json(found.as_dict())
+    else:
+        print("\n".join(printed(line) for line in found.table(max_evidence=options.max_evidence).split("\n")))
+
+
+def _share(text: str) -> float:
+    share = float(text)
+    if not 0 <= share <= 1:
+        raise ValueError
+    return share
+
+
+_share.__name__ = "share between 0 and 1"  # argparse names it in its message

@@ -1,0 +1,44 @@
+"""Check that a trace keeps what its format promises.
+
+Prints one line for each rule that is broken, with how many rows break it, and exits with 1 if there are any. A saved session is checked
+as it is loaded.
+
+examples:
+  mindtorch validate trace.json.gz
+  mindtorch validate --json trace.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import zipfile
+
+from .console import add_file, add_json, opened, print_json, printed
+from .frame import CommandError
+
+__all__ = ["add_arguments", "run"]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_file(parser)
+    add_json(parser)
+
+
+def run(options: argparse.Namespace) -> None:
+    from ..profiler.output.trace_check import validate  # costly: NumPy, which help needs not
+
+    with open(options.file, "rb"):  # a folder or a missing file is told as such
+        pass
+    if zipfile.is_zipfile(options.file):
+        opened(options.file)
+        problems = []
+    else:
+        problems = validate(options.file)
+    if options.json:
+        facts = [{"rule": p.rule, "message": p.message, "count": p.count} for p in problems]
+        print_json({"file": options.file, "is_valid": not problems, "problems": facts})
+    else:
+        print("\n".join(printed(problem) for problem in problems) or f"{options.file} keeps what its format promises.")
+    if problems:
+        rules = "rule is" if len(problems) == 1 else "rules are"
+        raise CommandError(f"{len(problems)} {rules} broken in {options.file}")
