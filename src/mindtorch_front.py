@@ -19,7 +19,11 @@ __all__ = ["main"]
 
 ROOT = "mindtorch_v2"
 PACKAGES = (ROOT, f"{ROOT}.profiler")
-WITHOUT_RUNTIME = ("cli", "profiler", "_launch")  # below the package, what can be imported before it
+# By package, what is in it that can be imported before its `__init__` has run.
+WITHOUT_RUNTIME = {
+    ROOT: ("cli", "profiler", "_launch"),
+    f"{ROOT}.profiler": ("model", "output", "opening", "device", "writing", "comparison", "query", "device_type"),
+}
 
 _loading = threading.RLock()
 
@@ -45,13 +49,14 @@ def _load(package: ModuleType) -> None:
 
 
 class _RuntimeFirst:
-    """A finder that has the package loaded before a module of the runtime is: its modules import each other in the package's order."""
+    """A finder that has the packages loaded before a module of the runtime is: modules import each other in the packages' order."""
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
-        root, _, rest = name.partition(".")
-        if root != ROOT or not rest or rest.partition(".")[0] in WITHOUT_RUNTIME or type(sys.modules[ROOT]) is not _Folder:
+        parent, _, child = name.rpartition(".")
+        if child in WITHOUT_RUNTIME.get(parent, (child,)) or not any(type(sys.modules[p]) is _Folder for p in PACKAGES):
             return None
-        _load(sys.modules[ROOT])
+        for package in PACKAGES:
+            _load(sys.modules[package])
         return ModuleSpec(name, self) if name in sys.modules else None  # type: ignore[arg-type]
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:

@@ -145,7 +145,7 @@ def test_signals_end_it_as_without(python, script, name, status):
 
 def test_a_console_script_starts_the_same(python, script, tmp_path):
     """What pip makes of the entry point in pyproject.toml: another folder is first on sys.path, and one frame more."""
-    script("import sys\nfrom mindtorch_v2._launch.command import main\nsys.exit(main())\n", "bin/mindtorch")
+    script("import sys\nfrom mindtorch_front import main\nsys.exit(main())\n", "bin/mindtorch")
     script(FACTS)
     script("1 / 0\n", "failing.py")
     for program in (["script.py"], ["-m", "script"], ["-c", FACTS]):
