@@ -7,7 +7,10 @@ import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 
 const here = name => fileURLToPath(new URL(name, import.meta.url));
-const PAGES = [{ script: "src/main.ts", style: "src/page.css", shell: "src/page.html", out: "../src/mindtorch_v2/profiler/output/report/report.html" }];
+const PAGES = [
+  { script: "src/main.ts", style: "src/page.css", shell: "src/page.html", out: "../src/mindtorch_v2/profiler/output/report/report.html" },
+  { script: "src/memory_main.ts", style: "src/memory_page.css", shell: "src/memory_page.html", out: "../src/mindtorch_v2/profiler/output/memory_page.html" },
+];
 const LICENCES = ["uplot"];
 
 const bundle = async entry => {

@@ -58,7 +58,7 @@ def shown_bytes(text):
 
 def place_of(page, time_ns):
     """Where in the chart a time is, from its middle."""
-    return page.run(f"toX({time_ns}) - width / 2")
+    return page.run(f"memory.toX({time_ns}) - memory.width / 2")
 
 
 def point_at(page, time_ns, y=0):
@@ -67,7 +67,7 @@ def point_at(page, time_ns, y=0):
 
 
 def view(page):
-    return page.run("[view.from, view.to]")
+    return page.run("[memory.view.from, memory.view.to]")
 
 
 def test_it_opens_without_errors_and_without_a_network(page, recorded):
@@ -89,10 +89,10 @@ def test_every_category_has_its_area(page, peak):
 
 def test_areas_are_as_high_as_the_memory_is_large(page, peak):
     time_ns, total, by_category = peak
-    heights = page.run(f"data.categories.map((_, c) => levels[c][momentAt({time_ns})])")
-    names = page.run("data.categories")
+    heights = page.run(f"memory.data.categories.map((_, c) => memory.model.levels[c][memory.model.momentAt({time_ns})])")
+    names = page.run("memory.data.categories")
     assert {name: size for name, size in zip(names, heights, strict=True) if size} == {n: s for n, s in by_category.items() if s}
-    assert page.run("totals[momentAt(data.peak.time)]") == total
+    assert page.run("memory.model.totals[memory.model.momentAt(memory.data.peak.time)]") == total
 
 
 def test_the_peak_is_marked_where_it_is(page, peak):
@@ -101,7 +101,7 @@ def test_the_peak_is_marked_where_it_is(page, peak):
     assert float(mark.get_attribute("data-time")) == time_ns
     assert float(mark.get_attribute("data-bytes")) == total
     dot = page.one("#peak circle")
-    span = page.run("[margin.left, width - margin.right, data.end]")
+    span = page.run("[memory.margin.left, memory.width - memory.margin.right, memory.data.end]")
     expected = span[0] + (span[1] - span[0]) * time_ns / span[2]
     assert float(dot.get_attribute("cx")) == pytest.approx(expected, abs=0.5)
     outline = page.run("document.querySelector('.areas .total').getBBox().y")
@@ -135,7 +135,7 @@ def test_pointing_shows_the_operator_and_the_size(page, recorded):
     names = [session.labels[i].name for i in session.label]
     gelus = [s for s in timeline.graph.storages if s.made_by >= 0 and names[s.made_by] == "aten::gelu"]
     made_ns = gelus[1].made_ns - session.info.started_ns
-    page.run(f"zoom({made_ns} - 20000, {made_ns} + 20000)")  # so near that no other change is within a few pixels
+    page.run(f"memory.zoom({made_ns} - 20000, {made_ns} + 20000)")  # so near that no other change is within a few pixels
     point_at(page, made_ns)
     tip = page.one("#tip")
     assert tip.is_displayed()
@@ -156,7 +156,9 @@ def test_dragging_zooms_and_a_double_click_shows_everything(page):
     page.pointer().move_to_element_with_offset(chart, -100, 0).click_and_hold().move_by_offset(200, 0).release().perform()
     inside = view(page)
     assert whole[0] < inside[0] < inside[1] < whole[1]
-    assert (inside[1] - inside[0]) / whole[1] == pytest.approx(200 / page.run("width - margin.left - margin.right"), rel=0.02)
+    assert (inside[1] - inside[0]) / whole[1] == pytest.approx(
+        200 / page.run("memory.width - memory.margin.left - memory.margin.right"), rel=0.02
+    )
     assert page.all(".areas path[data-category]")
     page.pointer().double_click(chart).perform()
     assert view(page) == whole
@@ -182,23 +184,25 @@ def test_the_wheel_keys_and_buttons_zoom(page):
 
 
 def test_a_click_shows_who_owns_the_memory_then(page, recorded):
-    at = page.run("moments.at(-1)")
+    at = page.run("memory.model.moments.at(-1)")
     point_at(page, at)
     page.pointer().click().perform()
-    assert float(page.one("#pin").get_attribute("x1")) == pytest.approx(page.run(f"toX({at})"), abs=5)
+    assert float(page.one("#pin").get_attribute("x1")) == pytest.approx(page.run(f"memory.toX({at})"), abs=5)
     _, sizes = MemoryProfileTimeline(recorded[0]._memory_profile())._coalesce_timeline("cpu")
     title = page.one("#owners-title").text
-    assert shown_bytes(" ".join(title.split()[3:5])) == pytest.approx(page.run("totals[momentAt(pinned)]"), rel=0.01)
-    assert page.run("totals.at(-1)") == sum(sizes[-1])
+    assert shown_bytes(" ".join(title.split()[3:5])) == pytest.approx(
+        page.run("memory.model.totals[memory.model.momentAt(memory.pinned)]"), rel=0.01
+    )
+    assert page.run("memory.model.totals.at(-1)") == sum(sizes[-1])
     page.one("#to-peak").click()
     assert "at the peak" in page.one("#owners-title").text
 
 
 def test_categories_can_be_left_out(page):
-    highest = page.run("top_")
+    highest = page.run("memory.highest")
     page.one("#categories tr[data-category='activation'] input").click()
     assert not page.all(".areas path[data-category='activation']")
-    assert page.run("top_") < highest
+    assert page.run("memory.highest") < highest
     assert page.errors() == []
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
+from tests.mindtorch_v2.profiler.by_hand import op, record, scope
 from tests.mindtorch_v2.profiler.report.reports import ALL, trained
 
 import mindtorch_v2 as torch
@@ -63,7 +64,10 @@ def nanoseconds(text):
     return float(number) * {"µs": 1e3, "ms": 1e6, "s": 1e9}[unit]
 
 
-@pytest.mark.parametrize("section", ["overview", "operators", "timeline"])
+SECTIONS = ["overview", "steps", "operators", "modules", "timeline", "flame", "memory", "advice", "environment"]
+
+
+@pytest.mark.parametrize("section", SECTIONS)
 def test_sections_open_without_errors_and_without_a_network(page, recorded, section):
     page.open(section)
     assert page.browser.errors() == []
@@ -81,8 +85,9 @@ def test_the_overview_says_where_the_time_went(page, recorded):
     }
     assert nanoseconds(cells["backward"]) == pytest.approx(summary.backward_ns, rel=1e-3)
     assert nanoseconds(cells["own Python"]) == pytest.approx(summary.python_ns, rel=1e-3)
-    rows = sorted((row for row in recorded[0].key_averages() if "::" in row.key), key=lambda row: -row.self_cpu_time_total)
-    assert rows[0].key in page.browser.one(".top-rows a").get_attribute("title")
+    operators = {event.name for event in recorded[0].events() if event["kind"] == "op"}
+    rows = sorted((row for row in recorded[0].key_averages() if row.key in operators), key=lambda row: -row.self_cpu_time_total)
+    assert [link.get_attribute("title") for link in page.browser.all(".top-rows a")] == [row.key for row in rows[:5]]
 
 
 class TestOperators:
@@ -242,12 +247,190 @@ class TestTimeline:
         assert not page.browser.one(".detail").is_displayed()
 
 
+class TestSteps:
+    def test_bars_and_facts(self, page, recorded):
+        page.open("steps")
+        page.wait(lambda: page.browser.all(".chart canvas"))
+        steps = sorted(event["duration_ns"] for event in recorded[0].events() if event.name == "ProfilerStep*")
+        facts = dict(
+            zip([e.text for e in page.browser.all(".facts dt")], [e.text for e in page.browser.all(".facts dd")], strict=True)
+        )
+        assert nanoseconds(facts["median"]) == pytest.approx(int(np.median(steps)), rel=1e-3)
+        assert nanoseconds(facts["longest"]) == pytest.approx(steps[-1], rel=1e-3)
+
+    def test_a_click_shows_the_step_in_the_timeline(self, page):
+        page.open("steps")
+        page.wait(lambda: page.browser.all(".u-over"))
+        over = page.browser.one(".u-over")
+        page.browser.pointer().move_to_element_with_offset(over, round(-over.size["width"] / 2) + 40, 60).click().perform()
+        page.wait(lambda: page.fragment().startswith("#timeline?from="))
+
+    def test_slow_ones_are_told(self, browser, tmp_path):
+        events = [
+            scope(
+                f"ProfilerStep#{i}",
+                10_000 * i,
+                10_000 * i + 6000 + 3000 * (i == 5),
+                op("aten::mm", 10_000 * i + 100, 10_000 * i + 5000 + 3000 * (i == 5)),
+            )
+            for i in range(8)
+        ]
+        report.write([record(events)], tmp_path / "slow.html")
+        Page(browser, tmp_path / "slow.html").open("steps")
+        (row,) = browser.all(".slow tbody tr")
+        assert "step 5" in row.text
+        assert "aten::mm +3 µs" in row.text
+
+
+class TestModules:
+    def test_rows_are_those_of_by_module(self, page, recorded):
+        page.open("modules")
+        times = recorded[0].by_module()
+        rows = page.browser.all(".tree tbody tr")
+        assert [row.find_element("css selector", "a").get_attribute("title") for row in rows] == [row.module for row in times]
+        shown = [nanoseconds(row.find_element("css selector", "[data-column=forward]").text) for row in rows]
+        assert shown == [pytest.approx(row.forward_us * 1000, rel=1e-3, abs=1) for row in times]
+
+    def test_branches_close_and_open(self, page):
+        page.open("modules")
+        page.browser.one("[data-module='1'] .toggle").click()
+        assert len(page.browser.all(".tree tbody tr")) == 3
+        assert "closed=1" in page.fragment()
+        page.open(page.fragment().lstrip("#"))
+        assert len(page.browser.all(".tree tbody tr")) == 3
+
+    def test_sorting(self, page, recorded):
+        page.open("modules")
+        page.browser.one("[data-sort=backward]").click()
+        inner = [row for row in recorded[0].by_module() if row.module.count(".") == 2]
+        names = [row.find_element("css selector", "a").get_attribute("title") for row in page.browser.all(".tree tbody tr")]
+        assert [name for name in names if name.count(".") == 2] == [
+            row.module for row in sorted(inner, key=lambda row: -row.backward_us)
+        ]
+
+
+class TestFlame:
+    def total(self, page, name):
+        return page.browser.run(
+            f"flame.layout.total[flame.layout.tree.name.findIndex(i => flame.layout.tree.names[i] === {json.dumps(name)})]"
+        )
+
+    def test_blocks_are_as_wide_as_their_time(self, page, recorded):
+        page.open("flame")
+        total = sum(round(row.cpu_time_total * 1000) for row in recorded[0].key_averages() if row.key == "ProfilerStep*")
+        steps, whole = self.total(page, "ProfilerStep*"), page.browser.run("flame.layout.whole")
+        python = sum(event.self_cpu_time_total for event in recorded[0].events() if event["kind"] == "python_function") * 1000
+        assert 0 <= total - steps <= python + 1
+        page.wait(lambda: page.browser.run("flame.graph.boxes.length") > 3)
+        box = page.browser.run("flame.graph.boxOf(flame.layout.roots[0])")
+        assert box["w"] / page.browser.run("flame.graph.canvas.clientWidth") == pytest.approx(steps / whole, rel=0.01)
+
+    def test_forward_and_backward_are_parts_of_both(self, page):
+        wholes = []
+        for phase in ("both", "forward", "backward"):
+            page.open(f"flame?by=module&phase={phase}")
+            wholes.append(page.browser.run("flame.layout.whole"))
+        assert wholes[0] == wholes[1] + wholes[2]
+        assert wholes[2] > 0
+
+    def test_a_click_zooms_and_the_address_keeps_it(self, page):
+        page.open("flame?by=module")
+        page.wait(lambda: page.browser.run("flame.graph.boxes.length") > 3)
+        box = page.browser.run("flame.graph.boxOf(flame.layout.find(['Net']))")
+        canvas = page.browser.one(".flame canvas")
+        size = canvas.size
+        page.browser.pointer().move_to_element_with_offset(
+            canvas, round(box["x"] + box["w"] / 2 - size["width"] / 2), round(box["y"] + 9 - size["height"] / 2)
+        ).click().perform()
+        page.wait(lambda: "Net" in page.browser.one(".path").text)
+        assert page.browser.run("flame.graph.root === flame.layout.find(['Net'])")
+        page.open(page.fragment().lstrip("#"))
+        assert page.browser.run("flame.graph.root === flame.layout.find(['Net'])")
+        page.press("0")
+        assert page.browser.run("flame.graph.root") == -1
+
+    def test_searching_says_how_much(self, page):
+        page.open("flame?search=AddmmBackward0")
+        expected = page.browser.run(
+            "flame.layout.total.reduce((sum, ns, i) => sum + (flame.layout.tree.names[flame.layout.tree.name[i]].startsWith('autograd::engine::evaluate_function: AddmmBackward0') ? ns : 0), 0)"
+        )
+        page.wait(lambda: page.browser.one("#found").text)
+        assert nanoseconds(page.browser.one("#found").text.split(",")[0]) == pytest.approx(expected, rel=1e-3)
+
+
+class TestMemory:
+    def test_it_is_the_memory_page(self, page, recorded):
+        page.open("memory")
+        assert page.browser.run("memory.data.peak.bytes") == recorded[0].session.memory.total_bytes.max()
+        page.wait(lambda: page.browser.all(".areas path[data-category=activation]"))
+        assert "peak" in page.browser.one("#peak text").text
+
+    def test_zooming_is_kept_in_the_address(self, page):
+        page.open("memory")
+        page.press("w", "w")
+        view = page.browser.run("[memory.view.from, memory.view.to].map(Math.round)")
+        page.wait(lambda: f"from={view[0]}" in page.fragment())
+        page.open(page.fragment().lstrip("#"))
+        assert page.browser.run("[memory.view.from, memory.view.to]") == view
+
+    def test_a_curve_where_categories_were_not_recorded(self, browser, tmp_path):
+        trained(steps=1, profile_memory=True).export_report(tmp_path / "curve.html")
+        page = Page(browser, tmp_path / "curve.html").open("memory")
+        page.wait(lambda: browser.all(".chart canvas"))
+        assert "record_shapes=True, with_stack=True" in browser.one(".card").text
+        assert browser.errors() == []
+
+
+def test_advice_links_to_its_evidence(page, recorded):
+    page.open("advice")
+    titles = [card.text for card in page.browser.all(".finding h2")]
+    assert len(titles) == len(recorded[0].advise())
+    links = page.browser.all(".evidence a")
+    assert links
+    links[0].click()
+    page.wait(lambda: page.browser.run("document.querySelector('main').dataset.ready") == "operators")
+    assert page.rows()
+
+
+def test_the_environment(page):
+    page.open("environment")
+    text = page.browser.one("main").text
+    assert "NumPy" in text
+    assert "shapes of inputs" in text
+
+
+def test_processes_are_shown_together(browser, tmp_path):
+    first = record([op("aten::mm", 1000, 1200)], info=Info(started_ns=900, stopped_ns=2000, pid=11, process_name="python"))
+    second = record(
+        [op("aten::stack", 1500, 1600)], info=Info(started_ns=1400, stopped_ns=1700, pid=12, parent_pid=11, process_name="worker")
+    )
+    report.write([first, second], tmp_path / "two.html")
+    page = Page(browser, tmp_path / "two.html").open("timeline")
+    assert browser.run("timeline.bands.map(band => band.title)") == ["python 11 · thread 1", "worker 12 · thread 1"]
+    page.open("operators?process=1")
+    assert [row["name"] for row in page.rows()] == ["aten::stack"]
+    page.open("environment")
+    items = [item.text for item in browser.all(".options li") if "events" in item.text]
+    assert [item.split(" · ")[0] for item in items] == ["python 11", "worker 12"]
+    from selenium.webdriver.support.ui import Select
+
+    Select(browser.one("#process")).select_by_index(1)
+    page.wait(lambda: "process=1" in page.fragment())
+
+
 def test_names_are_shown_and_not_run(browser, tmp_path):
     with profile(with_stack=True) as prof, record_function(HOSTILE):
         torch.ones(2) + 1
     prof.export_report(tmp_path / "hostile.html", title=HOSTILE)
     page = Page(browser, tmp_path / "hostile.html")
-    for section in ("overview", "operators?kind=scopes", "timeline?event=0.0&search=script"):
+    for section in (
+        "overview",
+        "operators?kind=scopes",
+        "timeline?event=0.0&search=script",
+        "flame?search=script",
+        "advice",
+        "environment",
+    ):
         page.open(section)
         assert browser.driver.title == HOSTILE
         assert browser.errors() == []
@@ -289,7 +472,7 @@ def test_light_and_dark(page):
 
 
 @pytest.mark.parametrize(("width", "height"), [(1280, 720), (844, 390)])
-@pytest.mark.parametrize("section", ["overview", "operators", "timeline"])
+@pytest.mark.parametrize("section", SECTIONS)
 def test_it_fits_the_window(page, width, height, section):
     page.browser.driver.execute_cdp_cmd(
         "Emulation.setDeviceMetricsOverride", {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
@@ -317,6 +500,52 @@ def test_help_by_a_key(page):
 def test_an_empty_recording(browser, tmp_path):
     report.write([empty_session(Info(started_ns=5, stopped_ns=5))], tmp_path / "empty.html")
     page = Page(browser, tmp_path / "empty.html")
-    for section in ("overview", "operators", "timeline"):
+    for section in SECTIONS:
         page.open(section)
         assert browser.errors() == []
+
+
+def test_keys_go_to_sections(page):
+    page.open()
+    for number, section in enumerate(SECTIONS, 1):
+        page.press(str(number))
+        page.wait(lambda section=section: page.browser.run("document.querySelector('main').dataset.ready") == section)
+    page.browser.driver.back()
+    page.wait(lambda: page.browser.run("document.querySelector('main').dataset.ready") == SECTIONS[-2])
+
+
+def test_the_link_is_copied(page):
+    page.open("operators?filter=mm")
+    page.browser.run("void (navigator.clipboard.writeText = async text => { window.copied = text; })")
+    page.browser.one("#copy-link").click()
+    page.wait(lambda: page.browser.one("#copy-link").text == "Copied")
+    assert page.browser.run("window.copied") == page.browser.run("location.href")
+
+
+def test_tabbing_reaches_everything_in_order(page):
+    """The header, the sections, then what the section has; what has the focus can be seen."""
+    page.open("operators")
+    reached = []
+    for _ in range(24):
+        page.press(Keys.TAB)
+        reached.append(
+            page.browser.run(
+                "document.activeElement.id || document.activeElement.dataset.view || document.activeElement.dataset.key || document.activeElement.className"
+            )
+        )
+        assert page.browser.run("getComputedStyle(document.activeElement).outlineStyle") != "none"
+    assert reached[:3] == ["copy-link", "theme", "help"]
+    assert reached[3 : 3 + len(SECTIONS)] == SECTIONS
+    assert reached[3 + len(SECTIONS)] == "filter"
+    assert "t-scroll" in reached
+
+
+def test_a_hundred_thousand_rows_scroll(browser, tmp_path):
+    session = record([op(f"mine::op{i}", 10 * i, 10 * i + 5) for i in range(100_000)])
+    report.write([session], tmp_path / "many.html")
+    page = Page(browser, tmp_path / "many.html").open("operators?sort=name")
+    assert browser.one(".t-scroll").get_attribute("aria-rowcount") == "100001"
+    assert len(browser.all(".t-row")) < 100
+    browser.run("void document.querySelector('.t-scroll').scrollTo(0, 1e9)")
+    page.wait(lambda: page.rows()[-1]["name"] == "mine::op99999")
+    assert len(browser.all(".t-row")) < 100

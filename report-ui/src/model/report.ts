@@ -38,3 +38,57 @@ export interface EventsPart {
   forward: Column; backward: Column; caller: Column; kernel: Column;
   steps: { number: Column; start: Column; end: Column };
 }
+
+export interface NotRecorded { needs: string }
+
+export interface SlowStep {
+  step: number; // the place in the columns
+  excess: number;
+  parts: [key: string, ns: number][];
+  labels: [name: string, ns: number, calls: number, usualCalls: number][];
+  compiled: [count: number, ns: number];
+  collected: [count: number, ns: number];
+}
+export interface Steps {
+  needs?: undefined;
+  by: string;
+  number: Column; start: Column; duration: Column;
+  parts: Record<string, Column>;
+  slow: SlowStep[];
+  slowAbove: number;
+  median: number;
+}
+
+export interface ModuleTree {
+  needs?: undefined;
+  path: string[]; classes: string[]; class: Column; parent: Column; calls: Column;
+  forward: Column; backward: Column; selfForward: Column; selfBackward: Column;
+  recorded: number;
+  memory: Column | null; flopsForward: Column | null; flopsBackward: Column | null;
+}
+
+export interface FlameTree {
+  needs?: undefined;
+  names: string[]; name: Column; parent: Column;
+  self: Column; selfBackward: Column; count: Column; countBackward: Column;
+}
+export type Flame = Record<string, FlameTree | NotRecorded>;
+
+export interface Evidence { operator: string; count: number; ns: number; share: number; steps: string; place: string | null; shapes: string | null }
+export interface Finding {
+  rule: string; seen: string; instead: string; estimate: string;
+  gain: number; gainPerStep: number; gainShare: number; kept: number; event: number;
+  evidence: Evidence[]; moreEvidence: number;
+}
+export interface Advice {
+  recorded: number; steps: number;
+  findings: Finding[];
+  unexplained: { name: string; ns: number; share: number; hint: string; evidence: Evidence[] }[];
+  notChecked: { rule: string; needs: string[] }[];
+}
+
+export interface Environment {
+  groups: [title: string, rows: [name: string, value: string][]][];
+  options: [option: string, what: string, isOn: boolean][];
+  threads: [name: string, id: string, note: string][];
+}

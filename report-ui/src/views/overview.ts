@@ -1,25 +1,24 @@
 // What the time was spent on, the rows that matter, the first advice.
 import { Address } from "../address";
 import { part, sum } from "../model/packed";
-import type { Operators, OperatorTable, Overview, Part } from "../model/report";
+import type { Advice, Operators, OperatorTable, Overview, Part } from "../model/report";
 import type { Context, Shown, View } from "../view";
 import { h, styled } from "../widgets/dom";
 import { brief, count, share, shortTime, shown, time } from "../widgets/format";
+import { partColour } from "../widgets/parts";
+import { gain } from "./advice";
 
-export const PART_COLOURS: Record<string, string> = {
-  forward: "var(--forward)", backward: "var(--backward)", optimizer: "var(--optimizer)", "data loading": "var(--data)",
-  "own Python": "var(--python)", "own Python and waiting": "var(--python)", waiting: "var(--waits)", compilation: "var(--compile)", recorder: "var(--recorder)",
-};
 const ROWS = 5;
 
 export const overview: View = { name: "overview", title: "Overview", icon: "◧", show };
 
 async function show(context: Context): Promise<Shown> {
-  const [data, operators] = await Promise.all([part<Overview>(`overview.${context.process}`), part<Operators>(`operators.${context.process}`)]);
+  const { process } = context;
+  const [data, operators, advice] = await Promise.all([part<Overview>(`overview.${process}`), part<Operators>(`operators.${process}`), part<Advice>(`advice.${process}`)]);
   const element = h("div", { class: "overview" },
     facts(data),
     h("section", { class: "card wide", "aria-labelledby": "parts-title" }, h("h2", { id: "parts-title" }, "Where the time went"), bar(data), table(data)),
-    topRows(operators));
+    topRows(operators), firstAdvice(context, advice));
   return { element };
 }
 
@@ -34,7 +33,7 @@ function bar(data: Overview): HTMLElement {
   const parts = data.parts.filter(each => each.ns > 0);
   const pieces = parts.map(each => {
     const width = (100 * each.ns) / Math.max(data.wall, 1);
-    return styled(h("div", { class: "piece", title: `${each.name}: ${time(each.ns)}, ${share(each.ns, data.wall)}` }, width > 7 ? `${each.name} ${share(each.ns, data.wall)}` : ""), { flexGrow: String(each.ns), background: PART_COLOURS[each.key] });
+    return styled(h("div", { class: width > 7 ? "piece named" : "piece", title: `${each.name}: ${time(each.ns)}, ${share(each.ns, data.wall)}` }, width > 7 ? `${each.name} ${share(each.ns, data.wall)}` : ""), { flexGrow: String(each.ns), background: partColour(each.key) });
   });
   return h("div", { class: "parts-bar", role: "img", "aria-label": parts.map(each => `${each.name} ${share(each.ns, data.wall)}`).join(", ") }, ...pieces);
 }
@@ -42,7 +41,7 @@ function bar(data: Overview): HTMLElement {
 function table(data: Overview): HTMLElement {
   const steps = Math.max(data.steps.count, 1), perStep = data.steps.count > 1;
   const row = (each: Part): HTMLElement => h("tr", { "data-part": each.key, class: each.ns ? "" : "none" },
-    h("th", { scope: "row" }, styled(h("span", { class: "swatch" }), { background: PART_COLOURS[each.key] }), each.name),
+    h("th", { scope: "row" }, styled(h("span", { class: "swatch" }), { background: partColour(each.key) }), each.name),
     h("td", { class: "number" }, time(each.ns)), h("td", { class: "number" }, share(each.ns, data.wall)),
     perStep ? h("td", { class: "number" }, time(each.ns / steps)) : null, h("td", { class: "means" }, each.means));
   const head = h("tr", {}, h("th", { scope: "col" }, "part"), h("th", { scope: "col", class: "number" }, "time"), h("th", { scope: "col", class: "number" }, "share"), perStep ? h("th", { scope: "col", class: "number" }, "a step, mean") : null, h("th", { scope: "col" }, "what it is"));
@@ -65,4 +64,13 @@ function topRows(operators: Operators): HTMLElement {
   const note = rows.length ? h("ol", { class: "top-rows" }, ...items) : h("p", { class: "faint" }, "No operator was recorded.");
   return h("section", { class: "card", "aria-labelledby": "rows-title" }, h("h2", { id: "rows-title" }, "Operators with most self time"), note,
     h("p", {}, h("a", { href: String(new Address("operators")) }, "all operators")));
+}
+
+function firstAdvice(context: Context, advice: Advice): HTMLElement {
+  const address = new Address("advice").with(context.process ? { process: context.process } : {});
+  const [first] = advice.findings, [unexplained] = advice.unexplained;
+  const content = first
+    ? [h("p", { class: "gain" }, gain(first, advice.steps)), h("p", {}, shown(first.seen, 1000)), h("p", {}, h("b", {}, shown(first.instead, 1000)))]
+    : [h("p", {}, advice.steps ? "No finding: none of the rules sees something that would gain a hundredth of the time." : "Nothing was recorded."), unexplained ? h("p", {}, `Most of the time, ${(100 * unexplained.share).toFixed(1)} %: ${shown(unexplained.name)}. ${unexplained.hint}`) : null];
+  return h("section", { class: "card", "aria-labelledby": "advice-title" }, h("h2", { id: "advice-title" }, first ? "The first advice" : "Advice"), ...content, h("p", {}, h("a", { href: String(address) }, advice.findings.length > 1 ? `all ${advice.findings.length} findings` : "all about it")));
 }

@@ -396,13 +396,15 @@ export class Timeline {
     const { from, to, gutter } = this, scale = (this.width - gutter) / (to - from), pixel = 1 / scale;
     const shades = this.shadeOfLabel[band.tracks.process], matches = this.matches?.[band.tracks.process];
     let at = lanes.firstEndingAfter(lane, from);
+    let runFrom = 0, runTo = -1, runKind = -1; // neighbouring pixels of one colour are drawn as one
+    const endRun = (): void => { if (runTo > runFrom) rects[runKind * SHADES].push(runFrom, y, runTo - runFrom); };
     while (at < lane.to) {
       const row = rows[at], begins = start[row];
       if (begins >= to) break;
       const x = gutter + (begins - from) * scale, wide = (end[row] - begins) * scale, number = label[row];
       const kind = matches && !matches[number] ? COLOURS.length - 1 : colourOf(events.labels[number][1], events.part[row], events.categories);
-      const list = rects[kind * SHADES + shades[number]];
       if (wide >= 2) {
+        const list = rects[kind * SHADES + shades[number]];
         const left = Math.max(x, gutter - 2), width = Math.min(x + wide, this.width + 2) - left;
         list.push(left, y, Math.max(width - 0.6, 0.8));
         const room = Math.floor((width - 6) / letter);
@@ -413,11 +415,13 @@ export class Timeline {
         at++;
       } else {
         const column = Math.max(Math.floor(x), gutter);
-        list.push(column, y, 1);
+        if (column > runTo || kind !== runKind) { endRun(); runFrom = column; runKind = kind; }
+        runTo = column + 1;
         // all that end within this pixel are drawn by now
         at = lanes.firstEndingAfter(lane, Math.max(from + (column + 1 - gutter) * pixel, end[row]), at + 1);
       }
     }
+    endRun();
   }
 
   private drawRuler(): void {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ from . import modules
 from .recording import Recording
 from .session import Session
 
-__all__ = ["ModuleTime", "ModuleTimes"]
+__all__ = ["ModuleTime", "ModuleTimes", "by_first_event", "sums", "with_inner"]
 
 Column = np.ndarray[Any, np.dtype[Any]]
 
@@ -49,25 +49,24 @@ class ModuleTimes(list[ModuleTime]):
     @classmethod
     def of(cls, session: Session) -> ModuleTimes:
         """The modules of a recording that was made with `with_modules=True`."""
+        return cls.of_recording(Recording(session))
+
+    @classmethod
+    def of_recording(cls, recording: Recording) -> ModuleTimes:
+        """The same of a recording whose tree is known already."""
+        session = recording.session
         if not session.info.with_modules:
             raise ValueError("times of modules need a recording with modules: profile(with_modules=True)")
-        recording = Recording(session)
         found = recording.attribution
         own_ns = recording.without_children(np.where(recording.on_cpu, recording.duration_ns, 0))
         is_call = np.array([e.kind == "python_function" and e.module != () for e in session.labels], bool)[session.label]
-        calls = _sums(found, is_call)
-        own = [_sums(found, np.where(found.phase == phase, own_ns, 0)) for phase in (modules.FORWARD, modules.BACKWARD)]
+        calls = sums(found, is_call)
+        own = [sums(found, np.where(found.phase == phase, own_ns, 0)) for phase in (modules.FORWARD, modules.BACKWARD)]
         names = [modules.path(parts) for parts in found.modules]
-        numbers = {name: i for i, name in enumerate(names)}
-        whole = [amounts.copy() for amounts in own]
-        for i, name in enumerate(names):
-            while name := name.rpartition(".")[0]:
-                for amounts, all_of_it in zip(own, whole, strict=True):
-                    if name in numbers:
-                        all_of_it[numbers[name]] += amounts[i]
+        whole = [with_inner(names, amounts) for amounts in own]
         rows = [
             ModuleTime(names[i], found.modules[i][-1].class_name, calls[i].item(), *[(a[i] / 1000).item() for a in (*own, *whole)])
-            for i in _by_first_event(found)
+            for i in by_first_event(found)
         ]
         return cls(rows, own_ns[recording.rows].sum().item() / 1000)
 
@@ -97,14 +96,26 @@ class ModuleTimes(list[ModuleTime]):
         return self.table()
 
 
-def _sums(found: modules.Attribution, amounts: Column) -> Column:
+def sums(found: modules.Attribution, amounts: Column) -> Column:
     """The sum of each module's own events."""
     mine = found.module >= 0
     # whole numbers below 2**53, so that the sums are exact
     return np.bincount(found.module[mine], amounts[mine], minlength=len(found.modules)).astype(np.int64)
 
 
-def _by_first_event(found: modules.Attribution) -> list[int]:
+def with_inner(names: Sequence[str], amounts: Column) -> Column:
+    """The amount of each module together with those of the modules inside, by their paths."""
+    numbers = {name: i for i, name in enumerate(names)}
+    whole = amounts.copy()
+    for i, name in enumerate(names):
+        while name := name.rpartition(".")[0]:
+            if name in numbers:
+                whole[numbers[name]] += amounts[i]
+    return whole
+
+
+def by_first_event(found: modules.Attribution) -> list[int]:
+    """The numbers of the modules in the order of their first events."""
     numbers, first = np.unique(found.module, return_index=True)
     order: list[int] = numbers[np.argsort(first)].tolist()
     return [i for i in order if i >= 0]

@@ -60,6 +60,15 @@ class Steps(NamedTuple):
         is_rest = len(self) > 1 and steps_made[-1] == 0 and (steps_made[:-1] > 0).all()
         return Steps(self.number[:-1], self.start_ns[:-1], self.end_ns[:-1], self.by) if is_rest else self
 
+    @property
+    def duration_ns(self) -> Column:
+        return np.asarray(self.end_ns - self.start_ns)
+
+    @property
+    def median_ns(self) -> int:
+        """The median of the steps' times; 0 if there are none."""
+        return int(np.median(self.duration_ns)) if len(self) else 0
+
     def of_times(self, time_ns: Column) -> Column:
         """The place in these steps of each time; -1 for those in none."""
         if not len(self):

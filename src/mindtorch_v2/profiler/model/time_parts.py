@@ -89,7 +89,7 @@ class TimeParts:
         session = self.session
         collected = np.array(intervals(session), np.int64).reshape(-1, 2)
         tracks = [rows for rows in tree.groups(session.track) if self.mine[session.track[rows[0]]]]
-        edges = np.unique(
+        edges = _distinct(
             np.concatenate([collected.ravel(), *(c[rows] for rows in tracks for c in (session.start_ns, session.end_ns))])
         )
         begins = edges[:-1]
@@ -156,6 +156,12 @@ def _part(label: Label) -> int:
     if label.kind == "compile":
         return COMPILATION
     return WAITS if label.kind == "python_function" and label.name.startswith(WAITING) else PYTHON
+
+
+def _distinct(times_ns: Column) -> Column:
+    """Times in order, each once. `np.unique` takes ten times as long for two million that differ: it hashes them first."""
+    in_order = np.sort(times_ns)
+    return in_order[np.concatenate([[True], in_order[1:] != in_order[:-1]])] if len(in_order) else in_order
 
 
 def _covered(begins: Column, ends: Column, starts_ns: Column, ends_ns: Column) -> Column:

@@ -92,6 +92,8 @@ def parents(session: Session, *, skip: tuple[str, ...] = ()) -> Column:
 
 def groups(values: Column) -> list[Column]:
     """Positions of each distinct value, in order of the values; positions rise in each."""
+    if len(values) and values.min() >= -(1 << 15) and values.max() < 1 << 15:
+        values = values.astype(np.int16)  # of which NumPy sorts a million by their digits, in a tenth of the time
     order = np.argsort(values, kind="stable")
     starts = np.flatnonzero(np.diff(values[order])) + 1
     return np.split(order, starts) if len(order) else []

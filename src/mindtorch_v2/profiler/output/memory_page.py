@@ -18,7 +18,7 @@ from ..model.recorded_events import recording_of
 from ..model.session import Distinct
 from ..writing.atomic_file import replacing
 
-__all__ = ["page_data", "write"]
+__all__ = ["page_columns", "page_data", "write"]
 
 Column = np.ndarray[Any, np.dtype[Any]]
 
@@ -64,6 +64,12 @@ def write(
 
 
 def page_data(timeline: MemoryTimeline) -> dict[str, Any]:
+    """The data of the page as JSON knows it."""
+    data = page_columns(timeline)
+    return data | {"pieces": {name: column.tolist() for name, column in data["pieces"].items()}}
+
+
+def page_columns(timeline: MemoryTimeline) -> dict[str, Any]:
     """The data of the page: pieces of memory as columns, the names that these point into, and the marks around them.
 
     A piece is a storage, or the part of its life between two in-place writes that change its category. Times are nanoseconds since
@@ -78,7 +84,7 @@ def page_data(timeline: MemoryTimeline) -> dict[str, Any]:
     shown = {name: column[largest] for name, column in pieces.items()}
     rest = np.setdiff1d(np.arange(len(pieces["size"])), largest)
     summed = _summed({name: column[rest] for name, column in pieces.items()}, end, names.number("many small storages"))
-    columns = {name: np.concatenate([shown[name], summed[name]]).tolist() for name in shown}
+    columns = {name: np.concatenate([shown[name], summed[name]]) for name in shown}
     peak_ns, peak_bytes = _peak(pieces)
     return {
         "categories": ["unknown" if c is None else c.name.lower().replace("_", " ") for c in ORDER],

@@ -6,17 +6,30 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ...model.session import Session
+from .sections.advice import advice
+from .sections.environment import environment
 from .sections.events import events
+from .sections.flame import flame
+from .sections.memory import memory
+from .sections.modules import module_tree
 from .sections.operators import operators
 from .sections.overview import overview
+from .sections.steps import steps
 from .sources import Process
 
 __all__ = ["SECTIONS", "parts"]
 
-# Functions of a process, by the name that the page asks for.
-SECTIONS: dict[str, Callable[[Process], dict[str, Any]]] = {
-    "overview": overview,
-    "operators": operators,
+# Functions of a process, and of the time that the report counts from, by the name that the page asks for.
+SECTIONS: dict[str, Callable[[Process, int], dict[str, Any]]] = {
+    "overview": lambda process, _: overview(process),
+    "steps": steps,
+    "operators": lambda process, _: operators(process),
+    "modules": lambda process, _: module_tree(process),
+    "events": events,
+    "flame": lambda process, _: flame(process),
+    "memory": lambda process, _: memory(process),
+    "advice": lambda process, _: advice(process),
+    "environment": lambda process, _: environment(process),
 }
 
 
@@ -27,8 +40,7 @@ def parts(sessions: Sequence[Session]) -> Iterator[tuple[str, Any]]:
     for number, session in enumerate(sessions):
         process = Process(session)
         for name, section in SECTIONS.items():
-            yield f"{name}.{number}", section(process)
-        yield f"events.{number}", events(process, base_ns)
+            yield f"{name}.{number}", section(process, base_ns)
 
 
 def _process(session: Session) -> dict[str, Any]:

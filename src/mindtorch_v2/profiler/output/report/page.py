@@ -32,7 +32,7 @@ def write(
         raise ValueError("a report shows at least one session")
     before, after = PAGE.read_text(encoding="utf-8").split(DATA)
     before = before.replace(TITLE, html.escape(title or _title(sessions[0])))
-    count = len(sessions) * (len(data.SECTIONS) + 1) + 1
+    count = len(sessions) * len(data.SECTIONS) + 1
     with replacing(path) as file:
         file.write(before.encode("utf-8", "backslashreplace"))
         for done, (name, value) in enumerate(data.parts(sessions), 1):

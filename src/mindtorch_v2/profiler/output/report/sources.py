@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from ...model import modules
+from ...model import modules, tree
+from ...model.grouping import amounts_of
 from ...model.recorded_events import recording_of
 from ...model.session import Session
 from ...model.steps import Steps
 from ...model.time_parts import TimeParts
 
-__all__ = ["Process", "Texts"]
+__all__ = ["Process", "Texts", "depths"]
 
 Column = np.ndarray[Any, np.dtype[Any]]
 
@@ -41,6 +42,15 @@ class Texts:
         return list(self._numbers)
 
 
+def depths(session: Session, parent: Column) -> Column:
+    """How many events are around each, by these parents."""
+    depth = np.zeros(len(session), np.int64)
+    for rows in tree.levels(session)[1:]:
+        inner = rows[parent[rows] >= 0]
+        depth[inner] = depth[parent[inner]] + 1
+    return depth
+
+
 class Process:
     """A session with the values that its sections share, each computed once."""
 
@@ -54,9 +64,14 @@ class Process:
         return Steps.of(self.recording)
 
     @functools.cached_property
+    def amounts(self) -> dict[str, Column]:
+        """What each event adds to the sums of `key_averages()`."""
+        return amounts_of(self.recording)
+
+    @property
     def self_ns(self) -> Column:
         """The time of each event on the CPU without that of the events inside."""
-        return self.recording.without_children(self.recording.cpu_ns)
+        return self.amounts["self_cpu_time_total"]
 
     @functools.cached_property
     def phase(self) -> Column:

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ....model import links, tree
+from ....model import links
 from ....model.session import BACKWARD_FUNCTION, Label, TensorInput, Track
 from ..packing import Delta
-from ..sources import Process
+from ..sources import Process, depths
 
 __all__ = ["events"]
 
@@ -56,7 +56,7 @@ def events(process: Process, base_ns: int) -> dict[str, Any]:
         "tracks": [_track(track) for track in session.tracks],
         "label": session.label[rows],
         "track": session.track[rows],
-        "depth": _depths(process)[rows],
+        "depth": depths(session, recording.around)[rows],
         "start": Delta(session.start_ns[rows] - base_ns),
         "duration": duration,
         "inner": np.where(recording.on_cpu[rows], duration - process.self_ns[rows], 0),  # of it, the time of the events inside
@@ -102,16 +102,6 @@ def _track(track: Track) -> dict[str, Any]:
         "device": track.device_type,
         "index": track.device_index,
     }
-
-
-def _depths(process: Process) -> Column:
-    """How many of the events shown are around each."""
-    session, around = process.session, process.recording.around
-    depth = np.zeros(len(session), np.int64)
-    for rows in tree.levels(session)[1:]:
-        inner = rows[around[rows] >= 0]
-        depth[inner] = depth[around[inner]] + 1
-    return depth
 
 
 def _argument(value: Any) -> str:

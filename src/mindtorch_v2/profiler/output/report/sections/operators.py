@@ -44,7 +44,7 @@ def table(process: Process, name: str, by: GroupBy) -> dict[str, Any]:
     rows = recording.rows
     line, lines = process.lines
     by_line = name == "line"
-    found = groups(recording, rows, by, line + 1 if by_line else None)
+    found = groups(recording, rows, by, keys=line + 1 if by_line else None, amounts=process.amounts)
     median, longest = spread(recording.duration_ns[rows], found.of_rows, len(found.first))
     names, details = Texts(), Texts()
     labels = process.session.label[found.first]

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from ....model.summary import Summary
 from ..sources import Process
 
 __all__ = ["overview"]
-
-ROWS = 5
 
 # By part: its name, and what it means. In the order of the picture.
 MEANINGS = {
@@ -54,6 +50,6 @@ def overview(process: Process) -> dict[str, Any]:
         "steps": {
             "count": len(steps),
             "by": steps.by,
-            "median": int(np.median(steps.end_ns - steps.start_ns)) if len(steps) else 0,
+            "median": steps.median_ns,
         },
     }

@@ -1,0 +1,14 @@
+// The parts of the wall time: names and colours, the same in every section. In the order of pictures.
+export const PARTS: { key: string; name: string; colour: string }[] = [
+  { key: "forward", name: "Forward", colour: "forward" },
+  { key: "backward", name: "Backward", colour: "backward" },
+  { key: "optimizer", name: "Optimizer", colour: "optimizer" },
+  { key: "data loading", name: "Data", colour: "data" },
+  { key: "own Python", name: "Own Python", colour: "python" },
+  { key: "waiting", name: "Waiting", colour: "waits" },
+  { key: "compilation", name: "Compiling", colour: "compile" },
+  { key: "recorder", name: "Recorder", colour: "recorder" },
+];
+
+export const partName = (key: string): string => PARTS.find(part => part.key === key)?.name ?? key;
+export const partColour = (key: string): string => `var(--${PARTS.find(part => part.key === key || key.startsWith(part.key))?.colour ?? "python"})`;

@@ -1,0 +1,200 @@
+"""Steps, modules, flame graphs, advice, memory and the environment: what their sections say is what the profiler's answers say."""
+
+import numpy as np
+import pytest
+from tests.mindtorch_v2.profiler.by_hand import op, python_function, record, scope
+from tests.mindtorch_v2.profiler.report.reports import ALL, parts_of, trained
+
+import mindtorch_v2 as torch
+from mindtorch_v2.profiler import profile
+from mindtorch_v2.profiler.model.memory_timeline import timeline_of
+from mindtorch_v2.profiler.model.session import COMPILE, Info, Label, Track
+from mindtorch_v2.profiler.output import memory_page, report
+
+from ..by_hand import Event
+
+
+@pytest.fixture(scope="module")
+def prof():
+    return trained(**ALL)
+
+
+@pytest.fixture(scope="module")
+def parts(prof, tmp_path_factory):
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    prof.export_report(path)
+    return parts_of(path)
+
+
+def report_of(session, tmp_path):
+    report.write([session], tmp_path / "report.html")
+    return parts_of(tmp_path / "report.html")
+
+
+class TestSteps:
+    def test_they_are_the_profilers_steps(self, prof, parts):
+        found = parts["steps.0"]
+        steps = [event for event in prof.events() if event.name == "ProfilerStep*"]
+        assert found["duration"].tolist() == [event["duration_ns"] for event in steps]
+        assert found["number"].tolist() == [1, 2, 3, 4]
+
+    def test_their_parts_add_up(self, parts):
+        found = parts["steps.0"]
+        assert np.sum(list(found["parts"].values()), axis=0).tolist() == found["duration"].tolist()
+
+    def test_a_slow_one_is_told_with_what_was_different(self, tmp_path):
+        events = []
+        for i in range(8):
+            start, more = 10_000 * i, 4000 if i == 5 else 0
+            inside = [op("aten::mm", start + 100, start + 1100 + more), op("aten::add", start + 5200, start + 5300)]
+            if i == 6:
+                compiled = Event(Label(COMPILE, "compile", operator="aten::t"), start + 5400, start + 8400)
+                inside.append(op("aten::t", start + 5350, start + 8500, compiled))
+            events.append(scope(f"ProfilerStep#{i}", start, start + 6000 + (more or 3000 * (i == 6)), *inside, tid=7))
+        session = record(events, info=Info(stopped_ns=100_000, thread_id=7), tracks=[Track(7, 7, "MainThread")])
+        found = report_of(session, tmp_path)["steps.0"]
+        assert [found["number"][slow["step"]] for slow in found["slow"]] == [5, 6]
+        longer, compiling = found["slow"]
+        assert longer["excess"] == 4000
+        assert longer["parts"][0] == ["forward", 4000]
+        assert longer["labels"][0] == ["aten::mm", 4000, 1, 1.0]
+        assert compiling["parts"][0] == ["compilation", 3000]
+        assert compiling["compiled"] == [1, 3000]
+
+    def test_none(self, tmp_path):
+        found = report_of(record([op("aten::mm", 1, 2)]), tmp_path)["steps.0"]
+        assert "prof.step()" in found["needs"]
+
+
+class TestModules:
+    def test_they_are_those_of_by_module(self, prof, parts):
+        found, times = parts["modules.0"], prof.by_module()
+        assert found["path"] == [row.module for row in times]
+        assert [found["classes"][i] for i in found["class"].tolist()] == [row.class_name for row in times]
+        for key, field in (("forward", "forward_us"), ("backward", "backward_us"), ("selfForward", "self_forward_us")):
+            assert found[key].tolist() == [round(getattr(row, field) * 1000) for row in times]
+        assert found["calls"].tolist() == [row.calls for row in times]
+
+    def test_operations_and_memory_are_those_of_the_averages(self, prof, parts):
+        found, rows = parts["modules.0"], prof.key_averages(group_by_module=True)
+        inside = [row for row in rows if row.module == "Net" or row.module.startswith("Net.")]
+        at = found["path"].index("Net")
+        assert found["flopsForward"][at] == sum(row.flops for row in inside if row.phase == "forward") > 0
+        assert found["flopsBackward"][at] == sum(row.flops for row in inside if row.phase == "backward") > 0
+        assert found["memory"][at] == sum(row.self_cpu_memory_usage for row in inside if row.phase == "forward")
+
+    def test_the_tree(self, parts):
+        found = parts["modules.0"]
+        above = {
+            path: found["path"][i] if i >= 0 else None for path, i in zip(found["path"], found["parent"].tolist(), strict=True)
+        }
+        assert above == {"Net": None, "Net.body": "Net", "Net.body.0": "Net.body", "Net.body.1": "Net.body", "Net.body.2": "Net.body", "Net.head": "Net"}  # fmt: skip
+
+
+class TestFlame:
+    def paths(self, tree, key="self"):
+        """Self time by path."""
+        found = {}
+        for i in range(len(tree["name"])):
+            names, at = [], i
+            while at >= 0:
+                names.insert(0, tree["names"][tree["name"][at]])
+                at = tree["parent"][at]
+            found[tuple(names)] = int(tree[key][i])
+        return found
+
+    def test_operators_by_hand(self, tmp_path):
+        events = [
+            scope("body", 0, 100, python_function("f", 5, 95, op("aten::linear", 10, 50, op("aten::addmm", 20, 40)))),
+            scope("body", 200, 300, op("aten::linear", 210, 250, op("aten::addmm", 220, 240))),
+        ]
+        tree = report_of(record(events), tmp_path)["flame.0"]["operators"]
+        assert self.paths(tree) == {("body",): 70, ("body", "aten::linear"): 40, ("body", "aten::linear", "aten::addmm"): 40}
+        assert self.paths(tree, "count") == {("body",): 2, ("body", "aten::linear"): 2, ("body", "aten::linear", "aten::addmm"): 2}
+
+    def test_self_times_are_those_of_the_averages(self, prof, parts):
+        tree = parts["flame.0"]["operators"]
+        found = {}
+        for path, ns in self.paths(tree).items():
+            found[path[-1]] = found.get(path[-1], 0) + ns
+        for path, ns in self.paths(tree, "selfBackward").items():
+            found[path[-1]] += ns
+        kinds = {event.name: event["kind"] for event in prof.events()}
+        expected = {
+            row.key: round(row.self_cpu_time_total * 1000)
+            for row in prof.key_averages()
+            if kinds[row.key] in ("op", "scope", "compile")
+        }
+        assert found == expected
+
+    def test_modules(self, prof, parts):
+        tree = parts["flame.0"]["module"]
+        paths = self.paths(tree)
+        assert ("Net", "body", "0", "aten::addmm") in paths
+        backward = self.paths(tree, "selfBackward")
+        times = {row.module: row for row in prof.by_module()}
+        linear = sum(ns for path, ns in backward.items() if path[:2] == ("Net", "head"))
+        assert linear == round(times["Net.head"].backward_us * 1000)
+
+    def test_call_sites(self, prof, parts):
+        tree = parts["flame.0"]["stack"]
+        of_stack = sum(self.paths(tree).values()) + sum(self.paths(tree, "selfBackward").values())
+        assert of_stack == sum(round(event.self_cpu_time_total * 1000) for event in prof.events() if event.stack)
+        assert any("reports.py" in name for path in self.paths(tree) for name in path)
+
+    def test_what_it_needs(self, tmp_path):
+        found = report_of(record([op("aten::mm", 1, 2)]), tmp_path)["flame.0"]
+        assert {name: tree.get("needs") for name, tree in found.items()} == {
+            "operators": None,
+            "calls": "with_stack=True",
+            "stack": "with_stack=True",
+            "module": "with_modules=True",
+        }
+
+
+def test_advice_is_that_of_the_profiler(prof, parts):
+    found, advice = parts["advice.0"], prof.advise()
+    assert [finding["rule"] for finding in found["findings"]] == [finding.rule for finding in advice]
+    assert [finding["gain"] for finding in found["findings"]] == [finding.gain_ns for finding in advice]
+    assert [part["ns"] for part in found["unexplained"]] == [part.time_ns for part in advice.unexplained]
+    for finding, told in zip(found["findings"], advice, strict=True):
+        names = {prof.session.labels[i].name for i in prof.session.label[told.rows]}
+        assert finding["event"] < 0 or parts["events.0"]["labels"][parts["events.0"]["label"][finding["event"]]][0] in names
+
+
+class TestMemory:
+    def test_it_is_the_data_of_the_memory_page(self, prof, parts):
+        expected = memory_page.page_data(timeline_of(prof.session).of_device("cpu"))
+        found = parts["memory.0"]["timeline"]
+        assert {name: column.tolist() for name, column in found["pieces"].items()} == expected["pieces"]
+        assert found["peak"] == expected["peak"]
+
+    def test_a_curve_without_stacks(self, tmp_path):
+        with profile(profile_memory=True) as prof:
+            kept = torch.ones(1000)
+        found = report_of(prof.session, tmp_path)["memory.0"]
+        assert found["needs"] == "record_shapes=True, with_stack=True"
+        assert found["curve"]["bytes"].tolist() == prof.session.memory.total_bytes.tolist()
+        assert kept.shape == (1000,)
+
+    def test_not_recorded(self, tmp_path):
+        with profile() as prof:
+            torch.ones(2)
+        assert "profile_memory=True" in report_of(prof.session, tmp_path)["memory.0"]["needs"]
+
+
+def test_the_environment_is_text_alone(tmp_path):
+    info = Info(
+        started_ns=1_700_000_000_000_000_000,
+        command=("train.py", "--lr", "0.1"),
+        environment={"Python": "3.12", "cores": 8},
+        metadata={"column": {"column": [0, 1, 2, 0, "i4"]}},
+        record_shapes=True,
+    )
+    found = report_of(record([], info=info), tmp_path)["environment.0"]
+    groups = {title: dict(rows) for title, rows in found["groups"]}
+    assert groups["Program"]["command"] == "train.py --lr 0.1"
+    assert groups["Program"]["recorded from"] == "2023-11-14 22:13:20.000000 UTC"
+    assert groups["Machine and versions"] == {"Python": "3.12", "cores": "8"}
+    assert groups["Metadata"] == {"column": '{"column": [0, 1, 2, 0, "i4"]}'}
+    assert [is_on for _, _, is_on in found["options"]] == [True, False, False, False, False]
