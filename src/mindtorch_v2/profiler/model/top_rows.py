@@ -85,7 +85,7 @@ def _add(recording: Recording, by: str, where: Callable[[str], bool] | None, fou
     if not len(rows):
         return
     of = GroupBy(shapes=by == "shape", stack_n=STACK_FRAMES if by == "stack" else 0, modules=by == "module")
-    groups = grouping.groups(recording, rows, of, _further(recording, by))
+    groups = grouping.groups(recording, rows, of, keys=_further(recording, by))
     order = np.argsort(groups.of_rows, kind="stable")
     durations = np.split(recording.cpu_ns[rows][order], np.cumsum(np.bincount(groups.of_rows))[:-1])
     for number, row in enumerate(groups.first.tolist()):
