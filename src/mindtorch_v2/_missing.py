@@ -30,7 +30,9 @@ REASONS: dict[str, str] = {
     r"mkldnn_.*|_mkldnn.*": "there is no oneDNN here; the plain operators compute the same",
     r"Script.*|RecursiveScript.*|CompilationUnit|\w+Type|Graph|Block|Node|Value|Use|Argument.*|FunctionSchema|parse_.*|import_ir.*|Execution.*|Static.*|Tracing.*|jit\..*|(Lite|Concrete).*|classes|.*Logger.*|Code|CallStack|Capsule|AliasDb|IODescriptor|merge_type.*|unify_type.*|CompleteArgumentSpec|Gradient": "TorchScript is not part of the package; models run as Python",
     r"Sym.*|sym_.*": "shapes are Python integers here; there are no symbolic ones",
-    r"distributed\..*|fork|wait|rpc": "one process computes: torch.distributed.is_available() is False",
+    r"distributed\.(rpc|autograd|remote_device|optim|nn)(\..*)?|rpc|fork|wait": "functions are not called in other processes here; torch.distributed has operations of all processes, and messages",
+    r"distributed\.elastic(\..*)?": "processes that end are not started anew here; torch.distributed.run starts those of one machine",
+    r"distributed\..*": "torch.distributed is processes over TCP here, with DistributedDataParallel; this part is not in it",
     r"fx\..*|_inductor.*|_dynamo\..*|export\..*|_export.*|_prims.*|_refs.*|_decomp.*|_subclasses.*|_lazy": "nothing is traced or compiled here; models run as Python",
     r"onnx\..*": "models are not exported here; save the state_dict and export it with PyTorch",
     r"utils\.(_triton|mobile_optimizer|bundled_inputs)|cpp|ThroughputBenchmark": "the package is pure Python, without extensions in C++",
@@ -59,7 +61,10 @@ SUBMODULES: dict[str, tuple[str, ...]] = {
     "optim": ("lr_scheduler", "swa_utils"),
     "cuda": ("amp", "comm", "graphs", "jiterator", "memory", "nccl", "nvtx", "profiler", "random", "sparse", "streams", "tunable"),
     "backends": tuple("cpu cuda cudnn mkl mkldnn mps nnpack openmp opt_einsum quantized".split()),
-    "distributed": ("algorithms", "distributed_c10d", "elastic", "fsdp", "optim", "rpc", "tensor", "nn"),
+    "distributed": tuple(
+        "algorithms autograd c10d_logger config device_mesh distributed_c10d elastic fsdp launch logging_handlers nn optim remote_device rpc run"
+        " tensor utils".split()
+    ),
 }
 
 # Modules with a counterpart in torch that say why a name is missing.

@@ -10,10 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["install", "scope"]
+__all__ = ["Arguments", "install", "scope"]
+
+
+class Arguments(tuple[Any, ...]):
+    """All arguments of an operator with a schema: each has its place among the inputs of the event, lists of tensors included."""
+
+    __slots__ = ()
+
 
 begin: Callable[..., Any] | None = None
 end: Callable[[Any], None] | None = None
+processes: Callable[[], dict[str, Any] | None] | None = None  # describes the processes that compute together, for trace files
 
 
 def install(on_begin: Callable[..., Any] | None, on_end: Callable[[Any], None] | None) -> None:
@@ -27,9 +35,10 @@ class scope:  # noqa: N801 - used like a function
 
     __slots__ = ("call", "end", "name", "token")
 
-    def __init__(self, name: str, call: tuple[tuple[Any, ...], int] | None = None) -> None:
+    def __init__(self, name: str, call: tuple[tuple[Any, ...], int | None] | None = None) -> None:
         self.name = name
-        self.call = call  # of an operator: its arguments, and the number of the node that it makes (-1: none)
+        # of an operator: its arguments, and the number of the node that it makes (-1: none); with None, a block that has inputs
+        self.call = call
 
     def __enter__(self) -> None:
         # a profiler may start or stop at any time, on any thread: who began the scope ends it

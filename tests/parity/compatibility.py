@@ -45,7 +45,8 @@ DIFFERENCES = """
 | resizing a storage | all tensors on it see the new memory | the tensor that was resized does |
 | kernels of one build (oneDNN, MKL, flash attention) | appear in profiles | the plain ATen operators appear |
 | padding in a `TransformerEncoder` without gradients | left out, by nested tensors | masked, and zero in the result as there |
-| `nn.parallel`, `SyncBatchNorm` | several devices and processes | one of each: `DataParallel` and `SyncBatchNorm` are the module alone, the rest is refused |
+| `DataParallel`, `SyncBatchNorm` | several devices | one: they are the module alone |
+| `torch.distributed` | backends for each device | "gloo" over TCP, in Python, with `DistributedDataParallel`; `send` does not wait for its `recv`; tensors and parameters spread over processes (`fsdp`, `tensor`) and `rpc` are refused |
 | a copy or pickle of an `LBFGS` optimizer | cannot step | steps like the original |
 | casts of weights in nested regions of autocast with two dtypes | one cast for both, so that products of the inner region raise | one for each dtype |
 | table of a profile | the empty string when nothing ran | a table without rows; below every table, one line more: `Count: … events, Total: …` |

@@ -8,7 +8,7 @@ from .._refusals import refused
 
 __all__ = ["refused_here"]
 
-_WHY = "one process computes, torch.distributed.is_available() is False; run the program as a single process"
+_WHY = "parameters and tensors are not spread over processes here; DistributedDataParallel has a copy of the module in each"
 
 
 def refused_here(module: str, *, functions: str = "", classes: str = "") -> dict[str, Any]:

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from .. import _record
 from . import autograd_profile
 from ._memory_profiler import MemoryProfile, MemoryProfileTimeline
 from .activity import ProfilerActivity, parse_activities, supported_activities
@@ -184,7 +185,7 @@ class _KinetoProfile(OptionAttributes):
         self.preset_metadata[key] = value
 
     def _get_distributed_info(self) -> dict[str, Any] | None:
-        return None  # there is no torch.distributed here
+        return None if _record.processes is None else _record.processes()
 
     # --- results ----------------------------------------------------------------------------------------------------
 

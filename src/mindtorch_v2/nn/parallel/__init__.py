@@ -1,12 +1,15 @@
-"""`torch.nn.parallel`: modules over several devices and processes. There is one of each here."""
+"""`torch.nn.parallel`: modules over several devices, of which there is one here, and several processes."""
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from ..._refusals import refused
 from .data_parallel import DataParallel, data_parallel
-from .distributed import DistributedDataParallel
+
+if TYPE_CHECKING:
+    from .distributed import DistributedDataParallel
 
 __all__ = ["DataParallel", "DistributedDataParallel", "data_parallel", "gather", "parallel_apply", "replicate", "scatter"]
 
@@ -18,6 +21,10 @@ globals().update(
     )
 )
 
-if TYPE_CHECKING:
 
-    def __getattr__(name: str) -> Any: ...
+def __getattr__(name: str) -> Any:
+    """`DistributedDataParallel` and its module are loaded when they are asked for, with sockets and all."""
+    if name in ("DistributedDataParallel", "distributed"):
+        module = importlib.import_module(f"{__name__}.distributed")
+        return module if name == "distributed" else module.DistributedDataParallel
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 
+from ... import _record
 from ..._dispatch import keys
 from ..._forking import new_lock
 from ..model import places
@@ -193,6 +194,7 @@ class Capture:
             verbose=config.verbose,
             external_ids=not config.disable_external_correlation,
             expose_metadata=config.expose_kineto_event_metadata,
+            distributed=None if _record.processes is None else _record.processes(),
         )
 
     def _unix_ns(self, reading: float) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, NoReturn
+from typing import Any
 
 from ..._functions import functions
 from ..._random import Generator
@@ -16,7 +16,7 @@ __all__ = ["DistributedSampler"]
 class DistributedSampler(Sampler[Any]):
     """Every `num_replicas`-th sample, from `rank` on, of an order that all processes draw from the same seed.
 
-    `set_epoch` gives another order. All processes get as many samples: at the end some come twice, or with `drop_last` are left out.
+    Without these numbers, those of `torch.distributed` hold. `set_epoch` gives another order. All processes get as many samples: at the end some come twice, or with `drop_last` are left out.
     """
 
     def __init__(
@@ -29,7 +29,10 @@ class DistributedSampler(Sampler[Any]):
         drop_last: bool = False,
     ) -> None:
         if num_replicas is None or rank is None:
-            _refuse_default()
+            from ...distributed.distributed_c10d import get_rank, get_world_size  # costly: sockets, which most programs never need
+
+            num_replicas = get_world_size() if num_replicas is None else num_replicas
+            rank = get_rank() if rank is None else rank
         if rank >= num_replicas or rank < 0:
             raise ValueError(f"Invalid rank {rank}, rank should be in the interval [0, {num_replicas - 1}]")
         self.dataset = dataset
@@ -68,8 +71,3 @@ class DistributedSampler(Sampler[Any]):
     def set_epoch(self, epoch: int) -> None:
         """Choose the order of this epoch."""
         self.epoch = epoch
-
-
-def _refuse_default() -> NoReturn:
-    """Without a process group there is no number of processes to take."""
-    raise ValueError("Default process group has not been initialized, please make sure to call init_process_group.")

@@ -36,7 +36,12 @@ class ExecutionScopes:
     # --- scopes -----------------------------------------------------------------------------------------------------
 
     def begin_scope(
-        self, name: str, args: str | None = None, *, of_thread: bool = False, call: tuple[tuple[Any, ...], int] | None = None
+        self,
+        name: str,
+        args: str | None = None,
+        *,
+        of_thread: bool = False,
+        call: tuple[tuple[Any, ...], int | None] | None = None,
     ) -> Token:
         """The same as `scopes.begin`."""
         number = threading.get_ident() if of_thread else tasks.own_track() if call is None else tasks.track_number()
@@ -45,7 +50,8 @@ class ExecutionScopes:
             return self._open(self._file.track_of(number), name, USER_SCOPE, inputs)
         # torch: other arguments are left out
         operands = [o for o in call[0] if isinstance(o, Tensor | int | float)]
-        return self._open(self._file.track_of(number), name, FUNCTION, self._values(operands), sequence=call[1])
+        kind, sequence = (USER_SCOPE, -1) if call[1] is None else (FUNCTION, call[1])
+        return self._open(self._file.track_of(number), name, kind, self._values(operands), sequence=sequence)
 
     def end(self, token: Token) -> None:
         if token.track.leave(token.entry):

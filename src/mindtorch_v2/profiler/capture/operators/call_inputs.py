@@ -16,6 +16,7 @@ from ...._dispatch.entry import NUMBERS
 from ...._dispatch.op import Op
 from ...._dtype import dtype
 from ...._memory_format import layout, memory_format
+from ...._record import Arguments
 from ...._tensor import Tensor
 from ...model.session import TensorInput
 
@@ -253,10 +254,21 @@ def gradient_inputs(grads: list[Any]) -> int:
 
 
 def operand_inputs(operands: tuple[Any, ...]) -> int:
-    """The number of what an operator written in Python is called with: its tensors and numbers."""
+    """The number of what an operator written in Python is called with: its tensors and numbers, or all of its arguments."""
+    if isinstance(operands, Arguments):
+        return _known[tuple([_operand(o) for o in operands])]
     # torch: other arguments are left out
     kept = [geometry(o) if isinstance(o, Tensor) else (o, o.__class__) for o in operands if isinstance(o, Tensor | int | float)]
     return _known[tuple(kept)]
+
+
+def _operand(value: Any) -> Any:
+    """An argument as a key: lists of tensors by their geometries, other objects by nothing."""
+    if isinstance(value, Tensor):
+        return geometry(value)
+    if isinstance(value, list | tuple):
+        return tuple([_operand(v) for v in value])
+    return (value, value.__class__) if isinstance(value, bool | int | float) else None
 
 
 def no_inputs() -> int:

@@ -62,23 +62,25 @@ def begin(
     args: str | None = None,
     *,
     of_thread: bool = False,
-    call: tuple[tuple[Any, ...], int] | None = None,
+    call: tuple[tuple[Any, ...], int | None] | None = None,
     function_id: int = 0,
 ) -> Scope:
     """Open a scope on the running thread, or on the track of the running task unless it is the thread's.
 
-    With a `call`, it is that of an operator written in Python: its arguments, and the number of the node that it makes.
+    With a `call`, it is that of an operator written in Python: its arguments, and the number of the node that it makes; or, with None for
+    the number, a block that has inputs.
     """
     log = _log
-    if call is not None:
+    if call is not None and call[1] is not None:
         label, sequence = label_number(Label(name, "op", FUNCTION)), call[1]
-        inputs = call_inputs.operand_inputs(call[0]) if log.shapes else -1
     else:
         numbers, sequence = _numbers, -1
         label = numbers.get(name, -1)
         if label < 0:
             label = numbers[name] = label_number(Label(name, "scope", USER_SCOPE))
-        inputs = call_inputs.text_inputs(args) if log.shapes else -1
+    inputs = -1
+    if log.shapes:
+        inputs = call_inputs.text_inputs(args) if call is None else call_inputs.operand_inputs(call[0])
     if stack_walk.notice is not None:
         stack_walk.notice(sys._getframe(1))
     stack = stack_walk.stack_number(sys._getframe(1)) if log.stacks else -1
