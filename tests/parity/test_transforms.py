@@ -1,5 +1,7 @@
 """Function transforms over PyTorch's own operator database, and `torch.func` beside torch's."""
 
+import importlib
+
 import numpy as np
 import pytest
 
@@ -104,9 +106,60 @@ PROGRAMS = {
     "vmap with dims": lambda t, x, y: t.vmap(lambda a, b: (a + b, a.sum()), in_dims=(1, None), out_dims=(1, 0))(x, y[:, 0]),
     "vmap in chunks": lambda t, x, y: t.vmap(lambda a: a.sort()[0], chunk_size=2)(x),
     "types of scalars": lambda t, x, y: t.vmap(lambda a: (a.sum().double() + t.ones(2), a.argmax() * 2.5))(x),
+    "vmap of a linear map": lambda t, x, y: t.vmap(t.func.linearize(lambda a: (a.cos(), a.sum()), x[0])[1])(y),
+    "a part switched off": lambda t, x, y: t.func.jvp(lambda a: a**2 - _constant(t, lambda: a**2), (x,), (y,)),
+    "switched off around": lambda t, x, y: _constant(t, lambda: t.func.jvp(t.sin, (x,), (y,))),
+    "jvp in a Function": lambda t, x, y: _jvp_in_function(t).apply(x.clone().requires_grad_()),
+    "a view of what is written": lambda t, x, y: t.func.jvp(lambda a: _written_base(x, a), (x * 2,), (y,)),
+    "a batched view of what is written": lambda t, x, y: t.vmap(
+        lambda p, q: t.func.jvp(lambda a: _written_base(p, a), (p * 2,), (q,))
+    )(t.stack([x, y]), t.stack([y, x])),
+    "a view of what is written through another": lambda t, x, y: t.func.jvp(lambda a: _written_part(x, a), (x[0] * 2,), (y[0],)),
+    "shared parameters": lambda t, x, y: _shared_parameters(t, x),
     "batched gradients": lambda t, x, y: _batched_gradients(t, x, y),
     "forward mode": lambda t, x, y: _forward_mode(t, x, y),
 }
+
+
+def _constant(t, call):
+    with t.autograd.forward_ad._set_fwd_grad_enabled(False):
+        return call()
+
+
+def _jvp_in_function(t):
+    class Sine(t.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            assert not t.autograd.forward_ad._is_fwd_grad_enabled()
+            return -t.func.jvp(t.cos, (x,), (t.ones_like(x),))[1]
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad
+
+    return Sine
+
+
+def _written_base(x, other):
+    x = x.clone()
+    view = x[0]
+    x.copy_(other)
+    return view * 2, x
+
+
+def _written_part(x, other):
+    x = x.clone()
+    views = x[0], x[0:2]
+    views[0].copy_(other)
+    return *views, x
+
+
+def _shared_parameters(t, x):
+    t.manual_seed(0)
+    net = t.nn.Sequential(t.nn.Linear(x.shape[1], x.shape[1]), t.nn.Linear(x.shape[1], x.shape[1]))
+    net[1].weight = net[0].weight
+    function, weights = importlib.import_module(f"{t.__name__}._functorch.make_functional").make_functional(net)
+    return [function([w.detach() * 2 for w in weights], x), *[w.detach() for w in weights]]
 
 
 def _batched_gradients(t, x, y):

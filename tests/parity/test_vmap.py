@@ -115,6 +115,18 @@ def test_several_gradients_leave_retained_ones_alone():
     assert y.grad.tolist() == [4.0, 4.0]
 
 
+def test_several_gradients_through_noise():
+    import torch
+
+    def found(t):
+        t.manual_seed(0)
+        x = t.linspace(-1, 1, 6).requires_grad_()
+        out = t.nn.functional.rrelu(x, training=True)
+        return t.autograd.grad(out, x, t.eye(6)[:2] + 1, is_grads_batched=True)[0].numpy()
+
+    np.testing.assert_allclose(found(mt), found(torch), rtol=1e-6)
+
+
 def test_names_of_the_implementation():
     """What libraries ask of `torch._C._functorch`."""
     import torch

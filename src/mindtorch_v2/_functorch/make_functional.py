@@ -10,6 +10,7 @@ from .._functions import functions
 from .._tensor import Tensor
 from ..func.modules import functional_call
 from ..nn.modules.module import Module
+from ..nn.parameter import Parameter
 
 __all__ = [
     "FunctionalModule",
@@ -70,8 +71,10 @@ def _state(model: Module, detached: bool) -> tuple[dict[str, Tensor], dict[str, 
 
 
 def _empty(model: Module) -> Module:
-    """A copy whose parameters need no memory: calls replace them."""
-    return copy.deepcopy(model).to("meta")
+    """A copy whose parameters need no memory, and which shares those that are shared: calls replace them."""
+    memo: dict[int, Any] = {id(p): Parameter(p.detach().to("meta"), p.requires_grad) for p in model.parameters()}
+    memo |= {id(b): b.to("meta") for b in model.buffers()}
+    return copy.deepcopy(model, memo)
 
 
 def make_functional(model: Module, disable_autograd_tracking: bool = False) -> tuple[FunctionalModule, Tensors]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import sys
 from typing import Any, NoReturn
 
 from .._autograd.saved import OperatorNode
@@ -119,7 +121,12 @@ def written_tangent(t: Tensor, level: int, tangent: Tensor) -> None:
     if held is None and t._base is not None:
         held = _shared_with_base(t, t._base, level)
     if held is None:
+        views = _views_of(t)
+        if views:
+            tangent = stripped(t, level).new_empty_strided(t.shape, t.stride()).copy_(tangent)
         set_tangent(t, level, tangent.clone() if tangent._base is not None else tangent)
+        for view in views:
+            _shared_with_base(view, t, level)
         return
     try:
         held.copy_(tangent)
@@ -144,12 +151,22 @@ def expanded(value: Tensor, level: Level) -> Tensor:
     return found
 
 
+def _views_of(base: Tensor) -> list[Tensor]:
+    """The views of a tensor, which it does not know: they are searched for when it gets its first tangent by a write."""
+    if not base._keys & keys.BATCHED and sys.getrefcount(base._storage) <= 2:  # nobody else has its memory
+        return []
+    return [t for t in gc.get_referrers(base) if isinstance(t, Tensor) and t._base is base and t.dtype is base.dtype]
+
+
 def _shared_with_base(t: Tensor, base: Tensor, level: int) -> Tensor:
     """The part of a base's tangent that belongs to a view of it."""
     whole = tangent_of(base, level)
     if whole is None:
         whole = stripped(base, level).new_empty_strided(base.shape, base.stride()).zero_()
         set_tangent(base, level, whole)
+        for view in _views_of(base):
+            if view is not t:
+                _shared_with_base(view, base, level)
     held: Tensor = whole.as_strided(t.shape, t.stride(), t.storage_offset() - base.storage_offset() + whole.storage_offset())
     set_tangent(t, level, held)
     return held

@@ -195,6 +195,7 @@ def _jvp(
                 raise RuntimeError(f"{_JVP}: Expected {name} to only contain Tensors, got {type(t)}")
     level = begin_level()
     state.transforms += 1
+    carrying, state.carrying = state.carrying, 0  # this level's tangents are its own, whatever is switched off around it
     try:
         duals = pytree.tree_unflatten([_dual(p, t, level) for p, t in zip(flat, flat_tangents, strict=True)], spec)
         given = duals if argnums is None else _replaced(primals, duals, argnums)
@@ -204,6 +205,7 @@ def _jvp(
         parts = [_unpacked(t, level, strict) for t in outputs]
         aux = pytree.tree_map_only(Tensor, lambda t: stripped(t, level), aux)
     finally:
+        state.carrying = carrying
         state.transforms -= 1
         end_level(level)
     values, derivatives = (pytree.tree_unflatten([p[i] for p in parts], output_spec) for i in (0, 1))
@@ -243,6 +245,8 @@ def linearize(func: Function, *primals: Any) -> tuple[Any, Function]:
     output, pull_back = vjp(func, *primals)
     flat, spec = pytree.tree_flatten(output)
     flat_primals, primals_spec = pytree.tree_flatten(primals)
+    seeds = pytree.tree_unflatten([_zeros(t) for t in flat], spec)
+    back = _vjp(lambda seed: pull_back(seed, create_graph=True), (seeds,), None, False)[1]
 
     def push_forward(*tangents: Any) -> Any:
         given, given_spec = pytree.tree_flatten(tangents)
@@ -253,8 +257,6 @@ def linearize(func: Function, *primals: Any) -> tuple[Any, Function]:
         for t, p in zip(given, flat_primals, strict=True):
             if t.shape != p.shape:
                 raise RuntimeError(f"Expected a tangent of shape {tuple(p.shape)}, got {tuple(t.shape)}")
-        seeds = pytree.tree_unflatten([_zeros(t) for t in flat], spec)
-        back = _vjp(lambda seed: pull_back(seed, create_graph=True), (seeds,), None, False)[1]
         found = back(pytree.tree_unflatten(given, primals_spec))[0]
         pull_back.tape.outer_mode = state.grad_enabled
         return pull_back.tape.outer(found)

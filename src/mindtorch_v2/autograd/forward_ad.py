@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 from .._dispatch import keys, registry
+from .._dispatch.tls import state
 from .._tensor import Tensor
 from .._transforms import dual_key  # noqa: F401 - the layer is registered
 from .._transforms.batched import BatchedStorage, lifted
@@ -19,7 +20,6 @@ _current_level = -1  # torch's number: 0 inside `dual_level`
 
 class _Current:
     number: int = 0  # among all levels, those of `torch.func.jvp` included
-    enabled: bool = True
 
 
 def enter_dual_level() -> int:
@@ -112,18 +112,18 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
 
 
 def _is_fwd_grad_enabled() -> bool:
-    return _Current.enabled
+    return not state.carrying
 
 
 class _set_fwd_grad_enabled:  # noqa: N801 - torch's name
     """Switch forward mode on or off, for a block or from now on."""
 
     def __init__(self, mode: bool) -> None:
-        self.held = _Current.enabled
-        _Current.enabled = mode
+        self.held = state.carrying
+        state.carrying = 0 if mode else self.held or 1
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, *exc: Any) -> None:
-        _Current.enabled = self.held
+        state.carrying = self.held

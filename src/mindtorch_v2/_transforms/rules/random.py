@@ -114,7 +114,8 @@ def _noisy(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
     return quietly_one_by_one(op, level, args)
 
 
-use(["rrelu_with_noise", "rrelu_with_noise_", "rrelu_with_noise_backward"], _noisy)
+use(["rrelu_with_noise", "rrelu_with_noise_"], _noisy)
+use(["rrelu_with_noise_backward"], quietly_one_by_one)  # of noise that was drawn before
 
 
 def _drawing_layer(op: Op, full: int, body: Body) -> Body:
