@@ -98,6 +98,7 @@ legacy_contiguous_format = contiguous_format
 
 return_types.offer(op.schema for op in _registry.all_ops())
 globals().update(_TENSOR_TYPES)
+_tensor_classes = set(_TENSOR_TYPES.values())
 globals().update(_SYMBOLIC_CLASSES)
 globals().update({d.name: d for d in _NARROW_DTYPES})
 chalf = _dtype.complex32

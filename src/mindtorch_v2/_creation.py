@@ -18,6 +18,7 @@ from ._backends.meta.adapter import meta_tensor
 from ._dispatch import keys
 from ._dispatch.tls import state
 from ._promotion import promote_types
+from ._refusals import warn_once
 from ._storage import UntypedStorage
 from ._tensor import Tensor, wrap
 from ._types import OptionalDevice, OptionalDType
@@ -192,6 +193,17 @@ def moved(t: Tensor, where: _device.device) -> Tensor:
     return t
 
 
+def _from_storage(storage: Any, d: _dtype.dtype | None) -> np.ndarray[Any, Any]:
+    """The elements of a typed storage, or of a storage of bytes as elements of this dtype."""
+    own_dtype = getattr(storage, "dtype", None)
+    if own_dtype is not None and d not in (None, own_dtype):
+        raise RuntimeError(f"Expected a Storage of type {d.scalar_name} or an UntypedStorage, but got {own_dtype.scalar_name}")
+    wanted = own_dtype or d or _dtype.int64
+    memory = storage.untyped().bytes()
+    found: np.ndarray[Any, Any] = memory[: memory.size // wanted.itemsize * wanted.itemsize].view(wanted.np)
+    return found
+
+
 def array_from(data: Any, d: _dtype.dtype | None, *, copy: bool) -> np.ndarray[Any, Any]:
     """An array of the dtype asked for, or of the one torch infers from the data."""
     if isinstance(data, Tensor):
@@ -207,6 +219,15 @@ def array_from(data: Any, d: _dtype.dtype | None, *, copy: bool) -> np.ndarray[A
     while (leaf.__class__ is list or leaf.__class__ is tuple) and leaf:
         leaf = leaf[0]
     if leaf.__class__ not in _dtype.PYTHON_TYPES:
+        if hasattr(data, "untyped"):
+            return _from_storage(data, d).copy()
+        if leaf is not data and leaf.__class__ is np.ndarray:
+            warn_once(
+                "tensor of arrays",
+                "Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider converting the list to a single "
+                "numpy.ndarray with numpy.array() before converting to a tensor.",
+                stacklevel=4,
+            )
         return _from_nested(data, d)
     try:
         array = np.array(data)
@@ -365,10 +386,12 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
         if (d is None or d is data.dtype) and where == data.device:
             return data
         return data.to(dtype=d or data.dtype, device=where)
-    if isinstance(data, np.ndarray) and (d is None or d.np == data.dtype):
+    if isinstance(data, np.ndarray) and (d is None or _dtype.FROM_NUMPY.get(data.dtype) is d):
         from ._interop import from_numpy  # cycle with _interop
 
         t = from_numpy(data)
+    elif isinstance(d, _dtype.NarrowDtype):
+        t = tensor(data, dtype=d)
     else:
         t = made_here(wrap(array_from(data, d, copy=True)))
     return moved(t, device_of(device))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,18 @@ __all__ = ["dlpack_device", "from_dlpack", "from_numpy", "frombuffer", "numpy_of
 
 def from_numpy(ndarray: Any, /) -> Tensor:
     """A tensor over a NumPy array's memory: writes to one show in the other."""
+    if ndarray.__class__ is np.ndarray and not ndarray.flags.writeable:
+        warn_once(
+            "array that is not writable",
+            "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This means writing to this tensor "
+            "will raise an error. You may want to copy the array to protect its data or make it writable before converting it to a "
+            "tensor. This type of warning will be suppressed for the rest of this program.",
+        )
+    return over_array(ndarray)
+
+
+def over_array(ndarray: Any) -> Tensor:
+    """`from_numpy` of an array that may not be writable."""
     if ndarray.__class__ is np.ndarray and ndarray.flags.c_contiguous and ndarray.dtype in _dtype.FROM_NUMPY:
         return made_here(_over(ndarray, _dtype.FROM_NUMPY[ndarray.dtype]))
     if not isinstance(ndarray, np.ndarray):
@@ -108,7 +121,15 @@ def from_dlpack(ext_tensor: Any, *, device: OptionalDevice = None, copy: bool | 
     if not hasattr(ext_tensor, "__dlpack__"):
         ext_tensor = _Capsule(ext_tensor)
     array = np.from_dlpack(ext_tensor) if copy is None else np.from_dlpack(ext_tensor, copy=copy)
-    return from_numpy(array)
+    return over_array(_writable(array) if isinstance(ext_tensor, _Capsule) and array.size else array)
+
+
+def _writable(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The memory of a capsule, which may be written to: its form cannot say that it must not, and NumPy assumes so."""
+    reach = sum((n - 1) * step for n, step in zip(array.shape, array.strides, strict=True)) + array.itemsize
+    memory: Any = (ctypes.c_char * reach).from_address(array.__array_interface__["data"][0])
+    memory.owner = array
+    return np.ndarray(array.shape, array.dtype, memory, strides=array.strides)
 
 
 class _Capsule:

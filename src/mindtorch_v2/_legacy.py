@@ -64,7 +64,7 @@ class tensortype(type):  # noqa: N801 - torch's spelling
     """The type of `torch.FloatTensor` and its siblings: calling makes a tensor, `isinstance` asks for the dtype."""
 
     dtype: _dtype.dtype
-    is_cuda = False
+    is_cuda = is_xpu = is_sparse = False
 
     def __call__(cls, *args: Any, device: OptionalDevice = None) -> Tensor:
         return made_of(cls.dtype, args, device)

@@ -98,7 +98,9 @@ class StorageMethods:
         other: UntypedStorage = getattr(source, "_untyped_storage", source)
         if other.nbytes() != self.nbytes():
             raise RuntimeError(f"size does not match, self was {self.nbytes()} bytes but src was {other.nbytes()} bytes")
-        if self.device is not _device.meta and other.device is not _device.meta:
+        if other.device is _device.meta and self.device is not _device.meta:
+            raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+        if self.device is not _device.meta:
             self.bytes()[...] = other.bytes()
             self.version += 1
         return self._me()

@@ -46,7 +46,7 @@ class Size(tuple[int, ...]):
         return Size(tuple.__add__(self, other))
 
     def __radd__(self, other: Any) -> Size:
-        return Size(tuple.__add__(other, self)) if isinstance(other, tuple) else self._refuse(other)
+        return Size(tuple.__add__(other, self)) if isinstance(other, tuple) else NotImplemented
 
     def _refuse(self, other: Any) -> Any:
         raise TypeError(f"can only concatenate tuple (not {type(other).__name__}) to torch.Size")

@@ -44,6 +44,8 @@ def _checked(number: Any, function: str) -> int:
         raise RuntimeError(f"{function} expects an int, but got {type(number).__name__}")
     if number <= 0:
         raise RuntimeError(f"{function} expects a positive integer")
+    if number >= 1 << 31:
+        raise ValueError(f"{function}: {number} is more threads than can be counted")
     return number
 
 

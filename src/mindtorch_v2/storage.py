@@ -528,6 +528,11 @@ STORAGE_CLASSES: dict[str, Any] = {
 }
 
 
+def _dtype_to_storage_type_map() -> dict[_dtype.dtype, str]:
+    """The names of the classes of typed storages, by dtype."""
+    return dict(LEGACY_NAMES)
+
+
 def legacy_class(kind: Any) -> Any:
     """The legacy class that a class, or its name, stands for; None for the untyped one."""
     if kind == UntypedStorage or kind in ("torch.UntypedStorage", "torch.storage.UntypedStorage"):

@@ -163,6 +163,7 @@ def test_new_tensors_take_after_self():
         ([np.arange(3), np.arange(3)], torch.int64, (2, 3)),
     ],
 )
+@pytest.mark.filterwarnings("ignore:Creating a tensor from a list of numpy.ndarrays:UserWarning")
 def test_tensor_infers_dtype_and_shape(data, dtype, shape):
     t = torch.tensor(data)
     assert (t.dtype, t.shape) == (dtype, shape)

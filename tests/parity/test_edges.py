@@ -186,9 +186,38 @@ result = lib.autograd.functional.jacobian(lambda x,y: x.sum(), (lib.ones(2),lib.
 result = lib.autograd.functional.hessian(lambda x,y: (x**2).sum(), (lib.ones(2),lib.ones(2)), strict=True)
 """
 
+STORAGES = """
+result = lib.tensor(lib.arange(4.0).untyped_storage(), dtype=lib.float32)
+result = lib.tensor(lib.arange(4.0).untyped_storage(), dtype=lib.float64)
+result = lib.tensor(lib.arange(4.0).untyped_storage())
+result = lib.tensor(lib.arange(4.0).storage())
+lib.tensor(lib.arange(4.0).storage(), dtype=lib.int64)
+result = [str(lib.storage._dtype_to_storage_type_map()[d]) for d in (lib.float32, lib.bool, lib.complex128)]
+lib.TypedStorage([1, 2], device="meta", dtype=lib.float32).cpu()
+t = lib.zeros(4, dtype=lib.int64); lib.bernoulli(lib.ones(4), out=t); result = t
+lib.manual_seed(0); result = (lib.view_as_real(lib.randn(20, dtype=lib.complex32).to(lib.complex64)) * 500).round()
+lib.manual_seed(0); result = lib.rand(3, dtype=lib.complex32).to(lib.complex64)
+result = lib.as_tensor([1, 2], dtype=lib.complex32).to(lib.complex64)
+x = lib.ones(3, 3); result = x.map2_(lib.ones(3) * 2, lib.ones(1, 3) * 3, lambda a, b, c: a + b * c)
+x = lib.ones(3, requires_grad=True); lib.ones(3).map_(x, lambda a, b: a)
+result = lib.linalg.solve_triangular(lib.eye(2), lib.ones(2, 0), upper=True, out=lib.ones(1, 0).expand(2, 0))
+x = lib.ones(2, 3); y = lib.utils.dlpack.from_dlpack(lib.utils.dlpack.to_dlpack(x.t())); y[0].add_(1); result = [x, y]
+result = [d.abbr for d in (lib.float32, lib.bfloat16, lib.bool, lib.uint8, lib.float8_e4m3fn, lib.bits16)]
+"""
+
+# the same kind of error, in words of our own
+REFUSED = """
+lib.ones(2).as_subclass(int)
+lib.arange(3).apply_(lambda k: "text")
+lib.ones(2).map_(lib.ones(2), "text")
+lib.set_num_threads(2**65)
+lib.ops.aten._local_scalar_dense(lib.ones(0))
+[1] + lib.Size([2])
+"""
+
 PROGRAMS = [
     line
-    for text in (ASSIGNMENT, CREATION, CALLS, CONVOLUTIONS, LAYOUTS, AUTOGRAD, FUNCTIONAL, INDEXING, PENDING)
+    for text in (STORAGES, ASSIGNMENT, CREATION, CALLS, CONVOLUTIONS, LAYOUTS, AUTOGRAD, FUNCTIONAL, INDEXING, PENDING)
     for line in text.strip().splitlines()
 ]
 
@@ -233,3 +262,45 @@ def _numbers(values):
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_program(program):
     assert _outcome(mt, program) == _outcome(torch, program)
+
+
+@pytest.mark.parametrize("program", REFUSED.strip().splitlines())
+def test_refused(program):
+    assert _outcome(mt, program)[0] == _outcome(torch, program)[0]
+
+
+def test_arrays_that_torch_warns_about():
+    """Once in a process, or each time after `set_warn_always`."""
+    array = np.arange(3)
+    array.flags.writeable = False
+    for lib in (torch, mt):
+        lib.set_warn_always(True)
+        try:
+            with pytest.warns(UserWarning, match="is not writable"):
+                lib.from_numpy(array)
+            with pytest.warns(UserWarning, match="from a list of numpy.ndarrays is extremely slow"):
+                lib.tensor([np.ones(2), np.ones(2)])
+        finally:
+            lib.set_warn_always(False)
+
+
+def test_optimizers_that_unscale_themselves():
+    for lib in (torch, mt):
+        seen = []
+
+        class Own(lib.optim.SGD):
+            _step_supports_amp_scaling = True
+
+            def step(self, closure=None):
+                seen.append([None if t is None else t.item() for t in (self.grad_scale, self.found_inf)])  # noqa: B023
+
+        parameter = lib.nn.Parameter(lib.ones(2))
+        optimizer, scaler = Own([parameter], lr=0.1), lib.amp.GradScaler("cpu", init_scale=4.0)
+        for value in (1.0, float("inf")):
+            parameter.grad = lib.full((2,), value)
+            scaler.scale(parameter.sum())
+            scaler.step(optimizer)
+            scaler.update()
+        assert seen == [[4.0, 0.0], [4.0, 1.0]]
+        assert scaler.get_scale() == 2.0
+        assert not hasattr(optimizer, "found_inf")

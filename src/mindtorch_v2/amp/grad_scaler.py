@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from .._autograd.grad_mode import no_grad
 from .._device import device as device_of
-
-if TYPE_CHECKING:
-    from .._tensor import Tensor
+from .._tensor import Tensor, wrap
 
 __all__ = ["GradScaler"]
 
@@ -75,10 +76,39 @@ class GradScaler:
             raise RuntimeError("Closure use is not currently supported if GradScaler is enabled.")
         if id(optimizer) in self._stepped:
             raise RuntimeError("step() has already been called since the last update().")
+        if getattr(optimizer, "_step_supports_amp_scaling", False):
+            self._stepped.add(id(optimizer))
+            return self._left_to(optimizer, args, kwargs)
         if id(optimizer) not in self._infinite:
             self.unscale_(optimizer)
         self._stepped.add(id(optimizer))
         return None if self._infinite[id(optimizer)] else optimizer.step(*args, **kwargs)
+
+    def _left_to(self, optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The step of an optimizer that unscales gradients itself, and leaves out what is infinite."""
+        if "grad_scaler" in inspect.signature(optimizer.step).parameters:
+            warnings.warn(
+                "GradScaler is going to stop passing itself as a keyword argument to the passed optimizer. In the near future GradScaler "
+                "registers `grad_scale: Tensor` and `found_inf: Tensor` to the passed optimizer and let the optimizer use them directly.",
+                FutureWarning,
+                stacklevel=3,
+            )
+            if id(optimizer) not in self._infinite:
+                self._infinite[id(optimizer)] = self._is_infinite(optimizer)
+            return optimizer.step(*args, **kwargs, grad_scaler=self)
+        is_unscaled = id(optimizer) in self._infinite
+        if not is_unscaled:
+            self._infinite[id(optimizer)] = self._is_infinite(optimizer)
+        optimizer.grad_scale = None if is_unscaled else wrap(np.asarray(self._scale, np.float32))
+        optimizer.found_inf = wrap(np.asarray(self._infinite[id(optimizer)], np.float32))
+        try:
+            return optimizer.step(*args, **kwargs)
+        finally:
+            del optimizer.grad_scale, optimizer.found_inf
+
+    @staticmethod
+    def _is_infinite(optimizer: Any) -> bool:
+        return not all(bool(gradient.isfinite().all()) for gradient in _gradients(optimizer))
 
     def update(self, new_scale: float | Tensor | None = None) -> None:
         """Lower the scale after an infinite gradient; raise it after many steps without one."""

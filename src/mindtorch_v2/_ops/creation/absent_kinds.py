@@ -87,15 +87,6 @@ def resize_as(self: Tensor, tensor: Tensor) -> Tensor:
 
 
 @public("method")
-def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Any) -> Tensor:
-    """Replace each element by `callable` of it and those at the same place of two other tensors."""
-    values = [callable(*items) for items in zip(self.flatten().tolist(), x.flatten().tolist(), y.flatten().tolist(), strict=True)]
-    self._array[...] = np.array(values, dtype=self._array.dtype).reshape(self._array.shape)
-    self._storage.version += 1
-    return self
-
-
-@public("method")
 def const_data_ptr(self: Tensor) -> int:
     """The address of the first element, for reading."""
     return self.data_ptr()

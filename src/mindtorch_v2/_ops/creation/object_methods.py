@@ -269,7 +269,10 @@ def _reduce_ex(self: Tensor, protocol: Any) -> tuple[Any, ...]:
 def as_subclass(self: Tensor, cls: type[Tensor]) -> Any:
     """The same tensor, in the same place of the graph, as an instance of a subclass."""
     if not isinstance(cls, type) or not issubclass(cls, Tensor):
-        raise TypeError(f"as_subclass(): argument 'cls' must be a subclass of Tensor, not {cls!r}")
+        raise TypeError(
+            f"Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. Make sure your class inherits from "
+            f"Tensor; got {cls!r}"
+        )
     t = shallow_copy(self, cls)
     t._keys |= self._keys & keys.AUTOGRAD
     if self._keys & keys.AUTOGRAD:
@@ -354,18 +357,40 @@ def apply_(self: Tensor, callable: Any) -> Tensor:
     """Replace every element by what a Python function makes of it."""
     if self._keys & keys.AUTOGRAD and self._node is None:
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
-    self._array[...] = np.array([callable(v) for v in self._array.ravel().tolist()]).reshape(self._array.shape)
-    self._storage.version += 1
+    _replace_elements(self, callable)
     return self
+
+
+def _replace_elements(self: Tensor, function: Any, *others: Tensor) -> None:
+    """Write what a Python function makes of each element, and of those at the same place of other tensors."""
+    columns = [np.broadcast_to(t._array, self._array.shape).ravel().tolist() for t in (self, *others)]
+    made = [function(*items) for items in zip(*columns, strict=True)]
+    for value in made:
+        if not isinstance(value, int | float | complex | np.generic):
+            raise TypeError(f"{type(value).__name__!r} object cannot be interpreted as an element of {self.dtype}")
+    self._array[...] = np.array(made, self._array.dtype).reshape(self._array.shape)
+    self._storage.version += 1
 
 
 @public("method")
 def map_(self: Tensor, tensor: Tensor, callable: Any) -> Tensor:
     """Replace every element by `callable(element, other element)`."""
-    other = np.broadcast_to(tensor._array, self._array.shape)
-    pairs = zip(self._array.ravel().tolist(), other.ravel().tolist(), strict=True)
-    self._array[...] = np.array([callable(a, b) for a, b in pairs]).reshape(self._array.shape)
-    self._storage.version += 1
+    refuse_grad("map_", self, tensor)
+    _replace_elements(self, callable, tensor)
+    return self
+
+
+def refuse_grad(name: str, *tensors: Tensor) -> None:
+    """Python functions of elements are not differentiated."""
+    if any(t._keys & keys.AUTOGRAD for t in tensors):
+        raise RuntimeError(f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead.")
+
+
+@public("method")
+def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Any) -> Tensor:
+    """Replace each element by `callable` of it and those at the same place of two other tensors."""
+    refuse_grad("map2_", self, x, y)
+    _replace_elements(self, callable, x, y)
     return self
 
 

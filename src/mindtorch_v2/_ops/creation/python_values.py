@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -22,9 +22,17 @@ def _scalar(self: np.ndarray[Any, Any]) -> Number:
 
 
 SILENT.add(_scalar)
+
+
+def _refuse_empty() -> NoReturn:
+    raise RuntimeError("_local_scalar_dense: Empty tensor not supported")
+
+
 _local_scalar_dense = op("_local_scalar_dense(Tensor self) -> Scalar", cpu=_scalar, tags=("data_dependent",), variants="")
 # as `item` below
-_local_scalar_dense.op.kernels[keys.CPU] = Body(["result = self._array.item()"])
+_local_scalar_dense.op.kernels[keys.CPU] = Body(
+    ["if not self._array.size:", "    refuse_empty()", "result = self._array.item()"], {"refuse_empty": _refuse_empty}
+)
 
 
 def _not_one(array: np.ndarray[Any, Any]) -> RuntimeError:

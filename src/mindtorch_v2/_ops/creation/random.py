@@ -342,6 +342,7 @@ bernoulli = op(
         like(self, memory_format=contiguous_format), self.detach(), generator=generator
     ),
     grad={"self": lambda grad: constants.zeros_like(grad)},
+    tags=("any_out_dtype",),  # torch: it is `out` that is drawn
 )
 bernoulli_p = op(
     "bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor",

@@ -21,7 +21,7 @@ from ..._dispatch.op import Entry, Op
 from ..._dispatch.schema import parse
 from ..._memory_format import layout, strided
 from ..._storage import UntypedStorage
-from ..._tensor import Tensor
+from ..._tensor import Tensor, wrap
 from .declare import public, register
 from .out import OPTIONS, out_variant
 
@@ -131,18 +131,34 @@ def public_function(op: Op) -> Entry:
 
 # Factories whose results can be made in another type and converted; of types without values, only those that need none.
 _CONVERTED = frozenset("ones full ones_like full_like new_ones new_full".split())
+_DRAWN = frozenset("rand randn rand_like randn_like".split())  # of complex numbers: torch draws no others of these types
 _AS_BITS = frozenset("empty zeros empty_like zeros_like new_empty new_zeros empty_strided new_empty_strided".split())
 
 
 def _converted(op: Op, arguments: list[Any], error: _dtype.NarrowTypeError) -> Any:
     """The result for a type that is kept as bits: made in another type, and converted or seen as this one."""
     d = error.dtype
+    if op.name in _DRAWN and d.is_complex:
+        return _drawn(op, dict(zip(op.schema.argument_names, arguments, strict=True)), d)
     if op.name not in _AS_BITS and (op.name not in _CONVERTED or d.decoded is None):
         raise error
     wide = _dtype.complex64 if d.is_complex else _dtype.float32
     arguments[op.schema.argument_names.index("dtype")] = _dtype.FROM_NUMPY[d.bits] if op.name in _AS_BITS else wide
     made = op.table[keys.CPU](*arguments)
     return made.view(d) if op.name in _AS_BITS else made.to(d)
+
+
+def _drawn(op: Op, arguments: dict[str, Any], d: _dtype.dtype) -> Tensor:
+    """Random complex numbers of half precision: their parts are drawn, as torch draws them."""
+    size = arguments["self"].shape if "self" in arguments else arguments["size"]
+    shape = (size,) if isinstance(size, int) else tuple(size)
+    parts = wrap(np.empty((*shape, 2), np.float16))
+    generator = arguments.get("generator")
+    if op.name.startswith("randn"):
+        parts.normal_(0.0, 0.5**0.5, generator=generator)
+    else:
+        parts.uniform_(0.0, 1.0, generator=generator)
+    return parts.view(d).squeeze(-1)
 
 
 def _named_error(name: str, error: TypeError) -> TypeError:

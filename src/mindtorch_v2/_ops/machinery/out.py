@@ -110,6 +110,8 @@ def _compute(op: Op, arguments: tuple[Any, ...], out: Any, extra_keys: int = 0) 
         raise TypeError(f"{op.name}(): argument 'out' must have {len(results)} elements, not {len(outs)}")
     for target, value in zip(outs, results, strict=True):
         check_out_dtype(op.name, op.tags, value.dtype, target.dtype)
+        if "any_out_dtype" in op.tags:
+            value = value.to(target.dtype)
         if "disjoint_out" in op.tags and target._array.shape != value._array.shape:
             _check_resized(tensors, target)
         write_out(target, value)
@@ -195,7 +197,7 @@ def write_out(target: Tensor, value: Tensor) -> None:
         )
     if target._keys & keys.PENDING:
         write_pending(target, value._array)
-    else:
+    elif target._array.size:  # NumPy refuses to write nothing to memory that is not writable
         target._array[...] = value._array
     target._storage.version += 1
 
