@@ -49,7 +49,13 @@ COMMANDS = {
     "profile": Entry("Run a program, record it, and leave a folder with the answers.", runs_program=True),
     "run": Entry("Run a program in which `import torch` means mindtorch_v2.", runs_program=True),
     "top": Entry("Show where the time went: a row for each operator, scope and function."),
+    "device": Entry("Show what the devices did: kernels, copies, streams, idle time and its causes."),
+    "trace": Entry("Write the recording as a trace for Perfetto and chrome://tracing."),
+    "flame": Entry("Write a flame graph: for speedscope, as folded stacks, or as a picture."),
+    "memory": Entry("Show what memory was used for: the peak, who made it, and a timeline."),
+    "leaks": Entry("Show the memory that was made in the recording and not freed."),
     "advise": Entry("Say what could be faster in a recording, and by how much at a guess."),
+    "info": Entry("Show what a file holds: processes, options, events, environment, losses."),
     "validate": Entry("Check that a trace keeps what its format promises."),
     "completion": Entry("Print the completion of these commands for bash, zsh or fish."),
 }
@@ -59,6 +65,7 @@ examples:
   mindtorch profile train.py --epochs 1
   mindtorch top run.session --by shape
   mindtorch top trace.json.gz            a trace of torch, from any machine
+  mindtorch flame run.session -o flame.svg
 """
 
 

@@ -7,8 +7,8 @@ label on one track, and arguments and stacks are looked up in tables of text.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -53,29 +53,67 @@ PRIVATE_USE_1 = 20  # torch: the number of the device type
 Progress = Callable[[int, int], None]
 
 
-def write(session: Session, path: str | os.PathLike[str], *, progress: Progress | None = None) -> None:
-    """Write the trace to `path`, compressed when it ends in `.gz`. `progress(rows written, rows in all)` is called now and then."""
+def write(sessions: Session | Sequence[Session], path: str | os.PathLike[str], *, progress: Progress | None = None) -> None:
+    """Write the trace to `path`, compressed when it ends in `.gz`; several sessions are processes of one trace, on one time base.
+
+    `progress(rows written, rows in all)` is called now and then.
+    """
     name = os.fspath(path)
+    given = [sessions] if isinstance(sessions, Session) else list(sessions)
+    whole = sum(map(len, given))
     with replacing(name, gzip_level=GZIP_LEVEL if name.endswith(".gz") else None) as file:
-        for rows, text in render(session, name):
+        for rows, text in render(given, name):
             file.write(text.encode())
             if progress is not None:
-                progress(rows, len(session))
+                progress(rows, whole)
 
 
-def render(session: Session, trace_name: str = "") -> Iterator[tuple[int, str]]:
+def render(sessions: Session | Sequence[Session], trace_name: str = "") -> Iterator[tuple[int, str]]:
     """The text of the trace in parts, each with the number of rows up to its end."""
-    base_ns = base_time_ns(session)
-    stacks = StackTexts(session)
-    yield 0, _header(session, base_ns, stacks)
-    yield 0, "".join(_metadata_rows(session, base_ns))
-    rows = _Rows(session, slice_times(session, base_ns), stacks)
-    for first in range(0, len(session), CHUNK_ROWS):
-        last = min(first + CHUNK_ROWS, len(session))
-        yield last, rows.render(first, last)
-    yield from ((len(session), part) for part in _memory_rows(session, base_ns))
-    yield len(session), "".join(_marks(session, base_ns))
-    yield len(session), f'],\n"traceName": {json_text(trace_name)}\n}}\n'
+    given = [sessions] if isinstance(sessions, Session) else sessions
+    base_ns = min(map(base_time_ns, given))
+    stacks = _stack_texts(given)
+    yield 0, _header(given[0], base_ns, {number: frame for texts in stacks for number, frame in texts.frames.items()})
+    written, before = 0, Before()
+    for session, texts in zip(given, stacks):
+        yield written, "".join(_metadata_rows(session, base_ns))
+        rows = _Rows(session, slice_times(session, base_ns), texts, before)
+        for first in range(0, len(session), CHUNK_ROWS):
+            last = min(first + CHUNK_ROWS, len(session))
+            yield written + last, rows.render(first, last)
+        written += len(session)
+        yield from ((written, part) for part in _memory_rows(session, base_ns, before))
+        before = before.behind(session, rows)
+    yield written, "".join(_metadata_of_marks(given[0], base_ns))
+    yield written, "".join(_marks(given, base_ns))
+    yield written, f'],\n"traceName": {json_text(trace_name)}\n}}\n'
+
+
+def _stack_texts(sessions: Sequence[Session]) -> list[StackTexts]:
+    found: list[StackTexts] = []
+    for session in sessions:
+        found.append(StackTexts(session, sum(len(texts.frames) for texts in found)))
+    return found
+
+
+class Before(NamedTuple):
+    """How many numbers the processes before this one in a trace have used up: numbers tell the rows of a whole file apart."""
+
+    row: int = 0
+    event: int = 0
+    function: int = 0
+    forward: int = 0
+    launch: int = 0
+
+    def behind(self, session: Session, rows: _Rows) -> Before:
+        changes = 0 if session.memory is None else len(session.memory.time_ns)
+        return Before(
+            self.row + len(session) + changes,
+            max(self.event, int(rows.ids.max(initial=0))),
+            self.function + (0 if rows.python_ids is None else int(rows.python_ids.max(initial=0))),
+            self.forward + len(links.flows(session)[0]),
+            self.launch + len(links.launches(session)[0]),
+        )
 
 
 def base_time_ns(session: Session) -> int:
@@ -91,7 +129,7 @@ def base_time_ns(session: Session) -> int:
 # Before and after the rows -----------------------------------------------------------------------------------------------------
 
 
-def _header(session: Session, base_ns: int, stacks: StackTexts) -> str:
+def _header(session: Session, base_ns: int, frames: Mapping[str, Any]) -> str:
     info = session.info
     options = ("with_stack", "profile_memory", "record_shapes", "with_modules", "with_flops")
     metadata: dict[str, Any] = {"trace_id": info.trace_id} if info.trace_id else {}
@@ -100,8 +138,8 @@ def _header(session: Session, base_ns: int, stacks: StackTexts) -> str:
     footer: dict[str, Any] = {"displayTimeUnit": "ms", "baseTimeNanoseconds": base_ns}
     if info.distributed is not None:
         footer = {"distributedInfo": dict(info.distributed), **footer}
-    if stacks.frames:
-        footer = {"stackFrames": stacks.frames, **footer}
+    if frames:
+        footer = {"stackFrames": frames, **footer}
     own = {*header, *footer, "stackFrames", "traceEvents", "traceName"}
     metadata |= {f"metadata.{key}" if key in own else key: value for key, value in info.metadata.items()}
     lines = [f"{json_text(key)}: {json_text(value)},\n" for key, value in (header | metadata | footer).items()]
@@ -120,6 +158,11 @@ def _metadata_rows(session: Session, base_ns: int) -> Iterator[str]:
         name = f"thread {tid} ({track.name})" if track.device_type == "CPU" else f"stream {tid} {track.name}".rstrip()
         yield _metadata_row(at, "thread_name", pid, tid, name=name)
         yield _metadata_row(at, "thread_sort_index", pid, tid, sort_index=tid)
+
+
+def _metadata_of_marks(session: Session, base_ns: int) -> Iterator[str]:
+    """Names of the lines that the recording itself is on."""
+    at = _microseconds(session.info.started_ns - base_ns)
     yield _metadata_row(at, "process_name", SPANS_PID, 0, name="Spans")
     yield _metadata_row(at, "thread_name", SPANS_PID, 0, name="PyTorch Profiler")
     yield from _name_process(at, MARKS_PID, "Traces", "", MARKS_PID)
@@ -136,14 +179,14 @@ def _metadata_row(at: str, what: str, pid: int, tid: int, **args: Any) -> str:
     return f'{{"ph":"M","name":"{what}","ts":{at},"pid":{pid},"tid":{tid},"args":{json_text(args, compact=True)}}},\n'
 
 
-def _marks(session: Session, base_ns: int) -> Iterator[str]:
+def _marks(sessions: Sequence[Session], base_ns: int) -> Iterator[str]:
     """The span of the recording, its start and its end. The last rows of the trace, in Kineto's order."""
-    info = session.info
-    started, stopped = info.started_ns - base_ns, max(info.stopped_ns, info.started_ns) - base_ns
+    started = min(session.info.started_ns for session in sessions) - base_ns
+    stopped = max(max(session.info.stopped_ns, session.info.started_ns) for session in sessions) - base_ns
     start, stop, length = map(_microseconds, (started, stopped, length_until(started, stopped)))
     yield (
         f'{{"ph":"X","cat":"Trace","name":"PyTorch Profiler (0)","pid":{SPANS_PID},"tid":0,"ts":{start},"dur":{length},'
-        f'"args":{{"Op count":{len(session)}}}}},\n'
+        f'"args":{{"Op count":{sum(map(len, sessions))}}}}},\n'
     )
     yield _metadata_row(start, "process_sort_index", SPANS_PID, 0, sort_index=SPANS_PID)
     yield f'{{"ph":"i","s":"g","name":"Iteration Start: PyTorch Profiler","pid":{MARKS_PID},"tid":0,"ts":{start}}},\n'
@@ -164,15 +207,16 @@ def _pid(session: Session, track: Track) -> int:
 class _Rows:
     """Events as lines of JSON, with the flows that start and end at them."""
 
-    def __init__(self, session: Session, times: SliceTimes, stacks: StackTexts) -> None:
+    def __init__(self, session: Session, times: SliceTimes, stacks: StackTexts, before: Before = Before()) -> None:
         self.session = session
         self.times = times
+        self.before = before
         self.frames = _Frames(session)
         self.runtime_label = links.runtime_labels(session)
-        self.ids = links.ids(session)
+        self.ids = links.ids(session) + before.event
         self.operator, self.caused_by = links.device_rows(session)
         self.forward_track = _forward_tracks(session)
-        self.flow_lines = _FlowLines(session, times)
+        self.flow_lines = _FlowLines(session, times, before)
         self.inputs = [_inputs_text(inputs) for inputs in session.input_table]
         self.stacks = stacks
         self.memory = live_memory.around(session)
@@ -222,7 +266,7 @@ class _Rows:
             Field("", start, thousandths=True),
             Field(',"dur":', end - start, thousandths=True),
             *self._stack_fields(rows),
-            Field(',"args":{"Ev Idx":', np.arange(first, last)),
+            Field(',"args":{"Ev Idx":', np.arange(first, last) + self.before.row),
             Field(',"External id":', own, (is_op | (kind == SCOPE) | on_device) & session.info.external_ids),
             Field(',"correlation_id":', joined, is_op),
             Field(',"correlation":', joined, on_device),
@@ -242,10 +286,10 @@ class _Rows:
                 Field(',"cpu_memory_allocated_delta":', after - before, is_op),
             ]
         if self.python_ids is not None and self.python_parents is not None:
-            parent = self.python_parents[rows]
+            parent, others = self.python_parents[rows], self.before.function
             fields += [
-                Field(',"Python id":', self.python_ids[rows], is_function),
-                Field(',"Python parent id":', parent, is_function & (parent > 0)),
+                Field(',"Python id":', self.python_ids[rows] + others, is_function),
+                Field(',"Python parent id":', parent + others, is_function & (parent > 0)),
                 Field(',"Python parent id":null', None, is_function & (parent == 0)),
             ]
         return fields
@@ -343,14 +387,15 @@ def _modules(session: Session) -> tuple[list[str], Column | None]:
 class _FlowLines:
     """The two ends of every arrow, each written right behind its slice and at its start."""
 
-    def __init__(self, session: Session, times: SliceTimes) -> None:
+    def __init__(self, session: Session, times: SliceTimes, before: Before) -> None:
         self.session = session
         self.times = times
         self.places = [f'"pid":{_pid(session, track)},"tid":{track.tid}' for track in session.tracks]
         self.shapes: list[str] = []
         row, number, shape = [], [], []
-        for name, (sources, targets) in (("fwdbwd", links.flows(session)), ("ac2g", links.launches(session))):
-            ids = np.arange(1, len(sources) + 1)
+        arrows = ("fwdbwd", before.forward, links.flows(session)), ("ac2g", before.launch, links.launches(session))
+        for name, others, (sources, targets) in arrows:
+            ids = np.arange(1, len(sources) + 1) + others
             for rows, kind in ((sources, '"ph":"s"'), (targets, '"ph":"f","bp":"e"')):
                 row.append(rows)
                 number.append(ids)
@@ -376,7 +421,7 @@ class _FlowLines:
 # Memory ------------------------------------------------------------------------------------------------------------------------
 
 
-def _memory_rows(session: Session, base_ns: int) -> Iterator[str]:
+def _memory_rows(session: Session, base_ns: int, before: Before) -> Iterator[str]:
     log = session.memory
     if log is None:
         return
@@ -388,7 +433,7 @@ def _memory_rows(session: Session, base_ns: int) -> Iterator[str]:
         count = len(log.time_ns[rows])
         fields = [
             Field("", log.time_ns[rows] - base_ns, thousandths=True),
-            Field(',"args":{"Ev Idx":', np.arange(len(session) + first, len(session) + first + count)),
+            Field(',"args":{"Ev Idx":', np.arange(count) + before.row + len(session) + first),
             Field(',"Total Allocated":', log.total_bytes[rows]),
             Field(',"Bytes":', log.size_bytes[rows]),
             Field(',"Addr":', log.address[rows]),

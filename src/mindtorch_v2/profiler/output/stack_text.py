@@ -25,7 +25,7 @@ class StackTexts:
     All but `frames` are by the number of the stack; `innermost` is 0 for a stack that is whole, and its last entry is for rows without one.
     """
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, frames_before: int = 0) -> None:
         names = [_name(frame) for frame in session.frames]
         texts = [json_text(name) for name in names]
         self.texts = [f',"stack":[{",".join(_cut(stack, texts, _more_in_json))}]' for stack in session.stack_table]
@@ -34,6 +34,7 @@ class StackTexts:
             in_torch = ("".join(f"{call};" for call in _cut(stack, calls, _more)) for stack in session.stack_table)
             self.texts = [f'{text},"Call stack":{json_text(stack)}' for text, stack in zip(self.texts, in_torch)]
         self.frames: dict[str, dict[str, Any]] = {}
+        self._before = frames_before  # in the table of the file
         numbers: dict[tuple[int, int], int] = {}
         innermost = [0] * (len(session.stack_table) + 1)
         for at, stack in enumerate(session.stack_table):
@@ -47,7 +48,7 @@ class StackTexts:
         for frame in reversed(stack):
             number = numbers.get((caller, frame))
             if number is None:
-                number = numbers[caller, frame] = len(numbers) + 1
+                number = numbers[caller, frame] = self._before + len(numbers) + 1
                 facts = {"category": session.frames[frame].file, "name": names[frame]}
                 self.frames[str(number)] = facts | ({"parent": str(caller)} if caller else {})
             caller = number
