@@ -17,7 +17,10 @@ class Page {
   private address = Address.read();
   private turn = 0;
 
+  private readonly views: View[];
+
   constructor(private readonly report: Report) {
+    this.views = VIEWS.filter(view => view.when?.(report) ?? true);
     const app = document.getElementById("app")!;
     app.append(this.header(), this.navigation(), this.main, this.live);
     addEventListener("hashchange", () => void this.open(Address.read()));
@@ -43,7 +46,7 @@ class Page {
   }
 
   private navigation(): HTMLElement {
-    const list = VIEWS.map(view => {
+    const list = this.views.map(view => {
       const link = h("a", { href: `#${view.name}`, "data-view": view.name }, h("span", { class: "icon", "aria-hidden": "true" }, view.icon), view.title);
       link.addEventListener("click", event => {
         event.preventDefault();
@@ -63,7 +66,7 @@ class Page {
 
   private async open(address: Address): Promise<void> {
     const turn = ++this.turn;
-    const view: View = VIEWS.find(each => each.name === address.section) ?? VIEWS[0];
+    const view: View = this.views.find(each => each.name === address.section) ?? this.views[0];
     this.address = new Address(view.name).with(Object.fromEntries(address.entries()));
     const process = Math.min(Math.max(0, Math.trunc(address.number("process", 0))), this.report.processes.length - 1);
     const choice = document.getElementById("process") as HTMLSelectElement | null;
@@ -110,7 +113,7 @@ class Page {
     if (document.querySelector("dialog[open]")) return;
     if (event.key === "?") openHelp();
     else if (event.key === "/" && this.current?.search) this.current.search.focus();
-    else if (/^[1-9]$/.test(event.key) && VIEWS[Number(event.key) - 1]) this.go(new Address(VIEWS[Number(event.key) - 1].name));
+    else if (/^[1-9]$/.test(event.key) && this.views[Number(event.key) - 1]) this.go(new Address(this.views[Number(event.key) - 1].name));
     else if (!this.current?.key?.(event)) return;
     event.preventDefault();
   }

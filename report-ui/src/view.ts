@@ -28,5 +28,7 @@ export interface View {
   name: string;
   title: string;
   icon: string;
+  /** Whether there is something to show; always, if this is left out. */
+  when?(report: Report): boolean;
   show(context: Context): Promise<Shown>;
 }

@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
+from tests.mindtorch_v2.profiler import device_traces
 from tests.mindtorch_v2.profiler.by_hand import op, record, scope
 from tests.mindtorch_v2.profiler.report.reports import ALL, trained
 
 import mindtorch_v2 as torch
 from mindtorch_v2.profiler import profile, record_function
 from mindtorch_v2.profiler.model.session import Info, empty_session
+from mindtorch_v2.profiler.opening import open_recording
 from mindtorch_v2.profiler.output import report
 
 pytestmark = pytest.mark.browser
@@ -397,6 +399,28 @@ def test_the_environment(page):
     text = page.browser.one("main").text
     assert "NumPy" in text
     assert "shapes of inputs" in text
+
+
+def test_a_device_has_its_section_and_its_tracks(browser, tmp_path):
+    rows = [
+        device_traces.op("aten::mm", 0, 12),
+        device_traces.call("cudaLaunchKernel", 3, 6, 1),
+        device_traces.kernel("gemm", 12, 30, 1),
+        device_traces.call("cudaLaunchKernel", 63, 6, 3),
+        device_traces.kernel("add", 70, 10, 3),
+    ]
+    (tmp_path / "trace.json").write_text(json.dumps(device_traces.trace(rows)))
+    report.write(open_recording(tmp_path / "trace.json").sessions, tmp_path / "device.html")
+    page = Page(browser, tmp_path / "device.html").open("device")
+    assert [row["name"] for row in page.rows()] == ["gemm", "add"]
+    assert "host late" in browser.one(".device").text
+    assert browser.errors() == []
+    page.open("timeline")
+    assert browser.run("timeline.bands.map(band => band.title)")[1] == "CUDA 0 · stream 7"
+    browser.run("timeline.select({process: 0, row: 1})")
+    assert browser.one(".detail h2").text == "cudaLaunchKernel"
+    page.press("p")
+    assert browser.one(".detail h2").text == "gemm"
 
 
 def test_processes_are_shown_together(browser, tmp_path):

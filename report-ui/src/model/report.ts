@@ -1,7 +1,7 @@
 // What the parts of a report contain. Python's `report/sections` makes them.
 import type { Column } from "./packed";
 
-export interface Process { pid: number; parent: number; name: string; command: string[]; events: number }
+export interface Process { pid: number; parent: number; name: string; command: string[]; events: number; hasDevice: boolean }
 export interface Report { processes: Process[]; base: number }
 
 export interface Part { name: string; key: string; ns: number; means: string }
@@ -11,6 +11,7 @@ export interface Overview {
   events: number;
   parts: Part[];
   otherThreads: [name: string, ns: number][];
+  devices: [name: string, busyShare: number][];
   steps: { count: number; by: string; median: number };
 }
 
@@ -92,3 +93,15 @@ export interface Environment {
   options: [option: string, what: string, isOn: boolean][];
   threads: [name: string, id: string, note: string][];
 }
+
+export interface Kernel { name: string; sort: string; count: number; total_ns: number; mean_ns: number; median_ns: number; min_ns: number; max_ns: number; share: number }
+export interface DeviceFacts {
+  type: string; index: number; name: string; started_ns: number; ended_ns: number; span_ns: number; busy_ns: number; idle_ns: number; busy_share: number;
+  idle_causes: Record<string, number>; sorts: Record<string, number>; alone: Record<string, number>; overlap: Record<string, number>; communication_overlap: number;
+  kernels: Kernel[];
+  copies: { direction: string; count: number; total_ns: number; size_bytes: number; gigabytes_per_second: number }[];
+  streams: { number: number; name: string; count: number; span_ns: number; busy_ns: number; idle_ns: number; idle_causes: Record<string, number>; queue_maximum: number; queue_mean: number }[];
+  launches: { count: number; unknown: number; call_median_ns: number; delay_median_ns: number; delay_max_ns: number; shorter_than_call: number };
+  queues: { time: Column; length: Column }[];
+}
+export interface Devices { needs?: undefined; devices: DeviceFacts[]; means: Record<string, string> }

@@ -1,5 +1,6 @@
 import type { View } from "../view";
 import { advice } from "./advice";
+import { device } from "./device";
 import { environment } from "./environment";
 import { flame } from "./flame";
 import { memory } from "./memory";
@@ -9,4 +10,4 @@ import { overview } from "./overview";
 import { steps } from "./steps";
 import { timeline } from "./timeline";
 
-export const VIEWS: View[] = [overview, steps, operators, modules, timeline, flame, memory, advice, environment];
+export const VIEWS: View[] = [overview, steps, operators, modules, timeline, flame, memory, device, advice, environment];

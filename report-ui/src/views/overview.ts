@@ -26,6 +26,7 @@ function facts(data: Overview): HTMLElement {
   const known: [string, string][] = [["wall time", time(data.wall)], ["events", count(data.events)]];
   if (data.steps.count) known.push([data.steps.by === "optimizer" ? "optimizer steps" : "steps", count(data.steps.count)], ["a step, median", time(data.steps.median)]);
   if (data.onProcessor !== null) known.push(["on the processor", share(data.onProcessor, data.wall)]);
+  for (const [name, busy] of data.devices) known.push([`${shown(name)} busy`, `${(100 * busy).toFixed(1)} %`]);
   return h("dl", { class: "facts" }, ...known.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
 }
 
@@ -52,7 +53,7 @@ function table(data: Overview): HTMLElement {
 /** The operators with most self time. */
 function topRows(operators: Operators): HTMLElement {
   const table = operators.groupings.name as OperatorTable;
-  const rows = [...table.self.keys()].filter(i => table.kinds[table.kind[i]] === "op").sort((a, b) => table.self[b] - table.self[a]).slice(0, ROWS);
+  const rows = [...table.self.keys()].filter(i => ["op", "runtime"].includes(table.kinds[table.kind[i]])).sort((a, b) => table.self[b] - table.self[a]).slice(0, ROWS);
   const all = sum(table.self);
   const most = Math.max(1, ...rows.map(i => table.self[i]));
   const items = rows.map(i => {

@@ -10,5 +10,11 @@ export const PARTS: { key: string; name: string; colour: string }[] = [
   { key: "recorder", name: "Recorder", colour: "recorder" },
 ];
 
+// Why a device had nothing to do, and the sorts of its work.
+export const DEVICE_COLOURS: Record<string, string> = {
+  "host late": "python", synchronization: "waits", "memory copy": "memory", launch: "compile", "waiting for work": "scope", unknown: "recorder",
+  computation: "forward", communication: "optimizer", memory: "memory",
+};
+
 export const partName = (key: string): string => PARTS.find(part => part.key === key)?.name ?? key;
 export const partColour = (key: string): string => `var(--${PARTS.find(part => part.key === key || key.startsWith(part.key))?.colour ?? "python"})`;

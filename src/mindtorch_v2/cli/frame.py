@@ -54,6 +54,7 @@ COMMANDS = {
     "flame": Entry("Write a flame graph: for speedscope, as folded stacks, or as a picture."),
     "memory": Entry("Show what memory was used for: the peak, who made it, and a timeline."),
     "leaks": Entry("Show the memory that was made in the recording and not freed."),
+    "report": Entry("Write a recording as one HTML page: where the time went, timeline, flame graphs, memory."),
     "advise": Entry("Say what could be faster in a recording, and by how much at a guess."),
     "info": Entry("Show what a file holds: processes, options, events, environment, losses."),
     "validate": Entry("Check that a trace keeps what its format promises."),

@@ -1,14 +1,19 @@
 """Steps, modules, flame graphs, advice, memory and the environment: what their sections say is what the profiler's answers say."""
 
+import json
+
 import numpy as np
 import pytest
+from tests.mindtorch_v2.profiler import device_traces
 from tests.mindtorch_v2.profiler.by_hand import op, python_function, record, scope
 from tests.mindtorch_v2.profiler.report.reports import ALL, parts_of, trained
 
 import mindtorch_v2 as torch
 from mindtorch_v2.profiler import profile
+from mindtorch_v2.profiler.device import DeviceActivity
 from mindtorch_v2.profiler.model.memory_timeline import timeline_of
 from mindtorch_v2.profiler.model.session import COMPILE, Info, Label, Track
+from mindtorch_v2.profiler.opening import open_recording
 from mindtorch_v2.profiler.output import memory_page, report
 
 from ..by_hand import Event
@@ -181,6 +186,43 @@ class TestMemory:
         with profile() as prof:
             torch.ones(2)
         assert "profile_memory=True" in report_of(prof.session, tmp_path)["memory.0"]["needs"]
+
+
+class TestDevice:
+    @pytest.fixture
+    def session(self, tmp_path):
+        rows = [
+            device_traces.op("aten::mm", 0, 12),
+            device_traces.call("cudaLaunchKernel", 3, 6, 1),
+            device_traces.kernel("gemm", 12, 30, 1),
+            device_traces.call("cudaStreamSynchronize", 15, 27, 2),
+            device_traces.op("aten::add", 60, 12),
+            device_traces.call("cudaLaunchKernel", 63, 6, 3),
+            device_traces.kernel("add", 70, 10, 3),
+        ]
+        (tmp_path / "trace.json").write_text(json.dumps(device_traces.trace(rows)))
+        return open_recording(tmp_path / "trace.json").session
+
+    def test_it_is_the_activity_of_the_device(self, session, tmp_path):
+        parts = report_of(session, tmp_path)
+        (found,) = parts["device.0"]["devices"]
+        (device,) = DeviceActivity.of(session).devices
+        assert parts["report"]["processes"][0]["hasDevice"]
+        assert found["busy_ns"] == device.busy_ns == 40_000
+        assert found["idle_causes"] == dict(device.idle_causes)
+        assert [kernel["name"] for kernel in found["kernels"]] == ["gemm", "add"]
+        assert found["queues"][0]["length"].tolist() == device.streams[0].queue.length.tolist()
+        assert set(found["idle_causes"]) == set(parts["device.0"]["means"])
+
+    def test_launches_and_kernels_are_partners(self, session, tmp_path):
+        events = report_of(session, tmp_path)["events.0"]
+        names = [events["labels"][i][0] for i in events["label"].tolist()]
+        pairs = [(names[a], names[b]) for a, b in zip(events["caller"].tolist(), events["kernel"].tolist(), strict=True)]
+        assert pairs == [("cudaLaunchKernel", "gemm"), ("cudaLaunchKernel", "add")]
+
+    def test_none(self, prof, parts):
+        assert "a device" in parts["device.0"]["needs"]
+        assert not parts["report"]["processes"][0]["hasDevice"]
 
 
 def test_the_environment_is_text_alone(tmp_path):

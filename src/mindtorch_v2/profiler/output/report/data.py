@@ -7,6 +7,7 @@ from typing import Any
 
 from ...model.session import Session
 from .sections.advice import advice
+from .sections.device import device
 from .sections.environment import environment
 from .sections.events import events
 from .sections.flame import flame
@@ -28,6 +29,7 @@ SECTIONS: dict[str, Callable[[Process, int], dict[str, Any]]] = {
     "events": events,
     "flame": lambda process, _: flame(process),
     "memory": lambda process, _: memory(process),
+    "device": device,
     "advice": lambda process, _: advice(process),
     "environment": lambda process, _: environment(process),
 }
@@ -51,4 +53,5 @@ def _process(session: Session) -> dict[str, Any]:
         "name": info.process_name,
         "command": list(info.command),
         "events": len(session),
+        "hasDevice": any(track.device_type != "CPU" for track in session.tracks),
     }

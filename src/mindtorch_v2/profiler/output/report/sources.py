@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ...device import DeviceActivity
 from ...model import modules, tree
 from ...model.grouping import amounts_of
 from ...model.recorded_events import recording_of
@@ -62,6 +63,10 @@ class Process:
     @functools.cached_property
     def steps(self) -> Steps:
         return Steps.of(self.recording)
+
+    @functools.cached_property
+    def devices(self) -> DeviceActivity:
+        return DeviceActivity.of(self.session)
 
     @functools.cached_property
     def amounts(self) -> dict[str, Column]:

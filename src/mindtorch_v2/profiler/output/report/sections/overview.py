@@ -47,6 +47,7 @@ def overview(process: Process) -> dict[str, Any]:
         "events": len(process.recording.rows),
         "parts": [{"name": MEANINGS[name][0], "key": name, "ns": ns, "means": MEANINGS[name][1]} for name, ns in times.items()],
         "otherThreads": [[thread.name, thread.operators_ns] for thread in summary.other_threads],
+        "devices": [[f"{device.type} {device.index}", device.busy_share] for device in process.devices.devices],
         "steps": {
             "count": len(steps),
             "by": steps.by,
