@@ -4,8 +4,9 @@ Times of one place in a program are compared step by step: many values of one ru
 steps tell most: of each place, the third of the steps in which it took least. These are compared by the test of Mann and Whitney, which assumes no
 distribution; the probabilities are corrected for the number of places that are compared (Holm). The smallest times of both runs must differ, too.
 
-A machine is rarely as fast in one run as in another. The factor between two runs is the middle one of the ratios of all places, weighted by their
-times; what is slower by that factor alone is no change of the place.
+A machine is rarely as fast in one run as in another. The factor between two runs is taken from the ratios of all places, weighted by their times: of
+the middle half of them, the one nearest to 1. A change of the program leaves at least a quarter of it as it was, one of the machine does not. What is
+slower by that factor alone is no change of the place.
 """
 
 from __future__ import annotations
@@ -45,12 +46,12 @@ def corrected(p_values: Column) -> Column:
 
 
 def speed_factor(first: Column, second: Column) -> float:
-    """How much slower the second run is at the places that both have: the weighted median of their ratios."""
+    """How much slower the second run is at all places that both have; 1 if it is not so at all of them."""
     both = (first > 0) & (second > 0)
     if not both.any():
         return 1.0
     ratio = second[both] / first[both]
     weight = np.minimum(first[both], second[both])  # a place that grew a lot does not pull
     order = np.argsort(ratio)
-    middle = np.searchsorted(np.cumsum(weight[order]), weight.sum() / 2)
-    return float(ratio[order][middle])
+    lower, upper = ratio[order][np.searchsorted(np.cumsum(weight[order]), weight.sum() * np.array([0.25, 0.75]))]
+    return float(min(max(1.0, lower), upper))

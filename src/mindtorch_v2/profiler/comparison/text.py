@@ -61,13 +61,13 @@ def markdown(found: Comparison, row_limit: int) -> str:
 def _sentences(found: Comparison) -> list[str]:
     one, other = found.steps
     before, after = (units.time(ns / 1000) for ns in found.step_ns)
-    if found.p_value is None:
+    if not found.is_measured:
         lines = [
             f"The recordings take {before} and {after} ({found.ratio - 1:+.1%}). Without steps, chance cannot be told from change."
         ]
     else:
-        certainty = "not by chance" if found.p_value < 0.01 else "within the noise"
-        lines = [f"A step takes {before} in {one} steps and {after} in {other} ({found.ratio - 1:+.1%}, {certainty})."]
+        certainty = "not by chance" if found.changes or abs(found.speed - 1) > ALIKE else "within the noise"
+        lines = [f"A step takes {before} and now {after} ({found.ratio - 1:+.1%}, {certainty}; {one} and {other} steps)."]
     if abs(found.speed - 1) > ALIKE:
         word = "slower" if found.speed > 1 else "faster"
         factor = max(found.speed, 1 / found.speed)

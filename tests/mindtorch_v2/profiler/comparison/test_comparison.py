@@ -145,7 +145,7 @@ def test_without_steps_nothing_is_called_certain():
         return record([op("aten::mm", 0, ns)], info=Info(started_ns=0, stopped_ns=1_000_000))
 
     found = compare(once(300_000), once(600_000))
-    assert found.p_value is None
+    assert not found.is_measured
     assert "chance cannot be told from change" in str(found)
     assert {change.name for change in found.changes} == {"aten::mm", OUTSIDE}
 
@@ -195,4 +195,12 @@ def test_probabilities():
     assert p_value(np.arange(8), np.arange(8) + 100) < 0.001
     assert p_value(np.arange(8), np.arange(8)) == 1.0
     assert corrected(np.array([0.01, 0.04, 0.03])).tolist() == pytest.approx([0.03, 0.06, 0.06])
-    assert speed_factor(np.array([1.0, 1.0, 1.0]), np.array([2.0, 2.0, 90.0])) == 2.0
+
+
+def test_the_speed_of_a_machine_is_that_of_all_places():
+    ones = np.ones(8)
+    assert speed_factor(ones, np.array([2.0] * 7 + [90.0])) == 2.0
+    assert speed_factor(ones, np.array([1.0] * 3 + [2.0] * 5)) == 1.0  # most places changed, and not all
+    assert speed_factor(ones, ones * 0.5) == 0.5
+    assert speed_factor(ones, np.array([0.9] * 4 + [1.1] * 4)) == 1.0
+    assert speed_factor(np.zeros(0), np.zeros(0)) == 1.0
