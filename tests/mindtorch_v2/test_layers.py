@@ -142,7 +142,8 @@ def test_imports_inside_functions_have_a_reason():
     late = [(path, node) for path in ROOT.rglob("*.py") for node, inside in import_statements(parsed(path)) if inside]
     wrong = [f"{path.relative_to(ROOT)}:{node.lineno} {why}" for path, node in late if (why := wrong_reason(path, node))]
     assert not wrong
-    assert len(late) <= 46  # so many there are; fewer is better
+    # so many there are; fewer is better. A command imports what it needs when it runs: the front door starts without the runtime
+    assert len([path for path, _ in late if path.parent != ROOT / "cli"]) <= 44
 
 
 def test_imports_point_from_the_general_to_the_particular():

@@ -214,7 +214,7 @@ def _run_batched(
     outputs: Sequence[Any], inputs: Sequence[Any], grads: Sequence[Any], keep_graph: bool, create_graph: bool
 ) -> list[Any]:
     """Run once for each of the gradients that are stacked in `grads`, all at once."""
-    from .._vmap_internals import _vmap  # cycle with _transforms.vmap
+    from .._vmap_internals import _vmap  # cycle with _vmap_internals
 
     for i, (out, g) in enumerate(zip(outputs, grads, strict=False)):
         shape, _ = _meta(out)

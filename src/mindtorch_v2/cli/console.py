@@ -91,7 +91,7 @@ def printed(text: Any) -> str:
 def print_table(headings: Sequence[Heading], rows: Sequence[Sequence[Any]], *, notes: Sequence[str] = ()) -> None:
     """Print a table and notes below it. On a terminal, what is of least use is left out until it fits, and names are shortened."""
     from rich.table import Table  # costly: for tables alone
-    from rich.text import Text  # the same
+    from rich.text import Text  # costly: the same
 
     console = _console(sys.stdout)
     cells = [[printed(cell) for cell in row] for row in rows]

@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     from ..profiler.device import DeviceActivity  # costly: NumPy, which help needs not
-    from ..profiler.device.critical_path import critical_path  # the same
+    from ..profiler.device.critical_path import critical_path  # costly: the same
 
     sessions = chosen(opened(options.file).sessions, options.process)
     devices = [(session, device) for session in sessions for device in DeviceActivity.of(session).devices]

@@ -38,7 +38,7 @@ def run(options: argparse.Namespace) -> None:
     if form is None:
         raise UsageError(f"{options.output!r} has no ending that says its format; give --format, one of {', '.join(FORMATS)}")
     from ..profiler.output import flame  # costly: NumPy, which help needs not
-    from ..profiler.writing.atomic_file import replacing  # the same
+    from ..profiler.writing.atomic_file import replacing  # costly: the same
 
     sessions = chosen(opened(options.file).sessions, options.process)
     title = os.path.basename(options.file.rstrip(os.sep))

@@ -55,6 +55,8 @@ COMMANDS = {
     "memory": Entry("Show what memory was used for: the peak, who made it, and a timeline."),
     "leaks": Entry("Show the memory that was made in the recording and not freed."),
     "report": Entry("Write a recording as one HTML page: where the time went, timeline, flame graphs, memory."),
+    "diff": Entry("Say what changed between two recordings: what takes longer or shorter, was added, removed, renamed or moved."),
+    "query": Entry("Ask a recording in SQL, or one of the questions that have a name."),
     "advise": Entry("Say what could be faster in a recording, and by how much at a guess."),
     "info": Entry("Show what a file holds: processes, options, events, environment, losses."),
     "validate": Entry("Check that a trace keeps what its format promises."),

@@ -5,14 +5,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from ..profiler.whole_program.children import Plan
-from ..profiler.whole_program.folder import Folder, default_folder
-from ..profiler.whole_program.folder_run import FolderRun
-from ..profiler.whole_program.launching import fail, name_of, parse, run_recorded
+from .._launch.arguments import name_of, parse
+from .frame import CommandError, Parser
+from .run import load_runtime
 
 __all__ = ["main", "parser"]
 
-NAME = FolderRun.command
+NAME = "mindtorch profile"
 
 MAX_EVENTS = 1_000_000
 MAX_SECONDS = 60.0
@@ -35,7 +34,7 @@ examples:
 
 def parser() -> argparse.ArgumentParser:
     """The options of the command."""
-    p = argparse.ArgumentParser(
+    p = Parser(
         prog=NAME,
         usage=f"{NAME} [options] [--] script.py [arguments]\n       {NAME} [options] -m package.module [arguments]\n"
         f"       {NAME} [options] -c code [arguments]\n       {NAME} [options] - [arguments]",
@@ -116,20 +115,22 @@ def main(arguments: Sequence[str]) -> None:
     p = parser()
     options, request = parse(p, arguments)
     cycle = _cycle(p, options)
+    load_runtime()
+    from ..profiler.whole_program.children import Plan  # costly: the runtime, which help needs not
+    from ..profiler.whole_program.folder import Folder, default_folder  # costly: the same
+    from ..profiler.whole_program.folder_run import FolderRun  # costly: the same
+    from ..profiler.whole_program.launching import run_recorded  # costly: the same
+
     try:
         folder = Folder(options.output or default_folder(name_of(request)))
         folder.make()
     except OSError as error:
-        fail(NAME, f"cannot write to {options.output or 'the current folder'!r}: {error.strerror or error}", 2)
+        raise CommandError(f"cannot write to {options.output or 'the current folder'!r}: {error.strerror or error}", 2) from None
     plan = Plan(
         folder=str(folder.path),
         flags={flag: options.all or getattr(options, flag) for flag in FLAGS},
         cycle=cycle,
-        limits={
-            "events": options.max_events or None,
-            "seconds": (MAX_SECONDS if options.max_seconds is None else options.max_seconds) or None,
-            "from_start": options.max_seconds is not None,
-        },
+        limits=_limits(options),
     )
     recording = FolderRun(
         plan,
@@ -141,6 +142,12 @@ def main(arguments: Sequence[str]) -> None:
         as_json=options.json,
     )
     run_recorded(recording, request)
+
+
+def _limits(options: argparse.Namespace) -> dict[str, float | bool | None]:
+    """The arguments of `Limits`."""
+    seconds = MAX_SECONDS if options.max_seconds is None else options.max_seconds
+    return {"events": options.max_events or None, "seconds": seconds or None, "from_start": options.max_seconds is not None}
 
 
 def _cycle(p: argparse.ArgumentParser, options: argparse.Namespace) -> dict[str, int] | None:

@@ -66,8 +66,8 @@ def chosen(sessions: Sequence[Session], pid: int | None) -> Sequence[Session]:
 
 def run(options: argparse.Namespace) -> None:
     from ..profiler.device import DeviceActivity  # costly: NumPy, which help needs not
-    from ..profiler.model.top_rows import SORT_KEYS as ATTRIBUTES  # the same
-    from ..profiler.model.top_rows import top_rows  # the same
+    from ..profiler.model.top_rows import SORT_KEYS as ATTRIBUTES  # costly: the same
+    from ..profiler.model.top_rows import top_rows  # costly: the same
 
     sessions = chosen(opened(options.file).sessions, options.process)
     where = _filter(options.name)

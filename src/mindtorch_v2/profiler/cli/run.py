@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
+from ..._launch.arguments import name_of, parse
 from ..options import Options
-from ..whole_program.launching import fail, name_of, parse, run_recorded
+from ..whole_program.launching import fail, run_recorded
 from ..whole_program.outputs import UnwritableError, check_files
 from .printed_run import PrintedRun
 

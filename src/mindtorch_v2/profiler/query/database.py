@@ -90,18 +90,25 @@ class Database:
             if re.search(rf"\b{name}\b", sql, re.IGNORECASE):
                 self._make(name)
         try:
-            found = self._connection.execute(sql)
-            columns = tuple(column[0] for column in found.description or ())
-            return Answer(columns, tuple(found.fetchall()) if columns else ())
+            return self._answer(sql)
+        except self._error:
+            self._make_all()  # so that a name that is near to a table's is suggested
+        try:
+            return self._answer(sql)
         except self._error as error:
             raise ValueError(f"{error}") from None
+
+    def _answer(self, sql: str) -> Answer:
+        found = self._connection.execute(sql)
+        columns = tuple(column[0] for column in found.description or ())
+        return Answer(columns, tuple(found.fetchall()) if columns else ())
 
     def to_parquet(self, folder: str | os.PathLike[str]) -> list[str]:
         """Write each table that has rows to a file of the folder, which is made; returns the paths."""
         os.makedirs(folder, exist_ok=True)
         written = []
+        self._make_all()
         for name in SCHEMA:
-            self._make(name)
             if not self.ask(f"select count(*) from {name}").rows[0][0]:
                 continue
             path = os.path.join(folder, f"{name}.parquet")
@@ -116,6 +123,10 @@ class Database:
             raise ValueError(f"there is no table {name!r}; there are {', '.join(SCHEMA)}")
         self._make(name)
         return self._connection.execute(f"select * from {name}").df()
+
+    def _make_all(self) -> None:
+        for name in SCHEMA:
+            self._make(name)
 
     def _make(self, name: str) -> None:
         if name not in self._made:

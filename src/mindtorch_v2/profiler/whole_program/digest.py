@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .. import advice
-from ..advice import Finding
+from ..advice import Advice, Finding, Part
 from ..model.grouping import GroupBy, groups
 from ..model.recording import Recording
 from ..model.session import Session
@@ -61,8 +61,8 @@ class Digest:
             summary=summary,
             step_ns=tuple((steps.end_ns - steps.start_ns).tolist()),
             rows=tuple(_costliest(recording, summary.wall_ns)),
-            finding=next((f for f in found if not advice.RULES[f.rule].is_about_recording), None),
-            unexplained=str(found.unexplained[0]).strip() if found.unexplained else "",
+            finding=_first(found),
+            unexplained=_part(found.unexplained[0]) if found.unexplained else "",
             events=len(session),
             processes=tuple((s.info.pid, s.info.parent_pid, len(s)) for s in others),
         )
@@ -87,7 +87,7 @@ class Digest:
         if self.finding is not None:
             blocks += ["", f"First advice: {printable(self.finding.message)}"]
         elif self.unexplained:
-            blocks += ["", f"No advice. The largest part of the time: {printable(self.unexplained)}"]
+            blocks += ["", f"No advice. {printable(self.unexplained)}"]
         return "\n".join(line.rstrip() for line in blocks)
 
     def _head(self) -> str:
@@ -121,6 +121,16 @@ class Digest:
         ]
         table = TextTable(columns, self.rows)
         return [table.heading, *table.rows]
+
+
+def _first(found: Advice) -> Finding | None:
+    """The advice to begin with: about memory that grows, which ends a program, or else what gains most."""
+    about_program = [finding for finding in found if not advice.RULES[finding.rule].is_about_recording]
+    return next(iter(sorted(about_program, key=lambda finding: finding.kept_bytes == 0)), None)
+
+
+def _part(part: Part) -> str:
+    return f"{part.share:.1%} of the wall time ({units.time(part.time_ns / 1000)}) is {part.name}. {part.hint}".strip()
 
 
 def _costliest(recording: Recording, wall_ns: int) -> list[Row]:

@@ -198,3 +198,13 @@ def test_processes_are_left_alone_if_asked(profile, tmp_path):
     done = profile(CHILDREN, "-o", "out", "--no-children", arguments=["subprocess"])
     assert "other process" not in done.stdout
     assert not list((tmp_path / "out").glob("process-*"))
+
+
+def test_stacks_begin_with_the_program(profile, tmp_path):
+    profile("import torch\ntorch.ones(2).sin()", "--with-stack", "-o", "out")
+    session = Session.load(tmp_path / "out" / "run.session")
+    functions = {label.name for label in session.labels if label.kind == "python_function"}
+    assert "script.py(1): <module>" in functions
+    assert not [name for name in functions if "mindtorch_front" in name or "runpy" in name or "cli/" in name]
+    sin = next(row for row in range(len(session)) if names(session)[row] == "aten::sin")
+    assert [session.frames[f].function for f in session.stack_table[session.stack[sin]]] == ["<module>"]
