@@ -47,6 +47,11 @@ class TestHelp:
     def test_every_command_has_json(self, name):
         assert "--json" in {option for action in frame.parser_of(name)._actions for option in action.option_strings}
 
+    def test_the_page_has_every_command(self):
+        page = (SOURCE.parent / "docs" / "command-line.md").read_text()
+        for name in frame.COMMANDS:
+            assert f"## `mindtorch {name}`\n\n<!-- output of: python -m mindtorch_front {name} --help -->" in page
+
     def test_version(self, mindtorch):
         assert mindtorch("--version") == "mindtorch_v2, with the API of PyTorch 2.13.0\n"
 
