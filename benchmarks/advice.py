@@ -1,20 +1,28 @@
-"""What advice claims against what following it gains: `PYTHONPATH=src python -m benchmarks.advice [--all-options] [rule ...]`.
+"""What advice claims against what following it gains: the table of `docs/advice.md`.
 
-Each rule has programs with the defect that it is about, and the same without. In turn, some steps of one and of the other are timed, and some
-are recorded and advice is asked for. All times are wall time. Samples are short, a nap comes before each, and of many samples those
-count in which the thread was interrupted least: so other work of the machine matters little.
+    python -m benchmarks.advice [--write docs/advice.md] [rule ...]
+
+Each rule has programs with the defect that it is about, and the same as advised, in two sizes of the defect. In turn, some steps of one and
+of the other are timed, and some of the first are recorded and advice is asked for. Where programs compute, time is that of the
+processor, so that other work of the machine does not count; where they wait, it is wall time. Recordings have wall time only: those
+count in which the program was interrupted least, and a dash stands where it was for long in all of them, or where there is no claim. Of all
+samples the median counts.
+
+Programs are recorded with shapes, and with shapes and stacks.
 """
 
 from __future__ import annotations
 
+import argparse
 import gc
-import itertools
 import os
+import re
 import select
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 # before NumPy starts its threads
@@ -27,100 +35,154 @@ from mindtorch_v2.profiler import advise, profile
 from mindtorch_v2.profiler.advice import RULES
 
 Step = Callable[[], object]
+Program = Callable[[int], Step]
 
-SAMPLES, KEPT, SECONDS = 100, 8, 10.0  # of each program
-SHORT, NAP = 0.0015, 0.003  # seconds
+SIZES = {"small": 1, "large": 4}  # of the defect
+ROUNDS, SECONDS = 60, 5.0  # of a program, at most
+CHUNK = 0.004  # seconds of a timed sample
+SHORT, NAP = 0.0015, 0.002  # seconds of a recording, and of rest before it: so most are not interrupted
+KEPT, INTERRUPTED = 5, 0.1  # recordings that count, and share of their time in which the program did not run, at most
 LEAST_STEPS = 16  # for a graph that is kept alive: of steps before the recording nothing is known
-WITHIN = 1.5
-ALL_OPTIONS = {"record_shapes": True, "with_stack": True}
+WITHIN, NOISE = 1.5, 1.05
+WAITING = ("sleeping", "DataLoader without workers", "DataLoader too slow")
+BEGIN, END = "<!-- claims -->", "<!-- end of claims -->"
+HEADING = (
+    "| rule | program | size | a step, ms | gain, ms | claimed, ms | / gain | with stacks, ms | / gain |",
+    "|---|---|---|--:|--:|--:|--:|--:|--:|",
+)
+SHAPES, STACKS = {"record_shapes": True}, {"record_shapes": True, "with_stack": True}
 
 
-class Sample(NamedTuple):
-    """The share of the time in which the thread did not run; seconds of a step; what advice claims for it, in seconds and as a share."""
+class Claim(NamedTuple):
+    """What was claimed for a step, in seconds; those that other work of the machine disturbed less are smaller."""
 
-    interrupted: float
-    step: float
-    claimed: float = 0.0
-    share: float = 0.0
+    disturbed: float
+    seconds: float
+    is_upper_bound: bool
+
+    def is_true(self, gain: float) -> bool:
+        """Whether this is within a factor of 1.5 of the gain, or a bound that the gain keeps."""
+        return gain <= NOISE * self.seconds if self.is_upper_bound else gain / WITHIN <= self.seconds <= gain * WITHIN
+
+    def as_markdown(self, gain: float) -> str:
+        ratio = f"{self.seconds / gain:.2f}" if self.is_true(gain) else f"**{self.seconds / gain:.2f}**"
+        return f"{'up to ' * self.is_upper_bound}{1e3 * self.seconds:.3g} | {ratio}"
 
 
-def timed(step: Step, count: int) -> Sample:
-    select.select([], [], [], NAP)
-    cpu, ends = time.thread_time(), [time.perf_counter()]
+class Result(NamedTuple):
+    rule: str
+    program: str
+    size: str
+    step: float  # seconds
+    gain: float
+    claims: list[Claim | None]  # without stacks and with them
+
+    @property
+    def is_true(self) -> bool:
+        return all(claim.is_true(self.gain) for claim in self.claims if claim is not None)
+
+    def as_markdown(self) -> str:
+        claims = " | ".join("– | –" if claim is None else claim.as_markdown(self.gain) for claim in self.claims)
+        return f"| {self.rule} | {self.program} | {self.size} | {1e3 * self.step:.3g} | {1e3 * self.gain:.3g} | {claims} |"
+
+
+def timed(step: Step, count: int, clock: Callable[[], float]) -> float:
+    """Seconds of a step, after one that fills the caches."""
+    step()
+    began = clock()
     for _ in range(count):
         step()
-        ends.append(time.perf_counter())
-    cpu = time.thread_time() - cpu
-    # the first steps after a nap take longer
-    return Sample(round(1 - cpu / (ends[-1] - ends[0]), 2), statistics.median(b - a for a, b in itertools.pairwise(ends)))
+    return (clock() - began) / count
 
 
-def recorded(rule: str, step: Step, count: int, options: dict[str, bool]) -> Sample:
+def recorded(rule: str, step: Step, count: int, options: dict[str, bool]) -> Claim:
+    step()
+    select.select([], [], [], NAP)  # not `time.sleep`, which a rule is about
     with profile(**options) as prof:
-        began = time.perf_counter()
-        select.select([], [], [], NAP)  # not `time.sleep`, which a rule is about
         cpu, wall = time.thread_time(), time.perf_counter()
-        napped = wall - began
         for i in range(count):
             step()
             if i < count - 1:
                 prof.step()
-        wall, cpu = time.perf_counter() - wall, time.thread_time() - cpu
+        cpu, wall = time.thread_time() - cpu, time.perf_counter() - wall
     advice = advise(prof, min_share=0)
-    claims = [finding.gain_ns / 1e9 for finding in advice if finding.rule == rule]
-    claims += [part.time_ns / 1e9 - napped for part in advice.unexplained if part.name == rule]
-    claimed = claims[0] if claims else 0.0
-    return Sample(round(1 - cpu / wall, 2), wall / count, claimed / count, claimed / wall)
+    disturbed = wall if rule in WAITING else 1 - cpu / wall
+    for finding in advice:
+        if finding.rule == rule:
+            return Claim(disturbed, finding.gain_ns / 1e9 / count, finding.is_upper_bound)
+    unexplained = [part.time_ns / 1e9 for part in advice.unexplained if part.name == rule]
+    return Claim(disturbed, sum(unexplained) / count, is_upper_bound=False)
 
 
-def usual(samples: list[Sample]) -> Sample:
-    """The median of the samples that were interrupted least; where programs wait, of those that took least time."""
-    kept = sorted(samples)[:KEPT]
-    return Sample(*(statistics.median(column) for column in zip(*kept, strict=True)))
+def usual(claims: list[Claim]) -> Claim | None:
+    """The median of those that were disturbed least; None if all were interrupted for long."""
+    kept = [claim for claim in sorted(claims)[:KEPT] if claim.disturbed < INTERRUPTED]
+    return None if not kept else Claim(*(statistics.median_low(column) for column in zip(*kept, strict=True)))
 
 
-def compared(rule: str, slow: Step, fast: Step, options: dict[str, bool]) -> tuple[Sample, Sample, Sample]:
-    """A step of the program, one of the other, and one that is recorded."""
-    timed(slow, 3), timed(fast, 3), recorded(rule, slow, 1, options)  # compiles what is called
-    least = LEAST_STEPS if rule == "graph kept alive" else 1
-    count = max(least, int(SHORT / min(timed(slow, 1).step for _ in range(5))))
-    samples: tuple[list[Sample], list[Sample], list[Sample]] = ([], [], [])
+def compared(rule: str, slow: Step, fast: Step) -> tuple[float, float, list[Claim | None]]:
+    """Seconds of a step, what following the advice saves of it, and what is claimed without stacks and with them."""
+    clock = time.perf_counter if rule in WAITING else time.thread_time
+    needs_stacks = rule in RULES and "with_stack" in RULES[rule].needs
+    timed(slow, 3, clock), timed(fast, 3, clock)  # compiles what is called
+    once = min(timed(slow, 1, clock) for _ in range(5))
+    count, of_recording = (max(1, int(seconds / once)) for seconds in (CHUNK, SHORT))
+    if rule in WAITING:
+        count = max(count, 5)  # so that batches that are made meanwhile are waited for
+    if rule == "graph kept alive":
+        of_recording = LEAST_STEPS
+    before, after = [], []
+    claims: list[list[Claim]] = [[], []]
     until = time.monotonic() + SECONDS
-    while time.monotonic() < until and len(samples[0]) < SAMPLES:
-        gc.collect()
-        gc.disable()
-        samples[0].append(timed(slow, count))
-        samples[1].append(timed(fast, count))
-        samples[2].append(recorded(rule, slow, count, options))
-        gc.enable()
-    before, after, claim = map(usual, samples)
-    return before, after, claim
+    gc.disable()
+    while len(before) < 5 or (time.monotonic() < until and len(before) < ROUNDS):
+        before.append(timed(slow, count, clock))
+        after.append(timed(fast, count, clock))
+        for options, found in zip((SHAPES, STACKS), claims, strict=True):
+            if needs_stacks <= (options is STACKS) and (rule in RULES or options is SHAPES):
+                found.append(recorded(rule, slow, of_recording, options))
+        if len(before) % 10 == 0:
+            gc.collect()
+    gc.enable()
+    if rule in WAITING:  # what is added to a wait is other work of the machine
+        return min(before), min(before) - min(after), [min(found) if found else None for found in claims]
+    gain = statistics.median(b - a for b, a in zip(before, after, strict=True))
+    return statistics.median(before), gain, [usual(found) for found in claims]
+
+
+def measured(rules: list[str]) -> Iterator[Result]:
+    for rule, pairs in [*PROGRAMS.items(), *UNEXPLAINED.items()]:
+        for program, advised in pairs if not rules or rule in rules else []:
+            for size, factor in SIZES.items():
+                yield Result(rule, program.__name__.replace("_", " "), size, *compared(rule, program(factor), advised(factor)))
+
+
+def with_table(page: str, lines: list[str]) -> str:
+    """A page with these lines between its markers."""
+    before, _, after = re.split(f"{BEGIN}|{END}", page)
+    return "\n".join([f"{before}{BEGIN}", "", *lines, "", f"{END}{after}"])
 
 
 def main() -> None:
-    asked = [each for each in sys.argv[1:] if not each.startswith("--")]
-    print(
-        "| rule | program | a step, us | claimed, us | measured, us | claimed / measured | claimed share | measured share | interrupted |"
-    )
-    print("|---|---|--:|--:|--:|--:|--:|--:|--:|")
-    off = []
-    for rule, pairs in [*PROGRAMS.items(), *UNEXPLAINED.items()]:
-        if asked and rule not in asked:
-            continue
-        needs = RULES[rule].needs if rule in RULES else ()
-        options = ALL_OPTIONS if "--all-options" in sys.argv else {**dict.fromkeys(needs, True), "record_shapes": True}
-        for program, advised in pairs:
-            slow, fast, claim = compared(rule, program(), advised(), options)
-            before, after = slow.step, fast.step
-            ratio, name = claim.claimed / (before - after), program.__name__.replace("_", " ")
-            if not 1 / WITHIN <= ratio <= WITHIN:
-                off.append(f"{name} {ratio:.2f}")
-            print(
-                f"| {rule} | {name} | {1e6 * before:,.0f} | {1e6 * claim.claimed:,.0f} | {1e6 * (before - after):,.0f} | {ratio:.2f} "
-                f"| {claim.share:.0%} | {1 - after / before:.0%} | {max(slow.interrupted, fast.interrupted, claim.interrupted):.0%} |",
-                flush=True,
-            )
-    print(f"\nOutside a factor of {WITHIN}: {', '.join(off) or 'none'}")
+    parser = argparse.ArgumentParser("python -m benchmarks.advice", description=__doc__)
+    parser.add_argument("rules", nargs="*", help="names of rules; all by default")
+    parser.add_argument("--write", metavar="FILE", type=Path, help="put the table into this page, between its markers")
+    options = parser.parse_args()
+    lines, off = list(HEADING), []
+    print(*HEADING, sep="\n")
+    for result in measured(options.rules):
+        lines.append(result.as_markdown())
+        print(lines[-1], flush=True)
+        if not result.is_true:
+            off.append(f"{result.program}, {result.size}")
+    version = ".".join(map(str, sys.version_info[:2]))
+    lines += [
+        "",
+        f"Python {version}. Not within a factor of {WITHIN}, or above what was claimed at most: {'; '.join(off) or 'none'}.",
+    ]
+    print(*lines[-2:], sep="\n")
+    if options.write:
+        options.write.write_text(with_table(options.write.read_text(), lines))
 
 
 if __name__ == "__main__":

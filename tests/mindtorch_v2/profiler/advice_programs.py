@@ -1,6 +1,6 @@
 """Programs that a rule of advice is about, each beside the same program as the advice has it.
 
-Each is a function that makes what the program needs, and returns one step of it. `benchmarks/advice.py` times them.
+Each is a function that makes what the program needs, and returns one step of it; `size` is how large the defect is. `benchmarks/advice.py` times them.
 """
 
 import atexit
@@ -25,40 +25,40 @@ from mindtorch_v2.profiler.advice.parts import OWN
 LOADER = "enumerate(DataLoader)#_{}DataLoaderIter.__next__"  # torch's name of the scope around the next batch
 
 
-def item_in_loop():
-    x = torch.randn(200)
-    return lambda: sum(x[i].item() for i in range(200))
+def item_in_loop(size=1):
+    x = torch.randn(200 * size)
+    return lambda: sum(x[i].item() for i in range(200 * size))
 
 
-def item_at_once():
-    x = torch.randn(200)
+def item_at_once(size=1):
+    x = torch.randn(200 * size)
     return lambda: sum(x.tolist())
 
 
-def deciding_by_element():
-    x = torch.randn(200)
-    return lambda: [i for i in range(200) if x[i] > 0]
+def deciding_by_element(size=1):
+    x = torch.randn(200 * size)
+    return lambda: [i for i in range(200 * size) if x[i] > 0]
 
 
-def deciding_at_once():
-    x = torch.randn(200)
+def deciding_at_once(size=1):
+    x = torch.randn(200 * size)
     return lambda: [i for i, positive in enumerate((x > 0).tolist()) if positive]
 
 
-def masked_by_index():
-    x = torch.randn(100_000)
+def masked_by_index(size=1):
+    x = torch.randn(100_000 * size)
     mask = x > 0
     return lambda: x[mask].sum()
 
 
-def masked_by_product():
-    x = torch.randn(100_000)
+def masked_by_product(size=1):
+    x = torch.randn(100_000 * size)
     mask = x > 0
     return lambda: (x * mask).sum()
 
 
-def _training(*, to_none):
-    model = nn.Sequential(*[nn.Linear(128, 128) for _ in range(12)])
+def _training(size, *, to_none):
+    model = nn.Sequential(*[nn.Linear(128, 128) for _ in range(12 * size)])
     x = torch.randn(8, 128)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
 
@@ -70,16 +70,16 @@ def _training(*, to_none):
     return step
 
 
-def gradients_set_to_zero():
-    return _training(to_none=False)
+def gradients_set_to_zero(size=1):
+    return _training(size, to_none=False)
 
 
-def gradients_set_to_none():
-    return _training(to_none=True)
+def gradients_set_to_none(size=1):
+    return _training(size, to_none=True)
 
 
-def gradients_zeroed_by_hand():
-    weights = [torch.randn(256, 256, requires_grad=True) for _ in range(10)]
+def gradients_zeroed_by_hand(size=1):
+    weights = [torch.randn(256, 256, requires_grad=True) for _ in range(10 * size)]
 
     def step():
         sum((w * 2).sum() for w in weights).backward()
@@ -89,8 +89,8 @@ def gradients_zeroed_by_hand():
     return step
 
 
-def gradients_dropped_by_hand():
-    weights = [torch.randn(256, 256, requires_grad=True) for _ in range(10)]
+def gradients_dropped_by_hand(size=1):
+    weights = [torch.randn(256, 256, requires_grad=True) for _ in range(10 * size)]
 
     def step():
         sum((w * 2).sum() for w in weights).backward()
@@ -111,63 +111,63 @@ def _mixing(weights, use):
     return step
 
 
-def gradients_that_come_transposed():
-    return _mixing([torch.randn(200, 300, requires_grad=True) for _ in range(6)], lambda w: w.permute(1, 0))
+def gradients_that_come_transposed(size=1):
+    return _mixing([torch.randn(200, 300, requires_grad=True) for _ in range(6 * size)], lambda w: w.permute(1, 0))
 
 
-def gradients_that_come_as_they_are():
-    return _mixing([torch.randn(300, 200, requires_grad=True) for _ in range(6)], lambda w: w)
+def gradients_that_come_as_they_are(size=1):
+    return _mixing([torch.randn(300, 200, requires_grad=True) for _ in range(6 * size)], lambda w: w)
 
 
-def _steps_of_adam(**options):
-    params = [torch.randn(16, 16, requires_grad=True) for _ in range(100)]
+def _steps_of_adam(size, **options):
+    params = [torch.randn(16, 16, requires_grad=True) for _ in range(100 * size)]
     for p in params:
         p.grad = torch.randn(16, 16)
     return torch.optim.Adam(params, **options).step
 
 
-def adam_by_parameter():
-    return _steps_of_adam()
+def adam_by_parameter(size=1):
+    return _steps_of_adam(size)
 
 
-def adam_by_lists():
-    return _steps_of_adam(foreach=True)
+def adam_by_lists(size=1):
+    return _steps_of_adam(size, foreach=True)
 
 
-def adam_fused():
-    return _steps_of_adam(fused=True)
+def adam_fused(size=1):
+    return _steps_of_adam(size, fused=True)
 
 
-def _loading(kind, wait):
+def _loading(size, kind, wait):
     def step():
         with record_function(LOADER.format(kind)):
             if wait:
-                time.sleep(wait)
+                time.sleep(size * wait)
         torch.ones(3).sin()
-        time.sleep(0.02)  # computing
+        time.sleep(size * 0.02)  # computing
 
     return step
 
 
-def loading_in_process():
-    return _loading("SingleProcess", 0.02)
+def loading_in_process(size=1):
+    return _loading(size, "SingleProcess", 0.02)
 
 
-def loading_beside():
-    return _loading("MultiProcessing", 0)
+def loading_beside(size=1):
+    return _loading(size, "MultiProcessing", 0)
 
 
-def slow_workers():
-    return _loading("MultiProcessing", 0.02)
+def slow_workers(size=1):
+    return _loading(size, "MultiProcessing", 0.02)
 
 
-def casting_again():
-    weight, batches = torch.randn(256, 256), [torch.randn(4, 256, dtype=torch.float64) for _ in range(8)]
+def casting_again(size=1):
+    weight, batches = torch.randn(256, 256), [torch.randn(4, 256, dtype=torch.float64) for _ in range(8 * size)]
     return lambda: [x @ weight.double() for x in batches]
 
 
-def casting_once():
-    weight, batches = torch.randn(256, 256), [torch.randn(4, 256, dtype=torch.float64) for _ in range(8)]
+def casting_once(size=1):
+    weight, batches = torch.randn(256, 256), [torch.randn(4, 256, dtype=torch.float64) for _ in range(8 * size)]
 
     def step():
         double = weight.double()
@@ -176,13 +176,13 @@ def casting_once():
     return step
 
 
-def reordering_again():
-    weight, batches = torch.randn(256, 256).t(), [torch.randn(256) for _ in range(8)]
+def reordering_again(size=1):
+    weight, batches = torch.randn(256, 256).t(), [torch.randn(256) for _ in range(8 * size)]
     return lambda: [weight.contiguous() * x for x in batches]
 
 
-def reordering_once():
-    weight, batches = torch.randn(256, 256).t(), [torch.randn(256) for _ in range(8)]
+def reordering_once(size=1):
+    weight, batches = torch.randn(256, 256).t(), [torch.randn(256) for _ in range(8 * size)]
 
     def step():
         ordered = weight.contiguous()
@@ -191,62 +191,62 @@ def reordering_once():
     return step
 
 
-def reshaping_again():
-    weight = torch.randn(64, 8, 32).transpose(0, 1)
+def reshaping_again(size=1):
+    weight = torch.randn(64, 8, 32 * size).transpose(0, 1)
     return lambda: [weight.reshape(-1).sum() for _ in range(8)]
 
 
-def reshaping_in_order():
-    weight = torch.randn(64, 8, 32).transpose(0, 1).contiguous()
+def reshaping_in_order(size=1):
+    weight = torch.randn(64, 8, 32 * size).transpose(0, 1).contiguous()
     return lambda: [weight.reshape(-1).sum() for _ in range(8)]
 
 
-def _convolution(*, bias):
+def _convolution(size, *, bias):
     net = nn.Sequential(nn.Conv2d(1, 32, 1, bias=bias), nn.BatchNorm2d(32))
-    images = torch.randn(8, 1, 32, 32)
+    images = torch.randn(8 * size, 1, 32, 32)
     return lambda: net(images).square().mean().backward()
 
 
-def bias_before_norm():
-    return _convolution(bias=True)
+def bias_before_norm(size=1):
+    return _convolution(size, bias=True)
 
 
-def no_bias_before_norm():
-    return _convolution(bias=False)
+def no_bias_before_norm(size=1):
+    return _convolution(size, bias=False)
 
 
-def rows_one_by_one():
-    x, w = torch.randn(100, 32), torch.randn(32, requires_grad=True)
-    return lambda: torch.stack([(x[i] * w).sum() for i in range(100)]).sum().backward()
+def rows_one_by_one(size=1):
+    x, w = torch.randn(100 * size, 32), torch.randn(32, requires_grad=True)
+    return lambda: torch.stack([(x[i] * w).sum() for i in range(100 * size)]).sum().backward()
 
 
-def rows_at_once():
-    x, w = torch.randn(100, 32), torch.randn(32, requires_grad=True)
+def rows_at_once(size=1):
+    x, w = torch.randn(100 * size, 32), torch.randn(32, requires_grad=True)
     return lambda: (x * w).sum(1).sum().backward()
 
 
-def filling_by_row():
-    x = torch.zeros(100, 32)
+def filling_by_row(size=1):
+    x = torch.zeros(100 * size, 32)
 
     def step():
-        for i in range(100):
+        for i in range(100 * size):
             x[i] = i
 
     return step
 
 
-def filling_at_once():
-    x = torch.zeros(100, 32)
-    return lambda: x.copy_(torch.arange(100).unsqueeze(1))
+def filling_at_once(size=1):
+    x = torch.zeros(100 * size, 32)
+    return lambda: x.copy_(torch.arange(100 * size).unsqueeze(1))
 
 
-def many_small_tensors():
-    tensors = [torch.randn(16) for _ in range(100)]
+def many_small_tensors(size=1):
+    tensors = [torch.randn(16) for _ in range(100 * size)]
     return lambda: [t.exp().mul(2).sum() for t in tensors]
 
 
-def one_stacked_tensor():
-    stacked = torch.randn(100, 16)
+def one_stacked_tensor(size=1):
+    stacked = torch.randn(100 * size, 16)
     return lambda: stacked.exp().mul(2).sum(1)
 
 
@@ -262,25 +262,25 @@ def _beside_a_product(also):
     return step
 
 
-def nothing_beside():
+def nothing_beside(size=1):
     return _beside_a_product(lambda: None)
 
 
-def sleeping():
+def sleeping(size=1):
     def wait():
-        time.sleep(0.002)
+        time.sleep(0.002 * size)
 
     return _beside_a_product(wait)
 
 
-def copying_objects():
-    weights = {str(i): torch.randn(100, 100) for i in range(30)}
+def copying_objects(size=1):
+    weights = {str(i): torch.randn(100, 100) for i in range(30 * size)}
     return _beside_a_product(lambda: copy.deepcopy(weights))
 
 
-def reading_again():
+def reading_again(size=1):
     file = tempfile.NamedTemporaryFile()  # noqa: SIM115 - for as long as the program
-    file.write(b"x\n" * 2_000_000)
+    file.write(b"x\n" * 2_000_000 * size)
     file.flush()
 
     def read():
@@ -290,13 +290,13 @@ def reading_again():
     return _beside_a_product(read)
 
 
-def listing_again():
-    numbers = [float(i) for i in range(20_000)]
+def listing_again(size=1):
+    numbers = [float(i) for i in range(20_000 * size)]
     return _beside_a_product(lambda: torch.tensor(numbers))
 
 
-def printing_tensors():
-    shown, sink = torch.randn(20, 20), io.StringIO()
+def printing_tensors(size=1):
+    shown, sink = torch.randn(20 * size, 20), io.StringIO()
 
     def show():
         sink.seek(0)
@@ -305,8 +305,8 @@ def printing_tensors():
     return _beside_a_product(show)
 
 
-def converting_each():
-    rows = [torch.randn(8) for _ in range(300)]
+def converting_each(size=1):
+    rows = [torch.randn(8) for _ in range(300 * size)]
 
     def convert():
         for row in rows:
@@ -315,17 +315,17 @@ def converting_each():
     return _beside_a_product(convert)
 
 
-def counting():
+def counting(size=1):
     def count():
         total = 0
-        for i in range(10_000):
+        for i in range(10_000 * size):
             total += i % 7
 
     return _beside_a_product(count)
 
 
-def growing_by_concatenation():
-    pieces = [torch.randn(2000) for _ in range(100)]
+def growing_by_concatenation(size=1):
+    pieces = [torch.randn(2000) for _ in range(100 * size)]
 
     def step():
         whole = torch.zeros(0)
@@ -336,14 +336,14 @@ def growing_by_concatenation():
     return step
 
 
-def concatenating_once():
-    pieces = [torch.randn(2000) for _ in range(100)]
+def concatenating_once(size=1):
+    pieces = [torch.randn(2000) for _ in range(100 * size)]
     return lambda: torch.cat(pieces)
 
 
-def _learning_from_the_last_losses(keep):
+def _learning_from_the_last_losses(size, keep):
     w, x = torch.randn(100, 100, requires_grad=True), torch.randn(100, 100)
-    losses = collections.deque(maxlen=5)
+    losses = collections.deque(maxlen=5 * size)
 
     def step():
         w.grad = None
@@ -354,23 +354,23 @@ def _learning_from_the_last_losses(keep):
     return step
 
 
-def keeping_graphs():
-    return _learning_from_the_last_losses(lambda loss: loss)
+def keeping_graphs(size=1):
+    return _learning_from_the_last_losses(size, lambda loss: loss)
 
 
-def keeping_numbers():
-    return _learning_from_the_last_losses(lambda loss: loss.detach())
+def keeping_numbers(size=1):
+    return _learning_from_the_last_losses(size, lambda loss: loss.detach())
 
 
 # --- second programs, of other shapes and sizes: what a rule claims must hold for these as well -----------------------------
 
 
-def matrix_by_element():
-    table = torch.randn(24, 24)
+def matrix_by_element(size=1):
+    table = torch.randn(24 * size, 24)
 
     def step():
         best = {}
-        for i in range(24):
+        for i in range(24 * size):
             for j in range(24):
                 best[i] = max(best.get(i, 0.0), float(table[i, j]))
         return best
@@ -378,8 +378,8 @@ def matrix_by_element():
     return step
 
 
-def matrix_as_lists():
-    table = torch.randn(24, 24)
+def matrix_as_lists(size=1):
+    table = torch.randn(24 * size, 24)
 
     def step():
         best = {}
@@ -391,10 +391,10 @@ def matrix_as_lists():
     return step
 
 
-def _judging(pick):
+def _judging(size, pick):
     """A loss of the entries that count."""
-    guess, wanted = torch.randn(300, 200, requires_grad=True), torch.randn(300, 200)
-    counts = torch.rand(300, 200) < 0.7
+    guess, wanted = torch.randn(300 * size, 200, requires_grad=True), torch.randn(300 * size, 200)
+    counts = torch.rand(300 * size, 200) < 0.7
 
     def step():
         guess.grad = None
@@ -403,12 +403,12 @@ def _judging(pick):
     return step
 
 
-def judging_by_index():
-    return _judging(lambda difference, counts: difference[counts])
+def judging_by_index(size=1):
+    return _judging(size, lambda difference, counts: difference[counts])
 
 
-def judging_by_mask():
-    return _judging(lambda difference, counts: difference * counts)
+def judging_by_mask(size=1):
+    return _judging(size, lambda difference, counts: difference * counts)
 
 
 def _blending(weights, use):
@@ -422,16 +422,17 @@ def _blending(weights, use):
     return step
 
 
-def blending_transposed():
-    return _blending([torch.randn(20, 30, 40, requires_grad=True) for _ in range(4)], lambda w: w.transpose(0, 2))
+def blending_transposed(size=1):
+    return _blending([torch.randn(20, 30, 40, requires_grad=True) for _ in range(4 * size)], lambda w: w.transpose(0, 2))
 
 
-def blending_in_order():
-    return _blending([torch.randn(40, 30, 20, requires_grad=True) for _ in range(4)], lambda w: w)
+def blending_in_order(size=1):
+    return _blending([torch.randn(40, 30, 20, requires_grad=True) for _ in range(4 * size)], lambda w: w)
 
 
-def _classifying(**options):
-    net = nn.Sequential(nn.Linear(40, 96), nn.ReLU(), nn.Linear(96, 96), nn.ReLU(), nn.Linear(96, 10))
+def _classifying(size, **options):
+    hidden = [layer for _ in range(12 * size) for layer in (nn.Linear(24, 24), nn.ReLU())]
+    net = nn.Sequential(nn.Linear(40, 24), nn.ReLU(), *hidden, nn.Linear(24, 10))
     optimizer = torch.optim.AdamW(net.parameters(), lr=1e-3, **options)
     x, y = torch.randn(32, 40), torch.randint(0, 10, (32,))
 
@@ -443,12 +444,12 @@ def _classifying(**options):
     return step
 
 
-def classifying_with_adamw():
-    return _classifying()
+def classifying_with_adamw(size=1):
+    return _classifying(size)
 
 
-def classifying_with_fused_adamw():
-    return _classifying(fused=True)
+def classifying_with_fused_adamw(size=1):
+    return _classifying(size, fused=True)
 
 
 def _batch(seconds):
@@ -456,23 +457,26 @@ def _batch(seconds):
     return torch.ones(64, 64)
 
 
-def batches_made_between():
-    weight = torch.randn(400, 400)
+def _awaiting(size):
+    time.sleep(0.004 * size)  # as long as another device takes to compute
 
+
+def batches_made_between(size=1):
     def step():
         with record_function(LOADER.format("SingleProcess")):
-            batch = _batch(0.006)
-        return batch.sum() + (weight @ weight).sum()
+            batch = _batch(0.006 * size)
+        batch.sum()
+        _awaiting(size)
 
     return step
 
 
-def batches_made_beside():
-    weight, wanted, made = torch.randn(400, 400), queue.SimpleQueue(), queue.SimpleQueue()
+def batches_made_beside(size=1):
+    wanted, made = queue.SimpleQueue(), queue.SimpleQueue()
 
     def work():
         while wanted.get():
-            made.put(_batch(0.006))
+            made.put(_batch(0.006 * size))
 
     threading.Thread(target=work, daemon=True).start()
     wanted.put(True)
@@ -481,40 +485,41 @@ def batches_made_beside():
         with record_function(LOADER.format("MultiProcessing")):
             batch = made.get()
         wanted.put(True)
-        return batch.sum() + (weight @ weight).sum()
+        batch.sum()
+        _awaiting(size)
 
     return step
 
 
-def batches_late():
+def batches_late(size=1):
     weight = torch.randn(500, 500)
 
     def step():
         with record_function(LOADER.format("MultiProcessing")):
-            batch = _batch(0.003)
-        return batch.sum() + (weight @ weight).sum()
+            batch = _batch(0.003 * size)
+        return batch.sum() + (weight.t() @ weight).sum()
 
     return step
 
 
-def batches_there():
+def batches_there(size=1):
     weight, batch = torch.randn(500, 500), torch.ones(64, 64)
 
     def step():
         with record_function(LOADER.format("MultiProcessing")):
             pass
-        return batch.sum() + (weight @ weight).sum()
+        return batch.sum() + (weight.t() @ weight).sum()
 
     return step
 
 
-def comparing_to_labels():
-    guesses, labels = [torch.randn(5000) for _ in range(20)], torch.randint(0, 2, (5000,))
+def comparing_to_labels(size=1):
+    guesses, labels = [torch.randn(5000) for _ in range(20 * size)], torch.randint(0, 2, (5000,))
     return lambda: [(guess * labels.float()).sum() for guess in guesses]
 
 
-def comparing_to_numbers():
-    guesses, labels = [torch.randn(5000) for _ in range(20)], torch.randint(0, 2, (5000,))
+def comparing_to_numbers(size=1):
+    guesses, labels = [torch.randn(5000) for _ in range(20 * size)], torch.randint(0, 2, (5000,))
 
     def step():
         numbers = labels.float()
@@ -523,28 +528,28 @@ def comparing_to_numbers():
     return step
 
 
-def _deep(*, bias):
+def _deep(size, *, bias):
     layers = []
-    for _ in range(2):
+    for _ in range(2 * size):
         layers += [nn.Conv2d(6, 6, 3, padding=1, bias=bias), nn.BatchNorm2d(6), nn.ReLU()]
     net, images = nn.Sequential(*layers), torch.randn(4, 6, 20, 20)
     return lambda: net(images).mean().backward()
 
 
-def deep_with_bias():
-    return _deep(bias=True)
+def deep_with_bias(size=1):
+    return _deep(size, bias=True)
 
 
-def deep_without_bias():
-    return _deep(bias=False)
+def deep_without_bias(size=1):
+    return _deep(size, bias=False)
 
 
-def remembering_by_concatenation():
+def remembering_by_concatenation(size=1):
     weight, first = torch.randn(32, 32) / 6, torch.randn(1, 128, 32)
 
     def step():
         state, states = first, first
-        for _ in range(30):
+        for _ in range(30 * size):
             state = torch.tanh(state @ weight)
             states = torch.cat((states, state), dim=0)
         return states.mean(0)
@@ -552,25 +557,25 @@ def remembering_by_concatenation():
     return step
 
 
-def remembering_in_a_list():
+def remembering_in_a_list(size=1):
     weight, first = torch.randn(32, 32) / 6, torch.randn(1, 128, 32)
 
     def step():
         states = [first]
-        for _ in range(30):
+        for _ in range(30 * size):
             states.append(torch.tanh(states[-1] @ weight))
         return torch.cat(states).mean(0)
 
     return step
 
 
-def _carrying(hand_on):
-    """A recurrent network that begins anew after every four steps."""
+def _carrying(size, hand_on):
+    """A recurrent network that begins anew after every few steps."""
     weight, x = (torch.randn(80, 80) / 9).requires_grad_(), torch.randn(40, 80)
     kept = {"state": torch.zeros(40, 80), "turn": 0}
 
     def step():
-        if kept["turn"] % 4 == 0:
+        if kept["turn"] % (4 * size) == 0:
             kept["state"] = torch.zeros(40, 80)
         kept["turn"] += 1
         weight.grad = None
@@ -581,12 +586,12 @@ def _carrying(hand_on):
     return step
 
 
-def carrying_the_graph():
-    return _carrying(lambda state: state)
+def carrying_the_graph(size=1):
+    return _carrying(size, lambda state: state)
 
 
-def carrying_the_state():
-    return _carrying(lambda state: state.detach())
+def carrying_the_state(size=1):
+    return _carrying(size, lambda state: state.detach())
 
 
 def _fitting(beside):
@@ -604,40 +609,40 @@ def _fitting(beside):
     return step
 
 
-def fitting():
+def fitting(size=1):
     return _fitting(lambda loss: None)
 
 
-def polling():
+def polling(size=1):
     def poll(loss):
-        for _ in range(3):
+        for _ in range(3 * size):
             time.sleep(0.0004)
 
     return _fitting(poll)
 
 
-def copying_a_configuration():
-    options = {f"layer {i}": {"sizes": [i, i + 1], "names": [str(i)] * 4, "rate": i / 7} for i in range(6)}
+def copying_a_configuration(size=1):
+    options = {f"layer {i}": {"sizes": [i, i + 1], "names": [str(i)] * 4, "rate": i / 7} for i in range(6 * size)}
     return _fitting(lambda loss: copy.deepcopy(options))
 
 
-def reading_shards():
+def reading_shards(size=1):
     folder = pathlib.Path(tempfile.mkdtemp())
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    for i in range(4):
+    for i in range(4 * size):
         np.save(folder / f"{i}.npy", np.zeros((100, 100)))
         (folder / f"{i}.txt").write_bytes(b"1" * 50_000)
 
     def read(loss):
-        for i in range(4):
+        for i in range(4 * size):
             np.load(folder / f"{i}.npy")
             (folder / f"{i}.txt").read_bytes()
 
     return _fitting(read)
 
 
-def listing_rows():
-    rows = [[j * 0.5 for j in range(16)] for _ in range(120)]
+def listing_rows(size=1):
+    rows = [[j * 0.5 for j in range(16)] for _ in range(120 * size)]
 
     def make(loss):
         return torch.tensor(rows), torch.as_tensor([row[0] for row in rows])
@@ -645,19 +650,19 @@ def listing_rows():
     return _fitting(make)
 
 
-def logging_often():
+def logging_often(size=1):
     log = logging.Logger("advice")
     log.addHandler(logging.StreamHandler(io.StringIO()))
 
     def tell(loss):
-        for i in range(6):
+        for i in range(6 * size):
             log.warning("batch %d: loss %.4f", i, 0.5 * i)
 
     return _fitting(tell)
 
 
-def averaging_in_numpy():
-    parts = [torch.randn(60, 60) for _ in range(150)]
+def averaging_in_numpy(size=1):
+    parts = [torch.randn(60, 60) for _ in range(150 * size)]
 
     def average(loss):
         return torch.from_numpy(np.array([part.numpy() for part in parts]))
@@ -669,8 +674,8 @@ def _words(count):
     return [f"word{i % 97}" for i in range(count)]
 
 
-def counting_words():
-    words = _words(2000)
+def counting_words(size=1):
+    words = _words(2000 * size)
 
     def count(loss):
         seen = {}
@@ -681,12 +686,12 @@ def counting_words():
     return _fitting(count)
 
 
-def _pairs():
-    return [(torch.randn(8), torch.randn(8, requires_grad=True)) for _ in range(40)]
+def _pairs(size):
+    return [(torch.randn(8), torch.randn(8, requires_grad=True)) for _ in range(40 * size)]
 
 
-def dot_by_dot():
-    pairs = _pairs()
+def dot_by_dot(size=1):
+    pairs = _pairs(size)
 
     def step():
         loss = 0.0
@@ -697,8 +702,8 @@ def dot_by_dot():
     return step
 
 
-def dots_at_once():
-    a, b = torch.randn(40, 8), torch.randn(40, 8, requires_grad=True)
+def dots_at_once(size=1):
+    a, b = torch.randn(40 * size, 8), torch.randn(40 * size, 8, requires_grad=True)
     return lambda: (a - b).abs().amax(1).sum().backward()
 
 

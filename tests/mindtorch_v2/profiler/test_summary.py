@@ -293,7 +293,7 @@ class TestCosts:
         [
             ({}, ["op", "scope"]),
             ({"profile_memory": True}, ["op", "scope"]),
-            ({"with_stack": True}, ["op", "scope", "python_function"]),
+            ({"with_stack": True}, ["op", "scope", "python_function", "call in C"]),
         ],
         ids=str,
     )
@@ -311,11 +311,13 @@ class TestCosts:
             assert len(prof.session.memory.time_ns) == 2
 
     def test_the_difference_counts(self, monkeypatch):
-        seconds = iter([1e-3, 1e-3 + 40e-6, 40e-6, 2e-3, 2e-3 + 120e-6])  # plain, recorded; scopes; untraced, traced
+        # plain, recorded; scopes; untraced calls in Python and in C, and traced
+        seconds = iter([1e-3, 1e-3 + 40e-6, 40e-6, 2e-3, 5e-4, 2e-3 + 120e-6, 5e-4 + 8e-6])
         monkeypatch.setattr(event_costs, "_shortest", lambda loop: next(seconds))
         with profile(with_stack=True) as prof:
             pass
-        assert prof.session.info.event_costs_ns == (("op", 1000), ("scope", 1000), ("python_function", 3000))
+        costs = (("op", 1000), ("scope", 1000), ("python_function", 3000), ("call in C", 200))
+        assert prof.session.info.event_costs_ns == costs
 
     def test_not_on_another_clock(self):
         ticks = iter(range(1, 10**9))

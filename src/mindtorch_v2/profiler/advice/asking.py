@@ -97,6 +97,7 @@ def _finding(rule: Rule, match: Match, facts: Facts) -> Finding:
         estimate=match.estimate,
         evidence=tuple(_evidence(match.rows, facts) if match.evidence is None else _longest_first(match.evidence)),
         rows=match.rows,
+        is_upper_bound=match.is_upper_bound,
         kept_bytes=match.kept_bytes,
     )
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..model import links, places, tree
-from ..model.session import Label, Session
+from ..model.session import CALL_IN_C, Label, Session
 from .functions import Functions
 from .kinds import combinations, medians
 from .outside import FUNCTION_NS, Outside
@@ -299,6 +299,14 @@ class Facts:
     def function_ns(self) -> int:
         """The time of recording the call of a Python function."""
         return dict(self.session.info.event_costs_ns).get("python_function", FUNCTION_NS)
+
+    @functools.cached_property
+    def call_in_c_ns(self) -> int:
+        """What the tracer adds to the call of a function written in C, which is no event; 0 if it is not told of these calls.
+
+        Where it is, the program's own Python takes several times as long while it is recorded, and nothing says how much of that is the tracer's.
+        """
+        return dict(self.session.info.event_costs_ns).get(CALL_IN_C, 0)
 
     @functools.cached_property
     def step(self) -> Column:

@@ -58,6 +58,7 @@ class Finding:
     estimate: str
     evidence: tuple[Evidence, ...]  # what took longest first
     rows: Column = field(repr=False, compare=False)  # of the session, all that the evidence is about
+    is_upper_bound: bool = False  # the gain may be anything up to that, because the recording itself took much of the time
     kept_bytes: int = 0  # memory that would be freed
 
     @property
@@ -74,6 +75,7 @@ class Finding:
             "gain_ns": self.gain_ns,
             "gain_ns_per_step": self.gain_ns_per_step,
             "gain_share": self.gain_share,
+            "is_upper_bound": self.is_upper_bound,
             "kept_bytes": self.kept_bytes,
             "estimate": self.estimate,
             "evidence": [evidence.as_dict() for evidence in self.evidence],

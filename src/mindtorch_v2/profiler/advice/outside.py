@@ -22,6 +22,13 @@ Column = np.ndarray[Any, np.dtype[Any]]
 FUNCTION_NS = 1300  # for recording the call of a Python function, where the recording does not say
 CALLEE = 0.3  # of that, what is in the function's own time, half at its beginning and half at its end; the rest is in the caller's
 MANY, SHORTEST = 40, 5  # pieces of one kind of which the shortest are looked at, and which are the shortest, in %
+# Python around the call of an operator, where the tracer makes it longer: what it takes in recordings without stacks, in times of what the tracer
+# adds to a call in C, so that it is right for faster machines too. In a loop, between the two operators of `x[i] = y`,
+# in an optimizer's step, for a gradient that zero_grad fills.
+IN_LOOP, IN_SETITEM, IN_STEP, IN_ZERO_GRAD = 0.35, 5, 2, 12
+READ, WRITTEN = ("aten::select", "aten::slice"), ("aten::fill_", "aten::copy_")
+NEW_INPUTS = 4  # times as long as recording an operator, describing inputs that were not met before: 1.7 us
+CALLS_IN_C = 8  # that may be in such a piece
 CALLING = 4  # times as long as an operator may pass before it, and still be its call and the turn of a loop
 KINDS = ("op", "scope", "python_function", "kernel", "compile")
 LIBRARY = re.compile(r"[/\\](lib[/\\]python3[^/\\]*|site-packages|dist-packages)[/\\]", re.IGNORECASE)
@@ -59,15 +66,29 @@ class Outside:
     def calling(self, rows: Column) -> tuple[Column, float]:
         """The pieces from one of these events to another that are too short for anything but calling it, and what they take.
 
-        What they take is the median of those between events of the same names.
+        What they take is the median of those between events of the same names; where the tracer slows Python down, what is usual.
         """
         mark = np.zeros(len(self.session) + 1, bool)
         mark[rows] = True
         pieces = np.flatnonzero(mark[self.first] & mark[self.last] & ~self.claimed)
+        usual_ns = self.usual_ns(pieces)
+        slower_ns = CALLS_IN_C * self.facts.call_in_c_ns
+        longest_ns = CALLING * np.maximum(*(self.facts.duration_ns[ends[pieces]] for ends in (self.first, self.last)))
+        short = usual_ns <= longest_ns + slower_ns
+        pieces, usual_ns = pieces[short], usual_ns[short]
+        if slower_ns:
+            writes = self.facts.is_named(self.first[pieces], READ) & self.facts.is_named(self.last[pieces], WRITTEN)
+            usual_ns = np.minimum(usual_ns, np.where(writes, IN_SETITEM, IN_LOOP) * self.facts.call_in_c_ns)
+        return pieces, float(usual_ns.sum())
+
+    def usual_ns(self, pieces: Column) -> Column:
+        """For each of these pieces the median time of those between events of the same names."""
         label = np.append(self.session.label, -1)
-        usual_ns = medians(combinations(label[self.first[pieces]], label[self.last[pieces]]), self.time_ns[pieces])
-        short = usual_ns <= CALLING * np.maximum(*(self.facts.duration_ns[ends[pieces]] for ends in (self.first, self.last)))
-        return pieces[short], float(usual_ns[short].sum())
+        return medians(combinations(label[self.first[pieces]], label[self.last[pieces]]), self.time_ns[pieces])
+
+    def hidden_ns(self, pieces: Column) -> int:
+        """The time that the tracer may have taken in these pieces for calls that are no events; 0 where there are none."""
+        return CALLS_IN_C * self.facts.call_in_c_ns * len(pieces)
 
     def inside(self, rows: Column) -> Column:
         """The pieces inside these events that nothing explains yet. None of the events may be inside another."""
@@ -159,13 +180,23 @@ class Outside:
         before = self.facts.function_ns // 2 - inside
         at_first = np.where(has_ended, before, inside) * first
         at_last = np.where(begins, before, inside) * last
-        cost = at_first + at_last + self.facts.event_ns * (has_ended & ~first)
+        new_inputs = begins & ~last & np.append(self._has_new_inputs, False)[self.last]
+        cost = at_first + at_last + self.facts.event_ns * ((has_ended & ~first) + NEW_INPUTS * new_inputs)
         # between two functions, what the shortest of many such pieces took: they are hardly anything else
         for ended, begun in itertools.product((False, True), repeat=2):
             alike = first & last & (has_ended == ended) & (begins == begun)
             if alike.sum() >= MANY:
                 cost[alike] = min(int(np.percentile(raw[alike], SHORTEST)), 2 * self.facts.function_ns)
         return np.asarray(cost)
+
+    @property
+    def _has_new_inputs(self) -> Column:
+        """Whether each event is the first of which the inputs were these, which have to be described then."""
+        found = np.zeros(len(self.session), bool)
+        if self.session.inputs is not None:
+            numbers, first = np.unique(self.session.inputs, return_index=True)
+            found[first[numbers >= 0]] = True
+        return found
 
     def _between_nodes(self, first: Column, last: Column) -> Column:
         """Whether each piece is the engine's, between two nodes of one backward pass."""

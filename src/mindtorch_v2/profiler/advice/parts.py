@@ -43,7 +43,7 @@ def _outside(facts: Facts) -> list[Part]:
     found = []
     for name, mine, hint in (
         (WAITS, waits, "Compute meanwhile, or let another thread wait."),
-        (OWN, ~of_runtime & ~waits, "" if facts.session.info.with_stack else "Record with with_stack=True to see where."),
+        (OWN, ~of_runtime & ~waits, _hint(facts)),
         (RUNTIME, of_runtime, "Larger batches take fewer calls."),
     ):
         pieces = np.flatnonzero(mine & ~outside.claimed)
@@ -51,6 +51,12 @@ def _outside(facts: Facts) -> list[Part]:
         if time_ns:
             found.append(_part(facts, name, time_ns, hint, facts.functions.evidence_of_pieces(pieces) if known else []))
     return found
+
+
+def _hint(facts: Facts) -> str:
+    if facts.call_in_c_ns:
+        return "Stacks make Python itself slower here: record without them to see how much it is."
+    return "" if facts.session.info.with_stack else "Record with with_stack=True to see where."
 
 
 def _of_runtime(facts: Facts) -> Column:

@@ -33,6 +33,7 @@ class Match:
     claims: Column | None = None  # `rows` if None
     pieces: Column = field(default_factory=lambda: np.empty(0, np.int64))
     evidence: tuple[Evidence, ...] | None = None  # made of the rows if None
+    is_upper_bound: bool = False  # the gain may be anything up to that
     kept_bytes: int = 0  # memory that is kept alive: what grows counts, however little time it takes
 
 

@@ -92,8 +92,9 @@ COLUMNS = [
 def _gain(found: Finding, *, in_steps: bool) -> str:
     kept = [f"about {units.memory(found.kept_bytes)} of memory kept"] if found.kept_bytes else []
     if found.gain_ns or not kept:
-        per_step = f"about {time(found.gain_ns_per_step)} a step" if in_steps else f"about {time(found.gain_ns)}"
-        kept.insert(0, f"{per_step}, {found.gain_share:.1%} of the wall time")
+        about = "up to" if found.is_upper_bound else "about"
+        gain = f"{time(found.gain_ns_per_step)} a step" if in_steps else time(found.gain_ns)
+        kept.insert(0, f"{about} {gain}, {found.gain_share:.1%} of the wall time")
     return ", and ".join(kept)
 
 

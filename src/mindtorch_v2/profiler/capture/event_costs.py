@@ -17,6 +17,7 @@ from typing import Any
 from ..._creation import tensor
 from ..._dispatch import dispatcher, keys, registry
 from ..._dispatch.codegen import compile_function
+from ..model.session import CALL_IN_C
 from .operators import recorder
 from .operators.recorder import Log
 from .scopes import scopes
@@ -41,19 +42,21 @@ class EventCosts(Source):
     def __init__(self, key_set: int, *, functions: bool) -> None:
         self._key_set = key_set
         self._functions = functions
-        self._untraced: float | None = None
+        self._untraced: tuple[float, float] | None = None
 
     def measure(self) -> None:
         """Measure what operators and scopes cost. Nothing must be on."""
         if recorder.clock is not time.perf_counter or self._key_set in _known:
             return
         costs = {"op": _operator_ns(self._key_set), "scope": _scope_ns()}
-        self._untraced = _shortest(_calls) if self._functions else None
+        self._untraced = (_shortest(_calls), _shortest(_calls_in_c)) if self._functions else None
         _known[self._key_set] = costs
 
     def resume(self) -> None:
         if self._untraced is not None:
-            _known[self._key_set]["python_function"] = _per_call(_shortest(_calls), self._untraced)
+            calls, calls_in_c = self._untraced
+            _known[self._key_set]["python_function"] = _per_call(_shortest(_calls), calls)
+            _known[self._key_set][CALL_IN_C] = _per_call(_shortest(_calls_in_c), calls_in_c)
             self._untraced = None
 
     def take(self, findings: Findings) -> None:
@@ -119,9 +122,15 @@ def _call_nothing() -> None:
         _nothing()
 
 
-def _shown(function: Callable[[], None], **names: Any) -> FunctionType:
+def _call_in_c() -> None:
+    for _ in range(CALLS):
+        _nothing(())  # type: ignore[call-arg]  # it is `len` here
+
+
+def _shown(function: Callable[[], None], **names: Callable[..., object]) -> FunctionType:
     """The function as one of a program, whose calls are recorded; `names` are what it calls."""
     return FunctionType(function.__code__.replace(co_filename="<cost of a function>"), globals() | names)
 
 
 _calls = _shown(_call_nothing, _nothing=_shown(_nothing))
+_calls_in_c = _shown(_call_in_c, _nothing=len)

@@ -16,6 +16,7 @@ import numpy as np
 
 __all__ = [
     "BUFFER",
+    "CALL_IN_C",
     "COLUMNS",
     "COMPILE",
     "DIRECTIONS",
@@ -43,6 +44,8 @@ __all__ = [
 
 Column = np.ndarray[Any, np.dtype[Any]]
 
+# Not an event: the call of a function written in C, which the tracer of Python 3.11 is told of and does not record.
+CALL_IN_C = "call in C"
 KINDS = ("op", "scope", "python_function", "memory", "runtime", "kernel", "gc", "compile", "overhead", "sync")
 
 COMPILE = "mindtorch_v2::compile"  # the name of events of compilation
@@ -158,7 +161,7 @@ class Info:
     collected: tuple[tuple[int, int], ...] = ()  # from when to when; () if from start to stop
     thread_id: int = 0  # of the system, of the thread that started the recording; 0 if that is not known
     thread_cpu_ns: int = -1  # how long that thread was on the processor while events were collected; -1 if that is not known
-    event_costs_ns: tuple[tuple[str, int], ...] = ()  # kind of event, and what recording one took on this machine
+    event_costs_ns: tuple[tuple[str, int], ...] = ()  # kind of event or `CALL_IN_C`, and what recording one took on this machine
     first_ids: tuple[tuple[int, int], ...] = (
         (0, 1),
     )  # of each recording in the session, the first row and the number of its event

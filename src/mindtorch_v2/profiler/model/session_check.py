@@ -14,7 +14,7 @@ import numpy as np
 
 from ..device_type import DeviceType
 from . import tree
-from .session import COLUMNS, DIRECTIONS, KINDS, ROLE_NAMES, Column, Info, Label, Session, TensorInput
+from .session import CALL_IN_C, COLUMNS, DIRECTIONS, KINDS, ROLE_NAMES, Column, Info, Label, Session, TensorInput
 
 __all__ = ["check"]
 
@@ -178,7 +178,7 @@ def _check_info(info: Info) -> None:
             raise ValueError("info.collected has intervals that overlap")
     for cost in _tuple("info.event_costs_ns", info.event_costs_ns):
         _check_types("info.event_costs_ns", _tuple("info.event_costs_ns", cost), (str, int))
-        if cost[0] not in KINDS or not 0 <= cost[1] <= LATEST_NS >> 32:
+        if cost[0] not in (*KINDS, CALL_IN_C) or not 0 <= cost[1] <= LATEST_NS >> 32:
             raise ValueError("info.event_costs_ns has what no event costs")
     for adjusted in _tuple("info.adjusted", info.adjusted):
         _check_types("info.adjusted", _tuple("info.adjusted", adjusted), (str, int))

@@ -9,8 +9,9 @@ import numpy as np
 
 from ...model import links
 from ..facts import Facts
+from ..outside import IN_ZERO_GRAD
 from ..registry import Match, rule
-from ..sizes import VIEWS
+from ..sizes import PASSES, VIEWS
 
 Column = np.ndarray[Any, np.dtype[Any]]
 
@@ -46,7 +47,9 @@ def gradients_set_to_zero(facts: Facts) -> Iterator[Match]:
 
 
 def _writing_ns(zeros: Column, around: Column, facts: Facts) -> float:
-    """The time of writing zeros, with all of the scopes around them, which do nothing else."""
+    """The time of writing zeros, with all of the scopes around them, which do nothing else; where the tracer slows these down, with what is usual."""
+    if facts.call_in_c_ns and (around >= 0).any():
+        return float(facts.usual_ns(zeros).sum()) + IN_ZERO_GRAD * facts.call_in_c_ns * len(zeros)
     scopes = np.unique(around[around >= 0])
     return float(facts.usual_ns(scopes).sum() + facts.usual_ns(zeros[around < 0]).sum())
 
@@ -75,12 +78,23 @@ def gradients_copied(facts: Facts) -> Iterator[Match]:
     makers = sorted({facts.name(row).removeprefix(links.EVALUATE) for row in before[before >= 0].tolist()} - {ACCUMULATE})
     by = f" They came from {', '.join(makers)}." if makers else ""
     views = before[facts.is_named(facts.backward_of[before], VIEWS) & (before >= 0)]
-    views = facts.union(views, facts.backward_of[views])
+    forward = facts.backward_of[views]
+    views = facts.union(views, forward)
     yield Match(
         rows=facts.union(copies, views),
-        gain_ns=float(facts.usual_ns(copies).sum() + facts.usual_ns(views).sum()),
+        gain_ns=float(facts.usual_ns(copies).sum() + facts.usual_ns(views).sum()) + _across_ns(forward, facts),
         seen=f"A parameter's gradient was copied instead of taken over {facts.times(len(nodes))}.{by}",
         instead="Keep the parameter in the layout in which the forward pass uses it: a gradient that comes transposed, expanded "
         "or shared with another parameter has to be copied.",
-        estimate="the time of the copies, and of the views that the gradients came through.",
+        estimate="the time of the copies, of the views that the gradients came through, and of what the next operator took longer than one on as "
+        "many elements that lie in order, where shapes were recorded.",
     )
+
+
+def _across_ns(views: Column, facts: Facts) -> float:
+    """How much longer the operators just after these views took than a pass over as many elements does, which reads them in order."""
+    users = facts.neighbour(views, 1)
+    users = facts.called(users[users >= 0], PASSES)
+    plain_ns = facts.pass_ns(facts.elements(users))
+    longer_ns = facts.usual_ns(users) - plain_ns
+    return float(np.maximum(longer_ns, 0)[plain_ns > 0].sum())

@@ -51,12 +51,11 @@ def _seen(graphs: list[LiveGraph], steps: int, again: Column, facts: Facts) -> I
 
 
 def _run_again(facts: Facts) -> Column:
-    """The engine's events that ran a node made in an earlier step."""
+    """The engine's events that ran a node made in an earlier step. What was made before the recording was, for all steps but the first."""
     session = facts.session
-    rows = np.flatnonzero(facts.of_labels(lambda label: label.name.startswith(links.EVALUATE)))
-    forward = links.first_forward(session)[rows]
-    made = np.append(facts.step, -1)[forward]
-    return np.asarray(rows[(forward >= 0) & (made < facts.step[rows])])
+    rows = np.flatnonzero(facts.of_labels(lambda label: label.name.startswith(links.EVALUATE)) & (session.sequence >= 0))
+    made = np.append(facts.step, 0)[links.first_forward(session)[rows]]
+    return np.asarray(rows[made < facts.step[rows]])
 
 
 def _made(graphs: list[LiveGraph], facts: Facts) -> Column:
