@@ -202,6 +202,11 @@ x = lib.ones(3, 3); result = x.map2_(lib.ones(3) * 2, lib.ones(1, 3) * 3, lambda
 x = lib.ones(3, requires_grad=True); lib.ones(3).map_(x, lambda a, b: a)
 result = lib.linalg.solve_triangular(lib.eye(2), lib.ones(2, 0), upper=True, out=lib.ones(1, 0).expand(2, 0))
 x = lib.ones(2, 3); y = lib.utils.dlpack.from_dlpack(lib.utils.dlpack.to_dlpack(x.t())); y[0].add_(1); result = [x, y]
+result = [str(lib.backends.cuda.preferred_blas_library()), str(lib.backends.cuda.preferred_blas_library("cublas"))]
+LD, p, _ = lib.linalg.ldl_factor_ex(lib.eye(3)); p[0] = 0; lib.linalg.ldl_solve(LD, p, lib.ones(3, 1))
+LD, p, _ = lib.linalg.ldl_factor_ex(lib.eye(3)); p[0] = 4; lib.linalg.ldl_solve(LD, p, lib.ones(3, 1))
+lib.linalg.lstsq(lib.ones(1, 1, 1), lib.ones(3, 1))
+lib.linalg.lstsq(lib.ones(2, 3, 2), lib.ones(1, 3))
 result = [d.abbr for d in (lib.float32, lib.bfloat16, lib.bool, lib.uint8, lib.float8_e4m3fn, lib.bits16)]
 """
 
@@ -211,6 +216,7 @@ lib.ones(2).as_subclass(int)
 lib.arange(3).apply_(lambda k: "text")
 lib.ones(2).map_(lib.ones(2), "text")
 lib.set_num_threads(2**65)
+lib.linalg.lstsq(lib.ones(2, 3, 2), lib.ones(3, 1))
 lib.ops.aten._local_scalar_dense(lib.ones(0))
 [1] + lib.Size([2])
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import enum
 from collections.abc import Iterator
 from typing import Any
 
@@ -81,6 +82,23 @@ cufft_plan_cache = _PlanCache()
 def preferred_linalg_library(backend: Any = None) -> str:
     """ "default": NumPy's and SciPy's LAPACK."""
     return "default"
+
+
+class _BlasBackend(enum.Enum):
+    """Libraries of a GPU for products of matrices."""
+
+    Default = 0
+    Cublas = 1
+    Cublaslt = 2
+    Ck = 3
+
+
+def preferred_blas_library(backend: str | _BlasBackend | None = None) -> _BlasBackend:
+    """The library that products on a GPU would use; of one that is not there, no other can be chosen than PyTorch's first."""
+    names = {"default": _BlasBackend.Cublas, "cublas": _BlasBackend.Cublas, "hipblas": _BlasBackend.Cublas}
+    if isinstance(backend, str) and backend not in names:
+        raise RuntimeError(f"Unknown input value. Choose from: {', '.join(names)}; there is no GPU here")
+    return _BlasBackend.Cublas
 
 
 def _enable(way: int, enabled: bool) -> None:

@@ -69,6 +69,11 @@ def _ldl_solve(LD: Array, pivots: Array, B: Array, hermitian: bool) -> Array:
         raise RuntimeError(f"torch.linalg.ldl_solve: Expected pivots to be integers. Got {scalar_name(pivots)}")
     if LD.dtype != B.dtype:
         raise RuntimeError(f"torch.linalg.ldl_solve: LD dtype {scalar_name(LD)} does not match b dtype {scalar_name(B)}")
+    for bound, fits in ((">= 1", np.abs(pivots) >= 1), ("<= LD.size(-2)", np.abs(pivots) <= LD.shape[-2])):
+        if not fits.all():
+            raise RuntimeError(
+                f"Pivots given to ldl_solve must all satisfy |pivot| {bound}. Did you properly pass the result of ldl_factor?"
+            )
     return kernels.ldl_solve(LD, pivots, B, hermitian)
 
 

@@ -196,9 +196,12 @@ def _lstsq(self: Tensor, b: Tensor, rcond: float | None, driver: str | None) -> 
     gap = self.ndim - b.ndim
     if not 0 <= gap <= 1:
         raise RuntimeError(f"{name}: input.dim() must be greater or equal to other.dim() and (input.dim() - other.dim()) <= 1")
-    vector = gap == 1
+    # torch: vectors are those whose batch is that of the matrices, and not one that is broadcast
+    vector = b.ndim == 1 or (gap == 1 and b.shape == self.shape[:-1])
     if self.shape[-2] != b.shape[-1 if vector else -2]:
         raise RuntimeError(f"{name}: input.size(-2) should match other.size({-1 if vector else -2})")
+    if gap and not vector:
+        raise RuntimeError(f"{name}: other has as many dimensions as input, or is of the shape of vectors, {list(self.shape[:-1])}")
     chosen = "gelsy" if driver is None else driver
     if chosen not in ("gels", "gelsy", "gelsd", "gelss"):
         raise RuntimeError(f"{name}: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)")
