@@ -6,6 +6,7 @@ import collections
 from pathlib import Path
 from typing import Any
 
+import pytorch_suites
 import surface
 from known import KNOWN, SECOND_GRADIENTS
 
@@ -75,6 +76,7 @@ def write_page(path: str, outcomes: list[Any]) -> None:
         lines.append("\n| second gradients beyond the tolerance | as measured against float64 |\n|---|---|\n")
         lines += [f"| `{name}` | {SECOND_GRADIENTS.get(name, '')} |\n" for name in second]
     lines.append(DIFFERENCES)
+    lines.append(pytorch_suites.section())
     lines.append(surface.section([surface.compare(namespace) for namespace in surface.NAMESPACES]))
     lines.append(missing_names())
     lines.append(_operators())

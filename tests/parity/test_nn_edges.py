@@ -145,6 +145,39 @@ def test_a_full_hook_without_gradients_of_inputs():
     )
 
 
+def test_hooks_do_not_keep_their_module():
+    import copy
+    import gc
+    import pickle
+    import weakref
+
+    gc.disable()
+    try:
+        module = mt.nn.Linear(2, 2)
+        module.register_load_state_dict_pre_hook(print_nothing)
+        for other in (copy.deepcopy(module), pickle.loads(pickle.dumps(module))):
+            (hook,) = other._load_state_dict_pre_hooks.values()
+            assert hook.module() is other
+            other.load_state_dict(module.state_dict())
+        reference = weakref.ref(module)
+        del module
+        assert reference() is None
+    finally:
+        gc.enable()
+
+
+def print_nothing(*args):
+    assert isinstance(args[0], mt.nn.Module)
+
+
+def test_a_hook_may_return_no_gradients():
+    x, w = mt.ones(2), mt.ones(2, requires_grad=True)
+    module = type("Scaled", (mt.nn.Module,), {"forward": lambda self, x: x * w})()
+    module.register_full_backward_hook(lambda module, grad_input, grad_output: (None,))
+    module(x).sum().backward()
+    assert w.grad.tolist() == [1.0, 1.0]
+
+
 def test_a_lazy_parameter_of_one_length():
     parameter = mt.nn.UninitializedParameter()
     parameter.materialize(10)

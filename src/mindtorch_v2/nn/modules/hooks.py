@@ -337,6 +337,8 @@ class BackwardHook:
             if changed is None:
                 continue
             if self.input_positions is None:
+                if isinstance(changed, tuple) and all(g is None for g in changed):
+                    continue
                 raise RuntimeError(
                     "Backward hook for Modules where no input requires gradient should always return None or None for all gradients."
                 )

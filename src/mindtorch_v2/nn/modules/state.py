@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import warnings
+import weakref
 from collections import OrderedDict, namedtuple
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -30,6 +30,29 @@ class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpec
         return super().__repr__() if any(self) else "<All keys matched successfully>"
 
     __str__ = __repr__
+
+
+class _OfModule:
+    """A hook that is called with a module, which it does not keep alive."""
+
+    def __init__(self, hook: Callable[..., Any], module: Any) -> None:
+        self.hook, self.module = hook, weakref.ref(module)
+
+    def __call__(self, *args: Any) -> Any:
+        module = self.module()
+        if module is None:
+            raise RuntimeError("You are trying to call the hook of a dead Module!")
+        return self.hook(module, *args)
+
+    def __reduce__(self) -> Any:
+        return _OfModule._made, (), {"hook": self.hook, "module": self.module()}
+
+    @staticmethod
+    def _made() -> _OfModule:
+        return _OfModule.__new__(_OfModule)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.hook, self.module = state["hook"], weakref.ref(state["module"])
 
 
 class StateDict:
@@ -66,7 +89,7 @@ class StateDict:
         return add_hook(self._state_dict_pre_hooks, hook)
 
     def _register_load_state_dict_pre_hook(self, hook: Callable[..., Any], with_module: bool = False) -> RemovableHandle:
-        return add_hook(self._load_state_dict_pre_hooks, functools.partial(hook, self) if with_module else hook)
+        return add_hook(self._load_state_dict_pre_hooks, _OfModule(hook, self) if with_module else hook)
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Run `hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)` first."""
