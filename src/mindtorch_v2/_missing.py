@@ -33,7 +33,7 @@ REASONS: dict[str, str] = {
     r"distributed\.(rpc|autograd|remote_device|optim|nn)(\..*)?|rpc|fork|wait": "functions are not called in other processes here; torch.distributed has operations of all processes, and messages",
     r"distributed\.elastic(\..*)?": "processes that end are not started anew here; torch.distributed.run starts those of one machine",
     r"distributed\..*": "torch.distributed is processes over TCP here, with DistributedDataParallel; this part is not in it",
-    r"fx\..*|_inductor.*|_dynamo\..*|export\..*|_export.*|_prims.*|_refs.*|_decomp.*|_subclasses.*|_lazy": "nothing is traced or compiled here; models run as Python",
+    r"fx\.experimental(\..*)?|_inductor.*|_dynamo\..*|export\..*|_export.*|_prims.*|_refs.*|_decomp.*|_subclasses.*|_lazy": "nothing is traced or compiled here; models run as Python",
     r"onnx\..*": "models are not exported here; save the state_dict and export it with PyTorch",
     r"utils\.(_triton|mobile_optimizer|bundled_inputs)|cpp|ThroughputBenchmark": "the package is pure Python, without extensions in C++",
     r"_C|_C\..*": "the package is pure Python; what torch has in C++ is not reachable by these names",

@@ -186,8 +186,8 @@ def test_source_is_compiled_in_one_place():
                 and path.parent.name != "compiler"
             ):
                 places.add(path.relative_to(ROOT).as_posix())
-    # the others run the program that the command line is given, and the cell of a notebook
-    assert places == {"_dispatch/codegen.py", "_launch/program.py", "notebook.py"}
+    # the others run the program that the command line is given, the cell of a notebook, and the code of a graph of torch.fx
+    assert places == {"_dispatch/codegen.py", "_launch/program.py", "fx/graph_module.py", "notebook.py"}
 
 
 def imports(path: Path) -> set[str]:

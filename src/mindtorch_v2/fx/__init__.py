@@ -1,41 +1,32 @@
-"""torch.fx: names that programs import. Nothing is traced."""
+"""torch.fx: functions and modules as graphs that can be read, changed and run."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from . import graph_module as graph_module
+from . import node as node
+from . import proxy as proxy
+from ._symbolic_trace import Tracer, symbolic_trace, wrap
+from .graph import CodeGen, Graph
+from .graph_module import GraphModule
+from .immutable_collections import immutable_dict as immutable_dict
+from .immutable_collections import immutable_list as immutable_list
+from .interpreter import Interpreter, Transformer
+from .node import Node, has_side_effect, map_arg
+from .proxy import Proxy
+from .subgraph_rewriter import replace_pattern
 
-from .._refusals import refused
-
-__all__ = ["has_side_effect", "wrap"]
-
-WHY = "nothing is traced here, models run as Python; torch.profiler shows their operators"
-
-
-def wrap(fn_or_name: Any) -> Any:
-    """The function as it is: it would not be traced into."""
-    return fn_or_name
-
-
-def has_side_effect(fn: Any) -> Any:
-    """The function as it is."""
-    return fn
-
-
-globals().update(
-    refused(
-        __name__,
-        WHY,
-        functions="map_arg replace_pattern symbolic_trace",
-        classes="CodeGen Graph GraphModule Interpreter Node Proxy Tracer Transformer",
-    )
-)
-
-if TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any: ...
-
-
-# as attributes of this one, without imports of their own; they take the refusing classes from here
-from . import graph_module as graph_module  # noqa: E402
-from . import node as node  # noqa: E402
-from . import proxy as proxy  # noqa: E402
+__all__ = [
+    "CodeGen",
+    "Graph",
+    "GraphModule",
+    "Interpreter",
+    "Node",
+    "Proxy",
+    "Tracer",
+    "Transformer",
+    "has_side_effect",
+    "map_arg",
+    "replace_pattern",
+    "symbolic_trace",
+    "wrap",
+]
