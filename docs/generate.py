@@ -63,7 +63,7 @@ def _printed_by_code(blocks: list[str]) -> list[str]:
 
 
 def _printed_by_command(command: str) -> str:
-    return _tidy(_run(re.sub(r"^python\b", f"'{sys.executable}'", command), shell=True))
+    return _tidy(_run(re.sub(r"(^|&& )python\b", rf"\1'{sys.executable}'", command), shell=True))
 
 
 def _run(command: Any, **options: Any) -> str:
@@ -72,7 +72,7 @@ def _run(command: Any, **options: Any) -> str:
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "examples").symlink_to(ROOT / "examples")
         done = subprocess.run(command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True, check=True, **options)
-    return done.stdout
+    return done.stdout.replace(f"{folder}{os.sep}", "")
 
 
 def _tidy(text: str) -> str:
@@ -99,5 +99,5 @@ def generate(page: Path) -> None:
 
 
 if __name__ == "__main__":
-    for name in sys.argv[1:] or map(str, [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md"]):
+    for name in sys.argv[1:] or map(str, [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md"]):
         generate(Path(name))
