@@ -21,7 +21,7 @@ from .work import WAITING_CALLS, Work
 
 __all__ = ["CriticalPath", "Piece", "critical_path"]
 
-HOST, LAUNCH, DEVICE = "host", "launch", "device"
+HOST, LAUNCH, DEVICE, EARLIER = "host", "launch", "device", "earlier work"
 LONGEST = 1_000_000  # pieces; a path has fewer than its step has events
 
 
@@ -57,8 +57,8 @@ class CriticalPath:
         return sum(piece.end_ns - piece.start_ns for piece in self.pieces)
 
     def by_place(self) -> dict[str, int]:
-        """The time on the host, between launches and their work, and on the device."""
-        found = dict.fromkeys((HOST, LAUNCH, DEVICE), 0)
+        """The time on the host, between launches and their work, on the device, and with work that was launched before the step."""
+        found = dict.fromkeys((HOST, LAUNCH, DEVICE, EARLIER), 0)
         for piece in self.pieces:
             found[piece.place] += piece.end_ns - piece.start_ns
         return found
@@ -174,11 +174,14 @@ class _Walk:
     def _on_device(self, now: int, place: int, track: int) -> tuple[int, int, int]:
         """Take work to its start; go on with the work before it on its stream, or with its launch."""
         work, session = self.work, self.session
+        launch = int(work.launch[place])
+        if launch >= 0 and session.start_ns.item(launch) < self.span.start_ns:
+            self._add("launched before the step", EARLIER, self.span.start_ns, now, int(work.rows[place]))
+            return self.span.start_ns, -1, track
         began = max(int(work.start[place]), self.span.start_ns)
         self._add(session.labels[work.name[place]].name, DEVICE, began, now, int(work.rows[place]))
         earlier = int(self.before[place])
         free = int(work.end[earlier]) if earlier >= 0 else self.span.start_ns
-        launch = int(work.launch[place])
         launched = session.end_ns.item(launch) if launch >= 0 else self.span.start_ns
         launched = min(launched, began)
         if earlier >= 0 and min(free, began) >= launched and free > self.span.start_ns:

@@ -39,7 +39,7 @@ def test_a_device_that_is_always_busy(path_of):
         *(("ProfilerStep#0", 0, 1), ("aten::mm", 1, 2), ("cudaLaunchKernel", 2, 2.5), ("from launch to start", 2.5, 5)),
         *(("k0", 5, 25), ("k1", 25, 45), ("k2", 45, 65)),
     ]
-    assert path.by_place() == {"host": 2_500, "launch": 2_500, "device": 60_000}
+    assert path.by_place() == {"host": 2_500, "launch": 2_500, "device": 60_000, "earlier work": 0}
     assert path.total_ns == 65_000
 
 
@@ -57,6 +57,14 @@ def test_a_wait_leads_to_the_device(path_of):
     path = path_of(*rows)
     assert ("long", 4, 50) in told(path)
     assert ("cudaDeviceSynchronize", 50, 52) in told(path)
+
+
+def test_work_of_an_earlier_step_is_told_apart(path_of):
+    rows = [annotation("ProfilerStep#0", 0, 5), call("cudaLaunchKernel", 1, 1, 1), kernel("before", 3, 40, 1)]
+    rows += [annotation("ProfilerStep#1", 10, 20), call("cudaLaunchKernel", 12, 1, 2), kernel("mine", 43, 9, 2)]
+    path = path_of(*rows, step=1)
+    assert told(path) == [("launched before the step", 0, 33), ("mine", 33, 42)]
+    assert path.by_place() == {"host": 0, "launch": 0, "device": 9_000, "earlier work": 33_000}
 
 
 def test_a_backward_pass_on_another_thread(path_of):
