@@ -1,5 +1,6 @@
 """Memory that runs out while a log is turned into a session: what there is memory for is kept, and the rest is counted."""
 
+import random
 import sys
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 import mindtorch_v2 as torch
 from mindtorch_v2.profiler import profile
 from mindtorch_v2.profiler.capture import columns
+from mindtorch_v2.profiler.capture.memory.storages import Noted, Notes, changes_of, without_early
 from mindtorch_v2.profiler.capture.operators.recorder import Log
 
 x = torch.ones(2)
@@ -136,7 +138,10 @@ def test_a_session_for_which_there_is_no_memory_has_the_later_events(monkeypatch
     assert names(prof)[-100:] == ["aten::mul"] * 100
     assert 100 < len(names(prof)) < 300
     assert all(e["input_shapes"][:2] == [[2], [2]] for e in prof.events() if e["kind"] == "op")
-    assert prof.session.memory.size_bytes.sum() == sum(t.nbytes for t in kept)
+    with profile(profile_memory=True) as now:
+        x + x
+    assert prof.session.memory.total_bytes[-1] == now.session.info.live_bytes[0][1]
+    assert 100 * x.nbytes <= prof.session.memory.size_bytes.sum() < sum(t.nbytes for t in kept)
     assert len(prof.session.flow.operand_address) == 2 * len(names(prof))
 
 
@@ -177,6 +182,78 @@ PROGRAM = """
 def test_a_recording_that_fills_the_memory(run_python, wishes):
     done = run_python(PROGRAM, *wishes)
     assert done.returncode == 0, done.stderr[-2000:]
+
+
+WITH_MEMORY = """
+    import resource, sys, warnings
+    import mindtorch_v2 as torch
+    from mindtorch_v2.profiler import profile
+
+    x = torch.ones(2)
+    with profile(profile_memory=True):
+        x + x
+    with open("/proc/self/statm") as file:
+        used = int(file.read().split()[0]) * resource.getpagesize()
+    prof = profile(profile_memory=True)
+    prof.start()
+    resource.setrlimit(resource.RLIMIT_AS, (used + (83 << 20), -1))
+    done = 0
+    try:
+        while True:
+            x + x
+            done += 1
+    except MemoryError:
+        pass
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        prof.stop()
+    told = [str(w.message) for w in told]
+    memory, (_, held) = prof.session.memory, prof.session.info.live_bytes[0]
+    assert done > 10_000
+    assert len(memory.size_bytes) > 1_000, told
+    assert memory.total_bytes[-1] - held == memory.size_bytes.sum()
+    assert len(told) == 1 and told[0].startswith("memory ran out: "), told
+    with profile() as after:
+        x + x
+    assert len(after.events()) == 1
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit is Linux's")
+def test_a_recording_of_memory_that_fills_it(run_python):
+    done = run_python(WITH_MEMORY)
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+def notes_of(rows):
+    """Notes of arrays: time, address, bytes (-1 for a free)."""
+    time, address, size = (
+        (np.array(column, np.int64) for column in zip(*rows, strict=True)) if rows else [np.empty(0, np.int64)] * 3
+    )
+    return Notes(time, np.full(len(time), 5), address, size, np.full(len(time), -1))
+
+
+@pytest.mark.parametrize("until", [-1, 0, 150, 333, 499, 1000])
+def test_changes_until_a_moment_are_summed_up_exactly(until):
+    """Arrays at ten addresses come and go, with one or two storages each."""
+    chance, owners, size = random.Random(11), dict.fromkeys(range(1, 11), 0), {}
+    made, freed, results = [], [], []
+    for moment in range(500):
+        address = chance.randrange(1, 11)
+        if owners[address] and chance.random() < 0.6:
+            owners[address] -= 1
+            freed.append((moment, address, -1))
+        else:
+            size[address] = size[address] if owners[address] else chance.randrange(1, 99)
+            owners[address] += 1
+            chance.choice((made, results)).append((moment, address, size[address]))
+    everything = Noted(notes_of([]), notes_of(made), notes_of(freed)), notes_of(results)
+    whole = changes_of(*everything)
+    later = changes_of(without_early(*everything, until), everything[1])
+    is_later = whole.time_ns > until
+    assert later.held_bytes.sum() == whole.size_bytes[~is_later].sum()
+    for name in ("time_ns", "address", "size_bytes"):
+        assert getattr(later, name).tolist() == getattr(whole, name)[is_later].tolist()
 
 
 def test_nothing_is_handed_over_when_stopping_fails(monkeypatch):

@@ -28,6 +28,7 @@ from .operators import recorder
 from .operators.compile_events import Compilations
 from .operators.operators import Operators
 from .operators.recorder import Log
+from .reserve import Reserve
 from .scopes.module_calls import ModuleCalls
 from .scopes.observers import ScopesAndBackward
 from .scopes.scopes import OpenScopes
@@ -50,7 +51,7 @@ class Capture:
         self._log = recorder.log_of(self._operators.key_set)
         self._costs = EventCosts(self._operators.key_set, functions=options.with_stack)
         self._time = CollectedTime()
-        self._sources = (*_sources(options, self._log, self._operators), self._costs, self._time)
+        self._sources = (Reserve(), *_sources(options, self._log, self._operators), self._costs, self._time)
         self._epoch_ns = 0  # of the Unix clock when the recorder's reads 0
         self._thread = self._native_id = 0
         self._pid = os.getpid()

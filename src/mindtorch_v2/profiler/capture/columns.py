@@ -12,7 +12,7 @@ import numpy as np
 
 from ..model import live_memory, tree
 from ..model.session import DataFlow, Info, MemoryLog, Roles, Session, Track, empty_session
-from .memory.storages import NOTHING, Changes, Noted, Notes, changes_of
+from .memory.storages import NOTHING, Changes, Noted, Notes, changes_of, without_early
 from .operators.recorder import FUNCTION_ID, Log, nanoseconds
 from .source import Findings, Source
 
@@ -173,20 +173,27 @@ def assemble(context: Context) -> Session:
     records, context.found.records = context.found.records, None  # held by nobody else, so that parts of it can be given up
     assert records is not None
     total = records.lost + len(records.label)
+    had_memory = context.found.memory is not None
     while True:
         try:
             session = _session(records, context)
             break
         except MemoryError:
-            if len(records.label) < SMALLEST_PIECE:
-                raise
-            records = _later_ones(records)
-    if records.lost:
-        warnings.warn(
-            f"memory ran out: {records.lost:,} of {total:,} recorded events could not be kept, the earliest ones; "
-            "record fewer steps at a time (torch.profiler.schedule)",
-            stacklevel=2,
-        )
+            before = context.found.memory
+            context.found.memory = _later_memory(before, records)
+            if len(records.label) >= SMALLEST_PIECE:
+                records = _later_ones(records)
+            elif context.found.memory is before:  # as short as it gets
+                if before is None:
+                    raise
+                context.found.memory = None
+    missing = [
+        *[f"{records.lost:,} of {total:,} recorded events could not be kept, the earliest ones"] * (records.lost > 0),
+        *["which memory was whose at the end is not known"] * (not context.found.owners_known),
+        *["changes of memory could not be kept"] * (had_memory and context.found.memory is None),
+    ]
+    if missing:
+        warnings.warn(f"memory ran out: {'; '.join(missing)}; record fewer steps at a time (torch.profiler.schedule)", stacklevel=2)
     return session
 
 
@@ -203,15 +210,35 @@ def make_room(log: Log, findings: Findings) -> bool:
 def _later_ones(records: Records) -> Records:
     """Three quarters of the records, the later. The memory of all operators' results stays known."""
     left_out = len(records.label) // 4
-    later: dict[str, Any] = {
-        name: column[left_out:]
-        for name, column in records._asdict().items()
-        if isinstance(column, np.ndarray) and name != "operands"
-    }
-    if records.operand_count is not None and records.operands is not None:
-        later["operands"] = records.operands[records.operand_count[:left_out].sum() :]
-    heap = None if records.heap is None else (records.heap[0][left_out:], records.heap[1][left_out:])
-    return records._replace(**later, heap=heap, lost=records.lost + left_out)
+    operands_left_out = 0 if records.operand_count is None else int(records.operand_count[:left_out].sum())
+    for name, column in records._asdict().items():
+        if isinstance(column, np.ndarray):
+            _cut_off(column, operands_left_out if name == "operands" else left_out)
+    for column in records.heap or ():
+        _cut_off(column, left_out)
+    return records._replace(lost=records.lost + left_out)
+
+
+def _later_memory(memory: Noted | None, records: Records) -> Noted | None:
+    """Changes of memory without the earliest quarter, or as much of it as there is memory for; what they come to is kept."""
+    if memory is None:
+        return None
+    for share in (4, 16, 64):
+        try:
+            times = max(memory.freed.time_ns, memory.made.time_ns, records.results.time_ns, key=len)
+            if len(times) >= share:
+                return without_early(memory, records.results, int(np.partition(times, len(times) // share)[len(times) // share]))
+        except MemoryError:
+            continue
+    return memory
+
+
+def _cut_off(column: Column, count: int) -> None:
+    """Take the first values off a column in its place, which takes no memory and frees theirs."""
+    for first in range(0, len(column) - count, max(1, count)):
+        later = column[first + count : first + 2 * count]
+        column[first : first + len(later)] = later
+    column.resize(len(column) - count, refcheck=False)
 
 
 def _session(records: Records, context: Context) -> Session:

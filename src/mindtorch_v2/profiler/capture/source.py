@@ -36,6 +36,7 @@ class Findings:
     roles: tuple[Column, Column, Column] | None = None
     roles_at_end: Mapping[int, int] = field(default_factory=dict)  # by address
     survivors: References = field(default_factory=dict)  # storages that were alive at the end
+    owners_known: bool = True  # whether there was memory to look for these, and for roles
 
 
 class Source(Protocol):

@@ -9,17 +9,17 @@ array in a slot, and that slot is its `__del__`.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from array import array
+from collections.abc import Callable
 from itertools import repeat, starmap
 from typing import Any
 
 import numpy as np
 
-__all__ = ["FORGET", "new_note", "notes", "read", "take"]
+__all__ = ["FORGET", "Ends", "new_note", "notes", "read"]
 
 Note = Callable[[], object]
 Column = np.ndarray[Any, np.dtype[Any]]
-PIECE = 1 << 14  # ends converted at a time
 
 notes: dict[int, Note] = {}  # by the address of the array
 _times: dict[int, list[Any]] = {}  # of the ends noted for each address; a time, or time and track
@@ -51,23 +51,36 @@ def read(clock: Callable[[], float], track: Callable[[], int] | None = None) -> 
     _reading.__setstate__((function, (), {}, None))
 
 
-def take(alone: int) -> tuple[Column, Column, Column]:
-    """Addresses, times and tracks of the ends that were noted, which are then forgotten. Times without a track are of thread `alone`.
+class Ends:
+    """The ends that were noted, a row each. Times without a track are of thread `alone`."""
 
-    The lists shrink while the columns grow: memory may be short.
-    """
-    found = [piece for address, ends in list(_times.items()) for piece in _pieces(address, ends, alone)]
-    for forget in FORGET:
-        forget()
-    empty = np.empty(0, np.int64), np.empty(0), np.empty(0, np.int64)
-    addresses, times, tracks = map(np.concatenate, zip(empty, *found, strict=True))
-    return addresses, times, tracks
+    def __init__(self, alone: int) -> None:
+        self._alone = alone
+        self._addresses, self._times, self._tracks = array("q"), array("d"), array("q")
 
+    def take(self) -> tuple[Column, Column, Column]:
+        """Addresses, times and tracks of the ends, which are forgotten. If memory runs out, the next call goes on."""
+        while _times:
+            address, ends = _times.popitem()
+            try:
+                self._read(address, ends)
+            except MemoryError:
+                _times[address] = ends
+                raise
+        for forget in FORGET:
+            forget()
+        return np.frombuffer(self._addresses, np.int64), np.frombuffer(self._times), np.frombuffer(self._tracks, np.int64)
 
-def _pieces(address: int, ends: list[Any], alone: int) -> Iterator[tuple[Column, Column, Column]]:
-    while count := min(len(ends), PIECE):
-        piece = ends[-count:]
-        with_tracks = [end if end.__class__ is tuple else (end, alone) for end in piece]
-        times, tracks = np.array([time for time, _ in with_tracks]), np.array([track for _, track in with_tracks], np.int64)
-        del piece, ends[-count:]
-        yield np.full(count, address), times, tracks
+    def _read(self, address: int, ends: list[Any]) -> None:
+        """Move ends here one by one: the list shrinks while the columns grow."""
+        while ends:
+            end, count = ends[-1], len(self._tracks)
+            time, track = end if end.__class__ is tuple else (end, self._alone)
+            try:
+                self._addresses.append(address)
+                self._times.append(time)
+                self._tracks.append(track)
+            except MemoryError:
+                del self._addresses[count:], self._times[count:]
+                raise
+            ends.pop()

@@ -59,7 +59,10 @@ class TensorRoles(Source):
 
     def take(self, findings: Findings) -> None:
         """Times in seconds, addresses and roles."""
-        _note(_of_everything())
+        try:
+            _note(_of_everything())
+        except MemoryError:
+            findings.owners_known = False
         notes = _notes[: len(_notes) - len(_notes) % 3]
         _notes.clear()
         _noted.clear()

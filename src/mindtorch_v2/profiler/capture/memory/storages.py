@@ -26,13 +26,14 @@ from ..stacks import stack_walk
 from . import free_notes, live_objects, roles, storage_hooks, survivors
 from .storage_hooks import Hooks
 
-__all__ = ["NOTHING", "Changes", "Noted", "Notes", "Storages", "changes_of"]
+__all__ = ["NOTHING", "Changes", "Noted", "Notes", "Storages", "changes_of", "without_early"]
 
 Array = np.ndarray[Any, Any]
 
 MADE_WIDTH = 5
 FREED = -1  # in place of bytes
 ALWAYS = np.iinfo(np.int64).min  # in place of a time
+PIECE = 1 << 14  # notes converted at a time
 
 
 class Notes(NamedTuple):
@@ -75,7 +76,8 @@ class Storages(Source):
         self._with_stack = with_stack
         self._made: list[Any] = []  # time, thread, address of the array, bytes, number of the stack, over and over
         self._live_before: list[tuple[int, int]] = []  # address, bytes
-        self._alone = 0  # the only thread, until others come
+        self._pieces: list[Notes] = []  # of what was made, the latest first
+        self._ends = free_notes.Ends(0)
         self._hooks: Hooks | None = None
 
     def resume(self) -> None:
@@ -83,7 +85,7 @@ class Storages(Source):
         if self._hooks is not None:
             return
         gc.collect(0)
-        self._alone = threading.get_ident()
+        self._ends = free_notes.Ends(threading.get_ident())  # the only thread, until others come
         self._hooks = _make_hooks(self._made, with_stack=self._with_stack)
         storage_hooks.add(self._hooks)
         # one after the other without a thread in between, as nothing here is called from Python
@@ -102,19 +104,30 @@ class Storages(Source):
         self._hooks = tasks.on_first = threads.on_new = None
 
     def take(self, findings: Findings) -> None:
-        """The memory events recorded so far, and the live storages with what is known of them."""
-        objects = live_objects.find(*roles.KINDS, UntypedStorage)
-        findings.survivors = survivors.references(objects)
-        findings.roles_at_end = roles.now(objects)
+        """The memory events recorded so far, and the live storages with what is known of them, unless memory is too short for that."""
+        if findings.memory is None:
+            findings.memory = self._noted()
+        try:
+            objects = live_objects.find(*roles.KINDS, UntypedStorage)
+            findings.survivors = survivors.references(objects)
+            findings.roles_at_end = roles.now(objects)
+        except MemoryError:
+            findings.survivors, findings.roles_at_end, findings.owners_known = {}, {}, False
+
+    def _noted(self) -> Noted:
+        """The notes as columns. If memory runs out, the next call goes on."""
         addresses, sizes = zip(*self._live_before, strict=True) if self._live_before else ((), ())
         before = _notes([0.0] * len(sizes), [0] * len(sizes), addresses, sizes)
-        freed, times, tracks = free_notes.take(self._alone)
-        made = self._made[:]
-        findings.memory = Noted(
-            before._replace(time_ns=np.full(len(sizes), ALWAYS)),
-            _notes(*(made[i::MADE_WIDTH] for i in range(MADE_WIDTH))),
-            _notes(times, tracks, freed),
-        )
+        freed, times, tracks = self._ends.take()
+        count = len(self._made) // MADE_WIDTH * MADE_WIDTH  # asked for once: threads may be adding more
+        while count:
+            first = max(0, count - PIECE * MADE_WIDTH)
+            piece = self._made[first:count]
+            self._pieces.append(_notes(*(piece[i::MADE_WIDTH] for i in range(MADE_WIDTH))))
+            del self._made[first:count]
+            count = first
+        made = Notes(*map(np.concatenate, zip(NOTHING, *reversed(self._pieces), strict=True)))
+        return Noted(before._replace(time_ns=np.full(len(sizes), ALWAYS)), made, _notes(times, tracks, freed))
 
     def discard(self) -> None:
         self.end()
@@ -126,24 +139,64 @@ def _notes(time: Any, thread: Any, address: Any, size_bytes: Any = None, stack: 
     return Notes(recorder.nanoseconds(time), np.array(thread, np.int64), np.array(address, np.int64), sizes, stacks)
 
 
-def changes_of(noted: Noted, results: Notes) -> Changes:
-    """The memory that was made and freed, by what was noted and by what operators made."""
-    notes = map(np.concatenate, zip(noted.live_before, noted.made, noted.freed, results, strict=True))
-    time, thread, address, size, stack = notes
-    order = np.lexsort((time, address))
-    time, thread, address, size, stack = time[order], thread[order], address[order], size[order], stack[order]
-    is_first = np.diff(address, prepend=0) != 0
-    freed = size == FREED
+class _Arrays(NamedTuple):
+    """Notes by address and time, with what they come to."""
+
+    notes: Notes
+    owners: Array  # storages that have the array after each row
+    change: Array  # bytes that come or go
+    came: Array  # row in which the array came that is there
+
+
+def _arrays_of(*parts: Notes) -> _Arrays:
+    order = np.lexsort([np.concatenate([getattr(part, name) for part in parts]) for name in ("time_ns", "address")])
+    # one column at a time: memory may be short
+    notes = Notes(*(np.concatenate(column)[order] for column in zip(*parts, strict=True)))
+    del order
+    is_first = np.diff(notes.address, prepend=0) != 0
+    freed = notes.size_bytes == FREED
     owners = _owners(is_first, np.where(freed, -1, 1))
     had = np.where(is_first, 0, np.roll(owners, 1))
     comes, goes = ~freed & (had == 0), freed & (had == 1)
+    del had, is_first
     # where an array goes, the last row in which one came is its own
-    came = np.maximum.accumulate(np.where(comes, np.arange(len(size)), 0))
-    change = np.where(comes, size, np.where(goes, -size[came], 0))
-    held = (time == ALWAYS) & (change != 0)
-    rows = np.flatnonzero((change != 0) & (time != ALWAYS))
-    rows = rows[np.argsort(time[rows], kind="stable")]
-    return Changes(time[rows], thread[rows], address[rows], change[rows], stack[rows], address[held], change[held])
+    came = np.maximum.accumulate(np.where(comes, np.arange(len(freed)), 0))
+    change = np.where(comes, notes.size_bytes, np.where(goes, -notes.size_bytes[came], 0))
+    return _Arrays(notes, owners, change, came)
+
+
+def changes_of(noted: Noted, results: Notes) -> Changes:
+    """The memory that was made and freed, by what was noted and by what operators made."""
+    notes, _, change, _ = _arrays_of(*noted, results)
+    held = (notes.time_ns == ALWAYS) & (change != 0)
+    rows = np.flatnonzero((change != 0) & (notes.time_ns != ALWAYS))
+    rows = rows[np.argsort(notes.time_ns[rows], kind="stable")]
+    time, thread, address, _, stack = (column[rows] for column in notes)
+    return Changes(time, thread, address, change[rows], stack, notes.address[held], change[held])
+
+
+def without_early(noted: Noted, results: Notes, until_ns: int) -> Noted:
+    """What is left of notes when all until a moment are forgotten, in their place. The memory that is live then is the baseline."""
+    parts = noted.made, noted.freed, results
+    early = [part.time_ns <= until_ns for part in parts]
+    notes, owners, _, came = _arrays_of(
+        noted.live_before, *(Notes(*(column[is_early] for column in part)) for part, is_early in zip(parts, early, strict=True))
+    )
+    lasts = np.flatnonzero(np.diff(notes.address, append=0) != 0)
+    count = owners[lasts]
+    address, size = np.repeat(notes.address[lasts], count), np.repeat(notes.size_bytes[came[lasts]], count)
+    nothing = np.full(len(address), -1)
+    for part, is_early in zip(parts, early, strict=True):
+        for column in {id(column): column for column in part}.values():
+            _keep(column, ~is_early)
+    return noted._replace(live_before=Notes(np.full(len(address), ALWAYS), nothing + 1, address, size, nothing))
+
+
+def _keep(column: Array, wanted: Array) -> None:
+    """Shorten a column in its place, which frees the memory of the rest."""
+    kept = column[wanted]
+    column[: len(kept)] = kept
+    column.resize(len(kept), refcheck=False)
 
 
 def _owners(is_first: Array, step: Array) -> Array:
