@@ -5,7 +5,7 @@ help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
 
 install:  ## install the package with everything that developing it needs
-	$(PYTHON) -m pip install -e '.[test,parity,libraries,browser,lint]'
+	$(PYTHON) -m pip install -e '.[test,parity,libraries,browser,docs,lint]'
 
 check: lint types test  ## what must pass before a commit: lint, types, tests
 
@@ -35,6 +35,9 @@ bench:  ## timings side by side with torch
 samples:  ## catch the samples of the gradient tests anew from PyTorch's operator database
 	$(PYTHON) tests/parity/capture.py
 
+site:  ## the pages and the reference as a site, in the folder site; warnings are errors
+	NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --strict --quiet
+
 docs:  ## write the samples of output on the pages anew
 	PYTHONPATH=src $(PYTHON) docs/generate.py
 
@@ -45,4 +48,4 @@ fix:  ## let ruff mend what it can
 	$(PYTHON) -m ruff check --fix .
 	$(PYTHON) -m ruff format .
 
-.PHONY: help install check lint types test parity browser coverage bench samples docs report-ui fix
+.PHONY: help install check lint types test parity browser coverage bench samples site docs report-ui fix
