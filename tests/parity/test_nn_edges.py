@@ -96,6 +96,20 @@ VALUES = {
     "sparse gradients added up": twice,
     "sparse gradients of no embeddings": no_embeddings,
     "buffers by the old method": lambda lib: OldBuffers.of(lib, persistent=True),
+    **{
+        f"converted to {kind.__name__}": lambda lib, kind=kind: [
+            lib.arange(3.0).to(dtype=kind),
+            lib.arange(3.0).to("cpu", kind),
+            lib.arange(3.0).to(device="cpu", dtype=kind),
+        ]
+        for kind in (bool, int, float, complex)
+    },
+    "a module of float": lambda lib: [
+        lib.nn.Linear(2, 2, bias=False).to(dtype=float).weight.dtype.itemsize,
+        lib.nn.Linear(2, 2).to(complex).bias.dtype.itemsize,
+    ],
+    "a sparse mask": lambda lib: lib.sparse_coo_tensor(lib.tensor([[0, 0, 1]]), lib.tensor([True, False, False]), (3,)).to_dense(),
+    "a mask that is sparse in one dimension": lambda lib: lib.tensor([[True, False], [True, True]]).to_sparse(1).to_dense(),
     "truncated without memory": lambda lib: [
         t.is_meta and tuple(t.shape) for s in ((3, 4), (0, 4)) for t in [lib.nn.init.trunc_normal_(lib.empty(s, device="meta"))]
     ],

@@ -152,6 +152,8 @@ def parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, d
     options = dict(kwargs)
     positional = [_dtype.PYTHON_TYPES.get(a, a) if a.__class__ is type else a for a in args]
     dtype, device = options.pop("dtype", None), options.pop("device", None)
+    if dtype.__class__ is type:
+        dtype = _dtype.PYTHON_TYPES.get(dtype, dtype)
     if "other" in options:
         positional.insert(0, options.pop("other"))
     if positional:

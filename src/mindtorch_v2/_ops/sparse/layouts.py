@@ -181,10 +181,11 @@ def to_dense(self: Tensor, dtype: OptionalDType) -> Tensor:
         return made if dtype is None else made.to(dtype)
     indices, values = parts(self)
     out = np.zeros(self._array.shape, (dtype or self.dtype).np)
+    add = np.logical_or if out.dtype == np.bool_ else np.add
     if indices.shape[0]:
-        np.add.at(out, tuple(indices), values.astype(out.dtype))
+        add.at(out, tuple(indices), values.astype(out.dtype))
     else:
-        out += values.sum(axis=0)
+        out[...] = add.reduce(values, axis=0)
     return wrap(out, dtype or self.dtype)
 
 

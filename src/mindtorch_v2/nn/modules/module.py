@@ -13,6 +13,7 @@ from ... import compiler
 from ..._autograd.leaf import clear_gradients
 from ..._device import device as Device
 from ..._dispatch.codegen import compile_function
+from ..._dtype import PYTHON_TYPES
 from ..._dtype import dtype as DType
 from ..._ops.machinery.lookup import aten
 from ..._tensor import Tensor
@@ -607,7 +608,9 @@ def parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, b
     given.pop("copy", None)
     if given:
         raise TypeError(f"to() got an unexpected keyword argument '{next(iter(given))}'")
-    for value in args:
+    for value in (*args, dtype):
+        if value.__class__ is type:
+            value = PYTHON_TYPES.get(value, value)
         if isinstance(value, Tensor):
             tensor = value
         elif isinstance(value, DType):

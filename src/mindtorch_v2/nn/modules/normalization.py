@@ -8,6 +8,7 @@ from typing import Any
 from ..._ops.machinery.lookup import aten
 from ..._tensor import Tensor
 from ..._types import OptionalDevice, OptionalDType
+from ...autograd import Function
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter
@@ -31,6 +32,41 @@ class LocalResponseNorm(Module):
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
 
 
+class _CrossMap(Function):
+    """torch: forward and backward sum over different channels, so that the gradient is not quite that of the result."""
+
+    @staticmethod
+    def forward(ctx: Any, input: Tensor, size: int, alpha: float, beta: float, k: float) -> Tensor:
+        if input.dim() != 4:
+            raise ValueError(f"CrossMapLRN2d: Expected input to be 4D, got {input.dim()}D instead.")
+        channels = input.size(1)
+        reach = (size - 1) // 2 + 1
+        squares = input * input
+        running = squares[:, : min(reach, channels)].sum(1)
+        sums = [running]
+        for c in range(1, channels):
+            if c < channels - reach + 1:
+                running = running + squares.select(1, c + reach - 1)
+            if c > reach:  # the first square stays in one window too long
+                running = running - squares.select(1, c - reach)
+            sums.append(running)
+        scale = aten.stack(sums, 1) * (alpha / size) + k
+        output = input * scale.pow(-beta)
+        ctx.save_for_backward(input, output, scale)
+        ctx.options = size, alpha, beta
+        return output
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None, None]:
+        input, output, scale = ctx.saved_tensors
+        size, alpha, beta = ctx.options
+        channels = input.size(1)
+        ratios = input.new_zeros([input.size(0), channels + size - 1, *input.shape[2:]])
+        ratios.narrow(1, int(size - (size - 1) / 2), channels).copy_(grad * output / scale)
+        window = sum(ratios.narrow(1, i, channels) for i in range(size))
+        return grad * scale.pow(-beta) - (2 * alpha * beta / size) * input * window, None, None, None, None
+
+
 class CrossMapLRN2d(Module):
     """`LocalResponseNorm` of images, as its first implementation computes it."""
 
@@ -39,19 +75,8 @@ class CrossMapLRN2d(Module):
         self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
 
     def forward(self, input: Tensor) -> Tensor:
-        channels = input.size(1)
-        reach = (self.size - 1) // 2 + 1
-        squares = input * input
-        running = squares[:, : min(reach, channels)].sum(1)
-        sums = [running]
-        for c in range(1, channels):
-            if c < channels - reach + 1:
-                running = running + squares.select(1, c + reach - 1)
-            if c > reach:  # torch: the first square stays in one window too long
-                running = running - squares.select(1, c - reach)
-            sums.append(running)
-        scale = aten.stack(sums, 1) * (self.alpha / self.size) + self.k
-        return input * scale.pow(-self.beta)
+        result: Tensor = _CrossMap.apply(input, self.size, self.alpha, self.beta, self.k)
+        return result
 
     def extra_repr(self) -> str:
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
