@@ -378,7 +378,7 @@ def _leaf_value(leaf: Any, d: _dtype.dtype) -> Any:
     return leaf
 
 
-def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
+def as_tensor(data: Any, dtype: OptionalDType = None, device: OptionalDevice = None) -> Tensor:
     """The data as a tensor, without a copy where its dtype and device allow."""
     d = None if dtype is None else dtype_of(dtype)
     if isinstance(data, Tensor):

@@ -16,6 +16,7 @@ from ._creation import tensor
 from ._memory_format import strided
 from ._ops.machinery.lookup import aten
 from ._tensor import Tensor
+from ._types import OptionalDType
 
 __all__ = [
     "amax", "amin", "argmax", "argmin", "cumprod", "cumsum", "log_softmax", "logaddexp", "logsumexp", "mean", "median", "norm",
@@ -76,14 +77,14 @@ def _canonical_dim(dim: Dims, ndim: int) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
-def _accumulating(d: _dtype.dtype, dtype: Any) -> Any:
+def _accumulating(d: _dtype.dtype, dtype: OptionalDType) -> Any:
     """The dtype of sums and products: integers add up in int64."""
     if dtype is not None:
         return dtype
     return d if d.inexact else _dtype.int64
 
 
-def _converted(input: Tensor, dtype: Any) -> Tensor:
+def _converted(input: Tensor, dtype: OptionalDType) -> Tensor:
     return input if dtype is None or dtype is input.dtype else input.to(dtype)
 
 
@@ -102,14 +103,18 @@ def _least(d: _dtype.dtype) -> Any:
 # --- reductions -----------------------------------------------------------------------------------------------------
 
 
-def sum(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
+def sum(
+    input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: OptionalDType = None, mask: Tensor | None = None
+) -> Tensor:
     """The sum of the elements in the mask."""
     dims = _canonical_dim(dim, input.dim())
     wanted = _accumulating(input.dtype, dtype)
     return aten.sum(_filled(input, mask, 0), list(dims), bool(keepdim), dtype=wanted)
 
 
-def prod(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
+def prod(
+    input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: OptionalDType = None, mask: Tensor | None = None
+) -> Tensor:
     """The product of the elements in the mask."""
     result = _converted(_filled(input, mask, 1), _accumulating(input.dtype, dtype))
     for d in reversed(_canonical_dim(dim, input.dim())):
@@ -118,7 +123,9 @@ def prod(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any =
 
 
 def _extremum(name: str, identity: Callable[[_dtype.dtype], Any]) -> Callable[..., Tensor]:
-    def reduce(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
+    def reduce(
+        input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: OptionalDType = None, mask: Tensor | None = None
+    ) -> Tensor:
         dims = _canonical_dim(dim, input.dim())
         result: Tensor = getattr(_filled(input, mask, identity(input.dtype)), name)(list(dims), bool(keepdim))
         return _converted(result, dtype)
@@ -134,7 +141,7 @@ amin = _extremum("amin", _greatest)
 
 def _position(name: str, identity: Callable[[_dtype.dtype], Any]) -> Callable[..., Tensor]:
     def find(
-        input: Tensor, dim: int | None = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None
+        input: Tensor, dim: int | None = None, *, keepdim: bool = False, dtype: OptionalDType = None, mask: Tensor | None = None
     ) -> Tensor:
         result: Tensor = getattr(_filled(input, mask, identity(input.dtype)), name)(dim, bool(keepdim))
         # torch: indices come in the input's dtype unless another is asked for
@@ -149,7 +156,9 @@ argmax = _position("argmax", _least)
 argmin = _position("argmin", _greatest)
 
 
-def logsumexp(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
+def logsumexp(
+    input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: OptionalDType = None, mask: Tensor | None = None
+) -> Tensor:
     """The logarithm of the summed exponentials of the elements in the mask."""
     dims = _canonical_dim(dim, input.dim())
     x = _converted(input, dtype)
@@ -164,7 +173,7 @@ def logaddexp(
     input: Tensor,
     other: Tensor,
     *,
-    dtype: Any = None,
+    dtype: OptionalDType = None,
     input_mask: Tensor | None = None,
     other_mask: Tensor | None = None,
 ) -> Tensor:
@@ -182,7 +191,9 @@ def _number_of(input: Tensor, dims: tuple[int, ...], keepdim: bool, mask: Tensor
     return aten.sum(ones, list(dims), keepdim, dtype=_dtype.int64)
 
 
-def mean(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
+def mean(
+    input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: OptionalDType = None, mask: Tensor | None = None
+) -> Tensor:
     """The mean of the elements in the mask; NaN where it leaves none."""
     if dtype is None and not input.dtype.inexact:
         raise ValueError(
@@ -195,7 +206,9 @@ def mean(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any =
     return total / number
 
 
-def median(input: Tensor, dim: int = -1, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
+def median(
+    input: Tensor, dim: int = -1, *, keepdim: bool = False, dtype: OptionalDType = None, mask: Tensor | None = None
+) -> Tensor:
     """The lower median of the elements in the mask; NaN where it leaves none."""
     x = _converted(input, dtype)
     wanted = x.dtype
@@ -210,7 +223,7 @@ def norm(
     dim: Dims = None,
     *,
     keepdim: bool = False,
-    dtype: Any = None,
+    dtype: OptionalDType = None,
     mask: Tensor | None = None,
 ) -> Tensor:
     """The vector norm of the elements in the mask."""
@@ -233,7 +246,7 @@ def _spread(
     dim: Dims,
     correction: Any,
     keepdim: bool,
-    dtype: Any,
+    dtype: OptionalDType,
     mask: Tensor | None,
     *,
     root: bool,
@@ -266,7 +279,7 @@ def var(
     *,
     correction: Any = None,
     keepdim: bool = False,
-    dtype: Any = None,
+    dtype: OptionalDType = None,
     mask: Tensor | None = None,
 ) -> Tensor:
     """The variance of the elements in the mask."""
@@ -280,7 +293,7 @@ def std(
     *,
     correction: Any = None,
     keepdim: bool = False,
-    dtype: Any = None,
+    dtype: OptionalDType = None,
     mask: Tensor | None = None,
 ) -> Tensor:
     """The standard deviation of the elements in the mask."""
@@ -290,22 +303,24 @@ def std(
 # --- normalisations and running sums --------------------------------------------------------------------------------
 
 
-def softmax(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
+def softmax(input: Tensor, dim: int, *, dtype: OptionalDType = None, mask: Tensor | None = None) -> Tensor:
     """Softmax over the elements in the mask; zero outside of it."""
     return _filled(input, mask, -math.inf).softmax(dim, dtype=dtype)
 
 
-def log_softmax(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
+def log_softmax(input: Tensor, dim: int, *, dtype: OptionalDType = None, mask: Tensor | None = None) -> Tensor:
     """The logarithm of `softmax`."""
     return _filled(input, mask, -math.inf).log_softmax(dim, dtype=dtype)
 
 
-def softmin(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
+def softmin(input: Tensor, dim: int, *, dtype: OptionalDType = None, mask: Tensor | None = None) -> Tensor:
     """Softmax of the negated elements in the mask."""
     return (-_filled(input, mask, math.inf)).softmax(dim, dtype=dtype)
 
 
-def normalize(input: Tensor, ord: float, dim: int, *, eps: float = 1e-12, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
+def normalize(
+    input: Tensor, ord: float, dim: int, *, eps: float = 1e-12, dtype: OptionalDType = None, mask: Tensor | None = None
+) -> Tensor:
     """The elements in the mask divided by their norm, or by `eps` where that is greater."""
     x = _converted(input, dtype)
     length = norm(x, ord, dim, keepdim=True, dtype=dtype, mask=mask)
@@ -313,11 +328,11 @@ def normalize(input: Tensor, ord: float, dim: int, *, eps: float = 1e-12, dtype:
     return aten.divide(_filled(x, mask, 0), denominator)
 
 
-def cumsum(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
+def cumsum(input: Tensor, dim: int, *, dtype: OptionalDType = None, mask: Tensor | None = None) -> Tensor:
     """Running sums of the elements in the mask."""
     return _filled(input, mask, 0).cumsum(dim, dtype=input.dtype if dtype is None else dtype)
 
 
-def cumprod(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
+def cumprod(input: Tensor, dim: int, *, dtype: OptionalDType = None, mask: Tensor | None = None) -> Tensor:
     """Running products of the elements in the mask."""
     return _filled(input, mask, 1).cumprod(dim, dtype=input.dtype if dtype is None else dtype)

@@ -49,11 +49,11 @@ class ASGD(GroupOptimizer):
         super().__init__(params, defaults)
 
     def _new_state(self, p: Tensor, grad: Tensor, group: dict[str, Any]) -> State:
-        options = {"dtype": scalar_dtype(), "device": p.device}
+        dtype, device = scalar_dtype(), p.device
         return {
-            "step": functions["zeros"]((), **options),
-            "eta": as_tensor(to_scalar(group["lr"]), **options).clone().detach(),
-            "mu": functions["ones"]((), **options),
+            "step": functions["zeros"]((), dtype=dtype, device=device),
+            "eta": as_tensor(to_scalar(group["lr"]), dtype, device).clone().detach(),
+            "mu": functions["ones"]((), dtype=dtype, device=device),
             "ax": functions["zeros_like"](p),
         }
 

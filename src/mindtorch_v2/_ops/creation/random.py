@@ -48,7 +48,7 @@ def _floating(array: Any, kernel: str) -> None:
         raise refusal(kernel, d)
 
 
-def _uniform(self: Any, from_: float, to: float, generator: Any) -> None:
+def _uniform(self: Any, from_: float, to: float, generator: OptionalGenerator) -> None:
     _floating(self, "check_uniform_bounds")
     if not _FITS_ANY_DTYPE <= from_ <= to <= -_FITS_ANY_DTYPE:
         _check_ends(_dtype.FROM_NUMPY[self.dtype], from_, to)
@@ -72,7 +72,7 @@ def _check_ends(d: _dtype.dtype, from_: float, to: float) -> None:
         )
 
 
-def _normal(self: Any, mean: float, std: float, generator: Any) -> None:
+def _normal(self: Any, mean: float, std: float, generator: OptionalGenerator) -> None:
     if std < 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
     if not self.size:
@@ -122,7 +122,7 @@ randn = factory("randn(SymInt[] size, RANDOM) -> Tensor", _randn, cpu=_randn_arr
 # --- integers -------------------------------------------------------------------------------------------------------
 
 
-def _integers(self: Any, low: int, high: int | None, generator: Any) -> None:
+def _integers(self: Any, low: int, high: int | None, generator: OptionalGenerator) -> None:
     refuse("check_random_bounds handles only integral, floating-point and boolean types", self, "c")
     d = _dtype.FROM_NUMPY[self.dtype]
     if high is None:
@@ -309,7 +309,7 @@ randn_like = factory("randn_like(Tensor self, RANDOM_LIKE) -> Tensor", _randn_li
 # --- coin flips -----------------------------------------------------------------------------------------------------
 
 
-def _coins(self: Any, p: float, generator: Any) -> None:
+def _coins(self: Any, p: float, generator: OptionalGenerator) -> None:
     if not 0 <= p <= 1:
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
     kernels.bernoulli_scalar(self, p, generator)
@@ -359,7 +359,7 @@ def _checked(condition: bool, message: str) -> None:
         raise RuntimeError(message)
 
 
-def _exponential(self: Any, lambd: float, generator: Any) -> None:
+def _exponential(self: Any, lambd: float, generator: OptionalGenerator) -> None:
     _checked(lambd > 0, f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}")
     _checked(
         self.dtype.kind not in "biuc",
@@ -368,20 +368,20 @@ def _exponential(self: Any, lambd: float, generator: Any) -> None:
     kernels.exponential_(self, lambd, generator)
 
 
-def _geometric(self: Any, p: float, generator: Any) -> None:
+def _geometric(self: Any, p: float, generator: OptionalGenerator) -> None:
     _checked(0 < p < 1, f"geometric_ expects p to be in (0, 1), but got p={p:g}")
     if self.dtype == np.bool_:
         raise unimplemented("geometric_cpu", self)
     kernels.geometric_(self, p, generator)
 
 
-def _log_normal(self: Any, mean: float, std: float, generator: Any) -> None:
+def _log_normal(self: Any, mean: float, std: float, generator: OptionalGenerator) -> None:
     _checked(std > 0, f"log_normal_ expects std > 0.0, but found std={std:g}")
     _floating(self, "log_normal_cpu")
     kernels.log_normal_(self, mean, std, generator)
 
 
-def _cauchy(self: Any, median: float, sigma: float, generator: Any) -> None:
+def _cauchy(self: Any, median: float, sigma: float, generator: OptionalGenerator) -> None:
     _checked(sigma > 0, f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
     _checked(
         self.dtype.kind not in "biuc",
@@ -428,7 +428,7 @@ def _check_std(std: Tensor) -> None:
         raise RuntimeError("normal expects all elements of std >= 0.0")
 
 
-def _noise(t: Tensor, std: float, generator: Any) -> Tensor:
+def _noise(t: Tensor, std: float, generator: OptionalGenerator) -> Tensor:
     """Fill new memory; torch does it below the operators, so that no `aten::normal_` shows in `aten::normal`."""
     if t._keys == keys.CPU:
         _normal(t._array, 0, std, generator)
@@ -578,7 +578,7 @@ def _counts_of(self: Any, kernel: str, smallest: int) -> None:
         raise refusal(kernel, d)
 
 
-def _poisson(self: Any, generator: Any) -> Any:
+def _poisson(self: Any, generator: OptionalGenerator) -> Any:
     _counts_of(self, "poisson_cpu", 2)
     return random_counts.poisson(self, generator)
 

@@ -32,7 +32,9 @@ def _range_dtype(dtype: OptionalDType, *values: Any) -> _dtype.dtype:
     return _dtype.get_default_dtype() if any(isinstance(v, float) for v in values) else _dtype.int64
 
 
-def _arange(start: Any, end: Any, step: Any, dtype: Any, layout: OptionalLayout, device: Any, pin_memory: bool | None) -> Tensor:
+def _arange(
+    start: Any, end: Any, step: Any, dtype: OptionalDType, layout: OptionalLayout, device: OptionalDevice, pin_memory: bool | None
+) -> Tensor:
     if (
         dtype is None
         and start.__class__ is end.__class__ is step.__class__ is int
@@ -100,7 +102,7 @@ def _range_arguments(args: tuple[Any, ...], start: Number, end: Number, step: Nu
 
 @public("function")
 def arange(
-    *args: Any, start: Any = None, end: Any = None, step: Any = None, out: Tensor | None = None, dtype: DType | None = None, layout: Any = None,
+    *args: Any, start: Any = None, end: Any = None, step: Any = None, out: Tensor | None = None, dtype: DType | None = None, layout: OptionalLayout = None,
     device: OptionalDevice = None, pin_memory: bool = False, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """Numbers from `start` (0) up to `end`, which is left out, in steps of `step` (1)."""

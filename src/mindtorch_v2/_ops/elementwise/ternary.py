@@ -12,7 +12,7 @@ from ..._backends.meta.adapter import meta_result, meta_tensor
 from ..._dispatch import keys
 from ..._dispatch.entry import NUMBERS
 from ..._tensor import Tensor
-from ..._types import Number
+from ..._types import Number, OptionalDevice
 from ..machinery.declare import Gradients, op, public
 from ..machinery.lookup import aten
 from .arithmetic import conj, number_minus, number_over
@@ -74,7 +74,7 @@ def where(condition: Any, input: Any = None, other: Any = None, *, out: Tensor |
     return _where_self(condition, input, other) if out is None else _where_self(condition, input, other, out=out)
 
 
-def _scalar_operand(x: Any, partner: Any, device: Any = None) -> Tensor:
+def _scalar_operand(x: Any, partner: Any, device: OptionalDevice = None) -> Tensor:
     """A number as the zero-dim tensor that ATen makes of it: of the partner's dtype unless that is of a lower kind."""
     if device is None and partner.dtype.inexact and x.__class__ is not complex:
         d, device = partner.dtype, partner.device

@@ -34,7 +34,7 @@ def _norm_dims(x: Tensor, dim: Any) -> tuple[int, int]:
     return first, second
 
 
-def _converted(x: Tensor, dtype: Any) -> Tensor:
+def _converted(x: Tensor, dtype: OptionalDType) -> Tensor:
     return x if dtype is None or dtype is x.dtype else x.to(dtype)
 
 

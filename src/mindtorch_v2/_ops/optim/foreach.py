@@ -369,7 +369,7 @@ def _zero_(self: TensorList) -> None:
         t.zero_()
 
 
-def _norm(self: TensorList, ord: Any, dtype: Any) -> tuple[Tensor, ...]:
+def _norm(self: TensorList, ord: Any, dtype: OptionalDType) -> tuple[Tensor, ...]:
     entry = registry.entry("linalg_vector_norm")
     return tuple(entry(t, ord, None, False, dtype=dtype) for t in _some(self))
 

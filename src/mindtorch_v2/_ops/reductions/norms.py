@@ -111,7 +111,7 @@ linalg_vector_norm = op(
 )
 
 
-def _norm(self: Tensor, p: Any, dim: Any, keepdim: bool, dtype: Any = None) -> Tensor:
+def _norm(self: Tensor, p: Any, dim: Any, keepdim: bool, dtype: OptionalDType = None) -> Tensor:
     if not self.dtype.inexact:
         raise RuntimeError(f"norm(): input dtype should be either floating point or complex. Got {self.dtype.scalar_name} instead.")
     return linalg_vector_norm(self, 2 if p is None else p, dim, keepdim, dtype=dtype)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ..._dispatch import keys
 from ..._tensor import Tensor, shallow_copy, wrap
-from ..._types import OptionalDevice, OptionalDType, OptionalMemoryFormat
+from ..._types import OptionalDevice, OptionalDType, OptionalLayout, OptionalMemoryFormat
 from . import compressed
 from .arithmetic import BOTH, other_values, values_of
 from .compressed import as_coo, compressed_tensor, in_layout_of
@@ -33,7 +31,7 @@ def _clone(self: Tensor, memory_format: OptionalMemoryFormat) -> Tensor:
 def _converted(
     self: Tensor,
     dtype: OptionalDType,
-    layout: Any,
+    layout: OptionalLayout,
     device: OptionalDevice,
     pin_memory: bool | None,
     non_blocking: bool | None,
@@ -56,7 +54,7 @@ def _empty_like(self: Tensor) -> Tensor:
 def _zeros_like(
     self: Tensor,
     dtype: OptionalDType,
-    layout: Any,
+    layout: OptionalLayout,
     device: OptionalDevice,
     pin_memory: bool | None,
     memory_format: OptionalMemoryFormat,

@@ -10,7 +10,7 @@ import numpy as np
 from ..._dispatch import keys
 from ..._memory_format import strided
 from ..._tensor import Tensor, wrap
-from ..._types import OptionalDevice, OptionalDType
+from ..._types import OptionalDevice, OptionalDType, OptionalLayout
 from ..creation import constants, random  # noqa: F401 - declared first
 from ..elementwise import comparison  # noqa: F401
 from ..indexing import index as _index  # noqa: F401
@@ -45,7 +45,9 @@ for _name, _overload in REFUSED:
         kernel(_name, _overload, key=_key)(_refusal(_name, _overload))
 
 
-def _new(self: Tensor, size: Any, dtype: OptionalDType, layout: Any, device: OptionalDevice, pin_memory: bool | None) -> Tensor:
+def _new(
+    self: Tensor, size: Any, dtype: OptionalDType, layout: OptionalLayout, device: OptionalDevice, pin_memory: bool | None
+) -> Tensor:
     """A sparse tensor without elements, or zeros if a dense one is asked for."""
     kind = dtype or self.dtype
     if layout is strided:

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..._ops.machinery.lookup import aten
 from ..._tensor import Tensor
+from ..._types import OptionalDevice, OptionalDType
 from .. import functional as F
 from ..parameter import Parameter
 from .linear import draw_weight_and_bias
@@ -24,7 +25,7 @@ class _ConvNd(Module):
     def __init__(
         self, in_channels: int, out_channels: int, kernel_size: tuple[int, ...], stride: tuple[int, ...], padding: Any,
         dilation: tuple[int, ...], transposed: bool, output_padding: tuple[int, ...], groups: int, bias: bool, padding_mode: str,
-        device: Any = None, dtype: Any = None,
+        device: OptionalDevice = None, dtype: OptionalDType = None,
     ) -> None:  # fmt: skip
         super().__init__()
         _check_arguments(in_channels, out_channels, stride, padding, groups, padding_mode)
@@ -95,7 +96,7 @@ class _Plain(_ConvNd):
 
     def __init__(
         self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
-        groups: int = 1, bias: bool = True, padding_mode: str = "zeros", device: Any = None, dtype: Any = None,
+        groups: int = 1, bias: bool = True, padding_mode: str = "zeros", device: OptionalDevice = None, dtype: OptionalDType = None,
     ) -> None:  # fmt: skip
         n = self._n
         super().__init__(
@@ -155,7 +156,7 @@ class _ConvTransposeNd(_ConvNd):
 
     def __init__(
         self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0, output_padding: Any = 0,
-        groups: int = 1, bias: bool = True, dilation: Any = 1, padding_mode: str = "zeros", device: Any = None, dtype: Any = None,
+        groups: int = 1, bias: bool = True, dilation: Any = 1, padding_mode: str = "zeros", device: OptionalDevice = None, dtype: OptionalDType = None,
     ) -> None:  # fmt: skip
         if padding_mode != "zeros":
             raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
