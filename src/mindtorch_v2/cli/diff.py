@@ -7,6 +7,7 @@ noise, and a machine that was slower everywhere, are told apart from changes. Re
 examples:
   mindtorch diff before.profile after.profile
   mindtorch diff --fail-over 5% before.session after.session
+  mindtorch diff before.profile after.profile -o diff.html
   mindtorch diff --markdown before.profile after.profile >> $GITHUB_STEP_SUMMARY
 """
 
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import argparse
 
-from .console import add_json, opened, print_json, printed
+from .console import add_json, add_output, opened, print_json, printed
 from .frame import CommandError
 
 __all__ = ["add_arguments", "run"]
@@ -34,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fail-over", metavar="SHARE", type=_share, help="exit with 1 if a step takes longer by more than this, as 5%%"
     )
+    add_output(parser, what="write a page of HTML that lays both runs over each other", required=False)
     parser.add_argument("--markdown", action="store_true", help="print GitHub's Markdown")
     add_json(parser)
 
@@ -42,6 +44,8 @@ def run(options: argparse.Namespace) -> None:
     from ..profiler.comparison import compare  # costly: NumPy, which help needs not
 
     found = compare(opened(options.first).session, opened(options.second).session, least_share=options.least)
+    if options.output is not None:
+        found.export_page(options.output, (options.first, options.second))
     if options.json:
         print_json(found.as_dict())
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from ..model.session import Session
 from ..writing.html_table import html_text
-from . import evidence, text
+from . import evidence, page, text
 from .call_tree import CallTree
 from .matching import ADDED, REMOVED, SAME, Pair, match
 
@@ -21,6 +22,7 @@ P_VALUE = 0.01  # of all comparisons together
 LEAST_SHARE = 0.02  # of a step: smaller changes are left out
 LEAST_RATIO = 0.15  # of the place's own time: layouts of memory and hashes differ between processes
 LEAST_BYTES = 1024
+SHOWN_PLACES = 200
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +69,8 @@ class Comparison:
     changes: tuple[Change, ...]
     memory: tuple[Change, ...]
     unclear: int  # places whose times differ by a share that counts, and may be noise
+    step_times_ns: tuple[tuple[int, ...], tuple[int, ...]]  # of each step, as they were
+    places: tuple[Change, ...]  # that both runs have, by the time they take
 
     @property
     def ratio(self) -> float:
@@ -99,6 +103,10 @@ class Comparison:
         """The changes in GitHub's Markdown."""
         return text.markdown(self, row_limit)
 
+    def export_page(self, path: str | os.PathLike[str], names: tuple[str, str] = ("before", "after")) -> None:
+        """Write a page of HTML that lays both runs over each other, step by step and place by place."""
+        page.write(self, path, names)
+
     def __str__(self) -> str:
         return self.table()
 
@@ -126,6 +134,8 @@ def compare(first: Session, second: Session, *, least_share: float = LEAST_SHARE
         changes=tuple(found.changes(is_measured=is_measured)),
         memory=tuple(found.memory()),
         unclear=found.unclear,
+        step_times_ns=(tuple(one.step_ns.tolist()), tuple(other.step_ns.tolist())),
+        places=tuple(found.places()),
     )
 
 
@@ -173,6 +183,12 @@ class _Places:
         else:
             timed = [self._change(i, "slower" if after[i] > before[i] else "faster") for i in candidates]
         return sorted(structure + timed, key=lambda change: -abs(change.delta_ns))
+
+    def places(self) -> list[Change]:
+        """The places that both have, changed or not, by the time they take."""
+        before, after = np.median(self._before, axis=1), np.median(self._after, axis=1)
+        both = [i for i, pair in enumerate(self._pairs) if pair.kind == SAME]
+        return [self._change(i, "") for i in sorted(both, key=lambda i: -max(before[i], after[i]))[:SHOWN_PLACES]]
 
     def memory(self) -> list[Change]:
         """Places that keep more or fewer bytes in a step, the largest difference first."""

@@ -10,7 +10,7 @@ from ..writing.text_table import Column, TextTable, middle_cut, printable
 if TYPE_CHECKING:
     from .comparison import Change, Comparison
 
-__all__ = ["markdown", "table"]
+__all__ = ["detail", "markdown", "name", "sentences", "table"]
 
 NAME_WIDTH = 48
 DETAILED = 5  # changes with a line of their own
@@ -18,22 +18,22 @@ ALIKE = 0.05  # a difference of speed below this is not worth a sentence
 
 
 def table(found: Comparison, row_limit: int) -> str:
-    lines = [*_sentences(found)]
+    lines = [*sentences(found)]
     if found.changes:
         columns = [
             Column("Change", lambda c: c.kind, width=None, align="<"),
-            Column("Name", lambda c: middle_cut(printable(_name(c)), NAME_WIDTH), width=None, align="<"),
+            Column("Name", lambda c: middle_cut(printable(name(c)), NAME_WIDTH), width=None, align="<"),
             Column("Before", lambda c: _time(c.before_ns), width=None),
             Column("After", lambda c: _time(c.after_ns), width=None),
             Column("Adds to a step", lambda c: _signed(c.delta_ns), width=None),
             Column("of it", lambda c: f"{c.delta_ns / (found.step_ns[0] or 1):+.1%}", width=None),
         ]
         shown = found.changes[:row_limit]
-        details = [detail for change in shown[:DETAILED] if (detail := _detail(change))]
+        details = [f"{printable(name(change))}: {known}" for change in shown[:DETAILED] if (known := detail(change))]
         lines += ["", *TextTable(columns, shown).lines(), *_more(len(found.changes), row_limit), *details]
     if found.memory:
         columns = [
-            Column("Memory kept in a step", lambda c: middle_cut(printable(_name(c)), NAME_WIDTH), width=None, align="<"),
+            Column("Memory kept in a step", lambda c: middle_cut(printable(name(c)), NAME_WIDTH), width=None, align="<"),
             Column("Before", lambda c: units.memory(round(c.bytes[0])), width=None),
             Column("After", lambda c: units.memory(round(c.bytes[1])), width=None),
         ]
@@ -42,23 +42,24 @@ def table(found: Comparison, row_limit: int) -> str:
 
 
 def markdown(found: Comparison, row_limit: int) -> str:
-    lines = [*(f"{sentence}  " for sentence in _sentences(found))]
+    lines = [*(f"{sentence}  " for sentence in sentences(found))]
     if found.changes:
         lines += ["", "| change | name | before | after | adds to a step | of it |", "|---|---|--:|--:|--:|--:|"]
         for c in found.changes[:row_limit]:
             share = f"{c.delta_ns / (found.step_ns[0] or 1):+.1%}"
-            cells = (c.kind, _code(_name(c)), _time(c.before_ns), _time(c.after_ns), _signed(c.delta_ns), share)
+            cells = (c.kind, _code(name(c)), _time(c.before_ns), _time(c.after_ns), _signed(c.delta_ns), share)
             lines.append(f"| {' | '.join(cells)} |")
         lines += _more(len(found.changes), row_limit)
     if found.memory:
         lines += ["", "| memory kept in a step | before | after |", "|---|--:|--:|"]
         for c in found.memory[:row_limit]:
-            lines.append(f"| {_code(_name(c))} | {units.memory(round(c.bytes[0]))} | {units.memory(round(c.bytes[1]))} |")
+            lines.append(f"| {_code(name(c))} | {units.memory(round(c.bytes[0]))} | {units.memory(round(c.bytes[1]))} |")
         lines += _more(len(found.memory), row_limit)
     return "\n".join(lines)
 
 
-def _sentences(found: Comparison) -> list[str]:
+def sentences(found: Comparison) -> list[str]:
+    """What there is to say of the whole."""
     one, other = found.steps
     before, after = (units.time(ns / 1000) for ns in found.step_ns)
     if not found.is_measured:
@@ -85,12 +86,13 @@ def _sentences(found: Comparison) -> list[str]:
     return lines
 
 
-def _name(change: Change) -> str:
+def name(change: Change) -> str:
+    """The name of a place, with its module and what it was called before."""
     text = f"{change.was} → {change.name}" if change.was else change.name
     return f"{text} in {change.module}" if change.module else text
 
 
-def _detail(change: Change) -> str:
+def detail(change: Change) -> str:
     """Where a change is, and what else is different; empty if nothing more is known."""
     known = []
     if change.path:
@@ -100,7 +102,7 @@ def _detail(change: Change) -> str:
     if any(change.shapes):
         before, after = (shapes or "none" for shapes in change.shapes)
         known.append(f"inputs {before} before, {after} after")
-    return f"{printable(_name(change))}: {'; '.join(known)}" if known else ""
+    return "; ".join(known)
 
 
 def _more(count: int, row_limit: int) -> list[str]:

@@ -178,6 +178,17 @@ def test_text_for_people_and_for_github():
     assert "a|b`c" in found.table()
 
 
+def test_a_page_of_both(tmp_path):
+    found = compare(steps(MODEL), steps([*MODEL, ("<script>alert(1)</script>", 2_000_000)], seed=1))
+    found.export_page(tmp_path / "diff.html", ("yesterday", "<b>today</b>"))
+    text = (tmp_path / "diff.html").read_text()
+    assert "<script" not in text
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
+    assert "&lt;b&gt;today&lt;/b&gt;" in text
+    assert text.count("<circle") == len(found.step_times_ns[0]) + len(found.step_times_ns[1])
+    assert "default-src 'none'" in text
+
+
 def test_an_empty_session_can_be_compared():
     empty = record([], info=Info(started_ns=0, stopped_ns=1_000))
     assert compare(empty, empty).changes == ()
