@@ -37,8 +37,18 @@ REASONS: dict[str, str] = {
     r"onnx\..*": "models are not exported here; save the state_dict and export it with PyTorch",
     r"utils\.(_triton|mobile_optimizer|bundled_inputs)|cpp|ThroughputBenchmark": "the package is pure Python, without extensions in C++",
     r"_C|_C\..*": "the package is pure Python; what torch has in C++ is not reachable by these names",
+    r"indices_copy|values_copy|resize_as_sparse_|Tensor\.(smm|sspaddmm)|lobpcg": "it is for sparse tensors, of which this function is not among those here; torch.linalg.eigh gives eigenvalues",
+    r"Tensor\.(grad_dtype|index)": "gradients have the dtype of their tensor, and dimensions have no names here",
+    r"autograd\.((grad_mode|graph)\.)?(enforce_grad_layout_policy|region_activation_memory_budget)": "gradients keep the layout of their tensors, and nothing is compiled",
+    r"autograd\.graph\.set_(override_stale_capture_stream|warn_on_accumulate_grad_stream_mismatch)": "there are no streams here; the runtime computes on the CPU",
+    r"compiler\.(config|load_compiled_function)": "nothing is compiled here; models run as Python",
+    r"library\.get_ctx": "shapes are Python integers here; a fake kernel returns tensors of them",
+    r"overrides\.(enable_reentrant_dispatch|redispatch_function)": "call super().__torch_function__ to run a function without your own override",
+    r"utils\.backcompat(\..*)?": "it warns about the rules of PyTorch 0.1, which nothing follows any more",
+    r"utils\.cmake_prefix_path": "the package is pure Python, without extensions in C++",
+    r"utils\.hooks\.BackwardHook": "it is a part of how PyTorch calls hooks of modules; use register_full_backward_hook",
+    r"utils\._python_dispatch\.(DispatchKey|autograd_would_have_decomposed|.*ignore_compile_internals)": "keys are bits of an integer here, and nothing is compiled",
     r"package(\..*)?": "programs are not packed into archives here; save a state_dict, and install the code",
-    r"monitor(\..*)?": "counters of a process are not collected here; torch.profiler records what runs",
     r"mtia|Tensor\.(record_stream|to_mkldnn)|mps\.(Event|load_metallib|profiler)|backends\.mps\..*": "there is no such device here; the runtime computes on the CPU",
     r"backends\.cuda\..*|nn\.functional\.(scaled_(grouped_)?mm|ScalingType|SwizzleType)": "it is for kernels of GPUs",
     r"library\.(triton_op|wrap_triton|get_kernel|fallthrough_kernel)": "operators have kernels in Python; register them with torch.library.custom_op or impl",
@@ -53,7 +63,7 @@ _PATTERNS = [(re.compile(pattern), reason) for pattern, reason in REASONS.items(
 SUBMODULES: dict[str, tuple[str, ...]] = {
     "": tuple(
         "_C __config__ _custom_ops _dynamo _utils accelerator amp ao backends compiler cuda distributed distributions export func functional futures fx hub jit"
-        " mps multiprocessing nested onnx package quasirandom sparse testing torch_version types utils version xpu".split()
+        " monitor mps multiprocessing nested onnx package quasirandom sparse testing torch_version types utils version xpu".split()
     ),
     "nn": ("parallel", "qat", "quantizable", "quantized", "intrinsic"),
     "utils": ("backcompat", "checkpoint", "collect_env", "data", "deterministic", "hooks", "weak"),

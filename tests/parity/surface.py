@@ -23,7 +23,7 @@ import torch
 import mindtorch_v2
 from mindtorch_v2._missing import reason_for
 
-__all__ = ["NAMESPACES", "compare", "is_refusal", "public_names", "section"]
+__all__ = ["NAMESPACES", "compare", "is_refusal", "merely_raises", "public_names", "section"]
 
 NAMESPACES = """
 torch Tensor nn nn.functional nn.init nn.parameter nn.utils nn.utils.parametrizations nn.utils.parametrize nn.utils.prune nn.utils.rnn
@@ -96,28 +96,45 @@ def _is_own(module: Any, name: str) -> bool:
 def is_refusal(value: Any) -> bool:
     """Whether a function or class does nothing but refuse."""
     function = value
+    statements = _statements(function)
+    return len(statements) == 1 and _refuses(statements[0])
+
+
+def merely_raises(value: Any) -> bool:
+    """Whether a function or class ends in an exception whatever it is given, after checks at most."""
+    statements = _statements(value)
+    blocks = ast.Try | ast.With | ast.For | ast.While
+    inside = [node for s in statements for node in ast.walk(s)]
+    returns = any(isinstance(node, ast.Return | ast.Yield) for node in inside)
+    return (
+        bool(statements)
+        and isinstance(statements[-1], ast.Raise)
+        and not returns
+        and not any(isinstance(s, blocks) for s in statements)
+    )
+
+
+def _statements(value: Any) -> list[ast.stmt]:
+    """What a function, or the making of a class, does; nothing for what is not written in Python."""
+    function = value
     if inspect.isclass(value):
         own = [vars(value)[name] for name in ("__new__", "__init__") if name in vars(value)]
-        if not own:
-            return False
-        function = own[0]
-    function = inspect.unwrap(getattr(function, "__func__", function))
-    if not isinstance(function, types.FunctionType):
-        return False
-    return function.__code__.co_filename.endswith(".py") and _only_refuses(function.__code__)
+        function = own[0] if own else None
+    function = inspect.unwrap(getattr(function, "__func__", function)) if callable(function) else function
+    if not isinstance(function, types.FunctionType) or not function.__code__.co_filename.endswith(".py"):
+        return []
+    return _body(function.__code__)
 
 
 @functools.cache
-def _only_refuses(code: types.CodeType) -> bool:
+def _body(code: types.CodeType) -> list[ast.stmt]:
     try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(code)))
+        definition = ast.parse(textwrap.dedent(inspect.getsource(code))).body[0]
     except (OSError, TypeError, SyntaxError):
-        return False
-    definition = tree.body[0]
+        return []
     if not isinstance(definition, ast.FunctionDef):
-        return False
-    statements = [s for s in definition.body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
-    return len(statements) == 1 and _refuses(statements[0])
+        return []
+    return [s for s in definition.body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
 
 
 def _refuses(statement: ast.stmt) -> bool:

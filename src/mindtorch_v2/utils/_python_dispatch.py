@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
-from typing import Any
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 from .._dispatch import dispatcher, keys
 from .._dispatch.codegen import Body, indent
@@ -15,9 +17,14 @@ from .._tensor import Tensor
 from ..overrides import split_arguments
 
 __all__ = [
+    "AliasInfo",
     "BaseTorchDispatchMode",
+    "SchemaInfo",
+    "TensorWithFlatten",
     "TorchDispatchMode",
+    "TraceableWrapperSubclass",
     "any_torch_dispatch_mode_on_stack",
+    "get_alias_info",
     "is_in_torch_dispatch_mode",
     "is_traceable_wrapper_subclass",
     "is_traceable_wrapper_subclass_type",
@@ -239,3 +246,65 @@ dispatcher.register_layer(keys.PYTHON, _subclass_layer)
 def return_and_correct_aliasing(func: Any, args: Any, kwargs: Any, out: Any) -> Any:
     """Return what a `__torch_dispatch__` handler is to return: for an in-place operator, its own first argument."""
     return args[0] if func.op.schema.is_inplace else out
+
+
+class TraceableWrapperSubclass(Protocol):
+    """A tensor made of other tensors, which can be taken apart and put together again."""
+
+    def __tensor_flatten__(self) -> tuple[Sequence[str], object]: ...
+
+    @staticmethod
+    def __tensor_unflatten__(
+        inner_tensors: Mapping[str, Tensor], metadata: object, outer_size: Sequence[int], outer_stride: Sequence[int]
+    ) -> Tensor: ...
+
+
+TensorWithFlatten = TraceableWrapperSubclass
+
+
+@dataclass
+class AliasInfo:
+    """Of an argument or a result: the memory that it shares, by letters, and whether it is written to."""
+
+    alias_set: set[str]
+    is_write: bool
+    name: str | None
+
+
+@dataclass
+class SchemaInfo:
+    """Of an operator: the memory that its arguments and results share."""
+
+    args: list[AliasInfo]
+    outs: list[AliasInfo]
+    is_inplace_view_op: bool
+    outs_write_aliases: list[str] | None
+    read_only_alias_match_indexes: list[tuple[int, int]]
+
+
+@functools.cache
+def get_alias_info(func: Any) -> SchemaInfo:
+    """What an operator's schema says of the memory that its arguments and results share."""
+    schema = func._schema
+    args = [_alias(a.alias, a.name) for a in schema.arguments]
+    outs = [_alias(r.alias, r.name or None) for r in schema.returns]
+    written = [next(iter(out.alias_set)) for out in outs if out.is_write]
+    shared = [
+        (i, o) for i, arg in enumerate(args) for o, out in enumerate(outs) if arg.alias_set & out.alias_set and not arg.is_write
+    ]
+    is_inplace_view = func.op.name in (
+        "t_",
+        "transpose_",
+        "squeeze_",
+        "unsqueeze_",
+        "swapaxes_",
+        "swapdims_",
+        "as_strided_",
+        "resize_",
+    )
+    return SchemaInfo(args, outs, is_inplace_view, written or None, shared)
+
+
+def _alias(mark: str, name: str | None) -> AliasInfo:
+    letters = mark.partition("->")[0].replace("!", "").strip()
+    return AliasInfo({each.strip() for each in letters.split("|") if each.strip()}, "!" in mark, name)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from collections.abc import Callable, MutableMapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
-__all__ = ["RemovableHandle"]
+__all__ = ["RemovableHandle", "unserializable_hook", "warn_if_has_hooks"]
 
+F = TypeVar("F", bound=Callable[..., Any])
 _next_id = itertools.count().__next__
 
 
@@ -50,3 +52,21 @@ def add_hook(
     if prepend:
         hooks.move_to_end(handle.id, last=False)
     return handle
+
+
+def unserializable_hook(f: F) -> F:
+    """Mark a hook that is not to be saved with its tensor, so that nobody is warned of that."""
+    f.__torch_unserializable__ = True  # type: ignore[attr-defined]
+    return f
+
+
+def warn_if_has_hooks(tensor: Any) -> None:
+    """Warn of hooks of a tensor, which a file or another process does not get."""
+    extra = tensor._extra
+    for hook in (extra.hooks or {}).values() if extra is not None else ():
+        if not hasattr(hook, "__torch_unserializable__"):
+            warnings.warn(
+                f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, you can decorate the function with"
+                " @torch.utils.hooks.unserializable_hook to suppress this warning",
+                stacklevel=2,
+            )

@@ -197,7 +197,9 @@ for _name, _d in {
 @public("method")
 def chalf(self: Tensor, memory_format: OptionalMemoryFormat = None) -> Tensor:
     """Refused: complex numbers of half precision have no NumPy type."""
-    raise RuntimeError("chalf(): complex numbers of half precision (complex32) have no NumPy type; use cfloat() or cdouble()")
+    raise NotImplementedError(
+        "chalf(): complex numbers of half precision (complex32) have no NumPy type; use cfloat() or cdouble()"
+    )
 
 
 @public("method")

@@ -13,6 +13,7 @@ from ..._ops.machinery.lookup import aten
 from ..._tensor import Tensor
 
 __all__ = [
+    "GRID_SAMPLE_INTERPOLATION_MODES", "GRID_SAMPLE_PADDING_MODES",
     "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool1d_with_indices",
     "adaptive_max_pool2d", "adaptive_max_pool2d_with_indices", "adaptive_max_pool3d", "adaptive_max_pool3d_with_indices",
     "affine_grid", "fold", "fractional_max_pool2d", "fractional_max_pool2d_with_indices", "fractional_max_pool3d",
@@ -343,23 +344,23 @@ def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None)
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
 
 
-_MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}
-_PADDING_MODES = {"zeros": 0, "border": 1, "reflection": 2}
+GRID_SAMPLE_INTERPOLATION_MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}
+GRID_SAMPLE_PADDING_MODES = {"zeros": 0, "border": 1, "reflection": 2}
 
 
 def grid_sample(
     input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None
 ) -> Tensor:
     """The input read at the grid's positions, which run from -1 to 1."""
-    if mode not in _MODES:
+    if mode not in GRID_SAMPLE_INTERPOLATION_MODES:
         raise ValueError(f"nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: '{mode}'")
-    if padding_mode not in _PADDING_MODES:
+    if padding_mode not in GRID_SAMPLE_PADDING_MODES:
         raise ValueError(
             "nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or 'reflection', but got: "
             f"'{padding_mode}'"
         )
     aligned = _unaligned_with_warning() if align_corners is None else align_corners
-    return aten.grid_sampler(input, grid, _MODES[mode], _PADDING_MODES[padding_mode], aligned)
+    return aten.grid_sampler(input, grid, GRID_SAMPLE_INTERPOLATION_MODES[mode], GRID_SAMPLE_PADDING_MODES[padding_mode], aligned)
 
 
 def _unaligned_with_warning() -> bool:
