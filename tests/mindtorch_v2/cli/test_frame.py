@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import json
 import os
 import re
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from mindtorch_v2.cli import frame
+from mindtorch_v2.cli import console, frame
 
 SOURCE = Path(__file__).parent.parent.parent.parent / "src"
 posix = pytest.mark.skipif(os.name != "posix", reason="signals and terminals are POSIX's")
@@ -149,6 +150,20 @@ class TestOutput:
         assert max(map(len, table)) <= 60
         assert "To fit the terminal: without" in plain
         assert not re.search(r"\x1b\[[0-9;]*3[0-7]", text.decode()) or not environment
+
+    def test_progress_on_a_terminal_after_a_while(self, gpu, monkeypatch):
+        class Terminal(io.StringIO):
+            def isatty(self):
+                return True
+
+        monkeypatch.setattr(sys, "stderr", Terminal())
+        monkeypatch.setattr(console, "PATIENCE_S", 0.0)
+        console.opened(str(gpu))
+        assert f"reading {gpu.name}" in sys.stderr.getvalue()
+        monkeypatch.setattr(console, "PATIENCE_S", 1_000.0)
+        monkeypatch.setattr(sys, "stderr", Terminal())
+        console.opened(str(gpu))
+        assert sys.stderr.getvalue() == ""
 
     @posix
     def test_a_reader_that_goes_away_is_no_error(self, recorded):

@@ -72,7 +72,10 @@ def _of_trace(name: str, progress: Progress | None) -> tuple[Session, ...]:
     with _without_collection():
         for block in reader.blocks():
             columns.add(block)
-        return tuple(sessions_of_trace(columns, reader.header))
+        try:
+            return tuple(sessions_of_trace(columns, reader.header))
+        except ValueError as error:
+            raise ValueError(f"{name} cannot be read as a recording: {error}") from None
 
 
 @contextlib.contextmanager

@@ -10,7 +10,16 @@ from ..model import links, tree
 from ..model.session import Column, Label, ModulePart, Session
 from . import trace_values
 
-__all__ = ["open_events", "steps", "with_modules", "with_stacks_of_functions"]
+__all__ = ["MOST_FRAMES", "open_events", "spend", "steps", "with_modules", "with_stacks_of_functions"]
+
+MOST_FRAMES = 20_000_000  # of all stacks together: functions inside each other have stacks of the square of their number
+
+
+def spend(budget: int, count: int) -> int:
+    """What is left of the frames that a file may have; raises if nothing is."""
+    if count > budget:
+        raise ValueError(f"its stacks have more than {MOST_FRAMES:,} frames")
+    return budget - count
 
 
 def with_stacks_of_functions(session: Session) -> Session:
@@ -37,6 +46,10 @@ def with_stacks_of_functions(session: Session) -> Session:
     calls = np.flatnonzero(has_stack & (around >= 0))
     chain[calls] = [chain_of[row] for row in around[calls].tolist()]
     used, stack = np.unique(chain, return_inverse=True)
+    depth: list[int] = []
+    for outer, _ in parents:
+        depth.append(depth[outer] + 1 if outer >= 0 else 1)
+    spend(MOST_FRAMES, sum(depth[number] for number in used.tolist() if number >= 0))
     table = [_walk(number, parents) for number in used.tolist() if number >= 0]
     return session.replace(stack=(stack - (used[0] < 0)).astype(np.int32), stack_table=tuple(table), frames=tuple(frames))
 

@@ -81,6 +81,8 @@ WEIGHTS = {"python_function": 0, "scope": 1}  # which of two events that straddl
 LATEST_US = 1 << 51  # of the Unix clock, the year 73,000; in nanoseconds it fits 64 bits
 OPTIONS = ("with_stack", "profile_memory", "record_shapes", "with_modules", "with_flops")
 GARBAGE_COLLECTION = "Python GC"
+DEEPEST = 5_000  # slices of a thread around or across each other; what is computed of them takes time by rows and depth
+MOST_LINES = 1_000  # slices of a stream that overlap
 NOT_METADATA = {"schemaVersion", "deviceProperties", "distributedInfo", "displayTimeUnit", "baseTimeNanoseconds", "traceEvents"} | {
     *OPTIONS, "traceName", "trace_id", "stackFrames"
 }  # fmt: skip
@@ -236,6 +238,7 @@ class _Process:
             number = int(self.columns["track"][rows[0]])
             raw = self.trace.columns.tracks[number]
             rows = self._outer_first(rows)
+            _check_depth(self.start[rows], self.end[rows], MOST_LINES if self.trace.is_device[number] else DEEPEST)
             lines = self._lines(rows) if self.trace.is_device[number] else [rows]
             for at, line in enumerate(lines):
                 _, end, depth = tree.nested(self.start[line], self.end[line], weight[line])
@@ -371,10 +374,11 @@ class _Process:
         used, numbers = np.unique(stack, return_inverse=True)
         frames = self.trace.header.get("stackFrames", {})
         numbering: dict[str, int] = {}
-        table = []
+        table, budget = [], derived.MOST_FRAMES
         for i in used.tolist():
             if i >= 0:
                 texts = _frame_texts(self.trace.columns.stacks[i], frames)
+                budget = derived.spend(budget, len(texts))
                 table.append(tuple(numbering.setdefault(text, len(numbering)) for text in texts))
         return session.replace(
             stack=(numbers - (used[0] < 0)).astype(np.int32),
@@ -482,6 +486,13 @@ def _free(tid: int, used: set[int]) -> int:
     return tid
 
 
+def _check_depth(start: Column, end: Column, limit: int) -> None:
+    """Raise if more slices than this are open at one time; they are in order of start."""
+    deepest = int((np.arange(1, len(start) + 1) - np.searchsorted(np.sort(end), start, side="right")).max(initial=0))
+    if deepest > limit:
+        raise ValueError(f"{deepest:,} slices of one thread or stream are open at a time, and at most {limit:,} are read")
+
+
 def _has_room(open_ends: list[int], began: int, ended: int) -> bool:
     """Whether a slice is inside of all that are open on a line when it begins; what has ended by then is taken away."""
     while open_ends and open_ends[-1] <= began:
@@ -490,6 +501,7 @@ def _has_room(open_ends: list[int], began: int, ended: int) -> bool:
 
 
 def _frame_texts(stack: Any, frames: Any) -> list[str]:
+    """The places of a stack, innermost first; what the file says of none is empty."""
     if isinstance(stack, str) and ("(" in stack or ";" in stack):
         return trace_values.frames_of_text(stack)
     if isinstance(stack, list):

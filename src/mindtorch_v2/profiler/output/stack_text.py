@@ -63,6 +63,8 @@ def whole_stack(row: dict[str, Any], frames: dict[str, Any]) -> list[str]:
     stack = []
     while number is not None:
         stack.append(frames[number]["name"])
+        if len(stack) > len(frames):
+            raise ValueError("stackFrames has a frame that calls itself")
         number = frames[number].get("parent")
     return stack
 

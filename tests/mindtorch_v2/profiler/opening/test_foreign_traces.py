@@ -9,7 +9,7 @@ import pytest
 from mindtorch_v2.profiler.model import tree
 from mindtorch_v2.profiler.model.session import DIRECTIONS, Frame, ModulePart, TensorInput
 from mindtorch_v2.profiler.model.session_check import check
-from mindtorch_v2.profiler.opening import open_recording
+from mindtorch_v2.profiler.opening import derived, open_recording
 
 from ..device_traces import HOST, annotation, call, copy, kernel, op, row, sync, write
 
@@ -241,6 +241,27 @@ class TestStrangeFiles:
             "times that no clock tells": 1,
             "negative durations": 1,
         }
+
+    def test_slices_without_end_are_refused_before_they_take_hours(self, tmp_path):
+        for make in (
+            lambda i: op("f", i, 40_000 - 2 * i),  # each inside of the one before
+            lambda i: op("f", i, 50_000),  # each across the one before
+            lambda i: kernel("k", i, 50_000, i),
+        ):
+            with pytest.raises(ValueError, match="are open at a time"):
+                open_recording(write(tmp_path / "t.json", [make(i) for i in range(10_000)]))
+
+    def test_stacks_that_grow_with_the_square_are_refused(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(derived, "MOST_FRAMES", 1_000)
+        rows = [row("python_function", f"a.py({i}): f", i, 900 - 2 * i, HOST, HOST) for i in range(100)]
+        rows += [op("f", 100 + i, 0.5) for i in range(10)] + [op("g", i + 0.5, 0.1) for i in range(100)]
+        with pytest.raises(ValueError, match="more than 1,000 frames"):
+            open_recording(write(tmp_path / "t.json", rows))
+
+    def test_a_frame_that_calls_itself(self, tmp_path):
+        rows = [{**op("f", 0, 1, stack=["x"]), "sf": 1}]
+        with pytest.raises(ValueError, match="calls itself"):
+            open_recording(write(tmp_path / "t.json", rows, stackFrames={"1": {"name": "a", "parent": "1"}}))
 
     def test_no_events(self, tmp_path):
         assert len(opened(write(tmp_path / "t.json", []))) == 0
