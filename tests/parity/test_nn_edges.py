@@ -64,6 +64,18 @@ def test_errors(action):
     compare_errors(action)
 
 
+class TensorLike:
+    @classmethod
+    def __torch_function__(cls, function, types, args=(), kwargs=None):
+        raise NotImplementedError
+
+    @classmethod
+    def registered(cls, lib):
+        module = lib.nn.Module()
+        module.register_buffer("like", cls())
+        return module.like
+
+
 def empty_decoder(lib, *, batch_first):
     lib.manual_seed(0)
     layer = lib.nn.TransformerDecoderLayer(512, 2, 16, 0.0, batch_first=batch_first)
@@ -108,6 +120,11 @@ VALUES = {
         lib.nn.Linear(2, 2, bias=False).to(dtype=float).weight.dtype.itemsize,
         lib.nn.Linear(2, 2).to(complex).bias.dtype.itemsize,
     ],
+    "lists of parameters without memory": lambda lib: [
+        repr(lib.nn.ParameterList([lib.nn.Parameter(lib.empty(1, device="meta")), lib.empty(2, 3), 5])),
+        repr(lib.nn.ParameterDict({"a": lib.nn.Parameter(lib.empty(1, device="meta")), "b": lib.empty(2)})),
+    ],
+    "a buffer that is like a tensor": lambda lib: type(TensorLike.registered(lib)).__name__,
     "a sparse mask": lambda lib: lib.sparse_coo_tensor(lib.tensor([[0, 0, 1]]), lib.tensor([True, False, False]), (3,)).to_dense(),
     "a mask that is sparse in one dimension": lambda lib: lib.tensor([[True, False], [True, True]]).to_sparse(1).to_dense(),
     "truncated without memory": lambda lib: [

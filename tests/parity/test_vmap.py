@@ -104,6 +104,25 @@ def test_refusals(call):
     compare(call, refused=True)
 
 
+@pytest.mark.parametrize("name", ["_is_any_true", "_is_all_true"])
+def test_one_answer_about_all_samples(name):
+    import torch
+
+    def found(t):
+        seen = []
+
+        def note(x):
+            result = getattr(t.ops.aten, name)(x)
+            seen.append((t._C._functorch.is_batchedtensor(result), result.item()))
+            return x
+
+        for values in ([1, 1, 1], [0, 1, 0], [0, 0, 0]):
+            t.vmap(note)(t.tensor(values).bool())
+        return seen
+
+    assert found(mt) == found(torch)
+
+
 def test_several_gradients_leave_retained_ones_alone():
     x = mt.ones(2, requires_grad=True)
     y = x * 2

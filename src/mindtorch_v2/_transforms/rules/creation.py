@@ -66,6 +66,12 @@ def _is_nonzero(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
     )
 
 
+@rule("_is_any_true", "_is_all_true")
+def _of_all_samples(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+    """torch: one answer about all samples together."""
+    return call_op(op, (unwrapped(args[0], level)[0],))
+
+
 @rule("equal", "allclose")
 def _equal(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
     raise UnreadableError(

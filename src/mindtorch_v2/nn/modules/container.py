@@ -274,7 +274,7 @@ def _describe(value: Any, *, legacy: bool) -> str:
         return f"Object of type: {type(value).__name__}"
     kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
     size = "x".join(map(str, value.shape))
-    where = "" if value.device.type == "cpu" else f" ({value.device})"
+    where = "" if value.device.type in ("cpu", "meta") else f" ({value.device})"
     return f"{kind} containing: [{value.type() if legacy else value.dtype} of size {size}{where}]"
 
 

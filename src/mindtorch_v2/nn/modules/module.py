@@ -124,7 +124,7 @@ class Module(StateDict):
         if "_buffers" not in self.__dict__:
             raise AttributeError("cannot assign buffer before Module.__init__() call")
         self._check_name(name, "buffer", self._buffers)
-        if tensor is not None and not isinstance(tensor, Tensor):
+        if tensor is not None and not isinstance(tensor, Tensor) and not hasattr(type(tensor), "__torch_function__"):
             raise TypeError(f"cannot assign '{typename(tensor)}' object to buffer '{name}' (torch Tensor or None required)")
         self._buffers[name] = _after_hooks(GLOBAL.buffer_registration, self, name, tensor)
         mark = set.discard if persistent else set.add
