@@ -57,6 +57,11 @@ class CallTree:
     def name(self, node: int) -> str:
         return OUTSIDE if node == 0 else self.names[self.label.item(node)]
 
+    def is_python(self, node: int) -> bool:
+        """Whether the time of the place itself is Python's: that of the step, and of scopes."""
+        row = self.first_row.item(node)
+        return row < 0 or self.recording.label(row).kind == "scope"
+
     def module_of(self, node: int) -> str:
         number = self.module.item(node)
         return self.module_paths[number] if number >= 0 else ""

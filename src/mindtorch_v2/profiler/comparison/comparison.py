@@ -20,7 +20,10 @@ Column = np.ndarray[Any, np.dtype[Any]]
 
 P_VALUE = 0.01  # of all comparisons together
 LEAST_SHARE = 0.02  # of a step: smaller changes are left out
-LEAST_RATIO = 0.15  # of the place's own time: layouts of memory and hashes differ between processes
+LEAST_RATIO = 0.15  # of the place's own time: layouts of memory differ between processes
+LEAST_RATIO_OF_PYTHON = (
+    0.4  # of time that is Python's, which differs by 15 % and more with caches, hashes and the garbage collector
+)
 LEAST_BYTES = 1024
 SHOWN_PLACES = 200
 
@@ -172,7 +175,9 @@ class _Places:
         candidates = [
             i
             for i, pair in enumerate(self._pairs)
-            if pair.kind == SAME and self._counts(before[i], after[i]) and self._counts(self._before[i, 0], self._after[i, 0])
+            if pair.kind == SAME
+            and self._counts(pair, before[i], after[i])
+            and self._counts(pair, self._before[i, 0], self._after[i, 0])
         ]
         timed = []
         if is_measured:
@@ -198,9 +203,10 @@ class _Places:
         changed = [c for c in changes if abs(c.bytes[1] - c.bytes[0]) >= LEAST_BYTES]
         return sorted(changed, key=lambda change: -abs(change.bytes[1] - change.bytes[0]))
 
-    def _counts(self, before_ns: float, after_ns: float) -> bool:
+    def _counts(self, pair: Pair, before_ns: float, after_ns: float) -> bool:
+        least = LEAST_RATIO_OF_PYTHON if self._one.is_python(pair.first) else LEAST_RATIO
         delta = abs(after_ns - before_ns)
-        return delta >= self._least_ns and delta >= LEAST_RATIO * before_ns
+        return bool(delta >= self._least_ns and delta >= least * before_ns)
 
     def _is_top(self, pair: Pair) -> bool:
         """Whether this is a change of structure that is not inside another."""

@@ -70,7 +70,7 @@ class FolderRun(WholeRun):
             return
         digest = Digest.of(sessions)
         self._write(SUMMARY, lambda path: _write_json(path, digest))
-        self._write(TRACE, lambda path: chrome_trace.write(sessions[0], path, progress=self._go_on))
+        self._write(TRACE, lambda path: chrome_trace.write(sessions, path, progress=self._go_on))
         self._write(REPORT, lambda path: report.write(sessions, path, progress=self._go_on))
         self._show(digest)
         self._print_problems()

@@ -1,5 +1,6 @@
 """`mindtorch profile`: a program runs as it does without, and leaves a folder with the answers."""
 
+import gzip
 import json
 import os
 import signal
@@ -208,3 +209,11 @@ def test_stacks_begin_with_the_program(profile, tmp_path):
     assert not [name for name in functions if "mindtorch_front" in name or "runpy" in name or "cli/" in name]
     sin = next(row for row in range(len(session)) if names(session)[row] == "aten::sin")
     assert [session.frames[f].function for f in session.stack_table[session.stack[sin]]] == ["<module>"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="fork is POSIX's")
+def test_the_trace_has_all_processes(profile, tmp_path):
+    profile(CHILDREN, "-o", "out", arguments=["fork"])
+    rows = json.loads(gzip.decompress((tmp_path / "out" / "trace.json.gz").read_bytes()))["traceEvents"]
+    by_process = {row["pid"]: row["name"] for row in rows if row.get("name") in ("aten::cos", "aten::tan")}
+    assert sorted(by_process.values()) == ["aten::cos", "aten::tan"]
