@@ -129,8 +129,9 @@ def examples(recording: Recording, rows: Column) -> list[Any]:
 
 
 def kernels_us(recording: Recording, rows: Column) -> float:
-    """Sum the time of those of these events that are on a device."""
-    kernels = rows[~recording.on_cpu[rows]]
+    """Sum the time of those of these events that are work of a device; annotations there are around work."""
+    is_work = recording.of_labels(lambda label: label.kind != "scope")
+    kernels = rows[~recording.on_cpu[rows] & is_work[rows]]
     total: int = recording.self_device_ns[kernels].sum().item()
     return total / 1000
 

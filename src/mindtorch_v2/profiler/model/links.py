@@ -97,8 +97,12 @@ def device_rows(session: Session) -> tuple[Column, Column]:
     callers, kernels = launches(session)
     caused_by[kernels] = callers
     operator = tree.parents(session, skip=tuple(kind for kind in KINDS if kind != "op"))
-    is_call = np.array([x.kind == "runtime" for x in session.labels], bool)[session.label][caused_by]
-    return np.where(is_call & (operator[caused_by] >= 0), operator[caused_by], row), caused_by
+    is_call, is_operator = (
+        np.array([x.kind == kind for x in session.labels], bool)[session.label][caused_by] for kind in ("runtime", "op")
+    )
+    # where a trace has no calls of the runtime, it says which operator started a kernel
+    direct = np.where(is_operator, caused_by, row)
+    return np.where(is_call & (operator[caused_by] >= 0), operator[caused_by], direct), caused_by
 
 
 def runtime_labels(session: Session) -> Column | None:

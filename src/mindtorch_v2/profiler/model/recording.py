@@ -221,9 +221,10 @@ class Recording:
         """Return the time of the kernels that each operator started, and of each kernel; nothing without a device."""
         if not self.session.info.use_device:
             return np.zeros(len(self.session), np.int64)
-        own = np.where(self.on_cpu, 0, self.duration_ns)
+        waits = self.of_labels(lambda label: label.kind == "sync")  # a row about a device that does nothing
+        own = np.where(self.on_cpu | waits, 0, self.duration_ns)
         _, kernels = links.launches(self.session)
-        kernels = kernels[self.operator[kernels] >= 0]
+        kernels = kernels[(self.operator[kernels] >= 0) & ~waits[kernels]]
         np.add.at(own, self.operator[kernels], self.duration_ns[kernels])
         return own
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
+from mindtorch_v2.profiler import Results
 from mindtorch_v2.profiler.model import tree
-from mindtorch_v2.profiler.model.session import DIRECTIONS, Frame, ModulePart, TensorInput
+from mindtorch_v2.profiler.model.session import DIRECTIONS, Copies, Frame, ModulePart, TensorInput, join
 from mindtorch_v2.profiler.model.session_check import check
 from mindtorch_v2.profiler.opening import derived, open_recording
 
@@ -44,6 +46,7 @@ class TestGpu:
             annotation("ProfilerStep#4", 100, 50),
             call("cudaMemcpyAsync", 110, 5, 12),
             copy("DtoH", 120, 4, 12, 4_000, stream=20, device=1),
+            op("aten::item", 125, 22),
             call("cudaDeviceSynchronize", 130, 15, 13),
             sync("Context Sync", 131, 13, 13),
             row("gpu_user_annotation", "ProfilerStep#3", 40, 20, 0, 7),
@@ -83,6 +86,28 @@ class TestGpu:
         assert info.metadata == {"host_name": "node"}
         assert info.device_properties == ({"id": 0, "name": "GPU"},)
         assert dict(info.adjusted) == {"counters left out": 1}
+
+    def test_device_time_of_operators_and_in_all(self, session):
+        table = Results(session).key_averages()
+        assert {row.key: row.device_time_total for row in table if "aten" in row.key} == {"aten::mm": 20.0, "aten::item": 0.0}
+        assert "Self CUDA time total: 24.000us" in table.table()  # a kernel and a copy; neither the annotation nor the waiting
+
+    def test_joined_and_cut(self, session):
+        both = join([session, session])
+        (row,) = session.copies.row.tolist()
+        assert both.copies.row.tolist() == [row, row + len(session)]
+        assert both.head(len(session)).copies.row.tolist() == [row]
+        assert session.head(row).copies.row.tolist() == []
+
+    def test_copies_that_do_not_fit_are_refused(self, session):
+        for broken in (
+            session.copies._replace(row=session.copies.row + 100),
+            session.copies._replace(direction=session.copies.direction + 10),
+            session.copies._replace(size_bytes=session.copies.size_bytes[:0]),
+            Copies(*(np.repeat(column, 2) for column in session.copies)),
+        ):
+            with pytest.raises(ValueError, match="copies"):
+                check(session.replace(copies=broken))
 
     def test_saved_and_loaded(self, session, tmp_path):
         session.save(tmp_path / "a.session")
@@ -196,6 +221,8 @@ class TestAscend:
         (tmp_path / "trace_view.json").write_text(json.dumps(rows))
         session = opened(tmp_path / "trace_view.json")
         assert session.launch[at(session, "MatMulV2")] == at(session, "aten::mm")
+        (row,) = [row for row in Results(session).key_averages() if row.key == "aten::mm"]
+        assert row.device_time_total == 20.5
 
 
 def test_a_file_of_several_processes(tmp_path):
