@@ -16,13 +16,13 @@ from mindtorch_v2.profiler import profile, schedule
 WIDTH, HEIGHT = 1180, 960
 
 
-def record() -> profile:
+def record(*, active: int = 2, **flags: bool) -> profile:
     torch.manual_seed(0)
     model = gpt.GPT()
     optimizer = torch.optim.AdamW(model.parameters())
-    flags = {"record_shapes": True, "profile_memory": True, "with_stack": True}
-    with profile(**flags, schedule=schedule(wait=0, warmup=2, active=2, repeat=1)) as prof:
-        for _ in range(4):
+    flags |= {"record_shapes": True, "profile_memory": True, "with_stack": True}
+    with profile(**flags, schedule=schedule(wait=0, warmup=2, active=active, repeat=1)) as prof:
+        for _ in range(2 + active):
             lines = gpt.sums(64)
             optimizer.zero_grad()
             logits = model(lines[:, :-1])

@@ -351,6 +351,33 @@ class TestFlame:
         page.press("0")
         assert page.browser.run("flame.graph.root") == -1
 
+    def test_own_code_keeps_the_time_and_loses_the_frames(self, page):
+        page.open("flame?by=stack")
+        whole, names = page.browser.run(
+            "[flame.layout.whole, [...new Set(Array.from(flame.layout.tree.name, i => flame.layout.tree.names[i]))]]"
+        )
+        assert any(name.startswith("mindtorch_v2/") for name in names)
+        page.browser.one("[data-key=own]").click()
+        own = page.browser.run("[...new Set(Array.from(flame.layout.tree.name, i => flame.layout.tree.names[i]))]")
+        assert page.browser.run("flame.layout.whole") == whole
+        assert not any(name.startswith("mindtorch_v2/") for name in own)
+        assert any("reports.py" in name for name in own)
+        assert "frames=own" in page.fragment()
+
+    def test_callers_have_what_took_the_time_at_the_top(self, page, recorded):
+        page.open("flame")
+        whole = page.browser.run("flame.layout.whole")
+        page.open("flame?way=up")
+        assert page.browser.run("flame.layout.whole") == whole
+        tops = dict(
+            page.browser.run(
+                "flame.layout.roots.map(i => [flame.layout.tree.names[flame.layout.tree.name[i]], flame.layout.total[i]])"
+            )
+        )
+        expected = {row.key: round(row.self_cpu_time_total * 1000) for row in recorded[0].key_averages()}
+        assert tops == {name: expected[name] for name in tops}
+        assert "aten::addmm" in tops
+
     def test_searching_says_how_much(self, page):
         page.open("flame?search=AddmmBackward0")
         expected = page.browser.run(

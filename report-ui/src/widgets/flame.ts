@@ -51,7 +51,7 @@ export class Layout {
 
   /** The node at a path of names, or -1. */
   find(path: string[]): number {
-    let list = this.roots, found = -1;
+    let list = this.roots, found = -1; // an empty path is everything
     for (const name of path) {
       found = list.find(i => this.tree.names[this.tree.name[i]] === name) ?? -1;
       if (found < 0) return -1;
@@ -158,7 +158,7 @@ export class FlameGraph {
     this.tip.hidden = node < 0;
     this.canvas.classList.toggle("pointing", node >= 0);
     if (node < 0) return;
-    this.tip.replaceChildren(h("div", { class: "name" }, shown(this.name(node), 300)), h("div", {}, `${time(layout.total[node])}, ${share(layout.total[node], layout.whole)} of all · self ${time(layout.self[node])}`), h("div", { class: "faint" }, layout.calls[node] ? `${count(layout.calls[node])} events` : ""));
+    this.tip.replaceChildren(h("div", { class: "name" }, shown(this.name(node), 300)), h("div", {}, `${time(layout.total[node])}, ${share(layout.total[node], layout.whole)} of all${layout.self[node] ? ` · self ${time(layout.self[node])}` : ""}`), h("div", { class: "faint" }, layout.calls[node] ? `${count(layout.calls[node])} events` : ""));
     const box = this.element.getBoundingClientRect(), x = event.clientX - box.left, y = event.clientY - box.top;
     const w = this.tip.offsetWidth, tall = this.tip.offsetHeight;
     this.tip.style.left = `${x + 14 + w > box.width ? Math.max(0, x - w - 10) : x + 14}px`;

@@ -449,7 +449,7 @@ export class Timeline {
     let last = -1;
     for (let i = 0; i < steps.number.length; i++) {
       const a = Math.max(this.toX(steps.start[i]), this.gutter), b = Math.min(this.toX(steps.end[i]), this.width);
-      if (b < this.gutter || a > this.width || b < last + 1) continue;
+      if (b < this.gutter || a > this.width || b < last + 3) continue; // of steps that are too narrow to see, some
       last = b;
       pen.fillStyle = i % 2 ? this.ink.line : this.ink.panel;
       pen.fillRect(a, RULER + 1, Math.max(b - a, 1), STEPS - 4);

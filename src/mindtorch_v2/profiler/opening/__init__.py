@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-import gc
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..model.session import Session
+from ..writing.garbage import paused_collection
 from .trace_columns import TraceColumns
 from .trace_reader import NotATraceError, TraceReader
 from .trace_session import sessions as sessions_of_trace
@@ -69,24 +68,10 @@ def _of_folder(folder: str, progress: Progress | None) -> tuple[Session, ...]:
 
 def _of_trace(name: str, progress: Progress | None) -> tuple[Session, ...]:
     reader, columns = TraceReader(name, progress=progress), TraceColumns()
-    with _without_collection():
+    with paused_collection():
         for block in reader.blocks():
             columns.add(block)
         try:
             return tuple(sessions_of_trace(columns, reader.header))
         except ValueError as error:
             raise ValueError(f"{name} cannot be read as a recording: {error}") from None
-
-
-@contextlib.contextmanager
-def _without_collection() -> Iterator[None]:
-    """Pause the garbage collector. Rows are many objects without cycles, freed block by block: looking for cycles among them takes
-    three quarters of the time of reading them.
-    """
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()

@@ -121,9 +121,13 @@ def _pieces(timeline: MemoryTimeline, zero: int, end: int, names: Distinct, plac
         storage = timeline.graph.storages[number]
         maker = names.number("before the recording") if storage.made_ns is None else name_of(storage.made_by)
         place = place_of(-1 if storage.made_by < 0 else recording.stack.item(storage.made_by))
-        times = [0 if storage.made_ns is None else storage.made_ns - zero, *(at - zero for at in storage.writes)]
+        made = 0 if storage.made_ns is None else storage.made_ns - zero
         freed = end + 1 if storage.freed_ns is None else storage.freed_ns - zero
         freer = -1 if storage.freed_ns is None else name_of(storage.freed_by)
+        if not storage.writes:
+            rows.append((made, freed, storage.size_bytes, index[timeline.category(number, 0)], maker, place, freer))
+            continue
+        times = [made, *(at - zero for at in storage.writes)]
         kinds = [index[timeline.category(number, version)] for version in range(len(times))]
         firsts = [i for i, kind in enumerate(kinds) if i == 0 or kind != kinds[i - 1]]
         for first, following in zip(firsts, [*firsts[1:], None], strict=True):

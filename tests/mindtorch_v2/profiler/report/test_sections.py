@@ -65,6 +65,7 @@ class TestSteps:
         assert longer["labels"][0] == ["aten::mm", 4000, 1, 1.0]
         assert compiling["parts"][0] == ["compilation", 3000]
         assert compiling["compiled"] == [1, 3000]
+        assert COMPILE not in [name for name, *_ in compiling["labels"]]
 
     def test_none(self, tmp_path):
         found = report_of(record([op("aten::mm", 1, 2)]), tmp_path)["steps.0"]

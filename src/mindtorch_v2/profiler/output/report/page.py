@@ -11,6 +11,7 @@ from typing import Any
 
 from ...model.session import Session
 from ...writing.atomic_file import replacing
+from ...writing.garbage import paused_collection
 from . import data, packing
 
 __all__ = ["write"]
@@ -33,7 +34,7 @@ def write(
     before, after = PAGE.read_text(encoding="utf-8").split(DATA)
     before = before.replace(TITLE, html.escape(title or _title(sessions[0])))
     count = len(sessions) * len(data.SECTIONS) + 1
-    with replacing(path) as file:
+    with paused_collection(), replacing(path) as file:
         file.write(before.encode("utf-8", "backslashreplace"))
         for done, (name, value) in enumerate(data.parts(sessions), 1):
             file.write(_block(name, value))

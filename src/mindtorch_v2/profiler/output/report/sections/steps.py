@@ -8,7 +8,7 @@ import numpy as np
 
 from ....model.time_parts import PARTS
 from ..packing import Delta
-from ..sources import Process
+from ..sources import Process, Texts
 
 __all__ = ["steps"]
 
@@ -74,23 +74,27 @@ def _labels(process: Process, slow: list[int]) -> list[dict[str, Any]]:
     column = place[found.of_times(session.start_ns)]
     rows = np.flatnonzero(mine & (column >= 0))
     rows = rows[np.isin(rows, process.recording.rows)]
-    cell = column[rows] * len(session.labels) + session.label[rows]
-    size = len(sample) * len(session.labels)
+    texts = Texts()
+    name = texts.numbers(process.recording.names)
+    names = texts.values
+    cell = column[rows] * len(names) + name[session.label[rows]]
+    size = len(sample) * len(names)
     self_ns = np.bincount(cell, process.self_ns[rows], minlength=size).reshape(len(sample), -1)
     calls = np.bincount(cell, minlength=size).reshape(len(sample), -1)
     usual_ns, usual_calls = np.median(self_ns, axis=0), np.median(calls, axis=0)
-    kinds = {kind: np.array([each == kind for each in process.kinds], bool) for kind in ("compile", "gc", "scope")}
+    is_of = {kind: np.zeros(len(names), bool) for kind in ("compile", "gc", "scope")}
+    for kind, mask in is_of.items():
+        mask[[number for number, each in zip(name.tolist(), process.kinds, strict=True) if each == kind]] = True
+    told_apart = is_of["compile"] | is_of["gc"] | is_of["scope"]
     told = []
     for at in place[slow].tolist():
-        more = np.where(kinds["scope"], 0, self_ns[at] - usual_ns)
+        more = np.where(told_apart, 0, self_ns[at] - usual_ns)
         order = [i for i in np.argsort(-more)[:LABELS].tolist() if more[i] > LEAST * max(more.sum(), 1)]
         told.append(
             {
-                "labels": [
-                    [process.recording.names[i], round(float(more[i])), int(calls[at, i]), float(usual_calls[i])] for i in order
-                ],
-                "compiled": [int(calls[at][kinds["compile"]].sum()), int(self_ns[at][kinds["compile"]].sum())],
-                "collected": [int(calls[at][kinds["gc"]].sum()), int(self_ns[at][kinds["gc"]].sum())],
+                "labels": [[names[i], round(float(more[i])), int(calls[at, i]), float(usual_calls[i])] for i in order],
+                "compiled": [int(calls[at][is_of["compile"]].sum()), int(self_ns[at][is_of["compile"]].sum())],
+                "collected": [int(calls[at][is_of["gc"]].sum()), int(self_ns[at][is_of["gc"]].sum())],
             }
         )
     return told
