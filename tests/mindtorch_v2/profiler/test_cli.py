@@ -92,7 +92,8 @@ def test_a_program_finds_what_it_finds_without(run, script, form):
 def test_every_argument_behind_the_program_is_its_own(monkeypatch, tmp_path, form, arguments):
     got = []
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(cli.run, "_run", lambda options, trace: got.append(options))
+    monkeypatch.setattr(cli.run, "run_recorded", lambda recording, request: got.append((recording, request)))
+    monkeypatch.setattr(cli.run, "_recording", lambda options, trace: options)
     program = ["-m", "pkg"] if form == "module" else ["script.py"]
     cases = [[*program], ["--with-stack", *program], ["--row-limit", "-1", "--trace=t.json", *program], ["run", *program]]
     if form == "script":
@@ -101,16 +102,16 @@ def test_every_argument_behind_the_program_is_its_own(monkeypatch, tmp_path, for
         cases += [["-mpkg"], ["--with-stack", "-mpkg"]]
     for before in cases:
         cli.main([*before, *arguments])
-        options = got.pop()
-        assert (options.request.name, options.request.arguments) == (program[-1], arguments), before
-        assert options.request.form == form
+        options, request = got.pop()
+        assert (request.name, request.arguments) == (program[-1], arguments), before
+        assert request.form == form
         assert options.with_stack == ("--with-stack" in before)
 
 
 def test_a_program_can_be_called_like_a_command_or_an_option(monkeypatch, tmp_path):
     got = []
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(cli.run, "_run", lambda options, trace: got.append((options.request.name, options.request.arguments)))
+    monkeypatch.setattr(cli.run, "run_recorded", lambda recording, request: got.append((request.name, request.arguments)))
     cli.main(["--", "run", "advise"])
     cli.main(["--", "--strange.py", "-h"])
     assert got == [("run", ["advise"]), ("--strange.py", ["-h"])]
