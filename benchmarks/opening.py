@@ -15,7 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-ROUNDS = 3
+ROUNDS = 2
 
 TOP = "import sys, mindtorch_front\nsys.argv = ['mindtorch', 'top', sys.argv[1], '--limit', '5']\nmindtorch_front.main()"
 LOAD = "import json, sys\njson.load(open(sys.argv[1], 'rb'))"
