@@ -56,7 +56,8 @@ def _modules(t):
         return functional.softmax(x.sum(dim=n, keepdim=True), dim=-1)
 
     def convolved(x, w):
-        return functional.conv2d(x, w, padding=1).view(x.size(0), -1).add_(1)
+        y = functional.logsigmoid(functional.gelu(functional.avg_pool2d(functional.conv2d(x, w, padding=1), 2)))
+        return y.view(x.size(0), -1).add_(1)
 
     return {"block": Block, "operators": lambda: operators, "typed": lambda: typed, "convolved": lambda: convolved}
 

@@ -25,13 +25,17 @@ def public_name(function: Callable[..., Any]) -> str | None:
 
 def _read() -> None:
     package, functional = (importlib.import_module(f"{_missing.PACKAGE}{path}") for path in ("", ".nn.functional"))
-    importlib.import_module(f"{_missing.PACKAGE}._C._nn")  # so that code finds it
+    cpp = importlib.import_module(f"{_missing.PACKAGE}._C._nn")
     for path in _NAMESPACES:
         module = importlib.import_module(f"{_missing.PACKAGE}.{path}" if path else _missing.PACKAGE)
         for name in [*dir(module)] if path == "nn.functional" else [*vars(module)]:  # the former are loaded when they are asked for
             value = getattr(module, name, None)
             if callable(value) and not isinstance(value, type | types.ModuleType) and not name.startswith("__"):
                 where = f".{path}" if path else ""
+                known = name
                 if path == "nn.functional" and name in functional._OPERATORS:  # torch: these are functions of `torch` or of C++
-                    where = "" if hasattr(package, name) else "._C._nn"
-                _names.setdefault(id(value), (value, f"torch{where}.{name}"))
+                    inner = functional._OPERATORS[name]
+                    where, known = (
+                        ("", name) if hasattr(package, name) else ("._C._nn", inner) if hasattr(cpp, inner) else (where, name)
+                    )
+                _names.setdefault(id(value), (value, f"torch{where}.{known}"))
