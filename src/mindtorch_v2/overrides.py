@@ -314,15 +314,9 @@ def _as_subclass(result: Any, cls: Any) -> Any:
     return result
 
 
-def _call_foreign(owner: Any, op: Op, arguments: tuple[Any, ...]) -> Any:
-    args, kwargs = split_arguments(op, arguments)
-    return _ask_arguments(public_function(op), _candidates([owner, *_members(arguments)]), args, kwargs)
-
-
 def foreign_override(arguments: Iterable[Any]) -> Callable[..., Any] | None:
-    """The handler of the first argument that is no tensor but overrides torch functions."""
-    for a in arguments:
-        for x in a if isinstance(a, list | tuple) else (a,):
-            if not isinstance(x, Tensor) and hasattr(type(x), "__torch_function__"):
-                return functools.partial(_call_foreign, x)
+    """What answers a call that has an argument which is no tensor but overrides torch functions; None without one."""
+    for x in _members(arguments):
+        if not isinstance(x, Tensor) and hasattr(type(x), "__torch_function__"):
+            return _call_subclass
     return None

@@ -225,6 +225,21 @@ def einsum_of_objects_that_override(lib):
     return lib.einsum("i,j->ij", Like(), Like()), lib.einsum("i,j->ij", [Like(), lib.ones(2)])
 
 
+def arguments_are_asked_from_left_to_right(lib):
+    class Like:
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return "like"
+
+    class Kind(lib.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return "subclass"
+
+    x = lib.Tensor._make_subclass(Kind, lib.ones(2, 2))
+    return lib.mm(x, Like()), lib.mm(Like(), x), lib.mm(lib.ones(2, 2), Like())
+
+
 def overrides_are_switched_on_again(lib):
     class Kind(lib.Tensor):
         pass
