@@ -38,7 +38,7 @@ function curve(data: { time: Column; bytes: Column }, needs: string): Shown {
     const axis = { stroke: colour("faint"), grid: { stroke: colour("line"), width: 1 }, ticks: { stroke: colour("line") }, font: "11px system-ui" };
     plot = new uPlot({
       ...size(), legend: { show: false }, scales: { x: { time: false }, y: { range: (_, __, high) => [0, high * 1.08 || 1] } },
-      axes: [{ ...axis, values: (_, ticks) => ticks.map(shortTime) }, { ...axis, size: 76, values: (_, ticks) => ticks.map(bytes) }],
+      axes: [{ ...axis, values: (_, ticks) => ticks.map(shortTime) }, { ...axis, size: 76, incrs: Array.from({ length: 50 }, (_, power) => 2 ** power), values: (_, ticks) => ticks.map(bytes) }],
       series: [{}, { stroke: colour("forward"), fill: `color-mix(in srgb, ${colour("forward")} 30%, transparent)`, width: 1.5, paths: uPlot.paths.stepped!({ align: 1 }), points: { show: false } }],
     }, [Array.from(data.time), Array.from(data.bytes)], place);
   };

@@ -12,7 +12,7 @@ import mindtorch_v2 as torch
 from mindtorch_v2.profiler import profile
 from mindtorch_v2.profiler.device import DeviceActivity
 from mindtorch_v2.profiler.model.memory_timeline import timeline_of
-from mindtorch_v2.profiler.model.session import COMPILE, Info, Label, Track
+from mindtorch_v2.profiler.model.session import COMPILE, Frame, Info, Label, Track
 from mindtorch_v2.profiler.opening import open_recording
 from mindtorch_v2.profiler.output import memory_page, report
 
@@ -166,6 +166,18 @@ def test_advice_is_that_of_the_profiler(prof, parts):
     for finding, told in zip(found["findings"], advice, strict=True):
         names = {prof.session.labels[i].name for i in prof.session.label[told.rows]}
         assert finding["event"] < 0 or parts["events.0"]["labels"][parts["events.0"]["label"][finding["event"]]][0] in names
+
+
+def test_the_line_of_the_program_is_no_function_in_c_and_none_of_a_library(tmp_path):
+    stack = (
+        Frame("", 0, "<built-in method mul_ of Tensor object>"),
+        Frame("/env/lib/python3.12/site-packages/torch/nn/linear.py", 3, "forward"),
+        Frame("/env/lib/python3.12/site-packages/lightning/loop.py", 4, "advance"),
+        Frame("/home/me/train.py", 5, "step"),
+    )
+    info = Info(stopped_ns=10, with_stack=True, source_roots=("/env/lib/python3.12/site-packages/",))
+    table = report_of(record([op("aten::mul_", 1, 2, stack=stack)], info=info), tmp_path)["operators.0"]["groupings"]["name"]
+    assert [table["lines"][i] for i in table["line"]] == ["/home/me/train.py(5): step"]
 
 
 class TestMemory:

@@ -21,8 +21,8 @@ __all__ = ["Process", "Texts", "depths"]
 
 Column = np.ndarray[Any, np.dtype[Any]]
 
-# whose code it is: places of the runtime begin so, and the files of libraries are in such folders; all else is the program's
-RUNTIME = ("mindtorch_v2/", "mindtorch_v2\\", "torch/", "torch\\")
+# whose code it is: places of the runtime, and of functions written in C, begin so, and the files of libraries are in such folders; all else is the program's
+RUNTIME = ("mindtorch_v2/", "mindtorch_v2\\", "torch/", "torch\\", "<built-in ")
 LIBRARY = re.compile(r"[/\\](site-packages|dist-packages|lib[/\\]python3\.\d+)[/\\]|^<")
 
 
