@@ -1,0 +1,15 @@
+"""Parameters over several processes: each has all of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .._refused import refused_here
+
+globals().update(
+    refused_here(__name__, functions="fully_shard", classes="CPUOffloadPolicy FSDPModule MixedPrecisionPolicy OffloadPolicy")
+)
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any: ...
