@@ -175,6 +175,17 @@ class TestRefusals:
         with pytest.raises(ValueError, match=r"other\.npz is no session file"):
             Session.load(tmp_path / "other.npz")
 
+    def test_an_older_version(self, path):
+        wanted = session_file.load(path)
+
+        def as_before(tables):
+            info = {name: value for name, value in tables["info"].items() if name != "adjusted"}
+            return tables | {"version": 2, "labels": [label[:6] for label in tables["labels"]], "info": info}
+
+        self.rewrite(path, as_before)
+        found = session_file.load(path)
+        assert (found.labels, repr(found.info), found.copies) == (wanted.labels, repr(wanted.info), None)  # a NaN is unlike itself
+
     def test_a_newer_version(self, path):
         self.rewrite(path, lambda tables: tables | {"version": 99})
         with pytest.raises(ValueError, match=r"s\.npz is of version 99 .* update mindtorch_v2"):

@@ -17,7 +17,8 @@ __all__ = ["NotATraceError", "Progress", "Recordings", "open_recording"]
 Progress = Callable[[int, int], None]  # bytes that were read, and how many there are
 
 FIRST = "run.session"  # of a folder: the process that started the others
-TRACE_VIEW = "trace_view.json"  # of a folder that torch_npu wrote
+# the trace in a folder that torch_npu wrote
+TRACE_VIEWS = ("trace_view.json", os.path.join("ASCEND_PROFILER_OUTPUT", "trace_view.json"))
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ def open_recording(path: str | os.PathLike[str], *, progress: Progress | None = 
     """The recording in a file or folder.
 
     A file is a saved session, or a trace in Kineto's format (`.json`, `.json.gz`): of torch on any device, of torch_npu, of this package. A
-    folder has a `.session` for each process, as `mindtorch profile` leaves it. A file of another kind, or a damaged one, is a ValueError that
+    folder has a `.session` for each process, as `mindtorch profile` leaves it, or the output of torch_npu. A file of another kind, or a damaged one, is a ValueError that
     says so. `progress(bytes read, bytes in all)` is called now and then.
     """
     name = os.fspath(path)
@@ -55,6 +56,9 @@ def open_recording(path: str | os.PathLike[str], *, progress: Progress | None = 
 def _of_folder(folder: str, progress: Progress | None) -> tuple[Session, ...]:
     names = sorted((name for name in os.listdir(folder) if name.endswith(".session")), key=lambda name: (name != FIRST, name))
     if not names:
+        for view in TRACE_VIEWS:
+            if os.path.exists(os.path.join(folder, view)):
+                return _of_trace(os.path.join(folder, view), progress)
         raise ValueError(f"{folder} has no .session file; give a trace or a session in it, or what `mindtorch profile` left")
     paths = [os.path.join(folder, name) for name in names]
     sizes = [os.path.getsize(path) for path in paths]

@@ -212,6 +212,12 @@ class TestAscend:
         assert session.tracks[session.track[place]].device_type == "PrivateUse1"
         assert session.info.use_device == "npu"
 
+    @pytest.mark.parametrize("inside", [".", "ASCEND_PROFILER_OUTPUT"])
+    def test_a_folder(self, tmp_path, inside):
+        (tmp_path / inside).mkdir(exist_ok=True)
+        (tmp_path / inside / "trace_view.json").write_text(json.dumps(self.ROWS))
+        assert "MatMulV2" in names(opened(tmp_path))
+
     def test_arrows_lead_to_the_operator_where_there_are_no_numbers(self, tmp_path):
         rows = [
             {**r, "args": {k: v for k, v in r.get("args", {}).items() if k != "connection_id"}}
