@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ._refused import refused_here
+from .._refused import refused_here
 
 globals().update(
     refused_here(
