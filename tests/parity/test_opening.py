@@ -8,6 +8,7 @@ import json
 import pytest
 import torch
 
+from mindtorch_v2.profiler import validate
 from mindtorch_v2.profiler.model.grouping import GroupBy
 from mindtorch_v2.profiler.model.session_check import check
 from mindtorch_v2.profiler.opening import open_recording
@@ -42,6 +43,11 @@ def sums(rows):
 def test_the_table(tmp_path):
     profiler, session = record(tmp_path / "trace.json")
     assert sums(EventList.averages_of(session)) == sums(profiler.key_averages())
+
+
+def test_torch_keeps_what_the_format_promises(tmp_path):
+    record(tmp_path / "trace.json", record_shapes=True)
+    assert validate(tmp_path / "trace.json") == []
 
 
 def test_the_table_by_shapes(tmp_path):

@@ -122,8 +122,10 @@ def _numbers(row: Row) -> Iterator[Finding]:
                 yield Finding("numbers", f"{key} {sort}", f"{key} of {_name(row)} is {row[key]!r}, no number")
             elif row[key] < 0:
                 yield Finding("numbers", f"{key} {sort}", f"{key} of {_name(row)} is negative: {row[key]}")
+    # Kineto has texts on the lines that tell of the recording itself: "Spans", "Traces"
+    named = row.get("cat") == "Trace" or row.get("ph") in ("M", "i")
     for key in ("pid", "tid"):
-        if key in row and type(row[key]) is not int:
+        if key in row and type(row[key]) is not int and not (named and type(row[key]) is str):
             yield Finding("numbers", f"{key} {sort}", f"{key} of {_name(row)} is {row[key]!r}, no number")
 
 
