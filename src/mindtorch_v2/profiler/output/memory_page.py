@@ -106,9 +106,11 @@ def _pieces(timeline: MemoryTimeline, zero: int, end: int, names: Distinct, plac
     parent = tree.parents(timeline.session, skip=("python_function",))
     rows: list[tuple[int, ...]] = []
 
+    name_of_labels = functools.cache(lambda *labels: names.number(_operator(timeline, *labels)))
+
     @functools.cache
     def name_of(row: int) -> int:
-        return names.number("outside of operators" if row < 0 else _operator(timeline, parent, row))
+        return names.number("outside of operators") if row < 0 else name_of_labels(*_labels(timeline, parent, row))
 
     @functools.cache
     def place_of(stack: int) -> int:
@@ -137,21 +139,24 @@ def _pieces(timeline: MemoryTimeline, zero: int, end: int, names: Distinct, plac
     return dict(zip(("start", "end", "size", "category", "maker", "place", "freer"), columns, strict=True))
 
 
-def _operator(timeline: MemoryTimeline, parent: Column, row: int) -> str:
-    """Return what ran: the backward node or outermost operator, and the operator inside it."""
+def _labels(timeline: MemoryTimeline, parent: Column, row: int) -> tuple[int, int]:
+    """The labels of the backward node or outermost operator that a row is inside of, -1 for none, and of the operator there."""
     session, graph = timeline.session, timeline.graph
-
-    def name(row: int) -> str:
-        return session.labels[session.label.item(row)].name.removeprefix(links.EVALUATE)
-
-    while name(row) in PREPARATION and graph.top.item(row) != row:
+    while session.labels[session.label.item(row)].name in PREPARATION and graph.top.item(row) != row:
         row = parent.item(row)
     outer = graph.evaluation.item(row)
     if outer < 0:
         outer = graph.top.item(row)
-    if outer < 0 or name(outer) == name(row):
-        return name(row)
-    return name(outer) if session.labels[session.label.item(row)].kind == "python_function" else f"{name(outer)} › {name(row)}"
+    return (-1 if outer < 0 else session.label.item(outer)), session.label.item(row)
+
+
+def _operator(timeline: MemoryTimeline, outer: int, inner: int) -> str:
+    """Return what ran, by its labels: the backward node or outermost operator, and the operator inside it."""
+    labels = timeline.session.labels
+    name, around = (labels[i].name.removeprefix(links.EVALUATE) if i >= 0 else "" for i in (inner, outer))
+    if outer < 0 or around == name:
+        return name
+    return around if labels[inner].kind == "python_function" else f"{around} › {name}"
 
 
 def _summed(pieces: dict[str, Column], end: int, name: int) -> dict[str, Column]:
