@@ -23,6 +23,8 @@ DIFFERENCES = {
     "profile.session": "ours: the recording as columns",
     "profile.by_module": "ours: the time of each module, forward and backward",
     "_KinetoProfile.by_module": "ours: the time of each module, forward and backward",
+    "profile.export_report": "ours: a page of the recording",
+    "_KinetoProfile.export_report": "ours: a page of the recording",
     "profile.leaks": "ours: what was made inside and is alive at the end",
     "_KinetoProfile.leaks": "ours: what was made inside and is alive at the end",
     "profile.key_averages(group_by_module)": "ours: rows for each module",
