@@ -353,13 +353,14 @@ class TestTorchsOwnTraces:
         prof.export_chrome_trace(str(path))
         return path
 
-    def test_pids_that_are_texts(self, tmp_path):
-        problems = validate(self.trace(tmp_path / "trace.json"))
-        assert {problem.rule for problem in problems} == {"numbers"}
-        assert any("'Spans'" in problem.message for problem in problems)
+    def test_nothing_is_wrong_with_operators(self, tmp_path):
+        """Texts as processes of the recording itself are Kineto's format."""
+        path = self.trace(tmp_path / "trace.json")
+        assert '"pid": "Spans"' in path.read_text()
+        assert validate(path) == []
 
     def test_scopes_that_straddle_functions(self, tmp_path):
         path = self.trace(tmp_path / "trace.json.gz", with_stack=True, record_shapes=True, profile_memory=True)
         problems = validate(path)
         assert any(problem.rule == "nesting" and "'mine'" in problem.message for problem in problems)
-        assert {problem.rule for problem in problems} == {"numbers", "nesting"}
+        assert {problem.rule for problem in problems} == {"nesting"}
