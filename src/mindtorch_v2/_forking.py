@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from _thread import RLock
 
-__all__ = ["new_lock", "renew_in_child"]
+__all__ = ["new_condition", "new_lock", "renew_in_child"]
 
 _locks: set[weakref.ref[Any]] = set()
 
@@ -25,6 +25,13 @@ def new_lock() -> RLock:
     lock = threading.RLock()
     renew_in_child(lock)
     return lock
+
+
+def new_condition() -> threading.Condition:
+    """A condition with such a lock. In a forked process nobody waits for it."""
+    condition = threading.Condition()
+    renew_in_child(condition)
+    return condition
 
 
 def renew_in_child(lock: Any) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import enum
-import threading
 import time
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
+
+from ._forking import new_lock
 
 __all__ = [
     "COUNT",
@@ -119,7 +120,7 @@ class Stat:
         self._name = name
         self._made = [a for a in Aggregation if a in aggregations and a in _OF_SAMPLES]
         self._window_s, self._most = window_size.total_seconds(), max_samples
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._samples: list[float] = []
         self._last: list[float] = []
         self._window = self._now()

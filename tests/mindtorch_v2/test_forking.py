@@ -122,8 +122,8 @@ def locks():
 
 
 def test_locks_that_another_thread_holds_are_unlocked_in_the_child():
-    mine, held, release = _forking.new_lock(), threading.Event(), threading.Event()
-    assert mine in locks()
+    mine, held, release = {_forking.new_lock(), _forking.new_condition()}, threading.Event(), threading.Event()
+    assert mine <= set(locks())
 
     def hold():
         taken = locks()
@@ -153,6 +153,30 @@ def test_a_lock_that_the_forking_thread_holds_stays_its_own():
     lock = _forking.new_lock()
     with lock:
         assert in_child(lock.release) == 0
+
+
+def test_nobody_waits_for_a_condition_in_the_child():
+    condition, waiting = _forking.new_condition(), threading.Event()
+
+    def wait():
+        with condition:
+            waiting.set()
+            condition.wait()
+
+    def child():
+        with condition:
+            assert not condition._waiters
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    waiting.wait()
+    with condition:  # free again once the thread waits
+        pass
+    status = in_child(child)
+    with condition:
+        condition.notify_all()
+    thread.join()
+    assert status == 0
 
 
 def test_a_lock_that_is_gone_is_forgotten():

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 
+from .._forking import new_condition
 from .errors import DistStoreError, QueueEmptyError
 
 __all__ = ["HashStore", "PrefixStore", "Store", "as_bytes"]
@@ -123,7 +123,7 @@ class HashStore(Store):
     def __init__(self) -> None:
         self._values: dict[str, bytes] = {}
         self._queues: dict[str, deque[bytes]] = {}
-        self._changed = threading.Condition()
+        self._changed = new_condition()
 
     def set(self, key: str, value: str | bytes, /) -> None:
         with self._changed:

@@ -11,6 +11,7 @@ import weakref
 from collections.abc import Sequence
 from datetime import timedelta
 
+from .._forking import new_lock
 from . import errors
 from .store import HashStore, Store, as_bytes
 
@@ -177,7 +178,7 @@ class TCPStore(Store):
         use_libuv: bool = True,
     ) -> None:
         self._timeout = timeout
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._server: _Server | None = None
         if is_master:
             shared = _servers.get(port) if multi_tenant and port else None

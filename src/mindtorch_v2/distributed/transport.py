@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from .._forking import new_condition, new_lock
 from .errors import DistNetworkError
 from .store import PrefixStore, Store
 from .tcp_store import TCPStore, exactly
@@ -47,8 +48,8 @@ class Mesh:
     def __init__(self, store: Store, rank: int, size: int, timeout_s: float) -> None:
         self.rank, self.size = rank, size
         self._connections: dict[int, socket.socket] = {}
-        self._sending = {peer: threading.Lock() for peer in range(size)}
-        self._arrived = threading.Condition()
+        self._sending = {peer: new_lock() for peer in range(size)}
+        self._arrived = new_condition()
         self._messages: dict[tuple[int, bool, int], deque[tuple[str, Message]]] = {}  # by rank, whether point to point, and tag
         self._lost: dict[int, str] = {}
         if size > 1:

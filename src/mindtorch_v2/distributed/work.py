@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+from .._forking import new_lock
 from ..futures import Future
 
 __all__ = ["Work"]
@@ -107,7 +108,7 @@ class ReceiveWork(Work):
         super().__init__(None, "recv")
         self._take = run
         self._has_come = has_come
-        self._lock = threading.Lock()
+        self._lock = new_lock()
 
     def wait(self, timeout: timedelta | None = None) -> bool:
         with self._lock:
