@@ -402,7 +402,7 @@ class TestAdvise:
         assert without["tiny operators"] == ("record_shapes",)
         assert "item() in a loop" not in without
         assert "needs record_shapes=True: " in str(advise(prof))
-        with profile(record_shapes=True, with_stack=True) as prof:
+        with profile(record_shapes=True, with_stack=True, profile_memory=True) as prof:
             torch.ones(2).sin()
         assert advise(prof).not_checked == []
         assert "Not checked" not in str(advise(prof))
