@@ -85,7 +85,9 @@ def structure(text: str) -> set[str]:
     for line in text.splitlines():
         line = re.sub(r"\(\d+\): \S+", "", line)
         words = [
-            word for word in line.split() if not re.fullmatch(r"-+|…|[#(]?[-\d.,]*\d(%|ns|us|ms|s|[KMG]?B)?(/step)?[.,:;)]*", word)
+            word
+            for word in line.split()
+            if not re.fullmatch(r"-+|▇+|…|[#(]?[-\d.,]*\d(%|ns|us|ms|s|[KMG]?B)?(/step)?[.,:;)]*", word)
         ]
         found.add(" ".join(word for word in words if word not in ("ns", "us", "ms", "s", "B", "KB", "MB", "GB")))
     return found - {""}

@@ -70,6 +70,9 @@ def gradients_of(target: Any, grad: Any) -> list[Any]:
     return grad if isinstance(grad, list) else [grad]
 
 
+NANOSECOND = 1e-9  # in seconds, which the recorder's clock tells
+
+
 class NodeScopes:
     """Watches the engine. A token is the record of what has begun, but for its end. `owner` tells the module that has a parameter."""
 
@@ -106,7 +109,7 @@ class NodeScopes:
 def _recorded_loop(log: Log, owner: Owner | None) -> Callable[..., None]:
     """Compile the engine's loop with the lines that record its nodes, for the form of the log's records.
 
-    A node's evaluation begins when the one before it ends, and its computation when its evaluation does, unless hooks run in between or
+    A node's evaluation begins a nanosecond after the one before it ends (a reader of traces takes slices that touch for nested), and its computation when its evaluation does, unless hooks run in between or
     shapes are looked up: two readings of the clock a node, and one for a leaf, for which the engine does nothing else.
     """
     names = {
@@ -131,7 +134,7 @@ def _recorded_loop(log: Log, owner: Owner | None) -> Callable[..., None]:
             "end = clock()",
         ],
         finish_leaves=[f"end = finish_leaves(leaves, buffers, capture, observer, end, thread{', stack' * log.stacks})"],
-        begin=["start = end"],
+        begin=[f"start = end + {NANOSECOND}"],
         before_run=[*_LOOK_UP_INPUTS, "began = clock()"] if log.shapes else ["began = clock() if hooked else start"],
         after_run=["ran = clock()"],
         end=both,
@@ -170,7 +173,7 @@ def _recorded_leaves(log: Log, owner: Owner | None, names: dict[str, Any]) -> Ca
         "        finish_leaf(leaf, buffers, capture, observer)",
         "        end = clock()",
         "        continue",
-        "    start = end",
+        f"    start = end + {NANOSECOND}",
         *["    labels = labels_of(leaf, owner)"] * (owner is not None),
         *["    inputs = inputs_of(leaf, buffers.get(leaf))", "    began = clock()"] * log.shapes,
         "    try:",
