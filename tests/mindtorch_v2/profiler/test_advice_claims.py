@@ -1,5 +1,6 @@
 """What `advise` claims, added up by hand: the recorder's cost is taken off, what stays after the fix is not claimed, and what cannot be known is a bound."""
 
+import itertools
 import sys
 
 import numpy as np
@@ -9,6 +10,7 @@ import mindtorch_v2 as torch
 from mindtorch_v2.profiler import advise, profile
 from mindtorch_v2.profiler.advice import Facts, outside
 from mindtorch_v2.profiler.advice.rules import layers, optimizers
+from mindtorch_v2.profiler.capture import event_costs
 from mindtorch_v2.profiler.model.session import CALL_IN_C, Info, TensorInput
 
 from .by_hand import op, python_function, record, scope
@@ -96,6 +98,17 @@ class TestSlowedByTheTracer:
     def test_the_hint_is_to_record_without(self):
         (part, *_) = advise(record([op("aten::mul", 0, 1000)], info=info(SLOWED, with_stack=True))).unexplained
         assert part.hint == "Stacks make Python itself slower here: record without them to see how much it is."
+
+    def test_calls_in_c_cost_something_where_the_tracer_is_told_of_them(self, monkeypatch):
+        """Before Python 3.12; since then two measurements that differ by chance are no cost."""
+        longer = itertools.count(1)
+        monkeypatch.setattr(event_costs, "_known", {})
+        monkeypatch.setattr(event_costs, "_shortest", lambda loop: next(longer) / 1e6)
+        with profile(with_stack=True) as prof:
+            torch.ones(2).sin()
+        costs = dict(prof.session.info.event_costs_ns)
+        assert costs["python_function"] > 0
+        assert (CALL_IN_C in costs) == (sys.version_info < (3, 12))
 
     @pytest.mark.skipif(sys.version_info >= (3, 12), reason="sys.monitoring is not told of calls in code that is switched off")
     def test_what_indexing_and_reductions_call_is_not_reported(self, monkeypatch):

@@ -42,21 +42,20 @@ class EventCosts(Source):
     def __init__(self, key_set: int, *, functions: bool) -> None:
         self._key_set = key_set
         self._functions = functions
-        self._untraced: tuple[float, float] | None = None
+        self._untraced: list[float] | None = None
 
     def measure(self) -> None:
         """Measure what operators and scopes cost. Nothing must be on."""
         if recorder.clock is not time.perf_counter or self._key_set in _known:
             return
         costs = {"op": _operator_ns(self._key_set), "scope": _scope_ns()}
-        self._untraced = (_shortest(_calls), _shortest(_calls_in_c)) if self._functions else None
+        self._untraced = [_shortest(loop) for loop in LOOPS.values()] if self._functions else None
         _known[self._key_set] = costs
 
     def resume(self) -> None:
         if self._untraced is not None:
-            calls, calls_in_c = self._untraced
-            _known[self._key_set]["python_function"] = _per_call(_shortest(_calls), calls)
-            _known[self._key_set][CALL_IN_C] = _per_call(_shortest(_calls_in_c), calls_in_c)
+            for (kind, loop), untraced in zip(LOOPS.items(), self._untraced, strict=True):
+                _known[self._key_set][kind] = _per_call(_shortest(loop), untraced)
             self._untraced = None
 
     def take(self, findings: Findings) -> None:
@@ -132,5 +131,10 @@ def _shown(function: Callable[[], None], **names: Callable[..., object]) -> Func
     return FunctionType(function.__code__.replace(co_filename="<cost of a function>"), globals() | names)
 
 
-_calls = _shown(_call_nothing, _nothing=_shown(_nothing))
-_calls_in_c = _shown(_call_in_c, _nothing=len)
+# of calls, by what the cost of one is called
+LOOPS: dict[str, Callable[[], object]] = {"python_function": _shown(_call_nothing, _nothing=_shown(_nothing))}
+if sys.version_info < (
+    3,
+    12,
+):  # sys.monitoring tells of no call in C but those that wait; what two measurements differ by is chance
+    LOOPS[CALL_IN_C] = _shown(_call_in_c, _nothing=len)
