@@ -13,6 +13,8 @@ READINGS = {
     "cpu_time_total": lambda event: event.cpu_time_total,
     "self_cpu_time_total": lambda event: event.self_cpu_time_total,
     "self_cpu_memory_usage": lambda event: event.self_cpu_memory_usage,
+    "cpu_parent": lambda event: event.cpu_parent,
+    "cpu_children": lambda event: event.cpu_children,
     "input_shapes": lambda event: event.input_shapes,
     "stack": lambda event: event.stack,
     "kind": lambda event: event["kind"],
@@ -77,6 +79,15 @@ def test_a_reading_costs_a_few_calls(reading):
     assert calls(lambda: list(map(read, rest))) <= 5 * len(rest)
 
 
+@pytest.mark.parametrize("reading", READINGS)
+def test_a_reading_costs_the_same_when_children_were_read(reading):
+    before, after = EventList.of(session()), EventList.of(session())
+    for event in after:
+        event.cpu_children  # noqa: B018
+    read = READINGS[reading]
+    assert calls(lambda: list(map(read, after))) <= calls(lambda: list(map(read, before))) + GROUPS // 2
+
+
 @pytest.mark.parametrize("reading", [*READINGS, "all"])
 def test_sums_after_reading_cost_what_they_cost_before(reading):
     before = calls(EventList.of(session()).key_averages)
@@ -113,6 +124,11 @@ class TestChangesAreStillNoticed:
         assert events[1].self_cpu_time_total == pytest.approx(0.8 - 0.1 - 1000.4)
         (addmm,) = [row for row in events.key_averages() if row.key == "aten::addmm"]
         assert addmm.cpu_time_total == pytest.approx(0.4 * GROUPS + 1000)
+
+    def test_a_child(self, events):
+        events[1].cpu_children.pop()
+        assert events[1].self_cpu_time_total == pytest.approx(0.8 - 0.1)
+        assert events[5].self_cpu_time_total == pytest.approx(0.8 - 0.1 - 0.4)
 
     def test_a_list(self, events):
         events[3].stack.insert(0, "mine.py(1): f")

@@ -82,21 +82,26 @@ class _Source:
 
 
 class RowFact(NamedTuple):
-    """A value for each event that is made when it is asked for."""
+    """A value for each event that is made when it is asked for, or where there is a way to make all, with those of all others."""
 
     look: Callable[[Recording, int], Any]
+    look_at_all: Callable[[Recording], list[Any]] | None = None
 
     def source(self, recording: Recording) -> _Made:
-        return _Made(recording, self.look)
+        return _Made(recording, self.look, self.look_at_all)
 
 
 @dataclass(frozen=True, slots=True)
 class _Made:
     recording: Recording
     look: Callable[[Recording, int], Any]
+    look_at_all: Callable[[Recording], list[Any]] | None
 
     def __getitem__(self, row: int) -> Any:
         return self.look(self.recording, row)
+
+    def as_list(self) -> list[Any] | _Made:
+        return self if self.look_at_all is None else self.look_at_all(self.recording)
 
 
 class Facts(dict[str, Any]):
@@ -112,9 +117,6 @@ class Facts(dict[str, Any]):
     def __missing__(self, name: str) -> Any:
         if (source := self._sources.get(name)) is None:
             source = self._sources[name] = self._known[name].source(self._recording)
-        if isinstance(source, _Made):
-            self[name] = source
-            return source
         self._readings[name] += 1
         if self._readings[name] * _CONVERTED_AFTER > len(self._recording.session):
             source = self[name] = source.as_list()
@@ -126,7 +128,7 @@ def fresh(value: Any) -> Any:
     if type(value) is not list:
         return value
     found = value.copy()
-    if list in set(map(type, found)):
+    if found and list in set(map(type, found)):
         for i, inner in enumerate(found):
             if type(inner) is list:
                 # what is in a list of lists is lists
@@ -256,8 +258,9 @@ ATTRIBUTES: dict[str, Fact | RowFact] = {
     "thread": Fact(lambda recording: recording.session.track + 1),
     "fwd_thread": Fact(_forward_thread),
     "kernels": RowFact(lambda recording, row: recording.kernels_of(row)),
-    "cpu_children": RowFact(lambda recording, row: [recording.events[child] for child in recording.children(row)]),
-    "cpu_parent": RowFact(lambda recording, row: recording.event(recording.around.item(row))),
+    "cpu_children": RowFact(lambda recording, row: recording.children(row), lambda recording: recording.all_children()),
+    "cpu_parent": RowFact(lambda recording, row: recording.event(recording.around.item(row)), lambda r: r.all_around()),
+    "has_plain_children": Fact(lambda recording: recording.has_plain_children),
     "input_shapes": _by_inputs(inputs.tensor_shapes),
     "concrete_inputs": _by_inputs(inputs.concrete),
     "kwinputs": RowFact(lambda recording, row: {}),

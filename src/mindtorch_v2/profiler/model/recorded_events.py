@@ -138,13 +138,20 @@ def _list_fact() -> Any:
     return _ListFact()
 
 
+def _counts_other_children(recording: Recording, row: int) -> bool:
+    """Whether someone has changed the list of an event's children, or can have changed one that counts in its place."""
+    children, facts = recording.lists["cpu_children"].get(row), recording.facts
+    return children is not None and (children != facts["cpu_children"][row] or not facts["has_plain_children"][row])
+
+
 def _from_columns(name: str) -> Any:
     """The property of `FunctionEvent`, from the column as long as nothing was changed that it depends on."""
     from_attributes: Callable[[FunctionEvent], Any] = vars(FunctionEvent)[name].fget
+    depends_on_children = name.startswith("self_")
 
     def value(self: RecordedEvent) -> Any:
         recording, row = self._recording, self._row
-        if recording.written or row in recording.lists["cpu_children"]:
+        if recording.written or (depends_on_children and _counts_other_children(recording, row)):
             return round(from_attributes(self), 3)
         return recording.facts[name][row]
 

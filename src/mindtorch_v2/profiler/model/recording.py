@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
@@ -98,9 +99,28 @@ class Recording:
         """The session's frames as torch writes them."""
         return places.places(self.session)
 
-    def children(self, row: int) -> list[int]:
+    def children(self, row: int) -> list[Any]:
+        """The events directly inside of one."""
         order, starts = self._children
-        return order[starts[row] : starts[row + 1]].tolist()
+        return [self.events[child] for child in order[starts[row] : starts[row + 1]].tolist()]
+
+    def all_children(self) -> list[list[Any]]:
+        """`children` of every row. Most have none: these share one list."""
+        order, starts = self._children
+        inside, bounds, none = list(map(self.events.__getitem__, order.tolist())), starts.tolist(), list[Any]()
+        return [inside[first:end] if first < end else none for first, end in itertools.pairwise(bounds)]
+
+    def all_around(self) -> list[Any]:
+        """The events around those of every row; None where there is none."""
+        return list(map([*map(self.events.__getitem__, range(len(self.session))), None].__getitem__, self.around.tolist()))
+
+    @property
+    def has_plain_children(self) -> Column:
+        """Whether all events directly inside of one have a time of their own."""
+        plain = np.full(len(self.session), True)
+        without = self.rows[~self.has_self[self.rows]]
+        plain[self.around[without[self.around[without] >= 0]]] = False
+        return plain
 
     @functools.cached_property
     def _children(self) -> tuple[Column, Column]:
