@@ -8,9 +8,12 @@ import pytest
 
 import mindtorch_v2 as torch
 from mindtorch_v2.profiler import profile
-from mindtorch_v2.profiler.capture import columns
-from mindtorch_v2.profiler.capture.memory.storages import Noted, Notes, changes_of, without_early
+from mindtorch_v2.profiler.capture import capture, columns
+from mindtorch_v2.profiler.capture.memory import free_notes
+from mindtorch_v2.profiler.capture.memory.storages import Noted, Notes, Storages, changes_of, without_early
+from mindtorch_v2.profiler.capture.operators.operators import Operators
 from mindtorch_v2.profiler.capture.operators.recorder import Log
+from mindtorch_v2.profiler.capture.reserve import Reserve
 
 x = torch.ones(2)
 
@@ -143,6 +146,77 @@ def test_a_session_for_which_there_is_no_memory_has_the_later_events(monkeypatch
     assert prof.session.memory.total_bytes[-1] == now.session.info.live_bytes[0][1]
     assert 100 * x.nbytes <= prof.session.memory.size_bytes.sum() < sum(t.nbytes for t in kept)
     assert len(prof.session.flow.operand_address) == 2 * len(names(prof))
+
+
+def test_notes_for_which_there_is_no_memory_are_given_up_before_the_recording(monkeypatch):
+    prof = profile(profile_memory=True)
+    prof.start()
+    for _ in range(100):
+        x + x
+    for _ in range(100):
+        x * x
+    monkeypatch.setattr(Storages, "_noted", Budget(Storages._noted, lambda: True))
+    with pytest.warns(UserWarning, match=r"memory ran out: .*changes of memory could not be kept"):
+        prof.stop()
+    assert set(names(prof)) == {"aten::mul"}
+    assert prof.session.memory is None
+    assert free_notes.notes == {}
+    monkeypatch.undo()
+    with profile(profile_memory=True) as now:
+        y = x + x
+    assert now.session.memory.size_bytes.tolist() == [y.nbytes]
+
+
+def test_early_changes_that_are_summed_up_are_told(monkeypatch):
+    with profile(profile_memory=True):
+        torch.tensor([1.0])
+    prof = profile(profile_memory=True)
+    prof.start()
+    for _ in range(100):
+        torch.tensor([1.0])
+    tried = []
+    monkeypatch.setattr(columns, "_session", Budget(columns._session, lambda records, context: tried.append(1) or len(tried) == 1))
+    with pytest.warns(UserWarning, match="memory ran out: the earliest changes of memory are known by their sum alone; "):
+        prof.stop()
+    assert 0 < len(prof.session.memory.size_bytes) < 200
+
+
+def test_notes_are_forgotten_when_they_have_become_columns(monkeypatch):
+    held = []
+    session = columns._session
+
+    def look(records, context):
+        held.extend(storages._pieces + [storages._ends._addresses])
+        return session(records, context)
+
+    prof = profile(profile_memory=True)
+    prof.start()
+    (storages,) = [source for source in capture.active._sources if isinstance(source, Storages)]
+    for _ in range(10):
+        torch.tensor([1.0])
+    monkeypatch.setattr(columns, "_session", look)
+    prof.stop()
+    assert [len(each) for each in held] == [0]
+    assert len(prof.session.memory.size_bytes) == 20
+
+
+def test_the_reserve_is_given_back_before_anything_is_ended(monkeypatch):
+    prof = profile()
+    prof.start()
+    (reserve,) = [source for source in capture.active._sources if isinstance(source, Reserve)]
+    assert reserve._pages is not None
+    pages = []
+    pause = Operators.pause
+    monkeypatch.setattr(Operators, "pause", lambda self, now: (pages.append(reserve._pages), pause(self, now))[1])
+    prof.stop()
+    assert set(pages) == {None}
+
+
+def test_pieces_are_freed_while_columns_are_joined():
+    log = log_of(300)
+    pieces = columns._pieces(log, 300)
+    columns._joined(pieces, log)
+    assert all(len(column) == 0 for piece in pieces for column in piece)
 
 
 PROGRAM = """

@@ -51,7 +51,7 @@ class Capture:
         self._log = recorder.log_of(self._operators.key_set)
         self._costs = EventCosts(self._operators.key_set, functions=options.with_stack)
         self._time = CollectedTime()
-        self._sources = (Reserve(), *_sources(options, self._log, self._operators), self._costs, self._time)
+        self._sources = (*_sources(options, self._log, self._operators), self._costs, Reserve(), self._time)
         self._epoch_ns = 0  # of the Unix clock when the recorder's reads 0
         self._thread = self._native_id = 0
         self._pid = os.getpid()
@@ -167,7 +167,7 @@ class Capture:
                     del left[0]
                 return
             except MemoryError:
-                if not columns.make_room(self._log, findings):
+                if not columns.make_room(self._log, findings) and not any(source.make_room() for source in self._sources):
                     raise
 
     def _info(self, findings: Findings) -> Info:

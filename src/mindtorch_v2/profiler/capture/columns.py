@@ -138,15 +138,22 @@ def _converted(records: list[Any], log: Log) -> list[Column]:
 
 
 def _joined(pieces: list[list[Column]], log: Log) -> list[Column]:
-    """Join pieces to columns, without the earlier ones if there is no memory for all."""
-    empty = [np.empty(0, t) for t in _types(log)]
-    while True:
-        try:
-            return list(map(np.concatenate, zip(empty, *reversed(pieces), strict=True)))
-        except MemoryError:
-            if not pieces:
-                raise
-            del pieces[len(pieces) // 2 :]
+    """Join pieces to columns, without the earlier ones if there is no memory for all. A column at a time: its pieces are freed before the next."""
+    counts, found = [len(piece[0]) for piece in pieces], list[Column]()
+    for i, nothing in enumerate([np.empty(0, t) for t in _types(log)]):
+        while len(found) == i:
+            try:
+                found.append(np.concatenate([nothing, *(piece[i] for piece in reversed(pieces))]))
+            except MemoryError:
+                if not pieces:
+                    raise
+                later = len(pieces) // 2
+                for column in found:
+                    _cut_off(column, sum(counts[later:]))
+                del pieces[later:], counts[later:]
+        for piece in pieces:
+            piece[i] = nothing
+    return found
 
 
 def _with_results(records: Records) -> Records:
@@ -173,7 +180,7 @@ def assemble(context: Context) -> Session:
     records, context.found.records = context.found.records, None  # held by nobody else, so that parts of it can be given up
     assert records is not None
     total = records.lost + len(records.label)
-    had_memory = context.found.memory is not None
+    noted = context.found.memory
     while True:
         try:
             session = _session(records, context)
@@ -190,11 +197,18 @@ def assemble(context: Context) -> Session:
     missing = [
         *[f"{records.lost:,} of {total:,} recorded events could not be kept, the earliest ones"] * (records.lost > 0),
         *["which memory was whose at the end is not known"] * (not context.found.owners_known),
-        *["changes of memory could not be kept"] * (had_memory and context.found.memory is None),
+        *_missing_changes(noted, context.found),
     ]
     if missing:
         warnings.warn(f"memory ran out: {'; '.join(missing)}; record fewer steps at a time (torch.profiler.schedule)", stacklevel=2)
     return session
+
+
+def _missing_changes(noted: Noted | None, found: Findings) -> list[str]:
+    """What is to be said of the changes of memory that were noted."""
+    if found.memory_lost or (noted is not None and found.memory is None):
+        return ["changes of memory could not be kept"]
+    return ["the earliest changes of memory are known by their sum alone"] * (found.memory is not noted)
 
 
 def make_room(log: Log, findings: Findings) -> bool:

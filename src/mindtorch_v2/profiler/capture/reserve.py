@@ -14,7 +14,7 @@ _OPTIONS = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MA
 
 
 class Reserve(Source):
-    """Keeps pages that are never touched, and so take no memory, from the beginning to the end.
+    """Keeps pages that are never touched, and so take no memory, while a recording collects. They are given back first of all.
 
     Not by `malloc`, which would serve the program's own arrays in another way after a block of this size was freed.
     """
@@ -22,14 +22,15 @@ class Reserve(Source):
     def __init__(self) -> None:
         self._pages: mmap.mmap | None = None
 
-    def begin(self) -> None:
-        with contextlib.suppress(OSError):  # the memory is short already
-            self._pages = mmap.mmap(-1, SIZE, **_OPTIONS)
+    def resume(self) -> None:
+        if self._pages is None:
+            with contextlib.suppress(OSError):  # the memory is short already
+                self._pages = mmap.mmap(-1, SIZE, **_OPTIONS)
 
-    def end(self) -> None:
+    def pause(self, now: float) -> None:
+        self.discard()
+
+    def discard(self) -> None:
         if self._pages is not None:
             self._pages.close()
             self._pages = None
-
-    def discard(self) -> None:
-        self.end()

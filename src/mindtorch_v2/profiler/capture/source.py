@@ -33,6 +33,7 @@ class Findings:
     tasks: Mapping[int, Task] = field(default_factory=dict)
     threads: Sequence[Thread] = ()
     memory: Noted | None = None
+    memory_lost: bool = False  # whether there was no memory for that
     roles: tuple[Column, Column, Column] | None = None
     roles_at_end: Mapping[int, int] = field(default_factory=dict)  # by address
     survivors: References = field(default_factory=dict)  # storages that were alive at the end
@@ -69,6 +70,10 @@ class Source(Protocol):
     def take(self, findings: Findings) -> None:
         """Hand over what was collected, and forget it."""
         return
+
+    def make_room(self) -> bool:
+        """Give up all that was collected, because memory is short and no records are left to give up; False if there is nothing."""
+        return False
 
     def discard(self) -> None:
         """Switch off whatever is on, and forget what was collected. Harmless for a source that never began."""

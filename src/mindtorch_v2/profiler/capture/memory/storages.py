@@ -79,6 +79,7 @@ class Storages(Source):
         self._pieces: list[Notes] = []  # of what was made, the latest first
         self._ends = free_notes.Ends(0)
         self._hooks: Hooks | None = None
+        self._is_lost = False  # whether the notes made room
 
     def resume(self) -> None:
         """Note from here on, until the end: what is made and freed during a pause counts."""
@@ -105,8 +106,10 @@ class Storages(Source):
 
     def take(self, findings: Findings) -> None:
         """The memory events recorded so far, and the live storages with what is known of them, unless memory is too short for that."""
-        if findings.memory is None:
+        if findings.memory is None and not self._is_lost:
             findings.memory = self._noted()
+        findings.memory_lost = self._is_lost
+        self._forget()  # which takes as much memory as the columns
         try:
             objects = live_objects.find(*roles.KINDS, UntypedStorage)
             findings.survivors = survivors.references(objects)
@@ -128,6 +131,21 @@ class Storages(Source):
             count = first
         made = Notes(*map(np.concatenate, zip(NOTHING, *reversed(self._pieces), strict=True)))
         return Noted(before._replace(time_ns=np.full(len(sizes), ALWAYS)), made, _notes(times, tracks, freed))
+
+    def make_room(self) -> bool:
+        """Give up the notes as a whole: what is left of them would not add up."""
+        if self._is_lost:
+            return False
+        self._is_lost = True
+        self._forget()
+        return True
+
+    def _forget(self) -> None:
+        self._pieces, self._ends = [], free_notes.Ends(0)
+        self._made.clear()
+        self._live_before.clear()
+        for forget in free_notes.FORGET:
+            forget()
 
     def discard(self) -> None:
         self.end()
