@@ -212,6 +212,14 @@ def test_the_reserve_is_given_back_before_anything_is_ended(monkeypatch):
     assert set(pages) == {None}
 
 
+def test_records_outlive_a_failure_to_find_their_results(monkeypatch):
+    tried = []
+    monkeypatch.setattr(columns, "_with_results", Budget(columns._with_results, lambda records: tried.append(1) or len(tried) == 1))
+    found = columns.drain(log_of(400, storages=True))
+    assert found.sequence.tolist() == list(range(100, 400))
+    assert found.lost == 100
+
+
 def test_pieces_are_freed_while_columns_are_joined():
     log = log_of(300)
     pieces = columns._pieces(log, 300)

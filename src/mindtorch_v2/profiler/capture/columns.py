@@ -97,7 +97,14 @@ def drain(log: Log) -> Records:
         function_id=function_id,
         lost=lost,
     )
-    return _with_results(drained) if log.storages else drained
+    while log.storages:
+        try:
+            return _with_results(drained)
+        except MemoryError:  # the log is empty by now: what is not handed over is lost
+            if len(drained.label) < SMALLEST_PIECE:
+                raise
+            drained = _later_ones(drained)
+    return drained
 
 
 def _types(log: Log) -> list[str]:
