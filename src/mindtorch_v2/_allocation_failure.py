@@ -7,7 +7,7 @@ import math
 import os
 from collections.abc import Callable
 
-__all__ = ["allocation_error", "observe"]
+__all__ = ["allocation_error", "give_back", "observe", "reserve"]
 
 Observer = Callable[[int, Exception], None]
 
@@ -20,8 +20,15 @@ def observe(observer: Observer | None) -> None:
     _observer = observer
 
 
+# What is given back when an allocation fails. Without a few bytes for it, CPython passes an exception on to no one, and tries again for ever:
+# it makes a number for the place in the function that raised.
+reserve: list[object] = []
+give_back = reserve.clear  # a function in C, which takes no memory
+
+
 def allocation_error(error: MemoryError) -> Exception:
     """torch's error for NumPy's; the same one if NumPy did not raise it."""
+    give_back()
     match error.args:
         case (tuple() as shape, dtype):
             size_bytes = math.prod(shape) * dtype.itemsize

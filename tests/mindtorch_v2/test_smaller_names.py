@@ -100,7 +100,7 @@ class TestModules:
         with pytest.raises(NotImplementedError, match="is not part of mindtorch_v2"):
             getattr(importlib.import_module(module), attribute)("x")
 
-    @pytest.mark.parametrize("name", ["package", "monitor", "nested"])
+    @pytest.mark.parametrize("name", ["package", "nested"])
     def test_modules_that_are_missing_say_why(self, name):
         with pytest.raises(AttributeError, match=f"module 'torch' has no attribute '{name}': .*See docs/compatibility.md"):
             getattr(torch, name)

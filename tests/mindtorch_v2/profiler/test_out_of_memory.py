@@ -2,18 +2,19 @@
 
 import random
 import sys
+import textwrap
 
 import numpy as np
 import pytest
 
 import mindtorch_v2 as torch
+from mindtorch_v2._allocation_failure import reserve
 from mindtorch_v2.profiler import profile
 from mindtorch_v2.profiler.capture import capture, columns
 from mindtorch_v2.profiler.capture.memory import free_notes
 from mindtorch_v2.profiler.capture.memory.storages import Noted, Notes, Storages, changes_of, without_early
 from mindtorch_v2.profiler.capture.operators.operators import Operators
 from mindtorch_v2.profiler.capture.operators.recorder import Log
-from mindtorch_v2.profiler.capture.reserve import Reserve
 
 x = torch.ones(2)
 
@@ -203,13 +204,19 @@ def test_notes_are_forgotten_when_they_have_become_columns(monkeypatch):
 def test_the_reserve_is_given_back_before_anything_is_ended(monkeypatch):
     prof = profile()
     prof.start()
-    (reserve,) = [source for source in capture.active._sources if isinstance(source, Reserve)]
-    assert reserve._pages is not None
-    pages = []
+    assert len(reserve) == 1
+    kept = []
     pause = Operators.pause
-    monkeypatch.setattr(Operators, "pause", lambda self, now: (pages.append(reserve._pages), pause(self, now))[1])
+    monkeypatch.setattr(Operators, "pause", lambda self, now: (kept.extend(reserve), pause(self, now))[1])
     prof.stop()
-    assert set(pages) == {None}
+    assert kept == []
+
+
+def test_the_reserve_is_given_back_when_an_allocation_fails():
+    with profile():
+        with pytest.raises(RuntimeError, match="can't allocate memory"):
+            torch.zeros(1 << 60)
+        assert reserve == []
 
 
 def test_records_outlive_a_failure_to_find_their_results(monkeypatch):
@@ -304,6 +311,41 @@ WITH_MEMORY = """
 @pytest.mark.skipif(sys.platform != "linux", reason="the limit is Linux's")
 def test_a_recording_of_memory_that_fills_it(run_python):
     done = run_python(WITH_MEMORY)
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+KEEPING_RESULTS = """
+    import resource, warnings
+    import mindtorch_v2 as torch
+    from mindtorch_v2.profiler import profile
+
+    x = torch.ones(2)
+    with profile(profile_memory=True):
+        x + x
+    with open("/proc/self/statm") as file:
+        used = int(file.read().split()[0]) * resource.getpagesize()
+    prof, kept = profile(profile_memory=True), []
+    prof.start()
+    resource.setrlimit(resource.RLIMIT_AS, (used + (83 << 20), -1))
+    try:
+        while True:
+            kept.append(x + x)
+    except MemoryError:
+        pass
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        prof.stop()
+    resource.setrlimit(resource.RLIMIT_AS, (-1, -1))
+    assert len(kept) > 10_000
+    assert str(told[0].message).startswith("memory ran out: ")
+    assert len(prof.events()) > 0
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit is Linux's")
+def test_an_error_passes_where_no_memory_is_left(run_python):
+    """CPython passes an exception on to no one as long as it gets no memory for a number."""
+    done = run_python(textwrap.dedent(KEEPING_RESULTS))
     assert done.returncode == 0, done.stderr[-2000:]
 
 

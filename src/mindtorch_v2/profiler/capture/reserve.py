@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import mmap
 
+from ..._allocation_failure import give_back, reserve
 from .source import Source
 
 __all__ = ["Reserve"]
@@ -14,23 +15,18 @@ _OPTIONS = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MA
 
 
 class Reserve(Source):
-    """Keeps pages that are never touched, and so take no memory, while a recording collects. They are given back first of all.
+    """Keeps pages that are never touched, and so take no memory, while a recording collects. They are given back when an allocation fails,
+    or else first of all when it ends.
 
     Not by `malloc`, which would serve the program's own arrays in another way after a block of this size was freed.
     """
 
-    def __init__(self) -> None:
-        self._pages: mmap.mmap | None = None
-
     def resume(self) -> None:
-        if self._pages is None:
-            with contextlib.suppress(OSError):  # the memory is short already
-                self._pages = mmap.mmap(-1, SIZE, **_OPTIONS)
+        with contextlib.suppress(OSError):  # the memory is short already
+            reserve[:] = [mmap.mmap(-1, SIZE, **_OPTIONS)]
 
     def pause(self, now: float) -> None:
-        self.discard()
+        give_back()
 
     def discard(self) -> None:
-        if self._pages is not None:
-            self._pages.close()
-            self._pages = None
+        give_back()

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from ...._allocation_failure import give_back
 from ...._dispatch import dispatcher, keys, quiet
 from ...._dispatch.codegen import Body, indent
 from ...._dispatch.entry import NUMBERS
@@ -145,6 +146,7 @@ def recording_layer(op: Op, full: int, body: Body) -> Body:
     names: dict[str, Any] = {
         "clock_": clock,
         "extend_": log.records.extend,
+        "give_back_": give_back,
         "thread_": tasks.track_number if full & keys.RECORD_TASKS else threading.get_ident,
     }
     before: list[str] = []
@@ -189,6 +191,11 @@ def recording_layer(op: Op, full: int, body: Body) -> Body:
         "try:",
         *indent(body_lines),
         f"    record_ = {record}",  # an interrupt by now is followed by the record below, and one from here on by this record
+        "except MemoryError:",
+        "    give_back_()",  # before anything else: what follows takes memory
+        f"    extend_({record})",
+        *released,
+        "    raise",
         "except BaseException:",
         f"    extend_({record})",
         *released,
