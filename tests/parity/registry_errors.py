@@ -82,7 +82,7 @@ ACCIDENTAL_ANSWERS: list[Accident] = [
     ),
     (
         "linalg_lstsq",
-        "self one dimension more: torch.linalg.lstsq: input.size.-2. should match",
+        "self one dimension more: torch.linalg.lstsq: other has as many dimensions as input",
         "takes the rows of the right-hand side for a batch of them, and answers with more solutions than ranks",
     ),
     ("embedding_bag", "offsets longer: offsets must not decrease", "gives bags of sizes below zero, or fails in an assertion"),

@@ -2,6 +2,7 @@
 
 import contextlib
 import re
+import types
 from pathlib import Path
 
 import pytest
@@ -44,9 +45,15 @@ def test_every_namespace_is_compared():
 
 def test_the_share_of_names():
     found = [surface.compare(namespace) for namespace in surface.NAMESPACES]
-    here, absent = sum(len(n.here) for n in found), [f"{n.namespace}.{name}" for n in found for name in n.absent]
+    here = sum(len(n.here) for n in found)
+    # a module is an attribute of its package as soon as anyone has imported it
+    absent = [f"{n.namespace}.{name}" for n in found for name in n.absent if not _is_module(n.namespace, name)]
     assert not absent
     assert here / sum(n.total for n in found) > 0.88
+
+
+def _is_module(namespace, name):
+    return isinstance(getattr(surface._module(torch, namespace), name), types.ModuleType)
 
 
 # What a function is tried with, until one of these fits it.

@@ -11,7 +11,6 @@ GROUPS = 24
 # What differs, by operator and transform, and why.
 KNOWN = {
     ("as_strided_partial_views", "gradients"): "the sample reads outside of what one sample has",
-    ("as_strided_partial_views", "batched gradients"): "as gradients",
     ("as_strided", "vmap"): "positions in a sample's memory, which a copy of the sample does not have",
     ("as_strided_copy", "vmap"): "as as_strided",
     ("as_strided_partial_views", "vmap"): "as as_strided",

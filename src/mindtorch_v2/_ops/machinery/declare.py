@@ -179,10 +179,6 @@ def _declare_inplace(functional: Op, cpu: Callable[..., Any] | None, grad: Gradi
     )
 
 
-class DerivativeError(NotImplementedError):
-    """A derivative that torch declares and does not have was asked for."""
-
-
 class MissingDerivative:
     """A formula for a derivative that torch declares and does not have; raises when backward comes to it."""
 
@@ -190,7 +186,12 @@ class MissingDerivative:
         self.name = name
 
     def __call__(self, grad: Tensor | None) -> Any:
-        raise DerivativeError(f"the derivative for '{self.name}' is not implemented.")
+        raise NotImplementedError(f"the derivative for '{self.name}' is not implemented.")
+
+    @staticmethod
+    def raised(error: NotImplementedError) -> bool:
+        """Whether this is the error of such a formula."""
+        return type(error) is NotImplementedError and str(error).startswith("the derivative for ")
 
 
 not_implemented = MissingDerivative

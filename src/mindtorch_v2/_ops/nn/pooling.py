@@ -452,6 +452,7 @@ def _declare_fractional(n: int) -> Any:
         refuse(f"{name}_out_frame", self, "bic")
         if min(size) <= 0:
             raise RuntimeError(f"{name}: kernel_size should be greater than zero, but got {list(size)}")
+        check_extents(self.shape[:-n], out)
         samples = random_samples[0] if self.ndim == n + 1 else random_samples[: len(self)]
         return kernels.fractional_max(self, size, out, samples)
 
