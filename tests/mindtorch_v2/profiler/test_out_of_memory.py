@@ -2,7 +2,6 @@
 
 import random
 import sys
-import textwrap
 
 import numpy as np
 import pytest
@@ -311,41 +310,6 @@ WITH_MEMORY = """
 @pytest.mark.skipif(sys.platform != "linux", reason="the limit is Linux's")
 def test_a_recording_of_memory_that_fills_it(run_python):
     done = run_python(WITH_MEMORY)
-    assert done.returncode == 0, done.stderr[-2000:]
-
-
-KEEPING_RESULTS = """
-    import resource, warnings
-    import mindtorch_v2 as torch
-    from mindtorch_v2.profiler import profile
-
-    x = torch.ones(2)
-    with profile(profile_memory=True):
-        x + x
-    with open("/proc/self/statm") as file:
-        used = int(file.read().split()[0]) * resource.getpagesize()
-    prof, kept = profile(profile_memory=True), []
-    prof.start()
-    resource.setrlimit(resource.RLIMIT_AS, (used + (83 << 20), -1))
-    try:
-        while True:
-            kept.append(x + x)
-    except MemoryError:
-        pass
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
-        prof.stop()
-    resource.setrlimit(resource.RLIMIT_AS, (-1, -1))
-    assert len(kept) > 10_000
-    assert str(told[0].message).startswith("memory ran out: ")
-    assert len(prof.events()) > 0
-"""
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="the limit is Linux's")
-def test_an_error_passes_where_no_memory_is_left(run_python):
-    """CPython passes an exception on to no one as long as it gets no memory for a number."""
-    done = run_python(textwrap.dedent(KEEPING_RESULTS))
     assert done.returncode == 0, done.stderr[-2000:]
 
 
