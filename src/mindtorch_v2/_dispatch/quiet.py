@@ -8,23 +8,23 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from types import BuiltinFunctionType, FrameType
 from typing import Any
 
-__all__ = ["call_traced", "guard", "holds_guard", "is_quiet", "resume_tracing", "start", "stop", "unreported"]
+__all__ = ["call_traced", "forget_inside", "guard", "holds_guard", "quiet_since", "resume_tracing", "start", "stop", "unreported"]
 
 Tracer = Callable[[FrameType, str, Any], None]
 
 _tracer: Tracer | None = None
 _Guard: type[Any] | None = None
-_is_traced: Callable[[FrameType], bool]
+_calls: MutableMapping[FrameType, Any] = {}
 
 
-def start(tracer: Tracer, is_traced: Callable[[FrameType], bool], guard_type: type[Any]) -> None:
-    """Turn this tracer off in operators. `is_traced` says whether it traces a frame's thread; a guard turns it off for its thread while the guard is alive."""
-    global _tracer, _is_traced, _Guard
-    _is_traced, _Guard, _tracer = is_traced, guard_type, tracer
+def start(tracer: Tracer, calls: MutableMapping[FrameType, Any], guard_type: type[Any]) -> None:
+    """Turn this tracer off in operators. It notes the frames that run in `calls`; a guard turns it off for its thread while the guard is alive."""
+    global _tracer, _calls, _Guard
+    _calls, _Guard, _tracer = calls, guard_type, tracer
 
 
 def stop() -> None:
@@ -44,13 +44,14 @@ def holds_guard(frame: FrameType) -> bool:
 
 def resume_tracing() -> None:
     """Turn tracing on again: code of the program is about to run."""
-    if is_quiet():
+    if quiet_since(sys._getframe(1)) is not None:
         sys.setprofile(_tracer)
 
 
 def call_traced(function: Callable[..., Any], *arguments: Any) -> Any:
     """Call code of the program, with tracing on."""
-    if not is_quiet():
+    outer = quiet_since(sys._getframe())
+    if outer is None:
         return function(*arguments)
     tracer = _tracer
     sys.setprofile(tracer)
@@ -59,11 +60,27 @@ def call_traced(function: Callable[..., Any], *arguments: Any) -> Any:
     finally:
         if sys.getprofile() is tracer:
             sys.setprofile(None)
+            forget_inside(outer, sys._getframe())
 
 
-def is_quiet() -> bool:
-    """Whether tracing is turned off on this thread, which is traced otherwise."""
-    return _tracer is not None and sys.getprofile() is None and _is_traced(sys._getframe(1))
+def quiet_since(frame: FrameType) -> FrameType | None:
+    """The call that is traced around a frame of this thread, if tracing is turned off inside of it; else None."""
+    if _tracer is None or sys.getprofile() is not None:
+        return None
+    nearest: FrameType | None = frame
+    while nearest is not None and nearest not in _calls:
+        nearest = nearest.f_back
+    return nearest
+
+
+def forget_inside(outer: FrameType, frame: FrameType | None) -> None:
+    """Forget the calls from a frame outwards to another: the tracer noted them for what they called, and is not told when they return.
+
+    Kept any longer, their frames would keep those around them, and so the guard of the operator: tracing would stay off after it.
+    """
+    while frame is not None and frame is not outer:
+        _calls.pop(frame, None)
+        frame = frame.f_back
 
 
 def unreported(value: Any) -> Any:

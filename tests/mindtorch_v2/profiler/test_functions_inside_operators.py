@@ -11,6 +11,7 @@ import sys
 import threading
 import weakref
 
+import numpy as np
 import pytest
 
 import mindtorch_v2 as torch
@@ -380,7 +381,7 @@ class TestBeforeMonitoring:
         work()
         from mindtorch_v2.profiler.capture.stacks import python311
 
-        python311.keep_quiet(tracer, lambda frame: True)
+        python311.keep_quiet(tracer, {sys._getframe(): None})
         try:
             sys.setprofile(tracer)
             work()
@@ -391,6 +392,31 @@ class TestBeforeMonitoring:
         assert names[0] == "work"
         assert {"mul", "add", "add_Tensor", "__add__", "__mul__", "mul_Tensor", "ones", "view"}.isdisjoint(names)
         assert ("return", "work") in reports
+
+    def test_a_finaliser_that_runs_while_a_kernel_is_in_numpys_python(self, no_other_collection, monkeypatch):
+        """The tracer notes NumPy's functions around it, and is not told that they return."""
+        numeric = np._core.numeric
+        normalize = numeric.normalize_axis_tuple  # that np.moveaxis calls
+
+        class Garbage:
+            def __init__(self):
+                self.itself = self
+
+            def __del__(self):
+                mine()
+
+        def collecting(*args):
+            gc.collect()
+            return normalize(*args)
+
+        monkeypatch.setattr(numeric, "normalize_axis_tuple", collecting)
+        with profile(with_stack=True) as prof:
+            Garbage()
+            torch.ones(2, 3).msort()
+            later()
+            x + x
+        found = functions(prof)
+        assert found.index("__del__") < found.index("mine") < found.index("later")
 
     def test_the_frame_of_a_quiet_function_is_as_any_other(self):
         with profile(with_stack=True) as prof:

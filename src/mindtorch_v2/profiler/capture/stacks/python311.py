@@ -23,7 +23,7 @@ import inspect
 import sys
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from types import CodeType, FrameType
 from typing import Any
 
@@ -76,7 +76,7 @@ def install() -> None:
     tracer = _tracer()
     threads.trace_new(tracer)
     if IS_AS_EXPECTED:
-        keep_quiet(tracer, lambda frame: stack_walk.nearest_running(frame) is not None, _regained)
+        keep_quiet(tracer, running, _regained)
     stack_walk.notice = _notice
     sys.setprofile(tracer)
 
@@ -160,7 +160,7 @@ def _on_event(frame: FrameType, event: str, arg: Any) -> None:
         raise
 
 
-_resumed_on: set[int] = set()  # threads that call finalisers
+_resumed: dict[int, FrameType] = {}  # by thread that calls finalisers in the middle of an operator: the traced call around that
 _request: Any = None  # to raise what came in the callback below
 _kept_quiet: Tracer | None = None  # the tracer of which `keep_quiet` was told
 
@@ -172,13 +172,14 @@ def _on_collection(phase: str, info: dict[str, int]) -> None:
         pass  # noqa: PIE790 - as in `_on_event`
         pass  # noqa: PIE790
         if phase == "start":
-            _resumed_on.discard(threading.get_ident())  # of a collection whose end was interrupted
-            if quiet.is_quiet():
-                _resumed_on.add(threading.get_ident())
+            _resumed.pop(threading.get_ident(), None)  # of a collection whose end was interrupted
+            outer = quiet.quiet_since(sys._getframe())
+            if outer is not None:
+                _resumed[threading.get_ident()] = outer
                 sys.setprofile(_kept_quiet)  # here, and not in a function of which the tracer would be told that it returns
-        elif threading.get_ident() in _resumed_on:
-            _resumed_on.discard(threading.get_ident())
+        elif threading.get_ident() in _resumed:
             sys.setprofile(None)
+            quiet.forget_inside(_resumed.pop(threading.get_ident()), sys._getframe())
     except BaseException as error:  # of the handler: the collector would drop it, and so would finalisers until the end of its run
         _request = kept(error)
     if phase == "stop":
@@ -206,8 +207,8 @@ guarded.add(_on_collection.__code__)
 # --- operators that keep the tracer quiet ---------------------------------------------------------------------------------------------
 
 
-def keep_quiet(tracer: Tracer, is_traced: Callable[[FrameType], bool], regained: Callable[[], bool] = lambda: False) -> None:
-    """Tell this tracer nothing of what operators call. Their entry points are rewritten:
+def keep_quiet(tracer: Tracer, calls: MutableMapping[FrameType, Any], regained: Callable[[], bool] = lambda: False) -> None:
+    """Tell this tracer, which notes the frames that run in `calls`, nothing of what operators call. Their entry points are rewritten:
 
         guard_ = Quiet_() if getprofile_() is tracer_ or regained_() else None      reports end
         try:
@@ -223,8 +224,8 @@ def keep_quiet(tracer: Tracer, is_traced: Callable[[FrameType], bool], regained:
     global _kept_quiet
     guard_type, rewrite = _made_for(tracer, regained)
     _kept_quiet = tracer
-    quiet.start(tracer, is_traced, guard_type)
-    _resumed_on.clear()
+    quiet.start(tracer, calls, guard_type)
+    _resumed.clear()
     gc.callbacks.append(_on_collection)
     rewrite_lazy_functions(rewrite)
 
