@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import enum
+import functools
 import json
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from ..writing.atomic_file import replacing
+from ..writing.garbage import paused_collection
 from .data_flow import DataFlowGraph, graph_of
 from .memory_categories import Categories, Category, categories_of
 from .session import Session
@@ -48,18 +52,41 @@ class Change(NamedTuple):
     size_bytes: int
 
 
-class MemoryTimeline(NamedTuple):
-    """The changes of a recording in order of time, what they are about, and the categories of that."""
+def _ordered(change: Change) -> tuple[int, int, Change]:
+    return change.time_ns, change.action.value, change
+
+
+@dataclass(frozen=True)
+class MemoryTimeline:
+    """What happened to the storages of a recording, all or those of a device, and the categories of these."""
 
     session: Session
     graph: DataFlowGraph
     categories: Categories
-    changes: list[Change]
+    device: str | None = None  # None for all
 
     def of_device(self, device: str) -> MemoryTimeline:
         """The changes of memory on a device, `cpu` or `npu:0`."""
-        storages = self.graph.storages
-        return self._replace(changes=[change for change in self.changes if storages[change.storage].device == device])
+        return replace(self, device=device)
+
+    def numbers(self) -> list[int]:
+        """The storages that this is about."""
+        return [n for n, storage in enumerate(self.graph.storages) if self.device is None or storage.device == self.device]
+
+    @functools.cached_property
+    def changes(self) -> list[Change]:
+        """The changes in order of time."""
+        found: list[tuple[int, int, Change]] = []
+        for number in self.numbers():
+            storage = self.graph.storages[number]
+            size, made = storage.size_bytes, storage.made_ns
+            first = Action.PREEXISTING if made is None else Action.CREATE
+            found.append(_ordered(Change(BEFORE if made is None else made, first, number, 0, size)))
+            found += [_ordered(Change(at, Action.INCREMENT_VERSION, number, i, size)) for i, at in enumerate(storage.writes)]
+            if storage.freed_ns is not None:
+                found.append(_ordered(Change(storage.freed_ns, Action.DESTROY, number, len(storage.writes), size)))
+        found.sort(key=itemgetter(0, 1))
+        return [change for _, _, change in found]
 
     def category(self, storage: int, version: int) -> Category | None:
         return self.categories.get((storage, version))
@@ -85,17 +112,9 @@ def timeline_of(session: Session) -> MemoryTimeline:
             "record_shapes=True, profile_memory=True, with_stack=True required for memory profiling: a timeline is of tensors' storage, "
             "not of Python's heap"
         )
-    graph = graph_of(session)
-    changes: list[Change] = []
-    for number, storage in enumerate(graph.storages):
-        size, made = storage.size_bytes, storage.made_ns
-        first = Action.PREEXISTING if made is None else Action.CREATE
-        changes.append(Change(BEFORE if made is None else made, first, number, 0, size))
-        changes += [Change(at, Action.INCREMENT_VERSION, number, version, size) for version, at in enumerate(storage.writes)]
-        if storage.freed_ns is not None:
-            changes.append(Change(storage.freed_ns, Action.DESTROY, number, len(storage.writes), size))
-    changes.sort(key=lambda change: (change.time_ns, change.action.value))
-    return MemoryTimeline(session, graph, categories_of(graph), changes)
+    with paused_collection():
+        graph = graph_of(session)
+        return MemoryTimeline(session, graph, categories_of(graph))
 
 
 def sums_by_category(timeline: MemoryTimeline) -> tuple[list[int], list[list[int]]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import html
 import json
 import os
@@ -77,9 +76,8 @@ def page_columns(timeline: MemoryTimeline) -> dict[str, Any]:
     """
     session = timeline.session
     zero = session.info.started_ns
-    end = max([session.info.stopped_ns - zero, *(change.time_ns - zero for change in timeline.changes[-1:])])
     names, places = Distinct(), Distinct()
-    pieces = _pieces(timeline, zero, end, names, places)
+    pieces, end = _pieces(timeline, zero, names, places)
     largest = np.sort(np.argsort(-pieces["size"], kind="stable")[:SHOWN])
     shown = {name: column[largest] for name, column in pieces.items()}
     rest = np.setdiff1d(np.arange(len(pieces["size"])), largest)
@@ -98,56 +96,89 @@ def page_columns(timeline: MemoryTimeline) -> dict[str, Any]:
     }
 
 
-def _pieces(timeline: MemoryTimeline, zero: int, end: int, names: Distinct, places: Distinct) -> dict[str, Column]:
-    """Columns of pieces: start, end, size, category, and who made and freed it; -1 where that was outside of the recording."""
-    shown = {change.storage for change in timeline.changes}
+COLUMNS = ("start", "end", "size", "category", "maker", "place", "freer")
+
+
+def _pieces(timeline: MemoryTimeline, zero: int, names: Distinct, places: Distinct) -> tuple[dict[str, Column], int]:
+    """Columns of pieces: start, end, size, category, and who made and freed it; -1 where that was outside of the recording.
+
+    And the time at which the last thing happened. What was not freed ends after that.
+    """
+    numbers, of_storage, of_value = timeline.numbers(), timeline.categories.of_storage, timeline.categories.of_value
+    storages = [timeline.graph.storages[number] for number in numbers]
     index = {category: i for i, category in enumerate(ORDER)}
-    recording = recording_of(timeline.session)
-    parent = tree.parents(timeline.session, skip=("python_function",))
-    rows: list[tuple[int, ...]] = []
+    made = np.array([zero if s.made_ns is None else s.made_ns for s in storages], np.int64) - zero
+    freed = np.array([-1 if s.freed_ns is None else s.freed_ns - zero for s in storages], np.int64)
+    written = [(i, s) for i, s in enumerate(storages) if s.writes]
+    end = max(
+        timeline.session.info.stopped_ns - zero,
+        made.max(initial=0),
+        freed.max(initial=0),
+        *(s.writes[-1] - zero for _, s in written),
+    )
+    freed[is_left := freed < 0] = end + 1
+    maker = _names(timeline, np.array([s.made_by for s in storages], np.int64), names)
+    maker[[i for i, s in enumerate(storages) if s.made_ns is None]] = names.number("before the recording")
+    freer = _names(timeline, np.array([s.freed_by for s in storages], np.int64), names)
+    freer[is_left] = -1
+    place = _places(timeline, np.array([s.made_by for s in storages], np.int64), places)
+    kind = np.array([index[of_storage.get(n) or of_value.get((n, 0))] for n in numbers], np.int64)
+    size = np.array([s.size_bytes for s in storages], np.int64)
+    table = np.stack([made, freed, size, kind, maker, place, freer], axis=1).reshape(-1, len(COLUMNS))
 
-    name_of_labels = functools.cache(lambda *labels: names.number(_operator(timeline, *labels)))
-
-    @functools.cache
-    def name_of(row: int) -> int:
-        return names.number("outside of operators") if row < 0 else name_of_labels(*_labels(timeline, parent, row))
-
-    @functools.cache
-    def place_of(stack: int) -> int:
-        lines = [recording.places[frame] for frame in timeline.session.stack_table[stack]] if stack >= 0 else []
-        # the user's own code, if there is any
-        shown_first = next((line for line in lines if not line.startswith(LIBRARY)), *lines[:1] or [""])
-        return places.number((shown_first, "\n".join(lines)))
-
-    for number in sorted(shown):
-        storage = timeline.graph.storages[number]
-        maker = names.number("before the recording") if storage.made_ns is None else name_of(storage.made_by)
-        place = place_of(-1 if storage.made_by < 0 else recording.stack.item(storage.made_by))
-        made = 0 if storage.made_ns is None else storage.made_ns - zero
-        freed = end + 1 if storage.freed_ns is None else storage.freed_ns - zero
-        freer = -1 if storage.freed_ns is None else name_of(storage.freed_by)
-        if not storage.writes:
-            rows.append((made, freed, storage.size_bytes, index[timeline.category(number, 0)], maker, place, freer))
-            continue
-        times = [made, *(at - zero for at in storage.writes)]
-        kinds = [index[timeline.category(number, version)] for version in range(len(times))]
-        firsts = [i for i, kind in enumerate(kinds) if i == 0 or kind != kinds[i - 1]]
-        for first, following in zip(firsts, [*firsts[1:], None], strict=True):
-            last = freed if following is None else times[following]
-            rows.append((times[first], last, storage.size_bytes, kinds[first], maker, place, freer if following is None else -2))
-    columns = np.array(rows, np.int64).reshape(-1, 7).T
-    return dict(zip(("start", "end", "size", "category", "maker", "place", "freer"), columns, strict=True))
+    # a storage that is written to is taken apart where its category changes
+    parts: dict[int, list[tuple[int, ...]]] = {}
+    for i, storage in written:
+        times = [int(made[i]), *(at - zero for at in storage.writes)]
+        kinds = [index[timeline.category(numbers[i], version)] for version in range(len(times))]
+        firsts = [k for k, kind in enumerate(kinds) if k == 0 or kind != kinds[k - 1]]
+        if len(firsts) > 1:
+            whole = table[i].tolist()
+            lasts = [*(times[k] for k in firsts[1:]), whole[1]]
+            freers = [*[-2] * (len(firsts) - 1), whole[6]]
+            parts[i] = [
+                (times[k], last, whole[2], kinds[k], *whole[4:6], freer)
+                for k, last, freer in zip(firsts, lasts, freers, strict=True)
+            ]
+    counts = np.ones(len(table), np.int64)
+    counts[list(parts)] = [len(rows) for rows in parts.values()]
+    table = np.repeat(table, counts, axis=0)
+    starts = np.cumsum(counts) - counts
+    for i, rows in parts.items():
+        table[starts[i] : starts[i] + len(rows)] = rows
+    return dict(zip(COLUMNS, table.T, strict=True)), int(end)
 
 
-def _labels(timeline: MemoryTimeline, parent: Column, row: int) -> tuple[int, int]:
-    """The labels of the backward node or outermost operator that a row is inside of, -1 for none, and of the operator there."""
+def _names(timeline: MemoryTimeline, rows: Column, names: Distinct) -> Column:
+    """The numbers of the names of what ran in these events: the backward node or outermost operator, and the operator there."""
     session, graph = timeline.session, timeline.graph
-    while session.labels[session.label.item(row)].name in PREPARATION and graph.top.item(row) != row:
-        row = parent.item(row)
-    outer = graph.evaluation.item(row)
-    if outer < 0:
-        outer = graph.top.item(row)
-    return (-1 if outer < 0 else session.label.item(outer)), session.label.item(row)
+    parent = tree.parents(session, skip=("python_function",))
+    prepares = np.array([label.name in PREPARATION for label in session.labels], bool)
+    inside = rows >= 0
+    inner = rows[inside]
+    while len(climbing := np.flatnonzero(prepares[session.label[inner]] & (graph.top[inner] != inner))):
+        inner[climbing] = parent[inner[climbing]]
+    outer = graph.evaluation[inner]
+    outer = np.where(outer < 0, graph.top[inner], outer)
+    count = len(session.labels)
+    pairs, which = np.unique(np.where(outer < 0, 0, session.label[outer] + 1) * count + session.label[inner], return_inverse=True)
+    found = np.full(len(rows), names.number("outside of operators"), np.int64)
+    found[inside] = np.array([names.number(_operator(timeline, p // count - 1, p % count)) for p in pairs.tolist()], np.int64)[
+        which
+    ]
+    return found
+
+
+def _places(timeline: MemoryTimeline, rows: Column, places: Distinct) -> Column:
+    """The numbers of the places in the program where these events were called: the user's own line, if there is any, and all lines."""
+    session, recording = timeline.session, recording_of(timeline.session)
+    stacks, which = np.unique(np.where(rows < 0, -1, recording.stack[rows]), return_inverse=True)
+    numbers = []
+    for stack in stacks.tolist():
+        lines = [recording.places[frame] for frame in session.stack_table[stack]] if stack >= 0 else []
+        shown_first = next((line for line in lines if not line.startswith(LIBRARY)), *lines[:1] or [""])
+        numbers.append(places.number((shown_first, "\n".join(lines))))
+    return np.array(numbers, np.int64)[which]
 
 
 def _operator(timeline: MemoryTimeline, outer: int, inner: int) -> str:
@@ -207,8 +238,8 @@ def _bands(timeline: MemoryTimeline, zero: int) -> list[tuple[str, str, int, int
         kind = "step" if name.startswith("ProfilerStep#") else "optimizer" if graph.optimizer_step.item(row) == row else ""
         if kind:
             bands.append((kind, name, session.start_ns.item(row) - zero, session.end_ns.item(row) - zero))
-    nodes = np.unique(graph.evaluation[graph.evaluation >= 0])
-    operators = np.unique(np.concatenate([graph.top[graph.top >= 0], nodes]))
+    rows = np.arange(len(session))
+    operators = np.flatnonzero((graph.top == rows) | (graph.evaluation == rows))  # each is around itself
     operators = operators[(graph.evaluation[operators] < 0) | (graph.evaluation[operators] == operators)]
     is_node = graph.evaluation[operators] >= 0
     # a backward pass is a run of nodes between which no other operator runs
