@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable
 from types import BuiltinFunctionType, FrameType
 from typing import Any
 
@@ -18,10 +18,10 @@ Tracer = Callable[[FrameType, str, Any], None]
 
 _tracer: Tracer | None = None
 _Guard: type[Any] | None = None
-_calls: MutableMapping[FrameType, Any] = {}
+_calls: dict[FrameType | None, Any] = {}
 
 
-def start(tracer: Tracer, calls: MutableMapping[FrameType, Any], guard_type: type[Any]) -> None:
+def start(tracer: Tracer, calls: dict[FrameType | None, Any], guard_type: type[Any]) -> None:
     """Turn this tracer off in operators. It notes the frames that run in `calls`; a guard turns it off for its thread while the guard is alive."""
     global _tracer, _calls, _Guard
     _calls, _Guard, _tracer = calls, guard_type, tracer

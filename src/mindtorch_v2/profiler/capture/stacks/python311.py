@@ -23,7 +23,7 @@ import inspect
 import sys
 import threading
 import warnings
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any
 
@@ -207,7 +207,7 @@ guarded.add(_on_collection.__code__)
 # --- operators that keep the tracer quiet ---------------------------------------------------------------------------------------------
 
 
-def keep_quiet(tracer: Tracer, calls: MutableMapping[FrameType, Any], regained: Callable[[], bool] = lambda: False) -> None:
+def keep_quiet(tracer: Tracer, calls: dict[FrameType | None, Any], regained: Callable[[], bool] = lambda: False) -> None:
     """Tell this tracer, which notes the frames that run in `calls`, nothing of what operators call. Their entry points are rewritten:
 
         guard_ = Quiet_() if getprofile_() is tracer_ or regained_() else None      reports end
