@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .. import where, zeros_like
 from .distribution import Distribution
@@ -24,7 +24,7 @@ class Half(TransformedDistribution):
         super().__init__(base, AbsTransform(), validate_args=validate_args)
 
     @property
-    def scale(self) -> Any:
+    def scale(self) -> Tensor:
         """The scale of the whole distribution."""
         return self.base_dist.scale
 
@@ -36,7 +36,7 @@ class Half(TransformedDistribution):
         self._check_sample(value)
         return self._folded(value)
 
-    def _folded(self, value: Any) -> Any:
+    def _folded(self, value: Tensor) -> Tensor:
         log_prob = self.base_dist.log_prob(value) + math.log(2)
         return where(value >= 0, log_prob, -math.inf)
 
@@ -44,7 +44,7 @@ class Half(TransformedDistribution):
         self._check_sample(value)
         return 2 * self.base_dist.cdf(value) - 1
 
-    def icdf(self, prob: Any) -> Tensor:
+    def icdf(self, prob: Tensor) -> Tensor:
         return self.base_dist.icdf((prob + 1) / 2)
 
     def entropy(self) -> Tensor:

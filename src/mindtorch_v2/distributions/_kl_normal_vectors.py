@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from .. import broadcast_shapes, diag_embed, linalg
 from .._tensor import Tensor
@@ -10,8 +10,11 @@ from .kl import register_kl
 from .lowrank_multivariate_normal import LowRankMultivariateNormal, _batch_lowrank_logdet
 from .multivariate_normal import MultivariateNormal, _batch_mahalanobis, half_log_determinant
 
+if TYPE_CHECKING:
+    from .distribution import Distribution
 
-def _check_events(p: Any, q: Any) -> None:
+
+def _check_events(p: Distribution, q: Distribution) -> None:
     if p.event_shape != q.event_shape:
         raise ValueError(
             "KL-divergence between two (Low Rank) Multivariate Normals with different event shapes cannot be computed: "
@@ -25,7 +28,7 @@ def _trace_of_square(matrix: Tensor) -> Tensor:
     return matrix.reshape(-1, rows * columns).pow(2).sum(-1).reshape(matrix.shape[:-2])
 
 
-def _log_determinant(d: Any) -> Any:
+def _log_determinant(d: MultivariateNormal | LowRankMultivariateNormal) -> Tensor:
     if isinstance(d, LowRankMultivariateNormal):
         return _batch_lowrank_logdet(*d._covariance)
     return 2 * half_log_determinant(d._unbroadcasted_scale_tril)
@@ -39,13 +42,13 @@ def _whitened(q: MultivariateNormal, matrix: Tensor) -> Tensor:
     return linalg.solve_triangular(factors, matrices, upper=False)
 
 
-def _projection(q: LowRankMultivariateNormal) -> Any:
+def _projection(q: LowRankMultivariateNormal) -> Tensor:
     """A with inverse covariance D⁻¹ - Aᵀ A (Woodbury)."""
     factor, diagonal, capacitance = q._covariance
     return linalg.solve_triangular(capacitance, factor.mT / diagonal.unsqueeze(-2), upper=False)
 
 
-def _normal_normal(p: Any, q: Any) -> Any:
+def _normal_normal(p: MultivariateNormal, q: MultivariateNormal) -> Tensor:
     _check_events(p, q)
     half_log_dets = half_log_determinant(q._unbroadcasted_scale_tril) - half_log_determinant(p._unbroadcasted_scale_tril)
     trace = _trace_of_square(_whitened(q, p._unbroadcasted_scale_tril))
@@ -53,7 +56,7 @@ def _normal_normal(p: Any, q: Any) -> Any:
     return half_log_dets + 0.5 * (trace + distance - p.event_shape[0])
 
 
-def _low_rank_low_rank(p: Any, q: Any) -> Any:
+def _low_rank_low_rank(p: LowRankMultivariateNormal, q: LowRankMultivariateNormal) -> Tensor:
     _check_events(p, q)
     log_dets = _log_determinant(q) - _log_determinant(p)
     distance = q._mahalanobis(q.loc - p.loc)
@@ -69,7 +72,7 @@ def _low_rank_low_rank(p: Any, q: Any) -> Any:
     return 0.5 * (log_dets + trace + distance - p.event_shape[0])
 
 
-def _normal_low_rank(p: Any, q: Any) -> Any:
+def _normal_low_rank(p: MultivariateNormal, q: LowRankMultivariateNormal) -> Tensor:
     _check_events(p, q)
     log_dets = _log_determinant(q) - _log_determinant(p)
     distance = q._mahalanobis(q.loc - p.loc)
@@ -79,7 +82,7 @@ def _normal_low_rank(p: Any, q: Any) -> Any:
     return 0.5 * (log_dets + trace + distance - p.event_shape[0])
 
 
-def _low_rank_normal(p: Any, q: Any) -> Any:
+def _low_rank_normal(p: LowRankMultivariateNormal, q: MultivariateNormal) -> Tensor:
     _check_events(p, q)
     log_dets = _log_determinant(q) - _log_determinant(p)
     distance = _batch_mahalanobis(q._unbroadcasted_scale_tril, q.loc - p.loc)

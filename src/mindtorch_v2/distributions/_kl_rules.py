@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .. import full_like, ones_like, where
 from .. import max as elementwise_max
@@ -212,7 +212,7 @@ def _gamma_normalizer(q: Gamma) -> Tensor:
     return q.concentration.lgamma() - q.concentration * q.rate.log()
 
 
-def _to_continuous_bernoulli(p: Any, q: Any) -> Any:
+def _to_continuous_bernoulli(p: Distribution, q: ContinuousBernoulli) -> Tensor:
     return -p.entropy() - p.mean * q.logits - (-q.probs).log1p() - q._cont_bern_log_norm()
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._tensor import Size, Tensor
 from .utils import broadcast_all, lazy_property, logits_to_probs, probs_to_logits
 
+if TYPE_CHECKING:
+    from .._types import Number
 
-def one_of(probs: Any, logits: Any) -> str:
+
+def one_of(probs: Tensor | Number | None, logits: Tensor | Number | None) -> str:
     """The name of the one that is given."""
     if (probs is None) == (logits is None):
         raise ValueError("Either `probs` or `logits` must be specified, but not both.")
@@ -20,7 +23,7 @@ class ProbsOrLogits:
 
     _param: Any
 
-    def _take_one(self, probs: Any, logits: Any) -> Size:
+    def _take_one(self, probs: Tensor | Number | None, logits: Tensor | Number | None) -> Size:
         """Keep the given one as an attribute; returns its shape."""
         name = one_of(probs, logits)
         (value,) = broadcast_all(probs if name == "probs" else logits)
@@ -28,7 +31,7 @@ class ProbsOrLogits:
         self._param = value
         return value.size()
 
-    def _take_with_count(self, total_count: Any, probs: Any, logits: Any) -> Size:
+    def _take_with_count(self, total_count: Tensor | Number, probs: Tensor | Number | None, logits: Tensor | Number | None) -> Size:
         """The same, with counts that are broadcast with it and get its dtype."""
         name = one_of(probs, logits)
         count, value = broadcast_all(total_count, probs if name == "probs" else logits)
@@ -38,12 +41,12 @@ class ProbsOrLogits:
         return value.size()
 
     @lazy_property
-    def logits(self) -> Any:
+    def logits(self) -> Tensor:
         """The log-odds."""
         return probs_to_logits(self.probs, is_binary=True)
 
     @lazy_property
-    def probs(self) -> Any:
+    def probs(self) -> Tensor:
         """The probabilities."""
         return logits_to_probs(self.logits, is_binary=True)
 
@@ -62,12 +65,12 @@ class OverCategories:
     _categorical: Any
 
     @property
-    def probs(self) -> Any:
+    def probs(self) -> Tensor:
         """The probabilities of the categories; they add up to one."""
         return self._categorical.probs
 
     @property
-    def logits(self) -> Any:
+    def logits(self) -> Tensor:
         """The logarithms of the probabilities."""
         return self._categorical.logits
 

@@ -50,7 +50,7 @@ class Transform:
         return self._inv
 
     @property
-    def sign(self) -> Any:
+    def sign(self) -> Tensor | int:
         """The sign of the derivative."""
         raise NotImplementedError(f"{type(self).__name__} has no sign")
 
@@ -66,7 +66,7 @@ class Transform:
     def __eq__(self, other: object) -> bool:
         return self is other
 
-    def __call__(self, x: Tensor) -> Any:
+    def __call__(self, x: Tensor) -> Tensor:
         if not self._cache_size:
             return self._call(x)
         old_x, old_y = self._cached_x_y
@@ -76,7 +76,7 @@ class Transform:
         self._cached_x_y = x, y
         return y
 
-    def _inv_call(self, y: Tensor) -> Any:
+    def _inv_call(self, y: Tensor) -> Tensor:
         if not self._cache_size:
             return self._inverse(y)
         old_x, old_y = self._cached_x_y
@@ -96,11 +96,11 @@ class Transform:
         """log |dy/dx| at an input and its output."""
         raise NotImplementedError(f"{type(self).__name__} does not implement log_abs_det_jacobian")
 
-    def forward_shape(self, shape: Sequence[int]) -> Any:
+    def forward_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """The shape of outputs for inputs of a shape."""
         return shape
 
-    def inverse_shape(self, shape: Sequence[int]) -> Any:
+    def inverse_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """The shape of inputs for outputs of a shape."""
         return shape
 
@@ -119,19 +119,19 @@ class _InverseTransform(Transform):
         return dict(self.__dict__)  # torch: leaves out what it is the inverse of, and cannot be used when it is loaded
 
     @constraints.dependent_property(is_discrete=False)
-    def domain(self) -> Any:
+    def domain(self) -> constraints.Constraint:
         return self._inv.codomain
 
     @constraints.dependent_property(is_discrete=False)
-    def codomain(self) -> Any:
+    def codomain(self) -> constraints.Constraint:
         return self._inv.domain
 
     @property
-    def bijective(self) -> Any:
+    def bijective(self) -> bool:
         return self._inv.bijective
 
     @property
-    def sign(self) -> Any:
+    def sign(self) -> Tensor | int:
         return self._inv.sign
 
     @property
@@ -147,16 +147,16 @@ class _InverseTransform(Transform):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._inv!r})"
 
-    def __call__(self, x: Tensor) -> Any:
+    def __call__(self, x: Tensor) -> Tensor:
         return self._inv._inv_call(x)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return -self._inv.log_abs_det_jacobian(y, x)
 
-    def forward_shape(self, shape: Sequence[int]) -> Any:
+    def forward_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         return self._inv.inverse_shape(shape)
 
-    def inverse_shape(self, shape: Sequence[int]) -> Any:
+    def inverse_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         return self._inv.forward_shape(shape)
 
 
@@ -172,6 +172,6 @@ def need_dims(shape: Sequence[int], least: int) -> None:
         raise ValueError(f"Too few dimensions on input: {len(shape)}, and at least {least} are needed")
 
 
-def inside_unit_interval(y: Tensor) -> Any:
+def inside_unit_interval(y: Tensor) -> Tensor:
     info = finfo(y.dtype)
     return y.clamp(min=info.tiny, max=1.0 - info.eps)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 from .. import broadcast_shapes, full_like
@@ -31,7 +30,7 @@ class ExpTransform(_IncreasingTransform):
     def _inverse(self, y: Tensor) -> Tensor:
         return y.log()
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return x
 
 
@@ -44,7 +43,7 @@ class SoftplusTransform(_IncreasingTransform):
     def _inverse(self, y: Tensor) -> Tensor:
         return (-y).expm1().neg().log() + y
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return -softplus(-x)
 
 
@@ -60,7 +59,7 @@ class SigmoidTransform(_IncreasingTransform):
         y = inside_unit_interval(y)
         return y.log() - (-y).log1p()
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return -softplus(-x) - softplus(x)
 
 
@@ -75,7 +74,7 @@ class TanhTransform(_IncreasingTransform):
     def _inverse(self, y: Tensor) -> Tensor:
         return y.atanh()
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return 2.0 * (math.log(2.0) - x - softplus(-2.0 * x))
 
 
@@ -99,7 +98,7 @@ class PowerTransform(Transform):
     codomain = constraints.positive
     bijective = True
 
-    def __init__(self, exponent: Any, cache_size: int = 0) -> None:
+    def __init__(self, exponent: Tensor | Number, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
         (self.exponent,) = broadcast_all(exponent)
 
@@ -107,7 +106,7 @@ class PowerTransform(Transform):
         return PowerTransform(self.exponent, cache_size=cache_size)
 
     @lazy_property
-    def sign(self) -> Any:
+    def sign(self) -> Tensor | int:
         return self.exponent.sign()
 
     def __eq__(self, other: object) -> bool:
@@ -119,20 +118,19 @@ class PowerTransform(Transform):
     def _inverse(self, y: Tensor) -> Tensor:
         return y.pow(1 / self.exponent)
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return (self.exponent * y / x).abs().log()
 
-    def forward_shape(self, shape: Sequence[int]) -> Any:
+    def forward_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         return broadcast_shapes(shape, self.exponent.shape)
 
     inverse_shape = forward_shape
 
 
-def _same(a: Any, b: Any) -> bool:
+def _same(a: Tensor | Number, b: Tensor | Number) -> bool:
     """Whether two numbers or tensors are equal everywhere."""
-    if isinstance(a, Number) and isinstance(b, Number):
-        return a == b
-    return bool((a == b).all().item())
+    equal = a == b
+    return equal if isinstance(equal, bool) else bool(equal.all().item())
 
 
 class AffineTransform(Transform):
@@ -140,7 +138,7 @@ class AffineTransform(Transform):
 
     bijective = True
 
-    def __init__(self, loc: Any, scale: Any, event_dim: int = 0, cache_size: int = 0) -> None:
+    def __init__(self, loc: Tensor | Number, scale: Tensor | Number, event_dim: int = 0, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
         self.loc = loc
         self.scale = scale
@@ -151,7 +149,7 @@ class AffineTransform(Transform):
         return self._event_dim
 
     @constraints.dependent_property(is_discrete=False)
-    def domain(self) -> Any:
+    def domain(self) -> constraints.Constraint:
         return constraints.independent(constraints.real, self.event_dim) if self.event_dim else constraints.real
 
     codomain = domain
@@ -163,7 +161,7 @@ class AffineTransform(Transform):
         return isinstance(other, AffineTransform) and _same(self.loc, other.loc) and _same(self.scale, other.scale)
 
     @property
-    def sign(self) -> Any:
+    def sign(self) -> Tensor | int:
         if isinstance(self.scale, Number):
             scale = float(self.scale)  # type: ignore[arg-type]
             return (scale > 0) - (scale < 0)
@@ -175,16 +173,15 @@ class AffineTransform(Transform):
     def _inverse(self, y: Tensor) -> Tensor:
         return (y - self.loc) / self.scale
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         shape = x.shape
-        is_number = isinstance(self.scale, Number)
-        result = full_like(x, math.log(abs(self.scale))) if is_number else self.scale.abs().log()
+        result = full_like(x, math.log(abs(self.scale))) if isinstance(self.scale, Number) else self.scale.abs().log()
         if self.event_dim:
             result = result.view(result.size()[: -self.event_dim] + (-1,)).sum(-1)
             shape = shape[: -self.event_dim]
         return result.expand(shape)
 
-    def forward_shape(self, shape: Sequence[int]) -> Any:
+    def forward_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         return broadcast_shapes(shape, *(p.shape for p in (self.loc, self.scale) if isinstance(p, Tensor)))
 
     inverse_shape = forward_shape
@@ -202,7 +199,7 @@ class CumulativeDistributionTransform(Transform):
         self.distribution = distribution
 
     @property
-    def domain(self) -> Any:
+    def domain(self) -> constraints.Constraint:
         return self.distribution.support
 
     def _call(self, x: Tensor) -> Tensor:
@@ -211,7 +208,7 @@ class CumulativeDistributionTransform(Transform):
     def _inverse(self, y: Tensor) -> Tensor:
         return self.distribution.icdf(y)
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return self.distribution.log_prob(x)
 
     def _copy(self, cache_size: int) -> Transform:

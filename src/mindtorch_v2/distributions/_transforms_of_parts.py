@@ -27,12 +27,12 @@ class ComposeTransform(Transform):
         return isinstance(other, ComposeTransform) and bool(self.parts == other.parts)
 
     @constraints.dependent_property(is_discrete=False)
-    def domain(self) -> Any:
+    def domain(self) -> constraints.Constraint:
         ends = [(part.codomain, part.domain) for part in reversed(self.parts)]
         return _widest(ends)
 
     @constraints.dependent_property(is_discrete=False)
-    def codomain(self) -> Any:
+    def codomain(self) -> constraints.Constraint:
         return _widest([(part.domain, part.codomain) for part in self.parts])
 
     @lazy_property
@@ -40,7 +40,7 @@ class ComposeTransform(Transform):
         return all(part.bijective for part in self.parts)
 
     @lazy_property
-    def sign(self) -> Any:
+    def sign(self) -> Tensor | int:
         return functools.reduce(operator.mul, (part.sign for part in self.parts), 1)
 
     @property
@@ -53,7 +53,7 @@ class ComposeTransform(Transform):
     def _copy(self, cache_size: int) -> Transform:
         return ComposeTransform(self.parts, cache_size=cache_size)
 
-    def __call__(self, x: Tensor) -> Any:
+    def __call__(self, x: Tensor) -> Tensor:
         for part in self.parts:
             x = part(x)
         return x
@@ -72,12 +72,12 @@ class ComposeTransform(Transform):
             event_dim += part.codomain.event_dim - part.domain.event_dim
         return functools.reduce(operator.add, terms)
 
-    def forward_shape(self, shape: Sequence[int]) -> Any:
+    def forward_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         for part in self.parts:
             shape = part.forward_shape(shape)
         return shape
 
-    def inverse_shape(self, shape: Sequence[int]) -> Any:
+    def inverse_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         for part in reversed(self.parts):
             shape = part.inverse_shape(shape)
         return shape
@@ -86,7 +86,7 @@ class ComposeTransform(Transform):
         return type(self).__name__ + "(\n    " + ",\n    ".join(repr(part) for part in self.parts) + "\n)"
 
 
-def _widest(ends: list[tuple[Any, Any]]) -> Any:
+def _widest(ends: list[tuple[Any, Any]]) -> constraints.Constraint:
     """The last set of a chain of (from, to), with as many event dimensions as the widest step on the way needs there."""
     if not ends:
         return constraints.real
@@ -112,19 +112,19 @@ class IndependentTransform(Transform):
         return IndependentTransform(self.base_transform, self.reinterpreted_batch_ndims, cache_size=cache_size)
 
     @constraints.dependent_property(is_discrete=False)
-    def domain(self) -> Any:
+    def domain(self) -> constraints.Constraint:
         return constraints.independent(self.base_transform.domain, self.reinterpreted_batch_ndims)
 
     @constraints.dependent_property(is_discrete=False)
-    def codomain(self) -> Any:
+    def codomain(self) -> constraints.Constraint:
         return constraints.independent(self.base_transform.codomain, self.reinterpreted_batch_ndims)
 
     @property
-    def bijective(self) -> Any:
+    def bijective(self) -> bool:
         return self.base_transform.bijective
 
     @property
-    def sign(self) -> Any:
+    def sign(self) -> Tensor | int:
         return self.base_transform.sign
 
     def _call(self, x: Tensor) -> Tensor:
@@ -141,10 +141,10 @@ class IndependentTransform(Transform):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.base_transform!r}, {self.reinterpreted_batch_ndims})"
 
-    def forward_shape(self, shape: Sequence[int]) -> Any:
+    def forward_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         return self.base_transform.forward_shape(shape)
 
-    def inverse_shape(self, shape: Sequence[int]) -> Any:
+    def inverse_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         return self.base_transform.inverse_shape(shape)
 
 
@@ -159,7 +159,7 @@ class _PartwiseTransform(Transform):
         self.dim = dim
 
     @property
-    def bijective(self) -> Any:
+    def bijective(self) -> bool:
         return all(t.bijective for t in self.transforms)
 
     @property
@@ -170,7 +170,7 @@ class _PartwiseTransform(Transform):
     def _parts(self, value: Tensor) -> list[Any]:
         raise NotImplementedError
 
-    def _join(self, parts: list[Any]) -> Any:
+    def _join(self, parts: list[Any]) -> Tensor:
         raise NotImplementedError
 
     def _checked_parts(self, value: Tensor) -> list[Any]:
@@ -222,11 +222,11 @@ class CatTransform(_PartwiseTransform):
         starts = [sum(self.lengths[:i]) for i in range(len(self.lengths))]
         return [value.narrow(self.dim, start, length) for start, length in zip(starts, self.lengths, strict=True)]
 
-    def _join(self, parts: list[Any]) -> Any:
+    def _join(self, parts: list[Any]) -> Tensor:
         return cat(parts, dim=self.dim)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        terms = [
+        terms: list[Any] = [  # to a checker, a sum of tensors may be the 0 that it starts from
             _sum_rightmost(term, self.event_dim - t.event_dim)
             for t, term in zip(self.transforms, self._log_determinants(x, y), strict=True)
         ]
@@ -235,11 +235,11 @@ class CatTransform(_PartwiseTransform):
         return cat(terms, dim=dim) if dim < 0 else sum(terms)
 
     @constraints.dependent_property
-    def domain(self) -> Any:
+    def domain(self) -> constraints.Constraint:
         return constraints.cat([t.domain for t in self.transforms], self.dim, self.lengths)
 
     @constraints.dependent_property
-    def codomain(self) -> Any:
+    def codomain(self) -> constraints.Constraint:
         return constraints.cat([t.codomain for t in self.transforms], self.dim, self.lengths)
 
 
@@ -259,16 +259,16 @@ class StackTransform(_PartwiseTransform):
     def _parts(self, value: Tensor) -> list[Any]:
         return [value.select(self.dim, i) for i in range(value.size(self.dim))]
 
-    def _join(self, parts: list[Any]) -> Any:
+    def _join(self, parts: list[Any]) -> Tensor:
         return stack(parts, dim=self.dim)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return self._join(self._log_determinants(x, y))
 
     @constraints.dependent_property
-    def domain(self) -> Any:
+    def domain(self) -> constraints.Constraint:
         return constraints.stack([t.domain for t in self.transforms], self.dim)
 
     @constraints.dependent_property
-    def codomain(self) -> Any:
+    def codomain(self) -> constraints.Constraint:
         return constraints.stack([t.codomain for t in self.transforms], self.dim)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from .. import eye, linalg
@@ -22,18 +23,18 @@ class ReshapeTransform(Transform):
 
     bijective = True
 
-    def __init__(self, in_shape: Any, out_shape: Any, cache_size: int = 0) -> None:
+    def __init__(self, in_shape: Sequence[int], out_shape: Sequence[int], cache_size: int = 0) -> None:
         self.in_shape, self.out_shape = Size(in_shape), Size(out_shape)
         if self.in_shape.numel() != self.out_shape.numel():
             raise ValueError("in_shape, out_shape have different numbers of elements")
         super().__init__(cache_size=cache_size)
 
     @constraints.dependent_property
-    def domain(self) -> Any:
+    def domain(self) -> constraints.Constraint:
         return constraints.independent(constraints.real, len(self.in_shape))
 
     @constraints.dependent_property
-    def codomain(self) -> Any:
+    def codomain(self) -> constraints.Constraint:
         return constraints.independent(constraints.real, len(self.out_shape))
 
     def _copy(self, cache_size: int) -> Transform:
@@ -48,14 +49,14 @@ class ReshapeTransform(Transform):
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return x.new_zeros(x.shape[: x.dim() - len(self.in_shape)])
 
-    def forward_shape(self, shape: Any) -> Any:
+    def forward_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         return _exchanged_end(shape, self.in_shape, self.out_shape)
 
-    def inverse_shape(self, shape: Any) -> Any:
+    def inverse_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         return _exchanged_end(shape, self.out_shape, self.in_shape)
 
 
-def _exchanged_end(shape: Any, old: Size, new: Size) -> Any:
+def _exchanged_end(shape: Sequence[int], old: Size, new: Size) -> Size:
     need_dims(shape, len(old))
     cut = len(shape) - len(old)
     if shape[cut:] != old:
@@ -76,7 +77,7 @@ class SoftmaxTransform(PlainTransform):
     def _inverse(self, y: Tensor) -> Tensor:
         return y.log()
 
-    def forward_shape(self, shape: Any) -> Any:
+    def forward_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         need_dims(shape, 1)
         return shape
 
@@ -91,7 +92,7 @@ class StickBreakingTransform(PlainTransform):
     bijective = True
 
     @staticmethod
-    def _offset(x: Tensor, pieces: int) -> Any:
+    def _offset(x: Tensor, pieces: int) -> Tensor:
         """How many pieces are left to be shared, at each coordinate."""
         return pieces - x.new_ones(x.shape[-1]).cumsum(-1)
 
@@ -113,11 +114,11 @@ class StickBreakingTransform(PlainTransform):
         # 1 - sigmoid(x) is exp(-x) * sigmoid(x)
         return (-x + logsigmoid(x) + y[..., :-1].log()).sum(-1)
 
-    def forward_shape(self, shape: Any) -> Any:
+    def forward_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         need_dims(shape, 1)
         return shape[:-1] + (shape[-1] + 1,)
 
-    def inverse_shape(self, shape: Any) -> Any:
+    def inverse_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         need_dims(shape, 1)
         return shape[:-1] + (shape[-1] - 1,)
 
@@ -151,7 +152,7 @@ class CorrCholeskyTransform(Transform):
         sticks = 0.5 * tril_matrix_to_vec(left, diag=-2).log().sum(-1)
         return sticks + -2 * (x + softplus(-2 * x) - math.log(2.0)).sum(dim=-1)
 
-    def forward_shape(self, shape: Any) -> Any:
+    def forward_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         need_dims(shape, 1)
         n = shape[-1]
         d = round((0.25 + 2 * n) ** 0.5 + 0.5)
@@ -159,7 +160,7 @@ class CorrCholeskyTransform(Transform):
             raise ValueError(f"Input is not a flattened lower-diagonal number: {n} elements fill no triangle")
         return shape[:-1] + (d, d)
 
-    def inverse_shape(self, shape: Any) -> Any:
+    def inverse_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         need_dims(shape, 2)
         if shape[-2] != shape[-1]:
             raise ValueError(f"Input is not square: {tuple(shape)}")

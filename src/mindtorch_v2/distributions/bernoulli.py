@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import nan
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .. import arange, bernoulli
 from .._autograd.grad_mode import no_grad
@@ -67,8 +67,8 @@ class Bernoulli(ProbsOrLogits, ExponentialFamily):
         return self._over_batch(arange(2, dtype=self._param.dtype, device=self._param.device), expand)
 
     @property
-    def _natural_params(self) -> Any:
+    def _natural_params(self) -> tuple[Tensor, ...]:
         return (self.probs.logit(),)
 
-    def _log_normalizer(self, x: Tensor) -> Any:
+    def _log_normalizer(self, x: Tensor) -> Tensor:
         return x.exp().log1p()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .. import stack
 from .._creation import tensor
@@ -37,12 +37,12 @@ class Beta(ExponentialFamily):
         super().__init__(self._dirichlet._batch_shape, validate_args=validate_args)
 
     @property
-    def concentration1(self) -> Any:
+    def concentration1(self) -> Tensor:
         """The concentration at 1, known as α."""
         return self._dirichlet.concentration[..., 0]
 
     @property
-    def concentration0(self) -> Any:
+    def concentration0(self) -> Tensor:
         """The concentration at 0, known as β."""
         return self._dirichlet.concentration[..., 1]
 
@@ -70,8 +70,8 @@ class Beta(ExponentialFamily):
         return self._dirichlet.entropy()
 
     @property
-    def _natural_params(self) -> Any:
+    def _natural_params(self) -> tuple[Tensor, ...]:
         return (self.concentration1, self.concentration0)
 
-    def _log_normalizer(self, x: Tensor, y: Tensor) -> Any:
+    def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:
         return x.lgamma() + y.lgamma() - (x + y).lgamma()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .. import arange, binomial
 from .._autograd.grad_mode import no_grad
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Binomial"]
 
 
-def _clamp_by_zero(x: Tensor) -> Any:
+def _clamp_by_zero(x: Tensor) -> Tensor:
     """max(x, 0) with the derivative one half at zero."""
     return (x.clamp(min=0) + x - x.clamp(max=0)) / 2
 
@@ -46,7 +46,7 @@ class Binomial(ProbsOrLogits, Distribution):
         super().__init__(self._take_with_count(total_count, probs, logits), validate_args=validate_args)
 
     @constraints.dependent_property(is_discrete=True, event_dim=0)
-    def support(self) -> Any:
+    def support(self) -> constraints.Constraint:
         return constraints.integer_interval(0, self.total_count)
 
     @property

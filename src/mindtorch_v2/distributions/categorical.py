@@ -42,16 +42,16 @@ class Categorical(ProbsOrLogits, Distribution):
         super().__init__(Size(batch), validate_args=validate_args)
 
     @constraints.dependent_property(is_discrete=True, event_dim=0)
-    def support(self) -> Any:
+    def support(self) -> constraints.Constraint:
         return constraints.integer_interval(0, self._num_events - 1)
 
     @lazy_property
-    def logits(self) -> Any:
+    def logits(self) -> Tensor:
         """The logarithms of the probabilities."""
         return probs_to_logits(self.probs)
 
     @lazy_property
-    def probs(self) -> Any:
+    def probs(self) -> Tensor:
         """The probabilities; they add up to one."""
         return logits_to_probs(self.logits)
 

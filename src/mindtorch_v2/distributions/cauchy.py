@@ -32,7 +32,7 @@ class Cauchy(Distribution):
     def __init__(self, loc: Tensor | Number, scale: Tensor | Number, validate_args: bool | None = None) -> None:
         super().__init__(self._take(loc=loc, scale=scale), validate_args=validate_args)
 
-    def _everywhere(self, value: float) -> Any:
+    def _everywhere(self, value: float) -> Tensor:
         return full(self._extended_shape(), value, dtype=self.loc.dtype, device=self.loc.device)
 
     @property

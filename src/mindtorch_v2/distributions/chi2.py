@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .._types import Number
 from . import constraints
@@ -25,6 +25,6 @@ class Chi2(Gamma):
         super().__init__(0.5 * df, 0.5, validate_args=validate_args)
 
     @property
-    def df(self) -> Any:
+    def df(self) -> Tensor:
         """The degrees of freedom."""
         return self.concentration * 2

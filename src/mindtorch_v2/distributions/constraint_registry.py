@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import constraints, transforms
 from .utils import Number
+
+if TYPE_CHECKING:
+    from .._tensor import Tensor
 
 __all__ = ["ConstraintRegistry", "biject_to", "transform_to"]
 
@@ -18,7 +21,9 @@ class ConstraintRegistry:
         self._registry: dict[type, Callable[[Any], Any]] = {}
         super().__init__()
 
-    def register(self, constraint: Any, factory: Callable[[Any], Any] | None = None) -> Any:
+    def register(
+        self, constraint: constraints.Constraint | type[constraints.Constraint], factory: Callable[[Any], Any] | None = None
+    ) -> Any:
         """Register a function for a class of constraints, or for the class of an instance; without one, return a decorator."""
         if factory is None:
             return lambda factory: self.register(constraint, factory)
@@ -28,7 +33,7 @@ class ConstraintRegistry:
         self._registry[cls] = factory
         return factory
 
-    def __call__(self, constraint: Any) -> Any:
+    def __call__(self, constraint: constraints.Constraint) -> transforms.Transform:
         """The transform from unconstrained values to those of a constraint."""
         factory = self._registry.get(type(constraint))
         if factory is None:
@@ -42,11 +47,11 @@ biject_to = ConstraintRegistry()
 transform_to = ConstraintRegistry()
 
 
-def _beyond(bound: Any, direction: int) -> Any:
+def _beyond(bound: Tensor | Number, direction: int) -> transforms.Transform:
     return transforms.ComposeTransform([transforms.ExpTransform(), transforms.AffineTransform(bound, direction)])
 
 
-def _to_interval(c: Any) -> Any:
+def _to_interval(c: Any) -> transforms.Transform:
     lower, upper = c.lower_bound, c.upper_bound
     if isinstance(lower, Number) and isinstance(upper, Number) and (lower, upper) == (0, 1):
         return transforms.SigmoidTransform()

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import _dtype, full, isclose, linalg
 from .. import cat as _cat
 from .. import stack as _stack
 from .._dtype_info import finfo
 from .._tensor import Tensor
+
+if TYPE_CHECKING:
+    from .._types import Number
 
 __all__ = [
     "Constraint", "MixtureSameFamilyConstraint", "boolean", "cat", "corr_cholesky", "dependent", "dependent_property", "greater_than",
@@ -47,18 +50,18 @@ class _Dependent(Constraint):
         super().__init__()
 
     @property
-    def is_discrete(self) -> Any:
+    def is_discrete(self) -> bool:
         if self._is_discrete is NotImplemented:
             raise NotImplementedError(".is_discrete cannot be determined statically: ask an instance of the distribution")
         return self._is_discrete
 
     @property
-    def event_dim(self) -> Any:
+    def event_dim(self) -> int:
         if self._event_dim is NotImplemented:
             raise NotImplementedError(".event_dim cannot be determined statically: ask an instance of the distribution")
         return self._event_dim
 
-    def __call__(self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented) -> Any:
+    def __call__(self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented) -> _Dependent:
         return _Dependent(
             is_discrete=self._is_discrete if is_discrete is NotImplemented else is_discrete,
             event_dim=self._event_dim if event_dim is NotImplemented else event_dim,
@@ -82,7 +85,7 @@ class _DependentProperty(property, _Dependent):
         return _DependentProperty(fn, is_discrete=self._is_discrete, event_dim=self._event_dim)
 
 
-def is_dependent(constraint: Any) -> bool:
+def is_dependent(constraint: object) -> bool:
     """Whether a set is known only when other parameters are."""
     return isinstance(constraint, _Dependent)
 
@@ -90,7 +93,7 @@ def is_dependent(constraint: Any) -> bool:
 # --- sets made of others --------------------------------------------------------------------------------------------
 
 
-def _checked_base(base: Any) -> Any:
+def _checked_base(base: object) -> Constraint:
     if not isinstance(base, Constraint):
         raise AssertionError(f"base_constraint must be a Constraint, got {type(base).__name__}")
     return base
@@ -109,11 +112,11 @@ class _IndependentConstraint(Constraint):
         super().__init__()
 
     @property
-    def is_discrete(self) -> Any:
+    def is_discrete(self) -> bool:
         return self.base_constraint.is_discrete
 
     @property
-    def event_dim(self) -> Any:
+    def event_dim(self) -> int:
         return self.base_constraint.event_dim + self.reinterpreted_batch_ndims
 
     def check(self, value: Tensor) -> Tensor:
@@ -140,11 +143,11 @@ class MixtureSameFamilyConstraint(Constraint):
         super().__init__()
 
     @property
-    def is_discrete(self) -> Any:
+    def is_discrete(self) -> bool:
         return self.base_constraint.is_discrete
 
     @property
-    def event_dim(self) -> Any:
+    def event_dim(self) -> int:
         return self.base_constraint.event_dim
 
     def check(self, value: Tensor) -> Tensor:
@@ -169,7 +172,7 @@ class _Sequence(Constraint):
         super().__init__()
 
     @property
-    def is_discrete(self) -> Any:
+    def is_discrete(self) -> bool:
         return any(c.is_discrete for c in self.cseq)
 
     def _check_dim(self, value: Tensor) -> None:
@@ -187,7 +190,7 @@ class _Cat(_Sequence):
             raise AssertionError(f"lengths ({len(self.lengths)}) must match cseq ({len(self.cseq)})")
 
     @property
-    def event_dim(self) -> Any:
+    def event_dim(self) -> int:
         return max(c.event_dim for c in self.cseq)
 
     def check(self, value: Tensor) -> Tensor:
@@ -204,7 +207,7 @@ class _Stack(_Sequence):
         super().__init__(cseq, dim)
 
     @property
-    def event_dim(self) -> Any:
+    def event_dim(self) -> int:
         dim = max(c.event_dim for c in self.cseq)
         return dim + 1 if self.dim + dim < 0 else dim
 
@@ -232,19 +235,19 @@ class _Real(Constraint):
 
 
 class _Above(Constraint):
-    def __init__(self, lower_bound: Any) -> None:
+    def __init__(self, lower_bound: Tensor | Number) -> None:
         self.lower_bound = lower_bound
         super().__init__()
 
 
 class _Below(Constraint):
-    def __init__(self, upper_bound: Any) -> None:
+    def __init__(self, upper_bound: Tensor | Number) -> None:
         self.upper_bound = upper_bound
         super().__init__()
 
 
 class _Between(Constraint):
-    def __init__(self, lower_bound: Any, upper_bound: Any) -> None:
+    def __init__(self, lower_bound: Tensor | Number, upper_bound: Tensor | Number) -> None:
         self.lower_bound = lower_bound
         self.upper_bound = upper_bound
         super().__init__()
@@ -332,7 +335,7 @@ class _Multinomial(Constraint):
     is_discrete = True
     event_dim = 1
 
-    def __init__(self, upper_bound: Any) -> None:
+    def __init__(self, upper_bound: Tensor | Number) -> None:
         self.upper_bound = upper_bound
 
     def check(self, value: Tensor) -> Tensor:

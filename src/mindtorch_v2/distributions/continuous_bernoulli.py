@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .. import max as elementwise_max
 from .. import ones_like, rand, where, zeros_like
@@ -54,21 +54,21 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
         super().__init__(shape, validate_args=validate_args)
 
     @lazy_property
-    def probs(self) -> Any:
+    def probs(self) -> Tensor:
         """The parameter between 0 and 1; it is no probability."""
         return clamp_probs(logits_to_probs(self.logits, is_binary=True))
 
-    def _outside_unstable_region(self) -> Any:
+    def _outside_unstable_region(self) -> Tensor:
         return elementwise_max(self.probs.le(self._lims[0]), self.probs.gt(self._lims[1]))
 
-    def _cut_probs(self) -> Any:
+    def _cut_probs(self) -> Tensor:
         """The parameter, where the formulas hold; the lower limit elsewhere."""
         return where(self._outside_unstable_region(), self.probs, self._lims[0] * ones_like(self.probs))
 
-    def _choose(self, formula: Any, taylor: Any) -> Any:
+    def _choose(self, formula: Tensor, taylor: Tensor) -> Tensor:
         return where(self._outside_unstable_region(), formula, taylor)
 
-    def _cont_bern_log_norm(self) -> Any:
+    def _cont_bern_log_norm(self) -> Tensor:
         """The logarithm of the factor that makes the density integrate to one."""
         p = self._cut_probs()
         low = where(p.le(0.5), p, zeros_like(p))
@@ -126,10 +126,10 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
         return self.mean * (log_0 - log_1) - self._cont_bern_log_norm() - log_0
 
     @property
-    def _natural_params(self) -> Any:
+    def _natural_params(self) -> tuple[Tensor, ...]:
         return (self.logits,)
 
-    def _log_normalizer(self, x: Tensor) -> Any:
+    def _log_normalizer(self, x: Tensor) -> Tensor:
         low, high = (limit - 0.5 for limit in self._lims)
         stable = elementwise_max(x.le(low), x.gt(high))
         cut = where(stable, x, low * ones_like(x))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 from .. import xlogy
 from .._ops.machinery.lookup import aten
 from .._tensor import Size, Tensor
-from ..autograd.function import Function, once_differentiable
+from ..autograd.function import BackwardCFunction, Function, FunctionCtx, once_differentiable
 from ..nn.functional import one_hot
 from . import constraints
 from .exp_family import ExponentialFamily
@@ -26,14 +26,14 @@ class _Dirichlet(Function):
     """Samples with implicit gradients."""
 
     @staticmethod
-    def forward(ctx: Any, concentration: Tensor) -> Any:
+    def forward(ctx: FunctionCtx, concentration: Tensor) -> Tensor:
         x = aten._sample_dirichlet(concentration)
         ctx.save_for_backward(x, concentration)
         return x
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad_output: Tensor) -> Any:
+    def backward(ctx: BackwardCFunction, grad_output: Tensor) -> Tensor:
         x, concentration = ctx.saved_tensors
         return _Dirichlet_backward(x, concentration, grad_output)
 
@@ -46,27 +46,27 @@ class Dirichlet(ExponentialFamily):
     has_rsample = True
     _batched = {"concentration": 1}
 
-    def __init__(self, concentration: Any, validate_args: bool | None = None) -> None:
+    def __init__(self, concentration: Tensor, validate_args: bool | None = None) -> None:
         if concentration.dim() < 1:
             raise ValueError("`concentration` parameter must be at least one-dimensional.")
         self.concentration = concentration
         shape = concentration.shape
         super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
 
-    def rsample(self, sample_shape: Any = Size()) -> Tensor:
+    def rsample(self, sample_shape: Sequence[int] = Size()) -> Tensor:
         return _Dirichlet.apply(self.concentration.expand(self._extended_shape(sample_shape)))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         self._check_sample(value)
         powers = xlogy(self.concentration - 1.0, value).sum(-1)
         return powers + self.concentration.sum(-1).lgamma() - self.concentration.lgamma().sum(-1)
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return self.concentration / self.concentration.sum(-1, True)
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         above_one = (self.concentration - 1).clamp(min=0.0)
         mode = above_one / above_one.sum(-1, True)
         at_corners = (self.concentration < 1).all(dim=-1)
@@ -74,11 +74,11 @@ class Dirichlet(ExponentialFamily):
         return mode
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         total = self.concentration.sum(-1, True)
         return self.concentration * (total - self.concentration) / (total.pow(2) * (total + 1))
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         k = self.concentration.size(-1)
         total = self.concentration.sum(-1)
         return (
@@ -89,8 +89,8 @@ class Dirichlet(ExponentialFamily):
         )
 
     @property
-    def _natural_params(self) -> Any:
+    def _natural_params(self) -> tuple[Tensor, ...]:
         return (self.concentration,)
 
-    def _log_normalizer(self, x: Tensor) -> Any:
+    def _log_normalizer(self, x: Tensor) -> Tensor:
         return x.lgamma().sum(-1) - x.sum(-1).lgamma()

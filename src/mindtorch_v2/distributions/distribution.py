@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from .._autograd.grad_mode import no_grad
 from .._ops.machinery.lookup import aten
@@ -75,7 +75,7 @@ class Distribution:
                     f"to satisfy the constraint {constraint!r}, but found invalid values:\n{value}"
                 )
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Self:
         """The same distribution for a larger batch; parameters are expanded, which copies nothing, and not checked again."""
         if self._batched is None:
             raise NotImplementedError(f"{type(self).__name__} does not implement expand")
@@ -95,7 +95,7 @@ class Distribution:
         new._validate_args = self._validate_args
         return new
 
-    def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:
+    def _get_checked_instance(self, cls: type, _instance: Any = None) -> Self:
         """The object that `expand` fills; a subclass that is made in another way must say itself how it is expanded."""
         if _instance is not None:
             return _instance
@@ -119,12 +119,12 @@ class Distribution:
         return self._event_shape
 
     @property
-    def arg_constraints(self) -> Any:
+    def arg_constraints(self) -> dict[str, constraints.Constraint]:
         """The sets that the parameters lie in, by name."""
         raise NotImplementedError(f"{type(self).__name__} does not define arg_constraints")
 
     @property
-    def support(self) -> Any:
+    def support(self) -> constraints.Constraint:
         """The set that the samples lie in."""
         raise NotImplementedError(f"{type(self).__name__} does not define its support")
 
@@ -157,7 +157,7 @@ class Distribution:
         """Samples through which gradients flow to the parameters, where `has_rsample` says that there are such."""
         raise self._lacking("rsample")
 
-    def sample_n(self, n: int) -> Any:
+    def sample_n(self, n: int) -> Tensor:
         """n samples; `sample((n,))` is the current spelling."""
         warnings.warn("`sample_n(n)` will be deprecated. Use `sample((n,))` instead.", FutureWarning, stacklevel=2)
         return self.sample(Size((n,)))

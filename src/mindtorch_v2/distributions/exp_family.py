@@ -21,14 +21,14 @@ class ExponentialFamily(Distribution):
     """
 
     @property
-    def _natural_params(self) -> Any:
+    def _natural_params(self) -> tuple[Tensor, ...]:
         raise self._lacking("_natural_params")
 
-    def _log_normalizer(self, *natural_params: Any) -> Any:
+    def _log_normalizer(self, *natural_params: Any) -> Tensor:
         raise self._lacking("_log_normalizer")
 
     @property
-    def _mean_carrier_measure(self) -> Any:
+    def _mean_carrier_measure(self) -> Tensor | float:
         """The mean of k(x)."""
         raise self._lacking("_mean_carrier_measure")
 

@@ -66,8 +66,8 @@ class Exponential(ExponentialFamily):
         return 1.0 - self.rate.log()
 
     @property
-    def _natural_params(self) -> Any:
+    def _natural_params(self) -> tuple[Tensor, ...]:
         return (-self.rate,)
 
-    def _log_normalizer(self, x: Tensor) -> Any:
+    def _log_normalizer(self, x: Tensor) -> Tensor:
         return -(-x).log()

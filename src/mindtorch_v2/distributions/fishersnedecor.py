@@ -37,7 +37,7 @@ class FisherSnedecor(Distribution):
         self._gamma2 = Gamma(self.df2 * 0.5, self.df2)
         super().__init__(shape, validate_args=validate_args)
 
-    def _df2_above(self, least: int) -> Any:
+    def _df2_above(self, least: int) -> Tensor:
         """`df2` where it is larger; NaN elsewhere, where the moment does not exist."""
         df2 = self.df2.clone(memory_format=contiguous_format)
         df2[df2 <= least] = nan

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Gamma"]
 
 
-def _standard_gamma(concentration: Any) -> Any:
+def _standard_gamma(concentration: Tensor) -> Tensor:
     return aten._standard_gamma(concentration)
 
 
@@ -76,8 +76,8 @@ class Gamma(ExponentialFamily):
         return special.gammainc(self.concentration, self.rate * value)
 
     @property
-    def _natural_params(self) -> Any:
+    def _natural_params(self) -> tuple[Tensor, ...]:
         return (self.concentration - 1, -self.rate)
 
-    def _log_normalizer(self, x: Tensor, y: Tensor) -> Any:
+    def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:
         return (x + 1).lgamma() + (x + 1) * (-y.reciprocal()).log()

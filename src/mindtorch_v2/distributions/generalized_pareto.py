@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import inf, nan
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +35,7 @@ class GeneralizedPareto(Distribution):
         super().__init__(self._take(loc=loc, scale=scale, concentration=concentration), validate_args=validate_args)
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
-    def support(self) -> Any:
+    def support(self) -> constraints.Constraint:
         upper = where(self.concentration < 0, self.loc - self.scale / self.concentration, inf)
         return constraints.interval(self.loc, upper)
 
@@ -44,7 +44,7 @@ class GeneralizedPareto(Distribution):
         is_zero = isclose(self.concentration, zeros_like(self.concentration))
         return is_zero, where(is_zero, ones_like(self.concentration), self.concentration)
 
-    def _z(self, x: Tensor) -> Any:
+    def _z(self, x: Tensor) -> Tensor:
         return (x - self.loc) / self.scale
 
     def rsample(self, sample_shape: Sequence[int] = Size()) -> Tensor:
@@ -59,14 +59,14 @@ class GeneralizedPareto(Distribution):
         otherwise = where(power == 0, power, power * (concentration * z).log1p())
         return -self.scale.log() - where(is_zero, z, otherwise)
 
-    def log_survival_function(self, value: Tensor) -> Any:
+    def log_survival_function(self, value: Tensor) -> Tensor:
         """The logarithm of the probability of a sample above a value."""
         self._check_sample(value)
         z = self._z(value)
         is_zero, concentration = self._exponential_or()
         return where(is_zero, -z, -(concentration * z).log1p() / concentration)
 
-    def log_cdf(self, value: Tensor) -> Any:
+    def log_cdf(self, value: Tensor) -> Tensor:
         """The logarithm of the probability of a sample that is not above a value."""
         return (-self.log_survival_function(value).exp()).log1p()
 
@@ -79,7 +79,7 @@ class GeneralizedPareto(Distribution):
         otherwise = self.loc + self.scale / concentration * (-concentration * log_above).expm1()
         return where(is_zero, self.loc - self.scale * log_above, otherwise)
 
-    def _moment(self, least: float, instead: float, formula: Any) -> Any:
+    def _moment(self, least: float, instead: float, formula: Callable[[Tensor], Tensor]) -> Tensor:
         """A moment where the concentration is small enough for it to exist; NaN elsewhere."""
         exists = self.concentration < least
         return where(exists, formula(where(exists, self.concentration, instead)), nan)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from .._tensor import Size
 from . import constraints
@@ -38,7 +38,7 @@ class Independent(Distribution, Generic[D]):
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
         super().__init__(shape[:cut], shape[cut:], validate_args=validate_args)
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Self:
         new = self._get_checked_instance(Independent, _instance)
         batch_shape = Size(batch_shape)
         new.base_dist = self.base_dist.expand(batch_shape + self.event_shape[: self.reinterpreted_batch_ndims])
@@ -48,15 +48,15 @@ class Independent(Distribution, Generic[D]):
         return new
 
     @property
-    def has_rsample(self) -> Any:
+    def has_rsample(self) -> bool:
         return self.base_dist.has_rsample
 
     @property
-    def has_enumerate_support(self) -> Any:
+    def has_enumerate_support(self) -> bool:
         return not self.reinterpreted_batch_ndims and self.base_dist.has_enumerate_support
 
     @constraints.dependent_property
-    def support(self) -> Any:
+    def support(self) -> constraints.Constraint:
         base = self.base_dist.support
         return constraints.independent(base, self.reinterpreted_batch_ndims) if self.reinterpreted_batch_ndims else base
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .. import where
 from .._types import Number
@@ -32,12 +32,12 @@ class InverseGamma(TransformedDistribution):
         super().__init__(base, PowerTransform(-base.rate.new_ones(())), validate_args=validate_args)
 
     @property
-    def concentration(self) -> Any:
+    def concentration(self) -> Tensor:
         """The shape."""
         return self.base_dist.concentration
 
     @property
-    def rate(self) -> Any:
+    def rate(self) -> Tensor:
         """The rate of the gamma distribution, which is the scale of this one."""
         return self.base_dist.rate
 

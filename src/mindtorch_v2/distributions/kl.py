@@ -5,11 +5,14 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .distribution import Distribution
 from .exp_family import ExponentialFamily
 from .utils import _sum_rightmost
+
+if TYPE_CHECKING:
+    from .._tensor import Tensor
 
 __all__ = ["kl_divergence", "register_kl"]
 
@@ -36,7 +39,7 @@ def register_kl(type_p: type, type_q: type) -> Callable[[Rule], Rule]:
     return register
 
 
-def kl_divergence(p: Distribution, q: Distribution) -> Any:
+def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
     """KL(p ‖ q), the mean of log p - log q under p: one number for each distribution of the batch."""
     pair = (type(p), type(q))
     rule = _KL_MEMOIZE.get(pair)
@@ -80,7 +83,7 @@ def _most_specific(type_p: type, type_q: type) -> Any:
 
 
 @register_kl(ExponentialFamily, ExponentialFamily)
-def _kl_expfamily_expfamily(p: Any, q: Any) -> Any:
+def _kl_expfamily_expfamily(p: ExponentialFamily, q: ExponentialFamily) -> Tensor:
     """The Bregman divergence of the log normaliser."""
     if type(p) is not type(q):
         raise NotImplementedError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import nan
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .. import full_like
 from .._types import Number
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Kumaraswamy"]
 
 
-def _moments(a: Any, b: Any, n: int) -> Any:
+def _moments(a: Tensor, b: Tensor, n: int) -> Tensor:
     """The n-th moment."""
     shifted = 1 + n / a
     return b * (shifted.lgamma() + b.lgamma() - (shifted + b).lgamma()).exp()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .._types import Number
 from . import constraints
@@ -29,12 +29,12 @@ class LogNormal(TransformedDistribution):
         super().__init__(Normal(loc, scale, validate_args=validate_args), ExpTransform(), validate_args=validate_args)
 
     @property
-    def loc(self) -> Any:
+    def loc(self) -> Tensor:
         """The mean of the logarithm."""
         return self.base_dist.loc
 
     @property
-    def scale(self) -> Any:
+    def scale(self) -> Tensor:
         """The standard deviation of the logarithm."""
         return self.base_dist.scale
 

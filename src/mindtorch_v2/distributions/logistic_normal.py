@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .._types import Number
 from . import constraints
@@ -32,11 +32,11 @@ class LogisticNormal(TransformedDistribution):
         super().__init__(base, StickBreakingTransform(), validate_args=validate_args)
 
     @property
-    def loc(self) -> Any:
+    def loc(self) -> Tensor:
         """The means of the normal numbers."""
         return self.base_dist.base_dist.loc
 
     @property
-    def scale(self) -> Any:
+    def scale(self) -> Tensor:
         """The standard deviations of the normal numbers."""
         return self.base_dist.base_dist.scale

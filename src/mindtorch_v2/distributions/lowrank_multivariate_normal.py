@@ -55,7 +55,7 @@ class LowRankMultivariateNormal(Distribution):
     _batched = {"loc": 1, "cov_diag": 1, "cov_factor": 2}
     _kept = ("_unbroadcasted_cov_factor", "_unbroadcasted_cov_diag", "_capacitance_tril")
 
-    def __init__(self, loc: Any, cov_factor: Any, cov_diag: Any, validate_args: bool | None = None) -> None:
+    def __init__(self, loc: Tensor, cov_factor: Tensor, cov_diag: Tensor, validate_args: bool | None = None) -> None:
         if loc.dim() < 1:
             raise ValueError("loc must be at least one-dimensional.")
         event_shape = loc.shape[-1:]
@@ -81,11 +81,11 @@ class LowRankMultivariateNormal(Distribution):
         """What the functions of this module take: factor, diagonal, and the Cholesky factor of the capacitance matrix."""
         return self._unbroadcasted_cov_factor, self._unbroadcasted_cov_diag, self._capacitance_tril
 
-    def _mahalanobis(self, x: Tensor) -> Any:
+    def _mahalanobis(self, x: Tensor) -> Tensor:
         factor, diagonal, capacitance = self._covariance
         return _batch_lowrank_mahalanobis(factor, diagonal, x, capacitance)
 
-    def _spread(self, value: Tensor, dims: int) -> Any:
+    def _spread(self, value: Tensor, dims: int) -> Tensor:
         return value.expand(self._batch_shape + self._event_shape * dims)
 
     @property
@@ -101,7 +101,7 @@ class LowRankMultivariateNormal(Distribution):
         return self._spread(self._unbroadcasted_cov_factor.pow(2).sum(-1) + self._unbroadcasted_cov_diag, 1)
 
     @lazy_property
-    def scale_tril(self) -> Any:
+    def scale_tril(self) -> Tensor:
         """The lower Cholesky factor of the covariance matrix.
 
         W Wᵀ + D is D½ (I + D-½ W Wᵀ D-½) D½, and the matrix in the middle has no eigenvalue below one.
@@ -112,13 +112,13 @@ class LowRankMultivariateNormal(Distribution):
         return self._spread(root * linalg.cholesky(middle), 2)
 
     @lazy_property
-    def covariance_matrix(self) -> Any:
+    def covariance_matrix(self) -> Tensor:
         """The covariance matrix."""
         low_rank = matmul(self._unbroadcasted_cov_factor, self._unbroadcasted_cov_factor.mT)
         return self._spread(low_rank + diag_embed(self._unbroadcasted_cov_diag), 2)
 
     @lazy_property
-    def precision_matrix(self) -> Any:
+    def precision_matrix(self) -> Tensor:
         """The inverse of the covariance matrix, by Woodbury's identity."""
         weighted = self._unbroadcasted_cov_factor.mT / self._unbroadcasted_cov_diag.unsqueeze(-2)
         solved = linalg.solve_triangular(self._capacitance_tril, weighted, upper=False)

@@ -28,7 +28,9 @@ class MixtureSameFamily(Distribution):
     _batched = {"_component_distribution": 1, "_mixture_distribution": 0}
     _kept = ("_num_component", "_event_ndims")
 
-    def __init__(self, mixture_distribution: Any, component_distribution: Any, validate_args: bool | None = None) -> None:
+    def __init__(
+        self, mixture_distribution: Categorical, component_distribution: Distribution, validate_args: bool | None = None
+    ) -> None:
         self._mixture_distribution = mixture_distribution
         self._component_distribution = component_distribution
         if not isinstance(mixture_distribution, Categorical):
@@ -51,20 +53,20 @@ class MixtureSameFamily(Distribution):
         super().__init__(batch, event_shape, validate_args=validate_args)
 
     @constraints.dependent_property
-    def support(self) -> Any:
+    def support(self) -> constraints.Constraint:
         return MixtureSameFamilyConstraint(self._component_distribution.support)
 
     @property
-    def mixture_distribution(self) -> Any:
+    def mixture_distribution(self) -> Categorical:
         """The distribution that chooses a component."""
         return self._mixture_distribution
 
     @property
-    def component_distribution(self) -> Any:
+    def component_distribution(self) -> Distribution:
         """The components, along the last batch dimension."""
         return self._component_distribution
 
-    def _mixed(self, values: Any) -> Any:
+    def _mixed(self, values: Tensor) -> Tensor:
         """The mean of values of the components, by their probabilities."""
         return (self._pad_mixture_dimensions(self.mixture_distribution.probs) * values).sum(dim=-1 - self._event_ndims)
 
@@ -98,11 +100,11 @@ class MixtureSameFamily(Distribution):
             index = index.repeat((1,) * (chosen.dim() + 1) + tuple(event))
             return gather(samples, dim, index).squeeze(dim)
 
-    def _pad(self, x: Tensor) -> Any:
+    def _pad(self, x: Tensor) -> Tensor:
         """Values with a dimension for the components."""
         return x.unsqueeze(-1 - self._event_ndims)
 
-    def _pad_mixture_dimensions(self, x: Tensor) -> Any:
+    def _pad_mixture_dimensions(self, x: Tensor) -> Tensor:
         """Probabilities with dimensions of one for the batch dimensions that only the components have, and for those of events."""
         batch, chosen = len(self.batch_shape), len(self.mixture_distribution.batch_shape)
         missing = 0 if chosen == 1 else batch - chosen

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .. import empty, ones_like
 from .._creation import tensor
@@ -48,7 +48,7 @@ class Multinomial(OverCategories, Distribution):
         super().__init__(self._categorical.batch_shape, self._categorical.param_shape[-1:], validate_args=validate_args)
 
     @constraints.dependent_property(is_discrete=True, event_dim=1)
-    def support(self) -> Any:
+    def support(self) -> constraints.Constraint:
         return constraints.multinomial(self.total_count)
 
     @property

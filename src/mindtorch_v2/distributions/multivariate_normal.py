@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from .. import broadcast_shapes, cholesky_inverse, eye, linalg, matmul
 from .._tensor import Size, Tensor
@@ -15,7 +14,7 @@ from .utils import _standard_normal, lazy_property
 __all__ = ["MultivariateNormal"]
 
 
-def _batch_mv(bmat: Any, bvec: Any) -> Any:
+def _batch_mv(bmat: Tensor, bvec: Tensor) -> Tensor:
     """Matrices times vectors; both may be batches."""
     return matmul(bmat, bvec.unsqueeze(-1)).squeeze(-1)
 
@@ -79,10 +78,10 @@ class MultivariateNormal(Distribution):
 
     def __init__(
         self,
-        loc: Any,
-        covariance_matrix: Any = None,
-        precision_matrix: Any = None,
-        scale_tril: Any = None,
+        loc: Tensor,
+        covariance_matrix: Tensor | None = None,
+        precision_matrix: Tensor | None = None,
+        scale_tril: Tensor | None = None,
         validate_args: bool | None = None,
     ) -> None:
         if loc.dim() < 1:
@@ -100,21 +99,21 @@ class MultivariateNormal(Distribution):
         super().__init__(batch_shape, self.loc.shape[-1:], validate_args=validate_args)
         self._unbroadcasted_scale_tril = factor_of(name, matrix)
 
-    def _spread(self, value: Tensor, dims: int) -> Any:
+    def _spread(self, value: Tensor, dims: int) -> Tensor:
         return value.expand(self._batch_shape + self._event_shape * dims)
 
     @lazy_property
-    def scale_tril(self) -> Any:
+    def scale_tril(self) -> Tensor:
         """The lower Cholesky factor of the covariance matrix."""
         return self._spread(self._unbroadcasted_scale_tril, 2)
 
     @lazy_property
-    def covariance_matrix(self) -> Any:
+    def covariance_matrix(self) -> Tensor:
         """The covariance matrix."""
         return self._spread(matmul(self._unbroadcasted_scale_tril, self._unbroadcasted_scale_tril.mT), 2)
 
     @lazy_property
-    def precision_matrix(self) -> Any:
+    def precision_matrix(self) -> Tensor:
         """The inverse of the covariance matrix."""
         return self._spread(cholesky_inverse(self._unbroadcasted_scale_tril), 2)
 

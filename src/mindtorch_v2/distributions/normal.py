@@ -77,8 +77,8 @@ class Normal(ExponentialFamily):
         return 0.5 + 0.5 * math.log(2 * math.pi) + self.scale.log()
 
     @property
-    def _natural_params(self) -> Any:
+    def _natural_params(self) -> tuple[Tensor, ...]:
         return (self.loc / self.scale.pow(2), -0.5 * self.scale.pow(2).reciprocal())
 
-    def _log_normalizer(self, x: Tensor, y: Tensor) -> Any:
+    def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:
         return -0.25 * x.pow(2) / y + 0.5 * (-math.pi / y).log()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .. import eye
 from .._tensor import Size
@@ -36,7 +36,7 @@ class OneHotCategorical(OverCategories, Distribution):
         super().__init__(self._categorical.batch_shape, self._categorical.param_shape[-1:], validate_args=validate_args)
 
     @property
-    def _param(self) -> Any:
+    def _param(self) -> Tensor:
         return self._categorical._param
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .._types import Number
 from . import constraints
@@ -30,7 +30,7 @@ class Pareto(TransformedDistribution):
         super().__init__(base, [ExpTransform(), AffineTransform(loc=0, scale=self.scale)], validate_args=validate_args)
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
-    def support(self) -> Any:
+    def support(self) -> constraints.Constraint:
         return constraints.greater_than_eq(self.scale)
 
     @property

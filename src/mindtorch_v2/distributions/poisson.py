@@ -53,8 +53,8 @@ class Poisson(ExponentialFamily):
         return value.xlogy(rate) - rate - (value + 1).lgamma()
 
     @property
-    def _natural_params(self) -> Any:
+    def _natural_params(self) -> tuple[Tensor, ...]:
         return (self.rate.log(),)
 
-    def _log_normalizer(self, x: Tensor) -> Any:
+    def _log_normalizer(self, x: Tensor) -> Tensor:
         return x.exp()

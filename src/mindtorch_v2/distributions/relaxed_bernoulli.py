@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .. import rand
 from .._tensor import Size
@@ -16,6 +16,7 @@ from .utils import broadcast_all, clamp_probs
 
 if TYPE_CHECKING:
     from .._tensor import Tensor
+    from .._types import Number
 
 
 __all__ = ["LogitRelaxedBernoulli", "RelaxedBernoulli"]
@@ -29,7 +30,13 @@ class LogitRelaxedBernoulli(ProbsOrLogits, Distribution):
     _batched = {"probs": 0, "logits": 0, "_param": 0}
     _kept = ("temperature",)
 
-    def __init__(self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+    def __init__(
+        self,
+        temperature: Tensor,
+        probs: Tensor | Number | None = None,
+        logits: Tensor | Number | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
         self.temperature = temperature
         super().__init__(self._take_one(probs, logits), validate_args=validate_args)
 
@@ -39,7 +46,7 @@ class LogitRelaxedBernoulli(ProbsOrLogits, Distribution):
         uniforms = clamp_probs(rand(shape, dtype=probs.dtype, device=probs.device))
         return (uniforms.log() - (-uniforms).log1p() + probs.log() - (-probs).log1p()) / self.temperature
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         self._check_sample(value)
         logits, value = broadcast_all(self.logits, value)
         difference = logits - value.mul(self.temperature)
@@ -54,20 +61,26 @@ class RelaxedBernoulli(TransformedDistribution):
     has_rsample = True
     _batched = {}
 
-    def __init__(self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+    def __init__(
+        self,
+        temperature: Tensor,
+        probs: Tensor | Number | None = None,
+        logits: Tensor | Number | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
         super().__init__(LogitRelaxedBernoulli(temperature, probs, logits), SigmoidTransform(), validate_args=validate_args)
 
     @property
-    def temperature(self) -> Any:
+    def temperature(self) -> Tensor:
         """How far from 0 and 1 the samples are."""
         return self.base_dist.temperature
 
     @property
-    def logits(self) -> Any:
+    def logits(self) -> Tensor:
         """The log-odds of 1."""
         return self.base_dist.logits
 
     @property
-    def probs(self) -> Any:
+    def probs(self) -> Tensor:
         """The probability of 1."""
         return self.base_dist.probs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .. import full_like, rand
 from .._tensor import Size
@@ -17,6 +17,7 @@ from .utils import broadcast_all, clamp_probs
 
 if TYPE_CHECKING:
     from .._tensor import Tensor
+    from .._types import Number
 
 
 __all__ = ["ExpRelaxedCategorical", "RelaxedOneHotCategorical"]
@@ -31,7 +32,13 @@ class ExpRelaxedCategorical(OverCategories, Distribution):
     _batched = {"_categorical": 0}
     _kept = ("temperature",)
 
-    def __init__(self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+    def __init__(
+        self,
+        temperature: Tensor,
+        probs: Tensor | Number | None = None,
+        logits: Tensor | Number | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
         self._categorical = Categorical(probs, logits)
         self.temperature = temperature
         super().__init__(self._categorical.batch_shape, self._categorical.param_shape[-1:], validate_args=validate_args)
@@ -43,7 +50,7 @@ class ExpRelaxedCategorical(OverCategories, Distribution):
         scores = (self.logits + gumbels) / self.temperature
         return scores - scores.logsumexp(dim=-1, keepdim=True)
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         self._check_sample(value)
         k = self._categorical._num_events
         logits, value = broadcast_all(self.logits, value)
@@ -60,21 +67,27 @@ class RelaxedOneHotCategorical(TransformedDistribution):
     has_rsample = True
     _batched = {}
 
-    def __init__(self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+    def __init__(
+        self,
+        temperature: Tensor,
+        probs: Tensor | Number | None = None,
+        logits: Tensor | Number | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
         base = ExpRelaxedCategorical(temperature, probs, logits, validate_args=validate_args)
         super().__init__(base, ExpTransform(), validate_args=validate_args)
 
     @property
-    def temperature(self) -> Any:
+    def temperature(self) -> Tensor:
         """How far from the corners the samples are."""
         return self.base_dist.temperature
 
     @property
-    def logits(self) -> Any:
+    def logits(self) -> Tensor:
         """The logarithms of the probabilities."""
         return self.base_dist.logits
 
     @property
-    def probs(self) -> Any:
+    def probs(self) -> Tensor:
         """The probabilities of the corners."""
         return self.base_dist.probs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from .._autograd.grad_mode import no_grad
 from .._tensor import Size
@@ -29,7 +29,9 @@ class TransformedDistribution(Distribution):
     base_dist: Any
     transforms: Any
 
-    def __init__(self, base_distribution: Distribution, transforms: Any, validate_args: bool | None = None) -> None:
+    def __init__(
+        self, base_distribution: Distribution, transforms: Transform | list[Transform], validate_args: bool | None = None
+    ) -> None:
         self.transforms = _checked_list(transforms)
         chain = ComposeTransform(self.transforms)
         inner, outer = chain.domain.event_dim, chain.codomain.event_dim
@@ -37,7 +39,7 @@ class TransformedDistribution(Distribution):
         base_dims = len(base_distribution.event_shape)
         if len(base_shape) < inner:
             raise ValueError(f"base_distribution needs to have shape with size at least {inner}, but got {base_shape}.")
-        shape = chain.forward_shape(base_shape)
+        shape = Size(chain.forward_shape(base_shape))
         # parameters of the transforms may have more batch dimensions than the base
         needed = chain.inverse_shape(shape)
         if base_shape != needed:
@@ -50,7 +52,7 @@ class TransformedDistribution(Distribution):
         cut = len(shape) - event_dims
         super().__init__(shape[:cut], shape[cut:], validate_args=validate_args)
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Self:
         shape = Size(batch_shape) + self.event_shape
         for transform in reversed(self.transforms):
             shape = transform.inverse_shape(shape)
@@ -60,7 +62,7 @@ class TransformedDistribution(Distribution):
         return new
 
     @constraints.dependent_property(is_discrete=False)
-    def support(self) -> Any:
+    def support(self) -> constraints.Constraint:
         if not self.transforms:
             return self.base_dist.support
         last = self.transforms[-1].codomain
@@ -68,7 +70,7 @@ class TransformedDistribution(Distribution):
         return constraints.independent(last, more) if more > 0 else last
 
     @property
-    def has_rsample(self) -> Any:
+    def has_rsample(self) -> bool:
         return self.base_dist.has_rsample
 
     def sample(self, sample_shape: Sequence[int] = Size()) -> Tensor:
@@ -78,7 +80,7 @@ class TransformedDistribution(Distribution):
     def rsample(self, sample_shape: Sequence[int] = Size()) -> Tensor:
         return self._transformed(self.base_dist.rsample(sample_shape))
 
-    def _transformed(self, x: Tensor) -> Any:
+    def _transformed(self, x: Tensor) -> Tensor:
         for transform in self.transforms:
             x = transform(x)
         return x
@@ -95,7 +97,7 @@ class TransformedDistribution(Distribution):
             value = x
         return log_prob + _sum_rightmost(self.base_dist.log_prob(value), event_dim - len(self.base_dist.event_shape))
 
-    def _monotonize_cdf(self, value: Tensor) -> Any:
+    def _monotonize_cdf(self, value: Tensor) -> Tensor:
         """Probabilities as they are, or counted from above where the transforms decrease."""
         sign: Any = 1
         for transform in self.transforms:
@@ -113,7 +115,7 @@ class TransformedDistribution(Distribution):
         return self._transformed(self.base_dist.icdf(self._monotonize_cdf(value)))
 
 
-def _checked_list(transforms: Any) -> list[Transform]:
+def _checked_list(transforms: Transform | list[Transform]) -> list[Transform]:
     if isinstance(transforms, Transform):
         return [transforms]
     if not isinstance(transforms, list):

@@ -41,7 +41,7 @@ def _standard_normal(shape: Sequence[int], dtype: OptionalDType, device: Optiona
     return empty(shape, dtype=dtype, device=device).normal_()
 
 
-def _sum_rightmost(value: Tensor, dim: int) -> Any:
+def _sum_rightmost(value: Tensor, dim: int) -> Tensor:
     """The sum over the last `dim` dimensions."""
     if dim == 0:
         return value
@@ -74,7 +74,7 @@ class lazy_property:  # noqa: N801 - torch's name
         self.wrapped = wrapped
         functools.update_wrapper(self, wrapped)  # type: ignore[arg-type]
 
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
         if instance is None:
             return _LazyOfClass(self.wrapped)
         with enable_grad():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from .. import _dtype, empty, rand, where, zeros
 from .._autograd.grad_mode import no_grad
@@ -32,14 +32,15 @@ _LARGE = (
 )
 
 
-def _polynomial(y: Any, coefficients: tuple[float, ...]) -> Any:
-    *lower, result = coefficients
+def _polynomial(y: Tensor, coefficients: tuple[float, ...]) -> Tensor:
+    *lower, second, first = coefficients
+    result = second + y * first
     for c in reversed(lower):
         result = c + y * result
     return result
 
 
-def _log_modified_bessel_fn(x: Tensor, order: int = 0) -> Any:
+def _log_modified_bessel_fn(x: Tensor, order: int = 0) -> Tensor:
     """The logarithm of the modified Bessel function of the first kind, for positive x."""
     if order not in (0, 1):
         raise AssertionError(f"order must be 0 or 1, got {order}")
@@ -52,7 +53,7 @@ def _log_modified_bessel_fn(x: Tensor, order: int = 0) -> Any:
     return where(x < 3.75, small, large)
 
 
-def _rejection_sample(loc: Any, concentration: Any, proposal_r: Any, x: Tensor) -> Any:
+def _rejection_sample(loc: Tensor, concentration: Tensor, proposal_r: Tensor, x: Tensor) -> Tensor:
     """Angles between -π and π, by wrapped Cauchy proposals (Best and Fisher, 1979); all are proposed anew until each was accepted."""
     done = zeros(x.shape, dtype=_dtype.bool_, device=loc.device)
     while not done.all():
@@ -79,20 +80,20 @@ class VonMises(Distribution):
     def __init__(self, loc: Tensor | Number, concentration: Tensor | Number, validate_args: bool | None = None) -> None:
         super().__init__(self._take(loc=loc, concentration=concentration), Size(), validate_args)
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Self:
         parameters = self.loc.expand(batch_shape), self.concentration.expand(batch_shape)
         return type(self)(*parameters, validate_args=self.__dict__.get("_validate_args"))
 
     @lazy_property
-    def _loc(self) -> Any:
+    def _loc(self) -> Tensor:
         return self.loc.to(_dtype.float64)
 
     @lazy_property
-    def _concentration(self) -> Any:
+    def _concentration(self) -> Tensor:
         return self.concentration.to(_dtype.float64)
 
     @lazy_property
-    def _proposal_r(self) -> Any:
+    def _proposal_r(self) -> Tensor:
         """The parameter of the proposals; by its Taylor expansion for small concentrations, where rounding would spoil it."""
         kappa = self._concentration
         tau = 1 + (1 + 4 * kappa**2).sqrt()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from typing import Any
 
 from .. import arange, broadcast_shapes, cholesky_solve, einsum, eye, linalg, mvlgamma, randn, tril_indices
 from .._creation import tensor
@@ -22,7 +21,7 @@ __all__ = ["Wishart"]
 _LOG_2 = math.log(2)
 
 
-def _mvdigamma(x: Tensor, p: int) -> Any:
+def _mvdigamma(x: Tensor, p: int) -> Tensor:
     """The logarithmic derivative of the multivariate gamma function."""
     if not x.gt((p - 1) / 2).all():
         raise AssertionError("Wrong domain for multivariate digamma function.")
@@ -44,9 +43,9 @@ class Wishart(ExponentialFamily):
     def __init__(
         self,
         df: Tensor | Number,
-        covariance_matrix: Any = None,
-        precision_matrix: Any = None,
-        scale_tril: Any = None,
+        covariance_matrix: Tensor | None = None,
+        precision_matrix: Tensor | None = None,
+        scale_tril: Tensor | None = None,
         validate_args: bool | None = None,
     ) -> None:
         matrices = dict(zip(MATRICES, (covariance_matrix, precision_matrix, scale_tril), strict=True))
@@ -71,7 +70,7 @@ class Wishart(ExponentialFamily):
         fewer = arange(event_shape[-1], **options).expand((*batch_shape, -1))
         self._dist_chi2 = Chi2(df=self.df.unsqueeze(-1) - fewer)
 
-    def _take_df(self, df: Any, matrix: Any) -> Size:
+    def _take_df(self, df: Tensor | Number, matrix: Tensor) -> Size:
         batch_shape: Size = matrix.shape[:-2]
         if isinstance(df, Number):
             self.df = tensor(df, dtype=matrix.dtype, device=matrix.device)
@@ -81,7 +80,7 @@ class Wishart(ExponentialFamily):
         return batch_shape
 
     @property
-    def arg_constraints(self) -> Any:
+    def arg_constraints(self) -> dict[str, constraints.Constraint]:
         return {
             "covariance_matrix": constraints.positive_definite,
             "precision_matrix": constraints.positive_definite,
@@ -89,27 +88,27 @@ class Wishart(ExponentialFamily):
             "df": constraints.greater_than(self.event_shape[-1] - 1),
         }
 
-    def _spread(self, matrix: Any) -> Any:
+    def _spread(self, matrix: Tensor) -> Tensor:
         return matrix.expand(self._batch_shape + self._event_shape)
 
     @lazy_property
-    def scale_tril(self) -> Any:
+    def scale_tril(self) -> Tensor:
         """The lower Cholesky factor of the covariance matrix."""
         return self._spread(self._unbroadcasted_scale_tril)
 
     @lazy_property
-    def covariance_matrix(self) -> Any:
+    def covariance_matrix(self) -> Tensor:
         """The covariance matrix of the normal vectors."""
         return self._spread(self._unbroadcasted_scale_tril @ self._unbroadcasted_scale_tril.transpose(-2, -1))
 
     @lazy_property
-    def precision_matrix(self) -> Any:
+    def precision_matrix(self) -> Tensor:
         """The inverse of the covariance matrix."""
         factor = self._unbroadcasted_scale_tril
         identity = eye(self._event_shape[-1], device=factor.device, dtype=factor.dtype)
         return self._spread(cholesky_solve(identity, factor))
 
-    def _times(self, factor: Any, matrix: Any) -> Any:
+    def _times(self, factor: Tensor, matrix: Tensor) -> Tensor:
         return factor.view((*self._batch_shape, 1, 1)) * matrix
 
     @property
@@ -128,7 +127,7 @@ class Wishart(ExponentialFamily):
         diagonal = V.diagonal(dim1=-2, dim2=-1)
         return self._times(self.df, V.pow(2) + einsum("...i,...j->...ij", diagonal, diagonal))
 
-    def _bartlett_sampling(self, sample_shape: Sequence[int] = Size()) -> Any:
+    def _bartlett_sampling(self, sample_shape: Sequence[int] = Size()) -> Tensor:
         p = self._event_shape[-1]
         roots = self._dist_chi2.rsample(sample_shape).sqrt()
         noise = roots.clamp(min=finfo(roots.dtype).eps).diag_embed(dim1=-2, dim2=-1)
@@ -138,7 +137,7 @@ class Wishart(ExponentialFamily):
         factor = self._unbroadcasted_scale_tril @ noise
         return factor @ factor.transpose(-2, -1)
 
-    def _over_batch_any(self, flags: Any) -> Any:
+    def _over_batch_any(self, flags: Tensor) -> Tensor:
         """Whether any of the batch is, for each sample."""
         return flags.amax([-1 - i for i in range(len(self._batch_shape))]) if self._batch_shape else flags
 
@@ -178,11 +177,11 @@ class Wishart(ExponentialFamily):
         )
 
     @property
-    def _natural_params(self) -> Any:
+    def _natural_params(self) -> tuple[Tensor, ...]:
         p = self._event_shape[-1]
         return -self.precision_matrix / 2, (self.df - p - 1) / 2
 
-    def _log_normalizer(self, x: Tensor, y: Tensor) -> Any:
+    def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:
         p = self._event_shape[-1]
         shape = y + (p + 1) / 2
         return shape * (-linalg.slogdet(-2 * x).logabsdet + _LOG_2 * p) + mvlgamma(shape, p=p)
