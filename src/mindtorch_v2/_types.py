@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ._device import device
     from ._dtype import dtype
     from ._memory_format import layout, memory_format
     from ._random import Generator
 
 Number: TypeAlias = "int | float | complex"
+Ints: TypeAlias = "int | Sequence[int]"  # one for all dimensions, or one for each
 DType: TypeAlias = "dtype"
 OptionalDType: TypeAlias = "dtype | None"
 Device: TypeAlias = "device"

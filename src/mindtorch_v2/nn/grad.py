@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from .._ops.machinery.lookup import aten
 from .._tensor import Tensor
 from .modules.utils import ntuple
 
+if TYPE_CHECKING:
+    from .._types import Ints
+
 
 def _gradient(
-    n: int, wanted: int, grad_output: Tensor, input: Tensor, weight: Tensor, stride: Any, padding: Any, dilation: Any, groups: int
+    n: int,
+    wanted: int,
+    grad_output: Tensor,
+    input: Tensor,
+    weight: Tensor,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    groups: int,
 ) -> Tensor:
     mask = [i == wanted for i in range(3)]
     sizes = [ntuple(x, n) for x in (stride, padding, dilation)]
@@ -20,7 +31,13 @@ def _gradient(
 
 def _of_input(n: int) -> Callable[..., Tensor]:
     def gradient(
-        input_size: Any, weight: Tensor, grad_output: Tensor, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
+        input_size: Sequence[int],
+        weight: Tensor,
+        grad_output: Tensor,
+        stride: Ints = 1,
+        padding: Ints = 0,
+        dilation: Ints = 1,
+        groups: int = 1,
     ) -> Tensor:
         input = grad_output.new_empty(1).expand(input_size)
         return _gradient(n, 0, grad_output, input, weight, stride, padding, dilation, groups)
@@ -32,7 +49,13 @@ def _of_input(n: int) -> Callable[..., Tensor]:
 
 def _of_weight(n: int) -> Callable[..., Tensor]:
     def gradient(
-        input: Tensor, weight_size: Any, grad_output: Tensor, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
+        input: Tensor,
+        weight_size: Sequence[int],
+        grad_output: Tensor,
+        stride: Ints = 1,
+        padding: Ints = 0,
+        dilation: Ints = 1,
+        groups: int = 1,
     ) -> Tensor:
         weight = grad_output.new_empty(1).expand(weight_size)
         return _gradient(n, 1, grad_output, input, weight, stride, padding, dilation, groups)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, NoReturn, Self, SupportsIndex
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from .._dispatch import keys
 from .._dtype import get_default_dtype
 from .._ops.machinery.lookup import aten
 from .._tensor import Tensor, _disabled_torch_function_impl, set_array, shallow_copy, wrap
-from .._types import OptionalDevice, OptionalDType
+from .._types import Ints, OptionalDevice, OptionalDType
 from ..overrides import DisableTorchFunctionSubclass
 
 __all__ = [
@@ -22,7 +23,7 @@ __all__ = [
 class _ParameterMeta(type(Tensor)):  # type: ignore[misc]
     """Lets tensors of other classes count as parameters when they are marked with `_is_param`."""
 
-    def __instancecheck__(cls, instance: Any) -> bool:
+    def __instancecheck__(cls, instance: object) -> bool:
         if type.__instancecheck__(cls, instance):
             return True
         return cls is Parameter and isinstance(instance, Tensor) and bool(instance.__dict__.get("_is_param", False))
@@ -39,7 +40,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
     __torch_function__ = _disabled_torch_function_impl  # type: ignore[assignment]
     _class_keys = 0
 
-    def __new__(cls, data: Any = None, requires_grad: bool = True) -> Any:
+    def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Any:
         if data is None:
             data = _empty()
         if type(data) is Tensor or type(data) is Parameter:
@@ -68,19 +69,19 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         memo[id(self)] = copied
         return copied
 
-    def __repr__(self, *, tensor_contents: Any = None) -> str:
+    def __repr__(self, *, tensor_contents: str | None = None) -> str:
         return "Parameter containing:\n" + Tensor.__repr__(self)
 
-    def __reduce_ex__(self, protocol: Any) -> Any:
+    def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, ...]:
         return _rebuild_parameter, (self.detach(), self.requires_grad, OrderedDict())
 
 
-def _rebuild_parameter(data: Tensor, requires_grad: bool, backward_hooks: Any) -> Parameter:
+def _rebuild_parameter(data: Tensor, requires_grad: bool, backward_hooks: OrderedDict[int, Any]) -> Parameter:
     return Parameter(data, requires_grad)
 
 
 class _BufferMeta(type(Tensor)):  # type: ignore[misc]
-    def __instancecheck__(cls, instance: Any) -> bool:
+    def __instancecheck__(cls, instance: object) -> bool:
         if type.__instancecheck__(cls, instance):
             return True
         return cls is Buffer and isinstance(instance, Tensor) and bool(instance.__dict__.get("_is_buffer", False))
@@ -89,7 +90,7 @@ class _BufferMeta(type(Tensor)):  # type: ignore[misc]
 class Buffer(Tensor, metaclass=_BufferMeta):
     """A plain tensor, marked so that assigning it to a module registers it as a buffer."""
 
-    def __new__(cls, data: Any = None, *, persistent: bool = True) -> Any:
+    def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Any:
         if data is None:
             data = _empty()
         made = data.detach().requires_grad_(data.requires_grad)
@@ -112,7 +113,7 @@ class UninitializedTensorMixin:
         "requires_grad_".split()
     )
 
-    def materialize(self, shape: Any, device: OptionalDevice = None, dtype: OptionalDType = None) -> None:
+    def materialize(self, shape: Ints, device: OptionalDevice = None, dtype: OptionalDType = None) -> None:
         """Take memory of this shape, and become a parameter or a plain tensor."""
         tensor: Any = self
         required = tensor.requires_grad
@@ -127,28 +128,30 @@ class UninitializedTensorMixin:
         tensor.requires_grad = required
 
     @property
-    def shape(self) -> Any:
+    def shape(self) -> NoReturn:
         raise RuntimeError(
             "Can't access the shape of an uninitialized parameter or buffer. This error usually happens in `load_state_dict` when "
             "trying to load an uninitialized parameter into an initialized one. Call `forward` to initialize the parameters before "
             "accessing their attributes."
         )
 
-    def share_memory_(self) -> Any:
+    def share_memory_(self) -> NoReturn:
         """Refused: there is no memory yet."""
         raise RuntimeError(
             "Can't share memory on an uninitialized parameter or buffer. Call `forward` to initialize the parameters before calling "
             "`module.share_memory()`."
         )
 
-    def __repr__(self, *, tensor_contents: Any = None) -> str:
+    def __repr__(self, *, tensor_contents: str | None = None) -> str:
         return f"<{type(self).__name__}>"
 
-    def __reduce_ex__(self, protocol: Any) -> Any:
+    def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, ...]:
         return type(self), (self.requires_grad,)
 
     @classmethod
-    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(
+        cls, func: Callable[..., Any], types: Iterable[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
         name = getattr(func, "__name__", "")
         if name in cls._allowed_methods:
             with DisableTorchFunctionSubclass():
@@ -178,7 +181,7 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: igno
     def __new__(cls, requires_grad: bool = True, device: OptionalDevice = None, dtype: OptionalDType = None) -> Any:
         return _uninitialized(cls, requires_grad, device, dtype)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         if id(self) not in memo:
             memo[id(self)] = type(self)(self.requires_grad, self.device, self.dtype)
         return memo[id(self)]
@@ -196,13 +199,13 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
         made.persistent, made._is_buffer = persistent, True
         return made
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         if id(self) not in memo:
             memo[id(self)] = type(self)(self.requires_grad, self.device, self.dtype, self.persistent)
         return memo[id(self)]
 
 
-def is_lazy(param: Any) -> bool:
+def is_lazy(param: object) -> bool:
     """Whether a parameter or buffer still waits for its shape."""
     return isinstance(param, UninitializedTensorMixin)
 

@@ -102,7 +102,14 @@ def adafactor(
         return
     # torch: the first parameter's dtype decides for all of them
     eps1 = finfo(params[0].dtype).eps if eps1 is None else eps1
-    rates = {"d": d, "lr": to_scalar(lr), "beta2_decay": beta2_decay, "weight_decay": weight_decay, "eps1": eps1, "eps2": eps2}
+    rates: dict[str, Any] = {
+        "d": d,
+        "lr": to_scalar(lr),
+        "beta2_decay": beta2_decay,
+        "weight_decay": weight_decay,
+        "eps1": eps1,
+        "eps2": eps2,
+    }
     if foreach:
         for lists, _ in group_by_device_and_dtype([params, grads, row_vars, col_vars, variances, state_steps]).values():
             for matrices in (True, False):
@@ -114,7 +121,7 @@ def adafactor(
             _single(*tensors, maximize=maximize, **rates)
 
 
-def _step_size(param: Tensor, step: float, lr: float | Tensor, eps2: float) -> Any:
+def _step_size(param: Tensor, step: float, lr: float | Tensor, eps2: float) -> float | Tensor:
     """The rate relative to the parameter's root mean square."""
     return max(eps2, param.norm(2).item() / (param.numel() ** 0.5)) * min(lr, 1 / (step**0.5))
 
@@ -125,7 +132,7 @@ def _clipping(update: Tensor, d: float) -> float:
 
 
 def _single(
-    param: Any, grad: Any, row_var: Any, col_var: Any, variance: Any, step: Any,
+    param: Tensor, grad: Tensor, row_var: Tensor | None, col_var: Tensor | None, variance: Tensor | None, step: Tensor,
     *, maximize: bool, d: float, lr: float | Tensor, beta2_decay: float, weight_decay: float, eps1: float, eps2: float,
 ) -> None:  # fmt: skip
     if maximize:
@@ -154,7 +161,7 @@ def _single(
 
 
 def _foreach(
-    params: Any, grads: Any, row_vars: Any, col_vars: Any, variances: Any, steps: Any,
+    params: list[Tensor], grads: list[Tensor], row_vars: list[Any], col_vars: list[Any], variances: list[Any], steps: list[Tensor],
     *, maximize: bool, d: float, lr: float | Tensor, beta2_decay: float, weight_decay: float, eps1: float, eps2: float,
 ) -> None:  # fmt: skip
     if maximize:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from .._tensor import Tensor
 from .adadelta import adadelta
@@ -49,7 +48,7 @@ def sparse_adam(
         param.add_(_make_sparse(grad, indices, -step_size * change))
 
 
-def _moved(average: Tensor, grad: Tensor, indices: Tensor, values: Tensor, weight: float) -> Any:
+def _moved(average: Tensor, grad: Tensor, indices: Tensor, values: Tensor, weight: float) -> Tensor:
     """Move a running average towards `values` at the gradient's coordinates; its new values there."""
     old = average.sparse_mask(grad)._values()
     change = values.sub(old).mul_(weight)

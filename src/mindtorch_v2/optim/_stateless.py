@@ -41,7 +41,7 @@ def swap_in_optimizer_params_and_state(
         optimizer.state = own_state
 
 
-def _checked_parts(optimizer: Optimizer, given: Any) -> tuple[dict[Any, Any], list[dict[str, Any]]]:
+def _checked_parts(optimizer: Optimizer, given: object) -> tuple[dict[Any, Any], list[dict[str, Any]]]:
     """State and groups of a state dict that fits the optimiser."""
     if not optimizer.state:
         raise RuntimeError(f"{NAME} requires initialized optimizer state.")
@@ -68,7 +68,7 @@ def _checked_parts(optimizer: Optimizer, given: Any) -> tuple[dict[Any, Any], li
     return states, groups
 
 
-def _check_states(states: Any) -> None:
+def _check_states(states: object) -> None:
     if not isinstance(states, dict):
         raise RuntimeError(
             f"{NAME} requires swapin_optim_state['state'] to be a dict mapping packed parameter ids to per-param state dicts, "
@@ -80,7 +80,7 @@ def _check_states(states: Any) -> None:
         raise RuntimeError(f"{NAME} requires per-parameter optimizer state entries to be dictionaries.")
 
 
-def _check_group(i: int, own: dict[str, Any], other: Any) -> None:
+def _check_group(i: int, own: dict[str, Any], other: object) -> None:
     if not isinstance(other, dict):
         raise RuntimeError(f"{NAME} requires each optimizer param group to be a dictionary.")
     numbers = other.get("params")

@@ -96,7 +96,15 @@ def _single(prepared: Prepared, *, lr: float | Tensor, rho: float, eps: float, d
 
 
 def _foreach(
-    params: Any, grads: Any, square_avgs: Any, acc_deltas: Any, steps: Any, *, lr: float | Tensor, rho: float, eps: float
+    params: list[Tensor],
+    grads: list[Tensor],
+    square_avgs: list[Tensor],
+    acc_deltas: list[Tensor],
+    steps: list[Tensor],
+    *,
+    lr: float | Tensor,
+    rho: float,
+    eps: float,
 ) -> None:
     each("mul_")(square_avgs, rho)
     each("addcmul_")(square_avgs, grads, grads, value=1 - rho)

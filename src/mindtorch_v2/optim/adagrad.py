@@ -122,7 +122,7 @@ def adagrad(
     )  # fmt: skip
 
 
-def _rate(lr: float | Tensor, lr_decay: float, step: Tensor) -> Any:
+def _rate(lr: float | Tensor, lr_decay: float, step: Tensor) -> float | Tensor:
     return lr / (1 + (step.item() - 1) * lr_decay)
 
 
@@ -137,7 +137,7 @@ def _single(prepared: Prepared, *, lr: float | Tensor, lr_decay: float, eps: flo
         param.addcdiv_(grad, root, value=-rate)
 
 
-def _sparse(param: Tensor, grad: Tensor, state_sum: Tensor, rate: Any, eps: float) -> None:
+def _sparse(param: Tensor, grad: Tensor, state_sum: Tensor, rate: float | Tensor, eps: float) -> None:
     """A step at the coordinates of a sparse gradient."""
     grad = grad.coalesce()  # squares of sums, not sums of squares
     values = grad._values()
@@ -153,7 +153,15 @@ def _make_sparse(grad: Tensor, grad_indices: Tensor, values: Tensor) -> Tensor:
 
 
 def _foreach(
-    params: Any, grads: Any, state_sums: Any, steps: Any, *, lr: float | Tensor, lr_decay: float, eps: float, owned: bool
+    params: list[Tensor],
+    grads: list[Tensor],
+    state_sums: list[Tensor],
+    steps: list[Tensor],
+    *,
+    lr: float | Tensor,
+    lr_decay: float,
+    eps: float,
+    owned: bool,
 ) -> None:
     rates = [-_rate(plain(lr), lr_decay, step) for step in steps]
     each("addcmul_")(state_sums, grads, grads, value=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from .._functions import functions
@@ -59,7 +60,7 @@ def adam(
     )  # fmt: skip
 
 
-def _check_numbers(lr: float | Tensor, beta1: Any, beta2: Any) -> None:
+def _check_numbers(lr: float | Tensor, beta1: float | Tensor, beta2: float | Tensor) -> None:
     """Refuse rates that are tensors, which steps over lists do not take."""
     for name, value, error in (("lr", lr, RuntimeError), ("beta1", beta1, ValueError), ("beta2", beta2, ValueError)):
         if isinstance(value, Tensor):
@@ -67,14 +68,22 @@ def _check_numbers(lr: float | Tensor, beta1: Any, beta2: Any) -> None:
 
 
 def _single(
-    prepared: Prepared, *, lr: float | Tensor, beta1: Any, beta2: Any, eps: float, amsgrad: bool, shrink: Any, differentiable: bool
+    prepared: Prepared,
+    *,
+    lr: float | Tensor,
+    beta1: float | Tensor,
+    beta2: float | Tensor,
+    eps: float,
+    amsgrad: bool,
+    shrink: float | Tensor | None,
+    differentiable: bool,
 ) -> None:
     """Parameter by parameter: the default on the CPU."""
-    of_tensor = isinstance(beta1, Tensor)
+    of_tensor = beta1 if isinstance(beta1, Tensor) else None
     for param, grad, exp_avg, exp_avg_sq, *maximum, step in prepared:
         if shrink is not None:
             param.mul_(shrink)
-        exp_avg.lerp_(grad, 1 - (beta1.to(param.dtype) if of_tensor else beta1))
+        exp_avg.lerp_(grad, 1 - (beta1 if of_tensor is None else of_tensor.to(param.dtype)))
         if differentiable and _differentiates(beta2):
             # beta2's own gradient needs an operation that is differentiable in the weight
             exp_avg_sq.lerp_(functions["square"](grad), weight=1 - beta2)
@@ -98,11 +107,11 @@ def _move_differentiably(
     exp_avg: Tensor,
     exp_avg_sq: Tensor,
     step: Tensor,
-    beta1: Any,
-    beta2: Any,
+    beta1: float | Tensor,
+    beta2: float | Tensor,
     lr: float | Tensor,
     eps: float,
-    maximum: Any = None,
+    maximum: Tensor | None = None,
 ) -> None:
     """The move as operators that can be differentiated, in the rates too; what they need later is not written to again."""
     count = step.clone() if _differentiates(beta1) or _differentiates(beta2) else step
@@ -115,13 +124,13 @@ def _move_differentiably(
     param.addcdiv_(exp_avg.clone(), denominator)
 
 
-def _differentiates(rate: Any) -> bool:
+def _differentiates(rate: float | Tensor) -> bool:
     return isinstance(rate, Tensor) and rate.requires_grad
 
 
 def _foreach(
-    params: Any, grads: Any, exp_avgs: Any, exp_avg_sqs: Any, *rest: Any,
-    lr: float | Tensor, beta1: Any, beta2: Any, eps: float, amsgrad: bool, shrink: Any,
+    params: list[Tensor], grads: list[Tensor], exp_avgs: list[Tensor], exp_avg_sqs: list[Tensor], *rest: Any,
+    lr: float | Tensor, beta1: float, beta2: float, eps: float, amsgrad: bool, shrink: Any,
 ) -> None:  # fmt: skip
     """With operators over lists of tensors."""
     *maxima, steps = rest
@@ -142,16 +151,16 @@ def _foreach(
 
 
 def _fused(
-    params: Any,
-    grads: Any,
-    states: Any,
-    steps: Any,
+    params: list[Tensor],
+    grads: list[Tensor],
+    states: Sequence[list[Tensor]],
+    steps: list[Tensor],
     *,
     decoupled: bool,
     lr: float | Tensor,
-    beta1: Any,
-    beta2: Any,
-    found_inf: Any,
+    beta1: float | Tensor,
+    beta2: float | Tensor,
+    found_inf: Tensor | None,
     **options: Any,
 ) -> None:
     """With one operator for everything."""

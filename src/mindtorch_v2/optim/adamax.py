@@ -95,7 +95,7 @@ def _single(prepared: Prepared, *, lr: float | Tensor, beta1: float, beta2: floa
 
 
 def _foreach(
-    params: Any, grads: Any, exp_avgs: Any, exp_infs: Any, steps: Any,
+    params: list[Tensor], grads: list[Tensor], exp_avgs: list[Tensor], exp_infs: list[Tensor], steps: list[Tensor],
     *, lr: float | Tensor, beta1: float, beta2: float, eps: float, owned: bool,
 ) -> None:  # fmt: skip
     each("lerp_")(exp_avgs, grads, 1 - beta1)

@@ -89,7 +89,7 @@ def asgd(
     )  # fmt: skip
 
 
-def _rate(step: float, lambd: float, lr: float | Tensor, alpha: float) -> Any:
+def _rate(step: float | Tensor, lambd: float, lr: float | Tensor, alpha: float) -> float | Tensor:
     return lr / ((1 + lambd * lr * step) ** alpha)
 
 
@@ -108,12 +108,12 @@ def _single(prepared: Prepared, *, lambd: float, lr: float | Tensor, t0: float, 
 
 
 def _foreach(
-    params: Any,
-    grads: Any,
-    axs: Any,
-    mus: Any,
-    etas: Any,
-    steps: Any,
+    params: list[Tensor],
+    grads: list[Tensor],
+    axs: list[Tensor],
+    mus: list[Tensor],
+    etas: list[Tensor],
+    steps: list[Tensor],
     *,
     lambd: float,
     lr: float | Tensor,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from .._autograd.leaf import with_gradients
 from .._creation import tensor
@@ -12,6 +12,9 @@ from .._functions import functions
 from .._tensor import Tensor
 from .optimizer import Optimizer, _use_grad_for_differentiable
 from .steps import scalar_dtype
+
+if TYPE_CHECKING:
+    from .._device import device
 
 __all__ = ["GroupOptimizer", "beside", "columns", "new_count", "pick"]
 
@@ -39,7 +42,7 @@ class GroupOptimizer(Optimizer):
                         kept[name] = new_count(float(kept[name]), p, group)
 
     @_use_grad_for_differentiable
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+    def step(self, closure: Callable[[], Any] | None = None) -> Tensor | None:
         """Change the parameters once; `closure` computes the loss again and returns it."""
         loss = self._loss_of(closure)
         for group in self.param_groups:
@@ -82,7 +85,7 @@ def new_count(value: float, p: Tensor, group: dict[str, Any]) -> Tensor:
     return count
 
 
-def beside(p: Tensor, group: dict[str, Any]) -> Any:
+def beside(p: Tensor, group: dict[str, Any]) -> device | None:
     """The device of a parameter's counts."""
     return p.device if group["capturable"] else None
 

@@ -64,7 +64,7 @@ class LBFGS(Optimizer):
         flat: Tensor = functions["cat"](views, 0)
         return flat
 
-    def _move(self, length: Any, direction: Tensor) -> None:
+    def _move(self, length: float | Tensor, direction: Tensor) -> None:
         """Add `length * direction` to the parameters."""
         offset = 0
         for p in map(as_real, self._params):
@@ -72,7 +72,9 @@ class LBFGS(Optimizer):
             p.add_(direction[offset : offset + count].view_as(p), alpha=length)
             offset += count
 
-    def _try(self, closure: Callable[[], Any], origin: list[Tensor], length: Any, direction: Tensor) -> tuple[float, Tensor]:
+    def _try(
+        self, closure: Callable[[], Any], origin: list[Tensor], length: float | Tensor, direction: Tensor
+    ) -> tuple[float, Tensor]:
         """Loss and gradient after a move, which is undone."""
         self._move(length, direction)
         loss, grad = float(closure()), self._flat_grad()

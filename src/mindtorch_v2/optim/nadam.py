@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -116,8 +117,8 @@ def _single(
     beta1: float,
     beta2: float,
     eps: float,
-    shrink: Any,
-    momentum: Any,
+    shrink: float | Tensor | None,
+    momentum: Callable[[Tensor], Tensor],
     differentiable: bool,
 ) -> None:
     for param, grad, exp_avg, exp_avg_sq, mu_product, step in prepared:
@@ -143,8 +144,8 @@ def _single(
 
 
 def _foreach(
-    params: Any, grads: Any, exp_avgs: Any, exp_avg_sqs: Any, mu_products: Any, steps: Any,
-    *, lr: float | Tensor, beta1: float, beta2: float, eps: float, shrink: Any, momentum: Any,
+    params: list[Tensor], grads: list[Tensor], exp_avgs: list[Tensor], exp_avg_sqs: list[Tensor], mu_products: list[Tensor], steps: list[Tensor],
+    *, lr: float | Tensor, beta1: float, beta2: float, eps: float, shrink: Any, momentum: Callable[[Tensor], Tensor],
 ) -> None:  # fmt: skip
     if shrink is not None:
         each("mul_")(params, shrink)

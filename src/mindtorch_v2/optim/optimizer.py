@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from itertools import chain, product
 from typing import Any, Self, TypeAlias, TypeVar
@@ -86,7 +86,7 @@ class Optimizer:
     _optimizer_load_state_dict_post_hooks: Hooks
     _opt_called: bool  # since a scheduler began to count
 
-    def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
+    def __init__(self, params: ParamsT, defaults: dict[str, Any]) -> None:
         self.defaults = defaults
         self._make_hooks()
         self._patch_step_function()
@@ -96,7 +96,7 @@ class Optimizer:
             )
         self.state = defaultdict(dict)
         self.param_groups = []
-        groups = list(params)
+        groups: list[Any] = list(params)
         if not groups:
             raise ValueError("optimizer got an empty parameter list")
         if not isinstance(groups[0], dict):
@@ -311,7 +311,7 @@ HOOKS = (
 )  # fmt: skip
 
 
-def _type_name(value: Any) -> str:
+def _type_name(value: object) -> str:
     return f"torch.{value.dtype.scalar_name}Tensor" if isinstance(value, Tensor) else type(value).__name__
 
 
@@ -355,14 +355,14 @@ def check_rate(lr: float | Tensor) -> None:
     check_number("learning rate", lr)
 
 
-def check_betas(betas: Any) -> None:
+def check_betas(betas: Sequence[float | Tensor]) -> None:
     """Refuse factors of running averages outside of [0, 1)."""
     for i in (0, 1):
         if not 0.0 <= betas[i] < 1.0:
             raise ValueError(f"Invalid beta parameter at index {i}: {betas[i]}")
 
 
-def check_number(what: str, value: Any) -> None:
+def check_number(what: str, value: float | Tensor) -> None:
     """Refuse a number that is negative or none."""
     if not value >= 0.0:
         raise ValueError(f"Invalid {what}: {value}")

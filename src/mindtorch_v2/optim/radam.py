@@ -100,7 +100,14 @@ def _rectification(beta2: float, step: float) -> float | None:
 
 
 def _single(
-    prepared: Prepared, *, lr: float | Tensor, beta1: float, beta2: float, eps: float, shrink: Any, differentiable: bool
+    prepared: Prepared,
+    *,
+    lr: float | Tensor,
+    beta1: float,
+    beta2: float,
+    eps: float,
+    shrink: float | Tensor | None,
+    differentiable: bool,
 ) -> None:
     for param, grad, exp_avg, exp_avg_sq, step in prepared:
         count = step.item()
@@ -118,7 +125,7 @@ def _single(
 
 
 def _foreach(
-    params: Any, grads: Any, exp_avgs: Any, exp_avg_sqs: Any, steps: Any,
+    params: list[Tensor], grads: list[Tensor], exp_avgs: list[Tensor], exp_avg_sqs: list[Tensor], steps: list[Tensor],
     *, lr: float | Tensor, beta1: float, beta2: float, eps: float, shrink: Any,
 ) -> None:  # fmt: skip
     if shrink is not None:

@@ -121,9 +121,9 @@ def _single(
 
 
 def _foreach(
-    params: Any,
-    grads: Any,
-    square_avgs: Any,
+    params: list[Tensor],
+    grads: list[Tensor],
+    square_avgs: list[Tensor],
     *rest: Any,
     lr: float | Tensor,
     alpha: float,

@@ -104,7 +104,7 @@ def _single(prepared: Prepared, *, limits: tuple[float, float], etaminus: float,
 
 
 def _foreach(
-    params: Any, grads: Any, prevs: Any, step_sizes: Any, steps: Any,
+    params: list[Tensor], grads: list[Tensor], prevs: list[Tensor], step_sizes: list[Tensor], steps: list[Tensor],
     *, limits: tuple[float, float], etaminus: float, etaplus: float, maximize: bool,
 ) -> None:  # fmt: skip
     factors = each("mul")(grads, prevs)

@@ -111,7 +111,7 @@ def sgd(
         _single(params, d_p_list, momentum_buffer_list, **options)
 
 
-def _single(params: Any, grads: Any, buffers: Any, **o: Any) -> None:
+def _single(params: list[Tensor], grads: list[Tensor], buffers: list[Tensor | None], **o: Any) -> None:
     """Parameter by parameter: the default on the CPU."""
     lr, momentum, weight_decay = o["lr"], o["momentum"], o["weight_decay"]
     for i, param in enumerate(params):
@@ -131,7 +131,7 @@ def _single(params: Any, grads: Any, buffers: Any, **o: Any) -> None:
             param.add_(grad, alpha=-lr)
 
 
-def _foreach(params: Any, grads: Any, buffers: Any, **o: Any) -> None:
+def _foreach(params: list[Tensor], grads: list[Tensor], buffers: list[Any], **o: Any) -> None:
     """With operators over lists of tensors."""
     momentum, weight_decay = o["momentum"], plain(o["weight_decay"])
     sparse = any(grad.is_sparse for grad in grads)
@@ -156,20 +156,28 @@ def _foreach(params: Any, grads: Any, buffers: Any, **o: Any) -> None:
         each("add_")(params, grads, alpha=rate)
 
 
-def _average(grads: Any, buffers: Any, momentum: float, dampening: float) -> None:
+def _average(grads: list[Tensor], buffers: list[Tensor | None], momentum: float, dampening: float) -> None:
     """Add gradients to the momenta; those that are missing begin as the gradients."""
     if all(buffer is not None for buffer in buffers):
         each("mul_")(buffers, momentum)
         each("add_")(buffers, grads, alpha=1 - dampening)
         return
     for i, grad in enumerate(grads):
-        if buffers[i] is None:
+        if (buffer := buffers[i]) is None:
             buffers[i] = grad.detach().clone()
         else:
-            buffers[i].mul_(momentum).add_(grad, alpha=1 - dampening)
+            buffer.mul_(momentum).add_(grad, alpha=1 - dampening)
 
 
-def _fused(params: Any, grads: Any, buffers: Any, *, grad_scale: Any, found_inf: Any, **o: Any) -> None:
+def _fused(
+    params: list[Tensor],
+    grads: list[Tensor],
+    buffers: list[Tensor | None],
+    *,
+    grad_scale: Tensor | None,
+    found_inf: Tensor | None,
+    **o: Any,
+) -> None:
     """With one operator for everything."""
     check_number("learning rate", plain(o["lr"]))
     first = o["momentum"] != 0 and all(b is None for b in buffers)

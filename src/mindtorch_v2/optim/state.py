@@ -25,7 +25,7 @@ def pack_groups(groups: list[dict[str, Any]], ids: dict[Tensor, int]) -> list[di
     return [{**{k: v for k, v in g.items() if k != "params"}, "params": [ids[p] for p in g["params"]]} for g in groups]
 
 
-def cast_state(param: Tensor, value: Any, param_id: Any, groups: list[dict[str, Any]], key: str | None = None) -> Any:
+def cast_state(param: Tensor, value: Any, param_id: int, groups: list[dict[str, Any]], key: str | None = None) -> Any:
     """Loaded state with the dtype and device of its parameter, in new containers."""
     if isinstance(value, Tensor):
         return _cast_tensor(param, value, param_id, groups, key)
@@ -36,7 +36,7 @@ def cast_state(param: Tensor, value: Any, param_id: Any, groups: list[dict[str, 
     return value
 
 
-def _cast_tensor(param: Tensor, value: Tensor, param_id: Any, groups: list[dict[str, Any]], key: str | None) -> Any:
+def _cast_tensor(param: Tensor, value: Tensor, param_id: int, groups: list[dict[str, Any]], key: str | None) -> Tensor:
     if key == "step":
         # torch: a step count stays as it is, unless the implementation needs it next to the parameter
         group = next((g for g in groups if param_id in g["params"]), {})

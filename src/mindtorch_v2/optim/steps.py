@@ -29,12 +29,12 @@ def each(name: str) -> Callable[..., Any]:
 # --- numbers ----------------------------------------------------------------------------------------------------------
 
 
-def plain(value: Any) -> Any:
+def plain(value: float | Tensor) -> float:
     """A number from a number or a tensor with one element."""
     return value.item() if isinstance(value, Tensor) else value
 
 
-def to_scalar(value: Any) -> Any:
+def to_scalar(value: float | Tensor) -> float | Tensor:
     """An option without dimensions: a tensor of shape [1] becomes one of shape []."""
     return value.squeeze() if isinstance(value, Tensor) and value.dim() != 0 else value
 
@@ -59,7 +59,7 @@ def run(
     maximize: bool,
     differentiable: bool,
     capturable: bool = False,
-    weight_decay: Any = 0,
+    weight_decay: float | Tensor = 0,
     count_first: tuple[bool, bool] = (False, False),
     xla: tuple[bool, bool] = (True, False),
     tensors: str = "params and state_steps",
@@ -101,7 +101,7 @@ def as_real(t: Tensor) -> Tensor:
     return functions["view_as_real"](t) if t.dtype.is_complex else t
 
 
-def decayed(grad: Tensor, param: Tensor, weight_decay: Any) -> Tensor:
+def decayed(grad: Tensor, param: Tensor, weight_decay: float | Tensor) -> Tensor:
     """The gradient with the weight decay added."""
     result: Tensor
     if isinstance(weight_decay, Tensor) and weight_decay.requires_grad:
@@ -113,7 +113,7 @@ def decayed(grad: Tensor, param: Tensor, weight_decay: Any) -> Tensor:
 
 def one_by_one(
     params: Tensors, grads: Tensors, states: Lists, steps: Tensors,
-    *, maximize: bool, weight_decay: Any = 0, count_first: bool = False,
+    *, maximize: bool, weight_decay: float | Tensor = 0, count_first: bool = False,
 ) -> Prepared:  # fmt: skip
     """(parameter, gradient, state …, step) for each parameter, complex ones as real numbers.
 
@@ -138,7 +138,7 @@ def one_by_one(
 
 def as_lists(
     params: Tensors, grads: Tensors, states: Lists, steps: Tensors,
-    *, maximize: bool, weight_decay: Any = 0, count_first: bool = False,
+    *, maximize: bool, weight_decay: float | Tensor = 0, count_first: bool = False,
 ) -> Iterator[list[Any]]:  # fmt: skip
     """[parameters, gradients, states …, steps] for each device and dtype, prepared as by `one_by_one`.
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from .._tensor import Tensor
 
 __all__ = ["strong_wolfe"]
 
@@ -22,10 +25,10 @@ class Point(NamedTuple):
 
 def strong_wolfe(
     evaluate: Callable[[Any], tuple[float, Any]],
-    at: Any,
-    size: Any,
+    at: float | Tensor,
+    size: Tensor,
     start: tuple[float, Any, Any],
-    direction: Any,
+    direction: Tensor,
     *,
     max_ls: int,
 ) -> tuple[float, Any, Any, int]:
@@ -35,7 +38,7 @@ def strong_wolfe(
     """
     origin = Point(0, *start)
 
-    def point(length: Any) -> Point:
+    def point(length: float | Tensor) -> Point:
         loss, grad = evaluate(length)
         return Point(length, loss, grad, grad.dot(direction))
 
@@ -71,7 +74,7 @@ def _bracket(point: Callable[[Any], Point], origin: Point, new: Point, max_ls: i
     return [origin, new], max_ls
 
 
-def _zoom(point: Callable[[Any], Point], origin: Point, bracket: list[Point], size: Any, max_ls: int) -> tuple[Point, int]:
+def _zoom(point: Callable[[Any], Point], origin: Point, bracket: list[Point], size: Tensor, max_ls: int) -> tuple[Point, int]:
     """Narrow a bracket, in place, until one of its ends is good; the better end, and the number of points tried."""
     stuck = False
     low, high = (0, 1) if bracket[0].loss <= bracket[1].loss else (1, 0)
@@ -104,7 +107,7 @@ def _away_from_ends(at: Any, least: Any, most: Any, stuck: bool) -> tuple[Any, b
     return at, True
 
 
-def _cubic_minimum(a: Point, b: Point, bounds: tuple[Any, Any] | None = None) -> Any:
+def _cubic_minimum(a: Point, b: Point, bounds: tuple[Any, Any] | None = None) -> float | Tensor:
     """Where the cubic through two points with their slopes is lowest, within the bounds."""
     least, most = bounds or ((a.at, b.at) if a.at <= b.at else (b.at, a.at))
     mean = a.slope + b.slope - 3 * (a.loss - b.loss) / (a.at - b.at)

@@ -41,7 +41,7 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[[Tensors, Tensors, An
     """A function that moves lists of averages towards the current values, by `1 - decay`."""
     _check_decay(decay)
 
-    def ema_update(ema_param_list: Tensors, current_param_list: Tensors, _: Any) -> None:
+    def ema_update(ema_param_list: Tensors, current_param_list: Tensors, _: Tensor | int) -> None:
         with no_grad():
             if ema_param_list[0].dtype.inexact:
                 each("lerp_")(ema_param_list, current_param_list, 1 - decay)
@@ -73,7 +73,7 @@ def get_ema_avg_fn(decay: float = 0.999) -> Callable[[Tensor, Tensor, Any], Tens
     """A function that gives an average moved towards the current value, by `1 - decay`."""
     _check_decay(decay)
 
-    def ema_update(ema_param: Tensor, current_param: Tensor, num_averaged: Any) -> Tensor:
+    def ema_update(ema_param: Tensor, current_param: Tensor, num_averaged: Tensor | int) -> Tensor:
         with no_grad():
             return decay * ema_param + (1 - decay) * current_param
 

@@ -6,7 +6,7 @@ import math
 import warnings
 from typing import Any
 
-from ..._dtype import bool_
+from ..._dtype import bool_, dtype
 from ..._ops.machinery.lookup import aten
 from ..._tensor import Tensor
 
@@ -69,7 +69,7 @@ def _check_shapes(
     return n == 3
 
 
-def additive_mask(mask: Tensor | None, name: str, like: Any, other: Tensor | None = None, other_name: str = "") -> Tensor | None:
+def additive_mask(mask: Tensor | None, name: str, like: dtype, other: Tensor | None = None, other_name: str = "") -> Tensor | None:
     """A mask of bools as 0 and -inf of the query's dtype; a floating one as it is."""
     if mask is None:
         return None

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from ..._autograd.grad_mode import no_grad
 from ..._checks import broadcast_shapes
 from ..._ops.machinery.lookup import aten
 from ..._tensor import Tensor
 from .. import _reduction
+
+if TYPE_CHECKING:
+    from ..modules.linear_cross_entropy_options import LinearCrossEntropyOptions
 
 __all__ = [
     "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "cross_entropy", "ctc_loss",
@@ -204,7 +207,7 @@ def linear_cross_entropy(
     reduction: str = "mean",
     ignore_index: int | None = None,
     label_smoothing: float = 0.0,
-    options: Any = None,
+    options: LinearCrossEntropyOptions | None = None,
 ) -> Tensor:
     """Cross entropy of the scores that a linear layer gives."""
     if options is not None:
@@ -467,8 +470,8 @@ def triplet_margin_with_distance_loss(
 def ctc_loss(
     log_probs: Tensor,
     targets: Tensor,
-    input_lengths: Any,
-    target_lengths: Any,
+    input_lengths: Tensor | Sequence[int],
+    target_lengths: Tensor | Sequence[int],
     blank: int = 0,
     reduction: str = "mean",
     zero_infinity: bool = False,

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..._dtype import int32
 from ..._ops.machinery.lookup import aten
 from ..._tensor import Tensor
 
+if TYPE_CHECKING:
+    from ..._types import OptionalDType
+
 __all__ = ["grouped_mm"]
 
 
 def grouped_mm(
-    mat_a: Tensor, mat_b: Tensor, *, offs: Tensor | None = None, bias: Tensor | None = None, out_dtype: Any = None
+    mat_a: Tensor, mat_b: Tensor, *, offs: Tensor | None = None, bias: Tensor | None = None, out_dtype: OptionalDType = None
 ) -> Tensor:
     """Products of matrices of which some share a dimension: `offs` holds where each group ends along it."""
     if bias is not None:

@@ -7,10 +7,13 @@ import inspect
 import math
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..._ops.machinery.lookup import aten
 from ..._tensor import Tensor
+
+if TYPE_CHECKING:
+    from ..._types import Ints
 
 __all__ = [
     "GRID_SAMPLE_INTERPOLATION_MODES", "GRID_SAMPLE_PADDING_MODES",
@@ -42,7 +45,7 @@ def _max_pool(dims: int) -> Callable[..., Any]:
         dilation: Sizes = 1,
         ceil_mode: bool = False,
         return_indices: bool = False,
-    ) -> Any:
+    ) -> Tensor | tuple[Tensor, Tensor]:
         name = f"max_pool{dims}d_with_indices" if return_indices else f"max_pool{dims}d"
         step = [] if stride is None else stride
         return getattr(aten, name)(input, kernel_size, step, padding, dilation, ceil_mode)
@@ -62,7 +65,7 @@ def _with_indices(pool: Callable[..., Any]) -> Callable[..., Any]:
     signature = inspect.signature(pool)
 
     @functools.wraps(pool)
-    def with_indices(*args: Any, **kwargs: Any) -> Any:
+    def with_indices(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
         bound = signature.bind(*args, **kwargs)
         bound.arguments["return_indices"] = True
         return pool(*bound.args, **bound.kwargs)
@@ -74,7 +77,7 @@ max_pool1d, max_pool2d, max_pool3d = _max_pool(1), _max_pool(2), _max_pool(3)
 max_pool1d_with_indices, max_pool2d_with_indices, max_pool3d_with_indices = map(_with_indices, (max_pool1d, max_pool2d, max_pool3d))
 
 
-def _output_size(size: int | Sequence[int], input: Tensor, dims: int) -> list[int]:
+def _output_size(size: int | Sequence[int | None], input: Tensor, dims: int) -> list[int]:
     """The output's extents; None stands for the input's own."""
     if isinstance(size, int):
         return [size] * dims
@@ -95,7 +98,9 @@ def adaptive_avg_pool3d(input: Tensor, output_size: int | Sequence[int]) -> Tens
 
 
 def _adaptive_max_pool(dims: int) -> Callable[..., Any]:
-    def pool(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+    def pool(
+        input: Tensor, output_size: int | Sequence[int | None], return_indices: bool = False
+    ) -> Tensor | tuple[Tensor, Tensor]:
         size = output_size if dims == 1 else _output_size(output_size, input, dims)
         made = getattr(aten, f"adaptive_max_pool{dims}d")(input, size)
         return made if return_indices else made[0]
@@ -115,11 +120,11 @@ def _fractional_max_pool(dims: int) -> Callable[..., Any]:
     def pool(
         input: Tensor,
         kernel_size: Sizes,
-        output_size: Any = None,
-        output_ratio: Any = None,
+        output_size: Ints | None = None,
+        output_ratio: float | Sequence[float] | None = None,
         return_indices: bool = False,
         _random_samples: Tensor | None = None,
-    ) -> Any:
+    ) -> Tensor | tuple[Tensor, Tensor]:
         if output_size is None and output_ratio is None:
             raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
         if output_size is None:
@@ -141,7 +146,9 @@ fractional_max_pool2d_with_indices, fractional_max_pool3d_with_indices = map(
 )
 
 
-def _unpooled_size(input: Tensor, kernel: list[int], stride: list[int], padding: list[int], size: Any) -> list[int]:
+def _unpooled_size(
+    input: Tensor, kernel: list[int], stride: list[int], padding: list[int], size: Sequence[int] | None
+) -> list[int]:
     """The extents before pooling: as given, or the smallest that give the input's."""
     dims = len(kernel)
     own = input.shape[-dims:]
@@ -169,7 +176,7 @@ def _max_unpool(dims: int) -> Callable[..., Tensor]:
         kernel_size: Sizes,
         stride: Sizes | None = None,
         padding: Sizes = 0,
-        output_size: Any = None,
+        output_size: Sequence[int] | None = None,
     ) -> Tensor:
         kernel = _spread(kernel_size, dims)
         step = kernel if stride is None else _spread(stride, dims)
@@ -250,7 +257,9 @@ _SMOOTH = {"bilinear": "_upsample_bilinear2d_aa", "bicubic": "_upsample_bicubic2
 _NAMES = {1: "3D", 2: "4D", 3: "5D"}
 
 
-def _sizes_and_scales(input: Tensor, size: Any, scale_factor: Any) -> tuple[list[int] | None, list[float] | None]:
+def _sizes_and_scales(
+    input: Tensor, size: int | list[int] | tuple[int, ...] | None, scale_factor: float | Sequence[float] | None
+) -> tuple[list[int] | None, list[float] | None]:
     dims = input.dim() - 2
     if size is not None and scale_factor is not None:
         raise ValueError("only one of size or scale_factor should be defined")
@@ -277,8 +286,8 @@ def _sizes_and_scales(input: Tensor, size: Any, scale_factor: Any) -> tuple[list
 
 def interpolate(
     input: Tensor,
-    size: Any = None,
-    scale_factor: Any = None,
+    size: int | list[int] | tuple[int, ...] | None = None,
+    scale_factor: float | Sequence[float] | None = None,
     mode: str = "nearest",
     align_corners: bool | None = None,
     recompute_scale_factor: bool | None = None,
@@ -306,7 +315,15 @@ def interpolate(
     return _resampled(input, dims, mode, sizes, scales, align_corners, antialias)
 
 
-def _resampled(input: Tensor, dims: int, mode: str, sizes: Any, scales: Any, align_corners: bool | None, antialias: bool) -> Tensor:
+def _resampled(
+    input: Tensor,
+    dims: int,
+    mode: str,
+    sizes: list[int] | None,
+    scales: list[float] | None,
+    align_corners: bool | None,
+    antialias: bool,
+) -> Tensor:
     if dims in (1, 2, 3) and mode in _NEAREST:
         return getattr(aten, _NEAREST[mode].format(dims))(input, sizes, scales)
     if dims in (1, 2, 3) and mode == "area":
@@ -326,19 +343,29 @@ def _resampled(input: Tensor, dims: int, mode: str, sizes: Any, scales: Any, ali
     )
 
 
-def upsample(input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: Any = None) -> Tensor:
+def upsample(
+    input: Tensor,
+    size: int | list[int] | tuple[int, ...] | None = None,
+    scale_factor: float | Sequence[float] | None = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+) -> Tensor:
     """`interpolate` under its former name."""
     warnings.warn("`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2)
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
-def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+def upsample_nearest(
+    input: Tensor, size: int | list[int] | tuple[int, ...] | None = None, scale_factor: float | Sequence[float] | None = None
+) -> Tensor:
     """`interpolate` by the nearest element."""
     warnings.warn("`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2)
     return interpolate(input, size, scale_factor, mode="nearest")
 
 
-def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+def upsample_bilinear(
+    input: Tensor, size: int | list[int] | tuple[int, ...] | None = None, scale_factor: float | Sequence[float] | None = None
+) -> Tensor:
     """`interpolate` between the nearest elements, with the corners aligned."""
     warnings.warn("`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2)
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)

@@ -47,7 +47,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _inplace(module: Any, separator: str = "") -> str:
+def _inplace(module: Module, separator: str = "") -> str:
     return f"{separator}inplace=True" if module.inplace else ""
 
 

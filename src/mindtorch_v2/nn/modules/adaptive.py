@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import namedtuple
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..._ops.machinery.lookup import aten
 from ..._tensor import Tensor
@@ -13,6 +13,9 @@ from .. import functional as F
 from .container import ModuleList, Sequential
 from .linear import Linear
 from .module import Module
+
+if TYPE_CHECKING:
+    from ..._types import OptionalDevice, OptionalDType
 
 __all__ = ["AdaptiveLogSoftmaxWithLoss"]
 
@@ -24,7 +27,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
 
     def __init__(
         self, in_features: int, n_classes: int, cutoffs: Sequence[int], div_value: float = 4.0, head_bias: bool = False,
-        device: Any = None, dtype: Any = None,
+        device: OptionalDevice = None, dtype: OptionalDType = None,
     ) -> None:  # fmt: skip
         super().__init__()
         cutoffs = list(cutoffs)
@@ -35,7 +38,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
                 "cutoffs should be a sequence of unique, positive integers sorted in an increasing order, where each value is between "
                 "1 and n_classes-1"
             )
-        place = {"device": device, "dtype": dtype}
+        place: dict[str, Any] = {"device": device, "dtype": dtype}
         self.in_features, self.n_classes, self.div_value, self.head_bias = in_features, n_classes, div_value, head_bias
         self.cutoffs = [*cutoffs, n_classes]
         self.shortlist_size, self.n_clusters = cutoffs[0], len(cutoffs)

@@ -16,7 +16,7 @@ from .module import Module
 __all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm"]
 
 
-def reset_affine(module: Any) -> None:
+def reset_affine(module: Module) -> None:
     """Make the scale ones and the shift zeros, where a normalisation has them."""
     if module.weight is not None:
         init.ones_(module.weight)
@@ -71,7 +71,7 @@ class _NormBase(Module):
         )
 
     def _load_from_state_dict(
-        self, state_dict: Any, prefix: str, local_metadata: dict[str, Any], strict: bool, missing_keys: list[str],
+        self, state_dict: dict[str, Any], prefix: str, local_metadata: dict[str, Any], strict: bool, missing_keys: list[str],
         unexpected_keys: list[str], error_msgs: list[str],
     ) -> None:  # fmt: skip
         version = local_metadata.get("version")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import operator
 import warnings
 from collections import OrderedDict, abc
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
+from typing import Any, Self
 
 from ..._tensor import Tensor
 from ..parameter import Parameter
@@ -15,7 +15,7 @@ from .module import Module, indented
 __all__ = ["Container", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
 
 
-def _wrap_index(index: Any, size: int) -> int:
+def _wrap_index(index: int, size: int) -> int:
     index = operator.index(index)
     if not -size <= index < size:
         raise IndexError(f"index {index} is out of range")
@@ -48,24 +48,24 @@ class _Numbered(Module):
     def __dir__(self) -> list[str]:
         return [name for name in super().__dir__() if not name.isdigit()]
 
-    def _key(self, index: Any) -> str:
+    def _key(self, index: int) -> str:
         return list(self._modules)[_wrap_index(index, len(self))]
 
     def __setitem__(self, index: int, module: Module) -> None:
         setattr(self, self._key(index), module)
 
-    def __delitem__(self, index: Any) -> None:
+    def __delitem__(self, index: int | slice) -> None:
         for key in list(self._modules)[index] if isinstance(index, slice) else [self._key(index)]:
             delattr(self, key)
         # numbered names stay numbered without gaps
         self._modules = OrderedDict((str(i), m) for i, m in enumerate(self._modules.values()))
 
-    def append(self, module: Module) -> Any:
+    def append(self, module: Module) -> Self:
         """Add a module at the end."""
         self.add_module(str(len(self)), module)
         return self
 
-    def pop(self, key: Any) -> Any:
+    def pop(self, key: int | slice) -> Module:
         """Take the module at an index out and return it."""
         module = self[key]
         del self[key]
@@ -90,12 +90,12 @@ class Sequential(_Numbered):
             return self.__class__(OrderedDict(list(self._modules.items())[index]))
         return self._modules[self._key(index)]
 
-    def __add__(self, other: Any) -> Sequential:
+    def __add__(self, other: object) -> Sequential:
         if not isinstance(other, Sequential):
             raise ValueError(f"add operator supports only objects of Sequential class, but {type(other)} is given.")
         return Sequential(*self, *other)
 
-    def __iadd__(self, other: Any) -> Sequential:
+    def __iadd__(self, other: object) -> Sequential:
         if not isinstance(other, Sequential):
             raise ValueError(f"add operator supports only objects of Sequential class, but {type(other)} is given.")
         for module in list(other):
@@ -112,7 +112,7 @@ class Sequential(_Numbered):
         self._check_factor(other)
         return self.extend(list(self) * (other - 1))
 
-    def _check_factor(self, factor: Any) -> None:
+    def _check_factor(self, factor: object) -> None:
         if not isinstance(factor, int):
             raise TypeError(f"unsupported operand type(s) for *: {type(self)} and {type(factor)}")
         if factor <= 0:
@@ -199,7 +199,7 @@ class ModuleList(_Numbered):
 class ModuleDict(Module):
     """A dictionary of modules."""
 
-    def __init__(self, modules: Any = None) -> None:
+    def __init__(self, modules: Mapping[str, Module] | None = None) -> None:
         super().__init__()
         if modules is not None:  # a subclass may have an update of its own, for which it is not ready yet
             self.update(modules)
@@ -207,7 +207,7 @@ class ModuleDict(Module):
     def __len__(self) -> int:
         return len(self._modules)
 
-    def __getitem__(self, key: str) -> Any:
+    def __getitem__(self, key: str) -> Module:
         return self._modules[key]
 
     def __delitem__(self, key: str) -> None:
@@ -226,22 +226,22 @@ class ModuleDict(Module):
         """Take all modules out."""
         self._modules.clear()
 
-    def pop(self, key: str) -> Any:
+    def pop(self, key: str) -> Module:
         """Take a module out and return it."""
         module = self[key]
         del self[key]
         return module
 
-    def keys(self) -> Any:
+    def keys(self) -> KeysView[str]:
         return self._modules.keys()
 
-    def items(self) -> Any:
+    def items(self) -> ItemsView[str, Module]:
         return self._modules.items()
 
-    def values(self) -> Any:
+    def values(self) -> ValuesView[Module]:
         return self._modules.values()
 
-    def update(self, modules: Any) -> None:
+    def update(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]]) -> None:
         """Add the modules of a mapping, or of key and module pairs."""
         if not isinstance(modules, abc.Iterable):
             raise TypeError(
@@ -265,7 +265,7 @@ def _pairs(items: Iterable[Any], owner: str, verb: str) -> Iterator[tuple[Any, A
         yield item[0], item[1]  # type: ignore[index]
 
 
-def _describe(value: Any, *, legacy: bool) -> str:
+def _describe(value: object, *, legacy: bool) -> str:
     """A line about a parameter, or about another value kept among parameters.
 
     torch: lists of parameters print a dtype where dictionaries print the legacy type.
@@ -339,7 +339,7 @@ class ParameterDict(Module):
         if parameters is not None:  # a subclass may have an update of its own, for which it is not ready yet
             self.update(parameters)
 
-    def _name(self, key: Any) -> str:
+    def _name(self, key: str) -> str:
         if not isinstance(key, str):
             raise TypeError(
                 f"Index given to ParameterDict cannot be used as a key as it is not a string (type is '{type(key).__name__}')"

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from ..._ops.machinery.lookup import aten
 from ..._tensor import Tensor
-from ..._types import OptionalDevice, OptionalDType
+from ..._types import Ints, OptionalDevice, OptionalDType
 from .. import functional as F
 from ..parameter import Parameter
 from .linear import draw_weight_and_bias
@@ -23,7 +22,7 @@ class _ConvNd(Module):
     """Base of plain and transposed convolutions of any dimension."""
 
     def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: tuple[int, ...], stride: tuple[int, ...], padding: Any,
+        self, in_channels: int, out_channels: int, kernel_size: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...] | str,
         dilation: tuple[int, ...], transposed: bool, output_padding: tuple[int, ...], groups: int, bias: bool, padding_mode: str,
         device: OptionalDevice = None, dtype: OptionalDType = None,
     ) -> None:  # fmt: skip
@@ -65,7 +64,7 @@ class _ConvNd(Module):
 
 
 def _check_arguments(
-    in_channels: int, out_channels: int, stride: tuple[int, ...], padding: int | Sequence[int], groups: int, padding_mode: str
+    in_channels: int, out_channels: int, stride: tuple[int, ...], padding: tuple[int, ...] | str, groups: int, padding_mode: str
 ) -> None:
     if groups <= 0:
         raise ValueError("groups must be a positive integer")
@@ -81,7 +80,7 @@ def _check_arguments(
         raise ValueError(f"padding_mode must be one of {_PADDING_MODES}, but got padding_mode='{padding_mode}'")
 
 
-def _border(padding: Any, kernel_size: tuple[int, ...], dilation: tuple[int, ...]) -> list[int]:
+def _border(padding: tuple[int, ...] | str, kernel_size: tuple[int, ...], dilation: tuple[int, ...]) -> list[int]:
     """The padding as `F.pad` takes it: the last dimension first, both sides."""
     if isinstance(padding, str):
         if padding == "valid":
@@ -95,7 +94,7 @@ class _Plain(_ConvNd):
     _n = 0
 
     def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
+        self, in_channels: int, out_channels: int, kernel_size: Ints, stride: Ints = 1, padding: Ints | str = 0, dilation: Ints = 1,
         groups: int = 1, bias: bool = True, padding_mode: str = "zeros", device: OptionalDevice = None, dtype: OptionalDType = None,
     ) -> None:  # fmt: skip
         n = self._n
@@ -155,8 +154,8 @@ class _ConvTransposeNd(_ConvNd):
     _n = 0
 
     def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0, output_padding: Any = 0,
-        groups: int = 1, bias: bool = True, dilation: Any = 1, padding_mode: str = "zeros", device: OptionalDevice = None, dtype: OptionalDType = None,
+        self, in_channels: int, out_channels: int, kernel_size: Ints, stride: Ints = 1, padding: Ints = 0, output_padding: Ints = 0,
+        groups: int = 1, bias: bool = True, dilation: Ints = 1, padding_mode: str = "zeros", device: OptionalDevice = None, dtype: OptionalDType = None,
     ) -> None:  # fmt: skip
         if padding_mode != "zeros":
             raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')

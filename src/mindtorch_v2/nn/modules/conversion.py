@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["convert_parameter", "swap_in"]
 
 
-def convert_parameter(module: Module, key: str, param: Any, fn: Callable[[Tensor], Tensor]) -> None:
+def convert_parameter(module: Module, key: str, param: Tensor, fn: Callable[[Tensor], Tensor]) -> None:
     """Replace a parameter's elements, and those of its gradient, by what `fn` makes of them."""
     with no_grad():
         made = fn(param)
@@ -48,7 +48,9 @@ def _in_place(old: Tensor, new: Tensor) -> bool:
     return old.is_meta == new.is_meta and not switches.get_overwrite_module_params_on_conversion()
 
 
-def _swap_parameter(module: Module, key: str, param: Any, made: Tensor, grad: Any, fn: Callable[[Tensor], Tensor]) -> None:
+def _swap_parameter(
+    module: Module, key: str, param: Tensor, made: Tensor, grad: Tensor | None, fn: Callable[[Tensor], Tensor]
+) -> None:
     name = f"{type(module).__name__}.{key}"
     param.grad = None
     try:
@@ -70,7 +72,7 @@ def _swap_parameter(module: Module, key: str, param: Any, made: Tensor, grad: An
 _module_load: Any = getattr(Tensor, "module_load")  # noqa: B009 - attached, which mypy does not see
 
 
-def swap_in(target: Any, value: Tensor, *, assign: bool) -> None:
+def swap_in(target: Tensor, value: Tensor, *, assign: bool) -> None:
     """Load a value of a state dict into a parameter or buffer by a swap, with the tensor that `module_load` makes of it."""
     if has_torch_function((target, value)):
         made = handle_torch_function(_module_load, (target, value), target, value, assign=assign)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..._autograd.grad_mode import is_grad_enabled
@@ -14,6 +14,8 @@ from ...autograd import Function
 from ...utils.hooks import RemovableHandle, add_hook
 
 if TYPE_CHECKING:
+    from ..._autograd.node import Node
+    from ...autograd.function import FunctionCtx
     from .module import Module
 
 __all__ = [
@@ -178,7 +180,7 @@ def _forward_hooks(module: Module) -> list[tuple[int, Hook, bool]]:
     return found + [(i, h, i in module._forward_hooks_with_kwargs) for i, h in module._forward_hooks.items()]
 
 
-def _run_forward_hooks(module: Module, args: Any, kwargs: Any, result: Any, called: set[int]) -> Any:
+def _run_forward_hooks(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, called: set[int]) -> Any:
     for key, hook, with_kwargs in _forward_hooks(module):
         called.add(key)
         changed = hook(module, args, kwargs, result) if with_kwargs else hook(module, args, result)
@@ -187,7 +189,7 @@ def _run_forward_hooks(module: Module, args: Any, kwargs: Any, result: Any, call
     return result
 
 
-def _run_always_called(module: Module, args: Any, kwargs: Any, called: set[int]) -> None:
+def _run_always_called(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any], called: set[int]) -> None:
     """After an error, the hooks that asked to be called in any case."""
     for key, hook, with_kwargs in _forward_hooks(module):
         if key in called or not (key in GLOBAL.forward_always or key in module._forward_hooks_always_called):
@@ -219,7 +221,7 @@ def _attach_plain(module: Module, hooks: list[Hook], args: tuple[Any, ...], resu
         _warn_plain(args, result, node)
 
 
-def _warn_plain(args: tuple[Any, ...], result: Any, node: Any) -> None:
+def _warn_plain(args: tuple[Any, ...], result: Any, node: Node) -> None:
     """The deprecated kind of hook sees the last node only: say when that is not the whole module."""
     found = _unseen(args, (result,) if isinstance(result, Tensor) else result, node)
     if found is not None:
@@ -232,7 +234,7 @@ def _warn_plain(args: tuple[Any, ...], result: Any, node: Any) -> None:
         )
 
 
-def _unseen(args: tuple[Any, ...], results: Any, node: Any) -> tuple[str, str, bool] | None:
+def _unseen(args: tuple[Any, ...], results: Sequence[Tensor], node: Node) -> tuple[str, str, bool] | None:
     """What a hook of the last node does not see of a call: which calls these are, the gradients, and whether a full hook would."""
     if not isinstance(results, tuple) or not all(isinstance(r, Tensor) for r in results):
         return (
@@ -373,15 +375,15 @@ def _through_identity(values: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any, li
 
 
 @functools.cache
-def _identity() -> Any:
+def _identity() -> type[Function]:
     class BackwardHookFunction(Function):
         @staticmethod
-        def forward(ctx: Any, *tensors: Tensor) -> Any:
+        def forward(ctx: FunctionCtx, *tensors: Tensor) -> tuple[Tensor | None, ...]:
             ctx.mark_non_differentiable(*[t for t in tensors if not t.requires_grad])
             return tensors
 
         @staticmethod
-        def backward(ctx: Any, *grads: Any) -> Any:
+        def backward(ctx: FunctionCtx, *grads: Any) -> tuple[Tensor | None, ...]:
             return grads
 
     return BackwardHookFunction

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..._autograd.grad_mode import no_grad
 from ..parameter import is_lazy
+
+if TYPE_CHECKING:
+    from .module import Module
 
 __all__ = ["LazyModuleMixin"]
 
@@ -23,13 +26,13 @@ class LazyModuleMixin:
         self._load_hook = module._register_load_state_dict_pre_hook(self._lazy_load_hook)
         self._initialize_hook = module.register_forward_pre_hook(self._infer_parameters, with_kwargs=True)
 
-    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+    def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
         own: Any = self
         for name, value in {**self._parameters, **own._persistent_buffers()}.items():
             if value is not None:
                 destination[prefix + name] = value if keep_vars or is_lazy(value) else value.detach()
 
-    def _lazy_load_hook(self, state_dict: Any, prefix: str, *_: Any) -> None:
+    def _lazy_load_hook(self, state_dict: dict[str, Any], prefix: str, *_: Any) -> None:
         """Give parameters the shapes of those that are to be loaded."""
         for name, value in {**self._parameters, **self._buffers}.items():
             given = state_dict.get(prefix + name)
@@ -45,7 +48,7 @@ class LazyModuleMixin:
         """Whether a parameter or buffer still waits for its shape."""
         return any(map(is_lazy, (*self._parameters.values(), *self._buffers.values())))
 
-    def _infer_parameters(self, module: Any, args: Any, kwargs: Any = None) -> None:
+    def _infer_parameters(self, module: Module, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> None:
         module.initialize_parameters(*args, **(kwargs or {}))
         if module.has_uninitialized_params():
             raise RuntimeError(f"module {module._get_name()} has not been fully initialized")
@@ -55,7 +58,7 @@ class LazyModuleMixin:
         if module.cls_to_become is not None:
             module.__class__ = module.cls_to_become
 
-    def _replicate_for_data_parallel(self) -> Any:
+    def _replicate_for_data_parallel(self) -> NoReturn:
         raise RuntimeError(
             "Modules with uninitialized parameters can't be used with `DataParallel`. Run a dummy forward pass to correctly initialize "
             "the modules"

@@ -7,13 +7,13 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from types import FunctionType
-from typing import Any
+from typing import Any, Self
 
 from ... import compiler
 from ..._autograd.leaf import clear_gradients
 from ..._device import device as Device
 from ..._dispatch.codegen import compile_function
-from ..._dtype import PYTHON_TYPES
+from ..._dtype import PYTHON_TYPES, dtype
 from ..._dtype import dtype as DType
 from ..._ops.machinery.lookup import aten
 from ..._tensor import Tensor
@@ -59,13 +59,13 @@ _HOOKS = (
 )  # fmt: skip
 
 
-def _takes_persistent(register_buffer: Any) -> bool:
+def _takes_persistent(register_buffer: Callable[..., Any]) -> bool:
     """Whether a module's `register_buffer` has the argument, which subclasses of old leave out."""
     own = getattr(register_buffer, "__func__", None) is Module.register_buffer
     return own or "persistent" in inspect.signature(register_buffer).parameters
 
 
-def typename(value: Any) -> str:
+def typename(value: object) -> str:
     """The name of a value's type as error messages give it."""
     if isinstance(value, Tensor) and type(value) is Tensor:
         return value.type()
@@ -130,7 +130,7 @@ class Module(StateDict):
         mark = set.discard if persistent else set.add
         mark(self._non_persistent_buffers_set, name)
 
-    def _check_name(self, name: Any, kind: str, known: dict[str, Any]) -> None:
+    def _check_name(self, name: object, kind: str, known: dict[str, Any]) -> None:
         if not isinstance(name, str):
             raise TypeError(f"{kind} name should be a string. Got {typename(name)}")
         if "." in name:
@@ -376,31 +376,33 @@ class Module(StateDict):
 
     # --- hooks ------------------------------------------------------------------------------------------------------
 
-    def register_forward_pre_hook(self, hook: Any, *, prepend: bool = False, with_kwargs: bool = False) -> RemovableHandle:
+    def register_forward_pre_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> RemovableHandle:
         """Run `hook(module, args)`, or `hook(module, args, kwargs)`, before forward; it may return other arguments."""
         marks = [(self._forward_pre_hooks_with_kwargs, with_kwargs)]
         return add_hook(self._forward_pre_hooks, hook, prepend=prepend, marks=marks)
 
     def register_forward_hook(
-        self, hook: Any, *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
     ) -> RemovableHandle:
         """Run `hook(module, args, output)`, or with the keyword arguments before the output; it may return another output."""
         marks = [(self._forward_hooks_with_kwargs, with_kwargs), (self._forward_hooks_always_called, always_call)]
         return add_hook(self._forward_hooks, hook, prepend=prepend, marks=marks)
 
-    def register_full_backward_pre_hook(self, hook: Any, prepend: bool = False) -> RemovableHandle:
+    def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Run `hook(module, grad_output)` before the module's backward; it may return other gradients."""
         return add_hook(self._backward_pre_hooks, hook, prepend=prepend)
 
-    def register_full_backward_hook(self, hook: Any, prepend: bool = False) -> RemovableHandle:
+    def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Run `hook(module, grad_input, grad_output)` when the gradients of the inputs are known; it may return others."""
         return self._register_backward(hook, full=True, prepend=prepend)
 
-    def register_backward_hook(self, hook: Any) -> RemovableHandle:
+    def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """The deprecated kind of backward hook, which sees the module's last node only."""
         return self._register_backward(hook, full=False, prepend=False)
 
-    def _register_backward(self, hook: Any, *, full: bool, prepend: bool) -> RemovableHandle:
+    def _register_backward(self, hook: Callable[..., Any], *, full: bool, prepend: bool) -> RemovableHandle:
         if self._is_full_backward_hook is (not full):
             raise RuntimeError(
                 "Cannot use both regular backward hooks and full backward hooks on a single Module. Please use only one of them."
@@ -410,14 +412,14 @@ class Module(StateDict):
 
     # --- converting -------------------------------------------------------------------------------------------------
 
-    def apply(self, fn: Callable[[Module], None]) -> Any:
+    def apply(self, fn: Callable[[Module], None]) -> Self:
         """Call `fn` with every module below this one, then with this one."""
         for child in self.children():
             child.apply(fn)
         fn(self)
         return self
 
-    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Any:
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Replace the elements of parameters, their gradients and buffers by what `fn` makes of them."""
         if recurse:
             for child in self.children():
@@ -428,7 +430,7 @@ class Module(StateDict):
         self._buffers.update({name: fn(buffer) for name, buffer in self._buffers.items() if buffer is not None})
         return self
 
-    def to(self, *args: Any, **kwargs: Any) -> Any:
+    def to(self, *args: Any, **kwargs: Any) -> Self:
         """Move parameters and buffers to a device, and floating-point ones to a dtype."""
         device, dtype, non_blocking, memory_format = parse_to(args, kwargs)
         if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
@@ -441,15 +443,15 @@ class Module(StateDict):
 
         return self._apply(convert)
 
-    def cpu(self) -> Any:
+    def cpu(self) -> Self:
         """Move parameters and buffers to the CPU."""
         return self._apply(lambda t: t.cpu())
 
-    def cuda(self, device: OptionalDevice = None) -> Any:
+    def cuda(self, device: OptionalDevice = None) -> Self:
         """Move parameters and buffers to a GPU: there is none, and torch's AssertionError says so."""
         return self._apply(lambda t: t.cuda(device))
 
-    def xpu(self, device: OptionalDevice = None) -> Any:
+    def xpu(self, device: OptionalDevice = None) -> Self:
         """Move parameters and buffers to an XPU: there is none, and torch's AssertionError says so."""
         return self._apply(lambda t: t.to("xpu" if device is None else device))
 
@@ -457,40 +459,40 @@ class Module(StateDict):
         """As `torch.compile`, which leaves the module as it is."""
         compiler.compile(self, *args, **kwargs)
 
-    def type(self, dst_type: Any) -> Any:
+    def type(self, dst_type: dtype | str) -> Self:
         """Convert all parameters and buffers to this dtype."""
         return self._apply(lambda t: t.type(dst_type))
 
-    def _cast(self, name: str) -> Any:
+    def _cast(self, name: str) -> Self:
         return self._apply(lambda t: getattr(t, name)() if t.dtype.is_floating_point else t)
 
-    def float(self) -> Any:
+    def float(self) -> Self:
         """Convert floating-point parameters and buffers to float32."""
         return self._cast("float")
 
-    def double(self) -> Any:
+    def double(self) -> Self:
         """Convert floating-point parameters and buffers to float64."""
         return self._cast("double")
 
-    def half(self) -> Any:
+    def half(self) -> Self:
         """Convert floating-point parameters and buffers to float16."""
         return self._cast("half")
 
-    def bfloat16(self) -> Any:
+    def bfloat16(self) -> Self:
         """Convert floating-point parameters and buffers to bfloat16."""
         return self._cast("bfloat16")
 
-    def to_empty(self, *, device: OptionalDevice, recurse: bool = True) -> Any:
+    def to_empty(self, *, device: OptionalDevice, recurse: bool = True) -> Self:
         """Move parameters and buffers to a device without copying their elements."""
         return self._apply(lambda t: aten.empty_like(t, device=device), recurse=recurse)
 
-    def share_memory(self) -> Any:
+    def share_memory(self) -> Self:
         """Move parameters and buffers to shared memory."""
         return self._apply(lambda t: t.share_memory_())
 
     # --- modes ------------------------------------------------------------------------------------------------------
 
-    def train(self, mode: bool = True) -> Any:
+    def train(self, mode: bool = True) -> Self:
         """Set training mode, which dropout, batch norm and the like ask for, in this module and all below it."""
         if mode is not True and mode is not False:
             raise ValueError("training mode is expected to be boolean")
@@ -499,11 +501,11 @@ class Module(StateDict):
         self.training = mode
         return self
 
-    def eval(self) -> Any:
+    def eval(self) -> Self:
         """Set evaluation mode."""
         return self.train(False)
 
-    def requires_grad_(self, requires_grad: bool = True) -> Any:
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
         """Say whether gradients are computed for the parameters."""
         for p in self.parameters():
             p.requires_grad_(requires_grad)
@@ -573,7 +575,7 @@ def observe_calls(observer: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any
         _observer = _pass_on  # after that: other threads may be on their way in
 
 
-def _after_hooks(hooks: Any, owner: Module, name: str, value: Any) -> Any:
+def _after_hooks(hooks: dict[int, Callable[..., Any]], owner: Module, name: str, value: Any) -> Any:
     """Call the registration hooks with a value that `owner` is about to register, and return what they make of it."""
     for hook in hooks.values():
         changed = hook(owner, name, value)
@@ -581,7 +583,7 @@ def _after_hooks(hooks: Any, owner: Module, name: str, value: Any) -> Any:
     return value
 
 
-def _hooked_module(owner: Module, name: str, module: Any) -> Any:
+def _hooked_module(owner: Module, name: str, module: Module | None) -> Module | None:
     return _after_hooks(GLOBAL.module_registration, owner, name, module)
 
 

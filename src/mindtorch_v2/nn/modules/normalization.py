@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import numbers
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..._ops.machinery.lookup import aten
 from ..._tensor import Tensor
-from ..._types import OptionalDevice, OptionalDType
+from ..._types import Ints, OptionalDevice, OptionalDType
 from ...autograd import Function
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter
 from .batchnorm import reset_affine
 from .module import Module
+
+if TYPE_CHECKING:
+    pass
 
 __all__ = ["CrossMapLRN2d", "GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]
 
@@ -90,7 +93,7 @@ class LayerNorm(Module):
     """Normalisation over the last dimensions."""
 
     def __init__(
-        self, normalized_shape: Any, eps: float = 1e-5, elementwise_affine: bool = True, bias: bool = True, device: OptionalDevice = None,
+        self, normalized_shape: Ints, eps: float = 1e-5, elementwise_affine: bool = True, bias: bool = True, device: OptionalDevice = None,
         dtype: OptionalDType = None,
     ) -> None:  # fmt: skip
         super().__init__()
@@ -147,7 +150,7 @@ class RMSNorm(Module):
 
     def __init__(
         self,
-        normalized_shape: Any,
+        normalized_shape: Ints,
         eps: float | None = None,
         elementwise_affine: bool = True,
         device: OptionalDevice = None,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..._tensor import Tensor
 from .. import functional as F
 from .module import Module
 from .utils import ntuple
+
+if TYPE_CHECKING:
+    from ..._types import Ints
 
 __all__ = [
     "CircularPad1d", "CircularPad2d", "CircularPad3d", "ConstantPad1d", "ConstantPad2d", "ConstantPad3d", "ReflectionPad1d",
@@ -19,7 +22,7 @@ class _PadNd(Module):
     _n = 0
     _mode = ""
 
-    def __init__(self, padding: Any) -> None:
+    def __init__(self, padding: Ints) -> None:
         super().__init__()
         self.padding = ntuple(padding, 2 * self._n)
 
@@ -61,7 +64,7 @@ class CircularPad3d(_CircularPadNd):
 
 
 class _ConstantPadNd(_PadNd):
-    def __init__(self, padding: Any, value: float) -> None:
+    def __init__(self, padding: Ints, value: float) -> None:
         super().__init__(padding)
         self.value = value
 
@@ -137,7 +140,7 @@ class ReplicationPad3d(_ReplicationPadNd):
 class ZeroPad1d(ConstantPad1d):
     """Pads signals with zeros."""
 
-    def __init__(self, padding: Any) -> None:
+    def __init__(self, padding: Ints) -> None:
         super().__init__(padding, 0.0)
 
     def extra_repr(self) -> str:
@@ -147,7 +150,7 @@ class ZeroPad1d(ConstantPad1d):
 class ZeroPad2d(ConstantPad2d):
     """Pads images with zeros."""
 
-    def __init__(self, padding: Any) -> None:
+    def __init__(self, padding: Ints) -> None:
         super().__init__(padding, 0.0)
 
     def extra_repr(self) -> str:
@@ -157,7 +160,7 @@ class ZeroPad2d(ConstantPad2d):
 class ZeroPad3d(ConstantPad3d):
     """Pads volumes with zeros."""
 
-    def __init__(self, padding: Any) -> None:
+    def __init__(self, padding: Ints) -> None:
         super().__init__(padding, 0.0)
 
     def extra_repr(self) -> str:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from ..._tensor import Tensor
 from .. import functional as F
 from .module import Module
 from .utils import ntuple
+
+if TYPE_CHECKING:
+    from ..._types import Ints
 
 __all__ = [
     "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d", "AdaptiveMaxPool2d", "AdaptiveMaxPool3d",
@@ -18,7 +22,7 @@ __all__ = [
 
 class _MaxPoolNd(Module):
     def __init__(
-        self, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, return_indices: bool = False,
+        self, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0, dilation: Ints = 1, return_indices: bool = False,
         ceil_mode: bool = False,
     ) -> None:  # fmt: skip
         super().__init__()
@@ -40,28 +44,28 @@ class _MaxPoolNd(Module):
 class MaxPool1d(_MaxPoolNd):
     """Maxima over windows of signals."""
 
-    def forward(self, input: Tensor) -> Any:
+    def forward(self, input: Tensor) -> Tensor | tuple[Tensor, Tensor]:
         return F.max_pool1d(input, self.kernel_size, self.stride, self.padding, self.dilation, **self._arguments())
 
 
 class MaxPool2d(_MaxPoolNd):
     """Maxima over windows of images."""
 
-    def forward(self, input: Tensor) -> Any:
+    def forward(self, input: Tensor) -> Tensor | tuple[Tensor, Tensor]:
         return F.max_pool2d(input, self.kernel_size, self.stride, self.padding, self.dilation, **self._arguments())
 
 
 class MaxPool3d(_MaxPoolNd):
     """Maxima over windows of volumes."""
 
-    def forward(self, input: Tensor) -> Any:
+    def forward(self, input: Tensor) -> Tensor | tuple[Tensor, Tensor]:
         return F.max_pool3d(input, self.kernel_size, self.stride, self.padding, self.dilation, **self._arguments())
 
 
 class _MaxUnpoolNd(Module):
     _n = 0
 
-    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
+    def __init__(self, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0) -> None:
         super().__init__()
         self.kernel_size = ntuple(kernel_size, self._n)
         self.stride = ntuple(stride if stride is not None else kernel_size, self._n)
@@ -76,7 +80,7 @@ class MaxUnpool1d(_MaxUnpoolNd):
 
     _n = 1
 
-    def forward(self, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
+    def forward(self, input: Tensor, indices: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
         return F.max_unpool1d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
 
@@ -85,7 +89,7 @@ class MaxUnpool2d(_MaxUnpoolNd):
 
     _n = 2
 
-    def forward(self, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
+    def forward(self, input: Tensor, indices: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
         return F.max_unpool2d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
 
@@ -94,7 +98,7 @@ class MaxUnpool3d(_MaxUnpoolNd):
 
     _n = 3
 
-    def forward(self, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
+    def forward(self, input: Tensor, indices: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
         return F.max_unpool3d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
 
@@ -107,7 +111,12 @@ class AvgPool1d(_AvgPoolNd):
     """Means over windows of signals."""
 
     def __init__(
-        self, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False, count_include_pad: bool = True
+        self,
+        kernel_size: Ints,
+        stride: Ints | None = None,
+        padding: Ints = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
     ) -> None:
         super().__init__()
         self.kernel_size = ntuple(kernel_size, 1)
@@ -121,7 +130,7 @@ class AvgPool1d(_AvgPoolNd):
 
 class _AvgPoolWithDivisor(_AvgPoolNd):
     def __init__(
-        self, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False, count_include_pad: bool = True,
+        self, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0, ceil_mode: bool = False, count_include_pad: bool = True,
         divisor_override: int | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
@@ -153,7 +162,7 @@ class _FractionalMaxPoolNd(Module):
     _n = 0
 
     def __init__(
-        self, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: bool = False,
+        self, kernel_size: Ints, output_size: Ints | None = None, output_ratio: float | Sequence[float] | None = None, return_indices: bool = False,
         _random_samples: Tensor | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
@@ -179,7 +188,7 @@ class FractionalMaxPool2d(_FractionalMaxPoolNd):
 
     _n = 2
 
-    def forward(self, input: Tensor) -> Any:
+    def forward(self, input: Tensor) -> Tensor | tuple[Tensor, Tensor]:
         return F.fractional_max_pool2d(
             input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices, _random_samples=self._random_samples
         )
@@ -190,14 +199,14 @@ class FractionalMaxPool3d(_FractionalMaxPoolNd):
 
     _n = 3
 
-    def forward(self, input: Tensor) -> Any:
+    def forward(self, input: Tensor) -> Tensor | tuple[Tensor, Tensor]:
         return F.fractional_max_pool3d(
             input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices, _random_samples=self._random_samples
         )
 
 
 class _LPPoolNd(Module):
-    def __init__(self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> None:
+    def __init__(self, norm_type: float, kernel_size: Ints, stride: Ints | None = None, ceil_mode: bool = False) -> None:
         super().__init__()
         self.norm_type, self.kernel_size, self.stride, self.ceil_mode = norm_type, kernel_size, stride, ceil_mode
 
@@ -229,7 +238,7 @@ class LPPool3d(_LPPoolNd):
 class _AdaptivePoolNd(Module):
     """Pooling to a size."""
 
-    def __init__(self, output_size: Any) -> None:
+    def __init__(self, output_size: int | Sequence[int | None]) -> None:
         super().__init__()
         self.output_size = output_size
 
@@ -238,7 +247,7 @@ class _AdaptivePoolNd(Module):
 
 
 class _AdaptiveMaxPoolNd(_AdaptivePoolNd):
-    def __init__(self, output_size: Any, return_indices: bool = False) -> None:
+    def __init__(self, output_size: int | Sequence[int | None], return_indices: bool = False) -> None:
         super().__init__(output_size)
         self.return_indices = return_indices
 
@@ -246,21 +255,21 @@ class _AdaptiveMaxPoolNd(_AdaptivePoolNd):
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
     """Maxima over so many windows that share a signal out."""
 
-    def forward(self, input: Tensor) -> Any:
+    def forward(self, input: Tensor) -> Tensor | tuple[Tensor, Tensor]:
         return F.adaptive_max_pool1d(input, self.output_size, self.return_indices)
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
     """Maxima over so many windows that share an image out."""
 
-    def forward(self, input: Tensor) -> Any:
+    def forward(self, input: Tensor) -> Tensor | tuple[Tensor, Tensor]:
         return F.adaptive_max_pool2d(input, self.output_size, self.return_indices)
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
     """Maxima over so many windows that share a volume out."""
 
-    def forward(self, input: Tensor) -> Any:
+    def forward(self, input: Tensor) -> Tensor | tuple[Tensor, Tensor]:
         return F.adaptive_max_pool3d(input, self.output_size, self.return_indices)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 from ..._ops.machinery.lookup import aten
@@ -21,7 +22,7 @@ __all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNBase", "RNNCell", "R
 _GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 
 
-def _draw_uniformly(module: Any) -> None:
+def _draw_uniformly(module: Module) -> None:
     """Draw all parameters uniformly within 1 / sqrt(hidden_size)."""
     reach = 1.0 / math.sqrt(module.hidden_size) if module.hidden_size > 0 else 0
     for weight in module.parameters():
@@ -155,10 +156,10 @@ class RNNBase(Module):
     _kind = "RNN"
     _got = "{}D tensor"
 
-    def _zeros(self, batch: Any, features: int, like: Tensor) -> Tensor:
+    def _zeros(self, batch: int | Tensor, features: int, like: Tensor) -> Tensor:
         return aten.zeros((self.num_layers * self._directions, int(batch), features), dtype=like.dtype, device=like.device)
 
-    def _initial_state(self, batch: Any, like: Tensor) -> Any:
+    def _initial_state(self, batch: int | Tensor, like: Tensor) -> Any:
         return self._zeros(batch, self.hidden_size, like)
 
     def _with_batch(self, hx: Any, batched: bool) -> Any:
@@ -172,7 +173,7 @@ class RNNBase(Module):
     def _without_batch(self, hx: Any) -> Any:
         return hx.squeeze(1)
 
-    def _operator(self) -> Any:
+    def _operator(self) -> Callable[..., Any]:
         return getattr(aten, self.mode.lower())
 
     def _run(self, input: Tensor, hx: Any) -> tuple[Any, Any]:
@@ -207,7 +208,7 @@ class RNNBase(Module):
         return self._flat_weights, self.bias, self.num_layers, self.dropout, self.training, self.bidirectional
 
 
-def _check_dropout(dropout: Any, num_layers: int) -> None:
+def _check_dropout(dropout: object, num_layers: int) -> None:
     if not isinstance(dropout, numbers.Number) or isinstance(dropout, bool) or not 0 <= dropout <= 1:  # type: ignore[operator]
         raise ValueError("dropout should be a number in range [0, 1] representing the probability of an element being zeroed")
     if dropout and num_layers == 1:
@@ -218,7 +219,7 @@ def _check_dropout(dropout: Any, num_layers: int) -> None:
         )
 
 
-def _check_options(bias: Any, batch_first: Any, input_size: Any, hidden_size: Any, num_layers: int, proj_size: int) -> None:
+def _check_options(bias: object, batch_first: object, input_size: int, hidden_size: int, num_layers: int, proj_size: int) -> None:
     for name, flag in (("bias", bias), ("batch_first", batch_first)):
         if not isinstance(flag, bool):
             raise TypeError(f"{name} should be of type bool, got: {type(flag).__name__}")
@@ -282,24 +283,24 @@ class LSTM(RNNBase):
         """The shape that the cell's state must have for this input."""
         return self._state_shape(input, batch_sizes, self.hidden_size)
 
-    def check_forward_args(self, input: Tensor, hidden: Any, batch_sizes: Tensor | None) -> None:
+    def check_forward_args(self, input: Tensor, hidden: tuple[Tensor, Tensor], batch_sizes: Tensor | None) -> None:
         """Complain about an input or a state of another shape."""
         self.check_input(input, batch_sizes)
         sizes = self.get_expected_hidden_size(input, batch_sizes), self.get_expected_cell_size(input, batch_sizes)
         for i, size in enumerate(sizes):
             self.check_hidden_size(hidden[i], size, f"Expected hidden[{i}] size {{}}, got {{}}")
 
-    def permute_hidden(self, hx: Any, permutation: Tensor | None) -> Any:
+    def permute_hidden(self, hx: tuple[Tensor, Tensor], permutation: Tensor | None) -> tuple[Tensor, Tensor]:
         """The state with the sequences of the batch in another order."""
         return hx if permutation is None else (hx[0].index_select(1, permutation), hx[1].index_select(1, permutation))
 
     def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Any, tuple[Tensor, Tensor]]:
         return self._run(input, hx)
 
-    def _initial_state(self, batch: Any, like: Tensor) -> Any:
+    def _initial_state(self, batch: int | Tensor, like: Tensor) -> tuple[Tensor, Tensor]:
         return self._zeros(batch, self._output_size, like), self._zeros(batch, self.hidden_size, like)
 
-    def _with_batch(self, hx: Any, batched: bool) -> Any:
+    def _with_batch(self, hx: tuple[Tensor, Tensor], batched: bool) -> tuple[Tensor, Tensor]:
         n = 3 if batched else 2
         if hx[0].dim() != n or hx[1].dim() != n:
             kind = "batched" if batched else "unbatched"
@@ -308,14 +309,15 @@ class LSTM(RNNBase):
             )
         return hx if batched else (hx[0].unsqueeze(1), hx[1].unsqueeze(1))
 
-    def _without_batch(self, hx: Any) -> Any:
+    def _without_batch(self, hx: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
         return hx[0].squeeze(1), hx[1].squeeze(1)
 
-    def _check_packed(self, data: Tensor, hx: Any, batch_sizes: Tensor) -> None:
+    def _check_packed(self, data: Tensor, hx: tuple[Tensor, Tensor], batch_sizes: Tensor) -> None:
         """torch: packed input is left to the operator."""
 
-    def _joined(self, states: list[Tensor]) -> Any:
-        return tuple(states)
+    def _joined(self, states: list[Tensor]) -> tuple[Tensor, Tensor]:
+        h, c = states
+        return h, c
 
 
 # --- cells ------------------------------------------------------------------------------------------------------------
@@ -358,7 +360,7 @@ class RNNCellBase(Module):
     def _zeros(self, input: Tensor) -> Tensor:
         return aten.zeros((input.size(0), self.hidden_size), dtype=input.dtype, device=input.device)
 
-    def _step(self, operator: Any, input: Tensor, hx: Tensor | None) -> Tensor:
+    def _step(self, operator: Callable[..., Any], input: Tensor, hx: Tensor | None) -> Tensor:
         """One step of a cell whose state is one tensor."""
         self._check(input, "input")
         if hx is not None:

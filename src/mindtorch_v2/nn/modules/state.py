@@ -35,7 +35,7 @@ class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpec
 class _OfModule:
     """A hook that is called with a module, which it does not keep alive."""
 
-    def __init__(self, hook: Callable[..., Any], module: Any) -> None:
+    def __init__(self, hook: Callable[..., Any], module: StateDict) -> None:
         self.hook, self.module = hook, weakref.ref(module)
 
     def __call__(self, *args: Any) -> Any:
@@ -44,7 +44,7 @@ class _OfModule:
             raise RuntimeError("You are trying to call the hook of a dead Module!")
         return self.hook(module, *args)
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[Any, ...]:
         return _OfModule._made, (), {"hook": self.hook, "module": self.module()}
 
     @staticmethod
@@ -121,7 +121,7 @@ class StateDict:
     def _persistent_buffers(self) -> dict[str, Any]:
         return {k: v for k, v in self._buffers.items() if k not in self._non_persistent_buffers_set}
 
-    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+    def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
         """Save this module's own state, not that of its children."""
         for name, value in {**self._parameters, **self._persistent_buffers()}.items():
             if value is not None:
@@ -143,7 +143,7 @@ class StateDict:
         self._save_tree(destination, prefix, keep_vars, metadata)
         return self._after_saving(destination, prefix, metadata)
 
-    def _save_tree(self, destination: Any, prefix: str, keep_vars: bool, metadata: dict[str, Any]) -> None:
+    def _save_tree(self, destination: dict[str, Any], prefix: str, keep_vars: bool, metadata: dict[str, Any]) -> None:
         """Note the version, run the hooks, and save this module's own state and then its children's."""
         if hasattr(destination, "_metadata"):
             destination._metadata[prefix[:-1]] = metadata
@@ -154,7 +154,7 @@ class StateDict:
             if child is not None:
                 child.state_dict(destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
 
-    def _after_saving(self, saved: Any, prefix: str, metadata: dict[str, Any]) -> Any:
+    def _after_saving(self, saved: dict[str, Any], prefix: str, metadata: dict[str, Any]) -> dict[str, Any]:
         """Run the hooks on a saved state; only private ones may replace it."""
         for hook in self._state_dict_hooks.values():
             replacement = hook(self, saved, prefix, metadata)
@@ -167,7 +167,7 @@ class StateDict:
 
     # --- loading ----------------------------------------------------------------------------------------------------
 
-    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> _IncompatibleKeys:
         """Copy a saved state into this module, or, with `assign`, take its tensors over."""
         if not isinstance(state_dict, Mapping):
             raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
@@ -190,7 +190,7 @@ class StateDict:
         return _IncompatibleKeys(missing, unexpected)
 
     def _load_tree(
-        self, state: Any, prefix: str, metadata: Any, strict: bool, assign: bool, missing: list[str], unexpected: list[str],
+        self, state: dict[str, Any], prefix: str, metadata: dict[str, Any] | None, strict: bool, assign: bool, missing: list[str], unexpected: list[str],
         errors: list[str],
     ) -> None:  # fmt: skip
         local: dict[str, Any] = {} if metadata is None else metadata.get(prefix[:-1], {})
@@ -211,7 +211,7 @@ class StateDict:
                 )
 
     def _load_from_state_dict(
-        self, state_dict: Any, prefix: str, local_metadata: dict[str, Any], strict: bool, missing_keys: list[str],
+        self, state_dict: dict[str, Any], prefix: str, local_metadata: dict[str, Any], strict: bool, missing_keys: list[str],
         unexpected_keys: list[str], error_msgs: list[str],
     ) -> None:  # fmt: skip
         """Load this module's own state, not that of its children; modules override this to read older versions."""
@@ -233,7 +233,9 @@ class StateDict:
                     if first[0] not in (self._modules if len(first) > 1 else own):
                         unexpected_keys.append(key)
 
-    def _load_extra_state(self, state_dict: Any, prefix: str, strict: bool, missing: list[str], unexpected: list[str]) -> None:
+    def _load_extra_state(
+        self, state_dict: dict[str, Any], prefix: str, strict: bool, missing: list[str], unexpected: list[str]
+    ) -> None:
         key = prefix + EXTRA_STATE
         if self._has_own("set_extra_state"):
             if key in state_dict:

@@ -44,7 +44,7 @@ def _length(x: Tensor, batch_first: bool) -> int:
     return int(x.shape[1 if batch_first and x.dim() == 3 else 0])
 
 
-def _get_activation_fn(activation: Activation) -> Any:
+def _get_activation_fn(activation: Activation) -> Callable[[Tensor], Tensor]:
     if not isinstance(activation, str):
         return activation
     if activation not in ("relu", "gelu"):
@@ -72,13 +72,13 @@ class Transformer(Module):
 
     def __init__(
         self, d_model: int = 512, nhead: int = 8, num_encoder_layers: int = 6, num_decoder_layers: int = 6, dim_feedforward: int = 2048,
-        dropout: float = 0.1, activation: Activation = F.relu, custom_encoder: Any = None, custom_decoder: Any = None,
-        layer_norm_eps: float = 1e-5, batch_first: bool = False, norm_first: bool = False, bias: bool = True, device: Any = None,
-        dtype: Any = None,
+        dropout: float = 0.1, activation: Activation = F.relu, custom_encoder: Module | None = None, custom_decoder: Module | None = None,
+        layer_norm_eps: float = 1e-5, batch_first: bool = False, norm_first: bool = False, bias: bool = True, device: OptionalDevice = None,
+        dtype: OptionalDType = None,
     ) -> None:  # fmt: skip
         super().__init__()
         options = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias)
-        place = {"device": device, "dtype": dtype}
+        place: dict[str, Any] = {"device": device, "dtype": dtype}
 
         def norm() -> LayerNorm:
             return LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **place)
@@ -124,7 +124,7 @@ class TransformerEncoder(Module):
     """Copies of an encoder layer, one after the other."""
 
     def __init__(
-        self, encoder_layer: Any, num_layers: int, norm: Module | None = None, enable_nested_tensor: bool = True,
+        self, encoder_layer: TransformerEncoderLayer, num_layers: int, norm: Module | None = None, enable_nested_tensor: bool = True,
         mask_check: bool = True,
     ) -> None:  # fmt: skip
         super().__init__()
@@ -171,7 +171,7 @@ def _is_left_aligned(kept: Tensor) -> bool:
     return bool((kept == (places < kept.sum(1, keepdim=True))).all())
 
 
-def _why_padding_stays(layer: Any) -> str:
+def _why_padding_stays(layer: Module) -> str:
     """Why padding is not left out inside of an encoder with this layer; the empty string if it may be."""
     if not isinstance(layer, TransformerEncoderLayer):
         return "encoder_layer was not TransformerEncoderLayer"
@@ -193,7 +193,7 @@ def _why_padding_stays(layer: Any) -> str:
 class TransformerDecoder(Module):
     """Copies of a decoder layer, one after the other."""
 
-    def __init__(self, decoder_layer: Any, num_layers: int, norm: Module | None = None) -> None:
+    def __init__(self, decoder_layer: TransformerDecoderLayer, num_layers: int, norm: Module | None = None) -> None:
         super().__init__()
         self.layers = ModuleList([copy.deepcopy(decoder_layer) for _ in range(num_layers)])
         self.num_layers, self.norm = num_layers, norm
@@ -223,11 +223,11 @@ class TransformerEncoderLayer(_Layer):
 
     def __init__(
         self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1, activation: Activation = F.relu,
-        layer_norm_eps: float = 1e-5, batch_first: bool = False, norm_first: bool = False, bias: bool = True, device: Any = None,
-        dtype: Any = None,
+        layer_norm_eps: float = 1e-5, batch_first: bool = False, norm_first: bool = False, bias: bool = True, device: OptionalDevice = None,
+        dtype: OptionalDType = None,
     ) -> None:  # fmt: skip
         super().__init__()
-        place = {"device": device, "dtype": dtype}
+        place: dict[str, Any] = {"device": device, "dtype": dtype}
         self.self_attn = MultiheadAttention(d_model, nhead, dropout=dropout, bias=bias, batch_first=batch_first, **place)
         self.linear1 = Linear(d_model, dim_feedforward, bias=bias, **place)
         self.dropout = Dropout(dropout)
@@ -303,11 +303,11 @@ class TransformerDecoderLayer(_Layer):
 
     def __init__(
         self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1, activation: Activation = F.relu,
-        layer_norm_eps: float = 1e-5, batch_first: bool = False, norm_first: bool = False, bias: bool = True, device: Any = None,
-        dtype: Any = None,
+        layer_norm_eps: float = 1e-5, batch_first: bool = False, norm_first: bool = False, bias: bool = True, device: OptionalDevice = None,
+        dtype: OptionalDType = None,
     ) -> None:  # fmt: skip
         super().__init__()
-        place = {"device": device, "dtype": dtype}
+        place: dict[str, Any] = {"device": device, "dtype": dtype}
         attention = {"dropout": dropout, "bias": bias, "batch_first": batch_first, **place}
         self.self_attn = MultiheadAttention(d_model, nhead, **attention)
         self.multihead_attn = MultiheadAttention(d_model, nhead, **attention)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..._tensor import Tensor
 from .. import functional as F
 from .module import Module
+
+if TYPE_CHECKING:
+    from ..._types import Ints
 
 __all__ = ["Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d"]
 
@@ -15,7 +18,7 @@ class Upsample(Module):
     """Resamples to a size or by a factor."""
 
     def __init__(
-        self, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None,
+        self, size: Ints | None = None, scale_factor: float | tuple[float, ...] | None = None, mode: str = "nearest", align_corners: bool | None = None,
         recompute_scale_factor: bool | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
@@ -40,12 +43,12 @@ class Upsample(Module):
 class UpsamplingNearest2d(Upsample):
     """Upsampling of images by nearest elements."""
 
-    def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
+    def __init__(self, size: Ints | None = None, scale_factor: float | tuple[float, ...] | None = None) -> None:
         super().__init__(size, scale_factor, mode="nearest")
 
 
 class UpsamplingBilinear2d(Upsample):
     """Bilinear upsampling of images with aligned corners."""
 
-    def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
+    def __init__(self, size: Ints | None = None, scale_factor: float | tuple[float, ...] | None = None) -> None:
         super().__init__(size, scale_factor, mode="bilinear", align_corners=True)

@@ -6,7 +6,7 @@ import contextlib
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,10 @@ from ...distributed.reducer import BuiltinCommHookType, Hook, Logger, Reducer, c
 from ...profiler.record_function import record_function
 from ..modules.module import Module
 from ..parameter import UninitializedTensorMixin
+
+if TYPE_CHECKING:
+    from ..._types import OptionalDevice
+    from ...distributed.process_group import ProcessGroup
 
 __all__ = ["DistributedDataParallel"]
 
@@ -57,11 +61,11 @@ class DistributedDataParallel(Module):
         self,
         module: Module,
         device_ids: Sequence[Any] | None = None,
-        output_device: Any = None,
+        output_device: OptionalDevice = None,
         dim: int = 0,
         broadcast_buffers: bool | None = None,
         init_sync: bool = True,
-        process_group: Any = None,
+        process_group: ProcessGroup | None = None,
         bucket_cap_mb: float | None = None,
         find_unused_parameters: bool = False,
         check_reduction: bool = False,
@@ -102,7 +106,7 @@ class DistributedDataParallel(Module):
             _broadcast(states + (self.modules_buffers if broadcast_buffers is not False else []), self.process_group)
         self._make_reducer()
 
-    def _check(self, module: Module, device_ids: Sequence[Any] | None, output_device: Any) -> None:
+    def _check(self, module: Module, device_ids: Sequence[Any] | None, output_device: OptionalDevice) -> None:
         parameters = list(module.parameters())
         if not any(p.requires_grad for p in parameters):
             raise RuntimeError(
@@ -257,7 +261,7 @@ def _tensors_in(value: Any) -> Iterator[Tensor]:
         yield from _tensors_in([getattr(value, name) for name in value.__dataclass_fields__])
 
 
-def _check_same_parameters(parameters: list[Tensor], group: Any) -> None:
+def _check_same_parameters(parameters: list[Tensor], group: ProcessGroup) -> None:
     """Refuse modules that differ between processes."""
     shapes: list[Any] = [None] * group.size()
     all_gather_object(shapes, [tuple(p.shape) for p in parameters], group)
@@ -275,7 +279,7 @@ def _check_same_parameters(parameters: list[Tensor], group: Any) -> None:
                 )
 
 
-def _broadcast(tensors: list[Tensor], group: Any) -> None:
+def _broadcast(tensors: list[Tensor], group: ProcessGroup) -> None:
     """Give tensors the values of the first process: those of one dtype together."""
     by_dtype: dict[Any, list[Tensor]] = {}
     for tensor in tensors:

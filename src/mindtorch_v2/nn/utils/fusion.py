@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..._ops.machinery.lookup import aten
 from ..._tensor import Tensor
 from ..parameter import Parameter
 
+if TYPE_CHECKING:
+    from ..modules.batchnorm import _BatchNorm
+    from ..modules.linear import Linear
+    from ..modules.module import Module
+
 __all__ = ["fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval", "fuse_linear_bn_weights"]
 
 
-def _check(layer: Any, bn: Any) -> None:
+def _check(layer: Module, bn: _BatchNorm) -> None:
     if layer.training or bn.training:
         raise AssertionError("Fusion only for eval!")
 
 
-def _check_statistics(bn: Any) -> None:
+def _check_statistics(bn: _BatchNorm) -> None:
     if bn.running_mean is None or bn.running_var is None:
         raise AssertionError("bn.running_mean and bn.running_var must not be None")
 
 
-def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
+def fuse_conv_bn_eval(conv: Any, bn: _BatchNorm, transpose: bool = False) -> Any:
     """A copy of the convolution that does the batch normalisation as well."""
     _check(conv, bn)
     fused = copy.deepcopy(conv)
@@ -49,7 +54,7 @@ def fuse_conv_bn_weights(
     return Parameter(weight, conv_w.requires_grad), Parameter(fused_bias, bias.requires_grad)
 
 
-def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
+def fuse_linear_bn_eval(linear: Linear, bn: _BatchNorm) -> Linear:
     """A copy of the linear map that does the batch normalisation as well."""
     _check(linear, bn)
     fused = copy.deepcopy(linear)

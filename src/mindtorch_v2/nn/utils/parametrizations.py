@@ -160,7 +160,7 @@ def weight_norm(module: Module, name: str = "weight", dim: int = 0) -> Module:
     """Compute a weight from its lengths along `dim` (`original0`) and its directions (`original1`)."""
     register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
 
-    def rename(state_dict: Any, prefix: str, *_: Any) -> None:
+    def rename(state_dict: dict[str, Any], prefix: str, *_: Any) -> None:
         """Read checkpoints of `torch.nn.utils.weight_norm`."""
         old = f"{prefix}{name}_g", f"{prefix}{name}_v"
         if all(key in state_dict for key in old):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NoReturn
 
 from ..._autograd.grad_mode import no_grad
 from ..._tensor import Tensor
@@ -41,7 +41,7 @@ def cached() -> Iterator[None]:
             _cache.clear()
 
 
-def _register(module: Module, name: str, value: Any) -> None:
+def _register(module: Module, name: str, value: Tensor) -> None:
     if isinstance(value, Parameter):
         module.register_parameter(name, value)
     else:
@@ -163,7 +163,7 @@ class ParametrizationList(ModuleList):
         return x
 
 
-def _check_result(result: Any, shape: Any, dtype: OptionalDType) -> None:
+def _check_result(result: object, shape: tuple[int, ...], dtype: OptionalDType) -> None:
     if not isinstance(result, Tensor):
         raise ValueError(f"A parametrization must return a tensor. Got {type(result).__name__}.")
     for what, before, after in (("dtype", dtype, result.dtype), ("shape", shape, result.shape)):
@@ -178,7 +178,7 @@ def _check_result(result: Any, shape: Any, dtype: OptionalDType) -> None:
 # --- the class of a module that has parametrized tensors -------------------------------------------------------------
 
 
-def _refuse_pickling(self: Module) -> Any:
+def _refuse_pickling(self: Module) -> NoReturn:
     raise RuntimeError(
         "Serialization of parametrized modules is only supported through state_dict(). See:\n"
         "https://pytorch.org/tutorials/beginner/saving_loading_models.html"
@@ -186,7 +186,7 @@ def _refuse_pickling(self: Module) -> Any:
     )
 
 
-def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Any:
+def _deepcopy(self: Module, memo: dict[int, Any]) -> Module:
     """A copy that does not ask for the state, which cannot be pickled."""
     if id(self) in memo:
         return memo[id(self)]
@@ -249,7 +249,7 @@ def register_parametrization(module: Module, tensor_name: str, parametrization: 
     return module
 
 
-def _check_next(module: Module, name: str, parametrization: Any) -> None:
+def _check_next(module: Module, name: str, parametrization: Module) -> None:
     """Complain about a parametrization that would change the tensor's shape or dtype, in either direction."""
     before = getattr(module, name)
     after = parametrization(before)

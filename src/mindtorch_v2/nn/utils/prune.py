@@ -28,7 +28,7 @@ class BasePruningMethod(ABC):
     PRUNING_TYPE: str
     _tensor_name: str
 
-    def __call__(self, module: Module, inputs: Any) -> None:
+    def __call__(self, module: Module, inputs: object) -> None:
         setattr(module, self._tensor_name, self.apply_mask(module))
 
     @abstractmethod
@@ -43,7 +43,9 @@ class BasePruningMethod(ABC):
         return getattr(module, self._tensor_name + "_mask").to(dtype=original.dtype) * original
 
     @classmethod
-    def apply(cls, module: Module, name: str, *args: Any, importance_scores: Any = None, **kwargs: Any) -> Any:
+    def apply(
+        cls, module: Module, name: str, *args: Any, importance_scores: Tensor | None = None, **kwargs: Any
+    ) -> BasePruningMethod:
         """Prune a module's parameter, after what pruned it before."""
         method = cls._on_top_of_others(module, name, args, kwargs)
         first = not isinstance(method, PruningContainer)
@@ -73,7 +75,7 @@ class BasePruningMethod(ABC):
         return method
 
     @classmethod
-    def _on_top_of_others(cls, module: Module, name: str, args: Any, kwargs: Any) -> BasePruningMethod:
+    def _on_top_of_others(cls, module: Module, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> BasePruningMethod:
         """A new method of this class, in a container with the one that is there; whose hook is taken away."""
         hooks = module._forward_pre_hooks
         found = [k for k, hook in hooks.items() if isinstance(hook, BasePruningMethod) and hook._tensor_name == name]
@@ -125,7 +127,7 @@ class PruningContainer(BasePruningMethod):
         for method in args:
             self.add_pruning_method(method)
 
-    def add_pruning_method(self, method: Any) -> None:
+    def add_pruning_method(self, method: object) -> None:
         """Add a method for the same parameter."""
         if not isinstance(method, BasePruningMethod) and method is not None:
             raise TypeError(f"{type(method)} is not a BasePruningMethod subclass")
@@ -142,7 +144,7 @@ class PruningContainer(BasePruningMethod):
     def __iter__(self) -> Iterator[BasePruningMethod]:
         return iter(self._pruning_methods)
 
-    def __getitem__(self, idx: Any) -> Any:
+    def __getitem__(self, idx: int) -> BasePruningMethod:
         return self._pruning_methods[idx]
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
@@ -154,7 +156,7 @@ class PruningContainer(BasePruningMethod):
         return mask
 
 
-def _unpruned(method: Any, t: Tensor, mask: Tensor) -> Any:
+def _unpruned(method: BasePruningMethod, t: Tensor, mask: Tensor) -> Any:
     """The index of what a method may prune: elements, or channels that are not all zeros."""
     if method.PRUNING_TYPE == "unstructured":
         return mask == 1
@@ -175,25 +177,25 @@ def _unpruned(method: Any, t: Tensor, mask: Tensor) -> Any:
 # --- how many ---------------------------------------------------------------------------------------------------------
 
 
-def _validate_pruning_amount_init(amount: Any) -> None:
+def _validate_pruning_amount_init(amount: object) -> None:
     if not isinstance(amount, numbers.Real):
         raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
     if float(amount) < 0 or (not isinstance(amount, numbers.Integral) and float(amount) > 1):
         raise ValueError(f"amount={amount} should either be a float in the range [0, 1] or a non-negative integer")
 
 
-def _validate_pruning_amount(amount: Any, tensor_size: int) -> None:
+def _validate_pruning_amount(amount: int | float, tensor_size: int) -> None:
     """Refuse to prune more than there is."""
     if isinstance(amount, numbers.Integral) and int(amount) > tensor_size:
         raise ValueError(f"amount={amount} should be smaller than the number of parameters to prune={tensor_size}")
 
 
-def _compute_nparams_toprune(amount: Any, tensor_size: int) -> int:
+def _compute_nparams_toprune(amount: int | float, tensor_size: int) -> int:
     """How many of `tensor_size` an amount stands for."""
     return int(amount) if isinstance(amount, numbers.Integral) else round(amount * tensor_size)
 
 
-def _count(amount: Any, size: int) -> int:
+def _count(amount: int | float, size: int) -> int:
     """How many of `size` are to be pruned."""
     _validate_pruning_amount(amount, size)
     return _compute_nparams_toprune(amount, size)
@@ -212,7 +214,7 @@ class Identity(BasePruningMethod):
         return default_mask
 
     @classmethod
-    def apply(cls, module: Module, name: str) -> Any:  # type: ignore[override]
+    def apply(cls, module: Module, name: str) -> BasePruningMethod:  # type: ignore[override]
         """Give a module's parameter a mask that prunes nothing."""
         return super().apply(module, name)
 
@@ -222,7 +224,7 @@ class _Unstructured(BasePruningMethod):
 
     PRUNING_TYPE = "unstructured"
 
-    def __init__(self, amount: Any) -> None:
+    def __init__(self, amount: int | float) -> None:
         _validate_pruning_amount_init(amount)
         self.amount = amount
 
@@ -245,7 +247,7 @@ class RandomUnstructured(_Unstructured):
         return aten.topk(aten.rand_like(t).view(-1), k=count).indices
 
     @classmethod
-    def apply(cls, module: Module, name: str, amount: Any) -> Any:  # type: ignore[override]
+    def apply(cls, module: Module, name: str, amount: int | float) -> BasePruningMethod:  # type: ignore[override]
         """Prune a number or a share of a parameter's elements."""
         return super().apply(module, name, amount=amount)
 
@@ -257,7 +259,7 @@ class L1Unstructured(_Unstructured):
         return aten.topk(aten.abs(t).view(-1), k=count, largest=False).indices
 
     @classmethod
-    def apply(cls, module: Module, name: str, amount: Any, importance_scores: Any = None) -> Any:  # type: ignore[override]
+    def apply(cls, module: Module, name: str, amount: int | float, importance_scores: Tensor | None = None) -> BasePruningMethod:  # type: ignore[override]
         """Prune a number or a share of a parameter's elements, by these scores if they are given."""
         return super().apply(module, name, amount=amount, importance_scores=importance_scores)
 
@@ -267,12 +269,12 @@ class _Structured(BasePruningMethod):
 
     PRUNING_TYPE = "structured"
 
-    def __init__(self, amount: Any, dim: int = -1) -> None:
+    def __init__(self, amount: int | float, dim: int = -1) -> None:
         _validate_pruning_amount_init(amount)
         self.amount, self.dim = amount, dim
 
-    def _kept(self, t: Tensor, count: int) -> Tensor:
-        """The index of the channels that stay."""
+    def _kept(self, t: Tensor, count: int) -> Tensor | None:
+        """The index of the channels that stay; None where all do."""
         raise NotImplementedError
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
@@ -299,14 +301,14 @@ class _Structured(BasePruningMethod):
 class RandomStructured(_Structured):
     """Prunes channels at random."""
 
-    def _kept(self, t: Tensor, count: int) -> Any:
+    def _kept(self, t: Tensor, count: int) -> Tensor | None:
         if not count:
             return None
         drawn = aten.rand((t.shape[self.dim],))
         return drawn > aten.kthvalue(drawn, k=count).values
 
     @classmethod
-    def apply(cls, module: Module, name: str, amount: Any, dim: int = -1) -> Any:  # type: ignore[override]
+    def apply(cls, module: Module, name: str, amount: int | float, dim: int = -1) -> BasePruningMethod:  # type: ignore[override]
         """Prune a number or a share of a parameter's channels."""
         return super().apply(module, name, amount=amount, dim=dim)
 
@@ -314,7 +316,7 @@ class RandomStructured(_Structured):
 class LnStructured(_Structured):
     """Prunes the channels with the smallest norms."""
 
-    def __init__(self, amount: Any, n: Any, dim: int = -1) -> None:
+    def __init__(self, amount: int | float, n: float | str, dim: int = -1) -> None:
         super().__init__(amount, dim)
         self.n = n
 
@@ -326,8 +328,8 @@ class LnStructured(_Structured):
 
     @classmethod
     def apply(  # type: ignore[override]
-        cls, module: Module, name: str, amount: Any, n: Any, dim: int, importance_scores: Any = None
-    ) -> Any:
+        cls, module: Module, name: str, amount: int | float, n: float | str, dim: int, importance_scores: Tensor | None = None
+    ) -> BasePruningMethod:
         """Prune a number or a share of a parameter's channels, by these scores if they are given."""
         return super().apply(module, name, amount=amount, n=n, dim=dim, importance_scores=importance_scores)
 
@@ -347,7 +349,7 @@ class CustomFromMask(BasePruningMethod):
         return default_mask * self.mask.to(dtype=default_mask.dtype)
 
     @classmethod
-    def apply(cls, module: Module, name: str, mask: Tensor) -> Any:  # type: ignore[override]
+    def apply(cls, module: Module, name: str, mask: Tensor) -> BasePruningMethod:  # type: ignore[override]
         """Prune a parameter by this mask."""
         return super().apply(module, name, mask=mask)
 
@@ -361,25 +363,27 @@ def identity(module: Module, name: str) -> Module:
     return module
 
 
-def random_unstructured(module: Module, name: str, amount: Any) -> Module:
+def random_unstructured(module: Module, name: str, amount: int | float) -> Module:
     """Prune a number or a share of a parameter's elements at random."""
     RandomUnstructured.apply(module, name, amount)
     return module
 
 
-def l1_unstructured(module: Module, name: str, amount: Any, importance_scores: Any = None) -> Module:
+def l1_unstructured(module: Module, name: str, amount: int | float, importance_scores: Tensor | None = None) -> Module:
     """Prune the elements of a parameter that are smallest by magnitude."""
     L1Unstructured.apply(module, name, amount=amount, importance_scores=importance_scores)
     return module
 
 
-def random_structured(module: Module, name: str, amount: Any, dim: int) -> Module:
+def random_structured(module: Module, name: str, amount: int | float, dim: int) -> Module:
     """Prune channels of a parameter at random."""
     RandomStructured.apply(module, name, amount, dim)
     return module
 
 
-def ln_structured(module: Module, name: str, amount: Any, n: Any, dim: int, importance_scores: Any = None) -> Module:
+def ln_structured(
+    module: Module, name: str, amount: int | float, n: float | str, dim: int, importance_scores: Tensor | None = None
+) -> Module:
     """Prune the channels of a parameter with the smallest norms."""
     LnStructured.apply(module, name, amount, n, dim, importance_scores=importance_scores)
     return module
@@ -391,7 +395,12 @@ def custom_from_mask(module: Module, name: str, mask: Tensor) -> Module:
     return module
 
 
-def global_unstructured(parameters: Any, pruning_method: Any, importance_scores: Any = None, **kwargs: Any) -> None:
+def global_unstructured(
+    parameters: object,
+    pruning_method: type[BasePruningMethod],
+    importance_scores: dict[tuple[Module, str], Tensor] | None = None,
+    **kwargs: Any,
+) -> None:
     """Prune the elements of several parameters as if they were one vector."""
     if not isinstance(parameters, Iterable):
         raise TypeError("global_unstructured(): parameters is not an Iterable")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from ... import _dtype
@@ -134,7 +134,9 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
     return places.scatter_(0, permutation, aten.arange(0, permutation.numel(), device=permutation.device))
 
 
-def pack_padded_sequence(input: Tensor, lengths: Any, batch_first: bool = False, enforce_sorted: bool = True) -> PackedSequence:
+def pack_padded_sequence(
+    input: Tensor, lengths: Tensor | Sequence[int], batch_first: bool = False, enforce_sorted: bool = True
+) -> PackedSequence:
     """Sequences without their padding. With `enforce_sorted=False` they are sorted by length first."""
     if isinstance(lengths, Tensor):
         lengths = lengths.to(dtype=_dtype.int64)
@@ -168,7 +170,9 @@ def pad_packed_sequence(
     return padded.index_select(0 if batch_first else 1, order), lengths[order.cpu()]
 
 
-def pad_sequence(sequences: Any, batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right") -> Tensor:
+def pad_sequence(
+    sequences: Tensor | Sequence[Tensor], batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"
+) -> Tensor:
     """Sequences in one tensor, with padding up to the length of the longest."""
     if not isinstance(sequences, Iterable):
         raise RuntimeError(f"pad_sequence: Expected iterable for input sequences, but got arg of type: {type(sequences)}")

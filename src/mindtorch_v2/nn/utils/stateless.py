@@ -15,7 +15,7 @@ __all__ = ["functional_call"]
 _ABSENT: Any = object()
 
 
-def _swap(module: Module, path: str, value: Any) -> Any:
+def _swap(module: Module, path: str, value: Tensor | None) -> Tensor | None:
     """Put a tensor in the place of another one, which is returned; it becomes neither a parameter nor a buffer by that."""
     owner_path, _, name = path.rpartition(".")
     owner = module.get_submodule(owner_path)

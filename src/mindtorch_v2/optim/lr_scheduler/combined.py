@@ -19,7 +19,7 @@ class _Combined(LRScheduler):
     _transient = ("optimizer", "_schedulers")
     _schedulers: Sequence[Any]
 
-    def _check_schedulers(self, schedulers: Sequence[Any], optimizer: Any) -> None:
+    def _check_schedulers(self, schedulers: Sequence[Any], optimizer: object) -> None:
         name = type(self).__name__
         for i, scheduler in enumerate(schedulers):
             if not hasattr(scheduler, "optimizer"):
@@ -68,7 +68,7 @@ class SequentialLR(_Combined):
         first._initial_step()
         self._last_lr = first.get_last_lr()
 
-    def recursive_undo(self, sched: Any = None) -> None:
+    def recursive_undo(self, sched: LRScheduler | None = None) -> None:
         """Take back the first step that each schedule made when it was built."""
         undone = self if sched is None else sched
         if hasattr(undone, "_schedulers"):

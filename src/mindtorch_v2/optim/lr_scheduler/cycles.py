@@ -21,7 +21,9 @@ class _MomentumCycle(LRScheduler):
     cycle_momentum: bool
     use_beta1: bool
 
-    def _cycle_momentum_of(self, optimizer: Optimizer, base: Any, most: Any, last_epoch: int) -> tuple[list[Any], list[Any]]:
+    def _cycle_momentum_of(
+        self, optimizer: Optimizer, base: float | list[float], most: float | list[float], last_epoch: int
+    ) -> tuple[list[Any], list[Any]]:
         """Momenta of all groups at either end; at the beginning the optimiser gets the larger ones."""
         if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
             raise ValueError("optimizer must support momentum or beta1 with `cycle_momentum` option enabled")
@@ -33,7 +35,7 @@ class _MomentumCycle(LRScheduler):
                 group["max_momentum"], group["base_momentum"] = largest, least
         return bases, maxima
 
-    def _set_momentum(self, group: dict[str, Any], momentum: Any) -> None:
+    def _set_momentum(self, group: dict[str, Any], momentum: float) -> None:
         if self.use_beta1:
             group["betas"] = (momentum, *group["betas"][1:])
         else:
@@ -179,11 +181,11 @@ class OneCycleLR(_MomentumCycle):
         super().__init__(optimizer, last_epoch)
 
     @staticmethod
-    def _annealing_cos(start: Any, end: Any, pct: float) -> Any:
+    def _annealing_cos(start: float, end: float, pct: float) -> float:
         return end + (start - end) / 2.0 * (math.cos(math.pi * pct) + 1)
 
     @staticmethod
-    def _annealing_linear(start: Any, end: Any, pct: float) -> Any:
+    def _annealing_linear(start: float, end: float, pct: float) -> float:
         return (end - start) * pct + start
 
     @property
@@ -212,7 +214,7 @@ class OneCycleLR(_MomentumCycle):
         return rates
 
 
-def _total_steps(total_steps: Any, epochs: Any, steps_per_epoch: Any) -> int:
+def _total_steps(total_steps: int | None, epochs: int | None, steps_per_epoch: int | None) -> int:
     if total_steps is not None:
         if total_steps <= 0 or not isinstance(total_steps, int):
             raise ValueError(f"Expected positive integer total_steps, but got {total_steps}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any
+from typing import Any, SupportsFloat
 
 from ..optimizer import Optimizer
 from .scheduler import EPOCH_DEPRECATION_WARNING, LRScheduler, check_optimizer, rates_of, set_rate
@@ -73,7 +73,7 @@ class ReduceLROnPlateau(LRScheduler):
             return sign * a < sign * (best * (1.0 - sign * self.threshold))
         return sign * a < sign * best - self.threshold
 
-    def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
+    def step(self, metrics: SupportsFloat, epoch: int | None = None) -> None:  # type: ignore[override]
         """Take note of a metric at the end of an epoch."""
         current = float(metrics)
         if epoch is None:

@@ -38,7 +38,7 @@ NOT_INITIAL = (
 )
 
 
-def copied(value: Any) -> Any:
+def copied(value: float | Tensor) -> float | Tensor:
     """A tensor of its own, or the number."""
     return value.clone() if isinstance(value, Tensor) else value
 
@@ -56,12 +56,12 @@ def rates_of(optimizer: Optimizer) -> list[Any]:
     return [copied(group["lr"]) for group in optimizer.param_groups]
 
 
-def check_optimizer(given: Any) -> None:
+def check_optimizer(given: object) -> None:
     if not isinstance(given, Optimizer):
         raise TypeError(f"{type(given).__name__} is not an Optimizer")
 
 
-def per_group(name: str, optimizer: Optimizer, value: Any) -> list[Any]:
+def per_group(name: str, optimizer: Optimizer, value: float | list[float] | tuple[float, ...]) -> list[Any]:
     """A value for each group, from one for all or a list."""
     count = len(optimizer.param_groups)
     if not isinstance(value, list | tuple):
@@ -73,7 +73,7 @@ def per_group(name: str, optimizer: Optimizer, value: Any) -> list[Any]:
     return [copied(v) for v in value]
 
 
-def attributes_of(function: Any) -> dict[str, Any] | None:
+def attributes_of(function: object) -> dict[str, Any] | None:
     """What a state dict has of something callable: nothing of functions, the attributes of objects."""
     return None if isinstance(function, types.FunctionType) else function.__dict__.copy()
 
