@@ -131,6 +131,8 @@ from . import (  # noqa: E402
 from ._C import PyTorchFileReader, PyTorchFileWriter  # noqa: E402
 from ._device_modules import get_device_module  # noqa: E402
 from ._missing import install as _install_lookup  # noqa: E402
+from ._override_points import ask_in_functions as _ask_in_functions  # noqa: E402
+from ._override_points import ask_in_methods as _ask_in_methods  # noqa: E402
 from ._transforms.vmap import vmap  # noqa: E402
 from .amp import GradScaler, autocast  # noqa: E402
 from .amp.autocast_state import (  # noqa: E402
@@ -162,6 +164,9 @@ from .utils import data as _data  # noqa: E402 - torch.utils.data is there witho
 
 globals().update(_older_autocast_names())
 globals().update(_STORAGE_CLASSES)
+_ask_in_functions(_public_functions)
+_ask_in_functions({name: getattr(nn.functional, name) for name in nn.functional.__all__})
+_ask_in_methods()
 _install_lookup()
 
 if TYPE_CHECKING:

@@ -8,19 +8,31 @@ import numpy as np
 
 from . import _dtype
 from ._creation import allocate, array_from, device_of, moved
+from ._dispatch import keys, registry
+from ._dispatch.tls import state
 from ._refusals import warn_once
 from ._storage import UntypedStorage
-from ._tensor import Size, Tensor, shallow_copy, wrap
+from ._tensor import Size, Tensor, in_class, wrap
 from ._types import OptionalDevice
 from .storage import TypedStorage
 
-__all__ = ["TENSOR_TYPES", "construct", "set_default_tensor_type"]
+__all__ = ["TENSOR_TYPES", "alias_of", "construct", "set_default_tensor_type"]
 
 
 def construct(cls: Any, *args: Any, device: OptionalDevice = None) -> Tensor:
     """`torch.Tensor(…)` or a subclass of it: sizes make memory, sequences are copied, a tensor is shared."""
     made = made_of(_dtype.get_default_dtype(), args, device, any_dtype=True)
-    return made if cls is Tensor else shallow_copy(made, cls)
+    return made if cls is Tensor else in_class(made, cls)
+
+
+def alias_of(t: Tensor) -> Tensor:
+    """A view of all of a tensor, about which neither its class nor modes are asked."""
+    state.function_override_off += 1
+    try:
+        made: Tensor = registry.aten("alias").table[t._keys & ~keys.SUBCLASS](t)
+    finally:
+        state.function_override_off -= 1
+    return made
 
 
 def made_of(d: _dtype.dtype, args: tuple[Any, ...], device: OptionalDevice, *, any_dtype: bool = False) -> Tensor:
@@ -33,7 +45,7 @@ def made_of(d: _dtype.dtype, args: tuple[Any, ...], device: OptionalDevice, *, a
         if isinstance(first, Tensor):
             if first.dtype is not d and not any_dtype:
                 raise TypeError(f"expected a tensor of dtype {d}, got one of {first.dtype}; convert it with .to()")
-            return shallow_copy(first)
+            return alias_of(first)
         if isinstance(first, UntypedStorage | TypedStorage):
             return allocate((0,), d, first.device).set_(first)
         if isinstance(first, Size):

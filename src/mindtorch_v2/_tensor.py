@@ -133,6 +133,9 @@ class Tensor:
         handler: Any = cls.__torch_function__
         if _disabled_torch_function_impl not in (handler, getattr(handler, "__func__", None)):
             cls._class_keys |= keys.SUBCLASS
+            from ._override_points import note_subclass  # cycle with _override_points
+
+            note_subclass()
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         from ._creation import legacy_tensor  # cycle with _creation
@@ -419,6 +422,14 @@ def shallow_copy(t: Tensor, cls: type[Tensor] = Tensor) -> Tensor:
     new._node = None
     new._base = None
     new._extra = None
+    return new
+
+
+def in_class(t: Tensor, cls: type[Tensor]) -> Tensor:
+    """A tensor that was just made, as one of a subclass in the same place of the graph and a view of the same base."""
+    new = shallow_copy(t, cls)
+    new._keys |= t._keys & keys.AUTOGRAD
+    new._node, new._base = t._node, t._base
     return new
 
 

@@ -22,6 +22,7 @@ from ._overridable import (
     is_tensor_method_or_property,
     path_of,
 )
+from ._override_points import count_modes, members, overrides_functions
 from ._tensor import Tensor
 
 __all__ = [
@@ -89,11 +90,13 @@ class TorchFunctionMode:
     def __enter__(self) -> Any:
         state.function_modes.append(self)
         dispatcher.activate(keys.FUNCTION_MODE)
+        count_modes(1)
         return self
 
     def __exit__(self, *exc: object) -> None:
         state.function_modes.pop()
         dispatcher.deactivate(keys.FUNCTION_MODE)
+        count_modes(-1)
 
 
 class BaseTorchFunctionMode(TorchFunctionMode):
@@ -152,7 +155,7 @@ def _ask_mode(function: Callable[..., Any], candidates: list[Any], args: Any, kw
 def ask_modes(op: Op, arguments: tuple[Any, ...]) -> Any:
     """What the innermost mode returns for a call of an operator."""
     args, kwargs = split_arguments(op, arguments)
-    return _ask_mode(public_function(op), _candidates(_members(arguments)), args, kwargs)
+    return _ask_mode(public_function(op), _candidates(members(arguments)), args, kwargs)
 
 
 def modes_are_on() -> bool:
@@ -162,12 +165,7 @@ def modes_are_on() -> bool:
 
 def _call_subclass(op: Op, arguments: tuple[Any, ...]) -> Any:
     args, kwargs = split_arguments(op, arguments)
-    return _ask_arguments(public_function(op), _candidates(_members(arguments)), args, kwargs)
-
-
-def _members(arguments: Iterable[Any]) -> Iterable[Any]:
-    """The arguments, and those in lists."""
-    return (t for a in arguments for t in (a if isinstance(a, list | tuple) else (a,)))
+    return _ask_arguments(public_function(op), _candidates(members(arguments)), args, kwargs)
 
 
 def _function_mode_layer(op: Op, full: int, body: Body) -> Body:
@@ -208,13 +206,7 @@ def has_torch_function(relevant_args: Iterable[Any]) -> bool:
         raise TypeError("expected a sequence")
     if modes_are_on():
         return True
-    return any(_overrides(type(a)) for a in relevant_args)
-
-
-def _overrides(cls: type) -> bool:
-    if issubclass(cls, Tensor):
-        return bool(cls._class_keys & keys.SUBCLASS) and not state.subclass_override_off
-    return hasattr(cls, "__torch_function__")
+    return any(overrides_functions(type(a)) for a in relevant_args)
 
 
 def handle_torch_function(public_api: Callable[..., Any], relevant_args: Iterable[Any], *args: Any, **kwargs: Any) -> Any:
@@ -231,7 +223,7 @@ def _candidates(relevant_args: Iterable[Any]) -> list[Any]:
     """One argument of each type that overrides torch functions, subclasses before their bases."""
     found: list[Any] = []
     for a in relevant_args:
-        if not _overrides(type(a)) or any(type(a) is type(c) for c in found):
+        if not overrides_functions(type(a)) or any(type(a) is type(c) for c in found):
             continue
         at = next((i for i, c in enumerate(found) if issubclass(type(a), type(c))), len(found))
         found.insert(at, a)
@@ -241,7 +233,7 @@ def _candidates(relevant_args: Iterable[Any]) -> list[Any]:
 def _ask_arguments(public_api: Callable[..., Any], candidates: list[Any], args: Any, kwargs: dict[str, Any]) -> Any:
     types = tuple(type(a) for a in candidates)
     for a in candidates:
-        result = type(a).__torch_function__(public_api, types, args, kwargs)
+        result = a.__torch_function__(public_api, types, args, kwargs)
         if result is not NotImplemented:
             return result
     raise _not_implemented(public_api, list(types), None)
@@ -303,7 +295,13 @@ def default_torch_function(cls: type, func: Callable[..., Any], types: Any, args
         return NotImplemented
     with DisableTorchFunctionSubclass():
         result = func(*args, **kwargs)
-    return _as_subclass(result, cls)
+    return result if func in get_default_nowrap_functions() else _as_subclass(result, cls)
+
+
+@functools.cache
+def get_default_nowrap_functions() -> set[Callable[..., Any]]:
+    """The functions whose results keep their class: a tensor's base and gradient are tensors that exist already."""
+    return {vars(Tensor)[name].__get__ for name in ("_base", "grad", "_grad")}
 
 
 def _as_subclass(result: Any, cls: Any) -> Any:
@@ -316,7 +314,7 @@ def _as_subclass(result: Any, cls: Any) -> Any:
 
 def foreign_override(arguments: Iterable[Any]) -> Callable[..., Any] | None:
     """What answers a call that has an argument which is no tensor but overrides torch functions; None without one."""
-    for x in _members(arguments):
+    for x in members(arguments):
         if not isinstance(x, Tensor) and hasattr(type(x), "__torch_function__"):
             return _call_subclass
     return None

@@ -271,6 +271,61 @@ def kernels_are_registered_through_a_library(lib):
     return getattr(lib.ops, f"through_{lib.__name__}").twice(lib.ones(2)).tolist()
 
 
+def functions_written_in_python_are_overridden(lib):
+    functional = lib.nn.functional
+
+    class Like:
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            given = {k: v for k, v in kwargs.items() if not k.startswith("_")}
+            return func.__name__, len(args), given
+
+    like, x = Like(), lib.ones(2, 3)
+    return [
+        functional.relu(like), functional.dropout(like, 0.25), functional.softmax(like, 1), functional.mse_loss(x, like),
+        functional.cross_entropy(like, x), functional.batch_norm(like, None, None), functional.max_pool2d(like, 2)[0],
+        lib.norm(like, 1), lib.unique(like), functional.interpolate(like, scale_factor=2), functional.embedding(x, like),
+    ]  # fmt: skip
+
+
+def modes_see_properties_and_methods(lib):
+    log = []
+
+    class Logging(lib.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            log.append(func.__name__)
+            return func(*args, **(kwargs or {}))
+
+    x = lib.ones(2, 2, requires_grad=True)
+    with Logging():
+        read = x.shape, x.dim(), x.size(0), x.numel(), len(x), x.is_leaf, x.requires_grad, x.tolist()
+        x.register_hook(lambda g: None)
+    return log, [tuple(r) if isinstance(r, tuple) else r for r in read]
+
+
+def a_power_gives_way(lib):
+    class Nothing(lib.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return NotImplemented
+
+    class Reflected(lib.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return -1 if func is lib.Tensor.__rpow__ else NotImplemented
+
+    return Nothing() ** Reflected()
+
+
+def a_tensor_of_a_tensor_is_a_view(lib):
+    class Kind(lib.Tensor):
+        pass
+
+    x = lib.ones(2, requires_grad=True)
+    made = [lib.Tensor(x), Kind(x), x.as_subclass(Kind)]
+    return [(type(m).__name__, m._is_view(), m._base is x, type(m.grad_fn).__name__) for m in made]
+
+
 PROGRAMS = [value for value in dict(globals()).values() if callable(value) and getattr(value, "__module__", "") == __name__]
 PROGRAMS = [program for program in PROGRAMS if not program.__name__.startswith("_")]
 

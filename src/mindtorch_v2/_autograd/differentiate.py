@@ -13,7 +13,7 @@ from .._dispatch import keys, registry
 from .._dispatch.tls import state
 from .._tensor import Size, Tensor, wrap
 from .._types import DType
-from ..overrides import handle_torch_function, has_torch_function
+from ..overrides import handle_torch_function, has_torch_function, is_tensor_like
 from . import engine
 from .node import LEAF, AccumulateGrad, Node, Output, accumulator, edge_of, node_and_index
 
@@ -48,13 +48,13 @@ def _engine_edge(x: Any) -> Any:
 
 
 def _as_tuple(x: Any) -> tuple[Any, ...]:
-    return (x,) if isinstance(x, Tensor | GradientEdge) else tuple(x)
+    return (x,) if isinstance(x, Tensor | GradientEdge) or is_tensor_like(x) else tuple(x)
 
 
 def _outputs(x: Any) -> tuple[Any, ...]:
     outputs = _as_tuple(x)
     for out in outputs:
-        if not isinstance(out, Tensor | GradientEdge):
+        if not isinstance(out, Tensor | GradientEdge) and not is_tensor_like(out):
             raise AssertionError("Expected output to be a torch.Tensor")
     return outputs
 
@@ -254,11 +254,6 @@ def _backward_method(
     self: Tensor, gradient: Tensor | None = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Any = None
 ) -> None:
     """Add the gradient of this tensor to the `grad` of the leaves it was computed from."""
-    if self._keys & keys.SUBCLASS and not state.subclass_override_off:
-        handle_torch_function(
-            _backward_method, (self,), self, gradient=gradient, retain_graph=retain_graph, create_graph=create_graph, inputs=inputs
-        )
-        return
     # the common call by the shortest way: `loss.backward()`
     if gradient is None and inputs is None and not create_graph and self._keys & keys.AUTOGRAD and not state.inference:
         edge = edge_of(self)

@@ -153,7 +153,7 @@ class UninitializedTensorMixin:
         cls, func: Callable[..., Any], types: Iterable[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         name = getattr(func, "__name__", "")
-        if name in cls._allowed_methods:
+        if name in cls._allowed_methods or type(func).__name__ == "method-wrapper":  # which reads and writes properties
             with DisableTorchFunctionSubclass():
                 result = func(*args, **(kwargs or {}))
             # a parameter takes the result's dtype and device over, a buffer is replaced by it

@@ -12,13 +12,13 @@ from ... import _device, _interop, _pickling, _shared_memory
 from ..._creation import array_from, device_of, dtype_of, moved
 from ..._dispatch import keys
 from ..._dtype import get_default_dtype
-from ..._legacy import made_of
+from ..._legacy import alias_of, made_of
 from ..._memory_format import contiguous_format, is_contiguous_as, memory_format, sparse_coo, sparse_csr, strided
 from ..._pending import resolved
 from ..._printing import tensor_text
 from ..._storage import MetaStorage, UntypedStorage
 from ..._storage_methods import mapped_file
-from ..._tensor import Tensor, shallow_copy, wrap
+from ..._tensor import Tensor, in_class, shallow_copy, wrap
 from ..._wrapper_subclass import wrapper_of
 from ...storage import LEGACY_NAMES, STORAGE_CLASSES, TypedStorage, typed_over, typed_storage_of
 from ..machinery.declare import public
@@ -267,17 +267,13 @@ def _reduce_ex(self: Tensor, protocol: Any) -> tuple[Any, ...]:
 
 @public("method")
 def as_subclass(self: Tensor, cls: type[Tensor]) -> Any:
-    """The same tensor, in the same place of the graph, as an instance of a subclass."""
+    """A view of all of the tensor, as an instance of a subclass."""
     if not isinstance(cls, type) or not issubclass(cls, Tensor):
         raise TypeError(
             f"Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. Make sure your class inherits from "
             f"Tensor; got {cls!r}"
         )
-    t = shallow_copy(self, cls)
-    t._keys |= self._keys & keys.AUTOGRAD
-    if self._keys & keys.AUTOGRAD:
-        t._node = self._node if self._node is not None else self.view_as(self)._node
-    return t
+    return in_class(alias_of(self), cls)
 
 
 @public("method")

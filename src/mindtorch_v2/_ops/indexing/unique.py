@@ -11,7 +11,6 @@ from ..._backends.cpu.indexing import unique as kernels
 from ..._backends.cpu.machinery.dtype_rules import refuse
 from ..._backends.cpu.machinery.dtypes import scalar_name
 from ..._tensor import Tensor
-from ...overrides import handle_torch_function, has_torch_function
 from ..machinery.declare import not_implemented, op, public
 from ..machinery.lookup import aten
 
@@ -91,10 +90,6 @@ def unique(
     dim: int | None = None,
 ) -> Any:
     """The distinct elements, or the distinct slices along a dimension, in ascending order."""
-    if input.__class__ is not Tensor and has_torch_function((input,)):
-        return handle_torch_function(
-            unique, (input,), input, sorted=sorted, return_inverse=return_inverse, return_counts=return_counts, dim=dim
-        )
     if dim is None:
         found = _unique2(input, sorted, return_inverse, return_counts)
     else:
@@ -110,10 +105,6 @@ def unique_consecutive(
     dim: int | None = None,
 ) -> Any:
     """The elements without immediate repetitions."""
-    if input.__class__ is not Tensor and has_torch_function((input,)):
-        return handle_torch_function(
-            unique_consecutive, (input,), input, return_inverse=return_inverse, return_counts=return_counts, dim=dim
-        )
     return _chosen(_unique_consecutive(input, return_inverse, return_counts, dim), return_inverse, return_counts)
 
 

@@ -14,7 +14,6 @@ from ..._backends.cpu.reductions import moments as kernels
 from ..._promotion import promote_types
 from ..._tensor import Tensor
 from ..._types import Number, OptionalDType
-from ...overrides import handle_torch_function, has_torch_function
 from ..machinery.computing import computed
 from ..machinery.declare import op, public
 from ..machinery.lookup import aten
@@ -149,8 +148,6 @@ def norm(
     dtype: OptionalDType = None,
 ) -> Tensor:
     """The norm of a matrix or vector over some dimensions: p a number, "fro" or "nuc"."""
-    if input.__class__ is not Tensor and has_torch_function((input,)):
-        return handle_torch_function(norm, (input,), input, p=p, dim=dim, keepdim=keepdim, out=out, dtype=dtype)
     if p == "fro" and (dim is None or isinstance(dim, int) or len(dim) <= 2):
         p = 2
     if isinstance(p, str):

@@ -8,7 +8,6 @@ from typing import Any
 from ..._backends.cpu.shapes import repeating, views
 from ..._checks import dimension_error, wrap_dim
 from ..._tensor import Tensor, wrap_view
-from ...overrides import handle_torch_function, has_torch_function
 from ..machinery.declare import op, public
 from .reshaping import zeros
 
@@ -377,8 +376,6 @@ def _split_any(tensor: Tensor, split_size_or_sections: Any = None, dim: int = 0,
     """Consecutive parts of one size, or of the sizes in a list."""
     if split_size_or_sections is None:
         split_size_or_sections = aliases.pop("split_size")
-    if tensor.__class__ is not Tensor and has_torch_function((tensor,)):
-        return handle_torch_function(_split_any, (tensor,), tensor, split_size_or_sections, dim)
     if isinstance(split_size_or_sections, list | tuple):
         return split_with_sizes(tensor, split_size_or_sections, dim)
     return split(tensor, split_size_or_sections, dim)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 
 from ..._ops.machinery.lookup import aten
+from ..._override_points import asking_function
 from ..._tensor import Tensor
 from ..._types import OptionalDType
 
@@ -14,20 +16,31 @@ __all__ = [
 ]  # fmt: skip
 
 
-def relu(input: Tensor, inplace: bool = False) -> Tensor:
-    """The positive part."""
-    return aten.relu_(input) if inplace else aten.relu(input)
+def _activation(name: str, options: str = "", doc: str | None = None) -> Callable[..., Tensor]:
+    """The function of an operator that has an in-place variant: `name(input, options, inplace=False)`."""
+    given = "".join(f", {o.partition(':')[0]}" for o in options.split(", ") if o)
+    parameters = f"input: Tensor, {options + ', ' if options else ''}inplace: bool = False"
+    line = f"return in_place_(input{given}) if inplace else operator_(input{given})"
+    names = {"operator_": getattr(aten, name), "in_place_": getattr(aten, f"{name}_"), "Tensor": Tensor, "__name__": __name__}
+    return asking_function(name, parameters, line, names, doc)
 
 
-def relu6(input: Tensor, inplace: bool = False) -> Tensor:
-    """The positive part, at most 6."""
-    return aten.relu6_(input) if inplace else aten.relu6(input)
-
-
-def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
-    """`value` wherever the input is not above `threshold`."""
-    function = aten.threshold_ if inplace else aten.threshold
-    return function(input, threshold, value)
+celu = _activation("celu", "alpha: float = 1.0")
+elu = _activation("elu", "alpha: float = 1.0")
+hardsigmoid = _activation("hardsigmoid")
+hardswish = _activation("hardswish")
+leaky_relu = _activation("leaky_relu", "negative_slope: float = 0.01", "The input, and its negative part times a slope.")
+mish = _activation("mish")
+relu = _activation("relu", doc="The positive part.")
+relu6 = _activation("relu6", doc="The positive part, at most 6.")
+rrelu = _activation(
+    "rrelu",
+    "lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False",
+    "Leaky relu whose slopes are drawn while training.",
+)
+selu = _activation("selu")
+silu = _activation("silu")
+threshold = _activation("threshold", "threshold: float, value: float", "`value` wherever the input is not above `threshold`.")
 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:
@@ -43,45 +56,6 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
         raise ValueError("min_val cannot be greater than max_val")
     function = aten.hardtanh_ if inplace else aten.hardtanh
     return function(input, min_val, max_val)
-
-
-def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
-    return aten.hardsigmoid_(input) if inplace else aten.hardsigmoid(input)
-
-
-def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
-    return aten.hardswish_(input) if inplace else aten.hardswish(input)
-
-
-def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    return aten.elu_(input, alpha) if inplace else aten.elu(input, alpha)
-
-
-def selu(input: Tensor, inplace: bool = False) -> Tensor:
-    return aten.selu_(input) if inplace else aten.selu(input)
-
-
-def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    return aten.celu_(input, alpha) if inplace else aten.celu(input, alpha)
-
-
-def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
-    function = aten.leaky_relu_ if inplace else aten.leaky_relu
-    return function(input, negative_slope)
-
-
-def rrelu(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False) -> Tensor:
-    """Leaky relu whose slopes are drawn while training."""
-    function = aten.rrelu_ if inplace else aten.rrelu
-    return function(input, lower, upper, training)
-
-
-def silu(input: Tensor, inplace: bool = False) -> Tensor:
-    return aten.silu_(input) if inplace else aten.silu(input)
-
-
-def mish(input: Tensor, inplace: bool = False) -> Tensor:
-    return aten.mish_(input) if inplace else aten.mish(input)
 
 
 def tanhshrink(input: Tensor) -> Tensor:
@@ -113,14 +87,14 @@ def _implicit_dim(name: str, ndim: int, stacklevel: int) -> int:
 def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: OptionalDType = None) -> Tensor:
     """Exponentials that sum to 1 along a dimension."""
     if dim is None:
-        dim = _implicit_dim("softmax", input.dim(), _stacklevel)
+        dim = _implicit_dim("softmax", input.dim(), _stacklevel + 1)
     return input.softmax(dim) if dtype is None else input.softmax(dim, dtype=dtype)
 
 
 def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: OptionalDType = None) -> Tensor:
     """Softmax of the negated input."""
     if dim is None:
-        dim = _implicit_dim("softmin", input.dim(), _stacklevel)
+        dim = _implicit_dim("softmin", input.dim(), _stacklevel + 1)
     negated = -input
     return negated.softmax(dim) if dtype is None else negated.softmax(dim, dtype=dtype)
 
@@ -128,14 +102,14 @@ def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
 def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: OptionalDType = None) -> Tensor:
     """The logarithm of softmax, without its rounding."""
     if dim is None:
-        dim = _implicit_dim("log_softmax", input.dim(), _stacklevel)
+        dim = _implicit_dim("log_softmax", input.dim(), _stacklevel + 1)
     return input.log_softmax(dim) if dtype is None else input.log_softmax(dim, dtype=dtype)
 
 
 def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
     """A sample of the Gumbel-softmax distribution; `hard` makes it one-hot with the gradient of the soft one."""
     if eps != 1e-10:
-        warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=2)
+        warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=3)
     noise = -aten.empty_like(logits).exponential_().log()
     soft: Tensor = ((logits + noise) / tau).softmax(dim)
     if not hard:

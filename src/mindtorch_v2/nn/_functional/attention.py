@@ -77,7 +77,7 @@ def additive_mask(mask: Tensor | None, name: str, like: dtype, other: Tensor | N
         raise AssertionError(f"only bool and floating types of {name} are supported")
     if other is not None and other.dtype is not mask.dtype:
         warnings.warn(
-            f"Support for mismatched {name} and {other_name} is deprecated. Use same type for both instead.", stacklevel=3
+            f"Support for mismatched {name} and {other_name} is deprecated. Use same type for both instead.", stacklevel=4
         )
     if mask.dtype is not bool_:
         return mask

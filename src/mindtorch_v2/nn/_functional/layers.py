@@ -70,7 +70,7 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
             "future release. To retain the behavior and silence this warning, please use dropout instead. Note that dropout2d "
             "exists to provide channel-wise dropout on inputs with 2 spatial dimensions, a channel dimension, and an optional "
             "batch dimension (i.e. 3D or 4D inputs).",
-            stacklevel=2,
+            stacklevel=3,
         )
     if input.dim() == 3:
         warnings.warn(
@@ -78,7 +78,7 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
             "is interpreted as shape (N, C, L), where C is the channel dim. This behavior will change in a future release to "
             "interpret the input as one without a batch dimension, i.e. shape (C, H, W). To maintain the 1D channel-wise dropout "
             "behavior, please switch to using dropout1d instead.",
-            stacklevel=2,
+            stacklevel=3,
         )
     return _drop_channels(input, p, training, inplace, batched=True)
 
@@ -92,7 +92,7 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
             "future release. To retain the behavior and silence this warning, please use dropout instead. Note that dropout3d "
             "exists to provide channel-wise dropout on inputs with 3 spatial dimensions, a channel dimension, and an optional "
             "batch dimension (i.e. 4D or 5D inputs).",
-            stacklevel=2,
+            stacklevel=3,
         )
     return _drop_channels(input, p, training, inplace, batched=input.dim() != 4)
 
@@ -150,7 +150,7 @@ def embedding_bag(
         warnings.warn(
             "Argument order of nn.functional.embedding_bag was changed. Usage `embedding_bag(weight, input, ...)` is deprecated, "
             "and should now be `embedding_bag(input, weight, ...)`.",
-            stacklevel=2,
+            stacklevel=3,
         )
         weight, input = input, weight
     if per_sample_weights is not None and input.shape != per_sample_weights.shape:

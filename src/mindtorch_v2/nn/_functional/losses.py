@@ -36,7 +36,7 @@ def _name(size_average: bool | None, reduce: bool | None, reduction: str) -> str
     return reduction
 
 
-def _warn_sizes(input: Tensor, target: Tensor, stacklevel: int = 3) -> None:
+def _warn_sizes(input: Tensor, target: Tensor, stacklevel: int = 4) -> None:
     if target.shape != input.shape:
         warnings.warn(
             f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). This will likely lead "
@@ -264,7 +264,7 @@ def kl_div(
             "reduction: 'mean' divides the total loss by both the batch size and the support size.'batchmean' divides only by "
             "the batch size, and aligns with the KL div math definition.'mean' will be changed to behave the same as "
             "'batchmean' in the next major release.",
-            stacklevel=2,
+            stacklevel=3,
         )
     number = 2 if name == "batchmean" else _reduction.get_enum(name)
     loss: Tensor = aten.kl_div(input, target, number, log_target=log_target)

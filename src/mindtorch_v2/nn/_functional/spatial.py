@@ -351,7 +351,7 @@ def upsample(
     align_corners: bool | None = None,
 ) -> Tensor:
     """`interpolate` under its former name."""
-    warnings.warn("`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2)
+    warnings.warn("`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=3)
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
@@ -359,7 +359,7 @@ def upsample_nearest(
     input: Tensor, size: int | list[int] | tuple[int, ...] | None = None, scale_factor: float | Sequence[float] | None = None
 ) -> Tensor:
     """`interpolate` by the nearest element."""
-    warnings.warn("`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2)
+    warnings.warn("`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=3)
     return interpolate(input, size, scale_factor, mode="nearest")
 
 
@@ -367,7 +367,7 @@ def upsample_bilinear(
     input: Tensor, size: int | list[int] | tuple[int, ...] | None = None, scale_factor: float | Sequence[float] | None = None
 ) -> Tensor:
     """`interpolate` between the nearest elements, with the corners aligned."""
-    warnings.warn("`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2)
+    warnings.warn("`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=3)
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
 
 
@@ -395,7 +395,7 @@ def _unaligned_with_warning() -> bool:
     warnings.warn(
         "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify "
         "align_corners=True if the old behavior is desired. See the documentation of grid_sample for details.",
-        stacklevel=3,
+        stacklevel=4,
     )
     return False
 

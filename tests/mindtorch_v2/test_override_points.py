@@ -1,0 +1,160 @@
+"""Python functions and methods ask `__torch_function__`, and are what they were where nobody overrides them."""
+
+import inspect
+import pickle
+import warnings
+
+import pytest
+
+import mindtorch_v2 as torch
+from mindtorch_v2 import _override_points
+from mindtorch_v2.nn import functional as F
+from mindtorch_v2.overrides import TorchFunctionMode
+
+
+class Log(TorchFunctionMode):
+    def __init__(self):
+        super().__init__()
+        self.calls = []
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        self.calls.append((func, args, kwargs or {}))
+        return func(*args, **(kwargs or {}))
+
+
+class Foreign:
+    """No tensor, and overrides functions."""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        return func, args, kwargs
+
+
+def _logged():
+    calls = []
+
+    class Logged(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            calls.append(func)
+            return super().__torch_function__(func, types, args, kwargs)
+
+    return Logged, calls
+
+
+def test_an_object_overrides_a_function_in_its_first_call():
+    x = Foreign()
+    assert F.relu(x) == (F.relu, (x,), {"inplace": False})
+    assert F.dropout(x, 0.1) == (F.dropout, (x,), {"p": 0.1, "training": True, "inplace": False})
+
+
+def test_an_object_among_the_other_tensors_is_asked():
+    x, target = torch.ones(2, 3), Foreign()
+    assert F.cross_entropy(x, target)[:2] == (F.cross_entropy, (x, target))
+
+
+def test_an_object_in_a_list_of_sizes_is_asked_once():
+    x, size = torch.ones(2, 3), Foreign()
+    assert F.pad(x, [1, size, 0, 0])[:2] == (F.pad, (x, [1, size, 0, 0]))
+
+
+def test_an_object_among_starred_tensors_is_asked():
+    x = Foreign()
+    assert torch.broadcast_tensors(torch.ones(1), x)[0] is torch.broadcast_tensors
+
+
+def test_a_handler_is_called_on_the_object_that_has_it():
+    x = Foreign()
+    x.seen = True
+    assert F.relu(x)[1][0].seen
+
+
+def test_a_mode_sees_functions_written_in_python_and_their_arguments():
+    x = torch.ones(2, 2)
+    with Log() as log:
+        F.relu(x, inplace=False)
+        x.tolist()
+        x.shape  # noqa: B018 - the property is asked about
+        torch.norm(x)
+    assert [c[0] for c in log.calls] == [F.relu, torch.Tensor.tolist, torch.Tensor.shape.__get__, torch.norm]
+    assert log.calls[0][1:] == ((x,), {"inplace": False})
+
+
+def test_a_subclass_sees_methods_and_properties():
+    kind, calls = _logged()
+    x = torch.ones(2, 2).as_subclass(kind)
+    del calls[:]
+    assert (x.dim(), x.shape, len(x)) == (2, (2, 2), 2)
+    x.requires_grad = True
+    names = [c.__name__ for c in calls]
+    assert names == ["dim", "__get__", "__len__", "__set__"]
+
+
+def test_the_gradient_keeps_its_class():
+    kind, _ = _logged()
+    x = torch.ones(2).as_subclass(kind).requires_grad_()
+    x.sum().backward()
+    assert type(x.grad) is torch.Tensor
+
+
+def test_functions_have_their_own_code_again_after_a_mode():
+    before = [(p.function, p.function.__code__) for p in (*_override_points._functions, *_override_points._methods)]
+    with Log(), Log():
+        assert all(f.__code__ is not code for f, code in before[:1])
+    assert all(f.__code__ is code for f, code in before)
+
+
+def test_a_function_keeps_its_signature_its_source_and_its_name():
+    assert str(inspect.signature(F.softmax)).startswith("(input: 'Tensor', dim: 'int | None' = None, _stacklevel")
+    assert "def softmax" in inspect.getsource(F.softmax)
+    assert pickle.loads(pickle.dumps(F.softmax)) is F.softmax
+    assert list(inspect.signature(F.leaky_relu).parameters) == ["input", "negative_slope", "inplace"]
+
+
+def test_a_class_that_overrides_nothing_is_asked_once():
+    p = torch.nn.Parameter(torch.ones(2))
+    F.softmax(p, dim=0)
+    assert torch.nn.Parameter in _override_points._plain
+
+
+def test_warnings_are_about_the_line_that_calls():
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        F.softmax(torch.ones(2))
+        F.l1_loss(torch.ones(2), torch.ones(1))
+        torch.meshgrid(torch.ones(2), torch.ones(2))
+    assert {w.filename for w in caught} == {__file__}
+    assert len(caught) == 3
+
+
+def test_a_power_gives_way_to_the_other_operand():
+    class Nothing(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return NotImplemented
+
+    class Reflected(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return -1 if func is torch.Tensor.__rpow__ else NotImplemented
+
+    assert Nothing() ** Reflected() == -1
+    with pytest.raises(TypeError, match="unsupported operand"):
+        Nothing() ** Nothing()
+
+
+def test_a_tensor_made_of_another_is_a_view_of_it():
+    class Kind(torch.Tensor):
+        pass
+
+    x = torch.ones(2, requires_grad=True)
+    for made in (torch.Tensor(x), Kind(x), x.as_subclass(Kind)):
+        assert made._is_view()
+        assert made._base is x
+    assert type(Kind(x)) is Kind
+    torch.Tensor(x).sum().backward()
+    assert x.grad.tolist() == [1, 1]
+
+
+def test_grad_of_objects_gets_tuples():
+    x = Foreign()
+    assert torch.autograd.grad(x, x)[1] == ((x,), (x,))
