@@ -12,6 +12,7 @@ import pytest
 
 import mindtorch_v2 as torch
 from mindtorch_v2.profiler import ProfilerAction, profile
+from mindtorch_v2.profiler.capture.stacks import python_tracer
 
 x = torch.ones(4, 3)
 
@@ -287,3 +288,22 @@ def test_code_that_is_generated_for_the_package_is_not_shown():
         torch.autograd.profiler.profile(enabled=False)
     names = [e["name"] for e in prof.events() if e["kind"] == "python_function"]
     assert [name for name in names if name.startswith("<string") and not name.endswith(": <module>")] == []
+
+
+def test_a_deep_stack_that_is_met_while_another_thread_stops_is_walked_once(monkeypatch):
+    """What the thread enters is taken back at once: it must not look for it again at each frame, twice as often as at the one around."""
+    ended = python_tracer._Functions(None)
+    met = []
+    meet = python_tracer._Functions.meet
+    monkeypatch.setattr(python_tracer._Functions, "meet", lambda self, frame: (met.append(frame), meet(self, frame))[1])
+    namespace = {"_getframe": sys._getframe}
+    exec("def deep(n):\n    return _getframe() if n == 0 else deep(n - 1)", namespace)
+    frame = namespace["deep"](12)
+    with profile(with_stack=True):
+        now = python_tracer._functions
+        monkeypatch.setattr(python_tracer, "_functions", None)
+        before = len(met)
+        python_tracer._call_of(ended, frame)
+        found = len(met) - before
+        monkeypatch.setattr(python_tracer, "_functions", now)
+    assert found < 100

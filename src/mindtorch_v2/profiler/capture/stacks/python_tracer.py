@@ -269,6 +269,8 @@ def _call_of(functions: _Functions, frame: FrameType | None) -> Call:
         missed.append(outer)
         outer = outer.f_back
     for outer in reversed(missed):
+        if functions is not _functions:
+            break  # another thread has just stopped recording: what is entered is taken back at once, and would be missed again by the next
         _enter(functions, outer, began)
     return running.get(frame) or (thread, {}, functions.outermost, HIDDEN, 0.0, None)
 
