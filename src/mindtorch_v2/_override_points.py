@@ -26,6 +26,7 @@ __all__ = [
     "ask_in_functions",
     "ask_in_methods",
     "asking_function",
+    "asks_itself",
     "count_modes",
     "members",
     "note_subclass",
@@ -107,7 +108,7 @@ class _Point:
         args: list[Any] = []
         kwargs: dict[str, Any] = {}
         given = dict(zip(self.body.__code__.co_varnames, values, strict=False))
-        for p in inspect.signature(self.body).parameters.values():
+        for p in inspect.signature(self.body, follow_wrapped=False).parameters.values():
             value = given[p.name]
             if p.kind is p.VAR_POSITIONAL:
                 args, kwargs = [*args, *kwargs.values(), *value], {}
@@ -322,6 +323,11 @@ def ask_in_functions(functions: Mapping[str, Any]) -> None:
                 function.__name__ = name  # as handlers see it
             _functions.append(_Point(function, function))
             _functions[-1].guard()
+
+
+def asks_itself(function: FunctionType) -> None:
+    """Leave a function as it is: it asks in code of its own."""
+    _taken.add(id(function))
 
 
 def _is_new(function: FunctionType) -> bool:

@@ -22,7 +22,7 @@ from ._overridable import (
     is_tensor_method_or_property,
     path_of,
 )
-from ._override_points import count_modes, members, overrides_functions
+from ._override_points import asks_itself, count_modes, members, overrides_functions
 from ._tensor import Tensor
 
 __all__ = [
@@ -256,6 +256,7 @@ def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[[C
                 return handle_torch_function(wrapped, relevant, *args, **kwargs)
             return function(*args, **kwargs)
 
+        asks_itself(wrapped)
         return wrapped
 
     return decorate

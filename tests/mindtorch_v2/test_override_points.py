@@ -158,3 +158,22 @@ def test_a_tensor_made_of_another_is_a_view_of_it():
 def test_grad_of_objects_gets_tuples():
     x = Foreign()
     assert torch.autograd.grad(x, x)[1] == ((x,), (x,))
+
+
+def test_functions_that_ask_by_themselves_are_left_alone():
+    made = torch.sparse_coo_tensor(torch.tensor([[0]]), torch.ones(1), torch.Size([2]), is_coalesced=True)
+    assert made.to_dense().tolist() == [1, 0]
+    with pytest.raises(TypeError, match="asked"):
+        torch.sparse_coo_tensor(_Raising(), torch.ones(1))
+
+
+class _Raising:
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        raise TypeError(f"asked about {func.__name__}")
+
+
+def test_functions_around_others_keep_their_parameters():
+    pooled = torch.nn.functional.fractional_max_pool2d_with_indices(
+        torch.nn.Parameter(torch.ones(1, 1, 4, 4)), 2, output_size=[2, 2]
+    )
+    assert pooled[0].shape == (1, 1, 2, 2)
