@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from . import _checks, _dtype
+from . import _checks, _dtype, _masked_sparse
 from ._creation import tensor
-from ._memory_format import strided
+from ._masked_sparse import where as _where
+from ._memory_format import sparse_coo, sparse_csr, strided
 from ._ops.machinery.lookup import aten
 from ._tensor import Tensor
 from ._types import OptionalDType
@@ -100,6 +101,57 @@ def _least(d: _dtype.dtype) -> Any:
     return False if d.category == _dtype.BOOL else int(np.iinfo(d.np).min)
 
 
+# --- reductions of sparse tensors -----------------------------------------------------------------------------------
+
+
+def _sparse_reduction(name: str, input: Tensor, dims: tuple[int, ...], keepdim: bool, mask: Tensor | None) -> Tensor:
+    """A reduction of a sparse tensor, which is one of the same layout."""
+    if name == "mean" and input.layout is not sparse_csr:
+        raise ValueError(f"masked mean expects strided or sparse_csr tensor (got {input.layout} tensor)")
+    if input.layout not in (sparse_coo, sparse_csr):
+        raise ValueError(f"masked {name} expects strided, sparse_coo or sparse_csr tensor (got {input.layout} tensor)")
+    if mask is None and name != "sum":
+        layout = str(input.layout).removeprefix("torch.")
+        raise ValueError(
+            f"masked {name} expects explicit mask for {layout} tensor input; without one, elements that are not stored are zeros"
+        )
+    if input.layout is sparse_csr and not keepdim:
+        error = RuntimeError if name in ("sum", "prod") else AssertionError
+        raise error("reduction operations on CSR tensors with keepdim=False is unsupported; pass keepdim=True")
+    if mask is not None:
+        inside = _input_mask(input, mask=mask)
+        inside = inside.to_sparse_csr() if input.layout is sparse_csr else inside.to_sparse(input.sparse_dim())
+        input = _where(inside, input, tensor(_IDENTITIES[name](input.dtype), dtype=input.dtype))
+    return _masked_sparse.reduce(_REDUCE[name], _IDENTITIES[name](input.dtype), input, dims, keepdim)
+
+
+def _mean_of_known(x: Tensor, dims: Any, keepdim: bool) -> Tensor:
+    """The mean of the elements that are numbers: NaN is what changes nothing in it."""
+    return x.nanmean(list(dims), keepdim)
+
+
+def _product(x: Tensor, dims: Any, keepdim: bool) -> Tensor:
+    for d in reversed(dims):
+        x = x.prod(d, keepdim)
+    return x
+
+
+_REDUCE: dict[str, _masked_sparse.Reduce] = {
+    "sum": lambda x, dims, keepdim: aten.sum(x, list(dims), keepdim),
+    "prod": _product,
+    "amax": lambda x, dims, keepdim: x.amax(list(dims), keepdim),
+    "amin": lambda x, dims, keepdim: x.amin(list(dims), keepdim),
+    "mean": _mean_of_known,
+}
+_IDENTITIES: dict[str, Callable[[_dtype.dtype], Any]] = {
+    "sum": lambda d: 0,
+    "prod": lambda d: 1,
+    "amax": _least,
+    "amin": _greatest,
+    "mean": lambda d: math.nan,
+}
+
+
 # --- reductions -----------------------------------------------------------------------------------------------------
 
 
@@ -109,6 +161,8 @@ def sum(
     """The sum of the elements in the mask."""
     dims = _canonical_dim(dim, input.dim())
     wanted = _accumulating(input.dtype, dtype)
+    if _masked_sparse.is_sparse(input):
+        return _sparse_reduction("sum", _converted(input, wanted), dims, bool(keepdim), mask)
     return aten.sum(_filled(input, mask, 0), list(dims), bool(keepdim), dtype=wanted)
 
 
@@ -116,10 +170,10 @@ def prod(
     input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: OptionalDType = None, mask: Tensor | None = None
 ) -> Tensor:
     """The product of the elements in the mask."""
-    result = _converted(_filled(input, mask, 1), _accumulating(input.dtype, dtype))
-    for d in reversed(_canonical_dim(dim, input.dim())):
-        result = result.prod(d, bool(keepdim))
-    return result
+    dims, wanted = _canonical_dim(dim, input.dim()), _accumulating(input.dtype, dtype)
+    if _masked_sparse.is_sparse(input):
+        return _sparse_reduction("prod", _converted(input, wanted), dims, bool(keepdim), mask)
+    return _product(_converted(_filled(input, mask, 1), wanted), dims, bool(keepdim))
 
 
 def _extremum(name: str, identity: Callable[[_dtype.dtype], Any]) -> Callable[..., Tensor]:
@@ -127,6 +181,8 @@ def _extremum(name: str, identity: Callable[[_dtype.dtype], Any]) -> Callable[..
         input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: OptionalDType = None, mask: Tensor | None = None
     ) -> Tensor:
         dims = _canonical_dim(dim, input.dim())
+        if _masked_sparse.is_sparse(input):
+            return _sparse_reduction(name, _converted(input, dtype), dims, bool(keepdim), mask)
         result: Tensor = getattr(_filled(input, mask, identity(input.dtype)), name)(list(dims), bool(keepdim))
         return _converted(result, dtype)
 
@@ -200,6 +256,8 @@ def mean(
             f"mean(): Could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: {input.dtype}"
         )
     dims = _canonical_dim(dim, input.dim())
+    if _masked_sparse.is_sparse(input):
+        return _sparse_reduction("mean", _converted(input, dtype), dims, bool(keepdim), mask)
     mask = None if mask is None else _input_mask(input, mask=mask)
     number = _number_of(input, dims, bool(keepdim), mask)
     total = sum(input, list(dims), keepdim=keepdim, dtype=input.dtype if dtype is None else dtype, mask=mask)
