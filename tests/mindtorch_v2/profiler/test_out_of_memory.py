@@ -181,6 +181,38 @@ def test_early_changes_that_are_summed_up_are_told(monkeypatch):
     assert 0 < len(prof.session.memory.size_bytes) < 200
 
 
+@pytest.mark.parametrize("lost_in", ["the log", "the columns"])
+def test_results_of_lost_operators_are_said_to_be_missing(monkeypatch, lost_in):
+    prof = profile(profile_memory=True)
+    prof.start()
+    kept = [x + x for _ in range(1600)]
+    if lost_in == "the log":
+        fails, name = (lambda log: len(log.records) == 1600 * log.width), "drain"
+    else:
+        fails, name = (lambda records: len(records.label) == 1600), "_with_results"
+    monkeypatch.setattr(columns, name, Budget(getattr(columns, name), fails))
+    with pytest.warns(UserWarning, match="memory ran out: ") as told:
+        prof.stop()
+    monkeypatch.undo()
+    lost = 1600 - len(names(prof))
+    assert lost > 0
+    assert f"; live memory leaves out the results of {lost:,} of them; " in str(told[0].message)
+    with profile(profile_memory=True) as now:
+        pass
+    assert now.session.info.live_bytes[0][1] - prof.session.memory.total_bytes[-1] == lost * kept[0].nbytes
+
+
+def test_leaks_say_that_changes_could_not_be_kept(monkeypatch):
+    prof = profile(profile_memory=True)
+    prof.start()
+    x + x
+    monkeypatch.setattr(Storages, "_noted", Budget(Storages._noted, lambda: True))
+    with pytest.warns(UserWarning, match="memory ran out"):
+        prof.stop()
+    with pytest.raises(ValueError, match="memory ran out before the changes of memory were kept; record fewer steps at a time"):
+        prof.leaks()
+
+
 def test_notes_are_forgotten_when_they_have_become_columns(monkeypatch):
     held = []
     session = columns._session

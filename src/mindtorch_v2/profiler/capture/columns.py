@@ -40,6 +40,7 @@ class Records(NamedTuple):
     heap: tuple[Column, Column] | None = None  # before and after
     function_id: Column | None = None
     lost: int = 0  # records for which there was no memory, the earliest
+    results_lost: int = 0  # of these, records whose results are not known either
 
 
 class Context(NamedTuple):
@@ -169,7 +170,7 @@ def _with_results(records: Records) -> Records:
     address, size_bytes = records.heap
     made = np.flatnonzero(size_bytes)
     results = Notes(records.end[made], records.track[made], address[made], size_bytes[made], np.full(len(made), -1))
-    return records._replace(results=results, heap=None)
+    return records._replace(results=results, heap=None, results_lost=records.lost)
 
 
 def _without_numbers(found: list[Column]) -> tuple[list[Column], Column | None]:
@@ -203,6 +204,7 @@ def assemble(context: Context) -> Session:
                 context.found.memory = None
     missing = [
         *[f"{records.lost:,} of {total:,} recorded events could not be kept, the earliest ones"] * (records.lost > 0),
+        *[f"live memory leaves out the results of {records.results_lost:,} of them"] * (records.results_lost > 0),
         *["which memory was whose at the end is not known"] * (not context.found.owners_known),
         *_missing_changes(noted, context.found),
     ]

@@ -30,7 +30,7 @@ def environment() -> dict[str, str | int]:
 def _package_version() -> str:
     try:
         return importlib.metadata.version("mindtorch_v2")
-    except importlib.metadata.PackageNotFoundError:  # run from its sources
+    except ImportError:  # run from its sources, or Python's own library is out of reach by now: no reason to lose a recording
         return "not installed"
 
 

@@ -70,7 +70,11 @@ class Leaks(list[Leak]):
         """Find what a session made and did not free, less the storages at some addresses."""
         log = session.memory
         if log is None:
-            raise ValueError("what is alive at the end is known with memory recorded: profile(profile_memory=True)")
+            raise ValueError(
+                "memory ran out before the changes of memory were kept; record fewer steps at a time (torch.profiler.schedule)"
+                if session.info.profile_memory and session.heap_before is None
+                else "what is alive at the end is known with memory recorded: profile(profile_memory=True)"
+            )
         made = np.flatnonzero(log.size_bytes > 0)
         places, number = _places(session, log, made, group_by_stack_n)
         step = _steps(session, log.time_ns[made])
