@@ -169,8 +169,8 @@ def asking_function(name: str, parameters: str, line: str, names: dict[str, Any]
 
     def defined(text: str, **more: Any) -> FunctionType:
         function = compile_function(name, parameters, [text], {**names, **more}, module=names["__name__"])
-        place = {"co_filename": caller.f_code.co_filename, "co_firstlineno": caller.f_lineno - 1}  # its line is the next one
-        function.__code__ = function.__code__.replace(**place)
+        line_above = caller.f_lineno - 1  # the line of the function follows that of its name
+        function.__code__ = function.__code__.replace(co_filename=caller.f_code.co_filename, co_firstlineno=line_above)
         return function
 
     body = defined(line)
@@ -325,7 +325,7 @@ def ask_in_functions(functions: Mapping[str, Any]) -> None:
             _functions[-1].guard()
 
 
-def asks_itself(function: FunctionType) -> None:
+def asks_itself(function: object) -> None:
     """Leave a function as it is: it asks in code of its own."""
     _taken.add(id(function))
 
