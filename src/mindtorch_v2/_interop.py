@@ -10,6 +10,7 @@ import numpy as np
 from . import _device, _dtype
 from ._creation import made_here, numpy_dtype
 from ._dispatch import keys
+from ._dispatch.tls import state
 from ._pending import resolved
 from ._refusals import warn_once
 from ._tensor import Tensor, set_array, wrap
@@ -65,7 +66,7 @@ def numpy_of(self: Tensor, *, force: bool = False) -> np.ndarray[Any, Any]:
         raise TypeError("can't convert meta device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.")
     if self._keys & keys.SPARSE_LAYOUTS:
         raise TypeError("can't convert Sparse layout tensor to numpy. Use Tensor.to_dense() first.")
-    if self._keys & keys.AUTOGRAD and not force:
+    if self._keys & keys.AUTOGRAD and not force and state.grad_enabled:  # torch: without grad mode, nothing is lost
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
     if self._keys & keys.PENDING:
         if not force:

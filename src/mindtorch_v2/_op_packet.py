@@ -68,6 +68,14 @@ class OpOverloadPacket:
         self._qualified_op_name = qualified_name
         self.__name__ = qualified_name.split("::")[1]
 
+    def only_overload(self) -> OpOverload:
+        """The overload without a name, or the only one."""
+        names = self.overloads()
+        if "default" not in names and len(names) != 1:
+            raise RuntimeError(f"{self} has several overloads, {', '.join(names)}: name one of them")
+        found: OpOverload = getattr(self, "default" if "default" in names else names[0])
+        return found
+
     def overloads(self) -> list[str]:
         return list(registry.overloads(self._qualified_op_name))
 

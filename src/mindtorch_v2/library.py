@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
-import inspect
-import typing
+import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from . import _op_packet
+from . import _op_packet, _opcheck
 from ._dispatch import dispatcher, keys, registry
 from ._dispatch.op import Op
-from ._dispatch.schema import parse
-from ._dtype import dtype
+from ._dispatch.schema import Schema, parse
+from ._dtype import BY_NAME, dtype
+from ._infer_schema import infer_schema
 from ._ops.machinery.calling import call_op
 from ._ops.machinery.declare import register
 from ._tag import as_marks
@@ -22,7 +23,7 @@ from ._transforms.batch_key import rules as batch_rules
 from ._transforms.custom_functions import user_rule
 from .amp import policies
 from .autograd.function import Function as AutogradFunction
-from .autograd.gradcheck import gradcheck
+from .utils._python_dispatch import dispatch_rules
 
 __all__ = [
     "CustomOpDef",
@@ -51,6 +52,12 @@ _KEYS = {
     "Autograd": keys.AUTOGRAD,
     "AutogradCPU": keys.AUTOGRAD,
 }
+# Keys of devices and layouts that there are no tensors of: kernels for them are never called.
+_ABSENT_KEYS = frozenset(
+    f"{prefix}{name}"
+    for name in "XPU HPU MPS XLA MTIA IPU VE MAIA Vulkan Metal QuantizedCPU MkldnnCPU NestedTensorCPU".split()
+    for prefix in ("", "Autograd")
+)
 _DEVICES = {"cpu": keys.CPU, "meta": keys.META, "npu": keys.NPU, "cuda": keys.NPU, "privateuseone": keys.NPU}
 
 
@@ -62,6 +69,8 @@ def _find(qualname: Any) -> Op:
         return qualname._op
     if isinstance(qualname, _op_packet.OpOverload):
         return qualname.op
+    if isinstance(qualname, _op_packet.OpOverloadPacket):
+        return qualname.only_overload().op
     name, _, overload = str(qualname).partition(".")
     op = registry.find(name, overload or "default")
     if op is None:
@@ -82,7 +91,7 @@ def _set_kernel(op: Op, key: str, function: Function, lib: Library | None = None
             op.kernels.setdefault(backend, function)
     elif key in _KEYS:
         op.kernels[_KEYS[key]] = function
-    else:
+    elif key not in _ABSENT_KEYS:
         known = ", ".join([*_KEYS, "CompositeImplicitAutograd", "CompositeExplicitAutograd"])
         raise RuntimeError(f"could not parse dispatch key: {key}; known are {known}")
     op.tags = (*op.tags, "foreign")
@@ -98,6 +107,17 @@ def _with_keywords(op: Op, function: Function) -> Function:
     return lambda *arguments: function(*arguments[:count], **dict(zip(names, arguments[count:], strict=True)))
 
 
+def _with_dtypes(schema: Schema) -> Schema:
+    """A schema whose defaults are dtypes where its text names some."""
+    arguments = tuple(
+        dataclasses.replace(a, default=BY_NAME.get(str(a.default).removeprefix("torch."), a.default))
+        if a.type.startswith("ScalarType") and isinstance(a.default, str)
+        else a
+        for a in schema.arguments
+    )
+    return dataclasses.replace(schema, arguments=arguments)
+
+
 class Library:
     """Defines operators in a namespace (`DEF`), or adds kernels to existing ones (`IMPL`). `FRAGMENT` is as `DEF`."""
 
@@ -110,6 +130,7 @@ class Library:
         self.kind = kind
         self.dispatch_key = dispatch_key
         self._defined: list[Op] = []
+        self._rules: list[tuple[dict[Any, Function], Any]] = []
         self._replaced: list[tuple[Op, Any, dict[int, Any]]] = []  # operators as they were before this library's kernels
 
     def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
@@ -118,7 +139,7 @@ class Library:
             raise RuntimeError(f"Invalid alias_analysis type {alias_analysis}")
         if self.kind == "IMPL":
             raise RuntimeError("a Library of kind IMPL cannot define operators; use DEF or FRAGMENT")
-        op = Op(parse(f"{self.ns}::{schema}"), tags=as_marks(tags))
+        op = Op(_with_dtypes(parse(f"{self.ns}::{schema}")), tags=as_marks(tags))
         register(op)
         self._defined.append(op)
         rule = _shape_rules_ahead.pop(op.qualified_name, None)
@@ -144,6 +165,10 @@ class Library:
             raise RuntimeError(f"{op.qualified_name} has a kernel for {key} already; pass allow_override=True to replace it")
         _set_kernel(op, key, fn, self)
 
+    def _register_torch_dispatch_rule(self, op_name: str, torch_dispatch_class: Any, fn: Function) -> None:
+        """Register what is called for an operator of this namespace in place of a class's `__torch_dispatch__`."""
+        register_torch_dispatch(f"{self.ns}::{op_name}", torch_dispatch_class, fn, lib=self)
+
     def _destroy(self) -> None:
         """Take back the operators that this library defined, and its kernels of others."""
         for op, composite, kernels in reversed(self._replaced):
@@ -152,6 +177,9 @@ class Library:
             op.kernels.update(kernels)
             dispatcher.invalidate(op)
         self._replaced.clear()
+        for rules, cls in self._rules:
+            rules.pop(cls, None)
+        self._rules.clear()
         for op in self._defined:
             dispatcher.invalidate(op)
             registry.remove(op)
@@ -261,7 +289,23 @@ impl_abstract = register_fake
 def register_autograd(op: Any, backward: Function, /, *, setup_context: Function | None = None, lib: Library | None = None) -> None:
     """Register `backward(ctx, *grads)`, and `setup_context(ctx, inputs, output)` that saves what it needs."""
     target = _find(op)
+    _refuse_tensors_by_keyword(target.schema, "register_autograd")
     _set_kernel(target, "Autograd", _autograd_kernel(target, backward, setup_context), lib)
+
+
+def _refuse_tensors_by_keyword(schema: Schema, what: str) -> None:
+    if any(a.keyword_only and a.type.startswith("Tensor") for a in schema.arguments):
+        raise NotImplementedError(f"{what} with kwarg-only Tensor args. Please make your tensors not kwarg-only. Got: {schema}")
+
+
+def _no_formula(op: Op) -> Function:
+    def backward(ctx: Any, *grads: Any) -> Any:
+        raise RuntimeError(
+            f"Trying to backward through {_op_packet.overload_of(op)} but no autograd formula was registered. Please use "
+            "register_autograd to add one."
+        )
+
+    return backward
 
 
 def _autograd_kernel(op: Op, backward: Function, setup_context: Function | None) -> Function:
@@ -302,6 +346,7 @@ def register_vmap(op: Any, func: Function | None = None, /, *, lib: Library | No
 
     def decorate(function: Function) -> Function:
         target = _find(op)
+        _refuse_tensors_by_keyword(target.schema, "register_vmap")
         batch_rules[target.qualified_name] = user_rule(function)
         dispatcher.invalidate(target)
         return function
@@ -312,22 +357,37 @@ def register_vmap(op: Any, func: Function | None = None, /, *, lib: Library | No
 def register_torch_dispatch(
     op: Any, torch_dispatch_class: Any, func: Function | None = None, /, *, lib: Library | None = None
 ) -> Any:
-    raise NotImplementedError(
-        "register_torch_dispatch is not supported: override __torch_dispatch__ of the subclass or mode, and compare `func` there"
-    )
+    """Register `func(mode_or_class, func, types, args, kwargs)`, called for this operator in place of a class's `__torch_dispatch__`."""
+
+    def decorate(function: Function) -> Function:
+        rules = dispatch_rules.setdefault(_find(op), {})
+        rules[torch_dispatch_class] = function
+        if lib is not None:
+            lib._rules.append((rules, torch_dispatch_class))
+        return function
+
+    return decorate if func is None else decorate(func)
 
 
 # --- custom_op --------------------------------------------------------------------------------------------------------
 
 
+_log = logging.getLogger("torch._library.custom_ops")
+_WORDS = {True: ("enable", "already enabled"), False: ("disable", "already disabled")}
+
+
 class CustomOpDef:
     """An operator made from a Python function by `custom_op`."""
+
+    _has_rule = False
 
     def __init__(self, op: Op, function: Function) -> None:
         self._op = op
         self._init_fn = function
         self._namespace, self._name = op.schema.namespace, op.name
         self.__name__, self.__doc__ = function.__name__, function.__doc__
+        self._kernels: dict[str, Function] = {}  # by device type
+        self._disabled: set[str] = set()
 
     @property
     def _qualname(self) -> str:
@@ -345,15 +405,52 @@ class CustomOpDef:
         """Register a kernel for device types; also a decorator."""
 
         def decorate(function: Function) -> Function:
-            for name in [device_types] if isinstance(device_types, str) else device_types or ["default"]:
-                key = "default" if name == "default" else _device_key_name(name)
-                _set_kernel(self._op, key, _guarded(self._op, function))
+            names = [device_types] if isinstance(device_types, str) else list(device_types or ["default"])
+            schema = self._op.schema
+            if names != ["default"] and not schema.tensor_arguments and "device" not in schema.argument_names:
+                raise ValueError("Functions without tensor inputs are required to have a `device: torch.device` argument")
+            for name in names:
+                if name != "default":
+                    _device_key_name(name)
+                self._kernels[name] = _guarded(self._op, function)
+            self._install()
             return function
 
         return decorate if fn is None else decorate(fn)
 
+    def _install(self) -> None:
+        """Give the operator the kernels that are not disabled: those of devices in place of the one for all."""
+        rule = self._op.kernels.get(keys.META) if self._has_rule else None
+        for backend in (keys.CPU, keys.META, keys.NPU):
+            self._op.kernels.pop(backend, None)
+        for name, kernel in self._kernels.items():
+            if name != "default" and name not in self._disabled:
+                _set_kernel(self._op, _device_key_name(name), kernel)
+        if "default" in self._kernels:
+            _set_kernel(self._op, "default", self._kernels["default"])
+        if rule is not None:
+            self._op.kernels[keys.META] = rule
+        dispatcher.invalidate(self._op)
+
+    @contextlib.contextmanager
+    def set_kernel_enabled(self, device_type: str, enabled: bool = True) -> Iterator[None]:
+        """A context in which the kernel of a device type is used, or the one for all device types in its place."""
+        was_disabled = device_type in self._disabled
+        if device_type not in self._kernels:
+            _log.warning("Attempted to disable kernel for %s but no kernel was registered for this device type.", device_type)
+        elif enabled is not was_disabled:
+            _log.warning("Attempted to %s kernel for %s but it was %s.", _WORDS[enabled][0], device_type, _WORDS[enabled][1])
+        self._disabled = self._disabled - {device_type} if enabled else self._disabled | {device_type}
+        self._install()
+        try:
+            yield
+        finally:
+            self._disabled = self._disabled | {device_type} if was_disabled else self._disabled - {device_type}
+            self._install()
+
     def register_fake(self, fn: Function, /) -> Function:
         """Register the shape rule for meta tensors."""
+        self._has_rule = True
         _set_kernel(self._op, "Meta", fn)
         return fn
 
@@ -387,11 +484,11 @@ def _guarded(op: Op, function: Function) -> Function:
     def kernel(*arguments: Any, **keywords: Any) -> Any:
         result = function(*arguments, **keywords)
         arguments = (*arguments, *keywords.values())
-        for i in written:
-            arguments[i]._storage.version += 1
-        inputs = {id(a) for a in arguments if isinstance(a, Tensor)}
-        for r in result if isinstance(result, list | tuple) else (result,):
-            if isinstance(r, Tensor) and id(r) in inputs:
+        for t in _tensors(arguments[i] for i in written):
+            t._storage.version += 1
+        seen = {id(t._storage) for t in _tensors(arguments)}
+        for r in _tensors((result,)):
+            if id(r._storage) in seen:
                 raise RuntimeError(
                     f"{op.qualified_name} (with implementation in {function.__module__}): The output of this custom operator (1) must "
                     "not also be an input to this custom operator and (2) may not alias any inputs to this custom operator or other "
@@ -399,9 +496,15 @@ def _guarded(op: Op, function: Function) -> Function:
                     "Please instead return a clone of the offending output tensor(s) (e.g. return x.clone()) or refactor the custom "
                     "operator to not return y."
                 )
+            seen.add(id(r._storage))
         return result
 
     return kernel
+
+
+def _tensors(values: Iterable[Any]) -> list[Tensor]:
+    """The tensors among these, and in lists of them."""
+    return [t for v in values for t in (v if isinstance(v, list | tuple) else (v,)) if isinstance(t, Tensor)]
 
 
 def custom_op(
@@ -421,95 +524,51 @@ def custom_op(
         if not separator:
             raise ValueError(f"name must have the form namespace::name, not {name!r}")
         text = schema if schema is not None else infer_schema(function, mutates_args=mutates_args)
+        if schema is not None:
+            _check_mutations(name, schema, mutates_args)
+        _refuse_tensors_by_keyword(parse(name + text), "custom_op")
         previous = registry.find(name)
         if previous is not None:
             dispatcher.invalidate(previous)
             registry.remove(previous)
             _op_packet.forget(previous)
         _fragment(namespace).define(short + text, tags=tags)
-        definition = CustomOpDef(_find(name), function)
+        op = _find(name)
+        definition = CustomOpDef(op, function)
         definition.register_kernel(device_types or "default", function)
+        if not any(a.is_written for a in op.schema.arguments):
+            _set_kernel(op, "Autograd", _autograd_kernel(op, _no_formula(op), None))
         return definition
 
     return decorate if fn is None else decorate(fn)
 
 
-_ANNOTATIONS: dict[Any, str] = {
-    Tensor: "Tensor", int: "SymInt", float: "float", bool: "bool", str: "str", int | float | bool: "Scalar",
-}  # fmt: skip
-
-
-def _schema_type(annotation: Any) -> str:
-    if annotation in _ANNOTATIONS:
-        return _ANNOTATIONS[annotation]
-    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
-    if type(None) in arguments:
-        rest = [a for a in arguments if a is not type(None)]
-        if len(rest) == 1:
-            return _schema_type(rest[0]) + "?"
-    if origin in (list, Sequence, typing.Sequence) and len(arguments) == 1:
-        return _schema_type(arguments[0]) + "[]"
-    if getattr(annotation, "__name__", "") in ("dtype", "device"):
-        return {"dtype": "ScalarType", "device": "Device"}[annotation.__name__]
-    if annotation is int | float | bool or set(arguments) == {int, float, bool}:
-        return "Scalar"
-    raise ValueError(
-        f"type {annotation} is not supported; use Tensor, int, float, bool, str, their Optional and Sequence forms, dtype or device"
-    )
-
-
-def infer_schema(prototype_function: Function, /, *, mutates_args: str | Iterable[str] = (), op_name: str | None = None) -> str:
-    """The schema that a function's annotations say: `(Tensor x, float y=1.0) -> Tensor`."""
-    signature = inspect.signature(prototype_function)
-    hints = typing.get_type_hints(prototype_function)
-    everything = mutates_args == "unknown"
-    mutated = set() if isinstance(mutates_args, str) else set(mutates_args)
-    unknown = mutated - set(signature.parameters)
-    if unknown:
-        raise ValueError(f"infer_schema(func): mutates_args names {sorted(unknown)}, which are not parameters")
-    parts: list[str] = []
-    for i, (name, parameter) in enumerate(signature.parameters.items()):
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            raise ValueError(f"infer_schema(func): we do not support *args and **kwargs, found {name!r}")
-        if name not in hints:
-            raise ValueError(
-                f"infer_schema(func): Parameter {name} must have a type annotation. Got func with signature {signature}"
-            )
-        if parameter.kind is parameter.KEYWORD_ONLY and "*" not in parts:
-            parts.append("*")
-        kind = _schema_type(hints[name])
-        if (name in mutated or everything) and kind.startswith("Tensor"):
-            kind = kind.replace("Tensor", f"Tensor(a{i}!)", 1)
-        default = "" if parameter.default is parameter.empty else f"={_default_text(parameter.default)}"
-        parts.append(f"{kind} {name}{default}")
-    text = f"({', '.join(parts)}) -> {_return_text(hints.get('return', inspect.Signature.empty), signature)}"
-    return text if op_name is None else op_name + text
-
-
-def _default_text(value: Any) -> str:
-    return f'"{value}"' if isinstance(value, str) else str(value)
-
-
-def _return_text(annotation: Any, signature: Any) -> str:
-    if annotation is inspect.Signature.empty:
-        raise ValueError(f"infer_schema(func): No return type annotation was provided. Please add one. Got {signature}")
-    if annotation is None or annotation is type(None):
-        return "()"
-    if typing.get_origin(annotation) is tuple:
-        return "(" + ", ".join(_schema_type(a) for a in typing.get_args(annotation)) + ")"
-    return _schema_type(annotation)
+def _check_mutations(name: str, schema: str, mutates_args: str | Iterable[str]) -> None:
+    """A schema must say of the same arguments that they are written."""
+    written = {a.name for a in parse(name + schema).arguments if a.is_written}
+    given = mutates_args if isinstance(mutates_args, str) else set(mutates_args)
+    if given not in ("unknown", written):
+        raise ValueError(
+            f"Attempted to create a custom op with `mutates_args={mutates_args}` and `schema={schema}`. The schema suggests that the op "
+            f"mutates {written}, which is different from what was provided to us in `mutates_args`. Please make these consistent."
+        )
 
 
 def opcheck(
     op: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None, *, test_utils: Any = None, raise_exception: bool = True,
     atol: float | None = None, rtol: float | None = None,
 ) -> dict[str, str]:  # fmt: skip
-    """Check an operator's registrations on sample arguments: its schema, its shape rule, and its derivative."""
-    call = _op_packet.overload_of(_find(op)) if not isinstance(op, _op_packet.OpOverload) else op
-    checks: dict[str, Callable[[], None]] = {
-        "test_schema": lambda: _check_schema(call, args, kwargs or {}),
-        "test_faketensor": lambda: _check_fake(call, args, kwargs or {}),
-        "test_autograd_registration": lambda: _check_autograd(call, args, kwargs or {}, atol, rtol),
+    """Check an operator's registrations on sample arguments: its schema, that it has a derivative, and its shape rule.
+
+    Nothing is traced here: in place of a traced run, `test_aot_dispatch_dynamic` compares two runs on copies of the arguments. Derivatives
+    are compared with differences by `torch.autograd.gradcheck`.
+    """
+    call = _op_packet.overload_of(_find(op))
+    checks: dict[str, Callable[..., None]] = {
+        "test_schema": _opcheck.check_schema,
+        "test_autograd_registration": _opcheck.check_autograd_registration,
+        "test_faketensor": _opcheck.check_fake,
+        "test_aot_dispatch_dynamic": functools.partial(_opcheck.check_repeated, atol=atol, rtol=rtol),
     }
     chosen = list(checks) if test_utils is None else [test_utils] if isinstance(test_utils, str) else list(test_utils)
     results: dict[str, str] = {}
@@ -517,36 +576,10 @@ def opcheck(
         if name not in checks:
             raise ValueError(f"unknown test {name!r}; known are {', '.join(checks)}")
         try:
-            checks[name]()
+            checks[name](call, args, kwargs or {})
             results[name] = "SUCCESS"
         except Exception as error:
             if raise_exception:
                 raise
             results[name] = f"{type(error).__name__}: {error}"
     return results
-
-
-def _check_schema(call: _op_packet.OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Arguments that the schema does not mark as written must not change."""
-    before = [a._version if isinstance(a, Tensor) else None for a in args]
-    call(*args, **kwargs)
-    for argument, a, version in zip(call.op.schema.arguments, args, before, strict=False):
-        if version is not None and not argument.is_written and a._version != version:
-            raise RuntimeError(f"{call}: argument {argument.name} is not defined as mutable but was mutated")
-
-
-def _check_fake(call: _op_packet.OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """The shape rule must agree with what the kernel returns."""
-    real = call(*args, **kwargs)
-    fake = call(*[a.detach().to("meta") if isinstance(a, Tensor) else a for a in args], **kwargs)
-    for r, f in zip(*[x if isinstance(x, list | tuple) else (x,) for x in (real, fake)], strict=True):
-        if isinstance(r, Tensor) and (r.shape != f.shape or r.dtype is not f.dtype):
-            raise RuntimeError(f"{call}: the shape rule gives {f.dtype}{list(f.shape)}, the kernel {r.dtype}{list(r.shape)}")
-
-
-def _check_autograd(
-    call: _op_packet.OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], atol: float | None, rtol: float | None
-) -> None:
-    given: dict[str, Any] = {name: value for name, value in (("atol", atol), ("rtol", rtol)) if value is not None}
-    if any(isinstance(a, Tensor) and a.requires_grad for a in args):
-        gradcheck(lambda *xs: call(*xs, **kwargs), args, **given)

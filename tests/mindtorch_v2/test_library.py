@@ -1,8 +1,10 @@
 """Operators of the user's own, as torch's users define them."""
 
+import numpy as np
 import pytest
 
 import mindtorch_v2 as torch
+from mindtorch_v2.utils._python_dispatch import TorchDispatchMode
 
 
 @pytest.fixture
@@ -129,3 +131,158 @@ def test_tags_of_custom_operators():
         return x.clone()
 
     assert operator._opoverload.tags == [torch.Tag.nondeterministic_seeded]
+
+
+# --- the rules of custom operators ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def sine():
+    @torch.library.custom_op("library_test::sine", mutates_args=())
+    def sine(x: torch.Tensor) -> torch.Tensor:
+        return torch.from_numpy(np.sin(x.numpy()))
+
+    return sine
+
+
+def test_kernels_read_arrays_of_tensors_that_require_grad(sine):
+    sine.register_autograd(
+        lambda ctx, g: g * ctx.saved_tensors[0].cos(), setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*inputs)
+    )
+    x = torch.tensor([0.5, 1.0], requires_grad=True)
+    sine(x).sum().backward()
+    torch.testing.assert_close(x.grad, x.detach().cos())
+
+
+def test_an_operator_without_a_derivative_says_so_in_backward(sine):
+    y = sine(torch.ones(2, requires_grad=True))
+    with pytest.raises(RuntimeError, match=r"library_test.sine.default but no autograd formula was registered"):
+        y.sum().backward()
+
+
+def test_results_share_no_memory_with_arguments():
+    @torch.library.custom_op("library_test::flat", mutates_args=())
+    def flat(x: torch.Tensor) -> torch.Tensor:
+        return x.view(-1)
+
+    with pytest.raises(RuntimeError, match="may not alias any inputs"):
+        flat(torch.ones(2, 2))
+
+
+def test_lists_and_missing_tensors_may_be_written():
+    @torch.library.custom_op("library_test::touch", mutates_args={"y", "z"})
+    def touch(x: torch.Tensor, y: torch.Tensor | None, z: list[torch.Tensor]) -> None:
+        pass
+
+    x, z = torch.ones(1), [torch.ones(1), torch.ones(1)]
+    touch(x, None, z)
+    assert x._version == 0
+    assert [t._version > 0 for t in z] == [True, True]
+
+
+def test_a_default_may_be_a_dtype():
+    @torch.library.custom_op("library_test::typed", mutates_args=())
+    def typed(x: torch.Tensor, dtype: torch.dtype = torch.float64) -> torch.Tensor:
+        return x.to(dtype)
+
+    assert typed(torch.ones(2)).dtype is torch.float64
+
+
+def test_refused_definitions():
+    with pytest.raises(NotImplementedError, match="kwarg-only Tensor args"):
+
+        @torch.library.custom_op("library_test::keyword", mutates_args=())
+        def keyword(x: torch.Tensor, *, y: torch.Tensor) -> torch.Tensor:
+            return x
+
+    with pytest.raises(ValueError, match=r"the op mutates \{'x'\}"):
+        torch.library.custom_op("library_test::wrong", lambda x: None, mutates_args=(), schema="(Tensor(a!) x) -> ()")
+    with pytest.raises(ValueError, match=r"\{'y'\} in mutates_args were not found"):
+
+        @torch.library.custom_op("library_test::unknown", mutates_args={"y"})
+        def unknown(x: torch.Tensor) -> None: ...
+
+    with pytest.raises(ValueError, match=r"required to have a `device: torch.device` argument"):
+
+        @torch.library.custom_op("library_test::none", mutates_args=(), device_types="cpu")
+        def none() -> torch.Tensor: ...
+
+
+def test_a_kernel_of_a_device_is_switched_off_and_on(caplog):
+    @torch.library.custom_op("library_test::switched", mutates_args=())
+    def switched(x: torch.Tensor) -> torch.Tensor:
+        return x + 1
+
+    switched.register_kernel("cpu", lambda x: x + 2)
+    x = torch.zeros(1)
+    assert switched(x).item() == 2
+    with switched.set_kernel_enabled("cpu", enabled=False):
+        assert switched(x).item() == 1
+        with switched.set_kernel_enabled("cpu", enabled=False):
+            assert "already disabled" in caplog.text
+    assert switched(x).item() == 2
+    with switched.set_kernel_enabled("npu", enabled=False):
+        assert "no kernel was registered for this device type" in caplog.text
+
+
+def test_rules_for_a_mode_and_for_a_class(sine):
+    seen = []
+
+    class Mode(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append("mode")
+            return func(*args, **(kwargs or {}))
+
+    @torch.library.register_torch_dispatch("library_test::sine", Mode)
+    def rule(mode, func, types, args, kwargs):
+        seen.append(type(mode).__name__)
+        return func(*args, **kwargs)
+
+    x = torch.ones(2)
+    with Mode():
+        sine(x)
+        x + 1
+    assert seen == ["Mode", "mode"]
+
+
+def test_kernels_for_devices_that_are_not_here_are_taken_and_never_called():
+    with torch.library._scoped_library("library_test", "FRAGMENT") as lib:
+        lib.define("absent(Tensor x) -> Tensor")
+        lib.impl("absent", lambda x: x + 1, "CPU")
+        lib.impl("absent", lambda x: x + 2, "XPU")
+        assert torch.ops.library_test.absent(torch.zeros(1)).item() == 1
+        with pytest.raises(RuntimeError, match="could not parse dispatch key: Sideways"):
+            lib.impl("absent", lambda x: x, "Sideways")
+
+
+def test_opcheck_asks_for_a_derivative_and_compares_no_differences(sine):
+    sine.register_fake(torch.empty_like)
+    x = torch.randn(3, requires_grad=True)
+    sine.register_autograd(lambda ctx, g: g, setup_context=lambda ctx, inputs, output: None)
+    names = ["test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic"]
+    assert torch.library.opcheck(sine, (x,)) == dict.fromkeys(names, "SUCCESS")
+    assert torch.library.opcheck(torch.ops.library_test.sine, (x,)) == dict.fromkeys(names, "SUCCESS")
+    with torch.library._scoped_library("library_test", "FRAGMENT") as lib:
+        lib.define("bare(Tensor x) -> Tensor")
+        lib.impl("bare", lambda x: x.clone(), "CPU")
+        with pytest.raises(Exception, match="does not have an autograd kernel"):
+            torch.library.opcheck(torch.ops.library_test.bare, (x,), test_utils="test_autograd_registration")
+
+
+def test_opcheck_finds_operators_that_keep_a_state():
+    calls = []
+
+    @torch.library.custom_op("library_test::counting", mutates_args=())
+    def counting(x: torch.Tensor) -> torch.Tensor:
+        calls.append(1)
+        return x + len(calls)
+
+    found = torch.library.opcheck(counting, (torch.ones(1),), test_utils="test_aot_dispatch_dynamic", raise_exception=False)
+    assert "a second run on the same arguments gave something else" in found["test_aot_dispatch_dynamic"]
+
+
+def test_below_autograd_nothing_is_recorded():
+    x = torch.ones(1, requires_grad=True)
+    with torch._C._AutoDispatchBelowAutograd():
+        assert not (x * 2).requires_grad
+    assert (x * 2).requires_grad

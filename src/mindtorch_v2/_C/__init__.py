@@ -8,7 +8,7 @@ import weakref
 from typing import Any, NoReturn
 
 from .. import _dtype
-from .._autograd.grad_mode import is_grad_enabled
+from .._autograd.grad_mode import is_grad_enabled, no_grad
 from .._device import device
 from .._dispatch.tls import state
 from .._dtype import dtype
@@ -36,6 +36,11 @@ __all__ = [
 ]
 
 _TensorMeta = type(Tensor)
+
+
+class _AutoDispatchBelowAutograd(no_grad):
+    """Inside, operators run their kernels, and none records: an operator's autograd kernel calls it so."""
+
 
 globals().update(
     refused(

@@ -135,6 +135,16 @@ def transform_subclass(t: Any, callback: Callable[[str, Any], Any], outer_size: 
     return made
 
 
+# What `torch.library.register_torch_dispatch` has called in place of a class's handler, by operator and class.
+dispatch_rules: dict[Op, dict[Any, Callable[..., Any]]] = {}
+
+
+def _handler(op: Op, owner: Any, cls: type) -> Any:
+    """The handler of a mode or a class for an operator: `owner` is the mode, or the class."""
+    rule = dispatch_rules[op].get(cls) if op in dispatch_rules else None
+    return owner.__torch_dispatch__ if rule is None else functools.partial(rule, owner)
+
+
 def _candidates(arguments: tuple[Any, ...]) -> list[type[Tensor]]:
     """The classes among the arguments that override `__torch_dispatch__`, subclasses before their bases."""
     found: list[type[Tensor]] = []
@@ -188,7 +198,7 @@ def _call_mode(op: Op, arguments: tuple[Any, ...]) -> Any:
     classes = _candidates(arguments)
     state.dispatch_modes.pop()
     try:
-        result = _call(mode.__torch_dispatch__, op, classes, arguments)
+        result = _call(_handler(op, mode, type(mode)), op, classes, arguments)
     finally:
         state.dispatch_modes.append(mode)
     if result is NotImplemented and not classes:
@@ -199,7 +209,7 @@ def _call_mode(op: Op, arguments: tuple[Any, ...]) -> Any:
 def _call_subclass(op: Op, arguments: tuple[Any, ...]) -> Any:
     classes = _candidates(arguments)
     for cls in classes:
-        result = _call(cls.__torch_dispatch__, op, classes, arguments)
+        result = _call(_handler(op, cls, cls), op, classes, arguments)
         if result is not NotImplemented:
             return result
     raise _refused(op, classes)
