@@ -53,7 +53,7 @@ def finish_leaf(leaf: Tensor, buffers: dict[Any, Any], capture: Capture | None, 
             observer.end(scope)
 
 
-def accumulate(leaf: Tensor, grad: Any) -> None:
+def accumulate(leaf: Tensor, grad: Tensor | None) -> None:
     """Add a gradient to `leaf.grad`, taking its memory over when nobody else has it."""
     if not leaf._keys & keys.AUTOGRAD:
         return  # it stopped requiring grad after the graph was made

@@ -6,13 +6,16 @@ import os
 import threading
 import traceback
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._dispatch import dispatcher, keys
 from .node import Node
 from .observing import run_observed
+
+if TYPE_CHECKING:
+    from .._tensor import Tensor
 
 __all__ = ["checked_call", "note_creation", "set_mode", "state"]
 
@@ -62,7 +65,7 @@ def note_creation(node: Node) -> None:
             node.metadata[PARENT] = _running.nodes[-1]
 
 
-def checked_call(node: Node, grad: Any, edges: tuple[Any, ...]) -> tuple[Any, ...]:
+def checked_call(node: Node, grad: Tensor | list[Tensor | None], edges: tuple[Any, ...]) -> tuple[Any, ...]:
     """A node's computation, followed by a check for NaN; a failure first shows where the forward call was made."""
     _running.nodes.append(node)
     try:

@@ -12,7 +12,7 @@ import numpy as np
 from .._dispatch import keys, registry
 from .._dispatch.tls import state
 from .._tensor import Size, Tensor, wrap
-from .._types import DType
+from .._types import DType, TensorOrTensors
 from ..overrides import handle_torch_function, has_torch_function, is_tensor_like
 from . import engine
 from .node import LEAF, AccumulateGrad, Node, Output, accumulator, edge_of, node_and_index
@@ -37,7 +37,7 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     return GradientEdge(accumulator(node) if node._kind == LEAF else node, index)
 
 
-def _engine_edge(x: Any) -> Any:
+def _engine_edge(x: Tensor | GradientEdge) -> Any:
     """The engine's form of a tensor's or GradientEdge's place, or None."""
     if isinstance(x, Tensor):
         return edge_of(x)
@@ -59,7 +59,7 @@ def _outputs(x: Any) -> tuple[Any, ...]:
     return outputs
 
 
-def _meta(out: Any) -> tuple[tuple[int, ...], Any]:
+def _meta(out: Tensor | GradientEdge) -> tuple[tuple[int, ...], Any]:
     return (out._array.shape, out.dtype) if isinstance(out, Tensor) else out.node._meta_of(out.output_nr)
 
 
@@ -86,7 +86,7 @@ def _initial_grads(outputs: Sequence[Any], grads: Sequence[Any]) -> list[Any]:
     return made
 
 
-def _ones_for_scalar(out: Any, shape: tuple[int, ...], dtype: DType) -> Tensor | None:
+def _ones_for_scalar(out: Tensor | GradientEdge, shape: tuple[int, ...], dtype: DType) -> Tensor | None:
     if isinstance(out, Tensor) and not out._keys & keys.AUTOGRAD:
         return None
     if math.prod(shape) != 1:
@@ -116,7 +116,7 @@ def backward(
     grad_tensors: Any = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
-    grad_variables: Any = None,
+    grad_variables: TensorOrTensors | None = None,
     inputs: Any = None,
 ) -> None:
     """Add the gradients of `tensors` to the `grad` of the leaves they were computed from."""
@@ -244,14 +244,18 @@ def _captured_inputs(inputs: Sequence[Any]) -> list[Any]:
     return edges
 
 
-def _zeros_for(x: Any) -> Tensor:
+def _zeros_for(x: Tensor) -> Tensor:
     shape, dtype = _meta(x)
     zeros = wrap(np.zeros(shape, dtype.np), dtype)
     return zeros if not isinstance(x, Tensor) or x.device.type == "cpu" else zeros.to(x.device)
 
 
 def _backward_method(
-    self: Tensor, gradient: Tensor | None = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Any = None
+    self: Tensor,
+    gradient: Tensor | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: TensorOrTensors | None = None,
 ) -> None:
     """Add the gradient of this tensor to the `grad` of the leaves it was computed from."""
     # the common call by the shortest way: `loss.backward()`

@@ -207,7 +207,7 @@ def _run_callbacks(first: int) -> None:
         del pending[first:]
 
 
-def _in_new_thread(roots: Any, grads: Any, keep_graph: bool, create_graph: bool, capture: Capture | None) -> list[Any]:
+def _in_new_thread(roots: Any, grads: Sequence[Any], keep_graph: bool, create_graph: bool, capture: Capture | None) -> list[Any]:
     """Go on with a fresh Python stack: backward may call itself more often than Python's recursion limit allows.
 
     Modes and the rest of this thread's state hold there too.

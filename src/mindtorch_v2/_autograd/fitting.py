@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from .._dispatch import registry
 from .._tensor import Tensor
 from .._types import DType
@@ -12,7 +10,7 @@ from .node import Node
 __all__ = ["fit", "sum_to"]
 
 
-def fit(grad: Any, shape: tuple[int, ...], dtype: DType, node: Node, index: int) -> Tensor:
+def fit(grad: Tensor, shape: tuple[int, ...], dtype: DType, node: Node, index: int) -> Tensor:
     """Sum a gradient to the shape its input had before broadcasting, and cast it to the input's dtype."""
     if grad._array.shape != shape:
         if not _expandable(shape, grad._array.shape):
@@ -36,7 +34,7 @@ def _expandable(small: tuple[int, ...], large: tuple[int, ...]) -> bool:
     return all(s in (1, n) for s, n in zip(reversed(small), reversed(large), strict=False))
 
 
-def sum_to(grad: Any, shape: tuple[int, ...]) -> Any:
+def sum_to(grad: Tensor, shape: tuple[int, ...]) -> Tensor:
     """Sum over the dimensions that broadcasting added or stretched, as ATen's `sum_to` does: one `sum` and a `view`."""
     if not shape:
         return grad.sum()

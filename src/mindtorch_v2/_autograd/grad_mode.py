@@ -6,7 +6,7 @@ import functools
 import inspect
 import warnings
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from .._dispatch import dispatcher, keys
 from .._dispatch.tls import state
@@ -37,13 +37,13 @@ def is_inference_mode_enabled() -> bool:
 class _ContextDecorator:
     """A context manager that decorates functions, generators and classes."""
 
-    def __enter__(self) -> Any:
+    def __enter__(self) -> object:
         raise NotImplementedError
 
     def __exit__(self, *exc: object) -> None:
         raise NotImplementedError
 
-    def clone(self) -> Any:
+    def clone(self) -> Self:
         return type(self)()
 
     def __call__(self, orig_func: F) -> F:
@@ -118,7 +118,7 @@ class no_grad(_ContextDecorator):  # noqa: N801
 
     __slots__ = ("previous",)
 
-    def __new__(cls, orig_func: Any = None) -> Any:
+    def __new__(cls, orig_func: Callable[..., Any] | None = None) -> Any:
         self = object.__new__(cls)
         return self if orig_func is None else self(orig_func)
 
@@ -165,7 +165,7 @@ class set_grad_enabled(_ContextDecorator):  # noqa: N801
 class inference_mode(_ContextDecorator):  # noqa: N801
     """Like `no_grad`, and what is made inside can never take part in autograd."""
 
-    def __new__(cls, mode: Any = True) -> Any:
+    def __new__(cls, mode: bool | Callable[..., Any] = True) -> Any:
         if isinstance(mode, bool):
             return object.__new__(cls)
         return cls()(mode)
@@ -210,7 +210,7 @@ class _Switch(_ContextDecorator):
     def __exit__(self, *exc: object) -> None:
         setattr(state, self.setting, self.previous)
 
-    def clone(self) -> Any:
+    def clone(self) -> Self:
         return type(self)(self.mode)
 
 

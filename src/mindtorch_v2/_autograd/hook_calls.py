@@ -25,7 +25,7 @@ def run_result_hooks(node: Node, grad: Any) -> Any:
     return grads if node._multi else grads[0]
 
 
-def run_tensor_hooks(hooks: dict[int, Callable[..., Any]], grad: Any) -> Any:
+def run_tensor_hooks(hooks: dict[int, Callable[..., Any]], grad: Tensor | None) -> Tensor | None:
     """Each hook sees the gradient as the one before left it."""
     for hook in list(hooks.values()):
         changed = call_program(hook, grad)
@@ -34,7 +34,7 @@ def run_tensor_hooks(hooks: dict[int, Callable[..., Any]], grad: Any) -> Any:
     return grad
 
 
-def _checked(changed: Any, grad: Any, hook: Callable[..., Any]) -> Tensor:
+def _checked(changed: object, grad: Tensor | None, hook: Callable[..., Any]) -> Tensor:
     if not isinstance(changed, Tensor):
         raise TypeError(f"expected Variable, but hook returned '{type(changed).__name__}'")
     if grad is None:

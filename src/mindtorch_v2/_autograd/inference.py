@@ -5,13 +5,16 @@ The layer is compiled into operators only while some thread is in the mode, or f
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from .._dispatch import dispatcher, keys
 from .._dispatch.codegen import Body
 from .._dispatch.op import Op
 from .._dispatch.tls import state
 from .._tensor import Tensor
+
+if TYPE_CHECKING:
+    from .._types import TensorOrTensors
 
 __all__ = ["inference_layer", "refuse_write"]
 
@@ -37,7 +40,7 @@ def inference_layer(op: Op, full: int, body: Body) -> Body:
     return body.edited([*lines, "if tls.inference:", mark], names)
 
 
-def _mark(result: Any) -> None:
+def _mark(result: TensorOrTensors) -> None:
     if isinstance(result, Tensor):
         result._keys |= BIT
     elif isinstance(result, list | tuple):

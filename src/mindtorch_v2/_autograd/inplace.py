@@ -171,7 +171,7 @@ class CopySlices(Node):
         self._shape = base._array.shape
         self._dtype = base.dtype
 
-    def _run(self, grad: Any, edges: tuple[Any, ...]) -> tuple[Any, ...]:
+    def _run(self, grad: Tensor, edges: tuple[Any, ...]) -> tuple[Any, ...]:
         if self._released:
             raise released_error()
         if grad is None:
@@ -208,7 +208,7 @@ class AsStridedBackward0(Node):
         self._shape = geometry.shape
         self._dtype = dtype
 
-    def _run(self, grad: Any, edges: tuple[Any, ...]) -> tuple[Any, ...]:
+    def _run(self, grad: Tensor, edges: tuple[Any, ...]) -> tuple[Any, ...]:
         if grad is None:
             return (None,)
         from .._ops.shapes.reshaping import as_strided_backward, overlaps  # cycle with _ops.shapes.reshaping

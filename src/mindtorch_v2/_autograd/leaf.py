@@ -60,7 +60,7 @@ def warn_grad_of_non_leaf(t: Tensor) -> None:
     )
 
 
-def check_new_grad(t: Tensor, grad: Any) -> None:
+def check_new_grad(t: Tensor, grad: object) -> None:
     if not isinstance(grad, Tensor):
         raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(grad).__name__}")
     if grad is t:

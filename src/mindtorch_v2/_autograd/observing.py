@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-__all__ = ["Observer", "observe", "run_observed"]
+if TYPE_CHECKING:
+    from .._tensor import Tensor
+    from .node import Node
+
+__all__ = ["Gradients", "Observer", "Target", "observe", "run_observed"]
+
+Target: TypeAlias = "Node | Tensor"
+Gradients: TypeAlias = "Tensor | list[Tensor | None] | None"  # of a node with several results, those of all
 
 
 class Observer(Protocol):
     """Sees backward as torch's profiler does: a scope around each node's whole evaluation, and its own computation in it.
 
-    A target is a Node, or the leaf tensor that a gradient is added to. An observer must not keep the gradient: another reference
+    A target is a node, or the leaf tensor that a gradient is added to. An observer must not keep the gradient: another reference
     to it would keep the engine from taking its memory over.
     """
 
-    def begin(self, target: Any, grad: Any) -> Any:
+    def begin(self, target: Target, grad: Gradients) -> Any:
         """Before the hooks, computation and passing on of a target; returns a token for `end`."""
 
     def end(self, token: Any) -> None: ...
 
-    def begin_run(self, target: Any, grad: Any) -> Any:
+    def begin_run(self, target: Target, grad: Gradients) -> Any:
         """Before a target's own computation."""
 
     def end_run(self, token: Any) -> None: ...
@@ -36,7 +43,7 @@ def observe(new: Observer | None, loop: Callable[..., None] | None = None) -> No
     observer, recorded_loop = new, loop
 
 
-def run_observed(node: Any, grad: Any, edges: tuple[Any, ...]) -> tuple[Any, ...]:
+def run_observed(node: Node, grad: Gradients, edges: tuple[Any, ...]) -> tuple[Any, ...]:
     """Run a node's computation, in a scope of its own if there is an observer."""
     current = observer  # the same one ends it, even if another is set by then, or none
     if current is None:

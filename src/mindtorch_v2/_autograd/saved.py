@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from .inplace import check_inplace, rebase_history, written_view
 from .leaf import outside
 from .node import LEAF, Node, Output, edge_of, next_sequence
 from .saved_errors import inference_error, released_error, version_error
+
+if TYPE_CHECKING:
+    from .._types import TensorOrTensors
 
 __all__ = ["OperatorNode", "Packed", "SavedTensor", "mark_not_implemented", "pack", "reattach", "saved_property", "unpack"]
 
@@ -52,7 +55,7 @@ def saved_property(name: str, *, is_list: bool) -> property:
     return property(lambda node: read_saved(node, name))
 
 
-def read_saved(node: Any, name: str) -> Any:
+def read_saved(node: OperatorNode, name: str) -> Any:
     if name in node._facts:
         return getattr(node, "f_" + name)
     if node._released:
@@ -128,7 +131,7 @@ class Packed:
                 "perform in-place operations on the input to a pack hook."
             )
 
-    def open(self, node: Node, made_by: Any = None) -> Tensor:
+    def open(self, node: Node, made_by: Node | Output | None = None) -> Tensor:
         """The tensor again; `made_by` is its edge where the tensor was kept outside of the graph."""
         if self.unpack_hook is None:
             t: Tensor = self.payload
@@ -180,7 +183,7 @@ def make_packed(node: Any) -> None:
 class SavedTensor:
     """`node._raw_saved_x`: the place of a saved tensor, to register hooks on it after the fact."""
 
-    def __init__(self, node: Any = None, name: str = "") -> None:
+    def __init__(self, node: Node | None = None, name: str = "") -> None:
         if node is None:
             raise RuntimeError(
                 "Trying to create a SavedTensor object from Python is forbidden; a node has them, as in y.grad_fn._raw_saved_self"
@@ -211,7 +214,7 @@ class NotImplementedNode(Node):
 
     op_name = ""
 
-    def _run(self, grad: Any, edges: tuple[Any, ...]) -> tuple[Any, ...]:
+    def _run(self, grad: Tensor, edges: tuple[Any, ...]) -> tuple[Any, ...]:
         raise RuntimeError(f"derivative for aten::{self.op_name} is not implemented")
 
     def name(self) -> str:
@@ -238,7 +241,7 @@ def _not_implemented(op_name: str, t: Tensor, edges: tuple[Any, ...]) -> NotImpl
     return node
 
 
-def mark_not_implemented(op_name: str, result: Any, inputs: tuple[Any, ...]) -> None:
+def mark_not_implemented(op_name: str, result: TensorOrTensors, inputs: tuple[Any, ...]) -> None:
     """Give the floating results of an operator without a derivative a node that says so."""
     edges = edges_of(inputs)
     for t in result if isinstance(result, list | tuple) else (result,):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._tensor import Tensor
-from .node import LEAF, Node, edge_of, forward_name, node_and_index
+from .node import LEAF, Node, Output, edge_of, forward_name, node_and_index
 
 __all__ = ["check_versions", "inference_error", "released_error", "version_error"]
 
@@ -19,7 +19,7 @@ def released_error() -> RuntimeError:
     )
 
 
-def version_error(node: Node, t: Tensor, expected: int, made_by: Any = None) -> RuntimeError:
+def version_error(node: Node, t: Tensor, expected: int, made_by: Node | Output | None = None) -> RuntimeError:
     """The error about a saved tensor that was written to; `made_by` is its edge where the tensor cannot tell."""
     if made_by is None:
         made_by = edge_of(t)

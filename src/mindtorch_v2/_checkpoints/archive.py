@@ -11,7 +11,7 @@ import struct
 import sys
 import zipfile
 import zlib
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -44,7 +44,9 @@ class CheckpointError(RuntimeError):
 class CheckpointFile:
     """An open archive: its records, and the storages read so far."""
 
-    def __init__(self, file: Any, restore: Restore, *, to_meta: bool = False, mapped_path: str | None = None) -> None:
+    def __init__(
+        self, file: IO[bytes] | Window, restore: Restore, *, to_meta: bool = False, mapped_path: str | None = None
+    ) -> None:
         self.file = file
         self.size_bytes = size_of(file)
         try:
@@ -83,7 +85,7 @@ class CheckpointFile:
             )
         return self._read(info).tobytes()
 
-    def typed_storage(self, reference: Any) -> TypedStorage:
+    def typed_storage(self, reference: object) -> TypedStorage:
         """The storage of a persistent id: `("storage", type, key, location, number of elements)`."""
         kind, key, location, count = checked_reference(reference, 5)
         storage = self._storages.get(key)
@@ -204,7 +206,7 @@ class CheckpointFile:
 class Window:
     """The rest of a file, from where it stands, as a file of its own."""
 
-    def __init__(self, file: Any) -> None:
+    def __init__(self, file: IO[bytes]) -> None:
         self.file, self.start = file, file.tell()
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
@@ -234,13 +236,13 @@ def _mapped(path: str, size_bytes: int) -> UntypedStorage:
         return own(map_path(file.fileno(), size_bytes, shared=shared))
 
 
-def size_of(file: Any) -> int:
+def size_of(file: IO[bytes] | Window) -> int:
     """The number of bytes in a file."""
     size: int = file.seek(0, io.SEEK_END)
     return file.tell() if size is None else size
 
 
-def begins_as_zip(file: Any) -> bool:
+def begins_as_zip(file: IO[bytes]) -> bool:
     """Whether a file is an archive, by its first bytes; refuses an empty one."""
     start = file.tell()
     first = file.read(len(_LOCAL_SIGNATURE))
@@ -250,7 +252,7 @@ def begins_as_zip(file: Any) -> bool:
     return bool(first == _LOCAL_SIGNATURE)
 
 
-def read_into(file: Any, data: np.ndarray[Any, Any]) -> int:
+def read_into(file: IO[bytes] | Window, data: np.ndarray[Any, Any]) -> int:
     """Fill the array from the file; how many bytes there were."""
     view, at = data.data, 0
     if not hasattr(file, "readinto"):
@@ -265,7 +267,7 @@ def read_into(file: Any, data: np.ndarray[Any, Any]) -> int:
     return at
 
 
-def checked_reference(reference: Any, length: int) -> tuple[StorageType, str, str, int]:
+def checked_reference(reference: object, length: int) -> tuple[StorageType, str, str, int]:
     """The type, key, location and number of elements in a persistent id."""
     if type(reference) is tuple and len(reference) == length:
         typename, kind, key, location, count = reference[:5]

@@ -13,7 +13,8 @@ import struct
 import sys
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any, NoReturn
+from types import ModuleType
+from typing import IO, Any, NoReturn
 
 import numpy as np
 
@@ -45,7 +46,7 @@ class SourceChangeWarning(Warning):
     """The class of a module that is loaded is written differently from the one that was saved."""
 
 
-def check_seekable(file: Any) -> None:
+def check_seekable(file: IO[bytes]) -> None:
     """Raise, with what to do, for a file that cannot go back."""
     try:
         file.seek(file.tell())
@@ -56,7 +57,7 @@ def check_seekable(file: Any) -> None:
         ) from None
 
 
-def content_of(file: Any) -> Any:
+def content_of(file: IO[bytes]) -> memoryview:
     """What is left of a file: mapped where it is one of the system's, else read."""
     if isinstance(file, io.BufferedReader | io.FileIO | io.BufferedRandom):
         return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))[file.tell() :]
@@ -73,7 +74,7 @@ class RestrictedReader:
 
     trusts = False
 
-    def __init__(self, content: Any, allowed: Mapping[str, Any], encoding: str) -> None:
+    def __init__(self, content: memoryview, allowed: Mapping[str, Any], encoding: str) -> None:
         self.content, self.position = content, 0
         self._options: dict[str, Any] = {"allowed": allowed, "encoding": encoding, "file_bytes": len(content)}
 
@@ -88,13 +89,13 @@ class RestrictedReader:
 class _Bytes:
     """Memory with what an unpickler needs of `bytes`, of which it copies no more than it is asked for."""
 
-    def __init__(self, content: Any) -> None:
+    def __init__(self, content: memoryview) -> None:
         self._content = content
 
     def __len__(self) -> int:
         return len(self._content)
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: int | slice) -> Any:
         found = self._content[index]
         return found if isinstance(index, int) else bytes(found)
 
@@ -111,7 +112,7 @@ class TrustingReader:
 
     trusts = True
 
-    def __init__(self, content: Any, pickle_module: Any, options: dict[str, Any]) -> None:
+    def __init__(self, content: memoryview, pickle_module: ModuleType, options: dict[str, Any]) -> None:
         self.content, self._stream = content, _Stream(content)
         self._module, self._options = pickle_module, options
 
@@ -127,7 +128,7 @@ class TrustingReader:
 class _Stream:
     """Memory as a file that is read from front to back, a pickle's own bytes and no more."""
 
-    def __init__(self, content: Any) -> None:
+    def __init__(self, content: memoryview) -> None:
         self._content, self.at = _Bytes(content), 0
 
     def read(self, size: int = -1) -> bytes:
@@ -168,7 +169,7 @@ def _first(reader: Reader) -> Any:
         raise type(error)(f"not a checkpoint, or a damaged one: {error}") from None
 
 
-def _refuse(reference: Any) -> NoReturn:
+def _refuse(reference: object) -> NoReturn:
     raise pickle.UnpicklingError("a persistent id where a checkpoint has none; the file is damaged, copy or save it again")
 
 
@@ -200,7 +201,7 @@ class _Storages:
             storage = TypedStorage(wrap_storage=storage._untyped_storage, dtype=kind.dtype, _internal=True)
         return storage if reference[5] is None else self._view(storage, reference[5])
 
-    def _view(self, storage: TypedStorage, view: Any) -> TypedStorage:
+    def _view(self, storage: TypedStorage, view: object) -> TypedStorage:
         """Part of a storage, which very old files have."""
         if type(view) is not tuple or len(view) != 3 or not all(type(n) is int and n >= 0 for n in view[1:]):
             raise pickle.UnpicklingError("a view of a storage is a key, an offset and a size; the file is damaged")
@@ -211,7 +212,7 @@ class _Storages:
             self._views[key] = TypedStorage(wrap_storage=part, dtype=storage.dtype, _internal=True)
         return self._views[key]
 
-    def fill(self, keys: Any, content: Any) -> None:
+    def fill(self, keys: Any, content: memoryview) -> None:
         """Copy the bytes of the storages, which follow one another in the order of their keys."""
         at = 0
         for key in keys if type(keys) is list else [None]:
@@ -230,7 +231,7 @@ class _Storages:
             at += size
 
 
-def _fill(memory: UntypedStorage, content: Any, storage: TypedStorage) -> None:
+def _fill(memory: UntypedStorage, content: memoryview, storage: TypedStorage) -> None:
     if memory.device.type != "cpu" or not len(content):
         return
     memory.bytes()[...] = np.frombuffer(content, np.uint8)
@@ -238,7 +239,7 @@ def _fill(memory: UntypedStorage, content: Any, storage: TypedStorage) -> None:
         memory.byteswap(storage.dtype)
 
 
-def check_source(cls: Any, saved: str) -> None:
+def check_source(cls: type, saved: str) -> None:
     """Warn when the class of a module is not written as it was when it was saved. Sources of torch are not those of this package."""
     if cls.__module__.partition(".")[0] == PACKAGE:
         return
@@ -259,6 +260,6 @@ def check_source(cls: Any, saved: str) -> None:
         )
 
 
-def storage_from_bytes(content: bytes) -> Any:
+def storage_from_bytes(content: bytes) -> TypedStorage:
     """The storage that a plain pickle of PyTorch holds in these bytes: data, and nothing else."""
     return load_legacy(RestrictedReader(memoryview(content), {}, "utf-8"), default_restore_location)

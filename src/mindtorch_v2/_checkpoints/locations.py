@@ -60,24 +60,24 @@ def register_package(priority: int, tagger: Callable[[Any], Any], deserializer: 
     _packages.sort(key=lambda package: package[:2])
 
 
-def _tag_of(kind: str, storage: Any) -> str | None:
+def _tag_of(kind: str, storage: UntypedStorage) -> str | None:
     where = storage.device
     return (kind if where.index is None else f"{kind}:{where.index}") if where.type == kind else None
 
 
-def _to_cpu(storage: Any, location: str) -> Any:
+def _to_cpu(storage: UntypedStorage, location: str) -> UntypedStorage | None:
     return storage if location == "cpu" else None
 
 
-def _to_meta(storage: Any, location: str) -> Any:
+def _to_meta(storage: UntypedStorage, location: str) -> UntypedStorage | None:
     return meta_storage(storage.nbytes()) if location == "meta" else None
 
 
-def _to_npu(storage: Any, location: str) -> Any:
+def _to_npu(storage: UntypedStorage, location: str) -> UntypedStorage | None:
     return storage.to(device=device_of(location)) if _names(location, "npu") else None
 
 
-def _to_absent(kind: str, storage: Any, location: str) -> Any:
+def _to_absent(kind: str, storage: UntypedStorage, location: str) -> UntypedStorage | None:
     if _names(location, kind):
         validate_device(location, kind)
     return None
@@ -87,7 +87,7 @@ def _names(location: str, kind: str) -> bool:
     return location == kind or (location.startswith(kind) and (location[len(kind)] == ":" or location[len(kind) :].isdigit()))
 
 
-def validate_device(location: Any, kind: str) -> _device.device:
+def validate_device(location: str, kind: str) -> _device.device:
     """The device that a location names, if it is there."""
     with contextlib.suppress(ImportError):
         module = importlib.import_module(f"{PACKAGE}.{kind}")
@@ -106,7 +106,7 @@ for _priority, _kind in enumerate(_ABSENT, 24):
     register_package(_priority, functools.partial(_tag_of, _kind), functools.partial(_to_absent, _kind))
 
 
-def location_tag(storage: Any) -> str:
+def location_tag(storage: UntypedStorage) -> str:
     """The name that checkpoints have for the place of a storage."""
     for _, _, tagger, _ in _packages:
         tag = tagger(storage)
@@ -115,7 +115,7 @@ def location_tag(storage: Any) -> str:
     raise RuntimeError(f"don't know how to determine data location of {_typename(storage)}")
 
 
-def default_restore_location(storage: Any, location: str) -> Any:
+def default_restore_location(storage: UntypedStorage, location: str) -> UntypedStorage:
     """The storage at the place that a checkpoint names: there, or a copy that is."""
     for _, number, _, deserializer in _packages:
         if number < _own:
@@ -131,14 +131,14 @@ def default_restore_location(storage: Any, location: str) -> Any:
 _own = len(_packages)  # those registered so far are this module's
 
 
-def _typename(storage: Any) -> str:
+def _typename(storage: UntypedStorage) -> str:
     kind = (
         "TypedStorage" if isinstance(storage, TypedStorage) else "UntypedStorage" if isinstance(storage, UntypedStorage) else None
     )
     return f"torch.storage.{kind}" if kind else f"{type(storage).__module__}.{type(storage).__qualname__}"
 
 
-def is_meta(map_location: Any) -> bool:
+def is_meta(map_location: object) -> bool:
     """Whether storages are put on the meta device, which needs none of their bytes."""
     return isinstance(map_location, str | _device.device) and str(map_location) == "meta"
 
@@ -170,7 +170,7 @@ def restorer(map_location: Any) -> Restore:
     return called
 
 
-def _chosen(storage: UntypedStorage, location: Any) -> UntypedStorage:
+def _chosen(storage: UntypedStorage, location: str) -> UntypedStorage:
     """The storage where the user, not the file, wants it."""
     with passing_through():
         return default_restore_location(storage, str(location))

@@ -12,7 +12,7 @@ __all__ = ["PACKAGE", "STORAGE_TYPES", "UNTYPED", "StorageType", "own_module", "
 PACKAGE = __name__.partition(".")[0]
 
 
-def torch_module(module: Any) -> Any:
+def torch_module(module: str) -> str:
     """The name that a module of this package has in torch; others keep theirs, methods of C none."""
     if module is None:
         return None

@@ -26,7 +26,7 @@ class StopReadingError(Exception):
     """The value is complete."""
 
 
-def described(value: Any) -> str:
+def described(value: object) -> str:
     """A value of a file in an error: its name or its type, for the file may nest values without end."""
     if isinstance(value, type):
         return f"the class {value.__module__}.{value.__qualname__}"
@@ -97,11 +97,11 @@ def _update(target: Any, items: list[Any]) -> None:
         target[items[at]] = items[at + 1]
 
 
-def _number(text: bytes) -> Any:
+def _number(text: bytes) -> int | float | bool:
     return text == b"01" if text in (b"00", b"01") else int(text)
 
 
-def _quoted(u: WeightsOnlyUnpickler) -> Any:
+def _quoted(u: WeightsOnlyUnpickler) -> str:
     text = u.line()
     if len(text) < 2 or text[:1] != text[-1:] or text[:1] not in (b"'", b'"'):
         raise ValueError("a text without quotes")

@@ -8,7 +8,8 @@ import io
 import pickle
 import warnings
 from collections import OrderedDict
-from typing import Any
+from types import ModuleType
+from typing import Any, NoReturn
 
 from .. import _device, _dtype
 from .._dispatch import keys
@@ -33,7 +34,7 @@ class _TorchName:
     def __init__(self, module: str, name: str) -> None:
         self.module, self.name = module, name
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Any) -> NoReturn:
         raise TypeError(f"{self.module}.{self.name} is written to checkpoints, not called")
 
 
@@ -66,10 +67,10 @@ class _Pickler(_PythonPickler):  # type: ignore[misc]
         super().__init__(file, protocol)
         self.storages = storages
 
-    def persistent_id(self, obj: Any) -> Any:
+    def persistent_id(self, obj: object) -> tuple[Any, ...] | None:
         return self.storages.reference(obj)
 
-    def reducer_override(self, obj: Any) -> Any:
+    def reducer_override(self, obj: object) -> Any:
         if isinstance(obj, Tensor):
             return _reduced_by_class(obj) or _reduced(obj)
         if isinstance(obj, _dtype.dtype):
@@ -78,7 +79,7 @@ class _Pickler(_PythonPickler):  # type: ignore[misc]
             return (_GET_LAYOUT, (repr(obj),))
         return NotImplemented
 
-    def save_global(self, obj: Any, name: str | None = None) -> Any:
+    def save_global(self, obj: Any, name: str | None = None) -> None:
         if isinstance(obj, _dtype.dtype):
             module, name = "torch", obj.name
         elif isinstance(obj, _TorchName):
@@ -96,7 +97,7 @@ class _Pickler(_PythonPickler):  # type: ignore[misc]
         self.memoize(obj)
         return None
 
-    def save(self, obj: Any, save_persistent_id: bool = True) -> Any:
+    def save(self, obj: object, save_persistent_id: bool = True) -> None:
         if isinstance(obj, StorageType | _TorchName) and id(obj) not in self.memo:
             return self.save_global(obj)
         return super().save(obj, save_persistent_id)
@@ -112,7 +113,7 @@ class Storages:
         self._dtypes: dict[int, _dtype.dtype] = {}
         self._classes: set[Any] = set()
 
-    def reference(self, obj: Any) -> Any:
+    def reference(self, obj: object) -> tuple[Any, ...] | None:
         """The persistent id of a storage, or, in the older format, of a class of modules; None for others."""
         if isinstance(obj, TypedStorage):
             storage, dtype = obj._untyped_storage, obj.dtype
@@ -141,7 +142,7 @@ class Storages:
             self.found.append((storage, dtype))
         return key
 
-    def _class_reference(self, cls: type) -> Any:
+    def _class_reference(self, cls: type) -> tuple[Any, ...] | None:
         """A class with its source, which is compared when it is loaded. The sources of torch's own classes are not here."""
         if cls in self._classes or cls.__module__.partition(".")[0] in (PACKAGE, "torch"):
             return None
@@ -215,7 +216,7 @@ class Pickled:
         self.content, self.storages = content, storages
 
 
-def pickled(obj: Any, pickle_module: Any, protocol: int, *, legacy: bool = False) -> Pickled:
+def pickled(obj: object, pickle_module: ModuleType, protocol: int, *, legacy: bool = False) -> Pickled:
     """An object as a pickle. With a `pickle_module` other than Python's, names are written as that one writes them."""
     stream, storages = io.BytesIO(), Storages(legacy=legacy)
     if pickle_module is pickle:
@@ -232,7 +233,7 @@ def _foreign(pickle_module: Any, storages: Storages) -> Any:
     """Another module's pickler, which is told of storages."""
 
     class ForeignPickler(pickle_module.Pickler):  # type: ignore[misc]
-        def persistent_id(self, obj: Any) -> Any:
+        def persistent_id(self, obj: object) -> tuple[Any, ...] | None:
             return storages.reference(obj)
 
     return ForeignPickler

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pickle
 import struct
 import tarfile
-from typing import Any
+from types import ModuleType
+from typing import IO, Any
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from .unpickler import trusting
 __all__ = ["is_tar", "load_tar"]
 
 
-def is_tar(file: Any) -> bool:
+def is_tar(file: IO[bytes]) -> bool:
     """Whether a file begins as a tar file does; it stays where it is."""
     start = file.tell()
     try:
@@ -34,7 +35,7 @@ def is_tar(file: Any) -> bool:
     return len(block) == tarfile.BLOCKSIZE
 
 
-def load_tar(file: Any, restore: Restore, pickle_module: Any, options: dict[str, Any]) -> Any:
+def load_tar(file: IO[bytes], restore: Restore, pickle_module: ModuleType, options: dict[str, Any]) -> Any:
     """The object in such a file."""
     with tarfile.open(fileobj=file, mode="r:", format=tarfile.PAX_FORMAT) as tar:
         loader = _Loader(restore, pickle_module, options)
@@ -43,7 +44,7 @@ def load_tar(file: Any, restore: Restore, pickle_module: Any, options: dict[str,
         return trusting(pickle_module, _member(tar, "pickle"), loader.find, options).load()
 
 
-def _member(tar: tarfile.TarFile, name: str) -> Any:
+def _member(tar: tarfile.TarFile, name: str) -> IO[bytes]:
     try:
         found = tar.extractfile(name)
     except KeyError:
@@ -56,11 +57,11 @@ def _member(tar: tarfile.TarFile, name: str) -> Any:
 class _Loader:
     """The storages and tensors of one file, by their keys."""
 
-    def __init__(self, restore: Restore, pickle_module: Any, options: dict[str, Any]) -> None:
+    def __init__(self, restore: Restore, pickle_module: ModuleType, options: dict[str, Any]) -> None:
         self._restore, self._module, self._options = restore, pickle_module, options
         self._objects: dict[Any, Any] = {}
 
-    def _load(self, file: Any) -> Any:
+    def _load(self, file: IO[bytes]) -> Any:
         return trusting(self._module, file, self.find, self._options).load()
 
     def find(self, reference: Any) -> Any:
@@ -72,7 +73,7 @@ class _Loader:
             return cls
         return self._objects[int(reference)]
 
-    def read_storages(self, file: Any) -> None:
+    def read_storages(self, file: IO[bytes]) -> None:
         for _ in range(self._load(file)):
             key, location, kind = self._load(file)
             if not isinstance(kind, StorageType):
@@ -89,7 +90,7 @@ class _Loader:
             part = whole._untyped_storage[offset * unit : (offset + count) * unit]
             self._objects[key] = TypedStorage(wrap_storage=part, dtype=whole.dtype, _internal=True)
 
-    def read_tensors(self, file: Any) -> None:
+    def read_tensors(self, file: IO[bytes]) -> None:
         for _ in range(self._load(file)):
             key, storage_key, _ = self._load(file)
             storage = self._objects[storage_key]

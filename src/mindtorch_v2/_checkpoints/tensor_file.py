@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -65,7 +65,7 @@ class _Entry:
         if not fits or math.prod(self.shape) * self.dtype.itemsize != self.end - self.start:
             raise CheckpointError(f"{path}: {name:.100} does not fit its bytes in the file, which is damaged or cut off")
 
-    def read(self, file: Any, start: int) -> Tensor:
+    def read(self, file: IO[bytes], start: int) -> Tensor:
         data = np.empty(self.end - self.start, np.uint8)
         file.seek(start + self.start)
         if read_into(file, data) != len(data):

@@ -6,7 +6,7 @@ import pickle
 import struct
 import sys
 import zlib
-from typing import Any
+from typing import IO
 
 from .._storage import UntypedStorage
 from ..utils.serialization import config
@@ -33,17 +33,17 @@ _PADDING_TAG = 0x4246
 class _Archive:
     """A zip file that is written from front to back, to any stream."""
 
-    def __init__(self, file: Any, root: str) -> None:
+    def __init__(self, file: IO[bytes], root: str) -> None:
         self.file, self.root = file, root
         self.position = 0
         self.alignment = config.save.storage_alignment
         self.entries: list[tuple[bytes, int, int, int]] = []  # name, checksum, size, place
 
-    def write(self, data: Any) -> None:
+    def write(self, data: bytes | memoryview) -> None:
         self.file.write(data)
         self.position += len(data)
 
-    def record(self, name: str, data: Any, *, hollow: bool = False) -> None:
+    def record(self, name: str, data: bytes | memoryview, *, hollow: bool = False) -> None:
         """Add a record, whose bytes start at a multiple of the alignment; a hollow one has zeros in their place."""
         encoded, size, place = f"{self.root}/{name}".encode(), len(data), self.position
         checksum = zlib.crc32(data) if options.get_crc32_options() and not hollow else 0
@@ -103,7 +103,7 @@ class _Archive:
         self.write(_END.pack(b"PK\5\6", 0, 0, *counts, min(length, _LIMIT), min(start, _LIMIT), 0))
 
 
-def write_archive(file: Any, root: str, made: Pickled, *, byteorder: bool) -> None:
+def write_archive(file: IO[bytes], root: str, made: Pickled, *, byteorder: bool) -> None:
     """Write torch's zip format."""
     archive = _Archive(file, root)
     archive.record("data.pkl", made.content)
@@ -118,7 +118,7 @@ def write_archive(file: Any, root: str, made: Pickled, *, byteorder: bool) -> No
     archive.close()
 
 
-def _content(storage: UntypedStorage) -> Any:
+def _content(storage: UntypedStorage) -> memoryview:
     return storage.cpu().bytes().data
 
 
@@ -129,7 +129,7 @@ def _serialization_id(entries: list[tuple[bytes, int, int, int]]) -> bytes:
     return f"{names:020d}{content:020d}".encode()
 
 
-def write_legacy(file: Any, made: Pickled, protocol: int) -> None:
+def write_legacy(file: IO[bytes], made: Pickled, protocol: int) -> None:
     """Write the format before PyTorch 1.6: pickles one after the other, then the storages, each behind its number of elements."""
     system = {"protocol_version": PROTOCOL_VERSION, "little_endian": sys.byteorder == "little", "type_sizes": TYPE_SIZES}
     for item in (MAGIC_NUMBER, PROTOCOL_VERSION, system):

@@ -66,7 +66,7 @@ def _lift_outer(arguments: tuple[Any, ...]) -> tuple[Any, ...] | None:
     level = _top(arguments)
     changed = False
 
-    def lift(t: Any) -> Any:
+    def lift(t: object) -> object:
         nonlocal changed
         if isinstance(t, Tensor) and t._keys & TRACKED and level_of(t) < level.number:
             changed = True

@@ -6,7 +6,7 @@ is; its array has a sample's shape and strides, and refuses to be read. A value 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -52,7 +52,7 @@ class SharedWriteError(RuntimeError):
     """What differs between samples was about to be written into a tensor that is the same for all."""
 
 
-def _refuse(*args: Any, **kwargs: Any) -> Any:
+def _refuse(*args: Any, **kwargs: Any) -> NoReturn:
     raise UnreadableError("vmap: the elements of a batched tensor cannot be read in Python; use operators of torch on it")
 
 
@@ -129,7 +129,7 @@ def level_of(t: Tensor) -> int:
     return storage.level.number if isinstance(storage, BatchedStorage) else 0
 
 
-def unwrapped(t: Any, level: Level) -> tuple[Any, int | None]:
+def unwrapped(t: Tensor, level: Level) -> tuple[Any, int | None]:
     """The value behind a tensor at a level, and which of its dimensions is the batch."""
     storage = t._storage
     if not isinstance(storage, BatchedStorage) or storage.level is not level:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._dispatch import keys
 from .._dispatch.op import Op
@@ -12,10 +12,13 @@ from .._functions import functions
 from .._tensor import Tensor
 from ..overrides import split_arguments
 from ..utils import _pytree as pytree
-from .batch_key import _lift_outer, _top, run_below
+from .batch_key import Rule, _lift_outer, _top, run_below
 from .batched import Level, batched, unwrapped
 from .tangents import levels_of, set_tangent, stripped, tangent_of
 from .vmap import entered
+
+if TYPE_CHECKING:
+    from ..autograd.function import Function
 
 __all__ = ["batched_forward", "carry_tangents", "check_usable", "lift_arguments", "user_rule", "uses"]
 
@@ -29,7 +32,7 @@ class VmapInfo(NamedTuple):
     randomness: str
 
 
-def check_usable(function: Any, own_context: bool) -> None:
+def check_usable(function: type[Function], own_context: bool) -> None:
     """Refuse a Function whose forward does both jobs, inside a transform."""
     if not own_context and not function._is_generated:
         raise RuntimeError(
@@ -48,7 +51,7 @@ def lift_arguments(args: tuple[Any, ...]) -> tuple[Any, ...]:
 # --- batches ----------------------------------------------------------------------------------------------------------------
 
 
-def batched_forward(function: Any, args: tuple[Any, ...]) -> Any:
+def batched_forward(function: type[Function], args: tuple[Any, ...]) -> Any:
     """The results of a Function for batched tensors."""
     level = _top(args)
     own = "vmap" in _overridden(function)
@@ -76,7 +79,7 @@ def batched_forward(function: Any, args: tuple[Any, ...]) -> Any:
     return wrapped[0] if made.is_single else wrapped
 
 
-def _overridden(function: Any) -> set[str]:
+def _overridden(function: type[Function]) -> set[str]:
     """Names that a Function or a base below `Function` itself defines."""
     found: set[str] = set()
     for cls in function.__mro__:
@@ -86,12 +89,12 @@ def _overridden(function: Any) -> set[str]:
     return found
 
 
-def _base(function: Any) -> Any:
+def _base(function: type[Function]) -> type[Function]:
     """`autograd.Function`, which all of them inherit from."""
     return next(cls for cls in function.__mro__ if cls.__name__ == "Function" and cls.__module__.endswith("autograd.function"))
 
 
-def _by_own_rule(function: Any, level: Level, dims: tuple[Any, ...], values: tuple[Any, ...]) -> Any:
+def _by_own_rule(function: type[Function], level: Level, dims: tuple[Any, ...], values: tuple[Any, ...]) -> Any:
     info = VmapInfo(level.batch_size, level.randomness)
     made = run_below(functools.partial(function.vmap, info, dims), level, *values)
     return _with_dims(made, level, f"the vmap staticmethod of {function.__name__}")
@@ -119,7 +122,7 @@ def _with_dims(made: Any, level: Level, what: str) -> Any:
     return pytree.tree_unflatten(wrapped, spec)
 
 
-def user_rule(function: Callable[..., Any]) -> Any:
+def user_rule(function: Callable[..., Any]) -> Rule:
     """A function that `torch.library.register_vmap` was given, as a batching rule."""
 
     def rule(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
@@ -163,7 +166,7 @@ class _Context:
         return self.saved
 
 
-def _generated(function: Any, dims: tuple[Any, ...], outer: Level) -> Any:
+def _generated(function: type[Function], dims: tuple[Any, ...], outer: Level) -> Any:
     """A Function over values whose methods are those of another one, mapped over its batch."""
     size, randomness = outer.batch_size, outer.randomness
 
@@ -235,11 +238,11 @@ def _generated(function: Any, dims: tuple[Any, ...], outer: Level) -> Any:
     return Generated
 
 
-def _apply_backward(function: Any, ctx: Any, grads: Sequence[Any]) -> Any:
+def _apply_backward(function: type[Function], ctx: Any, grads: Sequence[Any]) -> Any:
     return (function.vjp if "vjp" in _overridden(function) else function.backward)(ctx, *grads)
 
 
-def _fitted(t: Any, at: int | None, wanted: int | None, size: int) -> Any:
+def _fitted(t: Tensor, at: int | None, wanted: int | None, size: int) -> Tensor:
     """A gradient with its batch where the argument has its own; summed over the batch for one that all samples share."""
     if t is None:
         return None
@@ -253,7 +256,9 @@ def _fitted(t: Any, at: int | None, wanted: int | None, size: int) -> Any:
 # --- tangents ---------------------------------------------------------------------------------------------------------------
 
 
-def carry_tangents(ctx: Any, function: Any, args: tuple[Any, ...], outputs: tuple[Any, ...], dirty: tuple[Any, ...]) -> None:
+def carry_tangents(
+    ctx: Any, function: type[Function], args: tuple[Any, ...], outputs: tuple[Any, ...], dirty: tuple[Any, ...]
+) -> None:
     """Give the results of a Function the tangents that its `jvp` makes of those of its arguments; `dirty`: what it wrote in place."""
     numbers = sorted({n for a in args for n in levels_of(a)})
     for level in numbers:
@@ -298,7 +303,7 @@ def _check_memory(out: Tensor, tangent: Tensor, tangents: list[Any], written: li
             )
 
 
-def _call_jvp(ctx: Any, function: Any, tangents: list[Any]) -> tuple[Any, ...]:
+def _call_jvp(ctx: Any, function: type[Function], tangents: list[Any]) -> tuple[Any, ...]:
     if "jvp" not in _overridden(function):
         raise RuntimeError(
             "Trying to use forward AD with "

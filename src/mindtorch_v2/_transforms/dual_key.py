@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from .._autograd.saved import OperatorNode
 from .._dispatch import dispatcher, keys, registry
@@ -16,6 +16,10 @@ from .._tensor import Tensor
 from .batched import BatchedStorage, Level, SharedWriteError, batched, unwrapped
 from .forward_rules import outgoing
 from .tangents import carry_over, levels_of, set_tangent, stripped, tangent_of
+
+if TYPE_CHECKING:
+    from .._autograd.node import Node
+    from .._types import TensorOrTensors
 
 __all__ = ["written_tangent"]
 
@@ -54,7 +58,7 @@ def _incoming(op: Op, arguments: tuple[Any, ...], level: int) -> dict[str, Any]:
     return found
 
 
-def _carry(op: Op, arguments: tuple[Any, ...], result: Any, node: Any) -> None:
+def _carry(op: Op, arguments: tuple[Any, ...], result: TensorOrTensors, node: Node | None) -> None:
     """Give the results of an operator their tangents, at each level in turn: those further in may use those further out."""
     if state.carrying:
         return  # the operator that this is a part of does it
@@ -72,7 +76,7 @@ def _carry(op: Op, arguments: tuple[Any, ...], result: Any, node: Any) -> None:
     _share(node, result)
 
 
-def _share(node: Any, result: Any) -> None:
+def _share(node: Node | None, result: TensorOrTensors) -> None:
     """Give a node's copies of its results their tangents too: they are made before."""
     if not isinstance(node, OperatorNode):
         return
@@ -102,7 +106,7 @@ def _before(op: Op, arguments: tuple[Any, ...]) -> Any:
     return found
 
 
-def _after(op: Op, before: Any, arguments: tuple[Any, ...], result: Tensor, node: Any) -> None:
+def _after(op: Op, before: Any, arguments: tuple[Any, ...], result: Tensor, node: Node | None) -> None:
     """Write the tangents of an in-place operator's result."""
     for level, primals, tangents in before:
         if op.name in RESHAPING:
@@ -233,7 +237,7 @@ def _all_covered(op: Op, covered: frozenset[str], arguments: tuple[Any, ...]) ->
     )
 
 
-def _refuse_if_inexact(op: Op, result: Any) -> None:
+def _refuse_if_inexact(op: Op, result: TensorOrTensors) -> None:
     for r in [result] if isinstance(result, Tensor) else result:
         if isinstance(r, Tensor) and r.dtype.inexact and not state.carrying:
             _no_forward(op)

@@ -8,7 +8,7 @@ operator does to them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._autograd.differentiate import grad as autograd_grad
 from .._autograd.fitting import sum_to
@@ -19,6 +19,9 @@ from .._dispatch.tls import state
 from .._ops.machinery.calling import call_op
 from .._tensor import Tensor
 from .tangents import suspended
+
+if TYPE_CHECKING:
+    from .._types import TensorOrTensors
 
 __all__ = ["outgoing"]
 
@@ -69,7 +72,7 @@ ELEMENTWISE = frozenset(
 )
 
 
-def outgoing(op: Op, primals: tuple[Any, ...], tangents: Tangents, result: Any) -> list[Any]:
+def outgoing(op: Op, primals: tuple[Any, ...], tangents: Tangents, result: TensorOrTensors) -> list[Any]:
     """The tangents of an operator's results, None where there is none; `tangents` has those of its arguments."""
     name, full = op.name, f"{op.name}.{op.overload_name}"
     results = [result] if isinstance(result, Tensor) else list(result)
@@ -109,7 +112,7 @@ def _replaced(op: Op, primals: tuple[Any, ...], new: dict[str, Any]) -> Any:
     return call_op(op, tuple(new.get(a.name, p) for a, p in zip(op.schema.arguments, primals, strict=True)))
 
 
-def _zeros(t: Any) -> Any:
+def _zeros(t: Tensor) -> Tensor:
     return None if t is None else registry.entry("zeros_like")(t)
 
 

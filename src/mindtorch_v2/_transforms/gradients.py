@@ -26,7 +26,7 @@ Argnums = int | tuple[int, ...]
 # --- which arguments --------------------------------------------------------------------------------------------------------
 
 
-def _position(argnum: Any, count: int) -> int:
+def _position(argnum: object, count: int) -> int:
     if not isinstance(argnum, int):
         raise RuntimeError(f"argnum must be int, got: {type(argnum)}")
     if not -count <= argnum < count:
@@ -34,7 +34,7 @@ def _position(argnum: Any, count: int) -> int:
     return argnum % count
 
 
-def _chosen(args: tuple[Any, ...], argnums: Any) -> Any:
+def _chosen(args: tuple[Any, ...], argnums: int | tuple[int, ...]) -> Any:
     """The arguments that are differentiated: one, or a tuple of several."""
     if isinstance(argnums, int):
         return args[_position(argnums, len(args))]

@@ -51,13 +51,13 @@ def set_tangent(t: Tensor, level: int, tangent: Tensor) -> None:
     _members[level].append(weakref.ref(t))
 
 
-def tangent_of(t: Any, level: int) -> Tensor | None:
+def tangent_of(t: object, level: int) -> Tensor | None:
     if not isinstance(t, Tensor) or not t._keys & keys.DUAL or t._extra is None or t._extra.tangents is None:
         return None
     return t._extra.tangents.get(level)
 
 
-def levels_of(t: Any) -> tuple[int, ...]:
+def levels_of(t: object) -> tuple[int, ...]:
     """The levels at which a tensor has a tangent."""
     if not isinstance(t, Tensor) or not t._keys & keys.DUAL or t._extra is None:
         return ()
@@ -67,7 +67,7 @@ def levels_of(t: Any) -> tuple[int, ...]:
 class _Same(Node):
     """Backward of another handle on a leaf."""
 
-    def _run(self, grad: Any, edges: tuple[Any, ...]) -> tuple[Any, ...]:
+    def _run(self, grad: Tensor, edges: tuple[Any, ...]) -> tuple[Any, ...]:
         return (grad,)
 
     def name(self) -> str:

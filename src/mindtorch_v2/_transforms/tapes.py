@@ -56,7 +56,7 @@ class Tape:
         """The tree with tensors of this transform's own, which require grad."""
         return pytree.tree_map(self._input, tree)
 
-    def _input(self, x: Any) -> Tensor:
+    def _input(self, x: object) -> Tensor:
         if not isinstance(x, Tensor):
             raise ValueError(f"Thing passed to transform API must be Tensor, got {type(x)}")
         x = lifted(x, state.level)

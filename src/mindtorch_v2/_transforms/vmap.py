@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._dispatch import dispatcher, keys
 from .._dispatch.tls import state
@@ -14,6 +14,9 @@ from .._tensor import Tensor
 from ..utils import _pytree as pytree
 from . import batch_key, rules  # noqa: F401 - every rule is registered
 from .batched import Level, batched, unwrapped
+
+if TYPE_CHECKING:
+    from ..utils._pytree import TreeSpec
 
 __all__ = ["chunk_vmap", "vmap", "vmap_call"]
 
@@ -41,12 +44,18 @@ def vmap(
     return wrapped
 
 
-def _name(func: Any) -> str:
+def _name(func: Callable[..., Any]) -> str:
     return getattr(func, "__name__", None) or repr(func)
 
 
 def vmap_call(
-    func: Callable[..., Any], in_dims: Any, out_dims: Any, randomness: str, chunk_size: int | None, args: Any, kwargs: Any
+    func: Callable[..., Any],
+    in_dims: Any,
+    out_dims: Any,
+    randomness: str,
+    chunk_size: int | None,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
 ) -> Any:
     """Map a function over its arguments; keyword arguments are the same for all samples."""
     batch_size, flat_dims, flat_args, spec = _inputs(in_dims, args, func)
@@ -63,11 +72,11 @@ def vmap_call(
     return _joined(pieces, out_dims, func)
 
 
-def _narrowed(a: Any, dim: int | None, start: int, size: int) -> Any:
+def _narrowed(a: Tensor, dim: int | None, start: int, size: int) -> Tensor:
     return a if dim is None else a.narrow(dim, start, size)
 
 
-def _joined(pieces: list[Any], out_dims: Any, func: Any) -> Any:
+def _joined(pieces: list[Any], out_dims: Any, func: Callable[..., Any]) -> Any:
     """The results of chunks, one after the other."""
     flat = [pytree.tree_flatten(p) for p in pieces]
     spec = flat[0][1]
@@ -79,11 +88,13 @@ def _joined(pieces: list[Any], out_dims: Any, func: Any) -> Any:
     return pytree.tree_unflatten(found, spec)
 
 
-def _cat(parts: list[Any], dim: int) -> Any:
+def _cat(parts: list[Any], dim: int) -> Tensor:
     return functions["cat"](parts, dim)
 
 
-def chunk_vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error", chunks: int = 2) -> Any:
+def chunk_vmap(
+    func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error", chunks: int = 2
+) -> Callable[..., Any]:
     """As `vmap`, in so many chunks."""
 
     @functools.wraps(func)
@@ -98,7 +109,9 @@ def chunk_vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, ra
 # --- the call -------------------------------------------------------------------------------------------------------------
 
 
-def _one(func: Any, batch_size: int, out_dims: Any, randomness: str, args: Any, kwargs: Any) -> Any:
+def _one(
+    func: Callable[..., Any], batch_size: int, out_dims: Any, randomness: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
     level = Level(batch_size, randomness)
     with entered(level):
         flat, dims, spec = args
@@ -127,14 +140,14 @@ class entered:  # noqa: N801 - a context manager, as those of contextlib
         dispatcher.deactivate(keys.DRAWING)
 
 
-def unwrap_outputs(outputs: Any, out_dims: Any, level: Level, func: Any) -> Any:
+def unwrap_outputs(outputs: Any, out_dims: Any, level: Level, func: Callable[..., Any]) -> Any:
     """The values of results, with the batch where `out_dims` says."""
     flat, spec = pytree.tree_flatten(outputs)
     dims = _output_dims(out_dims, spec, outputs, func)
     return pytree.tree_unflatten([_out(t, d, level, func) for t, d in zip(flat, dims, strict=True)], spec)
 
 
-def _out(t: Any, dim: int | None, level: Level, func: Any) -> Any:
+def _out(t: Any, dim: int | None, level: Level, func: Callable[..., Any]) -> Tensor:
     if not isinstance(t, Tensor):
         if dim is None:
             return t
@@ -158,7 +171,7 @@ def _out(t: Any, dim: int | None, level: Level, func: Any) -> Any:
 # --- dimensions -----------------------------------------------------------------------------------------------------------
 
 
-def _inputs(in_dims: Any, args: tuple[Any, ...], func: Any) -> tuple[int, list[Any], list[Any], Any]:
+def _inputs(in_dims: Any, args: tuple[Any, ...], func: Callable[..., Any]) -> tuple[int, list[Any], list[Any], Any]:
     """The size of the batch, and the arguments with their dimensions, as flat lists."""
     name = _name(func)
     if not isinstance(in_dims, int) and not isinstance(in_dims, tuple):
@@ -183,7 +196,7 @@ def _inputs(in_dims: Any, args: tuple[Any, ...], func: Any) -> tuple[int, list[A
     return _batch_size(flat, dims), dims, flat, spec
 
 
-def _checked_dim(name: str, in_dims: Any, a: Any, d: Any) -> int | None:
+def _checked_dim(name: str, in_dims: object, a: object, d: object) -> int | None:
     start = f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): Got in_dim={d} for "
     if d is None:
         return None
@@ -214,7 +227,7 @@ def _batch_size(flat: list[Any], dims: list[Any]) -> int:
     return sizes[0]
 
 
-def _output_dims(out_dims: Any, spec: Any, outputs: Any, func: Any) -> list[Any]:
+def _output_dims(out_dims: Any, spec: TreeSpec, outputs: Any, func: Callable[..., Any]) -> list[Any]:
     name = _name(func)
     if isinstance(outputs, Tensor) and not isinstance(out_dims, int) and out_dims is not None:
         only = out_dims if isinstance(out_dims, tuple | list) else None
@@ -233,7 +246,7 @@ def _output_dims(out_dims: Any, spec: Any, outputs: Any, func: Any) -> list[Any]
     return list(dims)
 
 
-def _structure_error(name: str, out_dims: Any, spec: Any) -> str:
+def _structure_error(name: str, out_dims: object, spec: TreeSpec) -> str:
     return (
         f"vmap({name}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure of `outputs`. out_dims has "
         f"structure {pytree.tree_flatten(out_dims)[1]} but outputs has structure {spec}."

@@ -5,13 +5,16 @@ from __future__ import annotations
 import contextlib
 import weakref
 from collections import defaultdict
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from .._autograd.saved_hooks import saved_tensors_hooks
 from .._dispatch.op import Op
 from .._tensor import Tensor
 from ..utils._python_dispatch import TorchDispatchMode
+
+if TYPE_CHECKING:
+    from .._op_packet import OpOverload
 
 __all__ = ["allow_mutation_on_saved_tensors"]
 
@@ -71,7 +74,9 @@ class _CopyBeforeWriting(TorchDispatchMode):
         super().__init__()
         self.saved = saved
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(
+        self, func: OpOverload, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
         kwargs = kwargs or {}
         op: Op = func.op
         for i, a in enumerate(op.schema.arguments):

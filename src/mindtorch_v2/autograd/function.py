@@ -94,7 +94,7 @@ class BackwardCFunction(Node, FunctionCtx):
             self._saved = None
         return tuple([self._open(kept, index) for kept, index in saved])
 
-    def _open(self, kept: Any, index: int) -> Any:
+    def _open(self, kept: Packed, index: int) -> Tensor | None:
         if kept is None:
             return None
         made_by = None if index < 0 else Output(self, index) if self._multi else self
@@ -120,7 +120,7 @@ class BackwardCFunction(Node, FunctionCtx):
         vjp = self._forward_cls.vjp
         return (vjp if vjp is not Function.vjp else self._forward_cls.backward)(self, grads)
 
-    def _checked(self, result: Any) -> tuple[Any, ...]:
+    def _checked(self, result: object) -> tuple[Any, ...]:
         """The gradients of the tensor inputs, from what `backward` returned for all inputs."""
         outs = result if isinstance(result, tuple) else (tuple(result) if isinstance(result, list) else (result,))
         expected = len(self._is_tensor_input)
@@ -159,7 +159,7 @@ def _emptied(grads: list[Any]) -> list[Any]:
     return moved
 
 
-def _zeros(meta: Any, device: Device) -> Tensor | None:
+def _zeros(meta: tuple[Any, ...] | None, device: Device) -> Tensor | None:
     """The gradient of a result that nobody used."""
     if meta is None:
         return None
@@ -276,7 +276,7 @@ def _bind(forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
     return bound.args[1:] if skip_context else bound.args
 
 
-def _call_forward(cls: Any, ctx: BackwardCFunction, args: tuple[Any, ...], own_context: bool) -> Any:
+def _call_forward(cls: type[Function], ctx: BackwardCFunction, args: tuple[Any, ...], own_context: bool) -> Any:
     previous, state.grad_enabled = state.grad_enabled, False
     state.carrying += 1  # `jvp` says what happens to tangents, and not the operators that compute the result
     below = state.below
@@ -308,7 +308,7 @@ def _check_returned_inputs(ctx: BackwardCFunction, args: tuple[Any, ...], output
 class _ForwardContext:
     """The context as `jvp` sees it: `saved_tensors` are those for forward mode."""
 
-    def __init__(self, ctx: Any, saved: tuple[Any, ...]) -> None:
+    def __init__(self, ctx: FunctionCtx, saved: tuple[Any, ...]) -> None:
         self.__dict__.update({k: v for k, v in vars(ctx).items() if not k.startswith("_")})
         self.saved_tensors = saved
         self.needs_input_grad = ctx.needs_input_grad
@@ -316,7 +316,7 @@ class _ForwardContext:
 
 
 def _carried(
-    cls: Any, ctx: BackwardCFunction, args: tuple[Any, ...], outputs: tuple[Any, ...], saved: Any, dirty: tuple[Any, ...]
+    cls: type[Function], ctx: BackwardCFunction, args: tuple[Any, ...], outputs: tuple[Any, ...], saved: Any, dirty: tuple[Any, ...]
 ) -> tuple[Any, ...]:
     """The results with their tangents; one that is an input is another tensor, so that the input keeps its own."""
     outputs = tuple(
@@ -377,7 +377,7 @@ def _link(ctx: BackwardCFunction, args: tuple[Any, ...], outputs: tuple[Any, ...
     return wrapped
 
 
-def _save(t: Any, outputs: tuple[Any, ...], wrapped: tuple[Any, ...]) -> tuple[Packed | None, int]:
+def _save(t: Tensor | None, outputs: tuple[Any, ...], wrapped: tuple[Any, ...]) -> tuple[Packed | None, int]:
     if t is None:
         return (None, -1)
     for i, (before, after) in enumerate(zip(outputs, wrapped, strict=True)):
@@ -408,7 +408,7 @@ def _wrap_output(ctx: BackwardCFunction, index: int, out: Tensor, inputs: list[T
     return out
 
 
-def _write_through(ctx: BackwardCFunction, out: Tensor, edge: Any) -> Tensor:
+def _write_through(ctx: BackwardCFunction, out: Tensor, edge: Node | Output | None) -> Tensor:
     """An input that was written in place: its history, and its base's, now lead here."""
     if out._node is None and out._keys & keys.AUTOGRAD and out._base is None:
         raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
@@ -441,7 +441,7 @@ class _DelayedError(Node):
 
     message = ""
 
-    def _run(self, grad: Any, edges: tuple[Any, ...]) -> tuple[Any, ...]:
+    def _run(self, grad: Tensor, edges: tuple[Any, ...]) -> tuple[Any, ...]:
         raise RuntimeError(self.message)
 
     def name(self) -> str:
@@ -468,7 +468,7 @@ def once_differentiable(fn: F) -> F:
     return wrapper  # type: ignore[return-value]
 
 
-def _refusing(out: Any, edges: tuple[Any, ...]) -> Any:
+def _refusing(out: Tensor, edges: tuple[Any, ...]) -> Tensor:
     if not isinstance(out, Tensor):
         return out
     node = _DelayedError()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._autograd.differentiate import grad
@@ -20,7 +20,13 @@ Tensors = tuple[Tensor, ...]
 Function = Callable[..., Any]
 
 
-def vjp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
+def vjp(
+    func: Function,
+    inputs: Tensor | tuple[Tensor, ...],
+    v: Tensor | tuple[Tensor, ...] | None = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> tuple[Any, Any]:
     """`func(inputs)`, and the product of the vector `v` with its Jacobian."""
     with enable_grad():
         single_in, xs = _tensors(inputs, "inputs", "vjp")
@@ -34,7 +40,13 @@ def vjp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
     return _result(outs, create_graph, single_out), _result(grads, create_graph, single_in)
 
 
-def jvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
+def jvp(
+    func: Function,
+    inputs: Tensor | tuple[Tensor, ...],
+    v: Tensor | tuple[Tensor, ...] | None = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> tuple[Any, Any]:
     """`func(inputs)`, and the product of its Jacobian with the vector `v`, by differentiating backward twice."""
     with enable_grad():
         single_in, xs = _tensors(inputs, "inputs", "jvp")
@@ -53,7 +65,7 @@ def jvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
 
 def jacobian(
     func: Function,
-    inputs: Any,
+    inputs: Tensor | tuple[Tensor, ...],
     create_graph: bool = False,
     strict: bool = False,
     vectorize: bool = False,
@@ -105,7 +117,9 @@ def _rows_at_once(outs: Tensors, xs: Tensors, create_graph: bool) -> tuple[Tenso
     return tuple(found)
 
 
-def _jacobian_forward(func: Function, inputs: Any, create_graph: bool, strict: bool, vectorize: bool) -> Any:
+def _jacobian_forward(
+    func: Function, inputs: Tensor | tuple[Tensor, ...], create_graph: bool, strict: bool, vectorize: bool
+) -> Any:
     """The Jacobian a column at a time, or all columns under `vmap`, with tangents carried forward."""
     if strict:
         raise NotImplementedError(
@@ -159,7 +173,7 @@ def _rows(i: int, out: Tensor, xs: Tensors, create_graph: bool, strict: bool) ->
 
 def hessian(
     func: Function,
-    inputs: Any,
+    inputs: Tensor | tuple[Tensor, ...],
     create_graph: bool = False,
     strict: bool = False,
     vectorize: bool = False,
@@ -170,7 +184,7 @@ def hessian(
         raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode".')
     single_in, xs = _tensors(inputs, "inputs", "hessian")
 
-    def gradient(*args: Tensor) -> Any:
+    def gradient(*args: Tensor) -> tuple[Tensor, ...]:
         if outer_jacobian_strategy == "forward-mode":
             args = tuple(_tracked(a) for a in args)
         out = _scalar(_call(func, args, "hessian", strict), "hessian")
@@ -190,7 +204,13 @@ def _tracked(dual: Tensor) -> Tensor:
     return made
 
 
-def vhp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
+def vhp(
+    func: Function,
+    inputs: Tensor | tuple[Tensor, ...],
+    v: Tensor | tuple[Tensor, ...] | None = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> tuple[Any, Any]:
     """`func(inputs)`, and the product of `v` with its Hessian."""
     with enable_grad():
         single_in, xs = _tensors(inputs, "inputs", "vhp")
@@ -205,7 +225,13 @@ def vhp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
     return _result((out,), create_graph, True), _result(products, create_graph, single_in)
 
 
-def hvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
+def hvp(
+    func: Function,
+    inputs: Tensor | tuple[Tensor, ...],
+    v: Tensor | tuple[Tensor, ...] | None = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> tuple[Any, Any]:
     """`func(inputs)`, and the product of its Hessian with `v`; `vhp` is the same by symmetry, and faster."""
     with enable_grad():
         single_in, xs = _tensors(inputs, "inputs", "hvp")
@@ -225,7 +251,7 @@ def hvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
 # --- arguments and results --------------------------------------------------------------------------------------------
 
 
-def _recording(create_graph: bool) -> Any:
+def _recording(create_graph: bool) -> set_grad_enabled:
     return set_grad_enabled(create_graph or state.grad_enabled)
 
 
@@ -247,7 +273,7 @@ def _prepare(xs: Tensors, create_graph: bool) -> Tensors:
     return tuple(x.detach().requires_grad_(x.dtype.inexact) for x in xs)
 
 
-def _call(func: Function, xs: Any, function: str, strict: bool) -> tuple[bool, Tensors]:
+def _call(func: Function, xs: tuple[Tensor, ...], function: str, strict: bool) -> tuple[bool, Tensors]:
     single, outs = _tensors(func(*xs), "outputs of the user-provided function", function)
     if strict:
         for i, out in enumerate(outs):
@@ -268,7 +294,9 @@ def _scalar(called: tuple[bool, Tensors], function: str) -> Tensor:
     return outs[0].reshape(()) if outs[0].dim() > 1 else outs[0]
 
 
-def _vector(v: Any, like: Tensors, single: bool, function: str, *, default_for: str) -> Tensors | None:
+def _vector(
+    v: Tensor | tuple[Tensor, ...] | None, like: Tensors, single: bool, function: str, *, default_for: str
+) -> Tensors | None:
     if v is None:
         if len(like) != 1 or like[0].numel() != 1:
             raise RuntimeError(f"The vector v can only be None if {default_for}.")
@@ -284,7 +312,7 @@ def _vector(v: Any, like: Tensors, single: bool, function: str, *, default_for: 
     return vs
 
 
-def _grads(outs: Any, xs: Any, vs: Any, create_graph: bool) -> tuple[Any, ...]:
+def _grads(outs: Sequence[Tensor], xs: tuple[Tensor, ...], vs: tuple[Tensor, ...] | None, create_graph: bool) -> tuple[Any, ...]:
     """Gradients where there are any; None for inputs that the results do not depend on."""
     pairs = [(o, None if vs is None else vs[i]) for i, o in enumerate(outs) if o is not None and o.requires_grad]
     if not pairs:
@@ -303,7 +331,7 @@ STRICT_TEXTS = {
 }
 
 
-def _filled(grads: tuple[Any, ...], like: Any, strict: bool, create_graph: bool, stage: str) -> tuple[Any, ...]:
+def _filled(grads: tuple[Any, ...], like: tuple[Tensor, ...], strict: bool, create_graph: bool, stage: str) -> tuple[Any, ...]:
     """Zeros in place of missing gradients, which `strict` refuses."""
     found = []
     for i, (g, x) in enumerate(zip(grads, like, strict=True)):
@@ -332,6 +360,6 @@ def _varying(jacobian: tuple[Any, ...], strict: bool) -> tuple[Any, ...]:
     return jacobian
 
 
-def _result(tensors: Any, create_graph: bool, single: bool) -> Any:
+def _result(tensors: tuple[Any, ...], create_graph: bool, single: bool) -> Any:
     found = tuple(tensors) if create_graph else tuple(t.detach() for t in tensors)
     return found[0] if single else found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,7 +15,10 @@ from .._dtype import float64
 from .._pending import resolved
 from .._tensor import Tensor, wrap
 from . import gradcheck_modes
-from .function import Function
+from .function import Function, FunctionCtx
+
+if TYPE_CHECKING:
+    from .._types import TensorOrTensors
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 
@@ -35,7 +38,7 @@ class GradcheckError(RuntimeError):
 
 def gradcheck(
     func: Callable[..., Any],
-    inputs: Any,
+    inputs: TensorOrTensors,
     *,
     eps: float = 1e-6,
     atol: float = 1e-5,
@@ -81,8 +84,8 @@ def gradcheck(
 
 def gradgradcheck(
     func: Callable[..., Any],
-    inputs: Any,
-    grad_outputs: Any = None,
+    inputs: TensorOrTensors,
+    grad_outputs: TensorOrTensors | None = None,
     *,
     eps: float = 1e-6,
     atol: float = 1e-5,
@@ -112,7 +115,7 @@ def gradgradcheck(
     # what is carried forward comes here without its place in the graph
     tracked = [isinstance(x, Tensor) and x.requires_grad for x in xs + vectors]
 
-    def gradient(*args: Any) -> Any:
+    def gradient(*args: Any) -> tuple[Tensor, ...]:
         args = tuple(x.requires_grad_() if wanted else x for x, wanted in zip(args, tracked, strict=True))
         given = args[:-count]
         # inputs that are leaves of an outer graph would be written to by their own checks
@@ -180,7 +183,9 @@ def _write(x: Tensor, values: Array) -> None:
 class _Check:
     """One function at one point."""
 
-    def __init__(self, func: Callable[..., Any], inputs: Any, *, eps: float, atol: float, rtol: float, nondet_tol: float) -> None:
+    def __init__(
+        self, func: Callable[..., Any], inputs: TensorOrTensors, *, eps: float, atol: float, rtol: float, nondet_tol: float
+    ) -> None:
         self.func = func
         self.eps, self.atol, self.rtol, self.nondet_tol = eps, atol, rtol, nondet_tol
         self.inputs = _as_tuple(inputs)
@@ -266,7 +271,7 @@ class _Check:
 
     # --- derivatives ------------------------------------------------------------------------------------------------
 
-    def _at(self, x: Tensor, index: Any, step: Any, values: Callable[[], list[Array]]) -> list[Array]:
+    def _at(self, x: Tensor, index: tuple[int, ...], step: float | complex, values: Callable[[], list[Array]]) -> list[Array]:
         """The results with one element of an input moved; autograd does not see the write."""
         old = _elements(x)
         moved = old.copy()
@@ -293,7 +298,7 @@ class _Check:
         self.by_imaginary = imaginary
         return complex_result
 
-    def _differences(self, x: Tensor, index: Any, step: Any, into: list[Array], row: int) -> None:
+    def _differences(self, x: Tensor, index: tuple[int, ...], step: float | complex, into: list[Array], row: int) -> None:
         up = self._at(x, index, step, self._values)
         down = self._at(x, index, -step, self._values)
         for o, (a, b) in enumerate(zip(up, down, strict=True)):
@@ -458,11 +463,11 @@ class _Check:
 
         class Undefined(Function):
             @staticmethod
-            def forward(ctx: Any, *tensors: Tensor) -> Any:
+            def forward(ctx: FunctionCtx, *tensors: Tensor) -> tuple[Tensor | None, ...]:
                 return tuple(t.clone() for t in tensors)
 
             @staticmethod
-            def backward(ctx: Any, *grads: Any) -> Any:
+            def backward(ctx: FunctionCtx, *grads: Any) -> tuple[Tensor | None, ...]:
                 return (None,) * len(grads)
 
         stopped = Undefined.apply(*outs)
@@ -500,5 +505,5 @@ def _shown(jacobian: Array, x: Tensor) -> Tensor:
     return wrap(np.asarray(jacobian.astype(x.dtype.np)))
 
 
-def _mismatch(prefix: str, i: int, o: int, numerical: Any, analytical: Any) -> str:
+def _mismatch(prefix: str, i: int, o: int, numerical: Tensor | float, analytical: Tensor | float) -> str:
     return f"{prefix}Jacobian mismatch for output {o} with respect to input {i},\nnumerical:{numerical}\nanalytical:{analytical}\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._autograd.differentiate import GradientEdge, get_gradient_edge
 from .._autograd.engine import will_run
@@ -16,6 +16,9 @@ from .._forking import new_lock
 from .._tensor import Tensor
 from ..utils.hooks import RemovableHandle
 from ._mutation import allow_mutation_on_saved_tensors
+
+if TYPE_CHECKING:
+    from .._types import TensorOrTensors
 
 __all__ = [
     "GradientEdge", "Node", "allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks", "get_gradient_edge", "increment_version", "register_multi_grad_hook",
@@ -52,7 +55,7 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
         state.hooks_disabled = previous
 
 
-def increment_version(tensor: Any) -> None:
+def increment_version(tensor: TensorOrTensors) -> None:
     """Count a write that autograd did not see, so that saved tensors are known to be stale."""
     for t in (tensor,) if isinstance(tensor, Tensor) else tensor:
         t._storage.version += 1
@@ -81,7 +84,7 @@ def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[..., None],
     counts: dict[int, int] = {}
     buffers: dict[int, list[Any]] = {}
 
-    def arrived(index: int, grad: Any) -> None:
+    def arrived(index: int, grad: Tensor) -> None:
         # one count for each backward pass, told apart by the pass's id
         task = state.backward_id
         with lock:
@@ -100,7 +103,7 @@ def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[..., None],
 def _hook_any(tensors: Sequence[Tensor], fn: Callable[..., None], lock: Any) -> tuple[RemovableHandle, ...]:
     ran: set[int] = set()
 
-    def arrived(grad: Any) -> None:
+    def arrived(grad: Tensor) -> None:
         with lock:
             first = state.backward_id not in ran
             ran.add(state.backward_id)

@@ -17,7 +17,7 @@ class _Engine:
 
 
 class _VariableMeta(type):
-    def __instancecheck__(cls, other: Any) -> bool:
+    def __instancecheck__(cls, other: object) -> bool:
         return isinstance(other, Tensor)
 
 

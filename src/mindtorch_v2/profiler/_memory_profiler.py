@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import os
 from dataclasses import dataclass, field
-from typing import Any
 
 from .._device import device as torch_device
 from .model import memory_timeline
@@ -67,7 +66,7 @@ class CategoryDict:
 class MemoryProfile:
     """The history of each storage in a recording. Made from `prof.profiler.kineto_results` or from a `Session`."""
 
-    def __init__(self, result: Any) -> None:
+    def __init__(self, result: Session) -> None:
         session: Session = result if isinstance(result, Session) else result._session
         self._timeline = memory_timeline.timeline_of(session)
         self._categories = CategoryDict(self._timeline)
@@ -93,25 +92,25 @@ class MemoryProfileTimeline:
     def timeline(self) -> tuple[tuple[int, Action, tuple[TensorKey, int], int], ...]:
         return self._profile.timeline
 
-    def _of_device(self, device_str: Any) -> MemoryTimeline:
+    def _of_device(self, device_str: str) -> MemoryTimeline:
         device = torch_device(device_str)
         name = "cpu" if device.type == "cpu" else f"{device.type}:{device.index or 0}"
         return self._profile._timeline.of_device(name)
 
-    def _coalesce_timeline(self, device_str: Any) -> tuple[list[int], list[list[int]]]:
+    def _coalesce_timeline(self, device_str: str) -> tuple[list[int], list[list[int]]]:
         """Times in microseconds, and for each a zero and the bytes of each category in the order of `_CATEGORY_TO_INDEX`."""
         return memory_timeline.sums_by_category(self._of_device(device_str))
 
-    def export_memory_timeline(self, path: str | os.PathLike[str], device_str: Any) -> None:
+    def export_memory_timeline(self, path: str | os.PathLike[str], device_str: str) -> None:
         """Write `[times, sizes]` as JSON."""
         memory_timeline.write_json(self._coalesce_timeline(device_str), path)
 
-    def export_memory_timeline_raw(self, path: str | os.PathLike[str], device_str: Any) -> None:
+    def export_memory_timeline_raw(self, path: str | os.PathLike[str], device_str: str) -> None:
         """Write `[time, action, bytes, category]` for each change as JSON."""
         memory_timeline.write_json(memory_timeline.raw_events(self._of_device(device_str)), path)
 
     def export_memory_timeline_html(
-        self, path: str | os.PathLike[str], device_str: Any, figsize: tuple[float, float] = (20, 12), title: str | None = None
+        self, path: str | os.PathLike[str], device_str: str, figsize: tuple[float, float] = (20, 12), title: str | None = None
     ) -> None:
         """Write a page that shows the timeline. `figsize` is its greatest width and height in units of 80 pixels."""
         memory_page.write(self._of_device(device_str), path, figsize=figsize, title=title)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from .. import npu
 
@@ -79,7 +78,7 @@ def parse_activities(
     return wanted, filters
 
 
-def _check(activity: Any) -> None:
+def _check(activity: object) -> None:
     if not isinstance(activity, ProfilerActivity):
         names = ", ".join(f"ProfilerActivity.{name}" for name in ProfilerActivity.__members__)
         raise InvalidArgumentError(f"{activity!r} is not an activity; the activities are {names}")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import TracebackType
+from typing import Self
 
 __all__ = ["emit_itt", "emit_nvtx"]
 
@@ -17,7 +18,7 @@ class _Emit:
         self.entered = False
         self.record_shapes = record_shapes
 
-    def __enter__(self) -> Any:
+    def __enter__(self) -> Self | None:
         if not self.enabled:
             return None
         if self.entered:
@@ -26,7 +27,9 @@ class _Emit:
             f"{self.tool} is not part of this runtime; record with torch.profiler.profile and export a trace instead"
         )
 
-    def __exit__(self, exc_type: Any, exc_val: Any, exc_tb: Any) -> bool | None:
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: TracebackType | None
+    ) -> bool | None:
         return False if self.enabled else None
 
 

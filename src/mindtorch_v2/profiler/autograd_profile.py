@@ -8,6 +8,7 @@ import uuid
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from types import TracebackType
 from typing import Any
 
 from .. import _device, _dtype, npu
@@ -152,7 +153,9 @@ class profile(OptionAttributes, Summaries):  # noqa: N801 - torch's name
             raise
         return self
 
-    def __exit__(self, exc_type: Any, exc_val: Any, exc_tb: Any) -> bool | None:
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: TracebackType | None
+    ) -> bool | None:
         if not self.enabled:
             return None
         try:
@@ -225,7 +228,7 @@ class profile(OptionAttributes, Summaries):  # noqa: N801 - torch's name
         return self._session.replace(info=info)
 
     @property
-    def kineto_results(self) -> Any:
+    def kineto_results(self) -> KinetoResults:
         """The recording as torch's libraries walk it; None before the end of the first."""
         if self._results is None and self._session is not None:
             self._results = KinetoResults(self.session, dtype=vars(_dtype).__getitem__, device=_device.device)

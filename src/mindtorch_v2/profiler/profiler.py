@@ -7,6 +7,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable
+from types import TracebackType
 from typing import Any
 
 from .. import _record
@@ -376,7 +377,7 @@ class profile(_KinetoProfile):  # noqa: N801 - torch's name
             claims.release(self)  # it may have come after the start
             raise
 
-    def __exit__(self, exc_type: Any, exc_val: Any, exc_tb: Any) -> None:
+    def __exit__(self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: TracebackType | None) -> None:
         try:
             try:
                 try:

@@ -6,6 +6,7 @@ import contextlib
 import functools
 import inspect
 from collections.abc import Callable
+from types import TracebackType
 from typing import Any, TypeVar
 
 from .. import _record
@@ -48,7 +49,9 @@ class record_function(contextlib.ContextDecorator):  # noqa: N801 - torch's name
         self.record = None if begin is None else begin(self.name, self.args, of_thread=self._of_thread)
         return self
 
-    def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any) -> None:
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc_value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
         if self.record is not None and self.run_callbacks_on_exit:
             self._end(self.record)
             self.record = None
@@ -94,7 +97,7 @@ class record_function(contextlib.ContextDecorator):  # noqa: N801 - torch's name
         return fut.then(finish)
 
 
-def _nobody(token: Any) -> None:
+def _nobody(token: object) -> None:
     """The end of a scope that was not recorded."""
 
 

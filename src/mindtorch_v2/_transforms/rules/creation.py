@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..._dispatch.op import Op
 from ..._ops.machinery.calling import call_op
@@ -10,10 +10,14 @@ from ..batch_key import always
 from ..batched import Level, UnreadableError, unwrapped
 from .values import rule, use, wrapped
 
+if TYPE_CHECKING:
+    from ..._tensor import Tensor
+    from ..._types import Number
+
 __all__: list[str] = []
 
 
-def _like(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _like(op: Op, level: Level, args: tuple[Any, ...]) -> Tensor:
     value, bdim = unwrapped(args[0], level)
     return wrapped(call_op(op, (value, *args[1:])), level, bdim)
 
@@ -21,7 +25,7 @@ def _like(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
 use(["empty_like", "zeros_like", "ones_like", "full_like"], _like)
 
 
-def _new(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _new(op: Op, level: Level, args: tuple[Any, ...]) -> Tensor:
     value, bdim = unwrapped(args[0], level)
     if bdim is None:
         return wrapped(call_op(op, (value, *args[1:])), level, None)
@@ -35,7 +39,7 @@ always.add("aten::new_empty_strided")
 
 
 @rule("new_empty_strided")
-def _new_strided(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _new_strided(op: Op, level: Level, args: tuple[Any, ...]) -> Tensor:
     """Samples one after the other, each with these strides."""
     value, size, stride, *options = args
     extent = 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True)) if all(size) else 0
@@ -44,7 +48,7 @@ def _new_strided(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
 
 
 @rule("_local_scalar_dense", "item")
-def _item(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _item(op: Op, level: Level, args: tuple[Any, ...]) -> Number:
     value, bdim = unwrapped(args[0], level)
     if bdim is None:
         return value.item()
@@ -56,7 +60,7 @@ def _item(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
 
 
 @rule("is_nonzero")
-def _is_nonzero(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _is_nonzero(op: Op, level: Level, args: tuple[Any, ...]) -> bool:
     value, bdim = unwrapped(args[0], level)
     if bdim is None:
         return bool(value)
@@ -67,19 +71,19 @@ def _is_nonzero(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
 
 
 @rule("_is_any_true", "_is_all_true")
-def _of_all_samples(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _of_all_samples(op: Op, level: Level, args: tuple[Any, ...]) -> Tensor:
     """torch: one answer about all samples together."""
     return call_op(op, (unwrapped(args[0], level)[0],))
 
 
 @rule("equal", "allclose")
-def _equal(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _equal(op: Op, level: Level, args: tuple[Any, ...]) -> NoReturn:
     raise UnreadableError(
         f"vmap over {op.qualified_name} is not supported: it gives one answer for all samples; use torch.eq or isclose"
     )
 
 
 @rule("detach")
-def _detach(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _detach(op: Op, level: Level, args: tuple[Any, ...]) -> Tensor:
     value, bdim = unwrapped(args[0], level)
     return wrapped(value.detach(), level, bdim)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..._checks import wrap_dim
 from ..._dispatch.op import Op
@@ -11,6 +11,9 @@ from ..._ops.machinery.calling import call_op
 from ..._tensor import Tensor
 from ..batched import Level
 from .values import call, check_inplace, rank, use, with_front, wrapped
+
+if TYPE_CHECKING:
+    pass
 
 __all__ = ["along", "shifted"]
 

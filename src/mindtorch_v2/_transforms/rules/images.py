@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..._dispatch.op import Op
 from ..._ops.machinery.calling import call_op
@@ -11,6 +11,9 @@ from ..._tensor import Tensor
 from ..batched import Level, unwrapped
 from .loop import quietly_one_by_one
 from .values import bind, call, front, is_batched, rank, rule, use, with_front, wrapped
+
+if TYPE_CHECKING:
+    pass
 
 __all__ = ["folded"]
 
@@ -80,7 +83,7 @@ use(["fractional_max_pool2d_backward", "fractional_max_pool3d_backward"], quietl
 
 
 @rule("col2im")
-def _col2im(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _col2im(op: Op, level: Level, args: tuple[Any, ...]) -> Tensor:
     x = with_front(args[0], level)
     if rank(args[0]) == 2:
         return wrapped(call_op(op, (x, *args[1:])), level)
@@ -91,7 +94,7 @@ def _col2im(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
 
 
 @rule("convolution", "_convolution")
-def _convolution(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _convolution(op: Op, level: Level, args: tuple[Any, ...]) -> Tensor:
     """Weights shared by all samples: more images. Weights of each sample: more groups."""
     given = bind(op, args)
     x, weight, bias = given["input"], given["weight"], given["bias"]
@@ -124,7 +127,7 @@ def _grouped(op: Op, level: Level, given: dict[str, Any], x: Tensor, weight: Ten
 
 
 @rule("convolution_backward")
-def _convolution_backward(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _convolution_backward(op: Op, level: Level, args: tuple[Any, ...]) -> tuple[Tensor | None, ...]:
     """The gradient of the input as `convolution`'s rule would have it; that of each sample's weights by groups."""
     given = bind(op, args)
     grad, x, weight = given["grad_output"], given["input"], given["weight"]

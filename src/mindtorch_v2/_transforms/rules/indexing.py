@@ -104,7 +104,7 @@ def _aligned(t: Tensor, level: Level, ndim: int) -> Tensor:
 
 
 @rule("index.Tensor", "_unsafe_index.Tensor")
-def _index(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _index(op: Op, level: Level, args: tuple[Any, ...]) -> Tensor:
     x, indices = args
     if not is_batched(x, level) and all(t is None or t.dtype not in (bool_, uint8) for t in indices):
         return _index_shared(op, level, x, indices)
@@ -113,7 +113,7 @@ def _index(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
     return wrapped(found, level, bdim)
 
 
-def _index_shared(op: Op, level: Level, x: Tensor, indices: Sequence[Tensor | None]) -> Any:
+def _index_shared(op: Op, level: Level, x: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
     """Elements of a tensor that is the same for all samples: positions with one more dimension name them."""
     value = unwrapped(x, level)[0]
     given = [t for t in indices if t is not None]
@@ -124,7 +124,7 @@ def _index_shared(op: Op, level: Level, x: Tensor, indices: Sequence[Tensor | No
     return wrapped(found, level, at[0] if adjacent else 0)
 
 
-def _index_put(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _index_put(op: Op, level: Level, args: tuple[Any, ...]) -> Tensor:
     given = bind(op, args)
     x, indices, values = given["self"], given["indices"], given["values"]
     if op.schema.is_inplace:
@@ -143,7 +143,7 @@ def _index_put(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
     return args[0] if op.schema.is_inplace else wrapped(found, level)
 
 
-def _put_where(op: Op, level: Level, x: Tensor, mask: Tensor, values: Tensor, accumulate: bool) -> Any:
+def _put_where(op: Op, level: Level, x: Tensor, mask: Tensor, values: Tensor, accumulate: bool) -> Tensor:
     """One value written by masks that differ between samples."""
     if rank(values) or accumulate:
         raise UnreadableError(
@@ -179,7 +179,7 @@ use(["index_put", "index_put_", "_index_put_impl_", "_unsafe_index_put"], _index
 
 
 @rule("index_select")
-def _index_select(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _index_select(op: Op, level: Level, args: tuple[Any, ...]) -> Tensor:
     x, dim, index = args
     if not rank(x):
         return quietly_one_by_one(op, level, args)
@@ -191,7 +191,7 @@ def _index_select(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
     return _index(op, level, (x, [*[None] * d, index]))
 
 
-def _write_along(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _write_along(op: Op, level: Level, args: tuple[Any, ...]) -> Tensor:
     """`index_add` and its siblings, where positions are the same for all samples; else sample by sample."""
     given = bind(op, args)
     x, index = given["self"], given["index"]
@@ -226,7 +226,7 @@ use(
 
 
 @rule("take")
-def _take(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _take(op: Op, level: Level, args: tuple[Any, ...]) -> Tensor:
     x, index = args
     flat = call("reshape", with_front(x, level), [level.batch_size, x._array.size])
     positions = call("reshape", with_front(index, level), [level.batch_size, index._array.size])
@@ -234,7 +234,7 @@ def _take(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
 
 
 @rule("embedding")
-def _embedding(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _embedding(op: Op, level: Level, args: tuple[Any, ...]) -> Tensor:
     weight, indices, *rest = args
     if not is_batched(weight, level):
         return wrapped(call_op(op, (unwrapped(weight, level)[0], front(indices, level), *rest)), level)
@@ -245,7 +245,7 @@ def _embedding(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
 
 
 @rule("embedding_dense_backward")
-def _embedding_backward(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _embedding_backward(op: Op, level: Level, args: tuple[Any, ...]) -> Tensor:
     grad, indices, count, padding, by_frequency = args
     if by_frequency:
         return quietly_one_by_one(op, level, args)
@@ -261,14 +261,14 @@ def _embedding_backward(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
 
 
 @rule("bucketize.Tensor")
-def _bucketize(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _bucketize(op: Op, level: Level, args: tuple[Any, ...]) -> Tensor:
     if is_batched(args[1], level):
         return quietly_one_by_one(op, level, args)
     return wrapped(call_op(op, (front(args[0], level), unwrapped(args[1], level)[0], *args[2:])), level)
 
 
 @rule("searchsorted.Tensor")
-def _searchsorted(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _searchsorted(op: Op, level: Level, args: tuple[Any, ...]) -> Tensor:
     bounds, x, *rest = args
     sorter = rest[-1]
     if rank(bounds) == 1 and rank(x) != 1:
@@ -279,7 +279,7 @@ def _searchsorted(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
 
 
 @rule("isin.Tensor_Tensor")
-def _isin(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _isin(op: Op, level: Level, args: tuple[Any, ...]) -> Tensor:
     if is_batched(args[1], level):
         return quietly_one_by_one(op, level, args)
     return wrapped(call_op(op, (front(args[0], level), unwrapped(args[1], level)[0], *args[2:])), level)

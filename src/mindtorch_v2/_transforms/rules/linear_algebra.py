@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..._dispatch.op import Op
 from ..._ops.machinery.calling import call_op
@@ -11,10 +11,13 @@ from ..batched import Level
 from .loop import quietly_one_by_one
 from .values import call, rank, try_sample, use, with_front, wrapped
 
+if TYPE_CHECKING:
+    from ..._types import TensorOrTensors
+
 __all__ = ["leading"]
 
 
-def leading(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def leading(op: Op, level: Level, args: tuple[Any, ...]) -> TensorOrTensors:
     """The operator on values with the batch in front; samples with fewer leading dimensions get more."""
     if rank(args[0]) < 2:
         try_sample(op, level, args)
@@ -25,7 +28,7 @@ def leading(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
     return wrapped(call_op(op, tuple(values)), level)
 
 
-def matrices(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def matrices(op: Op, level: Level, args: tuple[Any, ...]) -> TensorOrTensors:
     """As `leading`, of two matrices whose leading dimensions broadcast."""
     tensors = [(p, args[p], a.name == "pivots") for p, a, _ in op.schema.tensor_positions if isinstance(args[p], Tensor)]
     if any(rank(t) < 2 for _, t, is_vector in tensors if not is_vector):
@@ -54,7 +57,7 @@ use(
 )
 
 
-def _one_by_one(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _one_by_one(op: Op, level: Level, args: tuple[Any, ...]) -> TensorOrTensors:
     return quietly_one_by_one(op, level, args)
 
 
@@ -63,7 +66,7 @@ use(
 )
 
 
-def _check_errors(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _check_errors(op: Op, level: Level, args: tuple[Any, ...]) -> None:
     """Raise if one of the samples could not be factorised."""
     return call_op(op, (with_front(args[0], level), args[1], False))
 

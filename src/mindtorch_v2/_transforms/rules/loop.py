@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..._dispatch.op import Op
 from ..._ops.machinery.calling import call_op
@@ -11,6 +11,9 @@ from ..._tensor import Tensor
 from ..batch_key import fallbacks
 from ..batched import Level, UnreadableError, unwrapped
 from .values import call, check_inplace, wrapped, zero_sample
+
+if TYPE_CHECKING:
+    from ..._types import TensorOrTensors
 
 __all__ = ["check_loop", "one_by_one", "quietly_one_by_one", "switches"]
 
@@ -74,13 +77,13 @@ def quietly_one_by_one(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
     return wrapped(columns if isinstance(found[0], list) else tuple(columns), level)
 
 
-def _of_none(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _of_none(op: Op, level: Level, args: tuple[Any, ...]) -> TensorOrTensors:
     """The result for no samples: empty, in the shape that one of zeros would have."""
     if op.schema.is_inplace:
         return args[0]
     found = call_op(op, tuple(zero_sample(a, level) for a in args))
 
-    def empty(t: Any) -> Any:
+    def empty(t: Tensor) -> Tensor:
         return None if t is None else call("new_empty", t, [0, *t._array.shape])
 
     return wrapped(empty(found) if isinstance(found, Tensor) else tuple(empty(t) for t in found), level)

@@ -17,7 +17,7 @@ __all__: list[str] = []
 NONE, MEAN, SUM = 0, 1, 2
 
 
-def _loss(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _loss(op: Op, level: Level, args: tuple[Any, ...]) -> Tensor:
     """The loss without a reduction, reduced over all dimensions but the batch."""
     given = bind(op, args)
     reduction = given["reduction"]
@@ -36,7 +36,7 @@ def _loss(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
 use("mse_loss smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits soft_margin_loss".split(), _loss)
 
 
-def _backward(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _backward(op: Op, level: Level, args: tuple[Any, ...]) -> Tensor:
     """The gradient of each element; a mean divides by what a sample has, and not the batch."""
     given = bind(op, args)
     reduction, size = given["reduction"], given["self"]._array.size
@@ -67,7 +67,7 @@ use(
 
 
 @rule("nll_loss_forward", "nll_loss2d_forward")
-def _nll_loss(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _nll_loss(op: Op, level: Level, args: tuple[Any, ...]) -> tuple[Tensor, Tensor]:
     """Minus the score of the right class, weighted: over a dimension of scores that follows the batch."""
     x, target, weight, reduction, ignore = args
     if is_batched(weight, level):
@@ -93,7 +93,7 @@ def _value(t: Tensor, level: Level) -> Tensor:
 
 
 @rule("nll_loss_backward", "nll_loss2d_backward")
-def _nll_loss_backward(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _nll_loss_backward(op: Op, level: Level, args: tuple[Any, ...]) -> Tensor:
     grad, x, target, weight, reduction, ignore, total = args
     if is_batched(weight, level):
         return quietly_one_by_one(op, level, args)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..._dispatch import keys
@@ -16,7 +17,7 @@ from .values import bind, call, is_batched, rank, rule, use, with_front, wrapped
 __all__: list[str] = []
 
 
-def _affine(found: Tensor, weight: Any, bias: Any, level: Level, place: Any) -> Tensor:
+def _affine(found: Tensor, weight: Tensor | None, bias: Tensor | None, level: Level, place: Callable[[Tensor], Tensor]) -> Tensor:
     """Multiply by weights and add biases; `place` gives them the dimensions that they lack."""
     if weight is not None:
         found = found * place(with_front(weight, level))
@@ -35,7 +36,7 @@ def _statistics(value: Tensor, dims: list[int], mean: Tensor, scale: Tensor) -> 
 
 
 @rule("native_layer_norm")
-def _layer_norm(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _layer_norm(op: Op, level: Level, args: tuple[Any, ...]) -> tuple[Tensor, ...]:
     x, shape, weight, bias, eps = args
     value = with_front(x, level)
     if not is_batched(weight, level) and not is_batched(bias, level):
@@ -52,7 +53,7 @@ def _plain(t: Tensor, level: Level) -> Tensor:
 
 
 @rule("native_layer_norm_backward")
-def _layer_norm_backward(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _layer_norm_backward(op: Op, level: Level, args: tuple[Any, ...]) -> tuple[Tensor | None, ...]:
     """The gradients of a sample's weights are sums over its own leading dimensions."""
     given = bind(op, args)
     x, weight = given["input"], given["weight"]
@@ -76,7 +77,7 @@ def _layer_norm_backward(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
 
 
 @rule("native_group_norm")
-def _group_norm(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _group_norm(op: Op, level: Level, args: tuple[Any, ...]) -> tuple[Tensor, ...]:
     x, weight, bias, n, channels, size, groups, eps = args
     value = with_front(x, level)
     joined = call("reshape", value, [level.batch_size * n, *x._array.shape[1:]])
@@ -89,7 +90,7 @@ def _group_norm(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
 
 
 @rule("native_group_norm_backward")
-def _group_norm_backward(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _group_norm_backward(op: Op, level: Level, args: tuple[Any, ...]) -> tuple[Tensor | None, ...]:
     given = bind(op, args)
     x, weight = given["input"], given["weight"]
     n, channels, size, groups, wants = given["N"], given["C"], given["HxW"], given["group"], given["output_mask"]
@@ -109,7 +110,7 @@ def _group_norm_backward(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
     return tuple(None if r is None else wrapped(r, level) for r in (of_input, of_weight, of_bias))
 
 
-def _batch_norm(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _batch_norm(op: Op, level: Level, args: tuple[Any, ...]) -> tuple[Tensor, ...]:
     """Each sample's channels are channels of their own, of one wider image."""
     given = bind(op, args)
     x, weight, bias = given["input"], given["weight"], given["bias"]
@@ -141,7 +142,7 @@ use(["native_batch_norm", "_native_batch_norm_legit.default", "_native_batch_nor
 
 
 @rule("native_batch_norm_backward")
-def _batch_norm_backward(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _batch_norm_backward(op: Op, level: Level, args: tuple[Any, ...]) -> tuple[Tensor | None, ...]:
     """As the gradient of one sample is, over all dimensions but the batch and the channels."""
     given = bind(op, args)
     x, weight, train, wants = given["input"], given["weight"], given["train"], given["output_mask"]

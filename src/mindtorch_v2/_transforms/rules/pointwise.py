@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..._dispatch import registry
 from ..._dispatch.entry import NUMBERS
@@ -11,6 +11,9 @@ from ..._promotion import result_type_of
 from ..._tensor import Tensor
 from ..batched import Level, unwrapped
 from .values import call, check_inplace, expanded, front, is_batched, rank, rule, use, wrapped, written
+
+if TYPE_CHECKING:
+    pass
 
 __all__ = ["aligned", "pointwise"]
 
@@ -73,7 +76,7 @@ def pointwise(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
 
 
 @rule("fill_.Tensor")
-def _fill(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _fill(op: Op, level: Level, args: tuple[Any, ...]) -> Tensor:
     """A value that differs between samples is copied: it is no number any more."""
     x, value = args
     if not is_batched(value, level):
@@ -85,7 +88,7 @@ def _fill(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
 
 
 @rule("masked_fill.Tensor", "masked_fill_.Tensor")
-def _masked_fill(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _masked_fill(op: Op, level: Level, args: tuple[Any, ...]) -> Tensor:
     """A value that differs between samples is no number any more, and chosen where the mask holds."""
     x, mask, value = args
     if not is_batched(value, level):

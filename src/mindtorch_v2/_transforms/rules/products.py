@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from ..._dispatch.op import Op
 from ..._tensor import Tensor
 from ..batched import Level
 from .pointwise import aligned
 from .values import bind, call, check_inplace, front, is_batched, rank, rule, try_sample, wrapped
+
+if TYPE_CHECKING:
+    from ..batch_key import Rule
 
 __all__: list[str] = []
 
@@ -36,27 +40,27 @@ def _check_ranks(op: Op, level: Level, args: tuple[Any, ...], a: Tensor, b: Tens
 
 
 @rule("mm")
-def _mm(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _mm(op: Op, level: Level, args: tuple[Any, ...]) -> Tensor:
     _check_ranks(op, level, args, *args[:2])
     return wrapped(_matmul(front(args[0], level), front(args[1], level)), level)
 
 
 @rule("bmm")
-def _bmm(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _bmm(op: Op, level: Level, args: tuple[Any, ...]) -> Tensor:
     _check_ranks(op, level, args, *args[:2])
     a, b = (front(t, level) for t in args[:2])
     return wrapped(_matmul(a, b), level)
 
 
 @rule("mv")
-def _mv(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _mv(op: Op, level: Level, args: tuple[Any, ...]) -> Tensor:
     _check_ranks(op, level, args, *args)
     found = _matmul(front(args[0], level), _column(front(args[1], level)))
     return wrapped(call("squeeze.dim", found, -1), level)
 
 
 @rule("dot")
-def _dot(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _dot(op: Op, level: Level, args: tuple[Any, ...]) -> Tensor:
     _check_ranks(op, level, args, *args)
     a, b = aligned(list(args), level)
     found = _matmul(call("unsqueeze", a, -2), _column(b))
@@ -64,17 +68,17 @@ def _dot(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
 
 
 @rule("vdot")
-def _vdot(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _vdot(op: Op, level: Level, args: tuple[Any, ...]) -> Tensor:
     _check_ranks(op, level, args, *args)
     a, b = aligned(list(args), level)
     found = _matmul(call("unsqueeze", a.conj(), -2), _column(b))
     return wrapped(call("view", found, [level.batch_size]), level)
 
 
-def _affine(product: Any) -> Any:
+def _affine(product: Callable[[Tensor, Tensor], Tensor]) -> Rule:
     """beta * self + alpha * a product of the other two, which `product` gives from their values."""
 
-    def rule_of_affine(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+    def rule_of_affine(op: Op, level: Level, args: tuple[Any, ...]) -> Tensor:
         _check_ranks(op, level, args, *args[1:3])
         given = bind(op, args)
         beta, alpha = given["beta"], given["alpha"]

@@ -5,7 +5,7 @@ While some thread is inside `vmap`, operators that draw have a layer that asks; 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..._dispatch import dispatcher, keys, registry
 from ..._dispatch.codegen import Body, indent
@@ -13,10 +13,13 @@ from ..._dispatch.op import Op
 from ..._dispatch.tls import state
 from ..._ops.machinery.calling import call_op
 from ..._tensor import Tensor
-from ..batch_key import run_below
+from ..batch_key import Rule, run_below
 from ..batched import Level, unwrapped
 from .loop import quietly_one_by_one
 from .values import bind, call, check_inplace, front, is_batched, rank, use, with_front, wrapped
+
+if TYPE_CHECKING:
+    from ..._types import TensorOrTensors
 
 __all__ = ["DRAWING"]
 
@@ -41,14 +44,14 @@ def _check(level: Level) -> None:
         )
 
 
-def _draw(op: Op, arguments: tuple[Any, ...]) -> Any:
+def _draw(op: Op, arguments: tuple[Any, ...]) -> TensorOrTensors:
     """Run an operator that draws, once or for each sample of the innermost `vmap`."""
     level: Level = state.level
     _check(level)
     return run_below(_rule(op), level, op, level, arguments)
 
 
-def _rule(op: Op) -> Any:
+def _rule(op: Op) -> Rule:
     if op.name in IN_PLACE:
         return _in_place
     if op.name in LIKE:
@@ -56,7 +59,7 @@ def _rule(op: Op) -> Any:
     return _factory if not op.schema.tensor_arguments else _of_tensor
 
 
-def _factory(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _factory(op: Op, level: Level, args: tuple[Any, ...]) -> Tensor:
     if level.randomness == "same":
         return call_op(op, args)
     given = bind(op, args)
@@ -66,7 +69,7 @@ def _factory(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
     return wrapped(call_op(op, tuple(given.values())), level)
 
 
-def _like(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _like(op: Op, level: Level, args: tuple[Any, ...]) -> Tensor:
     value, bdim = unwrapped(args[0], level)
     if level.randomness == "same":
         if bdim is not None:
@@ -75,7 +78,7 @@ def _like(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
     return wrapped(call_op(op, (with_front(args[0], level), *args[1:])), level)
 
 
-def _in_place(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _in_place(op: Op, level: Level, args: tuple[Any, ...]) -> Tensor:
     target = args[0]
     if level.randomness == "same":
         if any(is_batched(a, level) for a in args[1:]):
@@ -95,7 +98,7 @@ def _in_place(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
     return target
 
 
-def _of_tensor(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _of_tensor(op: Op, level: Level, args: tuple[Any, ...]) -> Tensor:
     """Numbers whose distribution tensors give."""
     tensors = [a for a in args if isinstance(a, Tensor)]
     if level.randomness == "same":
@@ -107,7 +110,7 @@ def _of_tensor(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
     return wrapped(call_op(op, tuple(with_front(a, level) if isinstance(a, Tensor) else a for a in args)), level)
 
 
-def _noisy(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _noisy(op: Op, level: Level, args: tuple[Any, ...]) -> TensorOrTensors:
     """Draw noise of its own for each sample."""
     if bind(op, args)["training"]:
         _check(level)

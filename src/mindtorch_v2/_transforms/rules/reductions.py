@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..._dispatch.op import Op
 from ..._tensor import Tensor
 from ..batched import Level
 from .dimensions import along
 from .values import bind, call, rank, rule, use, with_front, wrapped
+
+if TYPE_CHECKING:
+    from ..batch_key import Rule
 
 __all__ = ["flat"]
 
@@ -20,10 +23,10 @@ def flat(t: Tensor, level: Level) -> Tensor:
     return found
 
 
-def _whole(reduce: Callable[..., Any]) -> Any:
+def _whole(reduce: Callable[..., Any]) -> Rule:
     """The rule of a reduction of everything, from that of rows; it gets the other arguments too."""
 
-    def rule_of_whole(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+    def rule_of_whole(op: Op, level: Level, args: tuple[Any, ...]) -> Tensor:
         return wrapped(reduce(flat(args[0], level), *args[1:]), level)
 
     return rule_of_whole
@@ -46,7 +49,7 @@ for name, reduce in WHOLE.items():
 
 
 @rule("argmax", "argmin")
-def _position(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _position(op: Op, level: Level, args: tuple[Any, ...]) -> Tensor:
     given = bind(op, args)
     if given["dim"] is not None:
         return along(op, level, args)
@@ -57,7 +60,7 @@ def _position(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
 
 
 @rule("aminmax")
-def _aminmax(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _aminmax(op: Op, level: Level, args: tuple[Any, ...]) -> tuple[Tensor, Tensor]:
     given = bind(op, args)
     if given["dim"] is not None:
         return along(op, level, args)
@@ -67,12 +70,12 @@ def _aminmax(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
 
 
 @rule("trace")
-def _trace(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _trace(op: Op, level: Level, args: tuple[Any, ...]) -> Tensor:
     return wrapped(call("sum.dim_IntList", call("diagonal", with_front(args[0], level), 0, 1, 2), [1]), level)
 
 
 @rule("roll")
-def _roll(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _roll(op: Op, level: Level, args: tuple[Any, ...]) -> Tensor:
     x, shifts, dims = args
     if dims or not rank(x):
         return along(op, level, args, ("dims",))

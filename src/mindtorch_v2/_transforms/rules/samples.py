@@ -6,7 +6,8 @@ from the batch to each sample and back.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NoReturn
 
 from ..._dispatch import keys
 from ..._dispatch.entry import make_entry
@@ -14,7 +15,7 @@ from ..._dispatch.op import Op
 from ..._ops.machinery.calling import call_op, device_key, retry_call
 from ..._ops.machinery.out import call_with_out
 from ..._tensor import Tensor
-from ..batch_key import _top, always, fallbacks, rules
+from ..batch_key import Rule, _top, always, fallbacks, rules
 from ..batched import Level, level_of, lifted, unwrapped
 from ..forward_rules import LINEAR
 from .loop import check_loop
@@ -25,7 +26,7 @@ __all__ = ["composite_one_by_one"]
 TRACKED = keys.AUTOGRAD | keys.DUAL
 
 
-def _declare(schema: str, grad: dict[str, Any], rule: Any) -> Any:
+def _declare(schema: str, grad: dict[str, Any], rule: Rule) -> Callable[..., Any]:
     op = Op(schema, composite=_misplaced, grad=grad, tags=("function",))
     op.entry = make_entry(op, retry=retry_call, with_out=call_with_out, device_key=device_key)
     rules[op.qualified_name] = rule
@@ -33,23 +34,23 @@ def _declare(schema: str, grad: dict[str, Any], rule: Any) -> Any:
     return op.entry
 
 
-def _misplaced(*args: Any) -> Any:
+def _misplaced(*args: Any) -> NoReturn:
     raise AssertionError("samples are taken of batched tensors only")
 
 
-def _sample_rule(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _sample_rule(op: Op, level: Level, args: tuple[Any, ...]) -> Tensor:
     value, bdim = unwrapped(args[0], level)
     return wrapped(value if bdim is None else call("select.int", value, bdim, args[1]), level, None)
 
 
-def _place_rule(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _place_rule(op: Op, level: Level, args: tuple[Any, ...]) -> Tensor:
     value, bdim = unwrapped(args[0], level)
     if bdim is not None:
         value = call("select.int", value, bdim, args[1])
     return wrapped(call("select_backward", value, [level.batch_size, *value._array.shape], 0, args[1]), level)
 
 
-def _join_rule(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _join_rule(op: Op, level: Level, args: tuple[Any, ...]) -> Tensor:
     values = []
     for i, t in enumerate(args[0]):
         value, bdim = unwrapped(t, level)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..._dispatch import keys, registry
 from ..._dispatch.entry import NUMBERS
@@ -13,6 +13,9 @@ from ..._ops.machinery.calling import call_op
 from ..._tensor import Tensor, set_array
 from ..batch_key import Rule, rules
 from ..batched import Level, SharedWriteError, batched, unwrapped
+
+if TYPE_CHECKING:
+    pass
 
 __all__ = [
     "bind",
@@ -64,7 +67,7 @@ def bind(op: Op, args: tuple[Any, ...]) -> dict[str, Any]:
     return dict(zip(op.schema.argument_names, args, strict=True))
 
 
-def is_batched(t: Any, level: Level) -> bool:
+def is_batched(t: object, level: Level) -> bool:
     """Whether a tensor differs between the samples of a level."""
     return isinstance(t, Tensor) and unwrapped(t, level)[1] is not None
 
@@ -74,7 +77,7 @@ def rank(t: Tensor) -> int:
     return t._array.ndim
 
 
-def front(t: Any, level: Level) -> Any:
+def front(t: Tensor, level: Level) -> Tensor:
     """The value behind a tensor, with the batch first if there is one."""
     value, bdim = unwrapped(t, level)
     if not bdim:

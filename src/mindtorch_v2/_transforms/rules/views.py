@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from ..._checks import wrap_dim
 from ..._dispatch import registry
 from ..._dispatch.op import Op
 from ..._ops.machinery.calling import call_op
 from ..._tensor import Tensor, set_array
-from ..batch_key import find_rule
+from ..batch_key import Rule, find_rule
 from ..batched import Level, unwrapped
 from .values import bind, call, front, is_batched, rank, rule, use, with_front, wrapped
+
+if TYPE_CHECKING:
+    from ..._types import TensorOrTensors
 
 __all__: list[str] = []
 
@@ -23,10 +27,10 @@ def _plain(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
     return wrapped(call_op(op, (value, *args[1:])), level, None)
 
 
-def _view(shape_rule: Any) -> Any:
+def _view(shape_rule: Callable[..., TensorOrTensors]) -> Rule:
     """A rule that gives the arguments after `self` from the value, the sample and those of the call."""
 
-    def view_rule(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+    def view_rule(op: Op, level: Level, args: tuple[Any, ...]) -> TensorOrTensors:
         if not is_batched(args[0], level):
             return _plain(op, level, args)
         value = front(args[0], level)
@@ -35,7 +39,7 @@ def _view(shape_rule: Any) -> Any:
     return view_rule
 
 
-def _sized(op: Op, value: Tensor, sample: Tensor, size: Any, *rest: Any) -> Any:
+def _sized(op: Op, value: Tensor, sample: Tensor, size: Sequence[int], *rest: Any) -> Tensor:
     size = [int(n) for n in size]
     if -1 in size and not sample._array.size:
         sample.new_empty(sample.shape)  # an ambiguous size is the operator's to refuse
@@ -50,7 +54,7 @@ def _sized(op: Op, value: Tensor, sample: Tensor, size: Any, *rest: Any) -> Any:
 use(["view.default", "_reshape_alias", "_unsafe_view", "view_copy.default"], _view(_sized))
 
 
-def _expand(op: Op, value: Tensor, sample: Tensor, size: Any, implicit: bool = False) -> Any:
+def _expand(op: Op, value: Tensor, sample: Tensor, size: Sequence[int], implicit: bool = False) -> Tensor:
     for _ in range(len(size) - rank(sample)):
         value = call("unsqueeze", value, 1)
     return call(op.name, value, [value._array.shape[0], *size])
@@ -59,10 +63,10 @@ def _expand(op: Op, value: Tensor, sample: Tensor, size: Any, implicit: bool = F
 use(["expand", "expand_copy"], _view(_expand))
 
 
-def _dims(*names: str, extra: int = 0) -> Any:
+def _dims(*names: str, extra: int = 0) -> Rule:
     """A rule for views along dimensions. `extra`: the result has so many more of them, which dimensions may name."""
 
-    def shape_rule(op: Op, value: Tensor, sample: Tensor, *rest: Any) -> Any:
+    def shape_rule(op: Op, value: Tensor, sample: Tensor, *rest: Any) -> TensorOrTensors:
         ndim = rank(sample)
         given = []
         for a, v in zip(op.schema.arguments[1:], rest, strict=True):
@@ -78,7 +82,7 @@ def _dims(*names: str, extra: int = 0) -> Any:
     return _view(shape_rule)
 
 
-def _of_scalar(op: Op, value: Tensor, given: list[Any]) -> Any:
+def _of_scalar(op: Op, value: Tensor, given: list[Any]) -> TensorOrTensors:
     """A sample without dimensions is taken for one with one, where the operator does so."""
     if op.name.removesuffix("_copy") in ("squeeze", "transpose"):
         return call("alias", value)
@@ -101,7 +105,7 @@ use(["narrow_copy"], _dims("dim"))
 
 
 @rule("permute", "permute_copy")
-def _permute(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _permute(op: Op, level: Level, args: tuple[Any, ...]) -> Tensor:
     if not is_batched(args[0], level):
         return _plain(op, level, args)
     ndim = rank(args[0])
@@ -115,7 +119,7 @@ def _permute(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
 
 
 @rule("squeeze.default", "squeeze_copy.default")
-def _squeeze(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _squeeze(op: Op, level: Level, args: tuple[Any, ...]) -> Tensor:
     if not is_batched(args[0], level):
         return _plain(op, level, args)
     ones = [d + 1 for d, n in enumerate(args[0]._array.shape) if n == 1]
@@ -123,7 +127,7 @@ def _squeeze(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
 
 
 @rule("t", "t_copy")
-def _t(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _t(op: Op, level: Level, args: tuple[Any, ...]) -> Tensor:
     if not is_batched(args[0], level):
         return _plain(op, level, args)
     if rank(args[0]) > 2:
@@ -133,12 +137,12 @@ def _t(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
 
 
 @rule("view_as_complex")
-def _as_complex(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _as_complex(op: Op, level: Level, args: tuple[Any, ...]) -> Tensor:
     return wrapped(call(op.name, with_front(args[0], level)), level)
 
 
 @rule("view.dtype", "view_copy.dtype")
-def _as_dtype(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _as_dtype(op: Op, level: Level, args: tuple[Any, ...]) -> Tensor:
     return wrapped(call_op(op, (with_front(args[0], level), args[1])), level)
 
 
@@ -147,7 +151,7 @@ def _rows(value: Tensor) -> int:
 
 
 @rule("as_strided", "as_strided_copy")
-def _as_strided(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _as_strided(op: Op, level: Level, args: tuple[Any, ...]) -> Tensor:
     sample, size, stride, offset = args
     if not is_batched(sample, level):
         return _plain(op, level, args)
@@ -159,7 +163,7 @@ def _as_strided(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
 # --- of the sample's shape in place -----------------------------------------------------------------------------------
 
 
-def _reshape_in_place(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _reshape_in_place(op: Op, level: Level, args: tuple[Any, ...]) -> Tensor:
     """Give the tensor the view of its value that the operator without `_` makes."""
     target: Tensor = args[0]
     overload = {"squeeze_": op.overload_name, "transpose_": "int"}.get(op.name, "default")
@@ -178,8 +182,8 @@ use(["squeeze_", "unsqueeze_", "t_", "transpose_", "as_strided_"], _reshape_in_p
 # --- backward of views ------------------------------------------------------------------------------------------------
 
 
-def _backward_of_view(dims: tuple[str, ...], *, sizes: str) -> Any:
-    def rule_of_backward(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _backward_of_view(dims: tuple[str, ...], *, sizes: str) -> Rule:
+    def rule_of_backward(op: Op, level: Level, args: tuple[Any, ...]) -> Tensor:
         given = bind(op, args)
         ndim = len(given[sizes])
         if not ndim and op.name == "unfold_backward":  # of a window of one element
@@ -208,13 +212,13 @@ use(
 
 
 @rule("tril_", "triu_")
-def _triangle_(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _triangle_(op: Op, level: Level, args: tuple[Any, ...]) -> Tensor:
     call_op(op, (front(args[0], level), *args[1:]))
     return args[0]
 
 
 @rule("repeat")
-def _repeat(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _repeat(op: Op, level: Level, args: tuple[Any, ...]) -> Tensor:
     sample, repeats = args
     value = with_front(sample, level)
     for _ in range(len(repeats) - rank(sample)):
@@ -223,18 +227,18 @@ def _repeat(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
 
 
 @rule("constant_pad_nd")
-def _pad(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _pad(op: Op, level: Level, args: tuple[Any, ...]) -> Tensor:
     return wrapped(call_op(op, (with_front(args[0], level), *args[1:])), level)
 
 
 @rule("diag_embed")
-def _diag_embed(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _diag_embed(op: Op, level: Level, args: tuple[Any, ...]) -> Tensor:
     x, offset, dim1, dim2 = args
     n = rank(x) + 1
     return wrapped(call("diag_embed", with_front(x, level), offset, wrap_dim(dim1, n) + 1, wrap_dim(dim2, n) + 1), level)
 
 
-def _joined(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _joined(op: Op, level: Level, args: tuple[Any, ...]) -> Tensor:
     """Concatenate or stack values along the next dimension."""
     tensors, dim = args
     if op.name == "cat" and any(rank(t) for t in tensors):
@@ -246,7 +250,7 @@ def _joined(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
 use(["cat", "stack"], _joined)
 
 
-def _scattered(op: Op, level: Level, args: tuple[Any, ...]) -> Any:
+def _scattered(op: Op, level: Level, args: tuple[Any, ...]) -> Tensor:
     """`select_scatter` and its siblings: both tensors with their batch in front."""
     given = bind(op, args)
     ndim = rank(args[0])

@@ -381,7 +381,7 @@ class Facts:
 
     # --- what calls were given ----------------------------------------------------------------------------------------
 
-    def of_inputs(self, fact: Callable[[tuple[Any, ...]], Any], rows: Column, *, none: Any, dtype: Any) -> Column:
+    def of_inputs(self, fact: Callable[[tuple[Any, ...]], Any], rows: Column, *, none: Any, dtype: type[Any]) -> Column:
         """A fact about the arguments of each row's call, looked at once for each distinct call; `none` where they are not known."""
         session = self.session
         if session.inputs is None or not len(session.input_table):

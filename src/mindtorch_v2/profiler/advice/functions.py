@@ -147,7 +147,7 @@ class Functions:
         """Whether each label is that of a function of the program."""
         return np.array([self.is_program(number) for number in range(len(self.session.labels))], bool)
 
-    def _evidence(self, name: str, count: int, time_ns: Any, steps: Column, place: str | None) -> Evidence:
+    def _evidence(self, name: str, count: int, time_ns: int, steps: Column, place: str | None) -> Evidence:
         return Evidence(
             operator=name,
             count=count,

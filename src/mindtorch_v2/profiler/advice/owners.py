@@ -47,7 +47,7 @@ def reachable(kind: type) -> list[Any]:
     return [each for each in _Search(_namespaces(of_libraries=False)) if _is(each, kind)]
 
 
-def _is(value: Any, kind: Any) -> bool:
+def _is(value: object, kind: Any) -> bool:
     """Whether a value is of a class. Unlike `isinstance`, this does not ask the value, and so runs no code of the program."""
     return issubclass(type(value), kind)
 
@@ -86,7 +86,7 @@ class _Search:
                         inner.append(held)
             level = inner
 
-    def way(self, target: Any) -> str:
+    def way(self, target: object) -> str:
         """The way to an object that was reached."""
         path, held = "", target
         while (holder := self._holders[id(held)]) is not None:
@@ -135,7 +135,7 @@ def _globals() -> dict[tuple[str, int], dict[str, Any]]:
     return found
 
 
-def _is_asked(names: dict[str, Any], file: Any, of_libraries: bool) -> bool:
+def _is_asked(names: dict[str, Any], file: object, of_libraries: bool) -> bool:
     """Whether variables are of the program, or of libraries; those of this package are never asked for."""
     if not isinstance(file, str):  # of code that `exec` runs, or a module of the interpreter's own
         is_library = names.get("__spec__") is not None
@@ -190,13 +190,13 @@ def _step(holder: Any, held: Any, around: Any) -> str:
     return f".{_attribute(holder, held)}"
 
 
-def _is_dict_of(holder: Any, held: Any) -> bool:
+def _is_dict_of(holder: object, held: object) -> bool:
     if not _is(held, dict) or holder is None:
         return False
     return _is(holder, type) or _own_dict(holder) is held
 
 
-def _own_dict(holder: Any) -> Any:
+def _own_dict(holder: object) -> dict[str, Any] | None:
     """The `__dict__` of an object, without running code of the program."""
     try:
         return object.__getattribute__(holder, "__dict__")
@@ -204,7 +204,7 @@ def _own_dict(holder: Any) -> Any:
         return None
 
 
-def _attribute(holder: Any, held: Any) -> str:
+def _attribute(holder: Any, held: object) -> str:
     """The attribute by which an object refers to another, or a word for it."""
     if _is(holder, types.FunctionType):
         return "__defaults__" if holder.__defaults__ is held else "__kwdefaults__"
@@ -222,11 +222,11 @@ def _attribute(holder: Any, held: Any) -> str:
     return "?"
 
 
-def _name_of(held: Any, items: Collection[tuple[Any, Any]]) -> str:
+def _name_of(held: object, items: Collection[tuple[Any, Any]]) -> str:
     return next((str(name) for name, value in list(items) if value is held), "")
 
 
-def _value(member: types.MemberDescriptorType, holder: Any) -> Any:
+def _value(member: types.MemberDescriptorType, holder: object) -> object:
     try:
         return member.__get__(holder)
     except AttributeError:  # not set

@@ -14,6 +14,7 @@ import threading
 import warnings
 import weakref
 from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 from ..._forking import new_lock
@@ -150,7 +151,7 @@ _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _DISPATCH = os.path.abspath(os.path.join(_HERE, *[os.pardir] * 2, "_dispatch")) + os.sep
 
 
-def _in_the_middle_of_work(frame: Any) -> bool:
+def _in_the_middle_of_work(frame: FrameType | None) -> bool:
     """Whether a function that changes tables or the state of a recording runs on this thread."""
     while frame is not None:
         if frame.f_code.co_filename.startswith((_HERE, _DISPATCH)):

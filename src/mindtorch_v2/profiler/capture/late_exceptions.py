@@ -77,7 +77,7 @@ def kept(error: BaseException) -> Any:
     return _RaiseSoon()
 
 
-def begin_without_handlers(function: Any) -> None:
+def begin_without_handlers(function: Callable[..., Any]) -> None:
     """Have Python run no signal's handler where a function begins, which is before any `try` of it.
 
     RESUME is where CPython does; with the argument of an `await` that goes on (3), it leaves that to the instructions that follow.

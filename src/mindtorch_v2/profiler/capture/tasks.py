@@ -52,7 +52,7 @@ def _task_of_loop() -> Callable[[Any], Any]:
     return _task_or_none if running is None else running.get
 
 
-def _task_or_none(loop: Any) -> Any:
+def _task_or_none(loop: asyncio.AbstractEventLoop | None) -> asyncio.Task[Any] | None:
     return None if loop is None else asyncio.current_task(loop)
 
 

@@ -6,6 +6,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable
+from types import FrameType
 from typing import Any, NamedTuple
 
 from .operators import recorder
@@ -79,7 +80,7 @@ def _note(since: float, thread: threading.Thread) -> None:
     _known.append((Thread(since, ident, native_id, thread.name), weakref.ref(thread)))
 
 
-def _first_call(frame: Any, event: str, arg: Any) -> None:
+def _first_call(frame: FrameType, event: str, arg: object) -> None:
     """The callback of a new thread's first function call, and of no later one: the only moment at which Python tells of a new thread."""
     following = _before or _trace
     sys.setprofile(following)

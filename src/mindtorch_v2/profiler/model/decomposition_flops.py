@@ -7,9 +7,12 @@ Direct methods as LAPACK counts them (Blackford and Dongarra, "Installation Guid
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .session import TensorInput
 
 __all__ = ["DECOMPOSITIONS"]
 
@@ -21,22 +24,22 @@ def _square(thirds: int) -> Formula:
     return lambda self, *_: prod(self.shape[:-2]) * thirds * self.shape[-1] ** 3 // 3
 
 
-def _lu(self: Any, *_: Any) -> int:
+def _lu(self: TensorInput, *_: Any) -> int:
     rows, columns = max(self.shape[-2:]), min(self.shape[-2:])
     return prod(self.shape[:-2]) * (3 * rows * columns**2 - columns**3) // 3
 
 
-def _householder(self: Any, *_: Any) -> int:
+def _householder(self: TensorInput, *_: Any) -> int:
     """Making the reflections of a QR decomposition, or multiplying them out."""
     rows, columns = max(self.shape[-2:]), min(self.shape[-2:])
     return prod(self.shape[:-2]) * 2 * (3 * rows * columns**2 - columns**3) // 3
 
 
-def _qr(self: Any, mode: str = "reduced") -> int:
+def _qr(self: TensorInput, mode: str = "reduced") -> int:
     return _householder(self) * (1 if mode == "r" else 2)
 
 
-def _columns(right: Any, n: int) -> int:
+def _columns(right: TensorInput, n: int) -> int:
     """Count the right-hand sides, in all batches."""
     return prod(right.shape) // n
 
@@ -51,12 +54,12 @@ def _solved(times: int, *, matrix: int, right: int) -> Formula:
     return count
 
 
-def _solve(matrix: Any, right: Any, *_: Any) -> int:
+def _solve(matrix: TensorInput, right: TensorInput, *_: Any) -> int:
     n = matrix.shape[-1]
     return _lu(matrix) + 2 * n * n * _columns(right, n)
 
 
-def _svd(self: Any, full_matrices: bool = False, compute_uv: bool = True, *_: Any) -> int:
+def _svd(self: TensorInput, full_matrices: bool = False, compute_uv: bool = True, *_: Any) -> int:
     rows, columns = max(self.shape[-2:]), min(self.shape[-2:])
     if not compute_uv:
         each = (12 * rows * columns**2 - 4 * columns**3) // 3
@@ -67,14 +70,14 @@ def _svd(self: Any, full_matrices: bool = False, compute_uv: bool = True, *_: An
     return prod(self.shape[:-2]) * each
 
 
-def _eigh(self: Any, uplo: Any = "L", compute_v: bool = True, *_: Any) -> int:
+def _eigh(self: TensorInput, uplo: str = "L", compute_v: bool = True, *_: Any) -> int:
     return prod(self.shape[:-2]) * (27 if compute_v else 4) * self.shape[-1] ** 3 // 3
 
 
 def _fourier(half: bool, *, length: int | None = None) -> Formula:
     """`length`: which argument says how long the last dimension of the result is."""
 
-    def count(self: Any, dim: Any, *rest: Any) -> int:
+    def count(self: TensorInput, dim: Sequence[int], *rest: Any) -> int:
         sizes = [self.shape[d] for d in dim]
         elements = prod(self.shape)
         if length is not None:
@@ -84,7 +87,7 @@ def _fourier(half: bool, *, length: int | None = None) -> Formula:
     return count
 
 
-def _ctc(log_probs: Any, targets: Any, *_: Any) -> int:
+def _ctc(log_probs: TensorInput, targets: TensorInput, *_: Any) -> int:
     """Three terms in logarithms for each step, and each letter or gap: 2 `logaddexp` of 4, and a sum."""
     steps, batch = log_probs.shape[:2]
     return 9 * steps * (2 * prod(targets.shape) + batch)

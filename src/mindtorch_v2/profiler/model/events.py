@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ..device_type import DeviceType
@@ -33,20 +34,20 @@ class Kernel(NamedTuple):
     duration: Any
 
 
-def _deprecated(new: str, text: str) -> Any:
+def _deprecated(new: str, text: str) -> property:
     """A property that warns and gives the value of the attribute that took its place."""
 
-    def value(self: Any) -> Any:
+    def value(self: FunctionEvent) -> Any:
         warnings.warn(text, FutureWarning, stacklevel=2)
         return getattr(self, new)
 
     return property(value)
 
 
-def _without_children(total: str) -> Any:
+def _without_children(total: str) -> property:
     """A property: an event's total less the totals of its children."""
 
-    def value(self: Any) -> Any:
+    def value(self: FunctionEvent) -> float:
         if self._has_no_self:
             return 0
         return getattr(self, total) - sum(getattr(child, total) for child in self._counted_children)
@@ -106,7 +107,7 @@ class FunctionEvent(FormattedTimesMixin):
         end_us: float,
         overload_name: str | None = None,
         fwd_thread: int | None = None,
-        input_shapes: Any = None,
+        input_shapes: Sequence[Sequence[int]] | None = None,
         stack: list[str] | None = None,
         scope: int = 0,
         use_device: str | None = None,
@@ -212,7 +213,7 @@ class FunctionEvent(FormattedTimesMixin):
         self.cpu_parent = parent
 
     @staticmethod
-    def _check_cpu(event: Any, role: str) -> None:
+    def _check_cpu(event: FunctionEvent, role: str) -> None:
         if not isinstance(event, FunctionEvent):
             raise AssertionError(f"Expected {role} to be a FunctionEvent")
         if event.device_type != DeviceType.CPU:

@@ -12,7 +12,10 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .session import TensorInput
 
 __all__ = ["FORMULAS", "attention", "attention_backward", "convolution", "convolution_backward", "matrix_product"]
 
@@ -81,7 +84,9 @@ def _spread(value: Any, n: int) -> list[int]:
     return values * n if len(values) == 1 else values
 
 
-def _result_sizes(size: Shape, kernel: Shape, stride: Any, padding: Any, dilation: Any) -> list[int]:
+def _result_sizes(
+    size: Shape, kernel: Shape, stride: int | Sequence[int], padding: int | Sequence[int] | str, dilation: int | Sequence[int]
+) -> list[int]:
     n = len(kernel)
     stride, dilation = _spread(stride, n), _spread(dilation, n)
     reach = [d * (k - 1) for d, k in zip(dilation, kernel, strict=True)]
@@ -89,7 +94,14 @@ def _result_sizes(size: Shape, kernel: Shape, stride: Any, padding: Any, dilatio
     return [(s + p - r - 1) // t + 1 for s, p, r, t in zip(size, pads, reach, stride, strict=True)]
 
 
-def _convolved(input: Any, weight: Any, stride: Any, padding: Any, dilation: Any, transposed: bool) -> int:
+def _convolved(
+    input: TensorInput,
+    weight: TensorInput,
+    stride: int | Sequence[int],
+    padding: int | Sequence[int] | str,
+    dilation: int | Sequence[int],
+    transposed: bool,
+) -> int:
     n = len(weight.shape) - 2
     size = input.shape[-n:]
     batch = input.shape[0] if len(input.shape) == n + 2 else 1
@@ -98,34 +110,59 @@ def _convolved(input: Any, weight: Any, stride: Any, padding: Any, dilation: Any
     )
 
 
-def _conv(input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, *_: Any) -> int:
+def _conv(
+    input: TensorInput,
+    weight: TensorInput,
+    bias: TensorInput | None,
+    stride: int | Sequence[int],
+    padding: int | Sequence[int] | str,
+    dilation: int | Sequence[int],
+    *_: Any,
+) -> int:
     return _convolved(input, weight, stride, padding, dilation, False)
 
 
-def _conv_tbc(input: Any, weight: Any, bias: Any, pad: int = 0) -> int:
+def _conv_tbc(input: TensorInput, weight: TensorInput, bias: TensorInput | None, pad: int = 0) -> int:
     """The input is (time, batch, channels) here, the weight (width, channels in, channels out)."""
     steps = input.shape[0] + 2 * pad - weight.shape[0] + 1
     return int(2 * steps * input.shape[1] * prod(weight.shape))
 
 
-def _conv_transpose(input: Any, weight: Any, *_: Any) -> int:
+def _conv_transpose(input: TensorInput, weight: TensorInput, *_: Any) -> int:
     return _convolved(input, weight, 1, 0, 1, True)
 
 
-def _convolution(input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: bool, *_: Any) -> int:
+def _convolution(
+    input: TensorInput,
+    weight: TensorInput,
+    bias: TensorInput | None,
+    stride: int | Sequence[int],
+    padding: int | Sequence[int] | str,
+    dilation: int | Sequence[int],
+    transposed: bool,
+    *_: Any,
+) -> int:
     return _convolved(input, weight, stride, padding, dilation, transposed)
 
 
-def _slow_conv(input: Any, weight: Any, kernel: Any, bias: Any, stride: Any, padding: Any, dilation: Any = 1) -> int:
+def _slow_conv(
+    input: TensorInput,
+    weight: TensorInput,
+    kernel: int | Sequence[int],
+    bias: TensorInput | None,
+    stride: int | Sequence[int],
+    padding: int | Sequence[int] | str,
+    dilation: int | Sequence[int] = 1,
+) -> int:
     return _convolved(input, weight, stride, padding, dilation, False)
 
 
-def _convolution_backward(grad: Any, input: Any, weight: Any, *rest: Any) -> int:
+def _convolution_backward(grad: TensorInput, input: TensorInput, weight: TensorInput, *rest: Any) -> int:
     _, _, _, _, transposed, _, groups, mask = rest
     return convolution_backward(grad.shape, input.shape, weight.shape, transposed, groups, mask)
 
 
-def _slow_conv_backward(grad: Any, input: Any, weight: Any, *rest: Any) -> int:
+def _slow_conv_backward(grad: TensorInput, input: TensorInput, weight: TensorInput, *rest: Any) -> int:
     return convolution_backward(grad.shape, input.shape, weight.shape, False, 1, rest[-1])
 
 
@@ -181,16 +218,16 @@ def _of_first(times: int) -> Formula:
     return lambda first, *_: times * prod(first.shape)
 
 
-def _first_operand(first: Any, *_: Any) -> int:
+def _first_operand(first: TensorInput, *_: Any) -> int:
     # torch: counts the first operand of `add` and `mul`, even where the second is the larger one
     return prod(first.shape)
 
 
-def _gelu(self: Any, approximate: str = "none", *_: Any) -> int:
+def _gelu(self: TensorInput, approximate: str = "none", *_: Any) -> int:
     return (9 if approximate == "tanh" else 5) * prod(self.shape)
 
 
-def _gelu_backward(grad: Any, self: Any, approximate: str = "none", *_: Any) -> int:
+def _gelu_backward(grad: TensorInput, self: TensorInput, approximate: str = "none", *_: Any) -> int:
     return (18 if approximate == "tanh" else 11) * prod(self.shape)
 
 
@@ -241,7 +278,7 @@ OF_FIRST = {
 def _loss(times: int) -> Formula:
     """So many for an element, and one to sum it up unless `reduction`, the last whole number, is 0."""
 
-    def count(self: Any, target: Any, *rest: Any) -> int:
+    def count(self: TensorInput, target: TensorInput, *rest: Any) -> int:
         reduction = next((value for value in rest if isinstance(value, int)), 1)
         weighted = any(hasattr(value, "shape") for value in rest)
         return (times + weighted + (reduction != 0)) * _broadcast_elements((self, target))
@@ -253,26 +290,26 @@ def _is_given(*values: Any) -> int:
     return sum(value is not None for value in values)
 
 
-def _layer_norm(input: Any, normalized_shape: Any, weight: Any, bias: Any, *_: Any) -> int:
+def _layer_norm(input: TensorInput, normalized_shape: Sequence[int], weight: TensorInput, bias: TensorInput | None, *_: Any) -> int:
     return (6 + _is_given(weight, bias)) * prod(input.shape)  # mean 1, variance 3, both applied 2
 
 
-def _group_norm(input: Any, weight: Any, bias: Any, *_: Any) -> int:
+def _group_norm(input: TensorInput, weight: TensorInput, bias: TensorInput | None, *_: Any) -> int:
     return (6 + _is_given(weight, bias)) * prod(input.shape)
 
 
-def _batch_norm(input: Any, weight: Any, bias: Any, *rest: Any) -> int:
+def _batch_norm(input: TensorInput, weight: TensorInput, bias: TensorInput | None, *rest: Any) -> int:
     training = next(value for value in rest if isinstance(value, bool))
     return ((6 if training else 2) + _is_given(weight, bias)) * prod(input.shape)
 
 
-def _norm_backward(grad: Any, *rest: Any) -> int:
+def _norm_backward(grad: TensorInput, *rest: Any) -> int:
     """The normalized input again 2; for the input 8: times weight, two sums, and what is left of the gradient scaled."""
     of_input, of_weight, of_bias = (bool(wanted) for wanted in rest[-1])
     return (2 + 8 * of_input + 2 * of_weight + of_bias) * prod(grad.shape)
 
 
-def _batch_norm_backward(grad: Any, *rest: Any) -> int:
+def _batch_norm_backward(grad: TensorInput, *rest: Any) -> int:
     training = next(value for value in rest if isinstance(value, bool))
     of_input, of_weight, of_bias = (bool(wanted) for wanted in rest[-1])
     inputs = (8 if training else 2) * of_input
@@ -301,7 +338,14 @@ STATISTICS: dict[str, Formula] = {
 def _avg_pool(n: int) -> Formula:
     """A sum over each window and a division."""
 
-    def count(self: Any, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, *_: Any) -> int:
+    def count(
+        self: TensorInput,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int],
+        padding: int | Sequence[int] | str,
+        ceil_mode: bool,
+        *_: Any,
+    ) -> int:
         kernel = _spread(kernel_size, n)
         out = prod(self.shape[:-n])
         for size, k, s, p in zip(self.shape[-n:], kernel, _spread(stride or kernel, n), _spread(padding, n), strict=True):
@@ -319,13 +363,13 @@ def _avg_pool_backward(n: int) -> Formula:
 def _interpolated(points: int) -> Formula:
     """A weighted sum of so many points for each element of the result."""
 
-    def count(self: Any, output_size: Any, *rest: Any) -> int:
+    def count(self: TensorInput, output_size: Sequence[int], *rest: Any) -> int:
         return (2 * points - 1) * prod(self.shape[:2]) * prod(_new_sizes(self, output_size, rest))
 
     return count
 
 
-def _new_sizes(self: Any, output_size: Any, rest: Sequence[Any]) -> Shape:
+def _new_sizes(self: TensorInput, output_size: Sequence[int], rest: Sequence[Any]) -> Shape:
     if output_size is not None:
         return output_size
     scales = next(value for value in rest if isinstance(value, list | tuple))
@@ -335,7 +379,7 @@ def _new_sizes(self: Any, output_size: Any, rest: Sequence[Any]) -> Shape:
 def _antialiased(radius: int) -> Formula:
     """A weighted sum along each row, then along each column, of the points that the filter reaches; it grows as images shrink."""
 
-    def count(self: Any, output_size: Any, *rest: Any) -> int:
+    def count(self: TensorInput, output_size: Sequence[int], *rest: Any) -> int:
         return _two_passes(self.shape, _new_sizes(self, output_size, rest), radius)
 
     return count
@@ -364,26 +408,28 @@ def _combined(at: int) -> Formula:
 def _sampled(points: dict[int, int]) -> Formula:
     """`grid_sample`: by interpolation mode, how many points are weighed for each element."""
 
-    def count(input: Any, grid: Any, mode: int, *_: Any) -> int:
+    def count(input: TensorInput, grid: TensorInput, mode: int, *_: Any) -> int:
         return (2 * points[mode] - 1) * input.shape[1] * prod(grid.shape[:-1]) if mode != 1 else 0
 
     return count
 
 
 def _sampled_backward(points: dict[int, int]) -> Formula:
-    def count(grad: Any, input: Any, grid: Any, mode: int, *_: Any) -> int:
+    def count(grad: TensorInput, input: TensorInput, grid: TensorInput, mode: int, *_: Any) -> int:
         return 2 * points[mode] * prod(grad.shape)
 
     return count
 
 
-def _embedding_bag(weight: Any, indices: Any, offsets: Any, by_frequency: bool, mode: int, sparse: bool, *rest: Any) -> int:
+def _embedding_bag(
+    weight: TensorInput, indices: TensorInput, offsets: TensorInput, by_frequency: bool, mode: int, sparse: bool, *rest: Any
+) -> int:
     """A sum of the rows in each bag, weighted if asked for; the third mode compares."""
     weighted = bool(rest) and rest[0] is not None
     return (1 + weighted) * prod(indices.shape) * weight.shape[1] if mode != 2 else 0
 
 
-def _distances(left: Any, right: Any, *_: Any) -> int:
+def _distances(left: TensorInput, right: TensorInput, *_: Any) -> int:
     """A difference, its power and a sum for each pair of points and each coordinate."""
     batch = _broadcast([left.shape[:-2], right.shape[:-2]])
     return 3 * batch * left.shape[-2] * right.shape[-2] * left.shape[-1]

@@ -56,7 +56,7 @@ def dtypes(inputs: Sequence[Any]) -> list[str]:
     return [_type(value) for value in inputs]
 
 
-def _is_tensor_list(value: Any) -> bool:
+def _is_tensor_list(value: object) -> bool:
     return isinstance(value, list | tuple) and any(isinstance(item, TensorInput) for item in value)
 
 
@@ -68,13 +68,13 @@ def _of_tensors(value: Any, fact: Callable[[TensorInput], list[int]]) -> list[An
     return []
 
 
-def _value(value: Any) -> Any:
+def _value(value: object) -> Any:
     if isinstance(value, str | TensorInput) or _is_tensor_list(value):
         return None
     return list(value) if isinstance(value, tuple) else value
 
 
-def _type(value: Any) -> str:
+def _type(value: object) -> str:
     if isinstance(value, TensorInput):
         return ELEMENT_TYPES.get(value.dtype, f"c10::{value.dtype.capitalize()}")
     if _is_tensor_list(value):

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..writing.atomic_file import replacing
 from ..writing.garbage import paused_collection
@@ -139,7 +139,7 @@ def raw_events(timeline: MemoryTimeline) -> list[tuple[int, int, int, int]]:
     return [(change.time_ns, change.action.value, size, index[category]) for change, size, category in timeline.transfers()]
 
 
-def write_json(value: Any, path: str | os.PathLike[str]) -> None:
+def write_json(value: object, path: str | os.PathLike[str]) -> None:
     """Write a value as JSON, gzipped if the path ends with `.gz`."""
     with replacing(path, gzip_level=6 if os.fspath(path).endswith(".gz") else None) as file:
         file.write(json.dumps(value).encode())

@@ -96,7 +96,7 @@ class _ListFact(_Fact):
 
 
 class _TimeRange(_Fact):
-    def __get__(self, event: RecordedEvent | None, owner: type | None = None) -> Any:
+    def __get__(self, event: RecordedEvent | None, owner: type | None = None) -> _RecordedInterval | _TimeRange:
         if event is None:
             return self
         ranges, row = event._recording.ranges, event._row
@@ -116,17 +116,17 @@ class _RecordedInterval(Interval):
     start = property(lambda self: self._read("start"), lambda self, value: self._write("start", value))
     end = property(lambda self: self._read("end"), lambda self, value: self._write("end", value))
 
-    def _read(self, name: str) -> Any:
+    def _read(self, name: str) -> float:
         event = self._event
         if event._recording.written and name in vars(self):
             return vars(self)[name]
         return event._recording.facts[f"{name}_us"][event._row]
 
-    def _write(self, name: str, value: Any) -> None:
+    def _write(self, name: str, value: float) -> None:
         vars(self)[name] = value
         self._event.time_range = self
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[Any, ...]:
         return Interval, (self.start, self.end)
 
 
@@ -144,12 +144,12 @@ def _counts_other_children(recording: Recording, row: int) -> bool:
     return children is not None and (children != facts["cpu_children"][row] or not facts["has_plain_children"][row])
 
 
-def _from_columns(name: str) -> Any:
+def _from_columns(name: str) -> property:
     """The property of `FunctionEvent`, from the column as long as nothing was changed that it depends on."""
     from_attributes: Callable[[FunctionEvent], Any] = vars(FunctionEvent)[name].fget
     depends_on_children = name.startswith("self_")
 
-    def value(self: RecordedEvent) -> Any:
+    def value(self: RecordedEvent) -> float:
         recording, row = self._recording, self._row
         if recording.written or (depends_on_children and _counts_other_children(recording, row)):
             return round(from_attributes(self), 3)
@@ -158,7 +158,7 @@ def _from_columns(name: str) -> Any:
     return property(value)
 
 
-def _whole_ns(name: str) -> Any:
+def _whole_ns(name: str) -> property:
     """The property, without what subtracting times in microseconds leaves below a nanosecond."""
     value: Callable[[FunctionEvent], float] = vars(FunctionEvent)[name].fget
     return property(lambda self: round(value(self), 3))
@@ -246,7 +246,7 @@ class RecordedEvent(FunctionEvent):
     device_time_total = _whole_ns("device_time_total")
     self_device_time_total = _whole_ns("self_device_time_total")
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
         if not name.endswith("_percent"):  # a table notes these, and nothing depends on them
             self._recording.written.add(self._row)

@@ -6,7 +6,7 @@ import functools
 import itertools
 from collections import defaultdict
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from . import flops, links, live_memory, modules, places, tree
 from .events import Kernel
 from .facts import ATTRIBUTES, KEYS, Facts
 from .session import BACKWARD_FUNCTION, WAITING, Label, MemoryLog, Session, Track
+
+if TYPE_CHECKING:
+    from .recorded_events import RecordedEvent
 
 __all__ = ["Recording"]
 
@@ -64,7 +67,7 @@ class Recording:
         """Return the facts of events as mappings, by key and row."""
         return Facts(self, KEYS)
 
-    def event(self, row: int) -> Any:
+    def event(self, row: int) -> RecordedEvent | None:
         """The event of a row; None for -1."""
         return None if row < 0 else self.events[row]
 

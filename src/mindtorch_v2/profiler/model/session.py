@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -368,7 +368,7 @@ class Distinct:
         self._values: list[Any] = []
         self._found: dict[str, int] = {}
 
-    def number(self, value: Any) -> int:
+    def number(self, value: Hashable) -> int:
         key = repr(value)  # arguments may be lists, and 1 is not True here
         if key not in self._found:
             self._found[key] = len(self._values)

@@ -142,7 +142,7 @@ def _check_types(what: str, values: Sequence[Any], types: Sequence[type]) -> Non
             raise ValueError(f"{what} has {type(value).__name__} where {expected.__name__} is due")
 
 
-def _check_input(value: Any) -> None:
+def _check_input(value: object) -> None:
     match value:
         case TensorInput(shape, strides, dtype):
             if type(dtype) is not str or len(shape) != len(strides):
@@ -199,7 +199,7 @@ def _check_interval(began_ns: int, ended_ns: int) -> None:
         raise ValueError("info.collected has an interval that ends before it begins, or times that no clock tells")
 
 
-def _tuple(name: str, value: Any) -> tuple[Any, ...]:
+def _tuple(name: str, value: object) -> tuple[Any, ...]:
     if type(value) is not tuple:
         raise ValueError(f"{name} is {type(value).__name__} where tuple is due")
     return value

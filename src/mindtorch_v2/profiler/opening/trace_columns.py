@@ -183,7 +183,7 @@ class TraceColumns:
                 self.left_out[_why(row)] += 1
         self._count += len(self._slices)
 
-    def _new_label(self, key: Any, name: Any, category: Any, pid: Any, args: dict[str, Any]) -> int:
+    def _new_label(self, key: Hashable, name: Any, category: Hashable, pid: Hashable, args: dict[str, Any]) -> int:
         number = self._label_numbers[key] = len(self.labels)
         facts = [_text(args.get(fact)) for fact in ("overload_name", "Module Hierarchy", "Operator")]
         is_told = category is not None
@@ -259,11 +259,11 @@ class TraceColumns:
         return float(value - self.origin_us)
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return value if isinstance(value, str) else "" if value is None else str(value)[:1000]
 
 
-def _why(row: Any) -> str:
+def _why(row: object) -> str:
     """The sort of a row that is left out."""
     phase = row.get("ph") if isinstance(row, dict) else None
     return _NOT_READ.get(phase, "unreadable rows") if isinstance(phase, str) else "unreadable rows"
@@ -282,7 +282,7 @@ def _columns(taken: list[tuple[Any, ...]], types: dict[str, str]) -> dict[str, C
     return found
 
 
-def _whole(value: Any) -> int:
+def _whole(value: object) -> int:
     """A number of a row that fits its column; -1 for what is none."""
     if isinstance(value, str) and value.isdecimal() and len(value) < 18:
         return int(value)

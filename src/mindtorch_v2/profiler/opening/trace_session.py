@@ -471,7 +471,7 @@ def _find(among: Column, values: Column) -> Column:
     return np.where(among[order][at] == values, order[at], -1)
 
 
-def _number(value: Any) -> int:
+def _number(value: object) -> int:
     """A process or thread by number; texts have that in them which comes last (`3_0`), or none."""
     if isinstance(value, int) and -(1 << 62) < value < 1 << 62:
         return int(value)
@@ -500,7 +500,7 @@ def _has_room(open_ends: list[int], began: int, ended: int) -> bool:
     return not open_ends or ended <= open_ends[-1]
 
 
-def _frame_texts(stack: Any, frames: Any) -> list[str]:
+def _frame_texts(stack: object, frames: Any) -> list[str]:
     """The places of a stack, innermost first; what the file says of none is empty."""
     if isinstance(stack, str) and ("(" in stack or ";" in stack):
         return trace_values.frames_of_text(stack)

@@ -31,7 +31,7 @@ def arguments(dims: Any, types: Any, strides: Any, values: Any) -> tuple[Any, ..
     return tuple(_argument(dim, at(types, i), at(strides, i), at(values, i)) for i, dim in enumerate(dims))
 
 
-def _argument(dims: Any, kind: Any, strides: Any, value: Any) -> Any:
+def _argument(dims: Any, kind: str, strides: Any, value: Any) -> Any:
     if kind == "TensorList" or (isinstance(dims, list) and dims and all(isinstance(dim, list) for dim in dims)):
         steps = strides if isinstance(strides, list) and len(strides) == len(dims) else [None] * len(dims)
         return [_tensor(dim, "", step) for dim, step in zip(dims, steps)]
@@ -40,7 +40,7 @@ def _argument(dims: Any, kind: Any, strides: Any, value: Any) -> Any:
     return _value(value) if isinstance(value, str) and kind in ("Scalar", "ScalarList") else None
 
 
-def _tensor(dims: Any, dtype: str, strides: Any) -> Any:
+def _tensor(dims: Any, dtype: str, strides: Any) -> TensorInput | None:
     if not _are_sizes(dims):
         return None
     if not _are_sizes(strides) or len(strides) != len(dims):
@@ -53,7 +53,7 @@ def _tensor(dims: Any, dtype: str, strides: Any) -> Any:
     return TensorInput(tuple(dims), tuple(strides), dtype)
 
 
-def _are_sizes(value: Any) -> bool:
+def _are_sizes(value: object) -> bool:
     return isinstance(value, list) and all(type(size) is int and -(1 << 63) <= size < 1 << 63 for size in value)
 
 

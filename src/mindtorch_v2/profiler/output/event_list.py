@@ -207,7 +207,7 @@ class EventList(list[Any]):
         self._tree_built = True
 
     def _populate_cpu_children(self) -> None:
-        def place(event: FunctionEvent) -> Any:
+        def place(event: FunctionEvent) -> tuple[int, ...]:
             return event.thread, event.node_id
 
         events = [event for event in self if not event.is_async and event.device_type == DeviceType.CPU]
@@ -285,7 +285,7 @@ def _warn_of_missing(session: Session, by: GroupBy) -> None:
 def _key(by: GroupBy) -> Callable[[Any], tuple[str, ...]]:
     """Return the values that events of one row have in common."""
 
-    def key(event: Any) -> tuple[str, ...]:
+    def key(event: FunctionEvent) -> tuple[str, ...]:
         facts = [event.key, event.node_id, event.device_type, event.is_legacy, event.is_user_annotation]
         if by.overloads:
             facts.append(event.overload_name)

@@ -26,13 +26,13 @@ def in_trace(values: tuple[Any, ...]) -> dict[str, list[Any]]:
     }
 
 
-def _type(value: Any) -> str:
+def _type(value: object) -> str:
     (kind,) = inputs.dtypes([value])
     is_shown = kind != "ScalarList" or _is_number_list(value)
     return kind if is_shown else ""
 
 
-def _concrete(value: Any) -> str:
+def _concrete(value: object) -> str:
     match value:
         case TensorInput():
             return ""

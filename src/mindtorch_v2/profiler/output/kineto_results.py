@@ -99,7 +99,7 @@ def _says(look: Callable[[RecordedEvent], Any]) -> Any:
     return lambda self: look(self._event)
 
 
-def _reads(look: Callable[[RecordedEvent], Any]) -> Any:
+def _reads(look: Callable[[RecordedEvent], Any]) -> property:
     return property(lambda self: look(self._event))
 
 
@@ -179,7 +179,7 @@ class ProfilerEvent:
         return EventType.TorchOp if kind in ("op", "scope") else EventType.Kineto
 
     @functools.cached_property
-    def extra_fields(self) -> Any:
+    def extra_fields(self) -> TorchOpFields | PyCallFields | PyCCallFields | KinetoFields:
         event = self._event
         if self.tag is EventType.TorchOp:
             inputs = [self._input(value) for value in event._recording.inputs(event._row)]

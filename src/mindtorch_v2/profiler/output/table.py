@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..device_type import DeviceType
 from ..model import grouping
@@ -15,6 +15,10 @@ from ..writing import units
 from ..writing.html_table import html_table
 from ..writing.text_table import GAP, Column, TextTable, end_of, printable
 from .table_columns import fit
+
+if TYPE_CHECKING:
+    from ..model.averages import FunctionEventAvg
+    from ..model.events import FunctionEvent
 
 __all__ = ["attribute", "render", "render_html"]
 
@@ -155,14 +159,14 @@ def _sorted(events: Sequence[Any], sort_by: str) -> list[Any]:
         raise TypeError(f"sort_by={sort_by!r} has no order ({error}); sort by a number such as 'self_cpu_time_total'") from None
 
 
-def _unknown_attribute(event: Any, key: str, sort_by: str) -> str:
+def _unknown_attribute(event: FunctionEventAvg | FunctionEvent, key: str, sort_by: str) -> str:
     numbers = [name for name in _SORTED_BY if hasattr(event, name)]
     near = difflib.get_close_matches(key, numbers, n=3)
     others = f"did you mean {' or '.join(map(repr, near))}?" if near else f"sort by one of {', '.join(numbers)}"
     return f"'{type(event).__name__}' object has no attribute '{key}' (sort_by={sort_by!r}); {others}"
 
 
-def _check_row_limit(row_limit: Any) -> None:
+def _check_row_limit(row_limit: object) -> None:
     if row_limit is not None and not isinstance(row_limit, int | float) and not hasattr(row_limit, "__index__"):
         raise TypeError(f"row_limit takes a number of rows, -1 for all of them; got {row_limit!r}")
 
@@ -210,7 +214,7 @@ def _compilation(time_us: float, count: int, unit: str | None) -> list[str]:
     return [f"Compilation: {units.time(time_us, unit)} in {count:,} {functions}"] if count else []
 
 
-def _is_kernel(event: Any) -> bool:
+def _is_kernel(event: FunctionEventAvg | FunctionEvent) -> bool:
     return event.device_type in _ON_DEVICE and not event.is_user_annotation
 
 
@@ -250,7 +254,7 @@ def _cpu_times(whole_us: float, unit: str | None) -> list[Column]:
         event.self_cpu_percent = units.share(event.self_cpu_time_total, whole_us)
         return str(event.self_cpu_percent)
 
-    def total_share(event: Any) -> Any:
+    def total_share(event: Any) -> str | int:
         event.total_cpu_percent = 0 if event.is_async else units.share(event.cpu_time_total, whole_us)
         return event.total_cpu_percent
 

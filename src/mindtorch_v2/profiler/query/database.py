@@ -48,7 +48,7 @@ def _cell(at: int, row: tuple[Any, ...]) -> str:
     return _text(row[at])
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if value is None:
         return ""
     return f"{value:,}" if type(value) is int else printable(value)

@@ -202,7 +202,7 @@ def _objects(values: Iterable[Any]) -> Column:
     return _texts(list(values), None)
 
 
-def _texts(values: Sequence[Any], numbers: Column | None) -> Any:
+def _texts(values: Sequence[Any], numbers: Column | None) -> Column:
     """Texts by their numbers; -1 is NULL. Halves of characters, which DuckDB refuses, are escaped."""
     known = np.array([*(_encodable(str(value)) for value in values), ""], object)
     if numbers is None:
@@ -214,7 +214,7 @@ def _encodable(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def _rows(numbers: Column) -> Any:
+def _rows(numbers: Column) -> Column:
     """Numbers of which -1 is NULL."""
     return np.ma.masked_array(numbers.astype(np.int64), mask=numbers < 0)
 
@@ -223,14 +223,14 @@ def _numbers(attribution: modules.Attribution | None, count: int) -> Column:
     return np.full(count, -1) if attribution is None else attribution.module
 
 
-def _inputs(recording: Recording, fact: Callable[[Sequence[Any]], list[Any]]) -> Any:
+def _inputs(recording: Recording, fact: Callable[[Sequence[Any]], list[Any]]) -> Column:
     session = recording.session
     if session.inputs is None or not session.info.record_shapes:
         return _texts([], np.full(len(session), -1))
     return _texts([str(fact(call)) for call in session.input_table], session.inputs)
 
 
-def _places(recording: Recording) -> Any:
+def _places(recording: Recording) -> Column:
     """The innermost frame of each stack that is not in this package, or else the innermost."""
     session = recording.session
     if session.stack is None:

@@ -51,7 +51,7 @@ class Surroundings:
         return any(_refers(module) for module in loaded if type(module) is ModuleType and not _is_of_package(module))
 
 
-def _is_ours(name: Any) -> bool:
+def _is_ours(name: object) -> bool:
     return isinstance(name, str) and name.partition(".")[0] == PACKAGE
 
 

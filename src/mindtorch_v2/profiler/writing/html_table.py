@@ -34,5 +34,5 @@ def _cell(column: Column, row: Any, side: str) -> str:
     return f'<td style="text-align:{side}">{_escaped(value)}</td>'
 
 
-def _escaped(value: Any) -> str:
+def _escaped(value: object) -> str:
     return html.escape(printable(value).strip())

@@ -9,7 +9,7 @@ from typing import Any
 __all__ = ["json_text"]
 
 
-def json_text(value: Any, *, compact: bool = False) -> str:
+def json_text(value: object, *, compact: bool = False) -> str:
     """JSON of any value that JSON knows, and of any text: a lone surrogate, which UTF-8 has no bytes for, is spelled out."""
     if isinstance(value, str):
         return json.dumps(_encodable(value), ensure_ascii=False)

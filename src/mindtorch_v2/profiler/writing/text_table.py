@@ -54,7 +54,7 @@ class TextTable:
         return [self.rule, self.heading, self.rule, *self.rows, self.rule]
 
 
-def printable(text: Any) -> str:
+def printable(text: object) -> str:
     """The text with escapes for what no stream can encode: halves of characters, from names of files that are no text."""
     text = str(text)
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")

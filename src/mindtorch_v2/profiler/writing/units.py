@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 __all__ = ["check_time_unit", "flops_unit", "memory", "share", "time", "time_text"]
 
@@ -49,6 +48,6 @@ def flops_unit(flops: float) -> tuple[float, str]:
     return pow(10, power * -3.0), _FLOPS[power]
 
 
-def time_text(name: str) -> Any:
+def time_text(name: str) -> property:
     """A property that gives the time of another attribute as text."""
     return property(lambda self: time(getattr(self, name)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from ..facts import Facts
 from ..outside import IN_ZERO_GRAD
 from ..registry import Match, rule
 from ..sizes import PASSES, VIEWS
+
+if TYPE_CHECKING:
+    from ...model.session import TensorInput
 
 Column = np.ndarray[Any, np.dtype[Any]]
 
@@ -61,7 +64,7 @@ def _have_shapes_of(zeros: Column, added: Column, facts: Facts) -> Column:
     return (zeroed >= 0) & np.isin(zeroed, gradients) & facts.is_named(zeros, ("aten::zero_",))
 
 
-def _first_tensor(inputs: tuple[Any, ...]) -> Any:
+def _first_tensor(inputs: tuple[Any, ...]) -> TensorInput | None:
     return inputs[0] if inputs else None
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..facts import Facts
 from ..kinds import combinations, repeats
 from ..registry import Match, rule
+
+if TYPE_CHECKING:
+    from ...model.session import TensorInput
 
 Column = np.ndarray[Any, np.dtype[Any]]
 
@@ -44,7 +47,7 @@ def indexing_in_loop(facts: Facts) -> Iterator[Match]:
     )
 
 
-def _tensor_and_dim(inputs: tuple[Any, ...]) -> Any:
+def _tensor_and_dim(inputs: tuple[Any, ...]) -> tuple[TensorInput, int] | None:
     return inputs[:2]
 
 

@@ -37,18 +37,18 @@ WANTED, NO_SEQUENCE = -1, -2  # instead of a sequence number: none yet, and none
 
 
 def node_text(
-    node: Any,
+    node: int | str,
     name: str,
-    parent: Any,
+    parent: int | str,
     *,
     inputs: str = NOTHING,
     outputs: str = NOTHING,
-    function_id: Any = 0,
-    forward_parent: Any = 0,
-    sequence: Any = -1,
+    function_id: int | str = 0,
+    forward_parent: int | str = 0,
+    sequence: int | str = -1,
     scope: int = USER_SCOPE,
-    thread: Any = 0,
-    forward_thread: Any = 0,
+    thread: int | str = 0,
+    forward_thread: int | str = 0,
     schema: str = '""',
     ranges: str = "",
 ) -> str:

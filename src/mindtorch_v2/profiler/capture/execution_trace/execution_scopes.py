@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...._dispatch import keys
 from ...._storage import next_identity
@@ -15,6 +15,9 @@ from .. import tasks
 from ..scopes.node_scopes import ACCUMULATE, LEAF, gradients_of
 from . import execution_values
 from .execution_nodes import ID, NO_SEQUENCE, NOTHING, NodeFile, Open, Track, next_function_id, node_text
+
+if TYPE_CHECKING:
+    from ...._autograd.observing import Gradients, Target
 
 __all__ = ["ExecutionScopes"]
 
@@ -61,10 +64,10 @@ class ExecutionScopes:
 
     # --- the engine -------------------------------------------------------------------------------------------------
 
-    def begin(self, target: Any, grad: Any) -> Token:
+    def begin(self, target: Target, grad: Gradients) -> Token:
         return self._open(self._file.track(), f"autograd::engine::evaluate_function: {_name(target)}", FUNCTION, NOTHING)
 
-    def begin_run(self, target: Any, grad: Any) -> Token:
+    def begin_run(self, target: Target, grad: Gradients) -> Token:
         track = self._file.track()
         forward = track if target._kind == LEAF or target._track is None or target._track.file is not self._file else target._track
         return self._open(
@@ -116,5 +119,5 @@ def _template(name: str, scope: int) -> str:
     return node_text("%(node)d", json_text(name).replace("%", "%%"), "%(parent)d", scope=scope, **holes)
 
 
-def _name(target: Any) -> str:
+def _name(target: Target) -> str:
     return ACCUMULATE if target._kind == LEAF else str(target.name())

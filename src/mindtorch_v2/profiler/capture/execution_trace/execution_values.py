@@ -120,7 +120,7 @@ def undefined(number: int) -> Described:
     return Described(f'[{number},0,0,0,0,""]', type=UNDEFINED)
 
 
-def _wrapped(number: Any) -> Described:
+def _wrapped(number: float) -> Described:
     """torch: a number in a tensor's place is a tensor without dims, made for the call."""
     name, size = _WRAPPED.get(type(number), ("int64", 8))
     return tensor(TensorInput((), (), name), f'[{next_identity()},{next_identity()},0,1,{size},"cpu"]')

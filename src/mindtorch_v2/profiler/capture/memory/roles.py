@@ -84,12 +84,12 @@ def now(objects: Iterable[Any] | None = None) -> dict[int, int]:
     return dict(sorted(found, reverse=True))
 
 
-def note_leaf(leaf: Any) -> None:
+def note_leaf(leaf: Tensor) -> None:
     """Note a tensor to which a gradient was added."""
     _note(_of_tensor(leaf))
 
 
-def _note_dying(parameter: Any) -> None:
+def _note_dying(parameter: Parameter) -> None:
     try:
         _note_made(parameter)
     except BaseException as error:
@@ -101,7 +101,7 @@ def _note_dying(parameter: Any) -> None:
 begin_without_handlers(_note_dying)
 
 
-def _note_made(parameter: Any) -> None:
+def _note_made(parameter: Parameter) -> None:
     if hasattr(parameter, "_extra"):  # else it was never made
         _note(_of_tensor(parameter))
 
@@ -137,12 +137,12 @@ def _of_objects(objects: Iterable[Any]) -> Known:
     return [(tensor, role) for tensor, role in known if isinstance(tensor, Tensor) and hasattr(tensor, "_storage")]
 
 
-def _of_tensor(tensor: Any) -> Known:
+def _of_tensor(tensor: Tensor) -> Known:
     known: Known = [(tensor, PARAMETER)] if isinstance(tensor, Parameter) else []
     return known if tensor._extra is None else [*known, (tensor._extra.grad, GRADIENT)]
 
 
-def _of_optimizer(optimizer: Any) -> Known:
+def _of_optimizer(optimizer: Optimizer) -> Known:
     """Return what an optimizer updates, from which gradients, and what it keeps for it."""
     attributes = vars(optimizer)  # of which there are none while it is made
     known: Known = []

@@ -6,7 +6,7 @@ import functools
 import itertools
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from ...._memory_format import layout, memory_format
 from ...._record import Arguments
 from ...._tensor import Tensor
 from ...model.session import TensorInput
+
+if TYPE_CHECKING:
+    from ...._dispatch.schema import Argument
 
 __all__ = [
     "GEOMETRY",
@@ -134,7 +137,7 @@ class CallInputs(dict[tuple[Any, ...], int]):
         return _number(_resolved(call, self._kept))
 
     @staticmethod
-    def plain(value: Any) -> tuple[Any, type]:
+    def plain(value: object) -> tuple[Any, type]:
         """Return the plain number for one that came as a tensor or as NumPy's, which are not kept; for anything else, its type's name."""
         array = value._array if isinstance(value, Tensor) else value
         if not isinstance(array, np.ndarray | np.generic) or array.size != 1:
@@ -143,7 +146,7 @@ class CallInputs(dict[tuple[Any, ...], int]):
         return (number, type(number)) if isinstance(number, bool | int | float | complex) else (float(number), float)
 
 
-def _argument(a: Any, *, is_number: bool) -> tuple[Callable[[Any], Any], str]:
+def _argument(a: Argument, *, is_number: bool) -> tuple[Callable[[Any], Any], str]:
     """The form in which an argument is kept, and the expression for it."""
     n = a.name
     if a.is_tensor_list:
@@ -174,12 +177,12 @@ _LEFT_OUT = object()
 _NUMBERS = {bool: "bool", int: "int64", float: "float64", complex: "complex128"}
 
 
-def _generator(value: Any) -> Any:
+def _generator(value: object) -> Any:
     # torch: a factory without a generator is another overload, which has no such argument
     return _LEFT_OUT if value is None else _value(value)
 
 
-def _nothing(value: Any) -> None:
+def _nothing(value: object) -> None:
     return None
 
 

@@ -33,7 +33,7 @@ class Compilations(Source):
     def discard(self) -> None:
         compiling.observe(None)
 
-    def _observe(self, name: str, compiled: Callable[[], Any]) -> Any:
+    def _observe(self, name: str, compiled: Callable[[], Any]) -> Callable[..., Any] | None:
         stack = stack_walk.stack_number(sys._getframe(1)) if self._log.stacks else -1
         began = recorder.clock()
         try:

@@ -12,11 +12,11 @@ import heapq
 import threading
 import weakref
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...._dispatch import quiet
 from ...._forking import new_lock
-from ....nn.modules.module import call_unobserved, observe_calls
+from ....nn.modules.module import Module, call_unobserved, observe_calls
 from ...model.session import Label, ModulePart
 from .. import tasks
 from ..labels import label_number
@@ -24,6 +24,9 @@ from ..late_exceptions import begin_without_handlers, kept
 from ..operators import recorder
 from ..operators.recorder import Log
 from ..source import Findings, Source
+
+if TYPE_CHECKING:
+    from ...._tensor import Tensor
 
 __all__ = ["ModuleCalls"]
 
@@ -60,7 +63,7 @@ class Instance:
         self.reference: Any = None
 
 
-def _on_freed(instance: Instance, address: int, free: list[int], _: Any) -> None:
+def _on_freed(instance: Instance, address: int, free: list[int], _: weakref.ReferenceType[Any]) -> None:
     """The address and the number of a module may belong to another from now on."""
     try:
         _forget(instance, address, free)
@@ -136,7 +139,7 @@ class ModuleCalls(Source):
 
     # --- calls that the tracer records ----------------------------------------------------------------------------------------
 
-    def note(self, module: Any, thread: int) -> int:
+    def note(self, module: Module, thread: int) -> int:
         """Note a call that the tracer records; returns its label."""
         around = self.running[thread]
         place = (self.called if around is None else around[0].inside).get(id(module)) or self.enter(around, module)
@@ -155,7 +158,7 @@ class ModuleCalls(Source):
 
     # --- where ----------------------------------------------------------------------------------------------------------------
 
-    def enter(self, around: Running | None, module: Any) -> Place:
+    def enter(self, around: Running | None, module: Module) -> Place:
         """The place of a module that was not called from here before."""
         inside = self.called if around is None else around[0].inside
         with self._lock:
@@ -168,12 +171,12 @@ class ModuleCalls(Source):
             instance.listed_in.append(inside)
         return place
 
-    def owner(self, parameter: Any) -> Parts:
+    def owner(self, parameter: Tensor) -> Parts:
         """Return the place of the module that has this parameter; nothing if no module that was called has it."""
         reference, parts = self._owners.get(id(parameter), (None, ()))
         return parts if reference is not None and reference() is parameter else ()
 
-    def _meet(self, module: Any) -> Instance:
+    def _meet(self, module: Module) -> Instance:
         name = type(module).__name__
         free = self._free_numbers.setdefault(name, [])
         if free:
@@ -187,7 +190,7 @@ class ModuleCalls(Source):
         instance.listed_in.append(self._instances)
         return instance
 
-    def _parts(self, around: Running | None, module: Any, instance: Instance) -> Parts:
+    def _parts(self, around: Running | None, module: Module, instance: Instance) -> Parts:
         for place, _, caller in _outwards(around):
             if caller is module:
                 return place.parts  # it calls itself
@@ -210,7 +213,7 @@ class ModuleCalls(Source):
         self._note_parameters(module, instance.parts)
         return instance.parts
 
-    def _name_inside(self, holder: Instance, around: Any, module: Any) -> str | None:
+    def _name_inside(self, holder: Instance, around: Module, module: Module) -> str | None:
         """The name by which one module holds another, directly or in others; None if it does not."""
         children = _children(around)
         for name, child in children.items():
@@ -226,7 +229,7 @@ class ModuleCalls(Source):
         known = holder.below.get(id(module))
         return known if known is not None and _find(around, known) is module else None
 
-    def _note_parameters(self, network: Any, parts: Parts) -> None:
+    def _note_parameters(self, network: Module, parts: Parts) -> None:
         for name, module in _walk(network):
             own = (*parts, ModulePart(name, type(module).__name__)) if name else parts
             for parameter in module.__dict__.get("_parameters", {}).values():
@@ -242,7 +245,7 @@ def _recorded(calls: ModuleCalls, call: Callable[..., Any]) -> Callable[[Any, tu
     address, ident, clock, extend = map(hidden, (id, threading.get_ident, recorder.clock, log.records.extend))
     running, called, nothing, tracks = calls.running, calls.called, (-1, *log.nothing), tasks.tracks
 
-    def recorded(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def recorded(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if calls.log is None:
             return call(module, *args, **kwargs)
         thread = ident()
@@ -270,12 +273,12 @@ def _outwards(innermost: Running | None) -> Iterator[tuple[Place, float, Any]]:
         yield place, start, module
 
 
-def _children(module: Any) -> dict[str, Any]:
+def _children(module: Module) -> dict[str, Any]:
     # from the dictionary: a class may have another idea of what attributes are
     return {} if module is None else module.__dict__.get("_modules") or {}
 
 
-def _walk(module: Any) -> Iterator[tuple[str, Any]]:
+def _walk(module: Module) -> Iterator[tuple[str, Any]]:
     """A module and all that it holds, with their names, the nearest first."""
     level, seen = [("", module)], {id(module)}
     while level:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...._autograd.accumulating import accumulate, finish_leaf
 from ...._autograd.node_loop import Watch, compile_loop
@@ -17,6 +17,10 @@ from ..memory import roles
 from ..operators import call_inputs, recorder
 from ..operators.recorder import Log
 from ..stacks import stack_walk
+
+if TYPE_CHECKING:
+    from ...._autograd.node import Node
+    from ...._autograd.observing import Gradients, Target
 
 __all__ = ["NodeScopes", "NodeScopesWithRoles", "Owner", "forget_names", "gradients_of"]
 
@@ -52,7 +56,7 @@ def _made_labels(name: str, module: tuple[ModulePart, ...]) -> tuple[int, int]:
     )
 
 
-def _labels_of(target: Any, owner: Owner | None) -> tuple[int, int]:
+def _labels_of(target: Target, owner: Owner | None) -> tuple[int, int]:
     is_leaf = target._kind == LEAF
     name = ACCUMULATE if is_leaf else target.name()
     module = owner(target) if is_leaf and owner is not None else ()
@@ -63,7 +67,7 @@ def _labels_of(target: Any, owner: Owner | None) -> tuple[int, int]:
     return found
 
 
-def gradients_of(target: Any, grad: Any) -> list[Any]:
+def gradients_of(target: Target, grad: Any) -> list[Any]:
     """Return the arguments of a target: the gradients of those results that can have one."""
     if target._kind != LEAF and target._multi and target._differentiable is not None:
         return [grad[i] for i in target._differentiable]
@@ -80,14 +84,14 @@ class NodeScopes:
         self._log = log
         self._owner = owner
 
-    def begin(self, target: Any, grad: Any, function_id: int = 0) -> Any:
+    def begin(self, target: Target, grad: Gradients, function_id: int = 0) -> tuple[float, ...]:
         # torch: gradients are inputs of the node alone
         return self._open(target, call_inputs.no_inputs() if self._log.shapes else -1, 0, function_id)
 
-    def begin_run(self, target: Any, grad: Any, function_id: int = 0) -> Any:
+    def begin_run(self, target: Target, grad: Gradients, function_id: int = 0) -> tuple[float, ...]:
         return self._open(target, _gradient_inputs(target, grad) if self._log.shapes else -1, 1, function_id)
 
-    def _open(self, target: Any, inputs: int, which: int, function_id: int) -> Any:
+    def _open(self, target: Target, inputs: int, which: int, function_id: int) -> tuple[float, ...]:
         stack = stack_walk.stack_number(sys._getframe(2)) if self._log.stacks else -1
         sequence = -1 if target._kind == LEAF else target._seq
         heap_before = self._log.heap_bytes()
@@ -199,11 +203,11 @@ def _extras(log: Log, inputs: str) -> str:
     return f", {inputs}" * log.shapes + ", stack" * log.stacks + nothing
 
 
-def _gradient_inputs(target: Any, grad: Any) -> int:
+def _gradient_inputs(target: Target, grad: Gradients) -> int:
     return call_inputs.gradient_inputs(gradients_of(target, grad))
 
 
-def _note_labels(node: Any) -> tuple[int, int]:
+def _note_labels(node: Node) -> tuple[int, int]:
     names, of_node = _names, type(node)
     names.classes.append(of_node)
     labels: tuple[int, int] = _made_labels(node.name(), ())
@@ -216,7 +220,7 @@ def _note_labels(node: Any) -> tuple[int, int]:
 class NodeScopesWithRoles(NodeScopes):
     """Notes the gradients that leaves got, too."""
 
-    def begin_run(self, target: Any, grad: Any, function_id: int = 0) -> Any:
+    def begin_run(self, target: Target, grad: Gradients, function_id: int = 0) -> Any:
         return super().begin_run(target, grad, function_id), target if target._kind == LEAF else None
 
     def end_run(self, token: Any) -> None:

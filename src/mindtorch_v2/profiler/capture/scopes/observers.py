@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .... import _record
 from ...._autograd import observing
@@ -12,6 +12,9 @@ from ..operators.recorder import Log
 from ..source import Findings, Source
 from . import scopes
 from .node_scopes import NodeScopes, NodeScopesWithRoles, Owner
+
+if TYPE_CHECKING:
+    from ...._autograd.observing import Gradients, Target
 
 __all__ = ["ScopesAndBackward", "forget_tasks", "set_execution_trace", "set_profiler"]
 
@@ -88,27 +91,27 @@ class _Both:
         self._profiler = profiler
         self._trace = trace
 
-    def begin_scope(self, name: str, args: str | None = None, **facts: Any) -> Any:
+    def begin_scope(self, name: str, args: str | None = None, **facts: Any) -> tuple[Any, Any]:
         token = self._trace.begin_scope(name, args, **facts)
         return scopes.begin(name, args, **facts, function_id=token.function_id), token
 
-    def end_scope(self, tokens: Any) -> None:
+    def end_scope(self, tokens: tuple[Any, Any]) -> None:
         scope, token = tokens
         scopes.end(scope)
         self._trace.end(token)
 
-    def begin(self, target: Any, grad: Any) -> Any:
+    def begin(self, target: Target, grad: Gradients) -> tuple[Any, Any]:
         token = self._trace.begin(target, grad)
         return self._profiler.begin(target, grad, token.function_id), token
 
-    def end(self, tokens: Any) -> None:
+    def end(self, tokens: tuple[Any, Any]) -> None:
         self._profiler.end(tokens[0])
         self._trace.end(tokens[1])
 
-    def begin_run(self, target: Any, grad: Any) -> Any:
+    def begin_run(self, target: Target, grad: Gradients) -> tuple[Any, Any]:
         token = self._trace.begin_run(target, grad)
         return self._profiler.begin_run(target, grad, token.function_id), token
 
-    def end_run(self, tokens: Any) -> None:
+    def end_run(self, tokens: tuple[Any, Any]) -> None:
         self._profiler.end_run(tokens[0])
         self._trace.end_run(tokens[1])

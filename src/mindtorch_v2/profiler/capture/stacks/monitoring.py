@@ -47,7 +47,7 @@ def _on_start(code: CodeType, offset: int) -> Any:
         request = None  # noqa: F841 - it is made here, as in the next ones
 
 
-def _on_end(code: CodeType, offset: int, value: Any) -> Any:
+def _on_end(code: CodeType, offset: int, value: object) -> Any:
     try:
         return None if on_return(sys._getframe(1)) or _on_unmet(sys._getframe(1), code) else _monitoring.DISABLE
     except BaseException as raised:
@@ -57,7 +57,7 @@ def _on_end(code: CodeType, offset: int, value: Any) -> Any:
         request = None  # noqa: F841
 
 
-def _on_unwind(code: CodeType, offset: int, error: Any) -> None:
+def _on_unwind(code: CodeType, offset: int, error: BaseException) -> None:
     try:
         if not on_return(sys._getframe(1)):
             _on_unmet(sys._getframe(1), code)
@@ -76,7 +76,7 @@ def _on_unmet(frame: FrameType, code: CodeType) -> bool:
     return True
 
 
-def _on_throw(code: CodeType, offset: int, error: Any) -> None:
+def _on_throw(code: CodeType, offset: int, error: BaseException) -> None:
     try:
         on_call(sys._getframe(1), code)
     except BaseException as raised:
@@ -86,7 +86,7 @@ def _on_throw(code: CodeType, offset: int, error: Any) -> None:
         request = None  # noqa: F841
 
 
-def _on_c_call(code: CodeType, offset: int, function: Any, first: Any) -> Any:
+def _on_c_call(code: CodeType, offset: int, function: object, first: object) -> Any:
     try:
         return None if on_c_call(function) else _monitoring.DISABLE
     except BaseException as raised:
@@ -98,7 +98,7 @@ for _handler in (_on_start, _on_end, _on_unwind, _on_throw, _on_c_call):
     begin_without_handlers(_handler)
 
 
-def _on_c_return(code: CodeType, offset: int, function: Any, first: Any) -> None:
+def _on_c_return(code: CodeType, offset: int, function: object, first: object) -> None:
     if waits:
         on_c_return()
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from types import CodeType, FrameType
+from types import BuiltinFunctionType, CodeType, FrameType
 from typing import Any
 
 from ....nn.modules.module import CALL_CODE
@@ -168,7 +168,7 @@ def end_calls(frames: list[FrameType | None], end: float) -> None:
             _extend((call[3], call[4], end, call[0], *_nothing))
 
 
-def on_c_call(function: Any) -> bool:
+def on_c_call(function: BuiltinFunctionType) -> bool:
     """Note the call of a function written in C; False if it is none that waits, of which nothing is noted."""
     name = name_of(function)
     if name is None:

@@ -17,7 +17,6 @@ import threading
 import time
 from collections.abc import Callable
 from types import BuiltinFunctionType, MethodDescriptorType
-from typing import Any
 
 from ...model.session import WAITING, Label
 from ..labels import label_number
@@ -48,7 +47,7 @@ FUNCTIONS = frozenset(getattr(module, name) for module, names in _OF_MODULES.ite
 OWNERS = frozenset(_OF_TYPES)  # types with methods that wait
 
 
-def name_of(function: Any) -> str | None:
+def name_of(function: BuiltinFunctionType) -> str | None:
     """The name of the events of a function that waits; None for all others."""
     if isinstance(function, MethodDescriptorType):
         owner = function.__objclass__

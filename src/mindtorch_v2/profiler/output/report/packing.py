@@ -33,7 +33,7 @@ class Delta:
         self.values = np.asarray(values)
 
 
-def pack(value: Any) -> bytes:
+def pack(value: object) -> bytes:
     """The bytes of a value of dicts, lists, texts, numbers and columns of whole numbers."""
     columns: list[bytes] = []
     header = json_text(_with_places(value, columns), compact=True).encode()
@@ -47,7 +47,7 @@ def unpack(content: bytes) -> Any:
     return _with_columns(json.loads(raw[4 : 4 + length]), raw[4 + length :])
 
 
-def _with_places(value: Any, columns: list[bytes]) -> Any:
+def _with_places(value: object, columns: list[bytes]) -> Any:
     if isinstance(value, dict):
         return {key: _with_places(item, columns) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -80,7 +80,7 @@ def _fits(values: Column, bits: int) -> bool:
     return not len(values) or (int(values.min()) >= -(1 << bits) and int(values.max()) < 1 << bits)
 
 
-def _with_columns(value: Any, content: bytes) -> Any:
+def _with_columns(value: object, content: bytes) -> Any:
     if isinstance(value, list):
         return [_with_columns(item, content) for item in value]
     if not isinstance(value, dict):

@@ -7,7 +7,6 @@ import html
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from ...model.session import Session
 from ...writing.atomic_file import replacing
@@ -48,7 +47,7 @@ def _title(session: Session) -> str:
     return os.path.basename(command[0]) if command and command[0] else session.info.process_name
 
 
-def _block(name: str, value: Any) -> bytes:
+def _block(name: str, value: object) -> bytes:
     """An element that holds a part: base64 has no character that could end it."""
     return b'<script type="application/octet-stream" id="%s">%s</script>\n' % (
         name.encode(),

@@ -32,7 +32,7 @@ def advice(process: Process) -> dict[str, Any]:
     }
 
 
-def _finding(process: Process, finding: Finding, place: Any) -> dict[str, Any]:
+def _finding(process: Process, finding: Finding, place: np.ndarray[Any, Any]) -> dict[str, Any]:
     rows = finding.rows[place[finding.rows] >= 0] if len(finding.rows) else finding.rows
     longest = int(place[rows[np.argmax(process.recording.duration_ns[rows])]]) if len(rows) else -1
     return {

@@ -104,7 +104,7 @@ def _track(track: Track) -> dict[str, Any]:
     }
 
 
-def _argument(value: Any) -> str:
+def _argument(value: object) -> str:
     """An argument of an operator as text."""
     if isinstance(value, TensorInput):
         contiguous = _contiguous_strides(value.shape)
