@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from .._device import device
 from .._dispatch.codegen import Body
 from .._dispatch.op import Op
+
+if TYPE_CHECKING:
+    from .._tensor import Tensor
+    from .._types import Array
 
 __all__ = ["Backend", "unavailable"]
 
@@ -30,10 +34,10 @@ class Backend(Protocol):
     def allocate(self, size_bytes: int, index: int) -> Any:
         """Memory on device number `index`."""
 
-    def to_host(self, tensor: Any) -> Any:
+    def to_host(self, tensor: Tensor) -> Array:
         """A NumPy array with the tensor's elements; waits for what computes them."""
 
-    def from_host(self, array: Any, index: int) -> Any:
+    def from_host(self, array: Array, index: int) -> Any:
         """A tensor on the device from a NumPy array."""
 
     def synchronize(self, index: int) -> None:

@@ -8,8 +8,9 @@ kernel on zeros for the sake of the result's shape and dtype.
 from __future__ import annotations
 
 import mmap
+from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -80,13 +81,13 @@ def meta_body(op: Op, full: int) -> Body:
     return call_body(op, _by_kernel(op), "by_kernel")
 
 
-def _inplace(*arguments: Any) -> Any:
+def _inplace(*arguments: Any) -> Tensor:
     arguments[0]._storage.version += 1
     return arguments[0]
 
 
-def _data_dependent(op: Op) -> Any:
-    def refuse(*arguments: Any) -> Any:
+def _data_dependent(op: Op) -> Callable[..., Any]:
+    def refuse(*arguments: Any) -> NoReturn:
         raise NotImplementedError(
             f"{op.qualified_name}: the shape of its result depends on elements, which meta tensors do not have"
         )
@@ -94,7 +95,7 @@ def _data_dependent(op: Op) -> Any:
     return refuse
 
 
-def _pointwise(op: Op) -> Any:
+def _pointwise(op: Op) -> Callable[..., Any]:
     positions = [i for i, a in enumerate(op.schema.arguments) if a.is_tensor or a.name in op.numbers]
 
     def pointwise(*arguments: Any) -> Tensor:
@@ -112,7 +113,7 @@ def _pointwise(op: Op) -> Any:
     return pointwise
 
 
-def _by_rule(op: Op) -> Any:
+def _by_rule(op: Op) -> Callable[..., Any]:
     assert op.shape is not None
     rule, names = op.shape, parameter_names(op.shape)
     positions = [op.schema.argument_names.index(n) for n in names]
@@ -131,7 +132,7 @@ def _by_rule(op: Op) -> Any:
     return by_rule
 
 
-def _by_kernel(op: Op) -> Any:
+def _by_kernel(op: Op) -> Callable[..., Any]:
     body = cpu_body(op, keys.CPU) if keys.CPU not in op.kernels else call_body(op, op.kernels[keys.CPU], "kernel")
     on_zeros = compile_function(op.name, ", ".join(op.schema.argument_names), [*body.lines, "return result"], body.names)
 

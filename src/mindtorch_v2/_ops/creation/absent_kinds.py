@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -16,7 +16,7 @@ __all__: list[str] = []
 def _for_others(name: str, kind: str) -> None:
     """A method for tensors of a kind that none is of: as for all others in PyTorch, it raises."""
 
-    def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> NoReturn:
         raise NotImplementedError(
             f"Could not run 'aten::{name}' with arguments from the 'CPU' backend: it is for {kind} tensors, which are not part of the runtime"
         )
@@ -32,7 +32,7 @@ _for_others("to_padded_tensor", "nested")
 
 
 def _to_device(name: str, error: Exception) -> None:
-    def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> NoReturn:
         raise error
 
     method.__name__ = method.__qualname__ = name
@@ -58,7 +58,7 @@ def cudnn_is_acceptable(tensor: Tensor) -> bool:
 
 
 @public("method")
-def reinforce(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+def reinforce(self: Tensor, *args: Any, **kwargs: Any) -> NoReturn:
     """Removed from PyTorch; raises."""
     raise RuntimeError(
         "reinforce() was removed.\nUse torch.distributions instead: sample from a distribution, and differentiate -log_prob(sample) * reward."

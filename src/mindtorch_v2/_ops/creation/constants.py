@@ -118,7 +118,7 @@ def _ones(
     return _filled(allocate(size, dtype_of(dtype), device_of(device)), 1)
 
 
-def _filled(made: Tensor, value: Any) -> Tensor:
+def _filled(made: Tensor, value: Number) -> Tensor:
     """New memory with every element set to a value."""
     if made._keys != keys.CPU:
         return made.fill_(value)
@@ -138,7 +138,7 @@ def _full(
     return _filled(allocate(size, d, device_of(device)), fill_value)
 
 
-def _fill_dtype(value: Any) -> _dtype.dtype:
+def _fill_dtype(value: object) -> _dtype.dtype:
     if isinstance(value, Tensor):
         return value.dtype if value.dtype.category != _dtype.FLOAT else _dtype.get_default_dtype()
     value = value.item() if isinstance(value, np.generic) else value

@@ -212,7 +212,7 @@ type_as = op("type_as(Tensor self, Tensor other) -> Tensor", composite=lambda se
 
 
 @public("method", name="type")
-def type_(self: Tensor, dtype: OptionalDType = None, non_blocking: bool = False) -> Any:
+def type_(self: Tensor, dtype: OptionalDType = None, non_blocking: bool = False) -> Tensor | str:
     """The legacy type name (`torch.FloatTensor`), or the tensor converted to a dtype or type name."""
     if dtype is None:
         return type_name(self)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import os
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from ..._creation import array_from, device_of, dtype_of, moved
 from ..._dispatch import keys
 from ..._dtype import get_default_dtype
 from ..._legacy import alias_of, made_of
-from ..._memory_format import contiguous_format, is_contiguous_as, memory_format, sparse_coo, sparse_csr, strided
+from ..._memory_format import contiguous_format, is_contiguous_as, layout, memory_format, sparse_coo, sparse_csr, strided
 from ..._pending import resolved
 from ..._printing import tensor_text
 from ..._storage import MetaStorage, UntypedStorage
@@ -22,6 +23,9 @@ from ..._tensor import Tensor, in_class, shallow_copy, wrap
 from ..._wrapper_subclass import wrapper_of
 from ...storage import LEGACY_NAMES, STORAGE_CLASSES, TypedStorage, typed_over, typed_storage_of
 from ..machinery.declare import public
+
+if TYPE_CHECKING:
+    from ..._types import Array, OptionalDevice, OptionalDType, OptionalLayout, OptionalMemoryFormat
 
 
 def _attach_property(name: str, getter: Any, setter: Any = None, doc: str = "") -> None:
@@ -53,7 +57,7 @@ _attach_property("layout", lambda self: _layout(self), doc="How the elements are
 _attach_property("name", lambda self: self._extra.name if self._extra is not None else None, doc="None, unless set by autograd.")
 
 
-def _layout(self: Any) -> Any:
+def _layout(self: Any) -> layout:
     if not self._keys & keys.SPARSE_LAYOUTS:
         return strided
     return sparse_coo if self._keys & keys.SPARSE else self._storage.layout
@@ -113,10 +117,16 @@ def is_vulkan_available() -> bool:
 
 @public("function")
 def _assert_tensor_metadata(
-    a: Tensor, size: Any = None, stride: Any = None, dtype: Any = None, *, device: Any = None, layout: Any = None
+    a: Tensor,
+    size: Sequence[int] | None = None,
+    stride: Sequence[int] | None = None,
+    dtype: OptionalDType = None,
+    *,
+    device: OptionalDevice = None,
+    layout: OptionalLayout = None,
 ) -> None:
     """Raise RuntimeError unless a tensor has this size, stride, dtype, device and layout, as far as given."""
-    facts = (
+    facts: tuple[tuple[str, Any, Callable[[], Any]], ...] = (
         ("sizes", size, lambda: list(a.shape)),
         ("strides", stride, lambda: list(a.stride())),
         ("dtype", dtype, lambda: a.dtype),
@@ -138,19 +148,19 @@ def numel(input: Tensor) -> int:
 
 
 @public("function")
-def is_tensor(obj: Any, /) -> bool:
+def is_tensor(obj: object, /) -> bool:
     """Whether an object is a tensor."""
     return isinstance(obj, Tensor)
 
 
 @public("function")
-def is_storage(obj: Any, /) -> bool:
+def is_storage(obj: object, /) -> bool:
     """Whether an object is a storage."""
     return isinstance(obj, UntypedStorage | TypedStorage)
 
 
 @public("function")
-def typename(obj: Any, /) -> str:
+def typename(obj: object, /) -> str:
     """The type of an object by name; of a tensor, its legacy type."""
     if isinstance(obj, Tensor):
         return obj.type()
@@ -193,13 +203,13 @@ def share_memory_(self: Tensor) -> Tensor:
 
 
 @public("method")
-def is_pinned(self: Tensor, device: Any = None) -> bool:
+def is_pinned(self: Tensor, device: OptionalDevice = None) -> bool:
     """Whether the memory is page-locked for an accelerator."""
     return False
 
 
 @public("method")
-def pin_memory(self: Tensor, device: Any = None) -> Tensor:
+def pin_memory(self: Tensor, device: OptionalDevice = None) -> Tensor:
     """Refused without an accelerator, as in torch."""
     raise RuntimeError("Cannot access accelerator device when none is available.")
 
@@ -211,7 +221,7 @@ def cuda(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 
 @public("method")
-def npu(self: Tensor, device: Any = None, non_blocking: bool = False) -> Tensor:
+def npu(self: Tensor, device: OptionalDevice = None, non_blocking: bool = False) -> Tensor:
     """The tensor on an Ascend NPU."""
     where = _device.device("npu" if device is None else device if not isinstance(device, int) else f"npu:{device}")
     return self.to(where, non_blocking=non_blocking)
@@ -221,14 +231,14 @@ def npu(self: Tensor, device: Any = None, non_blocking: bool = False) -> Tensor:
 
 
 @public("method")
-def storage_type(self: Tensor) -> Any:
+def storage_type(self: Tensor) -> type:
     """The legacy class of the tensor's storage."""
     return STORAGE_CLASSES.get(LEGACY_NAMES.get(self.dtype, ""), TypedStorage)
 
 
 @public("function")
 def from_file(
-    filename: Any, shared: Any = None, size: int | None = 0, *, dtype: Any = None, layout: Any = None, device: Any = None,
+    filename: str, shared: bool | None = None, size: int | None = 0, *, dtype: OptionalDType = None, layout: OptionalLayout = None, device: OptionalDevice = None,
     pin_memory: bool = False, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """A one-dim tensor over the elements in a file, mapped. With `shared`, writes go to the file, which is made if need be."""
@@ -243,13 +253,13 @@ def from_file(
 
 
 @public("method")
-def storage(self: Tensor) -> Any:
+def storage(self: Tensor) -> TypedStorage:
     """The memory as elements of this dtype."""
     return typed_storage_of(self)
 
 
 @public("method", name="_typed_storage")
-def _typed_storage(self: Tensor) -> Any:
+def _typed_storage(self: Tensor) -> TypedStorage:
     return typed_over(self)
 
 
@@ -259,7 +269,7 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
 
 
 @public("method", name="__reduce_ex__")
-def _reduce_ex(self: Tensor, protocol: Any) -> tuple[Any, ...]:
+def _reduce_ex(self: Tensor, protocol: SupportsIndex) -> tuple[Any, ...]:
     if self._keys & keys.PENDING and self._node is None:
         self = resolved(self.detach()).requires_grad_(self.requires_grad)
     return _pickling.reduce_tensor(self, protocol)
@@ -296,8 +306,8 @@ public("method", name="_make_subclass")(_make_subclass)
 
 @staticmethod  # type: ignore[misc]
 def _make_wrapper_subclass(
-    cls: type[Tensor], size: Any, *, strides: Any = None, storage_offset: int | None = None, memory_format: Any = None,
-    dtype: Any = None, layout: Any = strided, device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
+    cls: type[Tensor], size: Sequence[int], *, strides: Sequence[int] | None = None, storage_offset: int | None = None, memory_format: OptionalMemoryFormat = None,
+    dtype: OptionalDType = None, layout: layout = strided, device: OptionalDevice = None, pin_memory: bool = False, requires_grad: bool = False,
     dispatch_sizes_strides_policy: str | None = None, dispatch_device: bool = False, dispatch_layout: bool = False,
     _extra_dispatch_keys: Any = None, storage_size: int | None = None,
 ) -> Any:  # fmt: skip
@@ -309,13 +319,15 @@ public("method", name="_make_wrapper_subclass")(_make_wrapper_subclass)
 
 
 @public("method")
-def new(self: Tensor, *args: Any, device: Any = None) -> Tensor:
+def new(self: Tensor, *args: Any, device: OptionalDevice = None) -> Tensor:
     """A tensor of this dtype from sizes or a sequence, as the legacy constructors make it."""
     return made_of(self.dtype, args, self.device if device is None else device)
 
 
 @public("method")
-def new_tensor(self: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def new_tensor(
+    self: Tensor, data: Any, *, dtype: OptionalDType = None, device: OptionalDevice = None, requires_grad: bool = False
+) -> Tensor:
     """A tensor with a copy of the data, of this tensor's dtype and on its device unless others are given."""
     d = self.dtype if dtype is None else dtype_of(dtype)
     t = moved(wrap(array_from(data, d, copy=True)), self.device if device is None else device_of(device))
@@ -332,7 +344,7 @@ public("method", name="__dlpack_device__")(_interop.dlpack_device)
 
 
 @public("method", name="__array__")
-def _array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
+def _array(self: Tensor, dtype: np.dtype[Any] | None = None, copy: bool | None = None) -> Array:
     array = _interop.numpy_of(self)
     if dtype is None or array.dtype == dtype:
         return array.copy() if copy else array
@@ -342,14 +354,14 @@ def _array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
 
 
 @public("method", name="__array_wrap__")
-def _array_wrap(self: Tensor, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+def _array_wrap(self: Tensor, array: Array, context: tuple[Any, ...] | None = None, return_scalar: bool = False) -> Any:
     found = np.asarray(array)
     # torch: what NumPy's functions say in bools comes back in bytes
     return wrap(found.astype(np.uint8) if found.dtype == np.bool_ else found)
 
 
 @public("method")
-def apply_(self: Tensor, callable: Any) -> Tensor:
+def apply_(self: Tensor, callable: Callable[..., Any]) -> Tensor:
     """Replace every element by what a Python function makes of it."""
     if self._keys & keys.AUTOGRAD and self._node is None:
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
@@ -369,7 +381,7 @@ def _replace_elements(self: Tensor, function: Any, *others: Tensor) -> None:
 
 
 @public("method")
-def map_(self: Tensor, tensor: Tensor, callable: Any) -> Tensor:
+def map_(self: Tensor, tensor: Tensor, callable: Callable[..., Any]) -> Tensor:
     """Replace every element by `callable(element, other element)`."""
     refuse_grad("map_", self, tensor)
     _replace_elements(self, callable, tensor)
@@ -383,7 +395,7 @@ def refuse_grad(name: str, *tensors: Tensor) -> None:
 
 
 @public("method")
-def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Any) -> Tensor:
+def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[..., Any]) -> Tensor:
     """Replace each element by `callable` of it and those at the same place of two other tensors."""
     refuse_grad("map2_", self, x, y)
     _replace_elements(self, callable, x, y)

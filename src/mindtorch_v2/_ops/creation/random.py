@@ -20,7 +20,7 @@ from ..._dispatch import keys
 from ..._dtype_info import finfo
 from ..._memory_format import contiguous_format
 from ..._tensor import Tensor, wrap
-from ..._types import OptionalDevice, OptionalDType, OptionalGenerator, OptionalLayout, OptionalMemoryFormat
+from ..._types import Array, OptionalDevice, OptionalDType, OptionalGenerator, OptionalLayout, OptionalMemoryFormat
 from ..machinery.declare import op, public
 from ..machinery.factory import factory, public_function
 from . import constants
@@ -42,13 +42,13 @@ normal_ = op(
 )
 
 
-def _floating(array: Any, kernel: str) -> None:
+def _floating(array: Array, kernel: str) -> None:
     d = _dtype.FROM_NUMPY[array.dtype]
     if not d.inexact:
         raise refusal(kernel, d)
 
 
-def _uniform(self: Any, from_: float, to: float, generator: OptionalGenerator) -> None:
+def _uniform(self: Array, from_: float, to: float, generator: OptionalGenerator) -> None:
     _floating(self, "check_uniform_bounds")
     if not _FITS_ANY_DTYPE <= from_ <= to <= -_FITS_ANY_DTYPE:
         _check_ends(_dtype.FROM_NUMPY[self.dtype], from_, to)
@@ -72,7 +72,7 @@ def _check_ends(d: _dtype.dtype, from_: float, to: float) -> None:
         )
 
 
-def _normal(self: Any, mean: float, std: float, generator: OptionalGenerator) -> None:
+def _normal(self: Array, mean: float, std: float, generator: OptionalGenerator) -> None:
     if std < 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
     if not self.size:
@@ -103,13 +103,13 @@ def _randn(
     return allocate(size, dtype_of(dtype), device_of(device)).normal_(0, 1, generator=generator)
 
 
-def _rand_array(size: Sequence[int], generator: OptionalGenerator, dtype: OptionalDType) -> Any:
+def _rand_array(size: Sequence[int], generator: OptionalGenerator, dtype: OptionalDType) -> Array:
     array = empty_array(size, dtype_of(dtype))
     _uniform(array, 0.0, 1.0, generator)
     return array
 
 
-def _randn_array(size: Sequence[int], generator: OptionalGenerator, dtype: OptionalDType) -> Any:
+def _randn_array(size: Sequence[int], generator: OptionalGenerator, dtype: OptionalDType) -> Array:
     array = empty_array(size, dtype_of(dtype))
     _normal(array, 0.0, 1.0, generator)
     return array
@@ -122,7 +122,7 @@ randn = factory("randn(SymInt[] size, RANDOM) -> Tensor", _randn, cpu=_randn_arr
 # --- integers -------------------------------------------------------------------------------------------------------
 
 
-def _integers(self: Any, low: int, high: int | None, generator: OptionalGenerator) -> None:
+def _integers(self: Array, low: int, high: int | None, generator: OptionalGenerator) -> None:
     refuse("check_random_bounds handles only integral, floating-point and boolean types", self, "c")
     d = _dtype.FROM_NUMPY[self.dtype]
     if high is None:
@@ -189,7 +189,7 @@ def _randint(
     return t.random_(int(low), int(high), generator=generator)
 
 
-def _randint_array(low: int, high: int, size: Sequence[int], generator: OptionalGenerator, dtype: OptionalDType) -> Any:
+def _randint_array(low: int, high: int, size: Sequence[int], generator: OptionalGenerator, dtype: OptionalDType) -> Array:
     array = empty_array(size, _dtype.int64 if dtype is None else dtype_of(dtype))
     _integers(array, int(low), int(high), generator)
     return array
@@ -205,7 +205,9 @@ _randint_from = public_function(_randint_low.op)
 
 
 @public("function")
-def randint(*args: Any, low: float | None = None, high: float | None = None, size: Any = None, **options: Any) -> Tensor:
+def randint(
+    *args: Any, low: float | None = None, high: float | None = None, size: Sequence[int] | None = None, **options: Any
+) -> Tensor:
     """Integers low ≤ x < high (low is 0 when only one bound is given)."""
     given = list(args)
     if size is None:
@@ -309,13 +311,13 @@ randn_like = factory("randn_like(Tensor self, RANDOM_LIKE) -> Tensor", _randn_li
 # --- coin flips -----------------------------------------------------------------------------------------------------
 
 
-def _coins(self: Any, p: float, generator: OptionalGenerator) -> None:
+def _coins(self: Array, p: float, generator: OptionalGenerator) -> None:
     if not 0 <= p <= 1:
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
     kernels.bernoulli_scalar(self, p, generator)
 
 
-def _bernoulli_tensor(self: Any, p: Any, generator: OptionalGenerator) -> None:
+def _bernoulli_tensor(self: Array, p: Array, generator: OptionalGenerator) -> None:
     if self.size:
         refuse("bernoulli_tensor_cpu_self_", self, "c")
         kernels.bernoulli_tensor(self, p, generator)
@@ -359,7 +361,7 @@ def _checked(condition: bool, message: str) -> None:
         raise RuntimeError(message)
 
 
-def _exponential(self: Any, lambd: float, generator: OptionalGenerator) -> None:
+def _exponential(self: Array, lambd: float, generator: OptionalGenerator) -> None:
     _checked(lambd > 0, f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}")
     _checked(
         self.dtype.kind not in "biuc",
@@ -368,20 +370,20 @@ def _exponential(self: Any, lambd: float, generator: OptionalGenerator) -> None:
     kernels.exponential_(self, lambd, generator)
 
 
-def _geometric(self: Any, p: float, generator: OptionalGenerator) -> None:
+def _geometric(self: Array, p: float, generator: OptionalGenerator) -> None:
     _checked(0 < p < 1, f"geometric_ expects p to be in (0, 1), but got p={p:g}")
     if self.dtype == np.bool_:
         raise unimplemented("geometric_cpu", self)
     kernels.geometric_(self, p, generator)
 
 
-def _log_normal(self: Any, mean: float, std: float, generator: OptionalGenerator) -> None:
+def _log_normal(self: Array, mean: float, std: float, generator: OptionalGenerator) -> None:
     _checked(std > 0, f"log_normal_ expects std > 0.0, but found std={std:g}")
     _floating(self, "log_normal_cpu")
     kernels.log_normal_(self, mean, std, generator)
 
 
-def _cauchy(self: Any, median: float, sigma: float, generator: OptionalGenerator) -> None:
+def _cauchy(self: Array, median: float, sigma: float, generator: OptionalGenerator) -> None:
     _checked(sigma > 0, f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
     _checked(
         self.dtype.kind not in "biuc",
@@ -500,7 +502,13 @@ _normal_of_size = public_function(_normal_floats_op.op)
 
 @public("function")
 def normal(
-    mean: Any, std: Any = 1.0, size: Any = None, *, generator: OptionalGenerator = None, out: Tensor | None = None, **options: Any
+    mean: Tensor | float,
+    std: Tensor | float = 1.0,
+    size: Sequence[int] | None = None,
+    *,
+    generator: OptionalGenerator = None,
+    out: Tensor | None = None,
+    **options: Any,
 ) -> Tensor:
     """Normal numbers with these means and standard deviations, tensors or numbers; of a size when both are numbers."""
     if isinstance(mean, Tensor) or isinstance(std, Tensor):
@@ -572,18 +580,18 @@ def multinomial(
     return _multinomial_op(input, num_samples, replacement, generator=generator, out=out)
 
 
-def _counts_of(self: Any, kernel: str, smallest: int) -> None:
+def _counts_of(self: Array, kernel: str, smallest: int) -> None:
     d = _dtype.FROM_NUMPY[self.dtype]
     if not d.is_floating_point or d.itemsize < smallest:
         raise refusal(kernel, d)
 
 
-def _poisson(self: Any, generator: OptionalGenerator) -> Any:
+def _poisson(self: Array, generator: OptionalGenerator) -> Array:
     _counts_of(self, "poisson_cpu", 2)
     return random_counts.poisson(self, generator)
 
 
-def _binomial(count: Any, prob: Any, generator: OptionalGenerator) -> Any:
+def _binomial(count: Array, prob: Array, generator: OptionalGenerator) -> Array:
     for name, operand in (("count", count), ("prob", prob)):
         d = _dtype.FROM_NUMPY[operand.dtype]
         if not d.is_floating_point:

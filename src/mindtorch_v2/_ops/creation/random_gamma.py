@@ -2,38 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ... import _dtype
 from ..._backends.cpu.creation import random_gamma as kernels
 from ..._backends.cpu.elementwise import sample_gradients
 from ..._backends.cpu.machinery.dtype_rules import refusal
-from ..._types import OptionalGenerator
+from ..._types import Array, OptionalGenerator
 from ..machinery.declare import not_implemented, op
 
 
-def _checked(array: Any, kernel: str) -> None:
+def _checked(array: Array, kernel: str) -> None:
     d = _dtype.FROM_NUMPY[array.dtype]
     if not d.is_floating_point or d.itemsize < 4:
         raise refusal(kernel, d)
 
 
-def _standard_gamma_kernel(self: Any, generator: OptionalGenerator) -> Any:
+def _standard_gamma_kernel(self: Array, generator: OptionalGenerator) -> Array:
     _checked(self, "gamma_cpu")
     return kernels.standard_gamma(self, generator)
 
 
-def _dirichlet_kernel(self: Any, generator: OptionalGenerator) -> Any:
+def _dirichlet_kernel(self: Array, generator: OptionalGenerator) -> Array:
     _checked(self, "dirichlet")
     return kernels.dirichlet(self, generator)
 
 
-def _gamma_gradient(self: Any, output: Any) -> Any:
+def _gamma_gradient(self: Array, output: Array) -> Array:
     _checked(self, "_standard_gamma_grad_cpu")
     return sample_gradients.gamma_gradient(self, output)
 
 
-def _dirichlet_gradient(x: Any, alpha: Any, total: Any) -> Any:
+def _dirichlet_gradient(x: Array, alpha: Array, total: Array) -> Array:
     _checked(x, "_dirichlet_grad_cpu")
     return sample_gradients.dirichlet_gradient(x, alpha, total)
 

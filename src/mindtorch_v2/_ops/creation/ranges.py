@@ -33,7 +33,13 @@ def _range_dtype(dtype: OptionalDType, *values: Any) -> _dtype.dtype:
 
 
 def _arange(
-    start: Any, end: Any, step: Any, dtype: OptionalDType, layout: OptionalLayout, device: OptionalDevice, pin_memory: bool | None
+    start: Any,
+    end: Any,
+    step: Any,
+    dtype: OptionalDType,
+    layout: OptionalLayout,
+    device: OptionalDevice,
+    pin_memory: bool | None,
 ) -> Tensor:
     if (
         dtype is None
@@ -194,7 +200,13 @@ logspace = factory("logspace(Scalar start, Scalar end, int steps, float base=10.
 
 
 def _range(
-    start: Any, end: Any, step: Any, dtype: OptionalDType, layout: OptionalLayout, device: OptionalDevice, pin_memory: bool | None
+    start: Any,
+    end: Any,
+    step: Any,
+    dtype: OptionalDType,
+    layout: OptionalLayout,
+    device: OptionalDevice,
+    pin_memory: bool | None,
 ) -> Tensor:
     start, end, step = _number(start), _number(end), _number(step)
     d, where = dtype_of(dtype), device_of(device)

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ... import _dtype
 from ..._backends.cpu.creation import sobol as kernels
-from ..._types import OptionalDType
+from ..._types import Array, OptionalDType
 from ..machinery.declare import op
 
 
-def _integers(name: str, array: Any) -> None:
+def _integers(name: str, array: Array) -> None:
     if array.dtype != _dtype.int64.np:
         raise RuntimeError(f"{name} needs to be of type Long")
 
 
-def _initialize(self: Any, dimension: int) -> None:
+def _initialize(self: Array, dimension: int) -> None:
     _integers("sobolstate", self)
     self[...] = kernels.initial_state(dimension)
 
 
-def _draw(quasi: Any, n: int, sobolstate: Any, dimension: int, num_generated: int, dtype: OptionalDType) -> Any:
+def _draw(quasi: Array, n: int, sobolstate: Array, dimension: int, num_generated: int, dtype: OptionalDType) -> tuple[Array, Array]:
     _integers("sobolstate", sobolstate)
     _integers("quasi", quasi)
     points, last = kernels.points(quasi, n, sobolstate, num_generated)
@@ -28,13 +26,13 @@ def _draw(quasi: Any, n: int, sobolstate: Any, dimension: int, num_generated: in
     return points.T.astype(chosen.np) * chosen.np.type(2.0**-kernels.BITS), last
 
 
-def _skip(self: Any, n: int, sobolstate: Any, dimension: int, num_generated: int) -> None:
+def _skip(self: Array, n: int, sobolstate: Array, dimension: int, num_generated: int) -> None:
     _integers("sobolstate", sobolstate)
     _integers("quasi", self)
     kernels.advance(self, n, sobolstate, num_generated)
 
 
-def _scramble(self: Any, ltm: Any, dimension: int) -> None:
+def _scramble(self: Array, ltm: Array, dimension: int) -> None:
     _integers("sobolstate", self)
     _integers("ltm", ltm)
     kernels.scramble(self, ltm)

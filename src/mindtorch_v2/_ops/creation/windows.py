@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import pi
 from typing import Any
 
@@ -37,7 +38,9 @@ def _checked_dtype(name: str, window_length: int, dtype: OptionalDType) -> _dtyp
     return d
 
 
-def _window(name: str, compute: Any, window_length: int, periodic: bool, dtype: OptionalDType, device: OptionalDevice) -> Tensor:
+def _window(
+    name: str, compute: Callable[..., Any], window_length: int, periodic: bool, dtype: OptionalDType, device: OptionalDevice
+) -> Tensor:
     """A periodic window is a symmetric one of a point more, without its last."""
     d = _checked_dtype(name, window_length, dtype)
     if window_length <= 1:
@@ -50,7 +53,7 @@ def _window(name: str, compute: Any, window_length: int, periodic: bool, dtype: 
     return wrap(np.ascontiguousarray(made)) if where.key == keys.CPU else wrap(made).to(where)
 
 
-def _raised_cosine(alpha: float, beta: float) -> Any:
+def _raised_cosine(alpha: float, beta: float) -> Callable[..., Any]:
     def compute(x: Array, points: int) -> Array:
         x *= x.dtype.type(2 * pi / (points - 1))
         np.cos(x, out=x)
@@ -75,7 +78,7 @@ def _blackman(x: Array, points: int) -> Array:
     return np.cos(x * one(4)) * one(0.08) - np.cos(x * one(2)) * one(0.5) + one(0.42)
 
 
-def _kaiser(beta: float) -> Any:
+def _kaiser(beta: float) -> Callable[..., Any]:
     def compute(x: Array, points: int) -> Array:
         one = x.dtype.type
         alpha = (points - 1) / 2
@@ -86,7 +89,7 @@ def _kaiser(beta: float) -> Any:
     return compute
 
 
-def _declare(name: str, extra: tuple[str, ...], compute: Any) -> None:
+def _declare(name: str, extra: tuple[str, ...], compute: Callable[..., Any]) -> None:
     """`name(window_length)` is periodic; further overloads add `periodic` and the shape's parameters."""
     factory(
         f"{name}(int window_length, OPTIONS) -> Tensor",
@@ -100,7 +103,7 @@ def _declare(name: str, extra: tuple[str, ...], compute: Any) -> None:
         factory(f"{name}.{overload}(int window_length, bool periodic{parameters}, OPTIONS) -> Tensor", _composite(name, compute, i))
 
 
-def _composite(name: str, compute: Any, parameters: int) -> Any:
+def _composite(name: str, compute: Callable[..., Any], parameters: int) -> Callable[..., Any]:
     def composite(window_length: int, periodic: bool, *rest: Any) -> Tensor:
         dtype, _, device, _ = rest[parameters:]
         return _window(name, compute(*rest[:parameters]), window_length, periodic, dtype, device)
@@ -119,7 +122,7 @@ _declare("kaiser_window", ("beta",), lambda beta=12.0: _kaiser(beta))
 
 
 def _call(name: str, arguments: tuple[Any, ...], dtype: OptionalDType, layout: OptionalLayout, device: OptionalDevice, pin_memory: bool, requires_grad: bool,
-          out: Any) -> Tensor:  # fmt: skip
+          out: Tensor | None) -> Tensor:  # fmt: skip
     if layout is not None and layout is not strided:
         raise RuntimeError(f"{name} is not implemented for sparse types, got: {layout}")
     if pin_memory:
@@ -135,7 +138,7 @@ def _call(name: str, arguments: tuple[Any, ...], dtype: OptionalDType, layout: O
 
 @public("function")
 def hann_window(window_length: int, periodic: bool = True, *, dtype: OptionalDType = None, layout: OptionalLayout = None, device: OptionalDevice = None,
-                pin_memory: bool = False, requires_grad: bool = False, out: Any = None) -> Tensor:  # fmt: skip
+                pin_memory: bool = False, requires_grad: bool = False, out: Tensor | None = None) -> Tensor:  # fmt: skip
     """The Hann window: half of one minus a cosine."""
     return _call("hann_window", (window_length, periodic), dtype, layout, device, pin_memory, requires_grad, out)
 
@@ -143,27 +146,27 @@ def hann_window(window_length: int, periodic: bool = True, *, dtype: OptionalDTy
 @public("function")
 def hamming_window(window_length: int, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46, *, dtype: OptionalDType = None,
                    layout: OptionalLayout = None, device: OptionalDevice = None, pin_memory: bool = False, requires_grad: bool = False,
-                   out: Any = None) -> Tensor:  # fmt: skip
+                   out: Tensor | None = None) -> Tensor:  # fmt: skip
     """The Hamming window: alpha less beta times a cosine."""
     return _call("hamming_window", (window_length, periodic, alpha, beta), dtype, layout, device, pin_memory, requires_grad, out)
 
 
 @public("function")
 def bartlett_window(window_length: int, periodic: bool = True, *, dtype: OptionalDType = None, layout: OptionalLayout = None, device: OptionalDevice = None,
-                    pin_memory: bool = False, requires_grad: bool = False, out: Any = None) -> Tensor:  # fmt: skip
+                    pin_memory: bool = False, requires_grad: bool = False, out: Tensor | None = None) -> Tensor:  # fmt: skip
     """The Bartlett window: a triangle."""
     return _call("bartlett_window", (window_length, periodic), dtype, layout, device, pin_memory, requires_grad, out)
 
 
 @public("function")
 def blackman_window(window_length: int, periodic: bool = True, *, dtype: OptionalDType = None, layout: OptionalLayout = None, device: OptionalDevice = None,
-                    pin_memory: bool = False, requires_grad: bool = False, out: Any = None) -> Tensor:  # fmt: skip
+                    pin_memory: bool = False, requires_grad: bool = False, out: Tensor | None = None) -> Tensor:  # fmt: skip
     """The Blackman window: three terms of a cosine series."""
     return _call("blackman_window", (window_length, periodic), dtype, layout, device, pin_memory, requires_grad, out)
 
 
 @public("function")
 def kaiser_window(window_length: int, periodic: bool = True, beta: float = 12.0, *, dtype: OptionalDType = None, layout: OptionalLayout = None,
-                  device: OptionalDevice = None, pin_memory: bool = False, requires_grad: bool = False, out: Any = None) -> Tensor:  # fmt: skip
+                  device: OptionalDevice = None, pin_memory: bool = False, requires_grad: bool = False, out: Tensor | None = None) -> Tensor:  # fmt: skip
     """The Kaiser window: a Bessel function of the distance from the middle."""
     return _call("kaiser_window", (window_length, periodic, float(beta)), dtype, layout, device, pin_memory, requires_grad, out)

@@ -26,17 +26,17 @@ def conj(x: Tensor) -> Any:
     return x.conj() if x.dtype.is_complex else x
 
 
-def scaled(grad: Tensor, factor: Any) -> Tensor:
+def scaled(grad: Tensor, factor: Number) -> Tensor:
     """`grad * factor`, skipping a factor of one as ATen does."""
     return grad if factor == 1 else grad * factor
 
 
-def number_minus(number: Any, x: Tensor) -> Tensor:
+def number_minus(number: Number, x: Tensor) -> Tensor:
     """`number - x` in memory of its own, as ATen's formulas compute it."""
     return aten.empty_like(x).fill_(number).sub_(x)
 
 
-def number_over(number: Any, x: Tensor) -> Tensor:
+def number_over(number: Number, x: Tensor) -> Tensor:
     """`number / x` in memory of its own, as ATen's formulas compute it."""
     return aten.empty_like(x).fill_(number).div_(x)
 
@@ -230,7 +230,7 @@ def zeros_like(x: Tensor) -> Tensor:
     return entry(x)
 
 
-def wrapped_number(number: Any, like: Tensor) -> Tensor:
+def wrapped_number(number: Number, like: Tensor) -> Tensor:
     """A Python number as a zero-dim tensor that gives way to `like` in promotion; no operator of its own."""
     made = wrap(_promotion.operand_arrays(_promotion.result_type_of((number, like)), number)[0])
     return made if like._keys & keys.CPU else made.to(like.device)
@@ -270,7 +270,7 @@ pow_of_scalar = op(
 )
 
 
-def pow_backward(grad: Tensor, self: Tensor, exponent: Any) -> Tensor:
+def pow_backward(grad: Tensor, self: Tensor, exponent: Number) -> Tensor:
     """Derivative of a constant power."""
     if exponent == 0:
         return zeros_like(grad)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from ..machinery.declare import Gradients, op
 from ..machinery.lookup import aten
 from .arithmetic import conj, pow_of_scalar, pow_scalar, pow_tensor
 from .ternary import where
+
+if TYPE_CHECKING:
+    from ..._types import Number
 
 atan2 = op(
     "atan2(Tensor self, Tensor other) -> Tensor",
@@ -193,13 +196,13 @@ def _power_dtype(*operands: Any) -> _dtype.dtype:
     return _dtype.float64
 
 
-def _double(x: Tensor, d: _dtype.dtype) -> Any:
+def _double(x: Any, d: _dtype.dtype) -> Any:
     if isinstance(x, Tensor):
         return x.to(d)
     return complex(x) if d.is_complex else float(x)
 
 
-def _float_power(self: Any, exponent: Any) -> Tensor:
+def _float_power(self: Tensor | Number, exponent: Tensor | Number) -> Tensor:
     """A power computed in double precision."""
     d = _power_dtype(self, exponent)
     chosen = pow_of_scalar if self.__class__ in NUMBERS else pow_scalar if exponent.__class__ in NUMBERS else pow_tensor
@@ -211,7 +214,7 @@ float_power_scalar = op("float_power.Tensor_Scalar(Tensor self, Scalar exponent)
 float_power_of_scalar = op("float_power.Scalar(Scalar self, Tensor exponent) -> Tensor", composite=_float_power)
 
 
-def _float_power_(self: Tensor, exponent: Any) -> Tensor:
+def _float_power_(self: Tensor, exponent: Tensor | Number) -> Tensor:
     d = _power_dtype(self, exponent)
     if self.dtype is not d:
         raise RuntimeError(

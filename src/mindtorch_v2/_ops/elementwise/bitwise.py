@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from .arithmetic import wrapped_number
 _TAGS = ("nondifferentiable",)
 
 
-def _binary(name: str, kernel: Any, refuses: tuple[str, str] | None = None) -> Any:
+def _binary(name: str, kernel: Callable[..., Any], refuses: tuple[str, str] | None = None) -> Callable[..., Any]:
     schema = f"{name}.Tensor(Tensor self, Tensor other) -> Tensor"
     return op(schema, pointwise="same", cpu=kernel, inplace=True, tags=_TAGS, refuses=refuses)
 
@@ -28,14 +29,14 @@ gcd = op("gcd(Tensor self, Tensor other) -> Tensor", pointwise="same", numbers=(
 lcm = op("lcm(Tensor self, Tensor other) -> Tensor", pointwise="same", numbers=(), cpu=kernels.lcm, inplace=True, tags=_TAGS)
 
 
-def _scalar_first(name: str, entry: Any) -> None:
+def _scalar_first(name: str, entry: Callable[..., Any]) -> None:
     op(
         f"{name}.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
         composite=lambda self, other: entry(wrapped_number(self, other), other),
     )
 
 
-def _language_operator(name: str, entry: Any, inplace: Any) -> None:
+def _language_operator(name: str, entry: Callable[..., Any], inplace: str) -> None:
     """`&`, `|`, `^`: operators of their own that call the bitwise ones."""
     op(
         f"__{name}__.Tensor(Tensor self, Tensor other) -> Tensor",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..._backends.cpu.elementwise import clamp as kernels
 from ..._backends.meta.adapter import meta_result
@@ -11,8 +11,11 @@ from ..machinery.declare import op
 from ..machinery.lookup import aten
 from .ternary import zero_unless
 
+if TYPE_CHECKING:
+    from ..._types import Number
 
-def clamp_backward(grad: Tensor, self: Tensor, min: Any, max: Any) -> Tensor:
+
+def clamp_backward(grad: Tensor, self: Tensor, min: Tensor | Number | None, max: Tensor | Number | None) -> Tensor:
     """The gradient passes where the value was in range, its ends included."""
     if max is not None and min is not None:
         inside = (self >= min).logical_and_(self <= max)
@@ -23,7 +26,9 @@ def clamp_backward(grad: Tensor, self: Tensor, min: Any, max: Any) -> Tensor:
     return zero_unless(inside, grad)
 
 
-def _clamp_backward_limits(grad: Tensor, self: Tensor, min: Any, max: Any, needs: tuple[bool, ...]) -> tuple[Any, Any]:
+def _clamp_backward_limits(
+    grad: Tensor, self: Tensor, min: Tensor | None, max: Tensor | None, needs: tuple[bool, ...]
+) -> tuple[Any, Any]:
     grad_min = grad_max = None
     zero = aten.scalar_tensor(0, dtype=grad.dtype, device=grad.device)
     if needs[0] and min is not None:

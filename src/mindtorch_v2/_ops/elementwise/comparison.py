@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from ..machinery.declare import op
 from ..machinery.lookup import aten
 
 
-def _comparison(name: str, ufunc: Any, *, ordered: bool = False) -> Any:
+def _comparison(name: str, ufunc: np.ufunc, *, ordered: bool = False) -> Callable[..., Any]:
     return op(
         f"{name}.Tensor(Tensor self, Tensor other) -> Tensor",
         pointwise="bool",
@@ -39,7 +40,7 @@ gt = _comparison("gt", np.greater, ordered=True)
 ge = _comparison("ge", np.greater_equal, ordered=True)
 
 
-def _logical(name: str, ufunc: Any) -> None:
+def _logical(name: str, ufunc: np.ufunc) -> None:
     op(
         f"{name}(Tensor self, Tensor other) -> Tensor",
         pointwise="bool",
@@ -55,7 +56,7 @@ _logical("logical_or", np.logical_or)
 _logical("logical_xor", np.logical_xor)
 
 
-def _test(name: str, kernel: Any, *, inplace: bool = False) -> Any:
+def _test(name: str, kernel: Callable[..., Any], *, inplace: bool = False) -> Callable[..., Any]:
     return op(f"{name}(Tensor self) -> Tensor", pointwise="bool", cpu=kernel, inplace=inplace, tags=("nondifferentiable",))
 
 

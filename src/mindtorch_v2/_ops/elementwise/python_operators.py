@@ -35,63 +35,63 @@ def _or_not_implemented(method: Callable[..., Any]) -> Callable[..., Any]:
     return attempt
 
 
-def power(self: Tensor, other: Tensor | Number) -> Any:
+def power(self: Tensor, other: Tensor | Number) -> Tensor:
     if other.__class__ in NUMBERS:
         return arithmetic.pow_scalar(self, other)
     return self.pow(other)
 
 
-def modulo(self: Tensor, other: Tensor | Number) -> Any:
+def modulo(self: Tensor, other: Tensor | Number) -> Tensor:
     return arithmetic.remainder_scalar(self, other) if other.__class__ in NUMBERS else arithmetic.remainder(self, other)
 
 
-def inplace_modulo(self: Tensor, other: Tensor | Number) -> Any:
+def inplace_modulo(self: Tensor, other: Tensor | Number) -> Tensor:
     return self.remainder_(other)
 
 
-def reflected_sub(self: Tensor, other: Tensor | Number) -> Any:
+def reflected_sub(self: Tensor, other: Tensor | Number) -> Tensor:
     return arithmetic.rsub_scalar(self, other) if other.__class__ in NUMBERS else arithmetic.rsub(self, other)
 
 
-def reflected_truediv(self: Tensor, other: Tensor | Number) -> Any:
+def reflected_truediv(self: Tensor, other: Tensor | Number) -> Tensor:
     return unary.reciprocal(self) * other
 
 
-def reflected_pow(self: Tensor, other: Tensor | Number) -> Any:
+def reflected_pow(self: Tensor, other: Tensor | Number) -> Tensor:
     return other.pow(self) if isinstance(other, Tensor) else arithmetic.pow_of_scalar(other, self)
 
 
-def reflected_matmul(self: Tensor, other: Tensor | Number) -> Any:
+def reflected_matmul(self: Tensor, other: Tensor | Number) -> Tensor:
     return matmul.matmul(other, self)
 
 
-def invert(self: Tensor) -> Any:
+def invert(self: Tensor) -> Tensor:
     if self.dtype.inexact:
         raise TypeError("~ (operator.invert) is only implemented on integer and Boolean-type tensors")
     return bitwise.bitwise_not(self)
 
 
-def inplace_power(self: Tensor, other: Tensor | Number) -> Any:
+def inplace_power(self: Tensor, other: Tensor | Number) -> Tensor:
     return self.pow_(other)
 
 
-def reflected_floordiv(self: Tensor, other: Tensor | Number) -> Any:
+def reflected_floordiv(self: Tensor, other: Tensor | Number) -> Tensor:
     return arithmetic.floor_divide(other if isinstance(other, Tensor) else arithmetic.wrapped_number(other, self), self)
 
 
-def reflected_mod(self: Tensor, other: Tensor | Number) -> Any:
+def reflected_mod(self: Tensor, other: Tensor | Number) -> Tensor:
     return arithmetic.remainder(other, self) if isinstance(other, Tensor) else arithmetic.remainder_scalar_tensor(other, self)
 
 
 def _reflected_shift(entry: Callable[..., Any]) -> Callable[..., Any]:
-    def shift(self: Tensor, other: Tensor | Number) -> Any:
+    def shift(self: Tensor, other: Tensor | Number) -> Tensor:
         return entry(other if isinstance(other, Tensor) else arithmetic.wrapped_number(other, self), self)
 
     return shift
 
 
 def _set_part(part: Callable[..., Any]) -> Callable[..., None]:
-    def write(self: Tensor, value: Any) -> None:
+    def write(self: Tensor, value: Tensor | Number) -> None:
         copying.copy_(part(self), value if isinstance(value, Tensor) else arithmetic.wrapped_number(value, self))
 
     return write

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,9 @@ from .ternary import where
 _SQRT_PI = math.sqrt(math.pi)
 
 
-def _unary(name: str, kernel: Any, formula: Any = None, *, inplace: bool = False, self: str = "self") -> Any:
+def _unary(
+    name: str, kernel: Callable[..., Any], formula: Callable[..., Any] | None = None, *, inplace: bool = False, self: str = "self"
+) -> Callable[..., Any]:
     return op(
         f"{name}(Tensor {self}) -> Tensor",
         pointwise="float",

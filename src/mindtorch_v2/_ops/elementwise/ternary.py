@@ -57,7 +57,9 @@ def _indices(condition: Tensor) -> tuple[Tensor, ...]:
 
 
 @public("function")
-def where(condition: Any, input: Any = None, other: Any = None, *, out: Tensor | None = None) -> Any:
+def where(
+    condition: Tensor, input: Tensor | Number | None = None, other: Tensor | Number | None = None, *, out: Tensor | None = None
+) -> Any:
     """Elements of `input` where the condition holds, of `other` elsewhere; with a condition only, the indices where it does."""
     if input is None and other is None:
         return _where_nonzero(condition)
@@ -74,7 +76,7 @@ def where(condition: Any, input: Any = None, other: Any = None, *, out: Tensor |
     return _where_self(condition, input, other) if out is None else _where_self(condition, input, other, out=out)
 
 
-def _scalar_operand(x: Any, partner: Any, device: OptionalDevice = None) -> Tensor:
+def _scalar_operand(x: Number, partner: Any, device: OptionalDevice = None) -> Tensor:
     """A number as the zero-dim tensor that ATen makes of it: of the partner's dtype unless that is of a lower kind."""
     if device is None and partner.dtype.inexact and x.__class__ is not complex:
         d, device = partner.dtype, partner.device
@@ -83,7 +85,7 @@ def _scalar_operand(x: Any, partner: Any, device: OptionalDevice = None) -> Tens
     return aten.scalar_tensor(x, dtype=d, device=partner.device if device is None else device)
 
 
-def _following(x: Tensor, condition: Tensor) -> Any:
+def _following(x: Tensor | Number | None, condition: Tensor) -> Tensor | Number | None:
     """torch: zero-dim CPU operands follow the condition to its device."""
     if isinstance(x, Tensor) and not x._array.ndim and x._keys & keys.CPU:
         return x.to(condition.device)

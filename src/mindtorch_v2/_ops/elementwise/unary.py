@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -124,7 +125,9 @@ square = op("square(Tensor self) -> Tensor", composite=lambda self: self.pow(2))
 square_ = op("square_(Tensor(a!) self) -> Tensor(a!)", composite=lambda self: self.pow_(2))
 
 
-def _unary(name: str, kernel: Any, formula: Any, *, inplace: bool = True, **options: Any) -> Any:
+def _unary(
+    name: str, kernel: Callable[..., Any], formula: Callable[..., Any], *, inplace: bool = True, **options: Any
+) -> Callable[..., Any]:
     return op(f"{name}(Tensor self) -> Tensor", pointwise="float", cpu=kernel, grad={"self": formula}, inplace=inplace, **options)
 
 
@@ -172,7 +175,7 @@ def _sinc_backward(grad: Tensor, self: Tensor) -> Tensor:
     return where(squared == 0.0, zero, slope)
 
 
-def _rounding(name: str, kernel: Any) -> Any:
+def _rounding(name: str, kernel: Callable[..., Any]) -> Callable[..., Any]:
     return op(
         f"{name}(Tensor self) -> Tensor", pointwise="same", cpu=kernel, grad={"self": lambda grad: zeros_like(grad)}, inplace=True
     )

@@ -13,7 +13,7 @@ from ..._backends.cpu.shapes import repeating
 from ..._dispatch.keys import META
 from ..._dtype import bool_, int32, int64, uint8
 from ..._tensor import Tensor, wrap
-from ..._types import Number
+from ..._types import Ints, Number, TensorOrTensors
 from ..._writing import warn_if_expanded, writing_to_expanded
 from ..machinery.declare import op, public
 from ..machinery.lookup import aten
@@ -44,7 +44,7 @@ def _nonzero_numpy(self: Tensor) -> tuple[Tensor, ...]:
 nonzero_numpy = op("nonzero_numpy(Tensor self) -> Tensor[]", composite=_nonzero_numpy, variants="", tags=("data_dependent",))
 
 
-def _nonzero_any(input: Tensor, *, out: Tensor | None = None, as_tuple: bool = False) -> Any:
+def _nonzero_any(input: Tensor, *, out: Tensor | None = None, as_tuple: bool = False) -> TensorOrTensors:
     """The positions of elements that are not zero: one per row, or one tensor for each dimension."""
     if as_tuple:
         return nonzero_numpy(input)
@@ -55,7 +55,7 @@ public("function method", name="nonzero")(_nonzero_any)
 
 
 @public("function")
-def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
+def unravel_index(indices: Tensor, shape: Ints) -> tuple[Tensor, ...]:
     """Flat positions as one tensor of positions for each dimension of a shape."""
     if not isinstance(indices, Tensor):
         raise TypeError(f"Expected 'indices' to be a Tensor, but got {type(indices)}")

@@ -12,7 +12,7 @@ from ..._dispatch.schema import parse
 from ..._memory_format import contiguous_format
 from ..._settings import alert_not_deterministic
 from ..._tensor import Tensor
-from ..._types import Number
+from ..._types import Array, Number
 from ..machinery.declare import inplace_schema, op
 from ..machinery.lookup import aten
 from ..shapes.joining import cat
@@ -21,7 +21,9 @@ from ..shapes.reshaping import expand, reshape, view, zeros
 Grads = Mapping[str | tuple[str, ...], Callable[..., Any]]
 
 
-def both(schema: str, kernel: Callable[..., None], grad: Grads | None = None, node: str | None = None, **options: Any) -> Any:
+def both(
+    schema: str, kernel: Callable[..., None], grad: Grads | None = None, node: str | None = None, **options: Any
+) -> Callable[..., Any]:
     """Declare an operator and its in-place variant from a kernel that writes to `self`; returns the functional one."""
     entry = op(schema, cpu=kernels.on_copy(kernel), grad=grad, node=node, shape=lambda self: self._array.shape, **options)
     op(str(inplace_schema(parse(schema))), cpu=kernel, grad=grad, node=node or entry.op.node_name, variants="method")
@@ -97,11 +99,11 @@ scatter_value = both(
 )
 
 
-def _reduce_src(self: Any, dim: int, index: Any, src: Any, reduce: str) -> None:
+def _reduce_src(self: Array, dim: int, index: Array, src: Array, reduce: str) -> None:
     kernels.scatter_with(self, dim, index, src, reduce)
 
 
-def _reduce_value(self: Any, dim: int, index: Any, value: Number, reduce: str) -> None:
+def _reduce_value(self: Array, dim: int, index: Array, value: Number, reduce: str) -> None:
     kernels.scatter_with(self, dim, index, value, reduce)
 
 
@@ -140,7 +142,7 @@ def _scatter_reduce_grads(
 
 def _product_grads(
     grad: Tensor, self: Tensor, dim: int, index: Tensor, src: Tensor, include_self: bool, result: Tensor,
-    *, read: Any, add: Any, reduce: Any,
+    *, read: Callable[..., Any], add: Callable[..., Any], reduce: Callable[..., Any],
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """A factor's gradient is the product of the others: the quotient, or that product itself where the factor is zero.
 
@@ -291,7 +293,7 @@ _PUT_GRADS: Grads = {
 }
 
 
-def _put(self: Any, index: Any, source: Any, accumulate: bool) -> None:
+def _put(self: Array, index: Array, source: Array, accumulate: bool) -> None:
     if not accumulate:
         alert_not_deterministic("put_")
     kernels.put(self, index, source, accumulate)

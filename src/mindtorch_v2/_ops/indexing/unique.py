@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from ..._backends.cpu.machinery.dtypes import scalar_name
 from ..._tensor import Tensor
 from ..machinery.declare import not_implemented, op, public
 from ..machinery.lookup import aten
+
+if TYPE_CHECKING:
+    from ..._types import Number, TensorOrTensors
 
 Array = np.ndarray[Any, Any]
 THREE = "(Tensor, Tensor, Tensor)"
@@ -72,7 +75,7 @@ def _dim_with_elements(self: Array, dim: int) -> int:
     return dim
 
 
-def _chosen(results: Any, return_inverse: bool, return_counts: bool) -> Any:
+def _chosen(results: tuple[Tensor, ...], return_inverse: bool, return_counts: bool) -> TensorOrTensors:
     values, inverse, counts = results
     if return_inverse and return_counts:
         return values, inverse, counts
@@ -88,7 +91,7 @@ def unique(
     return_inverse: bool = False,
     return_counts: bool = False,
     dim: int | None = None,
-) -> Any:
+) -> TensorOrTensors:
     """The distinct elements, or the distinct slices along a dimension, in ascending order."""
     if dim is None:
         found = _unique2(input, sorted, return_inverse, return_counts)
@@ -103,7 +106,7 @@ def unique_consecutive(
     return_inverse: bool = False,
     return_counts: bool = False,
     dim: int | None = None,
-) -> Any:
+) -> TensorOrTensors:
     """The elements without immediate repetitions."""
     return _chosen(_unique_consecutive(input, return_inverse, return_counts, dim), return_inverse, return_counts)
 
@@ -117,7 +120,7 @@ def _check_members(*dtypes: Any) -> None:
             raise RuntimeError(f"Unsupported input type encountered for isin(): {_dtype.FROM_NUMPY[d].scalar_name}")
 
 
-def _is_number(elements: Any, number: Any, invert: bool) -> Any:
+def _is_number(elements: Tensor, number: Number, invert: bool) -> Tensor:
     """Return a mask of the elements that are the number; or the other way round, of the numbers that are among the elements."""
     _check_members(elements.dtype.np)
     return elements != number if invert else elements == number
@@ -204,7 +207,7 @@ searchsorted = op(
 )
 
 
-def _number_among(number: Any, sequence: Array) -> Array:
+def _number_among(number: Number, sequence: Array) -> Array:
     """The number in the dtype of the sequence, unless it is of a higher category."""
     category = _dtype.FROM_NUMPY[sequence.dtype].category
     return np.asarray(number, sequence.dtype if category >= _dtype.of_scalar(number).category else None)

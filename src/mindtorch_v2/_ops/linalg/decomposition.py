@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from .checks import check_floating, check_matrix, check_square
 from .matmul import conj, matmul
 from .solve import linalg_solve
 from .triangular_systems import linalg_solve_triangular
+
+if TYPE_CHECKING:
+    from ..._dtype import dtype
 
 Array = np.ndarray[Any, Any]
 
@@ -52,7 +55,7 @@ def _eigh_kernel(A: Array, UPLO: str, compute_v: bool) -> tuple[Array, Array]:
     return kernels.eigh(A, UPLO.upper(), compute_v)
 
 
-def _eigh_grad(grads: Any, eigenvalues: Tensor, eigenvectors: Tensor) -> Tensor | None:
+def _eigh_grad(grads: Sequence[Any], eigenvalues: Tensor, eigenvectors: Tensor) -> Tensor | None:
     grad_l, grad_v = grads
     v = eigenvectors
     if grad_l is None and grad_v is None:
@@ -120,7 +123,7 @@ def _eigvals_kernel(self: Array) -> Array:
     return kernels.eigvals(self)
 
 
-def _eig_grad(grads: Any, self_dtype: Any, eigenvalues: Tensor, eigenvectors: Tensor) -> Tensor | None:
+def _eig_grad(grads: Sequence[Any], self_dtype: dtype, eigenvalues: Tensor, eigenvectors: Tensor) -> Tensor | None:
     grad_l, grad_v = grads
     v = eigenvectors
     if grad_l is None and grad_v is None:
@@ -163,7 +166,7 @@ def _svd_kernel(A: Array, full_matrices: bool, compute_uv: bool, driver: str | N
     return kernels.svd(A, full_matrices, compute_uv)
 
 
-def _svd_grad(grads: Any, U: Tensor, S: Tensor, Vh: Tensor, full_matrices: bool, compute_uv: bool) -> Tensor | None:
+def _svd_grad(grads: Sequence[Any], U: Tensor, S: Tensor, Vh: Tensor, full_matrices: bool, compute_uv: bool) -> Tensor | None:
     grad_u, grad_s, grad_vh = grads
     if grad_u is None and grad_s is None and grad_vh is None:
         return None

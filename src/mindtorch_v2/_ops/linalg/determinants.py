@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -88,7 +89,7 @@ def _slogdet(A: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     return diagonal.sgn().prod(-1).mul(sign), diagonal.abs().log_().sum(-1), factors, pivots
 
 
-def _slogdet_grad(grads: Any, A: Tensor, sign: Tensor, LU: Tensor, pivots: Tensor) -> Tensor | None:
+def _slogdet_grad(grads: Sequence[Any], A: Tensor, sign: Tensor, LU: Tensor, pivots: Tensor) -> Tensor | None:
     """g A⁻ᴴ with g the gradient of log|det|, less for complex matrices the part that turns the sign."""
     grad_sign, grad_log = grads[:2]
     complex_ = A.dtype.is_complex

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 from ..._tensor import Tensor
 from ..machinery.declare import public
@@ -69,7 +69,7 @@ def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int
 
 
 @public("function method")
-def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) -> Any:
+def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
     """The compact LU factors and pivots of A, and on request LAPACK's error codes."""
     factors = tuple(_lu_with_info(A, pivot=pivot, check_errors=not get_infos))
     results = factors if get_infos else factors[:2]
@@ -94,7 +94,7 @@ _REMOVED = {
 
 
 def _removed(name: str, successor: str) -> None:
-    def refuse(*args: Any, **kwargs: Any) -> Any:
+    def refuse(*args: Any, **kwargs: Any) -> NoReturn:
         raise RuntimeError(f"This function was deprecated since version 1.9 and is now removed. `torch.{name}`: use {successor}.")
 
     refuse.__name__ = refuse.__qualname__ = name

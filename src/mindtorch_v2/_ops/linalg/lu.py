@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -174,7 +175,7 @@ def _permutation(compact: Tensor, pivots: Tensor) -> Tensor:
     return p.scatter_(-2, order.unsqueeze(-2), 1.0)
 
 
-def _lu_unpack_grad(grads: Any, LU_data_shape: Any) -> Tensor | None:
+def _lu_unpack_grad(grads: Sequence[Any], LU_data_shape: Sequence[int]) -> Tensor | None:
     """The factors' gradients back in the compact storage."""
     _, grad_l, grad_u = grads
     if grad_l is None and grad_u is None:

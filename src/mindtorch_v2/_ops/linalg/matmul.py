@@ -21,7 +21,7 @@ def conj(x: Tensor) -> Tensor:
     return x.conj() if x.dtype.is_complex else x
 
 
-def maybe_multiply(x: Tensor, factor: Any) -> Tensor:
+def maybe_multiply(x: Tensor, factor: Number) -> Tensor:
     """The tensor times a number, unless that number is one."""
     if factor.__class__ is complex:
         factor = factor.conjugate()

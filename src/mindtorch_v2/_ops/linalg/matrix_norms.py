@@ -19,11 +19,11 @@ from .solve import linalg_inv_ex
 Array = np.ndarray[Any, Any]
 
 
-def _vector_norm(x: Tensor, order: Any, dim: int | Sequence[int] | None, keepdim: bool, dtype: OptionalDType = None) -> Tensor:
+def _vector_norm(x: Tensor, order: Number, dim: int | Sequence[int] | None, keepdim: bool, dtype: OptionalDType = None) -> Tensor:
     return aten.linalg_vector_norm(x, order, dim, keepdim, dtype=dtype)
 
 
-def _norm_dims(x: Tensor, dim: Any) -> tuple[int, int]:
+def _norm_dims(x: Tensor, dim: Sequence[int]) -> tuple[int, int]:
     check_matrix(x, "linalg.matrix_norm")
     check_floating(x._array, "linalg.matrix_norm")
     if len(dim) != 2:
@@ -55,7 +55,7 @@ def _put_back(x: Tensor, keepdim: bool, first: int, second: int) -> Tensor:
     return x.permute([order.index(d) for d in range(x.ndim)])
 
 
-def _matrix_norm_number(self: Tensor, ord: Any, dim: Any, keepdim: bool, dtype: OptionalDType) -> Tensor:
+def _matrix_norm_number(self: Tensor, ord: float, dim: Sequence[int], keepdim: bool, dtype: OptionalDType) -> Tensor:
     first, second = _norm_dims(self, dim)
     magnitude = abs(ord)
     if magnitude not in (1, 2, float("inf")):
@@ -78,7 +78,7 @@ def _largest(x: Tensor, dim: int, keepdim: bool) -> Tensor:
     return x.amax(dim, keepdim) if x.shape[dim] else x.sum(dim, keepdim)
 
 
-def _matrix_norm_name(self: Tensor, ord: str, dim: Any, keepdim: bool, dtype: OptionalDType) -> Tensor:
+def _matrix_norm_name(self: Tensor, ord: str, dim: Sequence[int], keepdim: bool, dtype: OptionalDType) -> Tensor:
     first, second = _norm_dims(self, dim)
     if ord not in ("fro", "nuc"):
         raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
@@ -104,7 +104,7 @@ _matrix_norm_by_name = op(
 
 
 def matrix_norm(
-    x: Tensor, order: Any, dim: int | Sequence[int] | None = (-2, -1), keepdim: bool = False, dtype: OptionalDType = None
+    x: Tensor, order: Number | str, dim: int | Sequence[int] | None = (-2, -1), keepdim: bool = False, dtype: OptionalDType = None
 ) -> Tensor:
     by = _matrix_norm_by_name if isinstance(order, str) else _matrix_norm_by_number
     return by(x, order, dim, keepdim, dtype=dtype)
@@ -169,11 +169,11 @@ def _cond(self: Tensor, p: Number | None) -> Tensor:
     return _cond_by_inverse(self, p)
 
 
-def _order_text(p: Any) -> str:
+def _order_text(p: Number | str | None) -> str:
     return p if isinstance(p, str) else f"{p:g}"
 
 
-def _cond_by_inverse(self: Tensor, p: Any) -> Tensor:
+def _cond_by_inverse(self: Tensor, p: Number | str) -> Tensor:
     inverted, info = linalg_inv_ex(self)
     singular = info.unsqueeze(-1).unsqueeze(-1) > 0
     inverted = inverted.masked_fill(singular, float("inf"))

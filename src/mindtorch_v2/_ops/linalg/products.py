@@ -39,7 +39,7 @@ outer = op("outer(Tensor self, Tensor vec2) -> Tensor", composite=_outer)
 ger = op("ger(Tensor self, Tensor vec2) -> Tensor", composite=lambda self, vec2: outer(self, vec2))
 
 
-def _addr_factor(name: str, value: Any, dtype: _dtype.dtype) -> Any:
+def _addr_factor(name: str, value: Number, dtype: _dtype.dtype) -> Array:
     if isinstance(value, bool) and dtype.category != _dtype.BOOL:
         raise RuntimeError(f"Boolean {name} only supported for Boolean results.")
     if not dtype.inexact and isinstance(value, float | complex):
@@ -395,7 +395,15 @@ def _trilinear_sum(
 
 
 def _trilinear_grad(
-    grad: Tensor, i1: Tensor, i2: Tensor, i3: Tensor, expand1: Any, expand2: Any, expand3: Any, sumdim: Any, needs: Sequence[bool]
+    grad: Tensor,
+    i1: Tensor,
+    i2: Tensor,
+    i3: Tensor,
+    expand1: Sequence[int],
+    expand2: Sequence[int],
+    expand3: Sequence[int],
+    sumdim: Sequence[int],
+    needs: Sequence[bool],
 ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
     return (
         _trilinear(grad, i2, i3, sumdim, expand2, expand3, expand1) if needs[0] else None,

@@ -28,7 +28,7 @@ def _scalar(value: float | None, like: Tensor) -> Tensor:
     return aten.full((), value, dtype=dtype, device=device)
 
 
-def _tolerances(x: Tensor, atol: Any, rtol: Any, function: str) -> tuple[Tensor, Tensor]:
+def _tolerances(x: Tensor, atol: Tensor | float | None, rtol: Tensor | float | None, function: str) -> tuple[Tensor, Tensor]:
     """Absolute and relative tolerance as tensors; the relative one is eps · max(m, n) unless either is given."""
     dtype = x.dtype.to_real()
     if dtype not in (_dtype.float32, _dtype.float64):
@@ -135,7 +135,7 @@ op(
 )
 
 
-def _pinv_from_numbers(self: Tensor, atol: Any, rtol: Any, hermitian: bool) -> Tensor:
+def _pinv_from_numbers(self: Tensor, atol: float | None, rtol: float | None, hermitian: bool) -> Tensor:
     _check_pinv(self)
     absolute, relative = _tolerances(self, atol, rtol, "torch.linalg.pinv")
     return linalg_pinv(self, atol=absolute, rtol=relative, hermitian=hermitian)
@@ -147,7 +147,7 @@ pinverse = op(
 )
 
 
-def _matrix_rank(input: Tensor, atol: Any, rtol: Any, hermitian: bool) -> Tensor:
+def _matrix_rank(input: Tensor, atol: Tensor | float | None, rtol: Tensor | float | None, hermitian: bool) -> Tensor:
     check_matrix(input, "torch.linalg.matrix_rank", "input")
     absolute, relative = _tolerances(input, atol, rtol, "torch.linalg.matrix_rank")
     if not input.numel():

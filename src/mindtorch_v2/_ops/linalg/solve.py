@@ -53,7 +53,7 @@ def _factored_solve(A: Tensor, B: Tensor, left: bool, check_errors: bool) -> tup
 def _solve_grad(
     grad: Tensor,
     A: Tensor,
-    B_shape: Any,
+    B_shape: Sequence[int],
     LU: Tensor,
     pivots: Tensor,
     result: Tensor,

@@ -65,7 +65,7 @@ def device_key(device: OptionalDevice) -> int:
     return device.key
 
 
-def _type_error(op: Op, a: Argument, position: int, value: Any, expected: str = "Tensor") -> TypeError:
+def _type_error(op: Op, a: Argument, position: int, value: object, expected: str = "Tensor") -> TypeError:
     return TypeError(
         f"{op.name}(): argument '{public_name(a)}' (position {position + 1}) must be {expected}, not {type(value).__name__}"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
 
@@ -185,7 +185,7 @@ class MissingDerivative:
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def __call__(self, grad: Tensor | None) -> Any:
+    def __call__(self, grad: Tensor | None) -> NoReturn:
         raise NotImplementedError(f"the derivative for '{self.name}' is not implemented.")
 
     @staticmethod

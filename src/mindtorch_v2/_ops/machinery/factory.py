@@ -135,7 +135,7 @@ _DRAWN = frozenset("rand randn rand_like randn_like".split())  # of complex numb
 _AS_BITS = frozenset("empty zeros empty_like zeros_like new_empty new_zeros empty_strided new_empty_strided".split())
 
 
-def _converted(op: Op, arguments: list[Any], error: _dtype.NarrowTypeError) -> Any:
+def _converted(op: Op, arguments: list[Any], error: _dtype.NarrowTypeError) -> Tensor:
     """The result for a type that is kept as bits: made in another type, and converted or seen as this one."""
     d = error.dtype
     if op.name in _DRAWN and d.is_complex:
@@ -191,7 +191,7 @@ def with_out(op: Op, arguments: tuple[Any, ...], out: Tensor, requires_grad: boo
     return out
 
 
-def check_options(wanted: Any, pin_memory: bool | None) -> None:
+def check_options(wanted: layout | None, pin_memory: bool | None) -> None:
     if wanted is not None and wanted is not strided:
         if not isinstance(wanted, layout):
             raise TypeError(f"argument 'layout' must be torch.layout, not {type(wanted).__name__}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from ..._tensor import Tensor, set_array
 from ...return_types import out_type
 from .calling import argument_keys
 from .out_dtypes import check_out_dtype
+
+if TYPE_CHECKING:
+    from ..._types import TensorOrTensors
 
 __all__ = ["OPTIONS", "call_with_out", "out_variant", "write_out"]
 
@@ -39,7 +42,7 @@ _OVERLOADS = {
 }  # fmt: skip
 
 
-def call_with_out(op: Op, arguments: tuple[Any, ...], out: Any) -> Any:
+def call_with_out(op: Op, arguments: tuple[Any, ...], out: TensorOrTensors) -> TensorOrTensors:
     """Compute and write the results to `out`, which is resized when its shape differs."""
     outs = (out,) if isinstance(out, Tensor) else tuple(out)
     if len(outs) != len(op.schema.returns) or (outs[0] is not out and not all(isinstance(t, Tensor) for t in outs)):
@@ -68,7 +71,7 @@ def out_variant(op: Op) -> Op:
     return made
 
 
-def _compute_apart(op: Op, count: int, *given: Any) -> Any:
+def _compute_apart(op: Op, count: int, *given: Any) -> TensorOrTensors:
     """Make the kernel of a variant: `given` are the arguments, so many, and what is written to."""
     outs = given[count:]
     return _compute(op, given[:count], outs[0] if len(outs) == 1 else outs, keys.OUT_VARIANT)
@@ -87,7 +90,7 @@ def _make(op: Op, count: int, *given: Any) -> Tensor:
     return out
 
 
-def _compute(op: Op, arguments: tuple[Any, ...], out: Any, extra_keys: int = 0) -> Any:
+def _compute(op: Op, arguments: tuple[Any, ...], out: TensorOrTensors, extra_keys: int = 0) -> TensorOrTensors:
     outs = (out,) if isinstance(out, Tensor) else tuple(out)
     tensors = _tensors_among(arguments)
     if state.grad_enabled:

@@ -172,13 +172,13 @@ _prelu_kernel_backward = op(
 )
 
 
-def _rrelu(self: Tensor, lower: Any, upper: Any, training: bool, generator: OptionalGenerator) -> Tensor:
+def _rrelu(self: Tensor, lower: float, upper: float, training: bool, generator: OptionalGenerator) -> Tensor:
     if not lower <= upper:
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")
     return rrelu_with_noise(self, aten.empty_like(self), lower, upper, training, generator)
 
 
-def _rrelu_(self: Tensor, lower: Any, upper: Any, training: bool, generator: OptionalGenerator) -> Tensor:
+def _rrelu_(self: Tensor, lower: float, upper: float, training: bool, generator: OptionalGenerator) -> Tensor:
     if not lower <= upper:
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")
     return rrelu_with_noise_(self, aten.empty_like(self), lower, upper, training, generator)
@@ -265,7 +265,7 @@ rrelu_with_noise_ = op(
 
 
 def _rrelu_with_noise_backward(
-    grad_output: Tensor, self: Tensor, noise: Tensor, lower: Any, upper: Any, training: bool, self_is_result: bool
+    grad_output: Tensor, self: Tensor, noise: Tensor, lower: float, upper: float, training: bool, self_is_result: bool
 ) -> Tensor:
     if training and upper - lower > 1e-6:
         return grad_output.mul(noise)
@@ -289,21 +289,21 @@ rrelu_with_noise_backward = op(
 # --- piecewise linear units -----------------------------------------------------------------------------------------
 
 
-def _check_hardtanh(self: Tensor, min_val: Any, max_val: Any) -> None:
+def _check_hardtanh(self: Tensor, min_val: float, max_val: float) -> None:
     if self.dtype.category == _dtype.BOOL:
         raise RuntimeError("Bool inputs not supported for hardtanh")
     if self.dtype.category == _dtype.INTEGER and not self.dtype.is_signed and (min_val < 0 or max_val < 0):
         raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
 
 
-def _hardtanh(self: Tensor, min_val: Any, max_val: Any) -> Tensor:
+def _hardtanh(self: Tensor, min_val: float, max_val: float) -> Tensor:
     _check_hardtanh(self, min_val, max_val)
     if self.dtype.category == _dtype.INTEGER:
         min_val, max_val = int(min_val), int(max_val)
     return self.clamp(min_val, max_val)
 
 
-def _hardtanh_(self: Tensor, min_val: Any, max_val: Any) -> Tensor:
+def _hardtanh_(self: Tensor, min_val: float, max_val: float) -> Tensor:
     _check_hardtanh(self, min_val, max_val)
     if not self.dtype.inexact:
         min_val, max_val = int(min_val), int(max_val)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from ..._tensor import Tensor
 from ..machinery.declare import op, public
@@ -30,13 +30,16 @@ from .convolution_kernels import (
     without_channels,
 )
 
+if TYPE_CHECKING:
+    from ..._types import Ints
+
 Sizes = tuple[int, ...]
 
 
 # --- what users call ------------------------------------------------------------------------------------------------
 
 
-def _batched(n: int, name: str, input: Tensor, call: Any) -> Tensor:
+def _batched(n: int, name: str, input: Tensor, call: Callable[..., Tensor]) -> Tensor:
     """Call with a batch dimension, which is taken away again when the input had none."""
     if input.dim() == n + 1:
         return call(input.unsqueeze(0)).squeeze(0)
@@ -44,7 +47,7 @@ def _batched(n: int, name: str, input: Tensor, call: Any) -> Tensor:
     return call(input)
 
 
-def _of_parts(call: Any, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+def _of_parts(call: Callable[..., Tensor], input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """A convolution of complex numbers as three of real ones: its kernels take only those."""
     if not input.dtype.is_complex:
         return call(input, weight, bias)
@@ -68,13 +71,13 @@ def _parts(x: Tensor) -> tuple[Tensor, Tensor]:
     return pairs.select(-1, 0), pairs.select(-1, 1)
 
 
-def _conv(n: int) -> Any:
+def _conv(n: int) -> Callable[..., Any]:
     def conv(
         input: Tensor,
         weight: Tensor,
         bias: Tensor | None,
         stride: Sequence[int] | int,
-        padding: Any,
+        padding: Ints,
         dilation: Sequence[int] | int,
         groups: int,
     ) -> Tensor:
@@ -82,7 +85,7 @@ def _conv(n: int) -> Any:
         check_bias_dtype(input, bias)
         if weight.dtype.is_complex:
 
-            def call(x: Tensor, w: Tensor, b: Any) -> Any:
+            def call(x: Tensor, w: Tensor, b: Tensor | None) -> Tensor:
                 return convolution(x, w, b, stride, padding, dilation, False, zero, groups)
 
             return _batched(n, f"conv{n}d", input, lambda x: _of_parts(call, x, weight, bias))
@@ -93,7 +96,7 @@ def _conv(n: int) -> Any:
     return conv
 
 
-def _conv_with_mode(n: int) -> Any:
+def _conv_with_mode(n: int) -> Callable[..., Any]:
     def conv(
         input: Tensor,
         weight: Tensor,
@@ -103,7 +106,7 @@ def _conv_with_mode(n: int) -> Any:
         dilation: Sequence[int] | int,
         groups: int,
     ) -> Tensor:
-        def call(x: Tensor, w: Tensor, b: Any) -> Any:
+        def call(x: Tensor, w: Tensor, b: Tensor | None) -> Tensor:
             return _convolution_mode(x, w, b, stride, padding, dilation, groups)
 
         return _batched(n, f"conv{n}d", input, lambda x: _of_parts(call, x, weight, bias))
@@ -111,18 +114,18 @@ def _conv_with_mode(n: int) -> Any:
     return conv
 
 
-def _conv_transpose(n: int) -> Any:
+def _conv_transpose(n: int) -> Callable[..., Any]:
     def conv(
         input: Tensor,
         weight: Tensor,
         bias: Tensor | None,
         stride: Sequence[int] | int,
-        padding: Any,
+        padding: Ints,
         output_padding: Sequence[int] | int,
         groups: int,
         dilation: Sequence[int] | int,
     ) -> Tensor:
-        def call(x: Tensor, w: Tensor, b: Any) -> Any:
+        def call(x: Tensor, w: Tensor, b: Tensor | None) -> Tensor:
             return convolution(x, w, b, stride, padding, dilation, True, output_padding, groups)
 
         return _batched(n, f"conv_transpose{n}d", input, lambda x: _of_parts(call, x, weight, bias))
@@ -155,12 +158,12 @@ def _declare_convolutions(n: int) -> tuple[Any, Any]:
     return plain, transposed
 
 
-def _export(n: int, plain: Any, with_mode: Any) -> None:
+def _export(n: int, plain: Callable[..., Tensor], with_mode: Callable[..., Tensor]) -> None:
     """Tell the overloads apart by the padding alone: choosing by all argument types takes several microseconds."""
     ones, zeros = (1,) * n, (0,) * n
 
     def conv(
-        input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | Sequence[int] | None = ones, padding: Any = zeros, dilation: int | Sequence[int] = ones,
+        input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | Sequence[int] | None = ones, padding: Ints | str = zeros, dilation: int | Sequence[int] = ones,
         groups: int = 1,
     ) -> Tensor:  # fmt: skip
         chosen = with_mode if padding.__class__ is str else plain
@@ -224,9 +227,9 @@ def _forward(
 
 
 def _gradients(
-    grad: Tensor, input: Tensor, weight: Tensor, bias_shape: Any, stride: int | Sequence[int] | None, padding: int | Sequence[int], dilation: int | Sequence[int], transposed: bool,
+    grad: Tensor, input: Tensor, weight: Tensor, bias_shape: Sequence[int] | None, stride: int | Sequence[int] | None, padding: int | Sequence[int], dilation: int | Sequence[int], transposed: bool,
     output_padding: int | Sequence[int], groups: int, needs: tuple[bool, bool, bool],
-) -> Any:  # fmt: skip
+) -> tuple[Tensor | None, ...]:  # fmt: skip
     return aten.convolution_backward(
         grad, input, weight, bias_shape, stride, padding, dilation, transposed, output_padding, groups, needs
     )

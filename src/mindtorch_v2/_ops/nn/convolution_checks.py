@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..._backends.cpu.machinery.dtype_rules import refuse
 from ..._checks import no_dimensions
 from ..._dtype import FROM_NUMPY
 from ..._tensor import Tensor
+
+if TYPE_CHECKING:
+    from ..._types import Array
 
 __all__ = [
     "check_bias_dtype",
@@ -95,7 +98,7 @@ def check_transposed(size: Sizes, w: Sizes, bias: Sizes | None, n: int) -> None:
         raise RuntimeError(f"non-empty {n + 1}D or {n + 2}D input tensor expected but got a tensor with size {list(size)}")
 
 
-def check_dtypes(name: str, x: Any, weight: Any) -> None:
+def check_dtypes(name: str, x: Array, weight: Array) -> None:
     """Bools and complex numbers are refused, and weights of another dtype."""
     if x.dtype == weight.dtype and x.dtype.kind not in "bc":
         return
@@ -108,12 +111,12 @@ def check_dtypes(name: str, x: Any, weight: Any) -> None:
 def check_kernel(
     size: Sizes,
     w: Sizes,
-    kernel: Any,
+    kernel: Sequence[int],
     bias: Sizes | None,
     stride: int | Sequence[int] | None,
     padding: int | Sequence[int],
-    dilation: Any = None,
-    output_padding: Any = None,
+    dilation: Sequence[int] | None = None,
+    output_padding: Sequence[int] | None = None,
 ) -> None:
     """Check what the kernels need of their arguments: sizes for each dimension, positive steps, and a weight of the kernel's size."""
     n = len(w) - 2

@@ -42,11 +42,11 @@ def _forward_gradients(
     grad: Tensor,
     self: Tensor,
     weight: Tensor,
-    bias_shape: Any,
+    bias_shape: Sequence[int] | None,
     stride: int | Sequence[int] | None,
     padding: int | Sequence[int],
     needs: tuple[bool, bool, bool],
-) -> Any:
+) -> tuple[Tensor | None, ...]:
     ones = (1,) * (weight.dim() - 2)
     return aten.convolution_backward(grad, self, weight, bias_shape, stride, padding, ones, False, (0,) * len(ones), 1, needs)
 
@@ -57,8 +57,8 @@ def _correlated(
     weight: Array,
     kernel_size: int | Sequence[int],
     bias: Array | None,
-    stride: Any,
-    padding: Any,
+    stride: tuple[int, ...],
+    padding: tuple[int, ...],
     dilation: Sizes | None = None,
 ) -> Array:
     """The kernel of the convolutions that are not transposed; `name` is torch's for it."""
@@ -116,12 +116,12 @@ def _dilated_gradients(
     grad: Tensor,
     self: Tensor,
     weight: Tensor,
-    bias_shape: Any,
+    bias_shape: Sequence[int] | None,
     stride: int | Sequence[int],
-    padding: Any,
-    dilation: Any,
+    padding: Sequence[int],
+    dilation: Sequence[int],
     needs: tuple[bool, bool, bool],
-) -> Any:
+) -> tuple[Tensor | None, ...]:
     return aten.convolution_backward(
         grad, self, weight, bias_shape, stride, padding, dilation, False, (0,) * len(dilation), 1, needs
     )
@@ -239,9 +239,9 @@ def _grouped_kernel(
 
 
 def _transposed_gradients(
-    grad: Tensor, self: Tensor, weight: Tensor, bias_shape: Any, stride: int | Sequence[int] | None, padding: int | Sequence[int], output_padding: int | Sequence[int], dilation: int | Sequence[int],
+    grad: Tensor, self: Tensor, weight: Tensor, bias_shape: Sequence[int] | None, stride: int | Sequence[int] | None, padding: int | Sequence[int], output_padding: int | Sequence[int], dilation: int | Sequence[int],
     needs: tuple[bool, bool, bool],
-) -> Any:  # fmt: skip
+) -> tuple[Tensor | None, ...]:  # fmt: skip
     return aten.convolution_backward(grad, self, weight, bias_shape, stride, padding, dilation, True, output_padding, 1, needs)
 
 

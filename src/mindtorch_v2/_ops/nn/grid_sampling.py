@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -90,7 +90,7 @@ def _second_gradients(
     return tuple(wrap(a) for a in found)
 
 
-def _declare(n: int) -> Any:
+def _declare(n: int) -> Callable[..., Any]:
     spread = op(
         f"grid_sampler_{n}d_backward(Tensor grad_output, {_ARGUMENTS}, bool[2] output_mask) -> (Tensor, Tensor)",
         cpu=lambda grad_output, input, grid, interpolation_mode, padding_mode, align_corners, output_mask: sample_backward(
@@ -124,7 +124,7 @@ grid_sampler = op(f"grid_sampler({_ARGUMENTS}) -> Tensor", composite=_choose, va
 # --- affine grids ---------------------------------------------------------------------------------------------------
 
 
-def _base_grid(theta: Tensor, size: Any, align: bool) -> Tensor:
+def _base_grid(theta: Tensor, size: Sequence[int], align: bool) -> Tensor:
     """Homogeneous coordinates of every pixel: (N, *spatial, n + 1)."""
     n = len(size) - 2
     base = theta.new_empty((size[0], *size[2:], n + 1))

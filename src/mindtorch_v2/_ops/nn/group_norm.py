@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from ..._backends.cpu.nn import group_norm as kernels
@@ -43,14 +44,14 @@ def _group_norm(
 
 
 def _group_norm_grads(
-    grads: Any,
+    grads: Sequence[Any],
     x: Tensor,
     mean: Tensor,
     rstd: Tensor,
     weight: Tensor | None,
     sizes: tuple[int, int, int, int],
     eps: float,
-    needs: Any,
+    needs: Sequence[bool],
 ) -> Grads:
     """The kernel, or a formula that can be differentiated again when a graph is being made or the moments have gradients."""
     n, c, hw, group = sizes

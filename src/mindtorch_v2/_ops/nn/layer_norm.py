@@ -20,7 +20,7 @@ from .normalization_gradients import Grads, by_differentiating, normalized_gradi
 
 def _layer_norm(
     input: Tensor,
-    normalized_shape: Any,
+    normalized_shape: Sequence[int],
     weight: Tensor | None,
     bias: Tensor | None,
     eps: float,
@@ -29,7 +29,7 @@ def _layer_norm(
     return native_layer_norm(input, normalized_shape, weight, bias, eps)[0]
 
 
-def _layer_norm_shapes(x: Tensor, normalized_shape: Any) -> Any:
+def _layer_norm_shapes(x: Tensor, normalized_shape: Sequence[int]) -> Any:
     kernels.check_normalized_shape(x, normalized_shape, None, None)
     moments = [*x.shape[: x.dim() - len(normalized_shape)], *[1] * len(normalized_shape)]
     return x.shape, moments, moments
@@ -38,12 +38,12 @@ def _layer_norm_shapes(x: Tensor, normalized_shape: Any) -> Any:
 def _layer_norm_grads(
     grad: Tensor,
     x: Tensor,
-    normalized_shape: Any,
+    normalized_shape: Sequence[int],
     mean: Tensor | None,
     rstd: Tensor | None,
     weight: Tensor | None,
     bias: Tensor | None,
-    eps: Any,
+    eps: float | Tensor,
     needs: Sequence[bool],
 ) -> Grads:
     """The kernel, or a formula that can be differentiated again when a graph is being made."""
@@ -90,7 +90,7 @@ def _layer_norm_second(
     grads: Sequence[Tensor | None],
     grad_out: Tensor,
     input: Tensor,
-    normalized_shape: Any,
+    normalized_shape: Sequence[int],
     rstd: Tensor,
     weight: Tensor | None,
     output_mask: Sequence[bool],
@@ -123,7 +123,7 @@ native_layer_norm_backward = op(
 )
 
 
-def _rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None, eps: float | None) -> Tensor:
+def _rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None, eps: float | None) -> Tensor:
     if input.dim() < len(normalized_shape) and (weight is None or tuple(weight.shape) == tuple(normalized_shape)):
         raise ValueError(f"Input tensor must have at least {len(normalized_shape)} dimensions, but got {input.dim()}")
     kernels.check_normalized_shape(input, normalized_shape, weight, None, star="*")
@@ -138,7 +138,7 @@ def _in_rows(x: Tensor) -> Tensor:
 
 def _rms_norm_composite(
     input: Tensor,
-    normalized_shape: Any,
+    normalized_shape: Sequence[int],
     weight: Tensor | None,
     eps: float | None,
 ) -> tuple[Tensor, Tensor]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..._autograd.differentiate import grad
@@ -27,7 +27,7 @@ def _leaf(t: Tensor, requires_grad: bool) -> Tensor:
 
 
 def by_differentiating(
-    function: Any, inputs: list[Tensor | None], grads: Sequence[Tensor | None], needs: Sequence[bool]
+    function: Callable[..., Any], inputs: list[Tensor | None], grads: Sequence[Tensor | None], needs: Sequence[bool]
 ) -> tuple[Any, ...]:
     """Gradients of a function's results by way of its own graph."""
     again = state.grad_enabled

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -207,7 +207,7 @@ max_pool1d = op(f"max_pool1d{_ARGUMENTS_1D} -> Tensor", composite=_max_pool1d, v
 # --- averages -------------------------------------------------------------------------------------------------------
 
 
-def _declare_avg_pool(n: int) -> Any:
+def _declare_avg_pool(n: int) -> Callable[..., Any]:
     name = f"avg_pool{n}d"
 
     def kernel(
@@ -359,7 +359,7 @@ adaptive_avg_pool1d = op(
 # --- adaptive and fractional maxima ---------------------------------------------------------------------------------
 
 
-def _spread_by_index(n: int, schema: str, format_of: tuple[str, ...] = ()) -> Any:
+def _spread_by_index(n: int, schema: str, format_of: tuple[str, ...] = ()) -> Callable[..., Any]:
     name = schema.partition("_backward")[0]
 
     def kernel(grad_output: Array, self: Array, indices: Array) -> Array:
@@ -376,7 +376,7 @@ def _spread_by_index(n: int, schema: str, format_of: tuple[str, ...] = ()) -> An
     )
 
 
-def _declare_adaptive_max_pool(n: int) -> Any:
+def _declare_adaptive_max_pool(n: int) -> Callable[..., Any]:
     name = f"adaptive_max_pool{n}d"
 
     def kernel(self: Array, output_size: Sequence[int]) -> tuple[Array, Array]:
@@ -440,7 +440,7 @@ def _check_fractional(shape: Sizes, kernel: Sizes, out: Sizes, samples: Sizes, n
         raise RuntimeError("Expect _random_samples.size(1) equals to input channel size.")
 
 
-def _declare_fractional(n: int) -> Any:
+def _declare_fractional(n: int) -> Callable[..., Any]:
     name = f"fractional_max_pool{n}d"
 
     def kernel(self: Array, kernel_size: Sequence[int], output_size: Sequence[int], random_samples: Array) -> tuple[Array, Array]:
@@ -477,7 +477,7 @@ fractional_max_pool3d = _declare_fractional(3)
 # --- unpooling ------------------------------------------------------------------------------------------------------
 
 
-def _check_unpool(x: Array, indices: Array, out: Any, n: int) -> None:
+def _check_unpool(x: Array, indices: Array, out: Sequence[int], n: int) -> None:
     if indices.dtype != np.int64:
         raise RuntimeError(f"elements in indices should be type int64 but got: {scalar_name(indices)}")
     if x.ndim not in (n + 1, n + 2):
@@ -496,7 +496,7 @@ def _check_unpool(x: Array, indices: Array, out: Any, n: int) -> None:
         )
 
 
-def _unpool(self: Array, indices: Array, output_size: Any, n: int) -> Array:
+def _unpool(self: Array, indices: Array, output_size: Sequence[int], n: int) -> Array:
     _check_unpool(self, indices, output_size, n)
     alert_not_deterministic(f"max_unpooling{n}d_forward_out")
     return kernels.unpool(self, indices, tuple(output_size))

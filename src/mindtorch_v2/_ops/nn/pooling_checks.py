@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..._checks import dimension_error, no_dimensions
+
+if TYPE_CHECKING:
+    from ..._types import Ints
 
 __all__ = [
     "Window",
@@ -29,7 +32,7 @@ _WORDS = {1: "one int", 2: "two ints", 3: "three ints"}
 _AXES = {2: "HW", 3: "THW"}
 
 
-def expand(value: Any, n: int, name: str, argument: str, *, omitted: str = "") -> Sizes:
+def expand(value: Ints, n: int, name: str, argument: str, *, omitted: str = "") -> Sizes:
     """One value for each of the n dimensions."""
     if isinstance(value, int):
         return (value,) * n
@@ -46,7 +49,7 @@ def expand(value: Any, n: int, name: str, argument: str, *, omitted: str = "") -
     return value
 
 
-def check_one(value: Any, name: str, argument: str) -> int:
+def check_one(value: Ints, name: str, argument: str) -> int:
     """The one int of an `int[1]` argument."""
     if isinstance(value, int):
         return value
@@ -82,7 +85,7 @@ def _extent(size: int, kernel: int, stride: int, padding: int, dilation: int, *,
 def window(
     name: str,
     shape: Sizes,
-    kernel: Any,
+    kernel: Ints,
     stride: int | Sequence[int] | None,
     padding: int | Sequence[int],
     dilation: int | Sequence[int],
@@ -102,7 +105,7 @@ def _hashable(value: Any) -> Any:
 def _window(
     name: str,
     shape: Sizes,
-    kernel: Any,
+    kernel: Ints,
     stride: int | Sequence[int],
     padding: int | Sequence[int],
     dilation: int | Sequence[int],
@@ -153,7 +156,7 @@ def _raise_small(name: str, shape: Sizes, kernel: Sizes, out: Sizes, n: int) -> 
     raise RuntimeError(f"Given input size: ({before}). Calculated output size: ({after}). Output size is too small")
 
 
-def adaptive_size(value: Any, n: int, name: str) -> Sizes:
+def adaptive_size(value: Sequence[int], n: int, name: str) -> Sizes:
     value = (value,) * n if isinstance(value, int) else tuple(value)
     if len(value) != n:
         internal = "(): internal error: output_size.size()" if "max" in name else ": output_size"

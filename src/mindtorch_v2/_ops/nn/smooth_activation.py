@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..._backends.cpu.nn import activation as kernels
 from ..._dispatch.tls import state
 from ..._memory_format import contiguous_format
@@ -36,7 +34,7 @@ elu_ = op(
 
 
 def _elu_double_backward(
-    grad: Tensor, grad_output: Tensor, alpha: Number, scale: Any, input_scale: Any, is_result: bool, self_or_result: Tensor
+    grad: Tensor, grad_output: Tensor, alpha: Number, scale: float, input_scale: float, is_result: bool, self_or_result: Tensor
 ) -> Tensor:
     if is_result:
         slope = aten.zeros_like(self_or_result) + input_scale
@@ -85,7 +83,7 @@ celu_ = op(
 )
 
 
-def _softplus_double_backward(grad: Tensor, self: Tensor, beta: Number, threshold: Any) -> Tensor:
+def _softplus_double_backward(grad: Tensor, self: Tensor, beta: Number, threshold: float) -> Tensor:
     scaled = self * beta
     s = scaled.sigmoid()
     return grad * s * (1 - s) * beta * (scaled <= threshold).to(grad.dtype)

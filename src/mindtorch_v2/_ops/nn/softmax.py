@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from ..._tensor import Tensor
 from ..._types import OptionalDType
 from ..machinery.declare import op
 from ..machinery.lookup import aten
+
+if TYPE_CHECKING:
+    from ..._dispatch.op import Table
 
 Array = np.ndarray[Any, Any]
 
@@ -96,7 +99,7 @@ _log_softmax = op(
 _softmax_table, _log_softmax_table = _softmax.op.table, _log_softmax.op.table
 
 
-def _call(table: Any, self: Tensor, dim: int, dtype: OptionalDType) -> Tensor:
+def _call(table: Table, self: Tensor, dim: int, dtype: OptionalDType) -> Tensor:
     if dtype is not None:
         self = self.to(dtype)
     return table[self._keys](self, dim, False)

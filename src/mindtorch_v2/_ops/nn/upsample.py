@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,11 +34,11 @@ def _check(shape: Sizes, out: Sizes, n: int) -> None:
         raise RuntimeError(f"Non-empty {n + 2}D data tensor expected but got a tensor with sizes {list(shape)}")
 
 
-def _sizes(value: Any, n: int) -> Sizes:
+def _sizes(value: int | Sequence[int], n: int) -> Sizes:
     return (int(value),) * n if isinstance(value, int) else tuple(int(v) for v in value)
 
 
-def _output_size(shape: Sizes, output_size: Any, scale_factors: Any) -> Sizes:
+def _output_size(shape: Sizes, output_size: Sequence[int] | None, scale_factors: Sequence[float] | None) -> Sizes:
     """The extents that a call means which gives either extents or factors."""
     if output_size is not None:
         if scale_factors is not None:
@@ -53,24 +53,32 @@ def _output_size(shape: Sizes, output_size: Any, scale_factors: Any) -> Sizes:
     return tuple(int(n * f) for n, f in zip(shape[2:], scale_factors, strict=True))
 
 
-def _declare(name: str, n: int, mode: str, *, aligned: bool) -> Any:
+def _declare(name: str, n: int, mode: str, *, aligned: bool) -> Callable[..., Any]:
     """One kind of upsampling: the overload that takes factors, the operator, and its derivative."""
     scales = ("scales",) if n == 1 else tuple(f"scales_{a.lower()}" for a in _AXES[n])
     align = "bool align_corners, " if aligned else ""
     flags = ["align_corners"] if aligned else []
     tail = ", ".join(f"float? {s}=None" for s in scales)
 
-    def by_factor(input: Tensor, output_size: Any, align_corners: bool, scale_factors: Any) -> Tensor:
+    def by_factor(
+        input: Tensor, output_size: Sequence[int] | None, align_corners: bool, scale_factors: Sequence[float] | None
+    ) -> Tensor:
         out = _output_size(input._array.shape, output_size, scale_factors)
         given = tuple(scale_factors) if scale_factors is not None else (None,) * n
         return forward(input, out, *([align_corners] if aligned else []), *given)
 
-    def kernel(self: Array, output_size: int | Sequence[int], align_corners: bool, factors: Any) -> Array:
+    def kernel(self: Array, output_size: int | Sequence[int], align_corners: bool, factors: tuple[float | None, ...]) -> Array:
         out = _sizes(output_size, n)
         _check(self.shape, out, n)
         return resample(self, mode, out, align_corners, factors)
 
-    def backward(grad_output: Array, output_size: int | Sequence[int], input_size: Any, align_corners: bool, factors: Any) -> Array:
+    def backward(
+        grad_output: Array,
+        output_size: int | Sequence[int],
+        input_size: Sequence[int],
+        align_corners: bool,
+        factors: tuple[float | None, ...],
+    ) -> Array:
         shape = tuple(input_size)
         out = _sizes(output_size, n)
         _check(shape, out, n)
@@ -83,7 +91,7 @@ def _declare(name: str, n: int, mode: str, *, aligned: bool) -> Any:
         return resample_backward(grad_output, mode, shape, align_corners, factors)
 
     # functions whose parameters say what they take: the names differ with n, and only some kinds have `align_corners`
-    def named(parameters: str, result: str, **names: Any) -> Any:
+    def named(parameters: str, result: str, **names: Any) -> Callable[..., Any]:
         return compile_function("run", parameters, [f"return {result}"], names, title=name)
 
     names = ", ".join([*flags, *scales])

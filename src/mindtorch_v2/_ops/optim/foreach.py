@@ -10,7 +10,7 @@ from ..._dispatch import registry
 from ..._dispatch.entry import NUMBERS
 from ..._dispatch.op import Entry
 from ..._tensor import Tensor
-from ..._types import Number, OptionalDType
+from ..._types import Number, OptionalDType, TensorOrTensors
 from ..elementwise.arithmetic import mul_number_, pow_of_scalar
 from ..machinery.declare import op, public
 from .foreach_gradients import element_formulas, node_of
@@ -55,7 +55,7 @@ def _declare(name: str, arguments: str, compute: Callable[..., Any], element: st
 def _export_inplace(entry: Entry) -> None:
     """The public function of an in-place operator with one overload: torch's operator returns nothing, its function the list."""
 
-    def foreach_(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+    def foreach_(self: Tensor, *args: Any, **kwargs: Any) -> TensorOrTensors:
         entry(self, *args, **kwargs)
         return self
 
@@ -80,7 +80,7 @@ def _export(name: str, entries: dict[str, Entry], operands: int) -> None:
 
     inplace = name.endswith("_")
 
-    def foreach(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+    def foreach(self: Tensor, *args: Any, **kwargs: Any) -> TensorOrTensors:
         if len(args) > operands or kwargs.keys() & LAST_OPERANDS or len(args) < operands:
             args, kwargs = _by_name(name, operands, args, kwargs)
         chosen = _overload_of(args[operands - 1]) if len(args) >= operands else "Scalar"
@@ -131,7 +131,7 @@ def check_lengths(self: TensorList, *others: Sequence[Any]) -> None:
         raise RuntimeError("Tensor list must have at least one tensor.")
 
 
-def _finish(results: list[Tensor], suffix: str) -> Any:
+def _finish(results: list[Tensor], suffix: str) -> tuple[Tensor, ...] | None:
     return None if suffix else tuple(results)
 
 
@@ -146,7 +146,7 @@ def _method(name: str) -> Callable[..., Tensor]:
 
 def _unary(name: str) -> Callable[[str], Callable[..., Any]]:
     def compute(suffix: str) -> Callable[..., Any]:
-        def run(self: TensorList) -> Any:
+        def run(self: TensorList) -> tuple[Tensor, ...] | None:
             check_lengths(self)
             method = _method(name + suffix)
             return _finish([method(t) for t in self], suffix)
@@ -158,7 +158,7 @@ def _unary(name: str) -> Callable[[str], Callable[..., Any]]:
 
 def _with_scalar(name: str) -> Callable[[str], Callable[..., Any]]:
     def compute(suffix: str) -> Callable[..., Any]:
-        def run(self: TensorList, scalar: Number) -> Any:
+        def run(self: TensorList, scalar: Number) -> tuple[Tensor, ...] | None:
             check_lengths(self)
             method = _number_method(name + suffix)
             return _finish([method(t, scalar) for t in self], suffix)
@@ -172,7 +172,7 @@ def _with_list(name: str) -> Callable[[str], Callable[..., Any]]:
     """The other operands, one for each tensor: tensors or numbers."""
 
     def compute(suffix: str) -> Callable[..., Any]:
-        def run(self: TensorList, other: Sequence[Any]) -> Any:
+        def run(self: TensorList, other: Sequence[Any]) -> tuple[Tensor, ...] | None:
             check_lengths(self, other)
             find = _method if other and isinstance(other[0], Tensor) else _number_method
             method = find(name + suffix)
@@ -185,7 +185,7 @@ def _with_list(name: str) -> Callable[[str], Callable[..., Any]]:
 
 def _with_alpha(name: str, *, one: bool) -> Callable[[str], Callable[..., Any]]:
     def compute(suffix: str) -> Callable[..., Any]:
-        def run(self: TensorList, other: Any, alpha: Any) -> Any:
+        def run(self: TensorList, other: Any, alpha: Number) -> tuple[Tensor, ...] | None:
             if one:
                 _check_one(other)
             others = [other] * len(self) if one else other
@@ -205,7 +205,7 @@ def _check_one(other: Tensor) -> None:
 
 def _one_tensor(name: str) -> Callable[[str], Callable[..., Any]]:
     def compute(suffix: str) -> Callable[..., Any]:
-        def run(self: TensorList, other: Tensor) -> Any:
+        def run(self: TensorList, other: Tensor) -> tuple[Tensor, ...] | None:
             check_lengths(self)
             _check_one(other)
             method = _method(name + suffix)
@@ -274,7 +274,7 @@ def _ternary(name: str, *, keyword: str) -> Callable[..., Callable[[str], Callab
 
     def with_values(values_of: Callable[[TensorList, Any], Sequence[Any]]) -> Callable[[str], Callable[..., Any]]:
         def compute(suffix: str) -> Callable[..., Any]:
-            def run(self: TensorList, first: TensorList, second: TensorList, value: Any) -> Any:
+            def run(self: TensorList, first: TensorList, second: TensorList, value: Any) -> tuple[Tensor, ...] | None:
                 values = values_of(self, value)
                 check_lengths(self, first, second, values)
                 method = _method(name + suffix)
@@ -321,7 +321,7 @@ for _name in ("addcmul", "addcdiv"):
 
 def _lerp(values_of: Callable[[TensorList, Any], Sequence[Any]]) -> Callable[[str], Callable[..., Any]]:
     def compute(suffix: str) -> Callable[..., Any]:
-        def run(self: TensorList, tensors1: TensorList, weight: Any) -> Any:
+        def run(self: TensorList, tensors1: TensorList, weight: Any) -> tuple[Tensor, ...] | None:
             weights = values_of(self, weight)
             check_lengths(self, tensors1, weights)
             method = _method("lerp" + suffix)
@@ -369,7 +369,7 @@ def _zero_(self: TensorList) -> None:
         t.zero_()
 
 
-def _norm(self: TensorList, ord: Any, dtype: OptionalDType) -> tuple[Tensor, ...]:
+def _norm(self: TensorList, ord: float, dtype: OptionalDType) -> tuple[Tensor, ...]:
     entry = registry.entry("linalg_vector_norm")
     return tuple(entry(t, ord, None, False, dtype=dtype) for t in _some(self))
 
@@ -390,7 +390,7 @@ def _some(self: TensorList) -> TensorList:
     return self
 
 
-def _power_sum(t: Tensor, ord: Any, dtype: OptionalDType) -> Tensor:
+def _power_sum(t: Tensor, ord: float, dtype: OptionalDType) -> Tensor:
     refuse("powsum_cpu", t, "bi")
     return t.abs().pow(ord).sum(dtype=dtype)
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..._dispatch import registry
 from ..._dispatch.codegen import compile_function
 from ..._dispatch.op import FACTS, Formula, Op
 from ..._dispatch.schema import Schema, parse
 from ..elementwise import arithmetic, clamp, special, ternary, unary  # noqa: F401 - declared first
+
+if TYPE_CHECKING:
+    from ..._tensor import Tensor
 
 __all__ = ["element_formulas", "node_of"]
 
@@ -54,7 +57,7 @@ def _list_formula(schema: Schema, plain: Op, formula: Formula, names: Mapping[st
     )
 
 
-def _total(gradients: list[Any]) -> Any:
+def _total(gradients: list[Any]) -> Tensor:
     """The gradient of an operand that all tensors of the list share."""
     given = [g.sum() for g in gradients if g is not None]
     total = given[0]

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from ..._backends.cpu.optim import fused_optim as kernels
 from ..._tensor import Tensor
 from ..machinery.declare import op
+
+if TYPE_CHECKING:
+    from ..._types import Array
 
 SGD_OPTIONS = "float dampening, bool nesterov, bool maximize, bool is_first_step, Tensor? grad_scale=None, Tensor? found_inf=None"
 ADAM_LISTS = (
@@ -20,7 +24,7 @@ def _skipped(found_inf: Tensor | None) -> bool:
     return found_inf is not None and bool(found_inf.item())
 
 
-def _scaled(grad: Tensor, grad_scale: Tensor | None) -> Any:
+def _scaled(grad: Tensor, grad_scale: Tensor | None) -> Array:
     """A gradient's elements; torch: unscaled ones are written back."""
     if grad_scale is not None:
         grad._array[...] /= grad_scale.item()
@@ -59,7 +63,7 @@ def _sgd(
         _written(param, *(() if buffer is None else (buffer,)))
 
 
-def _adam_composite(decoupled: bool) -> Any:
+def _adam_composite(decoupled: bool) -> Callable[..., Any]:
     def composite(
         self: list[Tensor],
         grads: list[Tensor],

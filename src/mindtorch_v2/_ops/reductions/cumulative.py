@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -130,7 +131,7 @@ cummaxmin_backward = op(
 )
 
 
-def _running(name: str, ufunc: Any) -> Any:
+def _running(name: str, ufunc: np.ufunc) -> Callable[..., Any]:
     """An operator for extrema so far, and its helper, which writes them to tensors that it is given."""
 
     def write(self: Tensor, values: Tensor, indices: Tensor, dim: int) -> None:

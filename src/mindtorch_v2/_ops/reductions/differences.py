@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ... import _checks, _dtype
@@ -103,7 +103,7 @@ def _check_gradient(self: Tensor, spacings: list[Any], dims: list[int], edge_ord
             raise RuntimeError(f"torch.gradient expected each element of spacing to have one dimension, but got an element with {h._array.ndim} dimensions!")  # fmt: skip
 
 
-def _gradient_along(self: Tensor, spacing: Any, dim: int, edge_order: int) -> Tensor:
+def _gradient_along(self: Tensor, spacing: Tensor | float, dim: int, edge_order: int) -> Tensor:
     dim = _checks.wrap_dim(dim, self._array.ndim)
     n = self._array.shape[dim]
 
@@ -155,7 +155,7 @@ def _gradient_uneven(self: Tensor, points: Tensor, dim: int, edge_order: int) ->
     return aten.cat([first, middle, last], dim)
 
 
-def _gradient_overload(overload: str, spacing: str, dim: str) -> Any:
+def _gradient_overload(overload: str, spacing: str, dim: str) -> Callable[..., Any]:
     def composite(self: Tensor, spacing: Any, dim: Sequence[int] | int | None, edge_order: int) -> tuple[Tensor, ...]:
         return _gradient(self, spacing, dim, edge_order)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,11 +16,14 @@ from ..._dispatch import keys
 from ..._dispatch.entry import MISSING
 from ..._dispatch.tls import state
 from ..._tensor import Tensor
-from ..._types import Number
+from ..._types import Number, TensorOrTensors
 from ..machinery.calling import retry_call
 from ..machinery.declare import op, public
 from ..machinery.lookup import aten
 from .sums import axes, check_nonempty, reduced_meta, reduced_shape, selected_meta, unalias
+
+if TYPE_CHECKING:
+    from ..._dispatch.op import Entry
 
 Array = np.ndarray[Any, Any]
 
@@ -31,7 +34,7 @@ def _refuse_complex(name: str, self: Array) -> None:
 
 
 @silent
-def _max_all(ufunc: Any, name: str, self: Array) -> Array:
+def _max_all(ufunc: np.ufunc, name: str, self: Array) -> Array:
     n = self.size
     if self.dtype is FLOAT and n:
         if n <= 4096:  # by way of its position: 0.4 µs where a reduction takes 1.1
@@ -73,7 +76,7 @@ def _value_selecting_backward(grad: Tensor, dim: int, indices: Tensor, sizes: Se
     return zeros.scatter_(dim, indices, grad)
 
 
-def _zeros(sizes: Any, like: Tensor) -> Tensor:
+def _zeros(sizes: Sequence[int], like: Tensor) -> Tensor:
     return aten.zeros(tuple(sizes), dtype=like.dtype, device=like.device)
 
 
@@ -89,7 +92,7 @@ SELECTED = {
 }
 
 
-def _selection(name: str, ufunc: Any) -> tuple[Any, Any]:
+def _selection(name: str, ufunc: np.ufunc) -> tuple[Any, Any]:
     title = name.capitalize()
     whole = op(
         f"{name}(Tensor self) -> Tensor",
@@ -118,7 +121,7 @@ def evenly_distributed_formula(grad: Tensor, self: Tensor, result: Tensor) -> Te
     return evenly_distributed(grad, self, result)
 
 
-def _selection_front(name: str, whole: Any, by_dim: Any, other_entry: Any) -> None:
+def _selection_front(name: str, whole: Entry, by_dim: Entry, other_entry: Entry) -> None:
     table, by_dim_table = whole.op.table, by_dim.op.table
 
     def front(
@@ -127,9 +130,9 @@ def _selection_front(name: str, whole: Any, by_dim: Any, other_entry: Any) -> No
         keepdim: bool = False,
         *,
         other: Tensor | Number = MISSING,
-        out: Any = None,
+        out: TensorOrTensors | None = None,
         **aliases: Any,
-    ) -> Any:
+    ) -> TensorOrTensors:
         if dim is MISSING and other is MISSING and out is None and not aliases:
             try:
                 function = table[input._keys]
@@ -196,7 +199,7 @@ def _amax(ufunc: Any, name: str, self: Array, dim: int | None, keepdim: bool) ->
     return kernels.extremum(ufunc, self, gone, keepdim)
 
 
-def _amax_operator(name: str, ufunc: Any) -> Any:
+def _amax_operator(name: str, ufunc: np.ufunc) -> Callable[..., Any]:
     return op(
         f"{name}(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
         cpu=silent(lambda self, dim, keepdim: _amax(ufunc, name, self, dim, keepdim)),
@@ -242,7 +245,7 @@ aminmax = op(
 )
 
 
-def _position_operator(name: str) -> Any:
+def _position_operator(name: str) -> Callable[..., Any]:
     @silent
     def kernel(self: Array, dim: int | None, keepdim: bool) -> Array:
         if dim is not None:

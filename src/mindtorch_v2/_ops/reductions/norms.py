@@ -22,7 +22,7 @@ from .sums import axes, reduced_meta, restore_dims
 Array = np.ndarray[Any, Any]
 
 
-def _vector_norm(self: Array, ord: Any, dim: Any, keepdim: bool, dtype: _dtype.dtype | None) -> Array:
+def _vector_norm(self: Array, ord: float, dim: Any, keepdim: bool, dtype: _dtype.dtype | None) -> Array:
     if self.dtype.kind in "biu":
         found = scalar_name(self)
         raise RuntimeError(f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {found}")
@@ -48,7 +48,7 @@ def _check_dtype(found: _dtype.dtype, asked: _dtype.dtype) -> None:
         )
 
 
-def _check_empty(self: Array, ord: Any, dim: Any, gone: tuple[int, ...]) -> None:
+def _check_empty(self: Array, ord: float, dim: Any, gone: tuple[int, ...]) -> None:
     if self.size or not (ord < 0 or ord == math.inf):
         return
     if dim is None or not self.ndim or (dim.__class__ is not int and not len(dim)):
@@ -63,11 +63,11 @@ def _check_empty(self: Array, ord: Any, dim: Any, gone: tuple[int, ...]) -> None
             )
 
 
-def _plain(ord: Any) -> str:
+def _plain(ord: float) -> str:
     return f"{float(ord):g}"
 
 
-def _vector_norm_backward(grad: Tensor, self: Tensor, result: Tensor, ord: Any, dim: Any, keepdim: bool) -> Tensor | None:
+def _vector_norm_backward(grad: Tensor, self: Tensor, result: Tensor, ord: float, dim: Any, keepdim: bool) -> Tensor | None:
     ndim = self._array.ndim
     if ord == 0:
         return None  # a count, of no slope
@@ -110,7 +110,7 @@ linalg_vector_norm = op(
 )
 
 
-def _norm(self: Tensor, p: Any, dim: Any, keepdim: bool, dtype: OptionalDType = None) -> Tensor:
+def _norm(self: Tensor, p: float | None, dim: Any, keepdim: bool, dtype: OptionalDType = None) -> Tensor:
     if not self.dtype.inexact:
         raise RuntimeError(f"norm(): input dtype should be either floating point or complex. Got {self.dtype.scalar_name} instead.")
     return linalg_vector_norm(self, 2 if p is None else p, dim, keepdim, dtype=dtype)
@@ -141,10 +141,10 @@ norm_dim = op(
 @public()
 def norm(
     input: Tensor,
-    p: Any = "fro",
+    p: float | str | None = "fro",
     dim: int | Sequence[int] | None = None,
     keepdim: bool = False,
-    out: Any = None,
+    out: Tensor | None = None,
     dtype: OptionalDType = None,
 ) -> Tensor:
     """The norm of a matrix or vector over some dimensions: p a number, "fro" or "nuc"."""
@@ -195,11 +195,11 @@ def _renorm(self: Tensor, p: Number, dim: int, maxnorm: Number) -> Tensor:
     return computed(np.ascontiguousarray, scaled)
 
 
-def _renorm_factor(norm: Array, maxnorm: Any) -> Array:
+def _renorm_factor(norm: Array, maxnorm: float) -> Array:
     return np.where(norm > maxnorm, maxnorm / (norm + 1e-7), 1).astype(norm.dtype, copy=False)
 
 
-def _check_renorm(self: Any, p: Any, dim: int, maxnorm: Any) -> int:
+def _check_renorm(self: Array, p: Number, dim: int, maxnorm: Number) -> int:
     if isinstance(p, complex) or p <= 0:
         raise RuntimeError(
             "renorm: non-positive-norm not supported" if not isinstance(p, complex) else "renorm: p must be real-valued"
@@ -213,7 +213,7 @@ def _check_renorm(self: Any, p: Any, dim: int, maxnorm: Any) -> int:
     return _checks.wrap_dim(dim, self.ndim)
 
 
-def _renorm_backward(grad: Tensor, self: Tensor, p: Any, dim: int, maxnorm: Any) -> Tensor:
+def _renorm_backward(grad: Tensor, self: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     ndim = self._array.ndim
     dim = _checks.wrap_dim(dim, ndim)
     others = [i for i in range(ndim) if i != dim]

@@ -46,7 +46,14 @@ def _segment_reduce(
 
 
 def _backward(
-    grad: Tensor, result: Tensor, data: Tensor, reduce: str, lengths: Any, offsets: Any, axis: int, initial: Any
+    grad: Tensor,
+    result: Tensor,
+    data: Tensor,
+    reduce: str,
+    lengths: Tensor | None,
+    offsets: Tensor | None,
+    axis: int,
+    initial: float | None,
 ) -> Tensor:
     return _segment_reduce_backward(
         grad.contiguous(), result, data, reduce, lengths=lengths, offsets=offsets, axis=axis, initial=initial

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from ... import _dtype
 from ..._backends.cpu.machinery.dtypes import FLOAT
 from ..._backends.cpu.reductions import moments as kernels
 from ..._tensor import Tensor
-from ..._types import Number
+from ..._types import Ints, Number
 from ..elementwise.comparison import is_true
 from ..machinery.declare import op
 from ..machinery.lookup import aten
@@ -59,7 +59,7 @@ def _var_backward(grad: Tensor, self: Tensor, dim: Any, correction: Any, keepdim
     return 2.0 / (n - correction) * grad * centred
 
 
-def _std_backward(grad: Tensor, self: Tensor, result: Tensor, dim: int, correction: Any, keepdim: bool) -> Tensor:
+def _std_backward(grad: Tensor, self: Tensor, result: Tensor, dim: int, correction: Number | None, keepdim: bool) -> Tensor:
     slope = (grad / (result * 2)).masked_fill_(result == 0, 0)
     return _var_backward(slope, self, dim, correction, keepdim)
 
@@ -70,7 +70,9 @@ def _mean_backward(grad: Tensor, self: Tensor, dim: Any, keepdim: bool) -> Tenso
     return (grad if whole else restore_dims(grad, dim, keepdim, len(shape))).expand(shape) / count(shape, dim)
 
 
-def var_mean_backward(grads: Any, self: Tensor, dim: Any, correction: Any, keepdim: bool) -> Tensor | None:
+def var_mean_backward(
+    grads: Sequence[Tensor | None], self: Tensor, dim: Ints | None, correction: Number | None, keepdim: bool
+) -> Tensor | None:
     total = None
     if grads[0] is not None:
         total = _var_backward(grads[0], self, dim, correction, keepdim)
@@ -80,7 +82,9 @@ def var_mean_backward(grads: Any, self: Tensor, dim: Any, correction: Any, keepd
     return total
 
 
-def _std_mean_backward(grads: Any, self: Tensor, result0: Tensor, dim: int, correction: Number, keepdim: bool) -> Tensor | None:
+def _std_mean_backward(
+    grads: Sequence[Tensor | None], self: Tensor, result0: Tensor, dim: int, correction: Number, keepdim: bool
+) -> Tensor | None:
     total = None
     if grads[0] is not None:
         total = _std_backward(grads[0], self, result0, dim, correction, keepdim)
@@ -155,7 +159,7 @@ def _std_mean(var: Array, mean: Array) -> tuple[Array, Array]:
     return np.sqrt(var), mean
 
 
-def _unbiased(name: str, entry: Any, returns: str, variants: str) -> None:
+def _unbiased(name: str, entry: Callable[..., Any], returns: str, variants: str) -> None:
     op(
         f"{name}.dim{BY_DIM} -> {returns}",
         composite=lambda self, dim, unbiased, keepdim: entry(self, dim, correction=1 if unbiased else 0, keepdim=keepdim),

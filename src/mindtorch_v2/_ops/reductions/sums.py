@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from ..machinery.calling import retry_call
 from ..machinery.computing import computed
 from ..machinery.declare import op, public
 from ..machinery.lookup import aten
+
+if TYPE_CHECKING:
+    from ..._dispatch.op import Entry
 
 Array = np.ndarray[Any, Any]
 axes = kernels.axes
@@ -58,7 +61,7 @@ def restore_dims(t: Tensor, dim: int | Sequence[int] | None, keepdim: bool, ndim
     return t
 
 
-def check_nonempty(name: str, self: Any, dim: Any) -> None:
+def check_nonempty(name: str, self: Array, dim: Any) -> None:
     """Refuse to pick an element of a dimension without elements."""
     if self.size:
         return
@@ -123,7 +126,7 @@ _mean_dims = op(
 )
 
 
-def _front(name: str, whole: Any, by_dim: Any) -> Any:
+def _front(name: str, whole: Entry, by_dim: Entry) -> Callable[..., Any]:
     """`torch.sum` and its like: without `dim` the whole tensor, told apart without a search through overloads."""
     table, by_dim_table = whole.op.table, by_dim.op.table
 
@@ -133,9 +136,9 @@ def _front(name: str, whole: Any, by_dim: Any) -> Any:
         keepdim: bool = False,
         *,
         dtype: OptionalDType = None,
-        out: Any = None,
+        out: Tensor | None = None,
         **aliases: Any,
-    ) -> Any:
+    ) -> Tensor:
         if dim is MISSING and out is None and not aliases:
             try:
                 function = table[input._keys]
@@ -241,7 +244,7 @@ nanmean = op("nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, Scal
 # --- any, all, count_nonzero ----------------------------------------------------------------------------------------
 
 
-def _truth_operators(name: str, ufunc: Any) -> None:
+def _truth_operators(name: str, ufunc: np.ufunc) -> None:
     tags = ("nondifferentiable", "exact_out")
     whole = op(
         f"{name}(Tensor self) -> Tensor",
@@ -259,13 +262,13 @@ def _truth_operators(name: str, ufunc: Any) -> None:
     _truth_front(name, whole)
 
 
-def _truth_front(name: str, whole: Any) -> None:
+def _truth_front(name: str, whole: Entry) -> None:
     """`torch.any` and `torch.all`: the whole tensor without a search through overloads, which takes 0.5 µs."""
     table = whole.op.table
     ops = tuple(registry.overloads(f"aten::{name}").values())
     resolved = make_resolver(name, ops, Tensor)
 
-    def front(*args: Any, **kwargs: Any) -> Any:
+    def front(*args: Any, **kwargs: Any) -> Tensor:
         if len(args) == 1 and not kwargs and args[0].__class__ is Tensor:
             return table[args[0]._keys](args[0])
         return resolved(*args, **kwargs)

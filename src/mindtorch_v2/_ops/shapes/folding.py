@@ -17,7 +17,7 @@ Sizes = tuple[int, ...]
 # --- sliding blocks -------------------------------------------------------------------------------------------------
 
 
-def _pair(value: Any, name: str) -> tuple[int, int]:
+def _pair(value: Sequence[int], name: str) -> tuple[int, int]:
     value = (value, value) if isinstance(value, int) else tuple(value)
     if len(value) == 1:
         value = value * 2

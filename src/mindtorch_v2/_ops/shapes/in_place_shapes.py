@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,14 +14,17 @@ from ..._memory_format import contiguous_format, empty_strides
 from ..._storage import UntypedStorage
 from ..._storage_methods import new_storage
 from ..._tensor import Tensor, set_array
-from ..._types import OptionalMemoryFormat
+from ..._types import Array, OptionalMemoryFormat
 from ..machinery.declare import op, public
 from . import reshaping
+
+if TYPE_CHECKING:
+    from ..._dispatch.op import Entry
 
 # --- the same memory seen otherwise ---------------------------------------------------------------------------------
 
 
-def _declare_inplace_view(view: Any, node: str) -> None:
+def _declare_inplace_view(view: Entry, node: str) -> None:
     """`name_`: what the view operator would return becomes the tensor itself."""
     declared = view.op
     schema = declared.schema
@@ -133,7 +136,13 @@ op(
 
 
 @public("method")
-def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None) -> Tensor:
+def set_(
+    self: Tensor,
+    source: Any = None,
+    storage_offset: int = 0,
+    size: Sequence[int] | None = None,
+    stride: Sequence[int] | None = None,
+) -> Tensor:
     """Make this tensor use other memory: another tensor's, a storage's, or none."""
     if source is None:
         source = new_storage(0, self.device)
@@ -168,7 +177,7 @@ def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = 
     return self
 
 
-def _strided_over(self: Tensor, storage_offset: int, size: Any, stride: Any) -> Any:
+def _strided_over(self: Tensor, storage_offset: int, size: Sequence[int], stride: Sequence[int] | None) -> Array:
     size = tuple(size)
     strides = contiguous_strides(size) if not stride else tuple(stride)
     if 0 not in size and self.device.type == "cpu":  # torch: a storage that is too small grows

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from ..._tensor import Size, Tensor
 from ..machinery.declare import op, public
 from .reshaping import expand, reshape, unsqueeze, view, zeros
 from .slicing import narrow, select
+
+if TYPE_CHECKING:
+    from ..._types import TensorOrTensors
 
 Array = np.ndarray[Any, Any]
 
@@ -197,7 +200,7 @@ def _atleast_3d(self: Tensor) -> Tensor:
     return unsqueeze(self, -1) if self.dim() == 2 else self
 
 
-def _declare_atleast(name: str, one: Any) -> Any:
+def _declare_atleast(name: str, one: Callable[[Tensor], Tensor]) -> Callable[..., Any]:
     single = op(f"{name}(Tensor self) -> Tensor", composite=one, variants="function")
     sequence = op(
         f"{name}.Sequence(Tensor[] tensors) -> Tensor[]",
@@ -205,7 +208,7 @@ def _declare_atleast(name: str, one: Any) -> Any:
         variants="function",
     )
 
-    def atleast(*tensors: Any) -> Any:
+    def atleast(*tensors: Any) -> TensorOrTensors:
         if len(tensors) == 1:
             only = tensors[0]
             return sequence(list(only)) if isinstance(only, list | tuple) else single(only)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ Sizes = tuple[int, ...]
 _AXES = "DHW"
 
 
-def _pairs(padding: Any, n: int) -> list[tuple[int, int]]:
+def _pairs(padding: Sequence[int], n: int) -> list[tuple[int, int]]:
     """(left, right) of the last n dimensions in their own order; the argument starts with the last one."""
     padding = tuple(padding)
     if len(padding) != 2 * n:
@@ -60,7 +60,7 @@ def _check_result(shape: Sizes, n: int, pairs: list[tuple[int, int]]) -> None:
         raise RuntimeError(f"input ({before}) is too small. Calculated output {after}")
 
 
-def _declare(kind: str, n: int, positions_of: Any, check: Any) -> Any:
+def _declare(kind: str, n: int, positions_of: Callable[..., Any], check: Callable[..., Any]) -> Callable[..., Any]:
     name = f"{kind}_pad{n}d"
 
     def positions(shape: Sizes, pairs: list[tuple[int, int]]) -> list[Array]:

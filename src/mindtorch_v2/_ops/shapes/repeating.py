@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from ..machinery.lookup import aten
 from .joining import cat
 from .reshaping import expand, flatten, reshape, unsqueeze, view
 from .slicing import narrow
+
+if TYPE_CHECKING:
+    pass
 
 Array = np.ndarray[Any, Any]
 
@@ -199,7 +202,9 @@ interleave_int = op(
 
 
 @public("function method")
-def repeat_interleave(input: Tensor, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None) -> Tensor:
+def repeat_interleave(
+    input: Tensor, repeats: Tensor | int | None = None, dim: int | None = None, *, output_size: int | None = None
+) -> Tensor:
     """Every element (or part along `dim`) repeated, by a number or each by its own."""
     if repeats is None:
         return repeat_interleave_index(input, output_size=output_size)

@@ -395,7 +395,7 @@ def _as_strided(self: Tensor, size: Sequence[int], stride: Sequence[int], storag
 
 
 def _as_strided_grad(
-    grad: Tensor, self_geometry: Any, size: Sequence[int], stride: Sequence[int], storage_offset: int | None
+    grad: Tensor, self_geometry: tuple[Any, ...], size: Sequence[int], stride: Sequence[int], storage_offset: int | None
 ) -> Tensor:
     base_shape, base_strides, base_offset = self_geometry
     offset = 0 if storage_offset is None else storage_offset - base_offset

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from ..._backends.cpu.shapes import repeating, views
 from ..._checks import dimension_error, wrap_dim
 from ..._tensor import Tensor, wrap_view
 from ..machinery.declare import op, public
 from .reshaping import zeros
+
+if TYPE_CHECKING:
+    from ..._types import Ints
 
 # --- one position, a range of positions -----------------------------------------------------------------------------
 
@@ -290,7 +293,9 @@ tensor_split_tensor = op(
 
 
 @public("function method")
-def tensor_split(input: Tensor, indices_or_sections: Any = None, dim: int = 0, **aliases: Any) -> tuple[Tensor, ...]:
+def tensor_split(
+    input: Tensor, indices_or_sections: Tensor | Ints | None = None, dim: int = 0, **aliases: Any
+) -> tuple[Tensor, ...]:
     """Parts of nearly equal size, or cut at the given positions."""
     for name in ("sections", "indices", "tensor_indices_or_sections"):
         if name in aliases:
@@ -311,7 +316,7 @@ def _check_even(name: str, self: Tensor, sections: int, dim: int) -> None:
         )
 
 
-def _declare_axis_split(name: str, least: int, axis: Any) -> None:
+def _declare_axis_split(name: str, least: int, axis: Callable[..., Any]) -> None:
     def check(self: Tensor) -> None:
         if self.dim() < least:
             raise RuntimeError(
@@ -372,7 +377,7 @@ def _unsafe_chunk(self: Tensor, chunks: int, dim: int) -> Sequence[Tensor]:
 unsafe_chunk = op("unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]", composite=_unsafe_chunk)
 
 
-def _split_any(tensor: Tensor, split_size_or_sections: Any = None, dim: int = 0, **aliases: Any) -> Any:
+def _split_any(tensor: Tensor, split_size_or_sections: Ints | None = None, dim: int = 0, **aliases: Any) -> Any:
     """Consecutive parts of one size, or of the sizes in a list."""
     if split_size_or_sections is None:
         split_size_or_sections = aliases.pop("split_size")

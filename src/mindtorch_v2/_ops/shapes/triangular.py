@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..._backends.cpu.machinery.floating_errors import silent
@@ -17,7 +17,7 @@ from .reshaping import view, zeros
 from .slicing import diagonal, slice_
 
 
-def _declare_triangle(name: str, *, lower: bool) -> Any:
+def _declare_triangle(name: str, *, lower: bool) -> Callable[..., Any]:
     grad = {"self": lambda grad, diagonal: entry(grad, diagonal)}
     entry = op(
         f"{name}(Tensor self, SymInt diagonal=0) -> Tensor",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,10 +15,13 @@ from . import reshaping, slicing
 from .reshaping import as_strided, zeros
 from .slicing import diagonal, select, slice_
 
+if TYPE_CHECKING:
+    from ..._dispatch.op import Entry
+
 Array = np.ndarray[Any, Any]
 
 
-def _copy_of(view: Any) -> Any:
+def _copy_of(view: Entry) -> Callable[..., Any]:
     """A composite that takes the view and clones it, or each of its parts."""
     positional = sum(not a.keyword_only for a in view.op.schema.arguments)
 
@@ -39,7 +42,7 @@ def _fits(self: Tensor, size: Sequence[int]) -> bool:
     return self._array.flags.c_contiguous or views.can_view(self._array, size)
 
 
-def declare_copy(view: Any) -> None:
+def declare_copy(view: Entry) -> None:
     """`name_copy` for a view operator, with the view's own derivative."""
     declared = view.op
     schema = declared.schema
@@ -87,7 +90,7 @@ def _narrow_copy_grad(grad: Tensor, self_shape: Sequence[int], dim: int, start: 
 # --- a part replaced ------------------------------------------------------------------------------------------------
 
 
-def _replaced(self: Tensor, src: Tensor, part: Any, name: str) -> Tensor:
+def _replaced(self: Tensor, src: Tensor, part: Callable[..., Any], name: str) -> Tensor:
     """A clone of `self` whose part is `src`."""
     result = self.clone()
     target = part(result)

@@ -24,11 +24,11 @@ NONE, BY_ROOT_N, BY_N = range(3)
 # --- the operators that transform -------------------------------------------------------------------------------------
 
 
-def _axes(dim: Any, ndim: int) -> tuple[int, ...]:
+def _axes(dim: Sequence[int], ndim: int) -> tuple[int, ...]:
     return tuple(d + ndim if d < 0 else d for d in dim)
 
 
-def _r2c_grad(grad: Tensor, self_shape: Any, dim: Any, normalization: int, onesided: bool) -> Tensor:
+def _r2c_grad(grad: Tensor, self_shape: Sequence[int], dim: Sequence[int], normalization: int, onesided: bool) -> Tensor:
     """The missing half of the spectrum is zero; the real part of the inverse transform is the gradient."""
     if onesided and grad.shape[dim[-1]] != self_shape[dim[-1]]:
         last = dim[-1] % len(self_shape)
@@ -38,7 +38,7 @@ def _r2c_grad(grad: Tensor, self_shape: Any, dim: Any, normalization: int, onesi
     return _fft_c2c(grad, dim, normalization, False).real
 
 
-def _c2r_grad(grad: Tensor, dim: Any, normalization: int) -> Tensor:
+def _c2r_grad(grad: Tensor, dim: Sequence[int], normalization: int) -> Tensor:
     """Frequencies that stand for a pair count twice."""
     spectrum = _fft_r2c(grad, dim, normalization, True)
     doubled = grad.shape[dim[-1]] - spectrum.shape[dim[-1]]
@@ -105,7 +105,7 @@ def _one_dim(x: Tensor, dim: int) -> int:
     return _checks.wrap_dim(dim, x.ndim)
 
 
-def _resized(x: Tensor, dims: Any, sizes: Any) -> Tensor:
+def _resized(x: Tensor, dims: Sequence[int], sizes: Sequence[int]) -> Tensor:
     """Cut or fill up with zeros to these sizes; -1 leaves one as it is."""
     padding = [0] * (2 * x.ndim)
     must_pad = False
@@ -120,7 +120,7 @@ def _resized(x: Tensor, dims: Any, sizes: Any) -> Tensor:
     return aten.constant_pad_nd(x, padding) if must_pad else x
 
 
-def _dims_and_sizes(x: Tensor, s: Any, dim: int | Sequence[int] | None) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _dims_and_sizes(x: Tensor, s: Sequence[int] | None, dim: int | Sequence[int] | None) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The transformed dimensions and the number of points along each."""
     s = (s,) if isinstance(s, int) else s
     dim = (dim,) if isinstance(dim, int) else dim
@@ -151,7 +151,7 @@ def _refuse_complex(x: Tensor, function: str, *, several: bool = False) -> None:
         raise RuntimeError(f"{function} expects a {kind} input tensor, but got {x.dtype.scalar_name}")
 
 
-def _real_to_complex(x: Tensor, n: Any, dim: int, norm: Any, *, forward: bool, onesided: bool, name: str) -> Tensor:
+def _real_to_complex(x: Tensor, n: int | None, dim: int, norm: str | None, *, forward: bool, onesided: bool, name: str) -> Tensor:
     _refuse_complex(x, name)
     x = _promoted(x)
     d = _one_dim(x, dim)
@@ -163,7 +163,7 @@ def _real_to_complex(x: Tensor, n: Any, dim: int, norm: Any, *, forward: bool, o
     return out if forward else out.conj()
 
 
-def _complex_to_real(x: Tensor, n: Any, dim: int, norm: Any, *, forward: bool) -> Tensor:
+def _complex_to_real(x: Tensor, n: int | None, dim: int, norm: str | None, *, forward: bool) -> Tensor:
     x = _promoted(x, to_complex=True)
     d = _one_dim(x, dim)
     points = 2 * (x.shape[d] - 1) if n is None else n
@@ -175,7 +175,7 @@ def _complex_to_real(x: Tensor, n: Any, dim: int, norm: Any, *, forward: bool) -
     return _fft_c2r(x, (d,), normalization_code(norm, forward=forward), points)
 
 
-def _complex_to_complex(x: Tensor, n: Any, dim: int, norm: Any, *, forward: bool) -> Tensor:
+def _complex_to_complex(x: Tensor, n: int | None, dim: int, norm: str | None, *, forward: bool) -> Tensor:
     if not x.dtype.is_complex:
         return _real_to_complex(x, n, dim, norm, forward=forward, onesided=False, name="fft")
     d = _one_dim(x, dim)
@@ -205,18 +205,18 @@ _declare_one("ihfft", lambda x, n, dim, norm: _real_to_complex(x, n, dim, norm, 
 # --- several dimensions -----------------------------------------------------------------------------------------------
 
 
-def _fftn(x: Tensor, s: Any, dim: int | Sequence[int] | None, norm: Any, *, forward: bool) -> Tensor:
+def _fftn(x: Tensor, s: Sequence[int] | None, dim: int | Sequence[int] | None, norm: str | None, *, forward: bool) -> Tensor:
     dims, sizes = _dims_and_sizes(x, s, dim)
     x = _resized(_promoted(x, to_complex=True), dims, sizes)
     return _fft_c2c(x, dims, normalization_code(norm, forward=forward), forward)
 
 
-def _require_axis(dims: Any, function: str) -> None:
+def _require_axis(dims: Sequence[int], function: str) -> None:
     if not dims:
         raise RuntimeError(f"{function} must transform at least one axis")
 
 
-def _rfftn(x: Tensor, s: Any, dim: int | Sequence[int] | None, norm: Any) -> Tensor:
+def _rfftn(x: Tensor, s: Sequence[int] | None, dim: int | Sequence[int] | None, norm: str | None) -> Tensor:
     _refuse_complex(x, "rfftn", several=True)
     dims, sizes = _dims_and_sizes(x, s, dim)
     _require_axis(dims, "rfftn")
@@ -224,7 +224,9 @@ def _rfftn(x: Tensor, s: Any, dim: int | Sequence[int] | None, norm: Any) -> Ten
     return _fft_r2c(x, dims, normalization_code(norm, forward=True), True)
 
 
-def _half_spectrum(x: Tensor, s: Any, dim: int | Sequence[int] | None, function: str) -> tuple[Tensor, tuple[int, ...], int]:
+def _half_spectrum(
+    x: Tensor, s: Sequence[int] | None, dim: int | Sequence[int] | None, function: str
+) -> tuple[Tensor, tuple[int, ...], int]:
     """The input cut to the frequencies that count, the dimensions, and the number of points along the last of them."""
     s = (s,) if isinstance(s, int) else s
     if x.ndim and (dim is None or isinstance(dim, int) or len(dim)):
@@ -240,12 +242,12 @@ def _half_spectrum(x: Tensor, s: Any, dim: int | Sequence[int] | None, function:
     return x, dims, points
 
 
-def _irfftn(x: Tensor, s: Any, dim: int | Sequence[int] | None, norm: Any) -> Tensor:
+def _irfftn(x: Tensor, s: Sequence[int] | None, dim: int | Sequence[int] | None, norm: str | None) -> Tensor:
     x, dims, points = _half_spectrum(x, s, dim, "irfftn")
     return _fft_c2r(x, dims, normalization_code(norm, forward=False), points)
 
 
-def _hfftn(x: Tensor, s: Any, dim: int | Sequence[int] | None, norm: Any) -> Tensor:
+def _hfftn(x: Tensor, s: Sequence[int] | None, dim: int | Sequence[int] | None, norm: str | None) -> Tensor:
     x, dims, points = _half_spectrum(x, s, dim, "hfftn")
     code = normalization_code(norm, forward=True)
     if len(dims) > 1:
@@ -253,7 +255,7 @@ def _hfftn(x: Tensor, s: Any, dim: int | Sequence[int] | None, norm: Any) -> Ten
     return _fft_c2r(x.conj(), dims[-1:], code, points)
 
 
-def _ihfftn(x: Tensor, s: Any, dim: int | Sequence[int] | None, norm: Any) -> Tensor:
+def _ihfftn(x: Tensor, s: Sequence[int] | None, dim: int | Sequence[int] | None, norm: str | None) -> Tensor:
     _refuse_complex(x, "ihfftn", several=True)
     dims, sizes = _dims_and_sizes(x, s, dim)
     _require_axis(dims, "ihfftn")

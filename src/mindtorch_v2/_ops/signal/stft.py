@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from math import prod
-from typing import Any
 
 from ... import _dtype
 from ..._tensor import Tensor
@@ -21,7 +20,7 @@ def _tensor_text(t: Tensor | None, *, braces: bool) -> str:
     return kind + (f"{{{shape}}}" if braces else shape)
 
 
-def _describe_stft(self: Tensor, n_fft: Any, hop: Any, win: Any, window: Any, normalized: Any, onesided: Any, complex_: Any, align: Any) -> str:  # fmt: skip
+def _describe_stft(self: Tensor, n_fft: int, hop: int, win: int, window: Tensor | None, normalized: bool, onesided: bool | None, complex_: bool | None, align: bool | None) -> str:  # fmt: skip
     return (
         f"stft({_tensor_text(self, braces=False)}, n_fft={n_fft}, hop_length={hop}, win_length={win}, "
         f"window={_tensor_text(window, braces=True)}, normalized={int(normalized)}, "
@@ -29,7 +28,7 @@ def _describe_stft(self: Tensor, n_fft: Any, hop: Any, win: Any, window: Any, no
     )
 
 
-def _flag(value: Any) -> Any:
+def _flag(value: bool | None) -> int | None:
     return None if value is None else int(value)
 
 
@@ -93,7 +92,7 @@ def _stft(
     return out if wants_complex else aten.view_as_real(out)
 
 
-def _check_stft(self: Tensor, n_fft: int, hop: int, win: int, window: Any, call: str) -> None:
+def _check_stft(self: Tensor, n_fft: int, hop: int, win: int, window: Tensor | None, call: str) -> None:
     if not self.dtype.inexact:
         raise RuntimeError(f"{call}: expected a tensor of floating point or complex values")
     if self.ndim not in (1, 2):
@@ -165,15 +164,15 @@ def stft(
 
 def _describe_istft(
     self: Tensor,
-    n_fft: Any,
-    hop: Any,
-    win: Any,
-    window: Any,
-    center: Any,
-    normalized: Any,
-    onesided: Any,
-    length: Any,
-    complex_: Any,
+    n_fft: int,
+    hop: int,
+    win: int,
+    window: Tensor | None,
+    center: bool,
+    normalized: bool,
+    onesided: bool | None,
+    length: int | None,
+    complex_: bool,
 ) -> str:
     return (
         f"istft(CPU{self.dtype.scalar_name}Type{list(self.shape)}, n_fft={n_fft}, hop_length={hop}, win_length={win}, "
@@ -182,7 +181,7 @@ def _describe_istft(
     )
 
 
-def _check_istft(self: Tensor, n_fft: int, hop: int, win: int, window: Any, onesided: bool, call: str) -> None:
+def _check_istft(self: Tensor, n_fft: int, hop: int, win: int, window: Tensor | None, onesided: bool, call: str) -> None:
     if not self.numel():
         raise RuntimeError(f"{call}: input tensor cannot be empty.")
     if self.ndim not in (2, 3):
@@ -248,7 +247,7 @@ def _synthesis_window(window: Tensor | None, like: Tensor, win: int, n_fft: int)
     return found
 
 
-def _cut(signal: Tensor, envelope: Tensor, n_fft: int, total: int, center: bool, length: Any, call: str) -> Tensor:
+def _cut(signal: Tensor, envelope: Tensor, n_fft: int, total: int, center: bool, length: int | None, call: str) -> Tensor:
     """The signal without its padding, divided by what the overlapping windows add up to."""
     start = n_fft // 2 if center else 0
     end = start + length if length is not None else total - n_fft // 2 if center else total

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ BOTH = (keys.SPARSE, keys.SPARSE_COMPRESSED, keys.SPARSE_LAYOUTS)
 WITH_DENSE = tuple(keys.CPU | key for key in BOTH)
 
 
-def is_sparse(t: Any) -> bool:
+def is_sparse(t: object) -> bool:
     return isinstance(t, Tensor) and bool(t._keys & keys.SPARSE_LAYOUTS)
 
 
@@ -59,7 +60,7 @@ def _take(self: Tensor, new: Tensor) -> Tensor:
 # --- sums -------------------------------------------------------------------------------------------------------------
 
 
-def _check_sizes(self: Tensor, other: Any, name: str = "add") -> None:
+def _check_sizes(self: Tensor, other: Tensor, name: str = "add") -> None:
     if self._array.shape != other._array.shape:
         raise RuntimeError(
             f"{name}: expected sizes of 'self' and 'other' to match, but {list(self._array.shape)} != {list(other._array.shape)}"
@@ -124,7 +125,7 @@ def _accumulate(array: Array, sparse: Tensor, alpha: Number) -> None:
         np.add.at(array, tuple(indices), values)
 
 
-def add_(self: Tensor, other: Any, alpha: Number) -> Tensor:
+def add_(self: Tensor, other: Tensor, alpha: Number) -> Tensor:
     """Add in place, to a dense tensor or to a sparse one."""
     if is_sparse(self):
         made = add(self, other, alpha)
@@ -156,7 +157,7 @@ def _scalar(other: Any) -> Any:
     return to_dense(other, None) if is_sparse(other) else other
 
 
-def mul(self: Any, other: Any) -> Tensor:
+def mul(self: Tensor, other: Any) -> Tensor:
     """The product, sparse wherever one factor is."""
     if not is_sparse(self):
         self, other = other, self
@@ -206,7 +207,7 @@ def _dense_product(self: Tensor, other: Tensor) -> Tensor:
     return in_layout_of(made, self)
 
 
-def mul_(self: Tensor, other: Any) -> Tensor:
+def mul_(self: Tensor, other: Tensor | Number) -> Tensor:
     if not is_sparse(self):
         raise RuntimeError("mul_: a dense tensor times a sparse one is sparse; use mul")
     if not isinstance(other, Tensor) or other._array.ndim == 0:
@@ -216,10 +217,10 @@ def mul_(self: Tensor, other: Any) -> Tensor:
     return _take(self, mul(self, other))
 
 
-def _divided(name: str) -> Any:
+def _divided(name: str) -> Callable[..., Any]:
     """A quotient of a sparse tensor and a number."""
 
-    def divide(self: Any, other: Any, **options: Any) -> Tensor:
+    def divide(self: Tensor, other: Tensor | Number, **options: Any) -> Tensor:
         if not is_sparse(self) or (isinstance(other, Tensor) and (other._array.ndim or is_sparse(other))):
             shape = list(other._array.shape) if isinstance(other, Tensor) else []
             raise RuntimeError(
@@ -235,19 +236,19 @@ def _divided(name: str) -> Any:
 _div, _floor_div = _divided("div"), _divided("floor_divide")
 
 
-def _div_mode(self: Any, other: Any, rounding_mode: Any) -> Tensor:
+def _div_mode(self: Tensor, other: Tensor | Number, rounding_mode: str | None) -> Tensor:
     return _div(self, other, rounding_mode=rounding_mode)
 
 
-def _div_(self: Tensor, other: Any) -> Tensor:
+def _div_(self: Tensor, other: Tensor | Number) -> Tensor:
     return _take(self, _div(self, other))
 
 
-def _div_mode_(self: Tensor, other: Any, rounding_mode: Any) -> Tensor:
+def _div_mode_(self: Tensor, other: Tensor | Number, rounding_mode: str | None) -> Tensor:
     return _take(self, _div_mode(self, other, rounding_mode))
 
 
-def _pow(self: Tensor, exponent: Any) -> Tensor:
+def _pow(self: Tensor, exponent: Number) -> Tensor:
     if isinstance(exponent, Tensor):
         exponent = exponent.item()
     if exponent == 0:
@@ -280,7 +281,7 @@ OTHERS = (
 ).split()
 
 
-def _each(name: str, *, linear: bool) -> Any:
+def _each(name: str, *, linear: bool) -> Callable[..., Any]:
     def apply(self: Tensor, *arguments: Any) -> Tensor:
         source = coalesced(self) if not linear and self._keys & keys.SPARSE else self
         return other_values(source, getattr(values_of(source), name)(*arguments))
@@ -288,7 +289,7 @@ def _each(name: str, *, linear: bool) -> Any:
     return apply
 
 
-def _each_(name: str) -> Any:
+def _each_(name: str) -> Callable[..., Any]:
     def apply(self: Tensor, *arguments: Any) -> Tensor:
         if self._keys & keys.SPARSE and not storage_of(self).coalesced and name not in LINEAR:
             raise RuntimeError(f"{name}_: in-place on uncoalesced tensors is not supported; call coalesce() first")

@@ -89,7 +89,7 @@ def compressed_tensor(which: layout_type, compressed: Tensor, plain: Tensor, val
     return placeholder(values, size, storage, keys.SPARSE_COMPRESSED)
 
 
-def from_parts(which: layout_type, pieces: Any, size: Sequence[int]) -> Tensor:
+def from_parts(which: layout_type, pieces: tuple[Any, ...], size: Sequence[int]) -> Tensor:
     """A sparse tensor of any layout over the parts of another's storage."""
     if which in COMPRESSED_LAYOUTS:
         compressed, plain, elements = pieces
@@ -116,7 +116,7 @@ def _as_blocks(array: Array, batch_dim: int, block: tuple[int, int], by_rows: bo
     return blocks if by_rows else blocks.swapaxes(1, 2)
 
 
-def compress(array: Array, like: Tensor, which: layout_type, blocksize: Any, dense_dim: int) -> Tensor:
+def compress(array: Array, like: Tensor, which: layout_type, blocksize: Sequence[int] | None, dense_dim: int) -> Tensor:
     """What is not zero of a dense array, in compressed form."""
     batch_dim = array.ndim - 2 - dense_dim
     block = (1, 1) if blocksize is None else (int(blocksize[0]), int(blocksize[1]))
@@ -193,7 +193,7 @@ def as_coo(t: Tensor) -> Tensor:
     return coalesced(made)
 
 
-def compress_coordinates(t: Tensor, which: layout_type, blocksize: Any) -> Tensor:
+def compress_coordinates(t: Tensor, which: layout_type, blocksize: Sequence[int] | None) -> Tensor:
     """A matrix in coordinate form, possibly of batches, in compressed form."""
     indices, values = parts(coalesced(t))
     size, batch_dim = t._array.shape, indices.shape[0] - 2

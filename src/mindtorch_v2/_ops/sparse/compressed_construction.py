@@ -10,9 +10,9 @@ import numpy as np
 from ... import _dtype
 from ..._creation import as_tensor, device_of
 from ..._dispatch import keys
-from ..._memory_format import sparse_bsc, sparse_bsr, sparse_csc, sparse_csr
+from ..._memory_format import layout, sparse_bsc, sparse_bsr, sparse_csc, sparse_csr
 from ..._tensor import Tensor, shallow_copy
-from ..._types import OptionalDevice, OptionalDType
+from ..._types import Array, OptionalDevice, OptionalDType, OptionalLayout
 from ...overrides import wrap_torch_function
 from ..machinery.declare import op, public
 from .compressed import BLOCKS, BY_ROWS, COMPRESSED_LAYOUTS, compressed_tensor, storage_of
@@ -22,7 +22,7 @@ from .storage import layout_name
 __all__ = ["check_compressed", "unsafe"]
 
 
-def _unsafe(compressed: Tensor, plain: Tensor, values: Tensor, size: Sequence[int], layout: Any) -> Tensor:
+def _unsafe(compressed: Tensor, plain: Tensor, values: Tensor, size: Sequence[int], layout: layout) -> Tensor:
     return compressed_tensor(layout, compressed, plain, values, size)
 
 
@@ -43,11 +43,11 @@ unsafe = op(
 )
 
 
-def _names(layout: Any) -> tuple[str, str]:
+def _names(layout: layout) -> tuple[str, str]:
     return ("crow_indices", "col_indices") if layout in BY_ROWS else ("ccol_indices", "row_indices")
 
 
-def check_compressed(compressed: Tensor, plain: Tensor, values: Tensor, size: Sequence[int], layout: Any) -> None:
+def check_compressed(compressed: Tensor, plain: Tensor, values: Tensor, size: Sequence[int], layout: layout) -> None:
     """Raise unless a tensor of this size can be made of these parts."""
     outer, inner = _names(layout)
     starts, others = compressed._array, plain._array
@@ -79,7 +79,7 @@ def _check_batches(
         raise RuntimeError(f"{inner}.shape[-1] must be equal to nnz (={values._array.shape[batch]}) as defined by values.shape[{batch}], but got {plain._array.shape[-1]}")  # fmt: skip
 
 
-def _check_lines(compressed: Tensor, plain: Tensor, values: Tensor, size: Sequence[int], layout: Any, batch: int) -> None:
+def _check_lines(compressed: Tensor, plain: Tensor, values: Tensor, size: Sequence[int], layout: layout, batch: int) -> None:
     """Raise unless lines begin where the ones before them end, and the places in each rise and lie inside."""
     outer, inner = _names(layout)
     block = values._array.shape[batch + 1 : batch + 3] if layout in BLOCKS else (1, 1)
@@ -109,7 +109,7 @@ def _check_lines(compressed: Tensor, plain: Tensor, values: Tensor, size: Sequen
         _check_rising(starts.reshape(-1, starts.shape[-1]), others.reshape(-1, others.shape[-1]), outer, inner)
 
 
-def _check_rising(starts: Any, others: Any, outer: str, inner: str) -> None:
+def _check_rising(starts: Array, others: Array, outer: str, inner: str) -> None:
     for bounds, places in zip(starts, others):
         falls = np.diff(places) <= 0
         begins = bounds[1:-1]
@@ -123,7 +123,7 @@ def _check_rising(starts: Any, others: Any, outer: str, inner: str) -> None:
             )
 
 
-def _inferred_size(compressed: Tensor, plain: Tensor, values: Tensor, layout: Any) -> list[int]:
+def _inferred_size(compressed: Tensor, plain: Tensor, values: Tensor, layout: layout) -> list[int]:
     batch = compressed._array.ndim - 1
     block = values._array.shape[batch + 1 : batch + 3] if layout in BLOCKS else (1, 1)
     outer = compressed._array.shape[-1] - 1
@@ -133,7 +133,9 @@ def _inferred_size(compressed: Tensor, plain: Tensor, values: Tensor, layout: An
     return [*compressed._array.shape[:-1], rows * block[0], columns * block[1], *dense]
 
 
-def _make(compressed: Any, plain: Any, values: Any, size: Any, layout: Any, name: str, **options: Any) -> Tensor:
+def _make(
+    compressed: Any, plain: Any, values: Any, size: Sequence[int] | None, layout: layout, name: str, **options: Any
+) -> Tensor:
     dtype, device = options["dtype"], options["device"]
     if device is not None and device_of(device).type != "cpu":
         raise NotImplementedError(f"{name}: sparse tensors are on the CPU only, not on {device}")
@@ -149,7 +151,12 @@ def _make(compressed: Any, plain: Any, values: Any, size: Any, layout: Any, name
 
 @public("function")
 def _validate_sparse_compressed_tensor_args(
-    compressed_indices: Tensor, plain_indices: Tensor, values: Tensor, size: Any, layout: Any, check_pinning: bool | None = None
+    compressed_indices: Tensor,
+    plain_indices: Tensor,
+    values: Tensor,
+    size: Sequence[int],
+    layout: layout,
+    check_pinning: bool | None = None,
 ) -> None:
     """Raise unless a tensor of this layout and size can be made of these parts."""
     check_compressed(compressed_indices, plain_indices, values, list(size), layout)
@@ -158,7 +165,7 @@ def _validate_sparse_compressed_tensor_args(
 @public("function")
 @wrap_torch_function(lambda *args, **kwargs: (*args[:3], *kwargs.values()))
 def sparse_compressed_tensor(
-    compressed_indices: Any, plain_indices: Any, values: Any, size: Any = None, *, dtype: OptionalDType = None, layout: Any = None,
+    compressed_indices: Any, plain_indices: Any, values: Any, size: Sequence[int] | None = None, *, dtype: OptionalDType = None, layout: OptionalLayout = None,
     device: OptionalDevice = None, pin_memory: bool = False, requires_grad: bool = False, check_invariants: bool | None = None,
 ) -> Tensor:  # fmt: skip
     """A tensor in the compressed layout that is named, from the starts of its lines, the places in them, and values."""
@@ -173,7 +180,7 @@ def sparse_compressed_tensor(
 @public("function")
 @wrap_torch_function(lambda *args, **kwargs: (*args[:3], *kwargs.values()))
 def sparse_csr_tensor(
-    crow_indices: Any, col_indices: Any, values: Any, size: Any = None, *, dtype: OptionalDType = None, device: OptionalDevice = None, pin_memory: bool = False,
+    crow_indices: Any, col_indices: Any, values: Any, size: Sequence[int] | None = None, *, dtype: OptionalDType = None, device: OptionalDevice = None, pin_memory: bool = False,
     requires_grad: bool = False, check_invariants: bool | None = None,
 ) -> Tensor:  # fmt: skip
     """A tensor of compressed rows."""
@@ -186,7 +193,7 @@ def sparse_csr_tensor(
 @public("function")
 @wrap_torch_function(lambda *args, **kwargs: (*args[:3], *kwargs.values()))
 def sparse_csc_tensor(
-    ccol_indices: Any, row_indices: Any, values: Any, size: Any = None, *, dtype: OptionalDType = None, device: OptionalDevice = None, pin_memory: bool = False,
+    ccol_indices: Any, row_indices: Any, values: Any, size: Sequence[int] | None = None, *, dtype: OptionalDType = None, device: OptionalDevice = None, pin_memory: bool = False,
     requires_grad: bool = False, check_invariants: bool | None = None,
 ) -> Tensor:  # fmt: skip
     """A tensor of compressed columns."""
@@ -199,7 +206,7 @@ def sparse_csc_tensor(
 @public("function")
 @wrap_torch_function(lambda *args, **kwargs: (*args[:3], *kwargs.values()))
 def sparse_bsr_tensor(
-    crow_indices: Any, col_indices: Any, values: Any, size: Any = None, *, dtype: OptionalDType = None, device: OptionalDevice = None, pin_memory: bool = False,
+    crow_indices: Any, col_indices: Any, values: Any, size: Sequence[int] | None = None, *, dtype: OptionalDType = None, device: OptionalDevice = None, pin_memory: bool = False,
     requires_grad: bool = False, check_invariants: bool | None = None,
 ) -> Tensor:  # fmt: skip
     """A tensor of compressed rows of blocks."""
@@ -212,7 +219,7 @@ def sparse_bsr_tensor(
 @public("function")
 @wrap_torch_function(lambda *args, **kwargs: (*args[:3], *kwargs.values()))
 def sparse_bsc_tensor(
-    ccol_indices: Any, row_indices: Any, values: Any, size: Any = None, *, dtype: OptionalDType = None, device: OptionalDevice = None, pin_memory: bool = False,
+    ccol_indices: Any, row_indices: Any, values: Any, size: Sequence[int] | None = None, *, dtype: OptionalDType = None, device: OptionalDevice = None, pin_memory: bool = False,
     requires_grad: bool = False, check_invariants: bool | None = None,
 ) -> Tensor:  # fmt: skip
     """A tensor of compressed columns of blocks."""

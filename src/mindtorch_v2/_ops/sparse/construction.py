@@ -11,7 +11,7 @@ from ... import _dtype
 from ..._creation import as_tensor, device_of
 from ..._dispatch import keys
 from ..._tensor import Tensor, wrap
-from ..._types import OptionalDevice, OptionalDType
+from ..._types import Array, OptionalDevice, OptionalDType
 from ...overrides import wrap_torch_function
 from ..machinery.declare import op, public
 from .invariants import check_counts, check_parts, invariants_wanted
@@ -30,7 +30,7 @@ def at_places(grad: Tensor, indices: Tensor) -> Tensor:
     return wrap(_looked_up(flat_places(have, sizes), values, wanted), grad.dtype)
 
 
-def _looked_up(have: Any, values: Any, wanted: Any) -> Any:
+def _looked_up(have: Array, values: Array, wanted: Array) -> Array:
     """`values` at the places of `wanted` in the sorted numbers `have`."""
     out = np.zeros((wanted.size, *values.shape[1:]), values.dtype)
     if have.size:
@@ -76,7 +76,7 @@ from_parts = op(
 @public("function")
 @wrap_torch_function(lambda *args, **kwargs: (*args[:2], *kwargs.values()))
 def sparse_coo_tensor(
-    indices: Any, values: Any = None, size: Any = None, *, dtype: OptionalDType = None, device: OptionalDevice = None, pin_memory: bool = False,
+    indices: Any, values: Any = None, size: Sequence[int] | None = None, *, dtype: OptionalDType = None, device: OptionalDevice = None, pin_memory: bool = False,
     requires_grad: bool = False, check_invariants: bool | None = None, is_coalesced: bool | None = None,
 ) -> Tensor:  # fmt: skip
     """A sparse tensor from coordinates (one column each) and values; without a size, as large as the coordinates say.
@@ -109,7 +109,7 @@ def _checked(indices: Tensor, values: Tensor, size: Any, check: bool, is_coalesc
 
 @public("function")
 def _validate_sparse_coo_tensor_args(
-    indices: Tensor, values: Tensor, size: Any, is_coalesced: bool | None = None, check_pinning: bool | None = None
+    indices: Tensor, values: Tensor, size: Sequence[int], is_coalesced: bool | None = None, check_pinning: bool | None = None
 ) -> None:
     """Raise unless a sparse tensor of this size can be made of these parts."""
     check_parts(indices, values, list(size))

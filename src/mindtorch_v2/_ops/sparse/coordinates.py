@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..._dispatch import keys
 from ..._tensor import Tensor, shallow_copy
 from ..machinery.declare import op
@@ -98,7 +96,7 @@ _coalesce_op = op(
 )
 
 
-def _coalesce(self: Any) -> Tensor:
+def _coalesce(self: Tensor) -> Tensor:
     return self if storage_of(self, "coalesce").coalesced else _coalesce_op(self)
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from ..._dispatch import keys
-from ..._memory_format import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
+from ..._memory_format import layout, sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
 from ..._tensor import Tensor, wrap
-from ..._types import OptionalDType
+from ..._types import Ints, OptionalDType
 from ..machinery.declare import op, public
 from .compressed import BLOCKS, COMPRESSED_LAYOUTS, as_coo, compress, compress_coordinates, dense_array, in_layout_of, storage_of
 from .construction import at_places
@@ -36,7 +36,7 @@ def _coordinates(self: Tensor, sparse_dim: int) -> Tensor:
     return sparse_tensor(wrap(np.stack(where).astype(np.int64)), wrap(array[where], self.dtype), array.shape, coalesced=True)
 
 
-def to_layout(self: Tensor, layout: Any, blocksize: Any = None, dense_dim: int | None = None) -> Tensor:
+def to_layout(self: Tensor, layout: layout, blocksize: Ints | None = None, dense_dim: int | None = None) -> Tensor:
     """The same elements in another layout; of a dense tensor, those that are not zero."""
     blocksize = (blocksize, blocksize) if isinstance(blocksize, int) else blocksize
     _check_request(self, layout, blocksize, dense_dim)
@@ -49,7 +49,7 @@ def to_layout(self: Tensor, layout: Any, blocksize: Any = None, dense_dim: int |
     return as_coo(self) if layout is sparse_coo else compress_coordinates(as_coo(self), layout, blocksize)
 
 
-def _check_request(self: Tensor, layout: Any, blocksize: Any, dense_dim: int | None) -> None:
+def _check_request(self: Tensor, layout: layout, blocksize: Ints | None, dense_dim: int | None) -> None:
     name = "dense_to_sparse" if not self._keys & keys.SPARSE_LAYOUTS else "sparse_to_sparse"
     if layout is not sparse_coo and layout not in COMPRESSED_LAYOUTS:
         raise RuntimeError(f"to_sparse: conversion from {self.layout} to {layout} is not supported")
@@ -97,7 +97,7 @@ _to_sparse_dim = op(
 )
 
 
-def _same(self: Tensor, layout: Any, blocksize: Any) -> bool:
+def _same(self: Tensor, layout: layout, blocksize: Ints | None) -> bool:
     if layout is strided and self.layout is strided:
         return True
     if not self._keys & keys.SPARSE_LAYOUTS or self.layout is not layout:
@@ -136,7 +136,7 @@ def to_sparse_coo(self: Tensor) -> Tensor:
     return self.to_sparse()
 
 
-def _declare(name: str, layout: Any) -> None:
+def _declare(name: str, layout: layout) -> None:
     if layout in BLOCKS:
         arguments = "Tensor self, int[2] blocksize, int? dense_dim=None"
         inner = op(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from ... import _dtype
 from ..._dispatch import keys
 from ..._tensor import Tensor, wrap
-from ..._types import OptionalDType
+from ..._types import Ints, OptionalDType
 from ..machinery.declare import op
 from ..reductions import sums  # noqa: F401 - declared first
 from ..reductions.norms import linalg_vector_norm
@@ -21,7 +22,7 @@ from .storage import Array, coalesced, flat_places, from_arrays, kernel, parts, 
 __all__ = ["sparse_log_softmax", "sparse_softmax", "sparse_sum"]
 
 
-def _wrapped(dims: Any, ndim: int) -> list[int]:
+def _wrapped(dims: Ints, ndim: int) -> list[int]:
     found = []
     for d in [dims] if isinstance(dims, int) else dims:
         if not -ndim <= d < ndim:
@@ -35,7 +36,7 @@ def _wrapped(dims: Any, ndim: int) -> list[int]:
 # --- sums -------------------------------------------------------------------------------------------------------------
 
 
-def _sum_over(self: Tensor, dims: Any) -> Tensor:
+def _sum_over(self: Tensor, dims: Sequence[int]) -> Tensor:
     """The sum over some dimensions: dense if no sparse dimension is left."""
     self = coalesced(self)
     indices, values = parts(self)
@@ -50,7 +51,7 @@ def _sum_over(self: Tensor, dims: Any) -> Tensor:
     return coalesced(sparse_tensor(wrap(indices[kept].copy()), wrap(values), size, coalesced=len(kept) == sparse_dim))
 
 
-def _sum_backward(grad: Tensor, self: Tensor, dims: Any) -> Tensor:
+def _sum_backward(grad: Tensor, self: Tensor, dims: Sequence[int]) -> Tensor:
     """A gradient spread over the elements that were summed."""
     source = coalesced(self)
     indices, values = parts(source)
@@ -96,7 +97,7 @@ def _sum(self: Tensor, dtype: OptionalDType) -> Tensor:
     return values_of(self).sum(dtype=dtype)
 
 
-def _sum_dims(self: Tensor, dim: Any, keepdim: bool, dtype: OptionalDType) -> Tensor:
+def _sum_dims(self: Tensor, dim: Ints, keepdim: bool, dtype: OptionalDType) -> Tensor:
     source = as_coo(self) if dtype is None else as_coo(self).to(dtype)
     dims = list(range(self._array.ndim)) if not dim and dim != 0 else _wrapped(dim, self._array.ndim)
     made = _sum_over(source, dims)
@@ -112,7 +113,7 @@ for _key in BOTH[:2]:
     kernel("sum", "dim_IntList", key=_key)(_sum_dims)
 
 
-def _norm(self: Tensor, ord: Any, dim: Any, keepdim: bool, dtype: OptionalDType) -> Tensor:
+def _norm(self: Tensor, ord: float, dim: Ints | None, keepdim: bool, dtype: OptionalDType) -> Tensor:
     if dim is not None and sorted(_wrapped(dim, self._array.ndim)) != list(range(self._array.ndim)):
         raise RuntimeError("norm_sparse currently does not support 'dim' != None; use to_dense()")
     return linalg_vector_norm(values_of(coalesced(as_coo(self))), ord, None, False, dtype=dtype)
@@ -124,7 +125,7 @@ for _key in BOTH[:2]:
 # --- softmax ----------------------------------------------------------------------------------------------------------
 
 
-def _groups(indices: Array, sizes: Any, dim: int) -> tuple[Array, int]:
+def _groups(indices: Array, sizes: Sequence[int], dim: int) -> tuple[Array, int]:
     """The number of the line along `dim` that each element belongs to, and how many lines there are."""
     others = [d for d in range(indices.shape[0]) if d != dim]
     lines = flat_places(indices[others], [sizes[d] for d in others])
@@ -170,7 +171,7 @@ def _softmax_backward(grad_output: Tensor, output: Tensor, dim: int, self: Tenso
     return from_arrays(indices, result, self, self._array.shape, coalesced=True)
 
 
-def _declare(name: str, *, log: bool) -> Any:
+def _declare(name: str, *, log: bool) -> Callable[..., Any]:
     backward = op(
         f"_sparse_{name}_backward_data(Tensor grad_output, Tensor output, int dim, Tensor self) -> Tensor",
         composite=lambda grad_output, output, dim, self: _softmax_backward(grad_output, output, dim, self, log=log),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -31,7 +31,7 @@ REFUSED = [
 def _refusal(name: str, overload: str) -> Callable[..., Any]:
     qualified = name if overload == "default" else f"{name}.{overload}"
 
-    def refuse(*arguments: Any) -> Any:
+    def refuse(*arguments: Any) -> NoReturn:
         layouts = sorted({str(a.layout) for a in arguments if isinstance(a, Tensor) and a._keys & keys.SPARSE_LAYOUTS})
         raise NotImplementedError(
             f"Could not run 'aten::{qualified}' with a tensor of layout {' and '.join(layouts)}; call to_dense() on it first"
@@ -46,7 +46,7 @@ for _name, _overload in REFUSED:
 
 
 def _new(
-    self: Tensor, size: Any, dtype: OptionalDType, layout: OptionalLayout, device: OptionalDevice, pin_memory: bool | None
+    self: Tensor, size: Sequence[int], dtype: OptionalDType, layout: OptionalLayout, device: OptionalDevice, pin_memory: bool | None
 ) -> Tensor:
     """A sparse tensor without elements, or zeros if a dense one is asked for."""
     kind = dtype or self.dtype

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -117,7 +117,7 @@ def _unsqueeze(self: Tensor, dim: int) -> Tensor:
     return from_arrays(indices, values, self, size, coalesced=storage_of(self).coalesced)
 
 
-def _squeezed(self: Tensor, dims: Any) -> Tensor:
+def _squeezed(self: Tensor, dims: Sequence[int]) -> Tensor:
     size = self._array.shape
     gone = {d for d in (_wrap_dim(d, len(size)) for d in dims) if size and size[d] == 1}
     indices, values = parts(self)
@@ -133,7 +133,7 @@ kernel("squeeze", "dim")(lambda self, dim: _squeezed(self, [dim]))
 kernel("squeeze", "dims")(_squeezed)
 
 
-def _no_reshape(self: Tensor, *arguments: Any) -> Any:
+def _no_reshape(self: Tensor, *arguments: Any) -> NoReturn:
     raise RuntimeError("reshape is not implemented for sparse tensors")
 
 

@@ -18,7 +18,7 @@ from ..machinery.layout import follow_channels_last
 Array = np.ndarray[Any, Any]
 
 
-def format_name(memory_format: Any) -> str:
+def format_name(memory_format: OptionalMemoryFormat) -> str:
     return "preserve_format" if memory_format is None else str(memory_format).removeprefix("torch.")
 
 
@@ -26,7 +26,7 @@ def format_name(memory_format: Any) -> str:
 _CHANNELS_LAST = {"channels_last": (0, 2, 3, 1), "channels_last_3d": (0, 2, 3, 4, 1)}
 
 
-def is_contiguous(self: Array, memory_format: Any = None) -> bool:
+def is_contiguous(self: Array, memory_format: OptionalMemoryFormat = None) -> bool:
     """Whether the elements lie row by row, or in the order of the format."""
     order = _CHANNELS_LAST.get(format_name(memory_format))
     if order is None:
@@ -44,7 +44,7 @@ def preserved(self: Array, dtype: np.dtype[Any]) -> Array:
     return out
 
 
-def laid_out(self: Array, memory_format: Any, dtype: Any = None) -> Array:
+def laid_out(self: Array, memory_format: OptionalMemoryFormat, dtype: np.dtype[Any] | None = None) -> Array:
     """A copy in a memory format, possibly of another dtype."""
     name = format_name(memory_format)
     d = self.dtype if dtype is None else dtype
@@ -61,7 +61,7 @@ def laid_out(self: Array, memory_format: Any, dtype: Any = None) -> Array:
     return out
 
 
-def strides_of_copy(self: Array, memory_format: Any) -> tuple[int, ...]:
+def strides_of_copy(self: Array, memory_format: OptionalMemoryFormat) -> tuple[int, ...]:
     """The strides, in elements, that a copy would have."""
     wanted = preserve_format if memory_format is None else memory_format
     return empty_strides(self.shape, wanted, [s // self.itemsize for s in self.strides])
@@ -86,7 +86,7 @@ def _warn_about_imaginary_part() -> None:
     warnings.warn("Casting complex values to real discards the imaginary part", UserWarning, stacklevel=5)
 
 
-def cast(self: Array, d: _dtype.dtype, memory_format: Any = None) -> Array:
+def cast(self: Array, d: _dtype.dtype, memory_format: OptionalMemoryFormat = None) -> Array:
     """The elements in another dtype. Floats outside of an integer type's range become what C makes of them, as in torch."""
     if self.dtype.kind == "c" and d.category in (_dtype.INTEGER, _dtype.FLOAT):
         _warn_about_imaginary_part()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...._dtype import INTEGER, dtype
+
+if TYPE_CHECKING:
+    pass
 
 Array = np.ndarray[Any, Any]
 _wide = np.longdouble
@@ -19,7 +22,7 @@ def _fused(i: Array, step: Any, start: Any, d: dtype) -> Array:
     return (i.astype(_wide) * _wide(step) + np.asarray(start, _wide)).astype(np.float64)
 
 
-def progression(start: Any, step: Any, n: int, d: dtype, *, in_registers: bool = True) -> Array:
+def progression(start: int | float, step: int | float, n: int, d: dtype, *, in_registers: bool = True) -> Array:
     """`start + i * step` for i < n.
 
     torch fills registers of 32 bytes: the first element of each is computed in double and rounded to the dtype, the others

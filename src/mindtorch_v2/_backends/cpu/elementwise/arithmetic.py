@@ -15,7 +15,7 @@ from ..machinery.floating_errors import DIVISION_RAISES, silent, state_variable
 Array = np.ndarray[Any, Any]
 
 
-def number(value: Any, like: Array) -> Array:
+def number(value: Number, like: Array) -> Array:
     """A Python number as an array of the operand's dtype; integers wrap around."""
     return _promotion.number_array(value, _dtype.FROM_NUMPY[like.dtype])
 

@@ -18,14 +18,14 @@ from ..machinery.promotion import result_type
 Array = np.ndarray[Any, Any]
 
 
-def _limit(x: Array, d: _dtype.dtype) -> Array:
+def _limit(x: Array | Number, d: _dtype.dtype) -> Array:
     if isinstance(x, np.ndarray):
         return x if x.dtype == d.np else x.astype(d.np)
     return _promotion.number_array(x, d)
 
 
 @silent
-def _clamp(self: Array, min: Any, max: Any) -> Array:
+def _clamp(self: Array, min: Array | Number | None, max: Array | Number | None) -> Array:
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     limits = [x for x in (min, max) if x is not None]

@@ -46,7 +46,7 @@ _BETA = np.array(
 Region = tuple[Array, Callable[..., Array]]
 
 
-def _by_region(operands: Sequence[Array], regions: Sequence[Region], dtype: Any) -> Array:
+def _by_region(operands: Sequence[Array], regions: Sequence[Region], dtype: np.dtype[Any]) -> Array:
     """Each element by the function of the first region that it lies in."""
     out = np.empty(operands[0].shape, dtype)
     left = np.ones(operands[0].shape, bool)
@@ -59,7 +59,7 @@ def _by_region(operands: Sequence[Array], regions: Sequence[Region], dtype: Any)
     return out
 
 
-def _horner(coefficients: Any, x: Array) -> Array:
+def _horner(coefficients: Sequence[Array], x: Array) -> Array:
     """A polynomial, the coefficient of the constant first."""
     *lower, total = coefficients
     for c in reversed(lower):

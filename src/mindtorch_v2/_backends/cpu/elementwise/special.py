@@ -17,7 +17,7 @@ from ..machinery.layout import laid_out_like
 Array = np.ndarray[Any, Any]
 
 
-def _of_one(function: Any, name: str, *, through_double: bool = False) -> Callable[[Array], Array]:
+def _of_one(function: Callable[..., Any], name: str, *, through_double: bool = False) -> Callable[[Array], Array]:
     """A kernel around a SciPy function of one argument."""
 
     def kernel(self: Array) -> Array:
@@ -120,7 +120,7 @@ def _trigamma(x: Array) -> Array:
     return np.where(low, -(reflected + series), reflected + series)
 
 
-def _of_two(function: Any, name: str) -> Callable[..., Array]:
+def _of_two(function: Callable[..., Any], name: str) -> Callable[..., Array]:
     def kernel(self: Any, other: Any) -> Array:
         d = other.dtype
         if d.kind in "iubc":
@@ -147,7 +147,7 @@ _NAMED = {
 }  # fmt: skip
 
 
-def named(name: str, argument: str) -> Any:
+def named(name: str, argument: str) -> Callable[..., Any]:
     """The kernel of a Bessel or Airy function, computed in double precision."""
     function = _NAMED[name]
 
@@ -159,7 +159,7 @@ def named(name: str, argument: str) -> Any:
     return lambda self: compute(self)
 
 
-def _recurrence(first: Any, factor: Any) -> Callable[[Array, Array], Array]:
+def _recurrence(first: Callable[..., Any], factor: Callable[..., Any]) -> Callable[[Array, Array], Array]:
     """An orthogonal polynomial from `p(0) = 1`, `p(1) = first(x)` and `p(k+1) = factor(k, x, p(k), p(k-1))`."""
 
     def evaluate(x: Array, n: Array) -> Array:
@@ -176,7 +176,7 @@ def _recurrence(first: Any, factor: Any) -> Callable[[Array, Array], Array]:
     return evaluate
 
 
-def _chebyshev(first: Any, shift: bool = False) -> Callable[[Array, Array], Array]:
+def _chebyshev(first: Callable[..., Any], shift: bool = False) -> Callable[[Array, Array], Array]:
     evaluate = _recurrence(first, lambda k, x, p, q: 2 * x * p - q)
     return (lambda x, n: evaluate(2 * x - 1, n)) if shift else evaluate
 
@@ -197,7 +197,7 @@ _POLYNOMIALS = {
 }
 
 
-def polynomial(name: str) -> Any:
+def polynomial(name: str) -> Callable[..., Any]:
     evaluate = _POLYNOMIALS[name]
 
     def kernel(x: Any, n: Any) -> Array:

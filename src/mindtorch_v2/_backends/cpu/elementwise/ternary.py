@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -173,7 +174,7 @@ def _write(self: Array, value: Array) -> None:
 _REAL = frozenset({bool, int, float})
 
 
-def _promoted_ternary(compute: Any, self: Array, tensor1: Array, tensor2: Array, value: Any) -> Array:
+def _promoted_ternary(compute: Callable[..., Any], self: Array, tensor1: Array, tensor2: Array, value: Number) -> Array:
     operands = (self, tensor1, tensor2)
     d, target = result_type(*operands), _dtype.FROM_NUMPY[self.dtype]
     if not _promotion.can_cast(d, target):
@@ -182,7 +183,7 @@ def _promoted_ternary(compute: Any, self: Array, tensor1: Array, tensor2: Array,
         return compute(*(x.astype(d.np, copy=False) for x in operands), value)
 
 
-def _adding_in_place(ufunc: Any, compute: Any) -> Any:
+def _adding_in_place(ufunc: np.ufunc, compute: Callable[..., Any]) -> Callable[..., Any]:
     """The kernel of `self += value * ufunc(tensor1, tensor2)`; operands of another dtype take the long way, by `compute`."""
 
     @silent

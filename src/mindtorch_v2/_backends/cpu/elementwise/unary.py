@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
@@ -119,7 +120,7 @@ def sinc(self: Array) -> Array:
     return np.divide(out, x, out=out)
 
 
-def _integers_as_they_are(ufunc: Any, name: str) -> Any:
+def _integers_as_they_are(ufunc: np.ufunc, name: str) -> Callable[..., Any]:
     def kernel(self: Array) -> Array:
         if self.dtype.kind in "iu":
             return self.copy("K")

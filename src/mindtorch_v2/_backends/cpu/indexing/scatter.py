@@ -233,7 +233,7 @@ def reduce_flat(flat: Array, at: Array, src: Any, reduce: str, *, include_self: 
             flat /= counts.astype(flat.dtype)
 
 
-def _identity(reduce: str, dtype: np.dtype[Any]) -> Any:
+def _identity(reduce: str, dtype: np.dtype[Any]) -> int | float:
     if reduce in ("sum", "mean"):
         return 0
     if reduce == "prod":

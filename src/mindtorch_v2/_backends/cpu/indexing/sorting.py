@@ -123,7 +123,7 @@ def _select(self: Array, k: int, dim: int, largest: bool) -> Array | None:
     return np.moveaxis(index.reshape(*x.shape[:-1], k), -1, dim)
 
 
-def select_kth(self: Array, k: Any, dim: int) -> tuple[Array, Array]:
+def select_kth(self: Array, k: int | Array, dim: int) -> tuple[Array, Array]:
     """The element of this rank (an int, or ranks of the reduced shape with the dimension kept) and its index; dims are kept."""
     order = argsort(self, dim, descending=False)
     if isinstance(k, int):

@@ -88,7 +88,7 @@ def _integer(number: Any, out: Array) -> Any:
 
 
 @silent
-def _accumulate(out: Array, self: Array, beta: Any, alpha: Any) -> Array:
+def _accumulate(out: Array, self: Array, beta: Number, alpha: Number) -> Array:
     """alpha * out + beta * self, in place of `out`."""
     if alpha != 1:
         np.multiply(out, np.asarray(_integer(alpha, out), out.dtype), out=out)
@@ -100,7 +100,7 @@ def _accumulate(out: Array, self: Array, beta: Any, alpha: Any) -> Array:
 
 
 @silent
-def _affine(self: Array, a: Array, b: Array, beta: Any, alpha: Any, kernel: str) -> Array:
+def _affine(self: Array, a: Array, b: Array, beta: Number, alpha: Number, kernel: str) -> Array:
     if a.dtype.char not in _BLAS and a.dtype in HALVES:
         out = np.matmul(a.astype(np.float32), b.astype(np.float32))
         return _accumulate(out, self.astype(np.float32), beta, alpha).astype(a.dtype)
@@ -159,7 +159,7 @@ def check_expands(self: Array, target: tuple[int, ...]) -> None:
             raise error
 
 
-def _without_terms(self: Array, shape: tuple[int, ...], beta: Any) -> Array:
+def _without_terms(self: Array, shape: tuple[int, ...], beta: Number) -> Array:
     """beta * self, in its dtype, for the sum with a product of no terms."""
     if beta == 0 or 0 in shape:
         return np.zeros(shape, self.dtype)

@@ -6,7 +6,8 @@ Four shapes, told apart by the declaration: pointwise (dtypes are promoted), vie
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -22,6 +23,9 @@ from .dtype_rules import CATEGORIES, refusal
 from .floating_errors import IGNORED, SILENT, state_variable
 from .foreign_errors import FOREIGN, translated
 from .layout import followed
+
+if TYPE_CHECKING:
+    from ...._types import Array
 
 __all__ = ["cpu_body"]
 
@@ -98,7 +102,7 @@ def cpu_body(op: Op, full: int) -> Body:
     return body
 
 
-def _finish(array: Any, pending: int) -> None:
+def _finish(array: Array, pending: int) -> None:
     """Do to a copy of a tensor's memory what was pending in the tensor."""
     if pending & keys.CONJUGATE:
         np.conjugate(array, out=array)
@@ -129,7 +133,7 @@ def _makes_one_tensor(op: Op) -> bool:
 
 
 def _missing(op: Op) -> Body:
-    def raise_missing(*arguments: Any) -> Any:
+    def raise_missing(*arguments: Any) -> NoReturn:
         raise NotImplementedError(f"{op.qualified_name} has no CPU kernel")
 
     return Body([f"result = missing({', '.join(op.schema.argument_names)})"], {"missing": raise_missing})
@@ -148,13 +152,13 @@ def _array_expression(op: Op, name: str) -> str:
     return name
 
 
-def _array_arguments(op: Op, kernel: Any) -> str:
+def _array_arguments(op: Op, kernel: Callable[..., Any]) -> str:
     if isinstance(kernel, np.ufunc):
         return ", ".join(_array_expression(op, a.name) for a in op.schema.arguments if a.is_tensor)
     return ", ".join(_array_expression(op, name) for name in parameter_names(kernel))
 
 
-def _quiet(op: Op, kernel: Any, statement: str) -> list[str]:
+def _quiet(op: Op, kernel: Callable[..., Any], statement: str) -> list[str]:
     """A statement that calls the kernel, without NumPy's floating-point warnings (see `floating_errors`)."""
     foreign = [] if op.pointwise is not None else ["except FOREIGN as e:", f"    raise translated({op.name!r}, e)"]
     if (isinstance(kernel, np.ufunc) and op.pointwise is not None) or kernel in SILENT:
@@ -162,7 +166,7 @@ def _quiet(op: Op, kernel: Any, statement: str) -> list[str]:
     return ["errors = set_errors(IGNORED)", "try:", f"    {statement}", *foreign, "finally:", "    reset_errors(errors)"]
 
 
-def _plain(op: Op, kernel: Any) -> list[str]:
+def _plain(op: Op, kernel: Callable[..., Any]) -> list[str]:
     call = f"kernel({_array_arguments(op, kernel)})"
     returns = op.schema.returns
     if _makes_one_tensor(op):
@@ -176,7 +180,7 @@ def _plain(op: Op, kernel: Any) -> list[str]:
     return lines
 
 
-def _view(op: Op, kernel: Any) -> list[str]:
+def _view(op: Op, kernel: Callable[..., Any]) -> list[str]:
     call = f"kernel({_array_arguments(op, kernel)})"
     base = next(a.name for a in op.schema.arguments if a.alias)
     if op.schema.returns[0].type == "Tensor[]":
@@ -194,7 +198,7 @@ def _view(op: Op, kernel: Any) -> list[str]:
     ]
 
 
-def _pointwise(op: Op, kernel: Any, *, number: bool, follows: bool) -> list[str]:
+def _pointwise(op: Op, kernel: Callable[..., Any], *, number: bool, follows: bool) -> list[str]:
     """Operands of one dtype, the kernel, and a result of that dtype (or bool).
 
     `op.pointwise`: "same" computes in the promoted dtype, "float" makes integers floating first, "bool" yields bools,
@@ -289,7 +293,7 @@ def _two_operands(op: Op, first: str, second: str, *, number: bool) -> list[str]
     ]
 
 
-def _call(lines: list[str], op: Op, kernel: Any, operands: list[str], slots: list[str], out: str = "") -> str:
+def _call(lines: list[str], op: Op, kernel: Callable[..., Any], operands: list[str], slots: list[str], out: str = "") -> str:
     """The kernel's call; what it needs before is added to `lines`."""
     if isinstance(kernel, np.ufunc):
         if op.alpha:
@@ -303,7 +307,7 @@ def _call(lines: list[str], op: Op, kernel: Any, operands: list[str], slots: lis
     return f"kernel({', '.join(by_name.get(n, n) for n in parameter_names(kernel))})"
 
 
-def _pointwise_inplace(op: Op, kernel: Any, operands: list[str], slots: list[str]) -> list[str]:
+def _pointwise_inplace(op: Op, kernel: Callable[..., Any], operands: list[str], slots: list[str]) -> list[str]:
     lines = ["t = self._array"]
     if op.pointwise != "bool":
         lines += [
@@ -343,7 +347,7 @@ def _writing(target: str, compute: list[str], otherwise: str) -> list[str]:
     ]
 
 
-def _unsupported(op: Op, kernel: Any) -> list[str]:
+def _unsupported(op: Op, kernel: Callable[..., Any]) -> list[str]:
     if isinstance(kernel, np.ufunc):
         return ["except TypeError:", f"    raise unsupported_dtype({op.name!r}, d) from None"]
     return ["except BaseException:", "    raise"] if len(op.schema.tensor_arguments) == 1 and not op.schema.is_inplace else []
@@ -364,7 +368,7 @@ def unsupported_dtype(name: str, d: _dtype.dtype) -> Exception:
     return NotImplementedError(f"\"{base}_cpu\" not implemented for '{d.scalar_name}'")
 
 
-def inplace_shape_error(target: Any, *operands: Any) -> RuntimeError:
+def inplace_shape_error(target: Array, *operands: Any) -> RuntimeError:
     shape = _checks.broadcast_shapes(*(x.shape for x in operands))
     return RuntimeError(f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(shape)}")
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .... import _dtype
 from ...._dispatch.op import parameter_names
 from .dtypes import FLOAT, HALVES, scalar_name
+
+if TYPE_CHECKING:
+    from ...._tensor import Tensor
 
 __all__ = ["CATEGORIES", "check_parameters", "refusal", "refuse", "unimplemented", "with_rules"]
 
@@ -25,7 +28,7 @@ def refusal(kernel: str, d: _dtype.dtype) -> Exception:
     return NotImplementedError(f"\"{kernel}\" not implemented for '{d.scalar_name}'")
 
 
-def refuse(kernel: str, operand: Any, kinds: str) -> None:
+def refuse(kernel: str, operand: Array | Tensor, kinds: str) -> None:
     """Raise the complaint when a tensor or array is of one of these kinds."""
     d = operand.dtype if isinstance(operand.dtype, _dtype.dtype) else _dtype.FROM_NUMPY[operand.dtype]
     if any(d.category == CATEGORIES[k] for k in kinds):

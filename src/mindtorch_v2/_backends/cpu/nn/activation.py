@@ -260,7 +260,7 @@ def mish_backward(grad_output: Array, self: Array) -> Array:
 
 
 @floating("leaky_relu_cpu")
-def leaky_relu(self: Array, negative_slope: Any) -> Array:
+def leaky_relu(self: Array, negative_slope: float) -> Array:
     out: Array = np.asarray(self * negative_slope)
     if 0 <= negative_slope <= 1:
         return np.maximum(out, self, out=out)
@@ -268,7 +268,7 @@ def leaky_relu(self: Array, negative_slope: Any) -> Array:
 
 
 @floating("leaky_relu_backward_cpu")
-def leaky_relu_backward(grad_output: Array, self: Array, negative_slope: Any, self_is_result: bool) -> Array:
+def leaky_relu_backward(grad_output: Array, self: Array, negative_slope: float, self_is_result: bool) -> Array:
     if self_is_result and negative_slope < 0:
         raise RuntimeError(
             "In-place leakyReLu backward calculation is triggered with a negative slope which is not supported. This is caused by "
@@ -293,7 +293,7 @@ def elu(self: Array, alpha: Number, scale: Number, input_scale: Number) -> Array
 
 @floating("elu_backward_cpu")
 def elu_backward(
-    grad_output: Array, alpha: Any, scale: Number, input_scale: Number, is_result: bool, self_or_result: Array
+    grad_output: Array, alpha: float, scale: Number, input_scale: Number, is_result: bool, self_or_result: Array
 ) -> Array:
     x = self_or_result
     if is_result:
@@ -315,7 +315,7 @@ def elu_backward(
 
 
 @floating("softplus_cpu")
-def softplus(self: Array, beta: Any, threshold: Number) -> Array:
+def softplus(self: Array, beta: float, threshold: Number) -> Array:
     """log(1 + exp(beta x)) / beta as max(x, 0) + log(1 + exp(-|beta x|)) / beta; the input itself above the threshold."""
     z = np.asarray(self * beta)
     above = z > threshold
@@ -336,7 +336,7 @@ def softplus_backward(grad_output: Array, self: Array, beta: Number, threshold: 
     return select(above, grad_output, out) if above.any() else out
 
 
-def softshrink(self: Array, lambd: Any) -> Array:
+def softshrink(self: Array, lambd: float) -> Array:
     if self.dtype.kind not in "biuc" and not 0 <= lambd <= _finite_limit(self.dtype):
         raise RuntimeError(
             f"lambda must be in range [0, {_finite_limit(self.dtype):g}] for input dtype {scalar_name(self)}, but found {lambd:g}"
@@ -344,12 +344,12 @@ def softshrink(self: Array, lambd: Any) -> Array:
     return _softshrink(self, lambd)
 
 
-def _finite_limit(dtype: Any) -> float:
+def _finite_limit(dtype: np.dtype[Any]) -> float:
     return float(ml_dtypes.finfo(dtype).max)  # type: ignore[no-untyped-call]
 
 
 @floating("softshrink_check")
-def _softshrink(self: Array, lambd: Any) -> Array:
+def _softshrink(self: Array, lambd: float) -> Array:
     return self - np.clip(self, -lambd, lambd)
 
 
@@ -359,7 +359,7 @@ def hardshrink(self: Array, lambd: Number) -> Array:
 
 
 @floating("shrink_backward_cpu")
-def shrink_backward(grad: Array, self: Array, lambd: Any) -> Array:
+def shrink_backward(grad: Array, self: Array, lambd: float) -> Array:
     return keep(~(np.abs(self) <= lambd), grad)
 
 

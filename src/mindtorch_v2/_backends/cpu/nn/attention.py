@@ -61,7 +61,7 @@ def _normalize(s: Array, *, masked: bool) -> tuple[Array, Array]:
     return top, total
 
 
-def _causal_mask(n: int, m: int, dtype: Any) -> Array:
+def _causal_mask(n: int, m: int, dtype: np.dtype[Any]) -> Array:
     return np.triu(np.full((n, m), -np.inf, dtype), 1)
 
 

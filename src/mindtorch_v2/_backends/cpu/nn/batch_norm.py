@@ -117,7 +117,7 @@ def native_batch_norm(
     return result, save_mean.astype(stats_dtype, copy=False), save_invstd.astype(stats_dtype, copy=False)
 
 
-def _stats_dtype(dtype: Any, weight: Array | None, running_mean: Array | None) -> Any:
+def _stats_dtype(dtype: np.dtype[Any], weight: Array | None, running_mean: Array | None) -> Any:
     if dtype.itemsize == 2:
         for parameter in (weight, running_mean):
             if parameter is not None:

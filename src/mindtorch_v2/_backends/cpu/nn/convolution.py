@@ -104,7 +104,7 @@ class _Geometry:
         """The windows as a matrix of (channels × kernel) rows."""
         return np.ascontiguousarray(self.windows(x, first, samples, row, rows)).reshape(self.depth, -1)
 
-    def result_buffer(self, channels: int, samples: int, rows: int, dtype: Any) -> tuple[Array, Array]:
+    def result_buffer(self, channels: int, samples: int, rows: int, dtype: np.dtype[Any]) -> tuple[Array, Array]:
         """Memory for a chunk's product, as the matrix to write and as the (channels, samples, rows, …) to read."""
         if not self.wide:
             flat = np.empty((channels, samples * rows * prod(self.out[1:])), dtype)

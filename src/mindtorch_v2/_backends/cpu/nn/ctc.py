@@ -70,7 +70,7 @@ def _log_add(*terms: Array) -> Array:
     return np.log(sum(np.exp(t - safe) for t in terms)) + safe
 
 
-def _shifted(x: Array, by: int, dtype: Any) -> Array:
+def _shifted(x: Array, by: int, dtype: np.dtype[Any]) -> Array:
     """Row entries moved right (or left, when negative) with -inf moving in."""
     out = np.full(x.shape, -np.inf, dtype)
     if by > 0:

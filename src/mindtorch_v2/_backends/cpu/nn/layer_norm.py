@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from ..machinery.floating_errors import silent
 from ..machinery.half_precision import widened
 from ..reductions.sums import SQUARES
 from .row_moments import LARGE, quick_moments, row_moments
+
+if TYPE_CHECKING:
+    from ...._tensor import Tensor
 
 Array = np.ndarray[Any, Any]
 _ONE = np.ones((), FLOAT)
@@ -32,7 +35,13 @@ def _rows(shape: tuple[int, ...], normalized: int) -> tuple[int, int]:
     return math.prod(shape[:at]), math.prod(shape[at:])
 
 
-def check_normalized_shape(x: Any, normalized_shape: Any, weight: Any, bias: Any, star: str = "*, ") -> None:
+def check_normalized_shape(
+    x: Array | Tensor,
+    normalized_shape: Sequence[int],
+    weight: Array | Tensor | None,
+    bias: Array | Tensor | None,
+    star: str = "*, ",
+) -> None:
     """Complain about a shape that is not that of the input's last dimensions."""
     shape = list(normalized_shape)
     own = tuple(shape)
@@ -80,7 +89,7 @@ def _few_rows(x: Array, weight: Array | None, bias: Array | None, eps: float) ->
 
 def native_layer_norm(
     input: Array,
-    normalized_shape: Any,
+    normalized_shape: Sequence[int],
     weight: Array | None,
     bias: Array | None,
     eps: float,
@@ -159,7 +168,7 @@ _wide_layer_norm = widened(_layer_norm)
 def native_layer_norm_backward(
     grad_out: Array,
     input: Array,
-    normalized_shape: Any,
+    normalized_shape: Sequence[int],
     mean: Array,
     rstd: Array,
     weight: Array | None,
@@ -218,7 +227,7 @@ def _digits_survive(mean: Array, rstd: Array) -> bool:
 
 
 def _large_row_gradients(
-    g: Array, x: Array, mean: Array, rstd: Array, weight: Array | None, output_mask: Any
+    g: Array, x: Array, mean: Array, rstd: Array, weight: Array | None, output_mask: Sequence[bool]
 ) -> tuple[Array | None, Array | None, Array | None]:
     """The gradients from products of whole blocks with vectors: 4096×1024 takes half the time of centring the elements first."""
     m, n = x.shape

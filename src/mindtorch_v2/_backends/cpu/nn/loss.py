@@ -280,7 +280,7 @@ def _indices(target: Array, classes: int, ignore_index: int) -> tuple[Array, Arr
     return index, None if kept.all() else kept
 
 
-def _class_weights(weight: Array | None, index: Array, kept: Array | None, dtype: Any) -> Array | None:
+def _class_weights(weight: Array | None, index: Array, kept: Array | None, dtype: np.dtype[Any]) -> Array | None:
     """The weight of every target, or None when all are 1."""
     if weight is None:
         return None if kept is None else kept.astype(dtype)
@@ -426,7 +426,7 @@ def _margin_inputs(self: Array, target: Array, weight: Array | None) -> tuple[Ar
     return rows, flat
 
 
-def _check_p(p: Any) -> None:
+def _check_p(p: Number) -> None:
     if p not in (1, 2):
         raise RuntimeError("only p == 1 and p == 2 supported")
 

@@ -26,7 +26,7 @@ def _is_half(x: Array) -> bool:
     return x.dtype.itemsize == 2 and x.dtype.kind not in "iu"
 
 
-def _lowest(dtype: Any) -> Any:
+def _lowest(dtype: np.dtype[Any]) -> float:
     return np.iinfo(dtype).min if dtype.kind in "iu" else -np.inf
 
 
@@ -200,7 +200,7 @@ def max_pool_backward(grad: Array, indices: Array, shape: Sizes, kernel: Sizes, 
 @lru_cache(maxsize=64)
 def _divisors(
     size: Sizes, out: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, *, include_padding: bool, override: int | None
-) -> Any:
+) -> int | Array:
     """Return the number that each window's sum is divided by."""
     if override is not None:
         return override
@@ -242,11 +242,11 @@ def _quotient(total: Array, divisor: Any) -> Array:
     return np.sign(total) * np.sign(divisor) * (np.abs(total) // np.abs(divisor))
 
 
-def _as(divisor: Any, dtype: Any) -> Any:
+def _as(divisor: Any, dtype: np.dtype[Any]) -> Any:
     return divisor.astype(dtype) if isinstance(divisor, np.ndarray) else dtype.type(divisor)
 
 
-def _along(axis: int, part: slice) -> Any:
+def _along(axis: int, part: slice) -> tuple[Any, ...]:
     return (..., part, *(slice(None),) * (-axis - 1))
 
 
@@ -293,7 +293,7 @@ def _adaptive_bounds(size: int, out: int) -> tuple[Array, Array]:
     return i * size // max(out, 1), -((-(i + 1) * size) // max(out, 1))
 
 
-def _averaging_matrix(size: int, out: int, dtype: Any) -> Array:
+def _averaging_matrix(size: int, out: int, dtype: np.dtype[Any]) -> Array:
     start, end = _adaptive_bounds(size, out)
     at = np.arange(size)
     inside = (at >= start[:, None]) & (at < end[:, None])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -85,14 +85,14 @@ _LARGE = {_softmax_into: _softmax_rows, _log_softmax_into: _log_softmax_rows}
 
 
 @silent
-def _in_columns(self: Array, kernel: Any) -> Array:
+def _in_columns(self: Array, kernel: Callable[..., Any]) -> Array:
     """Many short rows, turned so that each pass runs along all of them: 0.06 ms for 2304×9, row by row 0.2."""
     columns = np.ascontiguousarray(self.reshape(-1, self.shape[-1]).T)
     return np.ascontiguousarray(kernel(columns, columns, 0).T).reshape(self.shape)
 
 
 @silent
-def _rowwise(self: Array, dim: int, kernel: Any) -> Array:
+def _rowwise(self: Array, dim: int, kernel: Callable[..., Any]) -> Array:
     if dim == self.ndim - 1 and self.size > _FEW and 0 < self.shape[dim] <= 32 and self.dtype is FLOAT and self.flags.c_contiguous:
         return _in_columns(self, kernel)
     if self.dtype is FLOAT and 0 < self.size <= _BLOCK and self.ndim and self.flags.c_contiguous:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..machinery.dtype_rules import unimplemented
+
+if TYPE_CHECKING:
+    pass
 
 Array = np.ndarray[Any, Any]
 
@@ -109,5 +112,5 @@ def histc(self: Array, bins: int, low: Any, high: Any) -> Array:
     return np.bincount(np.minimum(place, bins - 1), minlength=bins).astype(self.dtype)
 
 
-def _spelled(value: Any) -> str:
+def _spelled(value: float) -> str:
     return "nan" if math.isnan(value) else f"{float(value):g}"

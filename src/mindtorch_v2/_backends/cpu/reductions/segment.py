@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from ...._types import Number
 
 Array = np.ndarray[Any, Any]
 IDENTITY = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "max": -math.inf, "min": math.inf}
@@ -35,7 +38,9 @@ def flattened(data: Array, starts: Array, axis: int) -> tuple[Array, Array, Arra
     return rows, place.reshape(-1), np.diff(edges, axis=1).reshape(-1)
 
 
-def segment_reduce(data: Array, reduce: str, lengths: Array | None, offsets: Array | None, axis: int, initial: Any) -> Array:
+def segment_reduce(
+    data: Array, reduce: str, lengths: Array | None, offsets: Array | None, axis: int, initial: Number | None
+) -> Array:
     starts = bounds(lengths, offsets)
     rows, place, counts = flattened(data, starts, axis)
     out = np.full((len(counts), rows.shape[1]), IDENTITY[reduce] if initial is None else initial, data.dtype)
@@ -50,7 +55,14 @@ def segment_reduce(data: Array, reduce: str, lengths: Array | None, offsets: Arr
 
 
 def segment_reduce_backward(
-    grad: Array, output: Array, data: Array, reduce: str, lengths: Array | None, offsets: Array | None, axis: int, initial: Any
+    grad: Array,
+    output: Array,
+    data: Array,
+    reduce: str,
+    lengths: Array | None,
+    offsets: Array | None,
+    axis: int,
+    initial: Number | None,
 ) -> Array:
     rows, place, counts = flattened(data, bounds(lengths, offsets), axis)
     used = place >= 0
@@ -72,7 +84,7 @@ def segment_reduce_backward(
     return out.reshape(data.shape)
 
 
-def _products_of_others(x: Array, at: Array, result: Array, initial: Any) -> Array:
+def _products_of_others(x: Array, at: Array, result: Array, initial: Number | None) -> Array:
     """For each row, the product of the rest of its segment; zeros are counted apart so that nothing is divided by zero."""
     zeros = x == 0
     number = np.zeros(result.shape, np.int64)

@@ -290,7 +290,7 @@ def prod(self: Array, gone: tuple[int, ...], keepdim: bool, dtype: _dtype.dtype 
 
 
 @silent
-def truth(ufunc: Any, self: Array, gone: tuple[int, ...] | None, keepdim: bool) -> Array:
+def truth(ufunc: np.ufunc, self: Array, gone: tuple[int, ...] | None, keepdim: bool) -> Array:
     """`any` or `all`; without dimensions of all elements. torch: uint8 gives uint8, everything else bool."""
     d = self.dtype
     if gone is None and 0 < self.size <= _FEW and d is not UINT8:
@@ -309,7 +309,7 @@ def truth(ufunc: Any, self: Array, gone: tuple[int, ...] | None, keepdim: bool) 
 
 
 @silent
-def extremum(ufunc: Any, self: Array, gone: tuple[int, ...], keepdim: bool) -> Array:
+def extremum(ufunc: np.ufunc, self: Array, gone: tuple[int, ...], keepdim: bool) -> Array:
     """`amax` or `amin`; NaN wins, as NumPy's maximum and minimum have it."""
     if self.dtype == BFLOAT:
         return row_major(ufunc.reduce(self.astype(FLOAT), gone, keepdims=keepdim)).astype(BFLOAT)
