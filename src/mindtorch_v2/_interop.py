@@ -60,8 +60,17 @@ def _over(array: np.ndarray[Any, Any], d: _dtype.dtype) -> Tensor:
     return t
 
 
+def refuse_subclass(t: Tensor, call: str) -> None:
+    """The elements of a tensor whose class overrides operators are what these say, and not what is in its memory."""
+    if t._keys & keys.PYTHON and not state.dispatch_override_off:
+        raise RuntimeError(
+            f"{call} is not supported for tensor subclasses. Got a {type(t).__name__}; take the tensor that it stands for"
+        )
+
+
 def numpy_of(self: Tensor, *, force: bool = False) -> np.ndarray[Any, Any]:
     """The elements as a NumPy array over the same memory; `force` detaches and copies where that is not possible."""
+    refuse_subclass(self, ".numpy()")
     if self._keys & keys.META:
         raise TypeError("can't convert meta device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.")
     if self._keys & keys.SPARSE_LAYOUTS:

@@ -90,7 +90,8 @@ def _copied_wrapper(t: Tensor) -> Tensor:
     if type(new) is not type(t):
         raise RuntimeError(
             "The default implementation of __deepcopy__() for wrapper subclasses only works for subclass types that properly "
-            f"implement clone(): that of {type(t).__name__} returned {type(new).__name__}. Implement it, or __deepcopy__()"
+            f"implement clone() and for which cloning returns another instance of the same subclass: that of {type(t).__name__} returned a "
+            f"{type(new).__name__}. Implement it so, or override __deepcopy__()"
         )
     return new
 

@@ -425,8 +425,18 @@ def shallow_copy(t: Tensor, cls: type[Tensor] = Tensor) -> Tensor:
     return new
 
 
+def check_unclaimed(t: Tensor, cls: type[Tensor]) -> None:
+    """What a class returned from `__torch_dispatch__` is its own, and cannot be made one of another class."""
+    if t.__class__._class_keys & keys.PYTHON and not isinstance(t, cls):
+        raise RuntimeError(
+            f"Creating a new Tensor subclass {cls.__name__} but the raw Tensor object is already associated to a python object of type "
+            f"{type(t).__name__}; make it of a plain tensor"
+        )
+
+
 def in_class(t: Tensor, cls: type[Tensor]) -> Tensor:
     """A tensor that was just made, as one of a subclass in the same place of the graph and a view of the same base."""
+    check_unclaimed(t, cls)
     new = shallow_copy(t, cls)
     new._keys |= t._keys & keys.AUTOGRAD
     new._node, new._base = t._node, t._base

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from numpy.lib.stride_tricks import as_strided
+
 from . import _device, _dtype
 from ._backends.meta.adapter import meta_array
 from ._checks import contiguous_strides
@@ -14,6 +16,17 @@ from ._tensor import Tensor
 from ._types import OptionalDevice, OptionalDType, OptionalLayout
 
 __all__ = ["is_wrapper", "wrapper_of"]
+
+
+class WrapperStorage(MetaStorage):
+    """The storage of a wrapper: there is nothing at its address, which is not to be asked for."""
+
+    __slots__ = ()
+
+    def data_ptr(self) -> int:
+        raise RuntimeError(
+            "Attempted to access the data pointer on an invalid python storage: the tensor stands for others, and has no memory of its own"
+        )
 
 
 def wrapper_of(
@@ -42,8 +55,9 @@ def wrapper_of(
         dense = memory_format is None or memory_format is contiguous_format
         strides = contiguous_strides(shape) if dense else empty_strides(shape, memory_format)
     t = object.__new__(cls)
-    t._array = meta_array(shape, d, tuple(s * d.itemsize for s in strides))
-    t._storage = own(t._array, MetaStorage)
+    whole = meta_array((storage_offset + 1,), d)  # from the start of the storage to the first element
+    t._array = as_strided(whole[storage_offset:], shape, tuple(s * d.itemsize for s in strides))
+    t._storage = own(whole, WrapperStorage)
     t.dtype, t.device = d, _device.device("cpu" if device is None else device)
     t._keys = keys.META | cls._class_keys | (keys.AUTOGRAD if requires_grad else 0)
     t._node = t._base = t._extra = t._geometry = None

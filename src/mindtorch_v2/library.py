@@ -6,6 +6,8 @@ import contextlib
 import dataclasses
 import functools
 import logging
+import sys
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -118,14 +120,35 @@ def _with_dtypes(schema: Schema) -> Schema:
     return dataclasses.replace(schema, arguments=arguments)
 
 
+_namespaces: weakref.WeakValueDictionary[str, Library] = weakref.WeakValueDictionary()  # that a library of kind DEF defines
+
+
+def _claim_namespace(lib: Library, ns: str) -> None:
+    """A namespace has one library of kind DEF."""
+    caller = sys._getframe(2)
+    while caller.f_code.co_filename in (__file__, contextlib.__file__) and caller.f_back is not None:
+        caller = caller.f_back
+    lib._place = f"{caller.f_code.co_filename}:{caller.f_lineno}"
+    previous = _namespaces.setdefault(ns, lib)
+    if previous is not lib:
+        raise RuntimeError(
+            f"Only a single Library of kind DEF can define the namespace {ns}; put all definitions in one, or use FRAGMENT. The previous one "
+            f"was made at {previous._place}, this one at {lib._place}"
+        )
+
+
 class Library:
     """Defines operators in a namespace (`DEF`), or adds kernels to existing ones (`IMPL`). `FRAGMENT` is as `DEF`."""
+
+    _place = ""  # where it was made
 
     def __init__(self, ns: str, kind: str, dispatch_key: str = "") -> None:
         if kind not in ("IMPL", "DEF", "FRAGMENT"):
             raise ValueError(f"Unsupported kind: {kind}; it is IMPL, DEF or FRAGMENT")
         if ns in ("prim", "prims"):
             raise ValueError(f"{ns} is a reserved namespace. Please try creating a library with another name.")
+        if kind == "DEF":
+            _claim_namespace(self, ns)
         self.ns = ns
         self.kind = kind
         self.dispatch_key = dispatch_key
@@ -171,6 +194,8 @@ class Library:
 
     def _destroy(self) -> None:
         """Take back the operators that this library defined, and its kernels of others."""
+        if _namespaces.get(self.ns) is self:
+            del _namespaces[self.ns]
         for op, composite, kernels in reversed(self._replaced):
             op.composite = composite
             op.kernels.clear()

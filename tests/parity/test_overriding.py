@@ -326,6 +326,52 @@ def a_tensor_of_a_tensor_is_a_view(lib):
     return [(type(m).__name__, m._is_view(), m._base is x, type(m.grad_fn).__name__) for m in made]
 
 
+def wrappers_refuse_what_they_do_not_have(lib):
+    x = _wrapping(lib, [])(lib.ones(2))
+    plain = type("Plain", (lib.Tensor,), {})
+    errors = []
+    for call in (
+        x.tolist, x.numpy, x.untyped_storage().data_ptr, lambda: x.as_subclass(plain), lambda: plain(x),
+        lambda: lib.Tensor._make_subclass(plain, x), lambda: lib.library.Library(f"twice_{lib.__name__}", "DEF"),
+    ):  # fmt: skip
+        first = lib.library.Library(f"twice_{lib.__name__}", "DEF")
+        try:
+            call()
+            errors.append(None)
+        except RuntimeError as error:
+            errors.append(str(error)[:13])
+        first._destroy()
+        del first
+    return errors
+
+
+def wrappers_have_the_offset_they_are_given(lib):
+    kind = _wrapping(lib, [])
+    x = lib.arange(24.0).reshape(4, 6).t().diagonal(offset=2)
+    y = lib.Tensor._make_wrapper_subclass(kind, x.size(), strides=x.stride(), storage_offset=x.storage_offset(), dtype=x.dtype)
+    return y.storage_offset(), x.storage_offset(), y.stride(), tuple(y.shape)
+
+
+def results_of_views_are_put_into_the_storage_of_what_they_view(lib):
+    dispatch = _under(lib, "utils._python_dispatch")
+    tree_map = _under(lib, "utils._pytree").tree_map
+    kind = _wrapping(lib, [])
+    made = {}
+
+    def handle(cls, func, types, args=(), kwargs=None):
+        opened = tree_map(lambda t: t.inner if isinstance(t, cls) else t, (tuple(args), kwargs or {}))
+        out = tree_map(lambda t: cls(t) if isinstance(t, lib.Tensor) else t, func(*opened[0], **opened[1]))
+        return dispatch.return_and_correct_aliasing(func, args, kwargs, out)
+
+    kind.__torch_dispatch__ = classmethod(handle)
+    x = kind(lib.ones(4))
+    view, halves, written = x.view(2, 2), x.split(2), x.add_(1)
+    made["same"] = written is x
+    made["views"] = [t.untyped_storage()._cdata == x.untyped_storage()._cdata for t in (view, *halves)]
+    made["new"] = (x + 1).untyped_storage()._cdata == x.untyped_storage()._cdata
+    return made
+
+
 PROGRAMS = [value for value in dict(globals()).values() if callable(value) and getattr(value, "__module__", "") == __name__]
 PROGRAMS = [program for program in PROGRAMS if not program.__name__.startswith("_")]
 

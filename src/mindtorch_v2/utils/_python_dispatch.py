@@ -254,8 +254,24 @@ dispatcher.register_layer(keys.PYTHON, _subclass_layer)
 
 
 def return_and_correct_aliasing(func: Any, args: Any, kwargs: Any, out: Any) -> Any:
-    """Return what a `__torch_dispatch__` handler is to return: for an in-place operator, its own first argument."""
-    return args[0] if func.op.schema.is_inplace else out
+    """Return what a `__torch_dispatch__` handler is to return: the arguments that were written, and results in the storage of what they view."""
+    schema = func.op.schema
+    given = dict(zip([a.name for a in schema.arguments], args, strict=False)) | dict(kwargs or {})
+    sources = {a.alias.rstrip("!"): given.get(a.name) for a in schema.arguments if a.alias}
+    if len(schema.returns) != 1:
+        written = [(r.alias.endswith("!"), sources.get(r.alias.rstrip("!"))) for r in schema.returns]
+        return (
+            type(out)(x if is_written else o for o, (is_written, x) in zip(out, written, strict=True)) if out is not None else out
+        )
+    mark = schema.returns[0].alias
+    source = sources.get(mark.rstrip("!"))
+    if mark.endswith("!"):
+        return source
+    if isinstance(source, Tensor):
+        for made in out if isinstance(out, list | tuple) else (out,):
+            if isinstance(made, Tensor):
+                made._storage = source._storage
+    return out
 
 
 class TraceableWrapperSubclass(Protocol):

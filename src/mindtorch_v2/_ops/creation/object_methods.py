@@ -19,7 +19,7 @@ from ..._pending import resolved
 from ..._printing import tensor_text
 from ..._storage import MetaStorage, UntypedStorage
 from ..._storage_methods import mapped_file
-from ..._tensor import Tensor, in_class, shallow_copy, wrap
+from ..._tensor import Tensor, check_unclaimed, in_class, shallow_copy, wrap
 from ..._wrapper_subclass import wrapper_of
 from ...storage import LEGACY_NAMES, STORAGE_CLASSES, TypedStorage, typed_over, typed_storage_of
 from ..machinery.declare import public
@@ -295,6 +295,7 @@ def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
 @staticmethod  # type: ignore[misc]
 def _make_subclass(cls: type[Tensor], data: Tensor, require_grad: bool = False) -> Any:
     """A leaf of a subclass over a tensor's elements."""
+    check_unclaimed(data, cls)
     t = shallow_copy(data, cls)
     if require_grad:
         t.requires_grad = True

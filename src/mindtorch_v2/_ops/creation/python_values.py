@@ -10,6 +10,7 @@ from ..._backends.cpu.machinery.floating_errors import SILENT
 from ..._dispatch import keys
 from ..._dispatch.codegen import Body
 from ..._dtype import NarrowDtype, bfloat16
+from ..._interop import refuse_subclass
 from ..._narrow import decoded
 from ..._pending import resolved
 from ..._tensor import Tensor
@@ -115,6 +116,7 @@ def _len(self: Tensor) -> int:
 @public("method")
 def tolist(self: Tensor) -> Any:
     """The elements as nested lists of Python numbers."""
+    refuse_subclass(self, ".tolist()")
     if self._keys & keys.META:
         raise NotImplementedError("Cannot copy out of meta tensor; no data!")
     if self._keys & keys.BATCHED:
