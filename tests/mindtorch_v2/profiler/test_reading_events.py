@@ -1,5 +1,7 @@
 """Reading the attributes of many events: from the columns, without an effect on what is asked of the list afterwards."""
 
+import gc
+import pickle
 import sys
 
 import numpy as np
@@ -150,3 +152,29 @@ class TestChangesAreStillNoticed:
         events[3].stack.append("x")
         events[3].stack.pop()
         assert calls(events.key_averages) < GROUPS
+
+
+class TestListsMadeAhead:
+    def test_in_the_order_of_rows_collections_are_few(self, monkeypatch):
+        """The collector counts the lists that are made while it is paused, and runs at the next one."""
+        monkeypatch.setattr(gc, "disable", lambda: pauses.append(1))
+        monkeypatch.setattr(gc, "enable", lambda: None)
+        pauses = []
+        shapes = [event.input_shapes for event in EventList.of(session())]
+        assert len(shapes) == 4 * GROUPS
+        assert 1 < len(pauses) < 20
+
+    def test_in_another_order_only_those_that_are_read(self):
+        events = EventList.of(session())
+        for event in events[::-3]:
+            event.stack  # noqa: B018
+        assert len(events[0]._recording.lists["stack"]) == len(events[::-3])
+
+    def test_each_event_keeps_its_own(self):
+        events = EventList.of(session())
+        events[2].stack.append("mine")
+        lists = [event.stack for event in events]
+        assert lists[2][-1] == "mine"
+        assert lists[2] is events[2].stack
+        assert len({id(each) for each in lists}) == len(events)
+        assert len(pickle.loads(pickle.dumps(events))[2].stack) == len(lists[2])

@@ -86,13 +86,7 @@ class _ListFact(_Fact):
     """A list: every event gives its own away, the same each time."""
 
     def __get__(self, event: RecordedEvent | None, owner: type | None = None) -> Any:
-        if event is None:
-            return self
-        lists, row = event._recording.lists[self.name], event._row
-        found = lists.get(row)
-        if found is None:
-            found = lists[row] = fresh(event._recording.facts[self.name][row])
-        return found
+        return self if event is None else event._recording.lists[self.name][event._row]
 
 
 class _TimeRange(_Fact):

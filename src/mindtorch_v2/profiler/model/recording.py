@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections import defaultdict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ import numpy as np
 
 from . import flops, links, live_memory, modules, places, tree
 from .events import Kernel
-from .facts import ATTRIBUTES, KEYS, Facts
+from .facts import ATTRIBUTES, KEYS, Facts, ListsByName
 from .session import BACKWARD_FUNCTION, WAITING, Label, MemoryLog, Session, Track
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ class Recording:
         self.names = ["ProfilerStep*" if label.name.startswith(_STEP) else label.name for label in session.labels]
         self.events: Any = []
         self.written: set[int] = set()
-        self.lists: defaultdict[str, dict[int, Any]] = defaultdict(dict)
+        self.lists = ListsByName(self)
         self.ranges: dict[int, Any] = {}
         parent = tree.parents(session)
         parent[~self.on_cpu] = -1
