@@ -66,14 +66,7 @@ def dtype_of(given: Any) -> _dtype.dtype:
         return given
     if given is None:
         return _dtype.get_default_dtype()
-    if isinstance(given, _dtype.NarrowDtype):
-        return given
-    found = _dtype.PYTHON_TYPES.get(given) if isinstance(given, type) else None
-    if found is None:
-        raise TypeError(
-            f"argument 'dtype' must be torch.dtype, not {given.__name__ if isinstance(given, type) else type(given).__name__}"
-        )
-    return found
+    return _dtype.as_dtype(given)
 
 
 def device_of(given: Any) -> _device.device:

@@ -163,6 +163,7 @@ ALIASES = {
     "short": int16, "int": int32, "long": int64,
 }  # fmt: skip
 PYTHON_TYPES: dict[Any, dtype] = {float: float64, int: int64, bool: bool_, complex: complex128}  # taken where a dtype is
+NOT_COUNTED = (bool_, uint16, uint32, uint64, complex64, complex128)  # torch: of these there are no ranges and no permutations
 BY_NAME: dict[str, dtype] = {d.name: d for d in (*ALL, *NARROW)}
 FROM_NUMPY: dict[np.dtype[Any], dtype] = {d.np: d for d in ALL}
 
@@ -171,6 +172,17 @@ _default = float32
 
 def by_name(name: str) -> dtype:
     return BY_NAME[name]
+
+
+def as_dtype(given: Any, function: str = "", argument: str = "dtype") -> dtype:
+    """The dtype that an argument means: itself, or that of a Python type."""
+    if isinstance(given, dtype):
+        return given
+    found = PYTHON_TYPES.get(given) if given.__class__ is type else None
+    if found is None:
+        given_type = given.__name__ if isinstance(given, type) else type(given).__name__
+        raise TypeError(f"{function}{function and '(): '}argument '{argument}' must be torch.dtype, not {given_type}")
+    return found
 
 
 def get_default_dtype() -> dtype:

@@ -1,4 +1,4 @@
-"""Limits of the number types: `finfo` and `iinfo`."""
+"""The number types as functions show them: their limits (`finfo`, `iinfo`), and which of them become which."""
 
 from __future__ import annotations
 
@@ -7,9 +7,21 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from . import _dtype
+from . import _dtype, _promotion
 
-__all__ = ["finfo", "iinfo"]
+__all__ = ["can_cast", "finfo", "iinfo", "promote_types"]
+
+
+def can_cast(from_: _dtype.dtype, to: _dtype.dtype) -> bool:
+    """Whether a result of dtype `from_` may be written to a tensor of dtype `to`."""
+    return _promotion.can_cast(_dtype.as_dtype(from_, "can_cast", "from_"), _dtype.as_dtype(to, "can_cast", "to"))
+
+
+def promote_types(type1: _dtype.dtype, type2: _dtype.dtype) -> _dtype.dtype:
+    """The smallest dtype that both convert to."""
+    return _promotion.promote_types(
+        _dtype.as_dtype(type1, "promote_types", "type1"), _dtype.as_dtype(type2, "promote_types", "type2")
+    )
 
 
 class finfo:  # noqa: N801 - torch's spelling
@@ -18,9 +30,7 @@ class finfo:  # noqa: N801 - torch's spelling
     __slots__ = ("bits", "dtype", "eps", "max", "min", "resolution", "smallest_normal", "tiny")
 
     def __init__(self, type: _dtype.dtype | None = None) -> None:
-        d = _dtype.get_default_dtype() if type is None else type
-        if not isinstance(d, _dtype.dtype):
-            raise TypeError(f"finfo(): argument 'type' must be torch.dtype, not {d.__class__.__name__}")
+        d = _dtype.get_default_dtype() if type is None else _dtype.as_dtype(type, "finfo", "type")
         if not d.inexact:
             raise TypeError("torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'")
         d = d.to_real()
@@ -53,8 +63,7 @@ class iinfo:  # noqa: N801 - torch's spelling
     __slots__ = ("bits", "dtype", "max", "min")
 
     def __init__(self, type: _dtype.dtype) -> None:
-        if not isinstance(type, _dtype.dtype):
-            raise TypeError(f"iinfo(): argument 'type' must be torch.dtype, not {type.__class__.__name__}")
+        type = _dtype.as_dtype(type, "iinfo", "type")
         if type.inexact:
             raise TypeError("torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.iinfo'")
         if type is _dtype.bool_:

@@ -105,6 +105,7 @@ def frombuffer(buffer: Any, *, dtype: DType, count: int = -1, offset: int = 0, r
         raise ValueError(f"both buffer length ({size}) and count ({count}) must not be 0")
     if not 0 <= offset < size:
         raise ValueError(f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({size} bytes) minus 1")
+    dtype = _dtype.as_dtype(dtype, "frombuffer")
     itemsize = dtype.itemsize
     if count < 0 and (size - offset) % itemsize:
         raise ValueError(

@@ -21,9 +21,10 @@ from ._ops.sparse.reductions import (
 )
 from ._tensor import Tensor
 from ._types import Number, OptionalDType
+from .autograd.gradcheck_sparse import over_values, with_dense_outputs
 
 __all__ = [
-    "DoubleTensor", "FloatTensor", "LongTensor", "addmm", "check_sparse_tensor_invariants", "log_softmax", "mm", "sampled_addmm",
+    "DoubleTensor", "FloatTensor", "LongTensor", "addmm", "as_sparse_gradcheck", "check_sparse_tensor_invariants", "log_softmax", "mm", "sampled_addmm",
     "softmax", "sum",
 ]  # fmt: skip
 
@@ -62,6 +63,19 @@ def softmax(input: Tensor, dim: int, *, dtype: OptionalDType = None) -> Tensor:
 def log_softmax(input: Tensor, dim: int, *, dtype: OptionalDType = None) -> Tensor:
     """The logarithm of `softmax`."""
     return sparse_log_softmax(input, dim, dtype=dtype)
+
+
+def as_sparse_gradcheck(gradcheck: Callable[..., bool]) -> Callable[..., bool]:
+    """`torch.autograd.gradcheck`, or a variant of it, for functions that take or return sparse tensors."""
+
+    def gradcheck_with_sparse_support(func: Callable[..., Any], inputs: Any, **kwargs: Any) -> bool:
+        """Check derivatives as `torch.autograd.gradcheck` does, of functions that take or return sparse tensors."""
+        masked = bool(kwargs.pop("masked", False))
+        given = tuple(inputs) if isinstance(inputs, tuple | list) else (inputs,)
+        of_values, values = over_values(func, given, masked=masked)
+        return gradcheck(with_dense_outputs(of_values, masked=masked), values, **kwargs)
+
+    return gradcheck_with_sparse_support
 
 
 class check_sparse_tensor_invariants:  # noqa: N801 - torch's spelling

@@ -161,6 +161,8 @@ class TypedStorage:
             self.dtype, self._untyped_storage = dtype, wrap_storage
             return
         self.dtype = _dtype.get_default_dtype() if dtype is None else dtype
+        if not isinstance(self.dtype, _dtype.dtype):
+            raise RuntimeError(f"expected torch.dtype, but got {dtype}")
         where = _device.device("cpu" if device is None else device)
         self._untyped_storage = _of_elements(args, self.dtype, where)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .. import _dtype
 from .codegen import Source
 from .deprecated_calls import call_deprecated
 from .keys import NUMBER
@@ -117,6 +118,14 @@ def _entry_source(op: Op, helpers: dict[str, Any]) -> Source:
                 f"    raise TypeError(\"{schema.name}() missing 1 required positional argument: '{name}'\")",
             ]
         names["renamed"] = _renamed
+    for a in schema.arguments:
+        if a.type.startswith("ScalarType"):
+            n = public_name(a)
+            lines += [
+                f"if {n} is not None and {n}.__class__ is not DTYPE:",
+                f"    {n} = as_dtype({n}, {schema.name!r}, {n!r})",
+            ]
+            names |= {"DTYPE": _dtype.dtype, "as_dtype": _dtype.as_dtype}
     if takes_out:
         lines += ["if out is not None:", f"    return with_out(op, {packed}, out)"]
     lines += [

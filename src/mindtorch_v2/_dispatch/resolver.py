@@ -139,7 +139,7 @@ def _accepts(op: Op, a: Argument, value: Any, tensor_type: type[Any]) -> bool:
     if kind == "str":
         return isinstance(value, str)
     if kind == "ScalarType":
-        return type(value).__name__ == "dtype"
+        return isinstance(value, _dtype.dtype) or (value.__class__ is type and value in _dtype.PYTHON_TYPES)
     if kind == "Generator":
         return type(value).__name__ == "Generator"
     return True

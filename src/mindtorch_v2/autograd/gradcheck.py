@@ -16,6 +16,7 @@ from .._pending import resolved
 from .._tensor import Tensor, wrap
 from . import gradcheck_modes
 from .function import Function, FunctionCtx
+from .gradcheck_sparse import fully_specified, is_checked_sparse, is_sparse, specified, write_values
 
 if TYPE_CHECKING:
     from .._types import TensorOrTensors
@@ -56,7 +57,8 @@ def gradcheck(
 ) -> bool:
     """Compare the gradients of `func` with finite differences; raise GradcheckError (or return False) where they differ.
 
-    fast_mode compares products of the Jacobians with random vectors instead of whole Jacobians.
+    fast_mode compares products of the Jacobians with random vectors instead of whole Jacobians. `masked` is for sparse inputs: elements
+    that are not specified are left out, instead of being zeros like any others.
     """
     if not (check_backward_ad or check_forward_ad):
         raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
@@ -65,7 +67,7 @@ def gradcheck(
     if check_batched_forward_grad and not check_forward_ad:
         raise AssertionError("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
     try:
-        check = _Check(func, inputs, eps=eps, atol=atol, rtol=rtol, nondet_tol=nondet_tol)
+        check = _Check(func, inputs, eps=eps, atol=atol, rtol=rtol, nondet_tol=nondet_tol, masked=bool(masked))
         check.run(
             fast_mode=fast_mode,
             undefined=check_undefined_grad,
@@ -139,6 +141,7 @@ def gradgradcheck(
         check_forward_ad=check_fwd_over_rev,
         check_backward_ad=check_rev_over_rev,
         fast_mode=fast_mode,
+        masked=masked,
     )
 
 
@@ -162,6 +165,8 @@ def _random_like(t: Tensor, *, non_contiguous: bool = False) -> Tensor:
 
 def _elements(t: Tensor) -> Array:
     """A tensor's elements, copied; a tensor that stands for another one is asked by an operator."""
+    if is_sparse(t):
+        t = t.detach().to_dense()
     if not t._keys & keys.PYTHON:
         return np.array(resolved(t)._array)
     made = wrap(np.empty(t.shape, t.dtype.np), t.dtype)
@@ -172,6 +177,9 @@ def _elements(t: Tensor) -> Array:
 
 def _write(x: Tensor, values: Array) -> None:
     """Give an input other elements; autograd does not see the write."""
+    if is_sparse(x):
+        write_values(x, values)
+        return
     if x._keys & keys.PYTHON:
         with no_grad():
             x.detach().copy_(wrap(np.array(values), x.dtype))
@@ -184,7 +192,7 @@ class _Check:
     """One function at one point."""
 
     def __init__(
-        self, func: Callable[..., Any], inputs: TensorOrTensors, *, eps: float, atol: float, rtol: float, nondet_tol: float
+        self, func: Callable[..., Any], inputs: TensorOrTensors, *, eps: float, atol: float, rtol: float, nondet_tol: float, masked: bool
     ) -> None:
         self.func = func
         self.eps, self.atol, self.rtol, self.nondet_tol = eps, atol, rtol, nondet_tol
@@ -192,6 +200,11 @@ class _Check:
         self._check_inputs()
         self.checked = [x for x in self.inputs if isinstance(x, Tensor) and x.requires_grad]
         self.positions = [i for i, x in enumerate(self.inputs) if isinstance(x, Tensor) and x.requires_grad]
+        # the numerical side has a copy of sparse inputs: what is moved must be specified, and distinct
+        self.moved = tuple(
+            (x.detach().clone().requires_grad_() if masked else fully_specified(x)) if is_checked_sparse(x) else x
+            for x in self.inputs
+        )
 
     def _check_inputs(self) -> None:
         any_grad = False
@@ -205,6 +218,8 @@ class _Check:
                     "fail if all the inputs are not of double precision floating point or complex. ",
                     stacklevel=5,
                 )
+            if is_sparse(x):
+                continue
             if any(s == 0 and n > 1 for s, n in zip(x.stride(), x.shape, strict=True)):
                 raise RuntimeError(
                     f"The {i}th input has a dimension with stride 0. gradcheck only supports inputs that are non-overlapping to be able "
@@ -220,6 +235,11 @@ class _Check:
         self, *, fast_mode: bool, undefined: bool, dtypes: bool, backward: bool, forward: bool, batched: bool, batched_forward: bool
     ) -> None:
         outs = self.outputs()
+        if any(map(is_checked_sparse, outs)):
+            raise ValueError(
+                "Sparse output is not supported at gradcheck yet. "
+                "Please call to_dense(masked_grad=...) on the output of fn for gradcheck."
+            )
         if not outs:
             self._check_no_outputs()
             return
@@ -249,7 +269,11 @@ class _Check:
 
     def _values(self) -> list[Array]:
         """The results that are differentiable, for the numerical side."""
-        return [_elements(o) for o in self.outputs()]
+        return [_elements(o) for o in _differentiable(self.func(*self.moved))]
+
+    def _movable(self, x: Tensor) -> Tensor:
+        """What the numerical side moves in the place of an input."""
+        return next(m for given, m in zip(self.inputs, self.moved, strict=True) if given is x)
 
     def _check_no_outputs(self) -> None:
         """Without a differentiable result the numerical derivatives must be zero."""
@@ -273,6 +297,7 @@ class _Check:
 
     def _at(self, x: Tensor, index: tuple[int, ...], step: float | complex, values: Callable[[], list[Array]]) -> list[Array]:
         """The results with one element of an input moved; autograd does not see the write."""
+        x = self._movable(x)
         old = _elements(x)
         moved = old.copy()
         moved[index] += step
@@ -291,7 +316,10 @@ class _Check:
         size = x.numel()
         complex_result = [np.zeros((size, n), np.complex128) for n in counts]
         imaginary = [np.zeros((size, n), np.complex128) for n in counts]
+        moves = specified(self._movable(x))
         for row, index in enumerate(np.ndindex(*x.shape)):
+            if not moves[index]:
+                continue
             self._differences(x, index, self.eps, complex_result, row)
             if x.dtype.is_complex:
                 self._differences(x, index, self.eps * 1j, imaginary, row)
@@ -363,7 +391,7 @@ class _Check:
             for prefix, unit in self._parts(out):
                 vector = generator.uniform(0, 1, tuple(out.shape))
                 vector /= float(np.linalg.norm(vector)) or 1.0
-                direction = generator.uniform(0, 1, tuple(x.shape))
+                direction = generator.uniform(0, 1, tuple(x.shape)) * specified(self._movable(x))
                 direction /= float(np.linalg.norm(direction)) or 1.0
                 products = self.back(out, x, vector * unit)
                 self._check_reentrant(prefix, products, self.back(out, x, vector * unit))
@@ -423,6 +451,7 @@ class _Check:
 
     def _difference(self, o: int, x: Tensor, direction: Array) -> Array:
         """The numerical derivative of a result in a direction."""
+        x = self._movable(x)
         old = _elements(x)
         values = []
         for sign in (1, -1):

@@ -36,6 +36,8 @@ def make_tensor(
         raise ValueError(
             f"The parameters `noncontiguous` and `memory_format` are mutually exclusive, but got {noncontiguous=} and {memory_format=}"
         )
+    if not isinstance(dtype, _dtype.dtype):
+        raise TypeError(f"The requested dtype '{dtype}' is not supported by torch.testing.make_tensor(); pass a torch.dtype")
     if requires_grad and not dtype.inexact:
         raise ValueError(f"`requires_grad=True` is not supported for boolean and integral dtypes, but got {dtype=}")
     low, high = _range(dtype, low, high)

@@ -136,6 +136,23 @@ class TestWrappers:
             torch.Tensor._make_wrapper_subclass(int, (2,))
         with pytest.raises(RuntimeError, match="floating point"):
             torch.Tensor._make_wrapper_subclass(Wrapper, (2,), dtype=torch.int64, requires_grad=True)
+        with pytest.raises(RuntimeError, match="setting storage offset without stride not supported"):
+            torch.Tensor._make_wrapper_subclass(Wrapper, (2,), storage_offset=1)
+        with pytest.raises(ValueError, match="expected 'strides' or 'sizes'"):
+            torch.Tensor._make_wrapper_subclass(Wrapper, (2,), dispatch_sizes_strides_policy="all")
+
+    @pytest.mark.parametrize(
+        "option",
+        [{"dispatch_sizes_strides_policy": "sizes"}, {"dispatch_device": True}, {"dispatch_layout": True}, {"storage_size": 8}],
+    )
+    def test_geometry_is_not_asked_of_the_class(self, option):
+        with pytest.raises(NotImplementedError, match=next(iter(option))):
+            torch.Tensor._make_wrapper_subclass(Wrapper, (2,), **option)
+
+    def test_storage_offset(self):
+        made = torch.Tensor._make_wrapper_subclass(Wrapper, (2, 3), strides=(1, 2), storage_offset=2)
+        assert (made.stride(), made.storage_offset(), made.is_contiguous()) == ((1, 2), 2, False)
+        assert torch.Tensor._make_wrapper_subclass(Wrapper, (2, 3), strides=(3, 1), storage_offset=0).storage_offset() == 0
 
     def test_parameters_of_subclasses_say_so(self):
         p = torch.nn.Parameter(torch.ones(2).as_subclass(type("Own", (torch.Tensor,), {})))

@@ -169,7 +169,7 @@ def parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, d
         else:
             raise TypeError(f"to() received an invalid combination of arguments - got ({type(first).__name__})")
     for name in ("non_blocking", "copy"):
-        if positional:
+        if positional and isinstance(positional[0], bool):
             options[name] = positional.pop(0)
     unknown = [k for k in options if k not in ("non_blocking", "copy", "memory_format")]
     if positional or unknown:

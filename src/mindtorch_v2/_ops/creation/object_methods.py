@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import numpy as np
 
 from ... import _device, _interop, _pickling, _shared_memory
-from ..._creation import array_from, device_of, dtype_of, moved
+from ..._creation import array_from, device_of, dtype_of, moved, refuse_pinned
 from ..._dispatch import keys
 from ..._dtype import get_default_dtype
 from ..._legacy import alias_of, made_of
@@ -313,6 +313,22 @@ def _make_wrapper_subclass(
     _extra_dispatch_keys: Any = None, storage_size: int | None = None,
 ) -> Any:  # fmt: skip
     """A tensor of a subclass that has a geometry and no memory: its `__torch_dispatch__` says what operators do."""
+    if dispatch_sizes_strides_policy not in (None, "strides", "sizes"):
+        raise ValueError(f"Unknown sizes_strides_policy: {dispatch_sizes_strides_policy}; expected 'strides' or 'sizes'")
+    asked = {
+        "dispatch_sizes_strides_policy": dispatch_sizes_strides_policy, "dispatch_device": dispatch_device,
+        "dispatch_layout": dispatch_layout, "_extra_dispatch_keys": _extra_dispatch_keys, "storage_size": storage_size,
+    }  # fmt: skip
+    for name, value in asked.items():
+        if value:
+            raise NotImplementedError(
+                f"_make_wrapper_subclass: {name}={value!r} is not supported; the size, strides, device, layout and storage of a wrapper are "
+                "those given when it is made, and are not asked of __torch_dispatch__"
+            )
+    if pin_memory:
+        refuse_pinned()
+    if storage_offset is not None and strides is None:
+        raise RuntimeError("setting storage offset without stride not supported")
     return wrapper_of(cls, size, strides, storage_offset or 0, memory_format, dtype, layout, device, requires_grad)
 
 

@@ -233,6 +233,8 @@ def _randperm(
     d, where = _dtype.int64 if dtype is None else dtype_of(dtype), device_of(device)
     if n < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
+    if d in _dtype.NOT_COUNTED:
+        raise refusal("randperm", d)
     if n > (1 << {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}[d.name] if d.is_floating_point else _largest(d)) + 1:
         raise RuntimeError(
             f"value cannot be converted to type {d.name + '_t' if d.category == _dtype.INTEGER else d.name} without overflow"

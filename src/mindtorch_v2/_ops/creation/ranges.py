@@ -190,6 +190,8 @@ def _logspace(
     start, end = _ends("logspace", start, end)
     d, where = _spaced_dtype("logspace", dtype, start, end), device_of(device)
     _check_steps("logspace", start, end, steps)
+    if d.category == _dtype.BOOL and steps > 1:
+        raise refusal("logspace_cpu", d)
     if where.key == keys.META:
         return allocate((steps,), d, where)
     return wrap(kernels.spaced_powers(start, end, int(steps), base, d), d)
@@ -210,6 +212,8 @@ def _range(
 ) -> Tensor:
     start, end, step = _number(start), _number(end), _number(step)
     d, where = dtype_of(dtype), device_of(device)
+    if d in _dtype.NOT_COUNTED:
+        raise refusal("range_cpu", d)
     _check_range(start, end, step)
     n = math.floor((end - start) / step) + 1
     return (
@@ -259,11 +263,16 @@ def eye(n: int, m: int | None = None, *, out: Tensor | None = None, requires_gra
 _eye_m_public = public_function(_eye_m.op)
 
 
+_INDEX_DTYPES = (_dtype.int32, _dtype.int64)
+
+
 def _triangle_indices(row: int, col: int, offset: int, dtype: OptionalDType, device: OptionalDevice, *, lower: bool) -> Tensor:
     for name, extent in (("row", row), ("col", col)):
         if extent < 0:
             raise RuntimeError(f"{name} must be non-negative, got{extent}")
     d, where = _dtype.int64 if dtype is None else dtype_of(dtype), device_of(device)
+    if d not in _INDEX_DTYPES:
+        raise refusal("tril_indices" if lower else "triu_indices", d)
     found = np.tril_indices(row, offset, col) if lower else np.triu_indices(row, offset, col)
     t = wrap(np.stack(found).astype(d.np, copy=False), d)
     return allocate(t._array.shape, d, where) if where.key == keys.META else t

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ... import _checks, _dtype
+from ..._backends.cpu.machinery.dtype_rules import refusal
 from ..._backends.cpu.machinery.floating_errors import silent
 from ..._backends.cpu.reductions import sums as kernels
 from ..._backends.cpu.reductions.sums import truth
@@ -139,6 +140,8 @@ def _front(name: str, whole: Entry, by_dim: Entry) -> Callable[..., Any]:
         out: Tensor | None = None,
         **aliases: Any,
     ) -> Tensor:
+        if dtype is not None:
+            dtype = _dtype.as_dtype(dtype, name)
         if dim is MISSING and out is None and not aliases:
             try:
                 function = table[input._keys]
@@ -222,6 +225,8 @@ nansum = op(
 def _nansum(self: Array, dim: int | Sequence[int] | None, keepdim: bool, dtype: _dtype.dtype | None) -> Array:
     if self.dtype.kind == "c":
         raise RuntimeError("nansum on CPU does not support complex inputs")
+    if dtype is not None and dtype.is_complex:
+        raise refusal("nansum_cpu", dtype)
     out = np.asarray(kernels.sum_dims(self, dim, keepdim, dtype))
     if self.dtype.kind in "biu" or not np.isnan(out).any():
         return out
@@ -235,6 +240,11 @@ def _is_number(x: Tensor) -> Tensor:
 def _nanmean(self: Tensor, dim: int | Sequence[int] | None, keepdim: bool, dtype: OptionalDType) -> Tensor:
     if not self.dtype.inexact:
         raise RuntimeError(f"nanmean(): expected input to have floating point or complex dtype but got {self.dtype.scalar_name}")
+    if dtype is not None and not dtype.inexact:
+        raise RuntimeError(
+            "nanmean(): could not infer output dtype. Optional dtype must be either a floating point or complex dtype. "
+            f"Got: {dtype.scalar_name}"
+        )
     n: Tensor = _sum_dims(_is_number(self.detach()), dim, keepdim)
     return nansum(self, dim, keepdim, dtype=dtype).div(n)
 

@@ -61,7 +61,7 @@ def _view_method(self: Tensor, *size: Any, dtype: OptionalDType = None) -> Tenso
         return view_dtype(self, dtype)
     if len(size) == 1 and size[0].__class__ is not int:
         only = size[0]
-        if isinstance(only, dtypes):
+        if isinstance(only, dtypes | type | str):
             return view_dtype(self, only)
         if not isinstance(only, int | np.integer | Tensor):
             size = tuple(only)

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from ... import _checks, _dtype
+from ..._backends.cpu.machinery.dtype_rules import refusal
 from ..._backends.cpu.signal import fft as kernels
-from ..._creation import device_of, moved
+from ..._creation import device_of, dtype_of, moved
 from ..._tensor import Tensor, wrap
 from ..._types import OptionalDevice, OptionalDType, OptionalLayout
 from ..machinery.declare import op
@@ -312,9 +313,11 @@ op("fft_ifftshift(Tensor self, int[1]? dim=None) -> Tensor", composite=_ifftshif
 
 
 def _frequencies(counts: Array, n: int, d: float, dtype: OptionalDType, device: OptionalDevice, name: str) -> Tensor:
-    chosen = _dtype.get_default_dtype() if dtype is None else dtype
+    chosen = dtype_of(dtype)
     if not chosen.inexact:
         raise RuntimeError(f"{name} requires a floating point or complex dtype")
+    if chosen.is_complex:
+        raise refusal("arange_cpu", chosen)
     step = 1.0 / (n * d) if n * d else float("inf")
     return moved(wrap(counts.astype(chosen.np) * chosen.np.type(step)), device_of(device))
 

@@ -27,9 +27,8 @@ def _unsafe(compressed: Tensor, plain: Tensor, values: Tensor, size: Sequence[in
 
 
 def _grad_of_values(grad: Tensor, result: Tensor) -> Tensor:
-    """The elements of a gradient, dense or in the same form, at the places of the values."""
-    same = grad if grad._keys & keys.SPARSE_COMPRESSED else grad.sparse_mask(result)
-    return storage_of(same).values
+    """The elements of a gradient, of any layout and at any places, at the places of the values."""
+    return storage_of(grad.sparse_mask(result)).values
 
 
 unsafe = op(

@@ -9,7 +9,7 @@ import numpy as np
 
 from .... import _checks, _dtype
 from ..elementwise.complex_logarithms import log_add_exp
-from ..machinery.dtype_rules import refuse, unimplemented
+from ..machinery.dtype_rules import refusal, refuse, unimplemented
 from ..machinery.dtypes import BFLOAT, FLOAT, HALF, LONG, cpp_name
 from .sums import row_major
 
@@ -29,6 +29,8 @@ def accumulate(ufunc: np.ufunc, self: Array, dim: int, dtype: _dtype.dtype | Non
     """`cumsum` or `cumprod`: float32 is accumulated in float64, as torch does."""
     dim = _checks.wrap_dim(dim, self.ndim)
     if dtype is not None:
+        if dtype.category == _dtype.BOOL and self.ndim and self.size:
+            raise refusal(f"{'cumsum' if ufunc is np.add else 'cumprod'}_out_cpu", dtype)
         self = self.astype(dtype.np, copy=False)
     elif self.dtype.kind in "biu":
         self = self.astype(LONG, copy=False)
