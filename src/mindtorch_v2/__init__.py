@@ -42,6 +42,7 @@ from ._dtype import (
 from ._dtype import bool_ as bool  # noqa: A004 - torch's name
 from ._dtype_info import can_cast, finfo, iinfo, promote_types
 from ._errors import AcceleratorError, OutOfMemoryError
+from ._file_check import FileCheck
 from ._functions import PREFIXES as _PREFIXES
 from ._functions import functions as _public_functions
 from ._interop import from_dlpack, from_numpy, frombuffer, to_dlpack
@@ -149,7 +150,8 @@ from .amp.autocast_state import (  # noqa: E402
 from .amp.autocast_state import older_names as _older_autocast_names  # noqa: E402
 from .compiler import compile  # noqa: A004, E402
 from .futures import Future  # noqa: E402
-from .jit import ScriptModule  # noqa: E402
+from .jit import Error as JITException  # noqa: E402
+from .jit import ScriptModule, fork, wait  # noqa: E402
 from .overrides import (  # noqa: E402
     DisableTorchFunction,
     DisableTorchFunctionSubclass,

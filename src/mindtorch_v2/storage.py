@@ -426,7 +426,7 @@ def _of_elements(args: tuple[Any, ...], dtype: _dtype.dtype, device: _device.dev
         return new_storage(int(args[0]) * dtype.itemsize if args else 0, device)
     if not isinstance(args[0], Sequence):
         raise TypeError(f"{_FORMS}Argument type not recognized: {type(args[0])}")
-    if device.type == "meta":
+    if device.type != "cpu":
         return new_storage(len(args[0]) * dtype.itemsize, device)
     return own(array_from(list(args[0]), dtype, copy=True).reshape(-1))
 
@@ -458,6 +458,7 @@ class _LegacyStorageMeta(type):
     """The type of `torch.FloatStorage` and its siblings: calling makes a `TypedStorage`, `isinstance` asks for the dtype."""
 
     dtype: _dtype.dtype
+    device_type: str
 
     def __call__(cls, *args: Any, wrap_storage: Any = None, **named: Any) -> Any:
         _warn_typed_storage_removal()
@@ -475,17 +476,17 @@ class _LegacyStorageMeta(type):
                 raise RuntimeError(f"{forms}Too many positional arguments")
             if args and not isinstance(args[0], int | np.integer | Sequence):
                 raise TypeError(f"{forms}Argument type not recognized: {type(args[0])}")
-            return TypedStorage(*args, dtype=cls.dtype, _internal=True)
+            return TypedStorage(*args, dtype=cls.dtype, device=cls.device_type, _internal=True)
         if args:
             raise RuntimeError(f"{forms}No positional arguments should be given when using 'wrap_storage'")
         if not isinstance(wrap_storage, _Bytes):
             raise TypeError(f"{forms}Argument 'wrap_storage' must be UntypedStorage, but got {type(wrap_storage)}")
-        if wrap_storage.device.type != "cpu":
-            raise RuntimeError(f"{forms}Device of 'wrap_storage' must be cpu, but got {wrap_storage.device.type}")
+        if wrap_storage.device.type != cls.device_type:
+            raise RuntimeError(f"{forms}Device of 'wrap_storage' must be {cls.device_type}, but got {wrap_storage.device.type}")
         return TypedStorage(wrap_storage=wrap_storage, dtype=cls.dtype, _internal=True)
 
     def __instancecheck__(cls, instance: object) -> bool:
-        return type(instance) is TypedStorage and instance.dtype is cls.dtype and instance.device.type == "cpu"
+        return type(instance) is TypedStorage and instance.dtype is cls.dtype and instance.device.type == cls.device_type
 
 
 class _LegacyStorage(TypedStorage, metaclass=_LegacyStorageMeta):
@@ -506,6 +507,8 @@ class _LegacyStorage(TypedStorage, metaclass=_LegacyStorageMeta):
         dtype: OptionalDType = None,
         device: OptionalDevice = None,
     ) -> TypedStorage:
+        if cls.device_type != "cpu":
+            raise RuntimeError(f"from_buffer: Not available for {cls.device_type.upper()} storage")
         for name, value in (("dtype", dtype), ("device", device)):
             if value is not None:
                 raise RuntimeError(
@@ -522,12 +525,26 @@ LEGACY_NAMES = {
         _dtype.bool_, _dtype.bfloat16, _dtype.complex128, _dtype.complex64,
     )
 }  # fmt: skip
-STORAGE_CLASSES: dict[str, Any] = {
-    name: _LegacyStorageMeta(
-        name, (_LegacyStorage,), {"dtype": d, "__module__": "torch", "__doc__": f"Storages on the CPU with elements of {d}."}
-    )
-    for d, name in LEGACY_NAMES.items()
-}
+
+
+def legacy_classes(module: str, where: str, device_type: str) -> dict[str, Any]:
+    """`FloatStorage` and its siblings of a device."""
+    return {
+        name: _LegacyStorageMeta(
+            name,
+            (_LegacyStorage,),
+            {
+                "dtype": d,
+                "device_type": device_type,
+                "__module__": module,
+                "__doc__": f"Storages on {where} with elements of {d}.",
+            },
+        )
+        for d, name in LEGACY_NAMES.items()
+    }
+
+
+STORAGE_CLASSES = legacy_classes("torch", "the CPU", "cpu")
 
 
 def _dtype_to_storage_type_map() -> dict[_dtype.dtype, str]:

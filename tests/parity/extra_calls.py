@@ -175,4 +175,9 @@ EXTRA: list[Callable[[], Any]] = [
     *(lambda dim=dim: aten._weight_norm_interface(_x(), _x(*((3, 1), (1, 4))[dim]), dim) for dim in (0, 1)),
     lambda: aten._weight_norm_interface_backward(_x(), _x(), _x(3, 1), _x(3, 1).abs(), 0),
     lambda: aten._weight_norm(_x(), _x(3, 1), 0),
+    _trained(lambda x: mt.fake_quantize_per_tensor_affine(x, 0.1, 3, 0, 20), (3, 4)),
+    _trained(lambda x: mt.fake_quantize_per_tensor_affine(x, mt.tensor([0.1]), mt.tensor([3]), 0, 20), (3, 4)),
+    _trained(lambda x: mt.fake_quantize_per_channel_affine(x, mt.tensor([0.1, 0.2, 0.3]), mt.zeros(3, dtype=mt.int32), 0, -9, 9), (3, 4)),
+    _trained(lambda x: x[1:3].slice_inverse(x, 0, 1, 3), (4, 2)),
+    lambda: [mt.dequantize(_x().double()), mt.sym_constrain_range(5, min=1, max=9), mt.sym_constrain_range_for_size(5, max=9)],
 ]  # fmt: skip

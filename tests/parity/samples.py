@@ -56,7 +56,7 @@ INVARIANTS: dict[str, Callable[[Any], Any]] = {
     **dict.fromkeys(("embedding_bag", "_embedding_bag"), _bags),
 }
 
-# Operators of sparse tensors, which samples do not carry: compared in tests/parity/test_sparse.py.
+# Operators of sparse tensors, which samples do not carry: compared in tests/parity/test_sparse.py and test_rare_operators.py.
 SPARSE = frozenset(
     (
         "_coalesce _coalesced_ _gather_sparse_backward _indices _nnz _sparse_addmm _sparse_compressed_tensor_unsafe "
@@ -65,7 +65,7 @@ SPARSE = frozenset(
         "_to_sparse _to_sparse_bsc _to_sparse_bsr _to_sparse_csc _to_sparse_csr _values ccol_indices coalesce col_indices crow_indices "
         "dense_dim embedding_sparse_backward indices is_coalesced resize_as_sparse_ row_indices sparse_coo_tensor sparse_dim "
         "sparse_mask sparse_resize_ sparse_resize_and_clear_ sparse_sampled_addmm to_sparse to_sparse_bsc to_sparse_bsr to_sparse_csc "
-        "to_sparse_csr values"
+        "to_sparse_csr values ccol_indices_copy col_indices_copy crow_indices_copy hspmm indices_copy row_indices_copy smm sspaddmm values_copy"
     ).split()
 )
 

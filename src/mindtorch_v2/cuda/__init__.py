@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from .._absent_device import absent_device, tensor_types, without_device
 from .._errors import AcceleratorError, OutOfMemoryError
-from . import amp, memory, nvtx, random, streams
+from ..storage import legacy_classes
+from . import amp, memory, nvtx, profiler, random, streams
 from .streams import Event, ExternalStream, Stream, StreamContext
 
 MESSAGE = "Torch not compiled with CUDA enabled"
@@ -16,11 +17,12 @@ has_magma = False
 
 globals().update(absent_device("CUDA", MESSAGE))
 globals().update(tensor_types("torch.cuda"))
+globals().update(legacy_classes("torch.cuda", "a GPU", "cuda"))
 globals().update({name: vars(memory)[name] for name in memory.__all__})
 globals().update(
     without_device(
         MESSAGE,
-        "clock_rate cudart current_blas_handle default_stream device_memory_used get_stream_from_external get_sync_debug_mode"
+        "clock_rate cudart current_blas_handle current_solver_handle default_stream device_memory_used get_stream_from_external get_sync_debug_mode"
         " graph_pool_handle ipc_collect is_current_stream_capturing make_graphed_callables memory_usage power_draw set_sync_debug_mode"
         " temperature utilization CUDAGraph graph",
     )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from .._file_check import FileCheck
 from . import _utils
 from ._closeness import assert_allclose, assert_close
 from ._samples import make_tensor
 
-__all__ = ["assert_allclose", "assert_close", "make_tensor"]
+__all__ = ["FileCheck", "assert_allclose", "assert_close", "make_tensor"]

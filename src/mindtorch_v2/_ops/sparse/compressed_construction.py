@@ -15,6 +15,7 @@ from ..._tensor import Tensor, shallow_copy
 from ..._types import Array, OptionalDevice, OptionalDType, OptionalLayout
 from ...overrides import wrap_torch_function
 from ..machinery.declare import op, public
+from ..shapes.view_copies import declare_copy
 from .compressed import BLOCKS, BY_ROWS, COMPRESSED_LAYOUTS, compressed_tensor, storage_of
 from .invariants import invariants_wanted
 from .storage import layout_name
@@ -241,12 +242,13 @@ def _indices(self: Tensor, name: str) -> Tensor:
 
 
 def _declare(name: str) -> None:
-    op(
+    view = op(
         f"{name}(Tensor(a) self) -> Tensor(a)",
         composite=lambda self: _indices(self, name),
         variants="method",
         tags=("nondifferentiable",),
     )
+    declare_copy(view)
 
 
 for _name in ("crow_indices", "col_indices", "ccol_indices", "row_indices"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..._dispatch import keys
 from ..._tensor import Tensor, shallow_copy
 from ..machinery.declare import op
+from ..shapes.view_copies import declare_copy
 from . import compressed, construction
 from .storage import SparseStorage, coalesced, layout_name, storage_of
 
@@ -59,18 +60,20 @@ op(
 op("sparse_dim(Tensor self) -> int", composite=lambda self: _dims(self)[0], variants="method")
 op("dense_dim(Tensor self) -> int", composite=lambda self: _dims(self)[1], variants="method")
 op("is_coalesced(Tensor self) -> bool", composite=lambda self: storage_of(self, "is_coalesced").coalesced, variants="method")
-op(
+_indices_view = op(
     "indices(Tensor(a) self) -> Tensor(a)",
     composite=lambda self: _part(self, "indices"),
     variants="method",
     tags=("nondifferentiable",),
 )
-op(
+_values_view = op(
     "values(Tensor(a) self) -> Tensor(a)",
     composite=_values,
     grad={"self": lambda grad, self: _values_grad(grad, self)},
     variants="method",
 )
+for _view in (_indices_view, _values_view):
+    declare_copy(_view)
 
 
 def _count(self: Tensor) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..._dispatch import keys
 from ..._memory_format import sparse_bsc, sparse_bsr, sparse_csc, sparse_csr
-from ..._tensor import Tensor, wrap
+from ..._tensor import Tensor, set_array, wrap
 from ..indexing import index as _index  # noqa: F401 - declared first
 from ..machinery.declare import op
 from . import compressed
@@ -294,13 +294,23 @@ def _resize(self: Tensor, size: Sequence[int], sparse_dim: int, dense_dim: int) 
         raise RuntimeError(f"changing the number of sparse dimensions (from {indices.shape[0]} to {sparse_dim}) on a non-empty sparse tensor is not supported.")  # fmt: skip
     if dense_dim != values.ndim - 1:
         raise RuntimeError(f"changing the number of dense dimensions (from {values.ndim - 1} to {dense_dim}) on a non-empty sparse tensor is not supported.")  # fmt: skip
-    if any(new < old for new, old in zip(size, self._array.shape)):
-        raise RuntimeError("shrinking the size of sparse or dense dimensions on a non-empty sparse tensor is not supported.")
+    for kind, dims in (("sparse", slice(sparse_dim)), ("dense", slice(sparse_dim, None))):
+        old, new = list(self._array.shape[dims]), list(size[dims])
+        if any(n < o for n, o in zip(new, old)):
+            raise RuntimeError(f"shrinking the size of {kind} dimensions (from {old} to {new}) on a non-empty sparse tensor is not supported.")  # fmt: skip
     grown = np.pad(values, [(0, 0), *((0, n - o) for n, o in zip(size[sparse_dim:], values.shape[1:]))])
     return replace(self, from_arrays(indices, grown, self, size, coalesced=storage_of(self).coalesced))
 
 
 def _resize_as(self: Tensor, the_template: Tensor) -> Tensor:
+    if self._keys & the_template._keys & keys.SPARSE_COMPRESSED:  # torch: takes the places of the template, with values of its own
+        wanted, own = compressed.storage_of(the_template), compressed.storage_of(self)
+        own.compressed, own.plain, own.layout = wanted.compressed.clone(), wanted.plain.clone(), wanted.layout
+        own.values = wrap(np.zeros(wanted.values._array.shape, self.dtype.np), self.dtype)
+        own.array = own.values._array
+        own.version += 1
+        set_array(self, np.broadcast_to(np.zeros((), self.dtype.np), the_template._array.shape))
+        return self
     return _resize(self, the_template._array.shape, the_template.sparse_dim(), the_template.dense_dim())
 
 
