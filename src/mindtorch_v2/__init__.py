@@ -40,7 +40,7 @@ from ._dtype import (
     uint64,
 )
 from ._dtype import bool_ as bool  # noqa: A004 - torch's name
-from ._dtype_info import can_cast, finfo, iinfo, promote_types
+from ._dtype_info import finfo, iinfo
 from ._errors import AcceleratorError, OutOfMemoryError
 from ._file_check import FileCheck
 from ._functions import PREFIXES as _PREFIXES
@@ -65,7 +65,7 @@ from ._memory_format import (
 )
 from ._op_packet import ops
 from ._printing import set_printoptions
-from ._promotion import result_type
+from ._promotion import can_cast, promote_types, result_type
 from ._random import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from ._refusals import set_warn_always
 from ._refusals import warn_always as is_warn_always_enabled

@@ -1,4 +1,4 @@
-"""The number types as functions show them: their limits (`finfo`, `iinfo`), and which of them become which."""
+"""Limits of the number types: `finfo` and `iinfo`."""
 
 from __future__ import annotations
 
@@ -7,21 +7,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from . import _dtype, _promotion
+from . import _dtype
 
-__all__ = ["can_cast", "finfo", "iinfo", "promote_types"]
-
-
-def can_cast(from_: _dtype.dtype, to: _dtype.dtype) -> bool:
-    """Whether a result of dtype `from_` may be written to a tensor of dtype `to`."""
-    return _promotion.can_cast(_dtype.as_dtype(from_, "can_cast", "from_"), _dtype.as_dtype(to, "can_cast", "to"))
-
-
-def promote_types(type1: _dtype.dtype, type2: _dtype.dtype) -> _dtype.dtype:
-    """The smallest dtype that both convert to."""
-    return _promotion.promote_types(
-        _dtype.as_dtype(type1, "promote_types", "type1"), _dtype.as_dtype(type2, "promote_types", "type2")
-    )
+__all__ = ["finfo", "iinfo"]
 
 
 class finfo:  # noqa: N801 - torch's spelling

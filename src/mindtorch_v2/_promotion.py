@@ -12,13 +12,14 @@ from ._dtype import BOOL, COMPLEX, FLOAT, INTEGER, dtype
 __all__ = ["can_cast", "promote_types", "result_type", "result_type_of"]
 
 
-def promote_types(a: dtype, b: dtype) -> dtype:
+def promote_types(type1: dtype, type2: dtype) -> dtype:
     """The smallest dtype that both convert to, by torch's table."""
-    if a is b:
-        return a
-    found = _cache.get((a, b))
+    if type1 is type2:
+        return type1 if isinstance(type1, dtype) else _dtype.as_dtype(type1)
+    found = _cache.get((type1, type2))
     if found is None:
-        found = _cache[a, b] = _promote(a, b)
+        a, b = _dtype.as_dtype(type1, "promote_types", "type1"), _dtype.as_dtype(type2, "promote_types", "type2")
+        found = _cache[type1, type2] = a if a is b else _promote(a, b)
     return found
 
 
@@ -91,6 +92,7 @@ def result_type(tensor1: Any, tensor2: Any) -> dtype:
 
 def can_cast(from_: dtype, to: dtype) -> bool:
     """Whether a result of dtype `from_` may be written to a tensor of dtype `to`."""
+    from_, to = _dtype.as_dtype(from_, "can_cast", "from_"), _dtype.as_dtype(to, "can_cast", "to")
     if from_.category == COMPLEX and to.category != COMPLEX:
         return False
     if from_.category == FLOAT and to.category <= INTEGER:

@@ -19,7 +19,7 @@ SOURCE = Path(__file__).parent.parent.parent / "src"
     [
         ("", "quantize_per_tensor", "quantized tensors are not part of the runtime"),
         ("", "bit", "NumPy has no such type"),
-        ("", "sspaddmm", "sparse tensors have"),
+        ("", "lobpcg", "torch.linalg.eigh gives eigenvalues"),
         ("nn", "quantized", "quantized tensors are not part of the runtime"),
         ("sparse", "SparseSemiStructuredTensor", "sparse tensors have"),
     ],

@@ -192,7 +192,15 @@ class _Check:
     """One function at one point."""
 
     def __init__(
-        self, func: Callable[..., Any], inputs: TensorOrTensors, *, eps: float, atol: float, rtol: float, nondet_tol: float, masked: bool
+        self,
+        func: Callable[..., Any],
+        inputs: TensorOrTensors,
+        *,
+        eps: float,
+        atol: float,
+        rtol: float,
+        nondet_tol: float,
+        masked: bool,
     ) -> None:
         self.func = func
         self.eps, self.atol, self.rtol, self.nondet_tol = eps, atol, rtol, nondet_tol
