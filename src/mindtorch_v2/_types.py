@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 Number: TypeAlias = "int | float | complex"
+Shape: TypeAlias = "Sequence[int]"
 Ints: TypeAlias = "int | Sequence[int]"  # one for all dimensions, or one for each
 TensorOrTensors: TypeAlias = "Tensor | Sequence[Tensor]"
 DType: TypeAlias = "dtype"

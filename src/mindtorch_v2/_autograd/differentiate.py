@@ -255,7 +255,7 @@ def _backward_method(
     gradient: Tensor | None = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
-    inputs: TensorOrTensors | None = None,
+    inputs: Any = None,
 ) -> None:
     """Add the gradient of this tensor to the `grad` of the leaves it was computed from."""
     # the common call by the shortest way: `loss.backward()`

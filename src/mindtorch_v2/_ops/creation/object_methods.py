@@ -25,7 +25,7 @@ from ...storage import LEGACY_NAMES, STORAGE_CLASSES, TypedStorage, typed_over, 
 from ..machinery.declare import public
 
 if TYPE_CHECKING:
-    from ..._types import Array, OptionalDevice, OptionalDType, OptionalLayout, OptionalMemoryFormat
+    from ..._types import Array, OptionalDevice, OptionalDType, OptionalLayout, OptionalMemoryFormat, Shape
 
 
 def _attach_property(name: str, getter: Any, setter: Any = None, doc: str = "") -> None:
@@ -118,8 +118,8 @@ def is_vulkan_available() -> bool:
 @public("function")
 def _assert_tensor_metadata(
     a: Tensor,
-    size: Sequence[int] | None = None,
-    stride: Sequence[int] | None = None,
+    size: Shape | None = None,
+    stride: Shape | None = None,
     dtype: OptionalDType = None,
     *,
     device: OptionalDevice = None,
@@ -371,7 +371,7 @@ def _array(self: Tensor, dtype: np.dtype[Any] | None = None, copy: bool | None =
 
 
 @public("method", name="__array_wrap__")
-def _array_wrap(self: Tensor, array: Array, context: tuple[Any, ...] | None = None, return_scalar: bool = False) -> Any:
+def _array_wrap(self: Tensor, array: Array, context: Any = None, return_scalar: bool = False) -> Any:
     found = np.asarray(array)
     # torch: what NumPy's functions say in bools comes back in bytes
     return wrap(found.astype(np.uint8) if found.dtype == np.bool_ else found)

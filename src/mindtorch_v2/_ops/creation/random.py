@@ -20,7 +20,7 @@ from ..._dispatch import keys
 from ..._dtype_info import finfo
 from ..._memory_format import contiguous_format
 from ..._tensor import Tensor, wrap
-from ..._types import Array, OptionalDevice, OptionalDType, OptionalGenerator, OptionalLayout, OptionalMemoryFormat
+from ..._types import Array, OptionalDevice, OptionalDType, OptionalGenerator, OptionalLayout, OptionalMemoryFormat, Shape
 from ..machinery.declare import op, public
 from ..machinery.factory import factory, public_function
 from . import constants
@@ -205,9 +205,7 @@ _randint_from = public_function(_randint_low.op)
 
 
 @public("function")
-def randint(
-    *args: Any, low: float | None = None, high: float | None = None, size: Sequence[int] | None = None, **options: Any
-) -> Tensor:
+def randint(*args: Any, low: float | None = None, high: float | None = None, size: Shape | None = None, **options: Any) -> Tensor:
     """Integers low ≤ x < high (low is 0 when only one bound is given)."""
     given = list(args)
     if size is None:
@@ -504,9 +502,9 @@ _normal_of_size = public_function(_normal_floats_op.op)
 
 @public("function")
 def normal(
-    mean: Tensor | float,
-    std: Tensor | float = 1.0,
-    size: Sequence[int] | None = None,
+    mean: Any,
+    std: Any = 1.0,
+    size: Shape | None = None,
     *,
     generator: OptionalGenerator = None,
     out: Tensor | None = None,

@@ -91,7 +91,7 @@ def _reflected_shift(entry: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _set_part(part: Callable[..., Any]) -> Callable[..., None]:
-    def write(self: Tensor, value: Tensor | Number) -> None:
+    def write(self: Tensor, value: Any) -> None:
         copying.copy_(part(self), value if isinstance(value, Tensor) else arithmetic.wrapped_number(value, self))
 
     return write

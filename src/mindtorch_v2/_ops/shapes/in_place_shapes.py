@@ -14,7 +14,7 @@ from ..._memory_format import contiguous_format, empty_strides
 from ..._storage import UntypedStorage
 from ..._storage_methods import new_storage
 from ..._tensor import Tensor, set_array
-from ..._types import Array, OptionalMemoryFormat
+from ..._types import Array, OptionalMemoryFormat, Shape
 from ..machinery.declare import op, public
 from . import reshaping
 
@@ -140,8 +140,8 @@ def set_(
     self: Tensor,
     source: Any = None,
     storage_offset: int = 0,
-    size: Sequence[int] | None = None,
-    stride: Sequence[int] | None = None,
+    size: Shape | None = None,
+    stride: Shape | None = None,
 ) -> Tensor:
     """Make this tensor use other memory: another tensor's, a storage's, or none."""
     if source is None:

@@ -12,7 +12,7 @@ from ..._creation import as_tensor, device_of
 from ..._dispatch import keys
 from ..._memory_format import layout, sparse_bsc, sparse_bsr, sparse_csc, sparse_csr
 from ..._tensor import Tensor, shallow_copy
-from ..._types import Array, OptionalDevice, OptionalDType, OptionalLayout
+from ..._types import Array, OptionalDevice, OptionalDType, OptionalLayout, Shape
 from ...overrides import wrap_torch_function
 from ..machinery.declare import op, public
 from ..shapes.view_copies import declare_copy
@@ -154,7 +154,7 @@ def _validate_sparse_compressed_tensor_args(
     compressed_indices: Tensor,
     plain_indices: Tensor,
     values: Tensor,
-    size: Sequence[int],
+    size: Shape,
     layout: layout,
     check_pinning: bool | None = None,
 ) -> None:

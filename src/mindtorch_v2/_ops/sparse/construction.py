@@ -11,7 +11,7 @@ from ... import _dtype
 from ..._creation import as_tensor, device_of
 from ..._dispatch import keys
 from ..._tensor import Tensor, wrap
-from ..._types import Array, OptionalDevice, OptionalDType
+from ..._types import Array, OptionalDevice, OptionalDType, Shape
 from ...overrides import wrap_torch_function
 from ..machinery.declare import op, public
 from .invariants import check_counts, check_parts, invariants_wanted
@@ -109,7 +109,7 @@ def _checked(indices: Tensor, values: Tensor, size: Any, check: bool, is_coalesc
 
 @public("function")
 def _validate_sparse_coo_tensor_args(
-    indices: Tensor, values: Tensor, size: Sequence[int], is_coalesced: bool | None = None, check_pinning: bool | None = None
+    indices: Tensor, values: Tensor, size: Shape, is_coalesced: bool | None = None, check_pinning: bool | None = None
 ) -> None:
     """Raise unless a sparse tensor of this size can be made of these parts."""
     check_parts(indices, values, list(size))

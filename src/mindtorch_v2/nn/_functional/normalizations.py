@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ..._functions import functions
 from ..._ops.machinery.lookup import aten
 from ..._tensor import Size, Tensor
 
+if TYPE_CHECKING:
+    from ..._types import Shape
+
 __all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "local_response_norm", "normalize", "rms_norm"]
 
 
 def layer_norm(
-    input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+    input: Tensor, normalized_shape: Shape, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Tensor:
     """Zero mean and unit variance over the last dimensions."""
     return aten.layer_norm(input, normalized_shape, weight, bias, eps, True)
 
 
-def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None) -> Tensor:
+def rms_norm(input: Tensor, normalized_shape: Shape, weight: Tensor | None = None, eps: float | None = None) -> Tensor:
     """Unit mean square over the last dimensions."""
     return aten.rms_norm(input, normalized_shape, weight, eps)
 
