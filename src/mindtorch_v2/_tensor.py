@@ -5,8 +5,8 @@ The operator methods (`x.add`, `x.sum`, …) are attached by `_functions`, from 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
 
 import numpy as np
 
@@ -48,10 +48,10 @@ class Size(tuple[int, ...]):
     def __radd__(self, other: Any) -> Size:
         return Size(tuple.__add__(other, self)) if isinstance(other, tuple) else NotImplemented
 
-    def _refuse(self, other: Any) -> Any:
+    def _refuse(self, other: object) -> NoReturn:
         raise TypeError(f"can only concatenate tuple (not {type(other).__name__}) to torch.Size")
 
-    def __mul__(self, n: Any) -> Size:
+    def __mul__(self, n: SupportsIndex) -> Size:
         return Size(tuple.__mul__(self, n))
 
     __rmul__ = __mul__
@@ -143,7 +143,9 @@ class Tensor:
         return legacy_tensor(cls, *args, **kwargs)
 
     @classmethod
-    def __torch_function__(cls, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(
+        cls, func: Callable[..., Any], types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
         from .overrides import default_torch_function  # cycle with overrides
 
         return default_torch_function(cls, func, types, args, kwargs or {})
@@ -356,10 +358,12 @@ class Tensor:
         def __float__(self) -> float: ...
         def __complex__(self) -> complex: ...
         def __index__(self) -> int: ...
-        def __contains__(self, item: Any) -> bool: ...
+        def __contains__(self, item: object) -> bool: ...
 
 
-def _disabled_torch_function_impl(func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
+def _disabled_torch_function_impl(
+    func: Callable[..., Any], types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+) -> Any:
     """Assigned to `__torch_function__`, it makes a subclass behave as a plain tensor in calls."""
     from .overrides import DisableTorchFunctionSubclass  # cycle with overrides
 
@@ -367,7 +371,9 @@ def _disabled_torch_function_impl(func: Callable[..., Any], types: Any, args: An
         return func(*args, **(kwargs or {}))
 
 
-def _disabled_torch_dispatch_impl(cls: Any, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
+def _disabled_torch_dispatch_impl(
+    cls: type, func: Callable[..., Any], types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+) -> Any:
     """`Tensor.__torch_dispatch__`: run an operator's kernel, with subclasses as plain tensors and without modes."""
     state.dispatch_override_off += 1
     try:
@@ -379,7 +385,7 @@ def _disabled_torch_dispatch_impl(cls: Any, func: Callable[..., Any], types: Any
 Tensor.__torch_dispatch__ = classmethod(_disabled_torch_dispatch_impl)
 
 
-def wrap(array: Any, dtype: _dtype.dtype | None = None) -> Tensor:
+def wrap(array: np.ndarray[Any, Any], dtype: _dtype.dtype | None = None) -> Tensor:
     """A CPU tensor that owns this array (or NumPy scalar); nothing else may write to it."""
     if array.__class__ is not np.ndarray:
         array = np.asarray(array)

@@ -24,6 +24,7 @@ from ._tensor import Tensor
 from ._transforms.batch_key import rules as batch_rules
 from ._transforms.custom_functions import user_rule
 from .amp import policies
+from .autograd.function import BackwardCFunction
 from .autograd.function import Function as AutogradFunction
 from .utils._python_dispatch import dispatch_rules
 
@@ -171,7 +172,7 @@ class Library:
         return op.name if not op.schema.overload else f"{op.name}.{op.schema.overload}"
 
     def impl(
-        self, op_name: Any, fn: Function, dispatch_key: str = "", *, with_keyset: bool = False, allow_override: bool = False
+        self, op_name: str, fn: Function, dispatch_key: str = "", *, with_keyset: bool = False, allow_override: bool = False
     ) -> None:
         """Register a kernel for a dispatch key."""
         if not callable(fn):
@@ -234,7 +235,7 @@ def _define_in(lib: Library, schema: Any, function: Function) -> Function:
     return function
 
 
-def define(qualname: Any, schema: str | None = None, *, lib: Library | None = None, tags: Any = ()) -> Any:
+def define(qualname: str, schema: str | None = None, *, lib: Library | None = None, tags: Any = ()) -> Any:
     """Define `namespace::name` with a schema such as `(Tensor x, float scale=1.0) -> Tensor`.
 
     `define(library, "name(Tensor x) -> Tensor")` decorates the operator's function.
@@ -282,14 +283,16 @@ def _device_key_name(device_type: str) -> str:
     return next(name for name, key in _KEYS.items() if key == _DEVICES[device_type])
 
 
-def register_kernel(op: Any, device_types: Any, func: Function | None = None, /, *, lib: Library | None = None) -> Any:
+def register_kernel(
+    op: Any, device_types: Any, func: Function | None = None, /, *, lib: Library | None = None
+) -> Callable[..., Any]:
     """Register a kernel for device types; None means all of them."""
     return impl(op, "default" if device_types is None else device_types, func, lib=lib)
 
 
 def register_fake(
     op: Any, func: Function | None = None, /, *, lib: Library | None = None, _stacklevel: int = 1, allow_override: bool = True
-) -> Any:
+) -> Callable[..., Any]:
     """Register the shape rule: the function that runs for meta tensors.
 
     The operator may be defined later. In PyTorch it may not; there, torchvision defines its operators in C++ before it gives their rules here.
@@ -346,7 +349,7 @@ def _autograd_kernel(op: Op, backward: Function, setup_context: Function | None)
                 setup_context(ctx=ctx, inputs=positional, output=result)
         return result
 
-    def run_backward(ctx: Any, *grads: Any) -> Any:
+    def run_backward(ctx: BackwardCFunction, *grads: Any) -> Any:
         out = backward(ctx, *grads)
         outs = list(out) if isinstance(out, tuple) else [out]
         missing = len(op.schema.arguments) - len(outs)
@@ -366,7 +369,7 @@ def register_autocast(op: Any, device_type: str, cast_inputs: dtype, /, *, lib: 
         policies.register(target, cast_inputs)
 
 
-def register_vmap(op: Any, func: Function | None = None, /, *, lib: Library | None = None) -> Any:
+def register_vmap(op: Any, func: Function | None = None, /, *, lib: Library | None = None) -> Callable[..., Any]:
     """Register `func(info, in_dims, *args)`, which returns the results for batched arguments and where they have the batch."""
 
     def decorate(function: Function) -> Function:
@@ -426,7 +429,7 @@ class CustomOpDef:
         assert self._op.entry is not None
         return self._op.entry(*args, **kwargs)
 
-    def register_kernel(self, device_types: Any, fn: Function | None = None, /) -> Any:
+    def register_kernel(self, device_types: str | Sequence[str] | None, fn: Function | None = None, /) -> Callable[..., Any]:
         """Register a kernel for device types; also a decorator."""
 
         def decorate(function: Function) -> Function:
@@ -541,7 +544,7 @@ def custom_op(
     device_types: str | Sequence[str] | None = None,
     schema: str | None = None,
     tags: Any = None,
-) -> Any:
+) -> Callable[..., Any]:
     """Make an operator `namespace::name` from a Python function; its schema comes from the annotations. Also a decorator."""
 
     def decorate(function: Function) -> CustomOpDef:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Self
 
 from ._dispatch import dispatcher, keys
 from ._dispatch.codegen import Body, indent
@@ -84,10 +84,12 @@ class TorchFunctionMode:
     def __init__(self) -> None:
         pass
 
-    def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
         raise NotImplementedError(f"{type(self).__name__} does not implement __torch_function__")
 
-    def __enter__(self) -> Any:
+    def __enter__(self) -> Self:
         state.function_modes.append(self)
         dispatcher.activate(keys.FUNCTION_MODE)
         count_modes(1)
@@ -102,7 +104,9 @@ class TorchFunctionMode:
 class BaseTorchFunctionMode(TorchFunctionMode):
     """A mode that changes nothing."""
 
-    def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
         return func(*args, **(kwargs or {}))
 
 
@@ -134,7 +138,7 @@ def public_function(op: Op) -> Callable[..., Any]:
     return found
 
 
-def _ask_mode(function: Callable[..., Any], candidates: list[Any], args: Any, kwargs: dict[str, Any]) -> Any:
+def _ask_mode(function: Callable[..., Any], candidates: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What the innermost mode returns for a call; NotImplemented leaves it to the arguments that override functions, if any do."""
     mode = state.function_modes[-1]
     if isinstance(getattr(mode.__torch_function__, "__self__", None), type):
@@ -230,7 +234,7 @@ def _candidates(relevant_args: Iterable[Any]) -> list[Any]:
     return found
 
 
-def _ask_arguments(public_api: Callable[..., Any], candidates: list[Any], args: Any, kwargs: dict[str, Any]) -> Any:
+def _ask_arguments(public_api: Callable[..., Any], candidates: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     types = tuple(type(a) for a in candidates)
     for a in candidates:
         result = a.__torch_function__(public_api, types, args, kwargs)
@@ -239,7 +243,7 @@ def _ask_arguments(public_api: Callable[..., Any], candidates: list[Any], args: 
     raise _not_implemented(public_api, list(types), None)
 
 
-def _not_implemented(function: Callable[..., Any], types: list[type], mode: Any) -> TypeError:
+def _not_implemented(function: Callable[..., Any], types: list[type], mode: object) -> TypeError:
     name = path_of(function) or f"torch.{getattr(function, '__name__', function)}"
     asked = f"{types}" if mode is None else f"{types} and in the mode {mode}"
     return TypeError(f"no implementation found for '{name}' on types that implement __torch_function__: {asked}")
@@ -262,7 +266,7 @@ def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[[C
     return decorate
 
 
-def _assert(condition: Any, message: str) -> None:
+def _assert(condition: object, message: str) -> None:
     """Raise an `AssertionError` with this message where the condition is false."""
     if type(condition) is not Tensor and has_torch_function((condition,)):
         handle_torch_function(_assert, (condition,), condition, message)
@@ -270,7 +274,7 @@ def _assert(condition: Any, message: str) -> None:
         raise AssertionError(message)
 
 
-def is_tensor_like(inp: Any) -> bool:
+def is_tensor_like(inp: object) -> bool:
     """Whether this is a tensor or an object that overrides torch functions."""
     return type(inp) is Tensor or hasattr(inp, "__torch_function__")
 
@@ -290,7 +294,9 @@ def _get_current_function_mode_stack() -> list[TorchFunctionMode]:
     return list(state.function_modes)
 
 
-def default_torch_function(cls: type, func: Callable[..., Any], types: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+def default_torch_function(
+    cls: type, func: Callable[..., Any], types: Sequence[type], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
     """Run the function as for plain tensors, and give results the subclass's type."""
     if not all(issubclass(cls, t) for t in types):
         return NotImplemented

@@ -15,7 +15,8 @@ import shutil
 import tempfile
 import warnings
 from collections.abc import Iterator
-from typing import Any
+from types import ModuleType
+from typing import IO, Any
 
 from . import _device, _dtype
 from ._checkpoints import options
@@ -101,9 +102,9 @@ _ADVICE = (
 
 
 def save(
-    obj: Any,
+    obj: object,
     f: Any,
-    pickle_module: Any = pickle,
+    pickle_module: ModuleType = pickle,
     pickle_protocol: int = DEFAULT_PROTOCOL,
     _use_new_zipfile_serialization: bool = True,
     _disable_byteorder_record: bool = False,
@@ -148,7 +149,7 @@ def _created(path: str) -> Any:
 def load(
     f: Any,
     map_location: Any = None,
-    pickle_module: Any = None,
+    pickle_module: ModuleType | None = None,
     *,
     weights_only: bool | None = None,
     mmap: bool | None = None,
@@ -181,7 +182,7 @@ def load(
         return call.read(file)
 
 
-def _is_restricted(pickle_module: Any, weights_only: bool | None) -> bool:
+def _is_restricted(pickle_module: ModuleType | None, weights_only: bool | None) -> bool:
     forced, freed = (
         os.environ.get(name, "0").lower() in _TRUE for name in ("TORCH_FORCE_WEIGHTS_ONLY_LOAD", "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD")
     )
@@ -207,12 +208,12 @@ class _Load:
 
     mmap: bool
 
-    def __init__(self, path: Any, map_location: Any, pickle_module: Any, pickle_load_args: dict[str, Any]) -> None:
+    def __init__(self, path: Any, map_location: Any, pickle_module: ModuleType | None, pickle_load_args: dict[str, Any]) -> None:
         self.path, self.map_location = path, map_location
         self.restore = restorer(map_location)
         self.pickle_module, self.arguments = pickle_module, pickle_load_args  # no module: restricted to data
 
-    def read(self, file: Any) -> Any:
+    def read(self, file: IO[bytes]) -> Any:
         if not hasattr(file, "read") or not hasattr(file, "readline"):
             missing = "read" if not hasattr(file, "read") else "readline"
             raise AttributeError(
@@ -232,7 +233,7 @@ class _Load:
             return load_tar(file, self.restore, self.pickle_module, self.arguments)
         return self._legacy(file)
 
-    def _archive(self, file: Any) -> Any:
+    def _archive(self, file: IO[bytes]) -> Any:
         mapped = os.fspath(self.path) if self.mmap else None
         whole = file if file.tell() == 0 and hasattr(file, "seekable") else Window(file)
         checkpoint = CheckpointFile(whole, self.restore, to_meta=is_meta(self.map_location), mapped_path=mapped)
@@ -255,7 +256,7 @@ class _Load:
             file_bytes=checkpoint.size_bytes,
         ).load()
 
-    def _legacy(self, file: Any) -> Any:
+    def _legacy(self, file: IO[bytes]) -> Any:
         content = content_of(file)
         if self.pickle_module is None:
             return load_legacy(RestrictedReader(content, allowed_by_user(), self.arguments["encoding"]), self.restore)
@@ -351,7 +352,7 @@ def check_module_version_greater_or_equal(module: Any, req_version_tuple: Any, e
         return True
 
 
-def _check_dill_version(pickle_module: Any) -> None:
+def _check_dill_version(pickle_module: ModuleType | None) -> None:
     if pickle_module is None or pickle_module.__name__ != "dill":
         return
     if not check_module_version_greater_or_equal(pickle_module, (0, 3, 1), False):
@@ -360,12 +361,12 @@ def _check_dill_version(pickle_module: Any) -> None:
         )
 
 
-def validate_cuda_device(location: Any) -> int | None:
+def validate_cuda_device(location: str) -> int | None:
     """The number of the CUDA device that a location names, if it is there."""
     return validate_device(location, "cuda").index
 
 
-def validate_hpu_device(location: Any) -> int | None:
+def validate_hpu_device(location: str) -> int | None:
     """The number of the HPU that a location names, if it is there."""
     return validate_device(location, "hpu").index
 

@@ -17,7 +17,7 @@ from ._storage import UntypedStorage as _Bytes
 from ._storage import identity, own
 from ._storage_methods import attach, copied_buffer, mapped_file, new_storage, shown_elements, with_casts
 from ._tensor import Tensor
-from ._types import OptionalDevice, OptionalDType
+from ._types import Number, OptionalDevice, OptionalDType
 
 __all__ = ["STORAGE_CLASSES", "TypedStorage", "UntypedStorage", "legacy_class"]
 
@@ -152,7 +152,12 @@ class TypedStorage:
     dtype: _dtype.dtype
 
     def __init__(
-        self, *args: Any, device: OptionalDevice = None, dtype: Any = None, wrap_storage: Any = None, _internal: bool = False
+        self,
+        *args: Any,
+        device: OptionalDevice = None,
+        dtype: Any = None,
+        wrap_storage: Any = None,
+        _internal: bool = False,
     ) -> None:
         if not _internal:
             _warn_typed_storage_removal()
@@ -220,7 +225,7 @@ class TypedStorage:
             raise KeyError(f"dtype {self.dtype} is not recognized")
         return found
 
-    def _getitem(self, index: Any) -> Any:
+    def _getitem(self, index: int | slice) -> Number:
         elements = self._elements()
         if isinstance(index, slice):
             raise RuntimeError("slices are only supported in UntypedStorage.__getitem__")
@@ -230,7 +235,7 @@ class TypedStorage:
             raise IndexError(f"index {index} out of range for storage of size {len(elements)}")
         return _tensor_over(self)[index].item()
 
-    def _setitem(self, index: Any, value: Any) -> None:
+    def _setitem(self, index: int | slice, value: Any) -> None:
         if not isinstance(index, int | slice):
             raise RuntimeError(f"can't index a {type(self)} with {type(index)}")
         if isinstance(value, _Bytes | TypedStorage):
@@ -245,8 +250,8 @@ class TypedStorage:
     @classmethod
     def _from_buffer(
         cls,
-        buffer: Any,
-        byte_order: Any = None,
+        buffer: bytes | bytearray | memoryview,
+        byte_order: str | None = None,
         count: int = -1,
         offset: int = 0,
         dtype: OptionalDType = None,
@@ -290,10 +295,10 @@ class TypedStorage:
     def tolist(self) -> list[Any]:
         return [] if not self._size() else _tensor_over(self).tolist()
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: int | slice) -> Number:
         return self._getitem(index)
 
-    def __setitem__(self, index: Any, value: Any) -> None:
+    def __setitem__(self, index: int | slice, value: Any) -> None:
         self._setitem(index, value)
 
     def __iter__(self) -> Iterator[Any]:
@@ -392,7 +397,7 @@ def _from_buffer(cls: Any, *args: Any, **kwargs: Any) -> TypedStorage:
     return cls._from_buffer(*args, **kwargs)
 
 
-def _from_file(cls: Any, filename: Any, shared: bool, size: int) -> TypedStorage:
+def _from_file(cls: Any, filename: str, shared: bool, size: int) -> TypedStorage:
     """The elements in a file, mapped. With `shared`, writes go to the file."""
     _warn_typed_storage_removal()
     if cls is TypedStorage:
@@ -460,7 +465,7 @@ class _LegacyStorageMeta(type):
     dtype: _dtype.dtype
     device_type: str
 
-    def __call__(cls, *args: Any, wrap_storage: Any = None, **named: Any) -> Any:
+    def __call__(cls, *args: Any, wrap_storage: Any = None, **named: Any) -> TypedStorage:
         _warn_typed_storage_removal()
         if cls is _LegacyStorage:
             raise RuntimeError("Only child classes of _LegacyStorage can be instantiated")
@@ -500,8 +505,8 @@ class _LegacyStorage(TypedStorage, metaclass=_LegacyStorageMeta):
     @classmethod
     def _from_buffer(
         cls,
-        buffer: Any,
-        byte_order: Any = None,
+        buffer: bytes | bytearray | memoryview,
+        byte_order: str | None = None,
         count: int = -1,
         offset: int = 0,
         dtype: OptionalDType = None,

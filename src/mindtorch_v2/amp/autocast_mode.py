@@ -99,7 +99,9 @@ def autocast_decorator(autocast_instance: autocast, func: Callable[..., Any]) ->
     return in_autocast
 
 
-def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: _dtype.dtype | None = None) -> Any:
+def custom_fwd(
+    fwd: Callable[..., Any] | None = None, *, device_type: str, cast_inputs: _dtype.dtype | None = None
+) -> Callable[..., Any]:
     """Decorate the forward of an autograd function: its backward, decorated with `custom_bwd`, runs in the same state of autocast.
 
     With `cast_inputs`, inside autocast, its floating-point inputs are cast to that dtype, and it runs outside of autocast.
@@ -121,7 +123,7 @@ def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: _dtype.dtype |
     return forward
 
 
-def custom_bwd(bwd: Any = None, *, device_type: str) -> Any:
+def custom_bwd(bwd: Callable[..., Any] | None = None, *, device_type: str) -> Callable[..., Any]:
     """Decorate the backward of an autograd function whose forward is decorated with `custom_fwd`."""
     _check_device_type(device_type)
     if bwd is None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._autograd.grad_mode import no_grad
 from .._device import device as device_of
 from .._tensor import Tensor, wrap
+
+if TYPE_CHECKING:
+    from ..optim.optimizer import Optimizer
 
 __all__ = ["GradScaler"]
 
@@ -50,7 +53,7 @@ class GradScaler:
             return type(outputs)(map(self.scale, outputs))
         return outputs * self._scale
 
-    def unscale_(self, optimizer: Any) -> None:
+    def unscale_(self, optimizer: Optimizer) -> None:
         """Divide the gradients of an optimizer's parameters by the scale, once before a step."""
         if not self._enabled:
             return
@@ -60,7 +63,7 @@ class GradScaler:
             raise RuntimeError("unscale_() has already been called on this optimizer since the last update().")
         self._infinite[id(optimizer)] = self._unscaled(optimizer)
 
-    def _unscaled(self, optimizer: Any) -> bool:
+    def _unscaled(self, optimizer: Optimizer) -> bool:
         infinite, inverse = False, 1.0 / self._scale
         with no_grad():
             for gradient in _gradients(optimizer):
@@ -107,7 +110,7 @@ class GradScaler:
             del optimizer.grad_scale, optimizer.found_inf
 
     @staticmethod
-    def _is_infinite(optimizer: Any) -> bool:
+    def _is_infinite(optimizer: Optimizer) -> bool:
         return not all(bool(gradient.isfinite().all()) for gradient in _gradients(optimizer))
 
     def update(self, new_scale: float | Tensor | None = None) -> None:
@@ -184,5 +187,5 @@ class GradScaler:
         self._growth_interval, self._growth_tracker = state_dict["growth_interval"], state_dict["_growth_tracker"]
 
 
-def _gradients(optimizer: Any) -> list[Any]:
+def _gradients(optimizer: Optimizer) -> list[Any]:
     return [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]

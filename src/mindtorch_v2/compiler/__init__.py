@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -57,7 +57,7 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
     return (lambda fn: fn) if fn is None else fn
 
 
-def allow_in_graph(fn: Any) -> Any:
+def allow_in_graph(fn: Callable[..., Any]) -> Callable[..., Any]:
     """The function as it is."""
     return fn
 
@@ -95,18 +95,18 @@ def set_stance(stance: str = "default", **options: Any) -> Iterator[None]:
 _default_backend: Any = "inductor"
 
 
-def get_default_backend() -> Any:
+def get_default_backend() -> str | Callable[..., Any]:
     """What `torch.compile` would compile with."""
     return _default_backend
 
 
-def set_default_backend(backend: Any) -> None:
+def set_default_backend(backend: str | Callable[..., Any]) -> None:
     """Choose that."""
     global _default_backend
     _default_backend = backend
 
 
-def nested_compile_region(fn: Any = None) -> Any:
+def nested_compile_region(fn: Callable[..., Any] | None = None) -> Callable[..., Any]:
     """The function as it is; without one, a decorator."""
     return disable(fn)
 
@@ -150,7 +150,7 @@ skip_guard_on_all_nn_modules_unsafe = keep_portable_guards_unsafe
 skip_guard_on_inbuilt_nn_modules_unsafe = skip_guard_on_globals_unsafe = keep_portable_guards_unsafe
 
 
-def wrap_numpy(fn: Any) -> Any:
+def wrap_numpy(fn: Callable[..., Any]) -> Callable[..., Any]:
     """A function over NumPy arrays as one over tensors, which is differentiated nowhere."""
 
     @functools.wraps(fn)
@@ -162,5 +162,5 @@ def wrap_numpy(fn: Any) -> Any:
     return over_tensors
 
 
-def _as_array(x: Any) -> Any:
+def _as_array(x: object) -> Any:
     return x.detach().numpy() if isinstance(x, Tensor) else x

@@ -7,15 +7,18 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from .. import _record
 from .._tensor import Tensor
 from .distributed_c10d import get_group_rank, outside, own_group
 from .distributed_c10d import group as groups
 from .process_group import ProcessGroup
-from .reduce_op import RedOpType, kind_of
+from .reduce_op import RedOpType, ReduceOp, kind_of
 from .work import Work
+
+if TYPE_CHECKING:
+    from ..futures import Future
 
 __all__ = [
     "all_gather",
@@ -42,7 +45,7 @@ __all__ = [
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def supports_complex(reduceOp: Any) -> bool:
+def supports_complex(reduceOp: ReduceOp | RedOpType) -> bool:
     """Whether complex numbers can be combined this way: sums and means."""
     return kind_of(reduceOp) in (RedOpType.SUM, RedOpType.AVG)
 
@@ -67,7 +70,7 @@ def group_rank(group: ProcessGroup, global_rank: int | None, in_group: int | Non
     return global_rank if group is groups.WORLD else get_group_rank(group, global_rank)
 
 
-def check_tensor(value: Any, name: str) -> None:
+def check_tensor(value: object, name: str) -> None:
     """Refuse what is not a tensor."""
     if not isinstance(value, Tensor):
         raise TypeError(
@@ -75,7 +78,7 @@ def check_tensor(value: Any, name: str) -> None:
         )
 
 
-def _check_list(value: Any, name: str) -> None:
+def _check_list(value: object, name: str) -> None:
     expected = (
         f"Invalid function argument. Expected parameter `{name}` of type List[torch.Tensor]\n             but got {type(value)}"
     )
@@ -94,7 +97,7 @@ def _check_one_dtype(*values: Any) -> None:
             last = tensor.dtype
 
 
-def _check_complex(tensor: Tensor, op: Any, name: str = "all_reduce") -> None:
+def _check_complex(tensor: Tensor, op: ReduceOp | RedOpType, name: str = "all_reduce") -> None:
     if tensor.is_complex() and not supports_complex(op):
         raise ValueError(f"{name} does not support {op} on complex tensors")
 
@@ -107,7 +110,9 @@ def _done(work: Work, async_op: bool) -> Work | None:
     return None
 
 
-def all_reduce(tensor: Tensor, op: Any = RedOpType.SUM, group: Any = None, async_op: bool = False) -> Work | None:
+def all_reduce(
+    tensor: Tensor, op: ReduceOp | RedOpType = RedOpType.SUM, group: ProcessGroup | None = None, async_op: bool = False
+) -> Work | None:
     """Combine a tensor with those of the other processes, in place; all have the same result.
 
     Args:
@@ -122,7 +127,12 @@ def all_reduce(tensor: Tensor, op: Any = RedOpType.SUM, group: Any = None, async
     return _done(own_group(group).allreduce([tensor], op), async_op)
 
 
-def all_reduce_coalesced(tensors: Tensor | list[Tensor], op: Any = RedOpType.SUM, group: Any = None, async_op: bool = False) -> Any:
+def all_reduce_coalesced(
+    tensors: Tensor | list[Tensor],
+    op: ReduceOp | RedOpType = RedOpType.SUM,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+) -> Future[list[Any]] | Work | None:
     """Combine several tensors in one operation."""
     _will_be_deprecated("all_reduce_coalesced")
     tensors = [tensors] if isinstance(tensors, Tensor) else tensors
@@ -139,8 +149,8 @@ def all_reduce_coalesced(tensors: Tensor | list[Tensor], op: Any = RedOpType.SUM
 def reduce(
     tensor: Tensor,
     dst: int | None = None,
-    op: Any = RedOpType.SUM,
-    group: Any = None,
+    op: ReduceOp | RedOpType = RedOpType.SUM,
+    group: ProcessGroup | None = None,
     async_op: bool = False,
     group_dst: int | None = None,
 ) -> Work | None:
@@ -153,7 +163,7 @@ def reduce(
 
 
 def broadcast(
-    tensor: Tensor, src: int | None = None, group: Any = None, async_op: bool = False, group_src: int | None = None
+    tensor: Tensor, src: int | None = None, group: ProcessGroup | None = None, async_op: bool = False, group_src: int | None = None
 ) -> Work | None:
     """Give all processes the tensor of the process `src`, in place."""
     check_tensor(tensor, "tensor")
@@ -163,7 +173,7 @@ def broadcast(
     return _done(found.broadcast([tensor], group_rank(found, src, group_src)), async_op)
 
 
-def all_gather(tensor_list: list[Tensor], tensor: Tensor, group: Any = None, async_op: bool = False) -> Work | None:
+def all_gather(tensor_list: list[Tensor], tensor: Tensor, group: ProcessGroup | None = None, async_op: bool = False) -> Work | None:
     """Write the tensors of all processes into a list of tensors."""
     _check_list(tensor_list, "tensor_list")
     check_tensor(tensor, "tensor")
@@ -174,8 +184,11 @@ def all_gather(tensor_list: list[Tensor], tensor: Tensor, group: Any = None, asy
 
 
 def all_gather_coalesced(
-    output_tensor_lists: list[list[Tensor]], input_tensor_list: list[Tensor], group: Any = None, async_op: bool = False
-) -> Any:
+    output_tensor_lists: list[list[Tensor]],
+    input_tensor_list: list[Tensor],
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+) -> Future[list[Any]] | Work | None:
     """Write lists of tensors of all processes into lists, one for each process."""
     _will_be_deprecated("all_gather_coalesced")
     if outside("all_gather_coalesced", group):
@@ -190,7 +203,9 @@ def all_gather_coalesced(
     return work.get_future() if async_op else _done(work, False)
 
 
-def all_gather_single(output_tensor: Tensor, input_tensor: Tensor, group: Any = None, async_op: bool = False) -> Work | None:
+def all_gather_single(
+    output_tensor: Tensor, input_tensor: Tensor, group: ProcessGroup | None = None, async_op: bool = False
+) -> Work | None:
     """Write the tensors of all processes one after the other into one tensor."""
     check_tensor(input_tensor, "input_tensor")
     check_tensor(output_tensor, "output_tensor")
@@ -200,7 +215,11 @@ def all_gather_single(output_tensor: Tensor, input_tensor: Tensor, group: Any = 
 
 
 def reduce_scatter(
-    output: Tensor, input_list: list[Tensor], op: Any = RedOpType.SUM, group: Any = None, async_op: bool = False
+    output: Tensor,
+    input_list: list[Tensor],
+    op: ReduceOp | RedOpType = RedOpType.SUM,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
 ) -> Work | None:
     """Combine lists of tensors, one tensor for each process, and give each process its own."""
     check_tensor(output, "output")
@@ -212,7 +231,11 @@ def reduce_scatter(
 
 
 def reduce_scatter_single(
-    output: Tensor, input: Tensor, op: Any = RedOpType.SUM, group: Any = None, async_op: bool = False
+    output: Tensor,
+    input: Tensor,
+    op: ReduceOp | RedOpType = RedOpType.SUM,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
 ) -> Work | None:
     """Combine a tensor with those of the other processes, and give each process one part of it."""
     check_tensor(output, "output")
@@ -226,7 +249,7 @@ def gather(
     tensor: Tensor,
     gather_list: list[Tensor] | None = None,
     dst: int | None = None,
-    group: Any = None,
+    group: ProcessGroup | None = None,
     async_op: bool = False,
     group_dst: int | None = None,
 ) -> Work | None:
@@ -249,7 +272,7 @@ def scatter(
     tensor: Tensor,
     scatter_list: list[Tensor] | None = None,
     src: int | None = None,
-    group: Any = None,
+    group: ProcessGroup | None = None,
     async_op: bool = False,
     group_src: int | None = None,
 ) -> Work | None:
@@ -276,7 +299,7 @@ def _check_root_list(group: ProcessGroup, root: int, tensors: list[Tensor], name
 
 
 def all_to_all(
-    output_tensor_list: list[Tensor], input_tensor_list: list[Tensor], group: Any = None, async_op: bool = False
+    output_tensor_list: list[Tensor], input_tensor_list: list[Tensor], group: ProcessGroup | None = None, async_op: bool = False
 ) -> Work | None:
     """Send a tensor of a list to each process, and write those that come into another list."""
     if outside("all_to_all", group):
@@ -292,7 +315,7 @@ def all_to_all_single(
     input: Tensor,
     output_split_sizes: Sequence[int] | None = None,
     input_split_sizes: Sequence[int] | None = None,
-    group: Any = None,
+    group: ProcessGroup | None = None,
     async_op: bool = False,
 ) -> Work | None:
     """Send a part of a tensor to each process, cut along the first dimension, and write the parts that come into another tensor."""
@@ -304,7 +327,12 @@ def all_to_all_single(
     return _done(own_group(group).alltoall_base(output, input, output_split_sizes or [], input_split_sizes or []), async_op)
 
 
-def barrier(group: Any = None, async_op: bool = False, device_ids: Any = None, timeout: timedelta | None = None) -> Work | None:
+def barrier(
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+    device_ids: Sequence[int] | None = None,
+    timeout: timedelta | None = None,
+) -> Work | None:
     """Wait until all processes are here."""
     if outside("barrier", group):
         return None
@@ -317,7 +345,7 @@ def barrier(group: Any = None, async_op: bool = False, device_ids: Any = None, t
     return None
 
 
-def monitored_barrier(group: Any = None, timeout: Any = None, wait_all_ranks: bool = False) -> None:
+def monitored_barrier(group: ProcessGroup | None = None, timeout: timedelta | None = None, wait_all_ranks: bool = False) -> None:
     """Wait until all processes are here; the process of rank 0 says which are not, after `timeout`."""
     if outside("monitored_barrier", group):
         return

@@ -7,13 +7,17 @@ import os
 import warnings
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import Any, ClassVar, NewType
+from typing import TYPE_CHECKING, Any, ClassVar, NewType
 
 from .. import _record
 from .constants import default_pg_timeout
 from .process_group import ProcessGroup
 from .rendezvous import rendezvous
 from .store import PrefixStore, Store
+
+if TYPE_CHECKING:
+    from .._device import device
+    from .._types import OptionalDevice
 
 __all__ = [
     "Backend",
@@ -136,7 +140,7 @@ def is_torchelastic_launched() -> bool:
     return os.environ.get("TORCHELASTIC_RUN_ID") is not None
 
 
-def get_default_backend_for_device(device: Any) -> str:
+def get_default_backend_for_device(device: device | str) -> str:
     """The backend for tensors on a device."""
     kind = device.partition(":")[0] if isinstance(device, str) else device.type
     if kind not in Backend.default_device_backend_map:
@@ -252,7 +256,7 @@ def own_group(given: ProcessGroup | None) -> ProcessGroup:
     return found
 
 
-def is_outside(given: Any) -> bool:
+def is_outside(given: object) -> bool:
     """Whether this process is not in a group that it was given."""
     return given is not None and given == GroupMember.NON_GROUP_MEMBER
 
@@ -271,7 +275,7 @@ def init_process_group(
     store: Store | None = None,
     group_name: str = "",
     pg_options: Any = None,
-    device_id: Any = None,
+    device_id: OptionalDevice = None,
 ) -> None:
     """Connect this process with the other processes of the program.
 
@@ -344,7 +348,7 @@ def new_group(
     pg_options: Any = None,
     use_local_synchronization: bool = False,
     group_desc: str | None = None,
-    device_id: Any = None,
+    device_id: OptionalDevice = None,
     sort_ranks: bool = True,
 ) -> Any:
     """A group of some of the processes. All processes call this, with the same ranks; those outside get `GroupMember.NON_GROUP_MEMBER`.
@@ -551,7 +555,7 @@ def _describe() -> dict[str, Any] | None:
 _record.processes = _describe
 
 
-def outside(name: str, group: Any) -> bool:
+def outside(name: str, group: ProcessGroup | None) -> bool:
     """Whether this process is outside a group; then a warning is given."""
     if not is_outside(group):
         return False

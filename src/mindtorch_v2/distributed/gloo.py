@@ -17,7 +17,7 @@ import numpy as np
 from .. import _record
 from .._tensor import Tensor
 from .constants import default_pg_timeout
-from .reduce_op import RedOpType, combine, kind_of
+from .reduce_op import RedOpType, ReduceOp, combine, kind_of
 from .store import Store
 from .transport import ANY, Mesh, Message
 from .work import ReceiveWork, Work
@@ -140,13 +140,13 @@ class ProcessGroupGloo:
 
     # --- reductions -------------------------------------------------------------------------------------------------
 
-    def allreduce(self, tensors: Sequence[Tensor], op: Any = RedOpType.SUM) -> Work:
+    def allreduce(self, tensors: Sequence[Tensor], op: ReduceOp | RedOpType = RedOpType.SUM) -> Work:
         """Combine the tensors of all processes; each gets the result."""
         return self._reduce("all_reduce", tensors, kind_of(op), root=None)
 
     allreduce_coalesced = allreduce
 
-    def reduce(self, tensors: Sequence[Tensor], root: int, op: Any = RedOpType.SUM) -> Work:
+    def reduce(self, tensors: Sequence[Tensor], root: int, op: ReduceOp | RedOpType = RedOpType.SUM) -> Work:
         """Combine the tensors of all processes; one gets the result."""
         self._check_root("reduce", root)
         return self._reduce("reduce", tensors, kind_of(op), root=root)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,10 @@ from .._tensor import Tensor
 from . import collectives
 from .distributed_c10d import outside, own_group
 from .point_to_point import recv, send
+
+if TYPE_CHECKING:
+    from .._types import OptionalDevice
+    from .process_group import ProcessGroup
 
 __all__ = [
     "all_gather_object",
@@ -23,7 +27,7 @@ __all__ = [
 ]
 
 
-def _pickled(obj: Any) -> Tensor:
+def _pickled(obj: object) -> Tensor:
     return from_numpy(np.frombuffer(pickle.dumps(obj), np.uint8).copy())
 
 
@@ -50,7 +54,7 @@ def _joined(objects: list[Any]) -> tuple[Tensor, Tensor]:
     return from_numpy(np.frombuffer(b"".join(pickles), np.uint8).copy()), _numbers([len(p) for p in pickles])
 
 
-def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> None:
+def all_gather_object(object_list: list[Any], obj: object, group: ProcessGroup | None = None) -> None:
     """Write the objects of all processes into a list."""
     if outside("all_gather_object", group):
         return
@@ -68,7 +72,11 @@ def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> No
 
 
 def gather_object(
-    obj: Any, object_gather_list: list[Any] | None = None, dst: int | None = None, group: Any = None, group_dst: int | None = None
+    obj: object,
+    object_gather_list: list[Any] | None = None,
+    dst: int | None = None,
+    group: ProcessGroup | None = None,
+    group_dst: int | None = None,
 ) -> None:
     """Write the objects of all processes into a list of the process `dst`."""
     if outside("gather_object", group):
@@ -93,7 +101,11 @@ def gather_object(
 
 
 def broadcast_object_list(
-    object_list: list[Any], src: int | None = None, group: Any = None, device: Any = None, group_src: int | None = None
+    object_list: list[Any],
+    src: int | None = None,
+    group: ProcessGroup | None = None,
+    device: OptionalDevice = None,
+    group_src: int | None = None,
 ) -> None:
     """Write the objects in a list of the process `src` into the lists of all."""
     if outside("broadcast_object_list", group):
@@ -114,7 +126,7 @@ def scatter_object_list(
     scatter_object_output_list: list[Any],
     scatter_object_input_list: list[Any] | None = None,
     src: int | None = None,
-    group: Any = None,
+    group: ProcessGroup | None = None,
     group_src: int | None = None,
 ) -> None:
     """Write one of the objects in a list of the process `src` into the list of each process, at its beginning."""
@@ -143,8 +155,8 @@ def scatter_object_list(
 def send_object_list(
     object_list: list[Any],
     dst: int | None = None,
-    group: Any = None,
-    device: Any = None,
+    group: ProcessGroup | None = None,
+    device: OptionalDevice = None,
     group_dst: int | None = None,
     use_batch: bool = False,
 ) -> None:
@@ -159,8 +171,8 @@ def send_object_list(
 def recv_object_list(
     object_list: list[Any],
     src: int | None = None,
-    group: Any = None,
-    device: Any = None,
+    group: ProcessGroup | None = None,
+    device: OptionalDevice = None,
     group_src: int | None = None,
     use_batch: bool = False,
 ) -> int:

@@ -14,7 +14,9 @@ from .work import Work
 __all__ = ["P2POp", "batch_isend_irecv", "irecv", "isend", "recv", "send"]
 
 
-def isend(tensor: Tensor, dst: int | None = None, group: Any = None, tag: int = 0, group_dst: int | None = None) -> Work | None:
+def isend(
+    tensor: Tensor, dst: int | None = None, group: ProcessGroup | None = None, tag: int = 0, group_dst: int | None = None
+) -> Work | None:
     """Send a tensor to the process `dst`, and return a handle at once.
 
     Args:
@@ -29,7 +31,9 @@ def isend(tensor: Tensor, dst: int | None = None, group: Any = None, tag: int = 
     return found.send([tensor], peer, tag)
 
 
-def irecv(tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 0, group_src: int | None = None) -> Work | None:
+def irecv(
+    tensor: Tensor, src: int | None = None, group: ProcessGroup | None = None, tag: int = 0, group_src: int | None = None
+) -> Work | None:
     """Receive a tensor from the process `src`, or from any without one; returns a handle at once."""
     check_tensor(tensor, "tensor")
     if outside("irecv", group):
@@ -42,14 +46,18 @@ def irecv(tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 
     return found.recv([tensor], peer, tag)
 
 
-def send(tensor: Tensor, dst: int | None = None, group: Any = None, tag: int = 0, group_dst: int | None = None) -> None:
+def send(
+    tensor: Tensor, dst: int | None = None, group: ProcessGroup | None = None, tag: int = 0, group_dst: int | None = None
+) -> None:
     """Send a tensor to the process `dst`."""
     work = isend(tensor, dst, group, tag, group_dst)
     if work is not None:
         work.wait()
 
 
-def recv(tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 0, group_src: int | None = None) -> int:
+def recv(
+    tensor: Tensor, src: int | None = None, group: ProcessGroup | None = None, tag: int = 0, group_src: int | None = None
+) -> int:
     """Receive a tensor from the process `src`, or from any without one; returns the rank of who sent it, -1 outside the group."""
     work = irecv(tensor, src, group, tag, group_src)
     if work is None:
@@ -73,7 +81,7 @@ class P2POp:
         op: Callable[..., Any],
         tensor: Tensor,
         peer: int | None = None,
-        group: Any = None,
+        group: ProcessGroup | None = None,
         tag: int = 0,
         group_peer: int | None = None,
     ) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import _record
 from .._device import device as torch_device
 from .._tensor import Tensor
 from ..autograd.grad_mode import no_grad
-from ..futures import collect_all
+from ..futures import Future, collect_all
 from .constants import default_pg_timeout
 from .gloo import ProcessGroupGloo
 from .options import (
@@ -22,9 +22,12 @@ from .options import (
     ReduceScatterOptions,
     ScatterOptions,
 )
-from .reduce_op import RedOpType
+from .reduce_op import RedOpType, ReduceOp
 from .store import Store
 from .work import Work
+
+if TYPE_CHECKING:
+    from .._types import OptionalDevice
 
 __all__ = ["ProcessGroup"]
 
@@ -70,7 +73,7 @@ class ProcessGroup:
         """The store in which the processes found each other."""
         return self._store
 
-    def _get_backend(self, device: Any = None) -> ProcessGroupGloo:
+    def _get_backend(self, device: OptionalDevice = None) -> ProcessGroupGloo:
         return self._backend
 
     @property
@@ -114,7 +117,7 @@ class ProcessGroup:
         with _operator("allreduce_coalesced_", given, None, None, False, -1):
             return self._backend.allreduce_coalesced(given, _way(opts, AllreduceCoalescedOptions))
 
-    def reduce(self, tensors: Tensor | Sequence[Tensor], root: Any = 0, op: Any = RedOpType.SUM) -> Work:
+    def reduce(self, tensors: Tensor | Sequence[Tensor], root: Any = 0, op: ReduceOp | RedOpType = RedOpType.SUM) -> Work:
         """Combine the tensors of all processes; the root gets the result."""
         given = _tensors(tensors)
         if isinstance(root, ReduceOptions):
@@ -271,7 +274,7 @@ def _then(first: list[Work], finish: Callable[[], Any]) -> Work:
     """The work that is done when others are, and what follows them."""
     work = Work(finish, first[0]._name)
 
-    def ended(_: Any) -> None:
+    def ended(_: Future[Any]) -> None:
         failed = next((w.exception() for w in first if w.exception() is not None), None)
         if failed is None:
             work._run()

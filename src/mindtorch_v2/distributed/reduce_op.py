@@ -33,7 +33,7 @@ class RedOpType(enum.IntEnum):
 
 
 class _Meta(type):
-    def __instancecheck__(cls, instance: Any) -> bool:
+    def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, RedOpType) or type.__instancecheck__(cls, instance)
 
 

@@ -32,7 +32,7 @@ _wrapped: dict[tuple[int, str], dict[str, Any]] = {}  # names to patch while tra
 _MISSING = object()
 
 
-def _assert_is_none(value: Any, msg: str) -> None:
+def _assert_is_none(value: object, msg: str) -> None:
     if value is not None:
         raise AssertionError(msg)
 
@@ -115,7 +115,7 @@ class Tracer(TracerBase):
             return attr_val if found is None else found
         return attr_val
 
-    def _proxy_of(self, value: Any, named: Iterator[tuple[str, Any]], cache: dict[str, Any]) -> Any:
+    def _proxy_of(self, value: Tensor, named: Iterator[tuple[str, Any]], cache: dict[str, Any]) -> Proxy | None:
         for name, each in named:
             if each is value:
                 if name not in cache:
@@ -256,10 +256,10 @@ def _patched(tracer: Tracer, function: types.FunctionType) -> Iterator[None]:
 
     original_call, original_getattr = Module.__call__, Module.__getattr__
 
-    def call(module: Any, *args: Any, **kwargs: Any) -> Any:
+    def call(module: Module, *args: Any, **kwargs: Any) -> Any:
         return tracer.call_module(module, lambda *a, **k: original_call(module, *a, **k), args, kwargs)
 
-    def get(module: Any, name: str) -> Any:
+    def get(module: Module, name: str) -> Any:
         return tracer.getattr(name, original_getattr(module, name), tracer._parameter_proxies)
 
     replace(Module, "__call__", call)

@@ -6,10 +6,13 @@ import math
 import sys
 import types
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _missing
 from .node import Argument, Node, map_arg, qualified_name, type_name
+
+if TYPE_CHECKING:
+    from .graph import _Namespace
 
 __all__ = ["KNOWN", "CodeGen", "PythonCode"]
 
@@ -51,7 +54,9 @@ class CodeGen:
         """The last line of the function."""
         return f"return {_literal(output_args)}"
 
-    def _gen_python_code(self, nodes: Iterable[Node], root_module: str, namespace: Any, *, verbose: bool = False) -> PythonCode:
+    def _gen_python_code(
+        self, nodes: Iterable[Node], root_module: str, namespace: _Namespace, *, verbose: bool = False
+    ) -> PythonCode:
         listed = list(nodes)
         writer = _Writer(namespace, root_module, _last_uses(listed))
         for node in listed:
@@ -68,7 +73,7 @@ class CodeGen:
 class _Writer:
     """The lines of a function, while they are written."""
 
-    def __init__(self, namespace: Any, root_module: str, last_uses: dict[Node, list[Node]]) -> None:
+    def __init__(self, namespace: _Namespace, root_module: str, last_uses: dict[Node, list[Node]]) -> None:
         self._namespace, self._root_module, self._last_uses = namespace, root_module, last_uses
         self.globals: dict[str, Any] = {}
         self.free_variables: list[str] = []
@@ -78,7 +83,7 @@ class _Writer:
         for name, value in KNOWN.items():
             self._add_global(name, _torch() if name == "torch" else value)
 
-    def _add_global(self, hint: str, obj: Any) -> str:
+    def _add_global(self, hint: str, obj: object) -> str:
         if hint.startswith("torch.") and obj is not KNOWN["device"]:
             self.globals.setdefault("torch", _torch())
             return hint
@@ -86,7 +91,7 @@ class _Writer:
         self.globals[name] = obj
         return name
 
-    def _annotation(self, kind: Any, mark: str = " : ") -> str:
+    def _annotation(self, kind: object, mark: str = " : ") -> str:
         if kind is None:
             return ""
         name = type_name(kind)

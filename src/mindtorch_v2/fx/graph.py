@@ -9,11 +9,15 @@ import importlib
 import keyword
 import re
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._device import device as torch_device
 from . import codegen
 from .node import Argument, Node, Target, map_arg, walk
+
+if TYPE_CHECKING:
+    from ..nn.modules.module import Module
+    from ._symbolic_trace import Tracer
 
 __all__ = ["CodeGen", "Graph", "PythonCode"]
 
@@ -29,7 +33,7 @@ class _Namespace:
         self._used: set[str] = set()
         self._counts: dict[str, int] = {}
 
-    def create_name(self, candidate: str, obj: Any) -> str:
+    def create_name(self, candidate: str, obj: object) -> str:
         """A free name like the candidate; the one that an object has already."""
         if obj is not None and id(obj) in self._objects:
             return self._objects[id(obj)]
@@ -55,7 +59,7 @@ class _Namespace:
         return candidate
 
     @staticmethod
-    def _is_illegal(name: str, obj: Any) -> bool:
+    def _is_illegal(name: str, obj: object) -> bool:
         if keyword.iskeyword(name):
             return True
         if name in builtins.__dict__:
@@ -109,7 +113,12 @@ class Graph:
         tracer_cls: the class of the tracer that made it.
     """
 
-    def __init__(self, owning_module: Any = None, tracer_cls: Any = None, tracer_extras: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        owning_module: Module | None = None,
+        tracer_cls: type[Tracer] | None = None,
+        tracer_extras: dict[str, Any] | None = None,
+    ) -> None:
         self._root = Node(self, "", "root", "", (), {})
         self._insert: Callable[[Node], None] = self._root.prepend
         self._len = 0
@@ -127,7 +136,7 @@ class Graph:
         """The node of the output."""
         return next(n for n in reversed(self.nodes) if n.op == "output")
 
-    def find_nodes(self, *, op: str, target: Any = None, sort: bool = True) -> list[Node]:
+    def find_nodes(self, *, op: str, target: Target | None = None, sort: bool = True) -> list[Node]:
         """The nodes of a kind, and with a target."""
         if op == "call_function" and target is None:
             raise AssertionError("call_function requires a target")
@@ -142,7 +151,7 @@ class Graph:
         args: tuple[Argument, ...] | None = None,
         kwargs: dict[str, Argument] | None = None,
         name: str | None = None,
-        type_expr: Any = None,
+        type_expr: object = None,
     ) -> Node:
         """Add a node at the point where nodes are inserted: the end, unless `inserting_before` or `inserting_after` says another."""
         if args is not None and not isinstance(args, tuple):
@@ -163,34 +172,49 @@ class Graph:
             name = name[2:-2]
         return _snake_case(name)
 
-    def placeholder(self, name: str, type_expr: Any = None, default_value: Any = ...) -> Node:
+    def placeholder(self, name: str, type_expr: object = None, default_value: Any = ...) -> Node:
         """An input."""
         args = () if default_value is ... else (default_value,)
         return self.create_node("placeholder", name, args, type_expr=type_expr)
 
-    def get_attr(self, qualified_name: str, type_expr: Any = None) -> Node:
+    def get_attr(self, qualified_name: str, type_expr: object = None) -> Node:
         """A parameter, buffer or other attribute of the owning module."""
         return self.create_node("get_attr", qualified_name, type_expr=type_expr)
 
     def call_module(
-        self, module_name: str, args: Any = None, kwargs: Any = None, type_expr: Any = None, name: str | None = None
+        self,
+        module_name: str,
+        args: tuple[Argument, ...] | None = None,
+        kwargs: dict[str, Argument] | None = None,
+        type_expr: object = None,
+        name: str | None = None,
     ) -> Node:
         """A call of a submodule of the owning module."""
         return self.create_node("call_module", module_name, args, kwargs, name, type_expr)
 
     def call_method(
-        self, method_name: str, args: Any = None, kwargs: Any = None, type_expr: Any = None, name: str | None = None
+        self,
+        method_name: str,
+        args: tuple[Argument, ...] | None = None,
+        kwargs: dict[str, Argument] | None = None,
+        type_expr: object = None,
+        name: str | None = None,
     ) -> Node:
         """A call of a method of the first argument."""
         return self.create_node("call_method", method_name, args, kwargs, name, type_expr)
 
     def call_function(
-        self, the_function: Callable[..., Any], args: Any = None, kwargs: Any = None, type_expr: Any = None, name: str | None = None
+        self,
+        the_function: Callable[..., Any],
+        args: tuple[Argument, ...] | None = None,
+        kwargs: dict[str, Argument] | None = None,
+        type_expr: object = None,
+        name: str | None = None,
     ) -> Node:
         """A call of a function."""
         return self.create_node("call_function", the_function, args, kwargs, name, type_expr)
 
-    def output(self, result: Argument, type_expr: Any = None) -> Node:
+    def output(self, result: Argument, type_expr: object = None) -> Node:
         """The output."""
         return self.create_node("output", "output", (result,), type_expr=type_expr)
 

@@ -76,7 +76,7 @@ class Node:
         target: Target,
         args: tuple[Argument, ...],
         kwargs: dict[str, Argument],
-        return_type: Any = None,
+        return_type: object = None,
     ) -> None:
         if op not in _KINDS:
             raise AssertionError(f"a node is one of {sorted(_KINDS)}, got {op!r}")
@@ -274,7 +274,7 @@ def _text(value: Argument) -> str:
     return str(value)
 
 
-def type_name(kind: Any) -> str:
+def type_name(kind: object) -> str:
     """An annotation as it stands in texts and code."""
     if isinstance(kind, type):
         if kind.__module__ == "builtins":

@@ -5,13 +5,13 @@ from __future__ import annotations
 import dis
 import inspect
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from .. import _dtype
 from .._device import device as torch_device
 from .._memory_format import layout, memory_format
-from .._tensor import Tensor
+from .._tensor import Size, Tensor
 from ._public_names import public_name
 from .codegen import OPERATORS
 from .graph import Graph
@@ -47,7 +47,7 @@ class TracerBase:
         args: tuple[Argument, ...],
         kwargs: dict[str, Argument],
         name: str | None = None,
-        type_expr: Any = None,
+        type_expr: object = None,
     ) -> Node:
         """Add a node to the graph."""
         return self.graph.create_node(kind, target, args, kwargs, name, type_expr)
@@ -63,7 +63,7 @@ class TracerBase:
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         name: str | None = None,
-        type_expr: Any = None,
+        type_expr: object = None,
         proxy_factory_fn: Callable[[Node], Proxy] | None = None,
     ) -> Proxy:
         """Add a node for a call with these arguments, and return its proxy."""
@@ -89,7 +89,7 @@ class TracerBase:
             return a
         raise NotImplementedError(f"argument of type: {type(a)}")
 
-    def _key(self, key: Any) -> Any:
+    def _key(self, key: object) -> str:
         mapped = self.create_arg(key)
         if isinstance(mapped, Node):
             raise RuntimeError(f"Keys for dictionaries used as an argument cannot contain a Node. Got key: {key}")
@@ -149,7 +149,7 @@ class Proxy:
     def __deepcopy__(self, memo: dict[int, Any]) -> Proxy:
         return Proxy(self.node, self.tracer)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> Proxy:
         return self.tracer.create_proxy("call_method", "__call__", (self, *args), kwargs)
 
     def __iter__(self) -> Iterator[Any]:
@@ -158,10 +158,10 @@ class Proxy:
     def __bool__(self) -> bool:
         return self.tracer.to_bool(self)
 
-    def __abs__(self) -> Any:
+    def __abs__(self) -> Proxy:
         return self.tracer.create_proxy("call_function", operator.abs, (self,), {})
 
-    def __setitem__(self, key: Any, value: Any) -> None:
+    def __setitem__(self, key: object, value: object) -> None:
         raise TypeError("'Proxy' object does not support item assignment")
 
     def __len__(self) -> int:
@@ -175,7 +175,9 @@ class Proxy:
         return self.tracer.keys(self)
 
     @classmethod
-    def __torch_function__(cls, orig_method: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(
+        cls, orig_method: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
         args, kwargs = args or (), kwargs or {}
         tracers: dict[TracerBase, None] = {}
 
@@ -212,7 +214,7 @@ class Attribute(Proxy):
             self._node = self.tracer.create_proxy("call_function", getattr, (self.root, self.attr), {}).node
         return self._node
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> Proxy:
         return self.tracer.create_proxy("call_method", self.attr, (self.root, *args), kwargs)
 
 
@@ -228,7 +230,7 @@ class ParameterProxy(Proxy):
         return f"ParameterProxy({self.name})"
 
     @property
-    def shape(self) -> Any:
+    def shape(self) -> Size:
         """The shape of the parameter."""
         return self.param.shape
 
@@ -260,7 +262,7 @@ def _operators() -> None:
     for name in OPERATORS:
         function = getattr(operator, name)
 
-        def method(self: Any, *args: Any, function: Any = function) -> Any:
+        def method(self: Proxy, *args: Any, function: Callable[..., Any] = function) -> Proxy:
             return self.tracer.create_proxy("call_function", function, (self, *args), {})
 
         plain = name.strip("_")
@@ -268,7 +270,7 @@ def _operators() -> None:
         setattr(Proxy, method.__name__, method)
         if name in reflected:
 
-            def swapped(self: Any, other: Any, function: Any = function) -> Any:
+            def swapped(self: Proxy, other: object, function: Callable[..., Any] = function) -> Proxy:
                 return self.tracer.create_proxy("call_function", function, (other, self), {})
 
             swapped.__name__ = f"__r{plain}__"

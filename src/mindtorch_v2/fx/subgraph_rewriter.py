@@ -21,7 +21,7 @@ class Match(NamedTuple):
     nodes_map: dict[Node, Node]
 
 
-def _graph_of(source: Any) -> Graph:
+def _graph_of(source: Callable[..., Any] | GraphModule | Graph) -> Graph:
     if isinstance(source, GraphModule):
         return source.graph
     return source if isinstance(source, Graph) else symbolic_trace(source).graph
@@ -119,7 +119,7 @@ def _is_closed(wanted: Graph, mapping: dict[Node, Node], outputs: list[Node]) ->
     )
 
 
-def _matches(wanted: Any, real: Any, mapping: dict[Node, Node]) -> bool:
+def _matches(wanted: object, real: object, mapping: dict[Node, Node]) -> bool:
     if not isinstance(wanted, Node):
         if isinstance(wanted, list | tuple):
             return (

@@ -51,7 +51,7 @@ class ScriptModule(Module):
     """A module, to derive from. What `script` returns is none of these."""
 
 
-def script(obj: Any, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None) -> Any:
+def script(obj: Any, optimize: object = None, _frames_up: int = 0, _rcb: object = None, example_inputs: object = None) -> Any:
     """`obj`, as it is."""
     return given_back(obj, "torch.jit.script", _WHY)
 
@@ -99,18 +99,18 @@ def is_tracing() -> bool:
     return False
 
 
-def annotate(the_type: Any, the_value: Any) -> Any:
+def annotate(the_type: object, the_value: Any) -> Any:
     """The value."""
     return the_value
 
 
-def isinstance(obj: Any, target_type: Any) -> bool:
+def isinstance(obj: object, target_type: Any) -> bool:
     """Whether an object is of a type, or of one of several; `list[int]` looks at the elements, too."""
     kinds = target_type if builtins.isinstance(target_type, tuple) else (target_type,)
     return any(_is_of(obj, kind) for kind in kinds)
 
 
-def _is_of(obj: Any, kind: Any) -> bool:
+def _is_of(obj: object, kind: Any) -> bool:
     origin, inside = typing.get_origin(kind), typing.get_args(kind)
     if origin is None:
         if kind in (list, dict, tuple):

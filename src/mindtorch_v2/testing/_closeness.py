@@ -64,11 +64,11 @@ def originate_pairs(
     return [pair for key in keys for pair in originate_pairs(actual[key], expected[key], id=(*id, key), **inner)]
 
 
-def _both(actual: Any, expected: Any, types: tuple[type, ...]) -> bool:
+def _both(actual: object, expected: object, types: tuple[type, ...]) -> bool:
     return isinstance(actual, types) and isinstance(expected, types)
 
 
-def _common_keys(actual: Any, expected: Any, id: tuple[Any, ...]) -> list[Any]:
+def _common_keys(actual: Mapping[Any, Any], expected: Mapping[Any, Any], id: tuple[Any, ...]) -> list[Any]:
     """The keys of two mappings, which must be the same; sorted where they can be."""
     here, there = set(actual.keys()), set(expected.keys())
     if here != there:
@@ -85,7 +85,9 @@ def _in_order(keys: set[Any]) -> list[Any]:
         return list(keys)
 
 
-def _originate(actual: Any, expected: Any, pair_types: Sequence[type[Pair]], id: tuple[Any, ...], options: dict[str, Any]) -> Pair:
+def _originate(
+    actual: object, expected: object, pair_types: Sequence[type[Pair]], id: tuple[Any, ...], options: dict[str, Any]
+) -> Pair:
     for pair_type in pair_types:
         try:
             return pair_type(actual, expected, id=id, **options)
@@ -103,8 +105,8 @@ def _originate(actual: Any, expected: Any, pair_types: Sequence[type[Pair]], id:
 
 
 def not_close_error_metas(
-    actual: Any,
-    expected: Any,
+    actual: object,
+    expected: object,
     *,
     pair_types: Sequence[type[Pair]] = (ObjectPair,),
     sequence_types: tuple[type, ...] = (Sequence,),
@@ -133,8 +135,8 @@ def _difference(pair: Pair) -> ErrorMeta | None:
 
 
 def assert_close(
-    actual: Any,
-    expected: Any,
+    actual: object,
+    expected: object,
     *,
     allow_subclasses: bool = True,
     rtol: float | None = None,

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import _dtype
 from .._tensor import Tensor
+
+if TYPE_CHECKING:
+    from .._types import Number
 
 __all__ = ["ErrorMeta", "item_text", "make_scalar_mismatch_msg", "make_tensor_mismatch_msg"]
 
@@ -35,7 +38,7 @@ def item_text(id: tuple[Any, ...]) -> str:
     return "".join(f"[{part!r}]" for part in id)
 
 
-def make_scalar_mismatch_msg(actual: Any, expected: Any, *, rtol: float, atol: float, identifier: Text = None) -> str:
+def make_scalar_mismatch_msg(actual: Number, expected: Number, *, rtol: float, atol: float, identifier: Text = None) -> str:
     """What is said about two numbers that differ."""
     difference = abs(actual - expected)
     relative = float("inf") if expected == 0 else difference / abs(expected)

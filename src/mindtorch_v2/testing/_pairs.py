@@ -9,7 +9,7 @@ from __future__ import annotations
 import abc
 import cmath
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from .._promotion import promote_types
 from .._tensor import Tensor
 from ._mismatch import ErrorMeta, Text, make_scalar_mismatch_msg, make_tensor_mismatch_msg
 from ._tolerances import get_tolerances
+
+if TYPE_CHECKING:
+    from .._types import Number
 
 __all__ = ["BooleanPair", "NonePair", "NumberPair", "ObjectPair", "Pair", "TensorLikePair", "UnsupportedInputs"]
 
@@ -78,7 +81,7 @@ class ObjectPair(Pair):
 class NonePair(Pair):
     """Two values of which at least one is None."""
 
-    def __init__(self, actual: Any, expected: Any, **other_parameters: Any) -> None:
+    def __init__(self, actual: object, expected: object, **other_parameters: Any) -> None:
         if actual is not None and expected is not None:
             raise UnsupportedInputs
         super().__init__(actual, expected, **other_parameters)
@@ -91,7 +94,7 @@ class NonePair(Pair):
 class BooleanPair(Pair):
     """Booleans of Python and NumPy."""
 
-    def __init__(self, actual: Any, expected: Any, *, id: Id = (), **other_parameters: Any) -> None:
+    def __init__(self, actual: object, expected: object, *, id: Id = (), **other_parameters: Any) -> None:
         actual, expected = self._process_inputs(actual, expected, id=id)
         super().__init__(actual, expected, id=id, **other_parameters)
 
@@ -120,8 +123,8 @@ class NumberPair(Pair):
 
     def __init__(
         self,
-        actual: Any,
-        expected: Any,
+        actual: object,
+        expected: object,
         *,
         id: Id = (),
         rtol: float | None = None,
@@ -144,7 +147,7 @@ class NumberPair(Pair):
         self._check_inputs_isinstance(actual, expected, cls=self._supported_types)
         return self._to_number(actual, id=id), self._to_number(expected, id=id)
 
-    def _to_number(self, number_like: Any, *, id: Id) -> Any:
+    def _to_number(self, number_like: Any, *, id: Id) -> Number:
         if isinstance(number_like, np.number):
             return number_like.item()
         if isinstance(number_like, int | float | complex):
@@ -182,8 +185,8 @@ class TensorLikePair(Pair):
 
     def __init__(
         self,
-        actual: Any,
-        expected: Any,
+        actual: object,
+        expected: object,
         *,
         id: Id = (),
         allow_subclasses: bool = True,

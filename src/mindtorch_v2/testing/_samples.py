@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 from .. import _dtype
@@ -79,7 +80,7 @@ def _range(d: _dtype.dtype, low: float | None, high: float | None) -> tuple[floa
     return (low, high) if d.inexact else (math.ceil(low), math.ceil(high))
 
 
-def _random(size: Any, d: _dtype.dtype, device: OptionalDevice, low: float, high: float) -> Tensor:
+def _random(size: Sequence[int], d: _dtype.dtype, device: OptionalDevice, low: float, high: float) -> Tensor:
     made: Tensor
     if not d.inexact:
         made = functions["randint"](int(low), int(high), size, device=device, dtype=d)

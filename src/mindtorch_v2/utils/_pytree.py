@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict, defaultdict, deque, namedtuple
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import UnionType
 from typing import Any, NamedTuple
@@ -81,7 +81,7 @@ class SequenceKey:
     def __str__(self) -> str:
         return f"[{self.idx!r}]"
 
-    def get(self, sequence: Any) -> Any:
+    def get(self, sequence: Sequence[Any]) -> Any:
         return sequence[self.idx]
 
 
@@ -94,7 +94,7 @@ class MappingKey:
     def __str__(self) -> str:
         return f"[{self.key!r}]"
 
-    def get(self, mapping: Any) -> Any:
+    def get(self, mapping: Mapping[Any, Any]) -> Any:
         return mapping[self.key]
 
 
@@ -107,7 +107,7 @@ class GetAttrKey:
     def __str__(self) -> str:
         return f".{self.name}"
 
-    def get(self, obj: Any) -> Any:
+    def get(self, obj: object) -> Any:
         return getattr(obj, self.name)
 
 
@@ -214,20 +214,20 @@ def _mapping(cls: type[Any], flatten: FlattenFn, unflatten: UnflattenFn, name: s
     SUPPORTED_NODES[cls] = NodeDef(cls, flatten, unflatten, lambda d: [MappingKey(k) for k in d], name)
 
 
-def _sequence(cls: Any, flatten: FlattenFn, unflatten: UnflattenFn, name: str, **more: Any) -> None:
+def _sequence(cls: type, flatten: FlattenFn, unflatten: UnflattenFn, name: str, **more: Any) -> None:
     SUPPORTED_NODES[cls] = NodeDef(cls, flatten, unflatten, lambda s: [SequenceKey(i) for i in range(len(s))], name, **more)
 
 
 # libraries register their own mappings with these three
-def _dict_flatten(d: Any) -> tuple[list[Any], Any]:
+def _dict_flatten(d: dict[Any, Any]) -> tuple[list[Any], Any]:
     return list(d.values()), list(d)
 
 
-def _dict_flatten_with_keys(d: Any) -> tuple[list[tuple[Any, Any]], Any]:
+def _dict_flatten_with_keys(d: dict[Any, Any]) -> tuple[list[tuple[Any, Any]], Any]:
     return [(MappingKey(k), v) for k, v in d.items()], list(d)
 
 
-def _dict_unflatten(values: Iterable[Any], context: Any) -> dict[Any, Any]:
+def _dict_unflatten(values: Iterable[Any], context: list[Any]) -> dict[Any, Any]:
     return dict(zip(context, values, strict=True))
 
 
@@ -305,7 +305,7 @@ def is_structseq_instance(obj: object) -> bool:
     return is_structseq_class(type(obj))
 
 
-def _node_type(tree: Any) -> Any:
+def _node_type(tree: object) -> Any:
     """The kind of a node, or None for a leaf."""
     kind = type(tree)
     if kind in SUPPORTED_NODES:
@@ -318,7 +318,7 @@ def _node_type(tree: Any) -> Any:
     return None
 
 
-def _get_node_type(tree: Any) -> Any:
+def _get_node_type(tree: object) -> Any:
     """The type of a value, by which its node is looked up; `namedtuple` for all of those."""
     return namedtuple if is_namedtuple_class(type(tree)) else type(tree)
 

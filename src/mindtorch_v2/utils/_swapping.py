@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import weakref
-from typing import Any
 
 from .._pickling import own_slots
 from .._tensor import Tensor
@@ -33,13 +32,13 @@ def swap_tensors(t1: Tensor, t2: Tensor) -> None:
             t._extra.accumulator = None  # it is the other's, and a new one is made when somebody asks
 
 
-def _swap(t1: Any, t2: Any, name: str) -> None:
+def _swap(t1: Tensor, t2: Tensor, name: str) -> None:
     first, second = getattr(t1, name), getattr(t2, name)
     setattr(t1, name, second)
     setattr(t2, name, first)
 
 
-def _swap_slot(t1: Any, t2: Any, name: str) -> None:
+def _swap_slot(t1: Tensor, t2: Tensor, name: str) -> None:
     """As `_swap`, of what either may not have."""
     values = [getattr(t, name) if hasattr(t, name) else None for t in (t1, t2)]
     there = [hasattr(t, name) for t in (t1, t2)]

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .._op_packet import OpOverloadPacket, ops
+from .._op_packet import OpOverload, OpOverloadPacket, ops
 from .._tensor import Tensor
 from ..profiler.model import flop_formulas
 from ._python_dispatch import TorchDispatchMode
@@ -24,7 +24,7 @@ aten = ops.aten
 flop_registry: dict[Any, Any] = {}
 
 
-def get_shape(i: Any) -> Any:
+def get_shape(i: object) -> Any:
     """The shape of a tensor; anything else as it is."""
     return i.shape if isinstance(i, Tensor) else i
 
@@ -42,7 +42,7 @@ def shape_wrapper(f: Callable[..., Any]) -> Callable[..., Any]:
     """A formula over shapes as one over tensors, which gets the result as `out_val`."""
 
     @functools.wraps(f)
-    def nf(*args: Any, out_val: Any = None, **kwargs: Any) -> Any:
+    def nf(*args: Any, out_val: object = None, **kwargs: Any) -> Any:
         return f(*_shapes(args), out_shape=_shapes(out_val), **_shapes(kwargs))
 
     return nf
@@ -75,7 +75,9 @@ def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable[[Call
 
 
 @register_flop_formula(aten.mm)
-def mm_flop(a_shape: Any, b_shape: Any, *args: Any, out_shape: Any = None, **kwargs: Any) -> int:
+def mm_flop(
+    a_shape: Sequence[int], b_shape: Sequence[int], *args: Any, out_shape: Sequence[int] | None = None, **kwargs: Any
+) -> int:
     """Of the product of two matrices."""
     (_, k), (k2, _) = a_shape, b_shape
     if k != k2:
@@ -84,13 +86,15 @@ def mm_flop(a_shape: Any, b_shape: Any, *args: Any, out_shape: Any = None, **kwa
 
 
 @register_flop_formula(aten.addmm)
-def addmm_flop(self_shape: Any, a_shape: Any, b_shape: Any, out_shape: Any = None, **kwargs: Any) -> int:
+def addmm_flop(
+    self_shape: Sequence[int], a_shape: Sequence[int], b_shape: Sequence[int], out_shape: Sequence[int] | None = None, **kwargs: Any
+) -> int:
     """Of the product alone."""
     return mm_flop(a_shape, b_shape)
 
 
 @register_flop_formula(aten.bmm)
-def bmm_flop(a_shape: Any, b_shape: Any, out_shape: Any = None, **kwargs: Any) -> int:
+def bmm_flop(a_shape: Sequence[int], b_shape: Sequence[int], out_shape: Sequence[int] | None = None, **kwargs: Any) -> int:
     """Of the products of two batches of matrices."""
     (b, _, k), (b2, k2, _) = a_shape, b_shape
     if b != b2:
@@ -101,19 +105,21 @@ def bmm_flop(a_shape: Any, b_shape: Any, out_shape: Any = None, **kwargs: Any) -
 
 
 @register_flop_formula(aten.baddbmm)
-def baddbmm_flop(self_shape: Any, a_shape: Any, b_shape: Any, out_shape: Any = None, **kwargs: Any) -> int:
+def baddbmm_flop(
+    self_shape: Sequence[int], a_shape: Sequence[int], b_shape: Sequence[int], out_shape: Sequence[int] | None = None, **kwargs: Any
+) -> int:
     """Of the products alone."""
     return bmm_flop(a_shape, b_shape)
 
 
-def conv_flop_count(x_shape: list[int], w_shape: list[int], out_shape: list[int], transposed: bool = False) -> int:
+def conv_flop_count(x_shape: Sequence[int], w_shape: Sequence[int], out_shape: Sequence[int], transposed: bool = False) -> int:
     """Of a convolution without its bias: the kernel at each position of the result, or of the input when transposed."""
     return flop_formulas.convolution((x_shape if transposed else out_shape)[2:], w_shape, x_shape[0])
 
 
 @register_flop_formula([aten.convolution, aten._convolution])
 def conv_flop(
-    x_shape: Any, w_shape: Any, _bias: Any, _stride: Any, _padding: Any, _dilation: Any, transposed: bool, *args: Any,
+    x_shape: Sequence[int], w_shape: Sequence[int], _bias: Sequence[int] | None, _stride: object, _padding: object, _dilation: object, transposed: bool, *args: Any,
     out_shape: Any = None, **kwargs: Any,
 ) -> int:  # fmt: skip
     """Of a convolution."""
@@ -121,14 +127,14 @@ def conv_flop(
 
 
 @register_flop_formula(aten._slow_conv2d_forward)
-def _slow_conv2d_flop(x_shape: Any, w_shape: Any, *args: Any, out_shape: Any = None, **kwargs: Any) -> int:
+def _slow_conv2d_flop(x_shape: Sequence[int], w_shape: Sequence[int], *args: Any, out_shape: Any = None, **kwargs: Any) -> int:
     return conv_flop_count(x_shape, w_shape, out_shape)
 
 
 @register_flop_formula(aten.convolution_backward)
 def conv_backward_flop(
-    grad_out_shape: Any, x_shape: Any, w_shape: Any, _bias: Any, _stride: Any, _padding: Any, _dilation: Any, transposed: bool,
-    _output_padding: Any, _groups: Any, output_mask: Any, out_shape: Any, **kwargs: Any,
+    grad_out_shape: Sequence[int], x_shape: Sequence[int], w_shape: Sequence[int], _bias: Sequence[int] | None, _stride: object, _padding: object, _dilation: object, transposed: bool,
+    _output_padding: object, _groups: int, output_mask: Sequence[bool], out_shape: object, **kwargs: Any,
 ) -> int:  # fmt: skip
     """Of the gradients that the mask asks for: one convolution for the input's, one for the kernel's."""
     # torch: the kernel's is counted as if there were one group
@@ -140,7 +146,7 @@ def _check_heads(what: str, query_heads: int, heads: int) -> None:
         raise AssertionError(f"{what}: query heads ({query_heads}) must be a multiple of key/value heads ({heads})")
 
 
-def sdpa_flop_count(query_shape: Any, key_shape: Any, value_shape: Any) -> int:
+def sdpa_flop_count(query_shape: Sequence[int], key_shape: Sequence[int], value_shape: Sequence[int]) -> int:
     """Of attention: the scores and the weighted sum. Keys and values may have fewer heads, which queries then share."""
     (b, h_q, _, d_q), (b2, h_k, s_k, d_k), (b3, h_v, s_v, _) = query_shape, key_shape, value_shape
     if not (b == b2 == b3 and h_k == h_v and d_q == d_k and s_k == s_v):
@@ -151,7 +157,9 @@ def sdpa_flop_count(query_shape: Any, key_shape: Any, value_shape: Any) -> int:
     return flop_formulas.attention(query_shape, key_shape, value_shape)
 
 
-def sdpa_backward_flop_count(grad_out_shape: Any, query_shape: Any, key_shape: Any, value_shape: Any) -> int:
+def sdpa_backward_flop_count(
+    grad_out_shape: Sequence[int], query_shape: Sequence[int], key_shape: Sequence[int], value_shape: Sequence[int]
+) -> int:
     """Of the gradients of attention, for which the scores are computed again."""
     (b, h_q, s_q, d_q), (b2, h_k, s_k, d_k), (b3, h_v, s_v, d_v) = query_shape, key_shape, value_shape
     b4, h_g, s_g, d_g = grad_out_shape
@@ -164,14 +172,27 @@ def sdpa_backward_flop_count(grad_out_shape: Any, query_shape: Any, key_shape: A
 
 
 @register_flop_formula(aten._scaled_dot_product_flash_attention_for_cpu)
-def sdpa_flop(query_shape: Any, key_shape: Any, value_shape: Any, *args: Any, out_shape: Any = None, **kwargs: Any) -> int:
+def sdpa_flop(
+    query_shape: Sequence[int],
+    key_shape: Sequence[int],
+    value_shape: Sequence[int],
+    *args: Any,
+    out_shape: object = None,
+    **kwargs: Any,
+) -> int:
     """Of attention; a causal mask makes no difference."""
     return sdpa_flop_count(query_shape, key_shape, value_shape)
 
 
 @register_flop_formula(aten._scaled_dot_product_flash_attention_for_cpu_backward)
 def sdpa_backward_flop(
-    grad_out_shape: Any, query_shape: Any, key_shape: Any, value_shape: Any, *args: Any, out_shape: Any = None, **kwargs: Any
+    grad_out_shape: Sequence[int],
+    query_shape: Sequence[int],
+    key_shape: Sequence[int],
+    value_shape: Sequence[int],
+    *args: Any,
+    out_shape: object = None,
+    **kwargs: Any,
 ) -> int:
     """Of the gradients of attention."""
     return sdpa_backward_flop_count(grad_out_shape, query_shape, key_shape, value_shape)
@@ -276,7 +297,7 @@ class FlopCounterMode:
         if self.display:
             print(self.get_table(self.depth))
 
-    def _count_flops(self, func_packet: Any, out: Any, args: Any, kwargs: Any) -> Any:
+    def _count_flops(self, func_packet: OpOverloadPacket, out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         formula = self.flop_registry.get(func_packet)
         if formula is not None:
             count = formula(*args, **kwargs, out_val=out)
@@ -298,6 +319,8 @@ class _FlopCounterMode(TorchDispatchMode):
         super().__init__()
         self.counter = counter
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(
+        self, func: OpOverload, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
         kwargs = kwargs or {}
         return self.counter._count_flops(func.overloadpacket, func(*args, **kwargs), args, kwargs)

@@ -5,7 +5,10 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections.abc import Callable, MutableMapping, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from .._tensor import Tensor
 
 __all__ = ["RemovableHandle", "unserializable_hook", "warn_if_has_hooks"]
 
@@ -16,7 +19,7 @@ _next_id = itertools.count().__next__
 class RemovableHandle:
     """Removes a hook again: by `remove()`, or at the end of a `with` block."""
 
-    def __init__(self, hooks_dict: Any, *, extra_dict: Any = None) -> None:
+    def __init__(self, hooks_dict: MutableMapping[int, Any], *, extra_dict: Any = None) -> None:
         # a plain dict cannot be referred to weakly, and its owner outlives the handle's use anyway
         self._hooks: MutableMapping[int, Any] | None = hooks_dict
         self.id: int = _next_id()
@@ -41,7 +44,11 @@ class RemovableHandle:
 
 
 def add_hook(
-    hooks: Any, hook: Callable[..., Any], *, prepend: bool = False, marks: Sequence[tuple[MutableMapping[int, bool], bool]] = ()
+    hooks: Any,
+    hook: Callable[..., Any],
+    *,
+    prepend: bool = False,
+    marks: Sequence[tuple[MutableMapping[int, bool], bool]] = (),
 ) -> RemovableHandle:
     """Put a hook last (or first) into its registry, and its id into each of the `marks` (registry, wanted) that is wanted."""
     handle = RemovableHandle(hooks, extra_dict=[registry for registry, _ in marks])
@@ -60,7 +67,7 @@ def unserializable_hook(f: F) -> F:
     return f
 
 
-def warn_if_has_hooks(tensor: Any) -> None:
+def warn_if_has_hooks(tensor: Tensor) -> None:
     """Warn of hooks of a tensor, which a file or another process does not get."""
     extra = tensor._extra
     for hook in (extra.hooks or {}).values() if extra is not None else ():

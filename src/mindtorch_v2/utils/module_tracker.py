@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import weakref
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._autograd.engine import queue_callback
 from .._dispatch.tls import state
@@ -14,12 +14,15 @@ from ..autograd.graph import register_multi_grad_hook
 from ..nn.modules.hooks import register_module_forward_hook, register_module_forward_pre_hook
 from .hooks import RemovableHandle
 
+if TYPE_CHECKING:
+    from ..nn.modules.module import Module
+
 __all__ = ["ModuleTracker"]
 
 logger = logging.getLogger(__name__)
 
 
-def tensors_in(value: Any) -> Iterator[Tensor]:
+def tensors_in(value: object) -> Iterator[Tensor]:
     """The tensors of nested lists, tuples and dicts."""
     if isinstance(value, Tensor):
         yield value
@@ -61,7 +64,7 @@ class ModuleTracker:
             handle.remove()
         self._handles.clear()
 
-    def _name(self, module: Any) -> str:
+    def _name(self, module: Module) -> str:
         name = self._names.setdefault(module, type(module).__name__)
         if module not in self._named_inside:
             for child_name, child in module.named_children():
@@ -70,17 +73,17 @@ class ModuleTracker:
             self._named_inside.add(module)
         return name
 
-    def _before_forward(self, module: Any, inputs: Any) -> None:
+    def _before_forward(self, module: Module, inputs: object) -> None:
         name = self._name(module)
         self._enter(name)
         self._on_gradients(inputs, lambda _: self._leave(name))
 
-    def _after_forward(self, module: Any, inputs: Any, output: Any) -> None:
+    def _after_forward(self, module: Module, inputs: object, output: object) -> None:
         name = self._name(module)
         self._leave(name)
         self._on_gradients(output, lambda _: self._enter_backward(name))
 
-    def _on_gradients(self, value: Any, call: Callable[[Any], None]) -> None:
+    def _on_gradients(self, value: object, call: Callable[[Any], None]) -> None:
         tensors = [tensor for tensor in tensors_in(value) if tensor.requires_grad]
         if tensors:
             self._handles.append(register_multi_grad_hook(tensors, call))

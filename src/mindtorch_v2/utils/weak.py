@@ -8,8 +8,8 @@ from __future__ import annotations
 import builtins
 import copy
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping
-from typing import Any, cast
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+from typing import Any, Self, cast
 
 from .._tensor import Tensor
 
@@ -24,10 +24,10 @@ class WeakIdRef(weakref.ref[Any]):
 
     __slots__ = ("_id",)
 
-    def __new__(cls, key: Any, callback: Any = None) -> Any:
+    def __new__(cls, key: object, callback: Callable[..., Any] | None = None) -> Self:
         return super().__new__(cls, key, callback)
 
-    def __init__(self, key: Any, callback: Any = None) -> None:
+    def __init__(self, key: object, callback: Callable[..., Any] | None = None) -> None:
         super().__init__(key, callback)  # type: ignore[call-arg]
         self._id = id(key)
 
@@ -48,10 +48,10 @@ class _WeakHashRef(weakref.ref[Any]):
 
     __slots__ = ("_id",)
 
-    def __new__(cls, key: Any, callback: Any = None) -> Any:
+    def __new__(cls, key: object, callback: Callable[..., Any] | None = None) -> Self:
         return super().__new__(cls, key, callback)
 
-    def __init__(self, key: Any, callback: Any = None) -> None:
+    def __init__(self, key: object, callback: Callable[..., Any] | None = None) -> None:
         super().__init__(key, callback)  # type: ignore[call-arg]
         self._id = hash(key)
 
@@ -69,11 +69,11 @@ class _WeakHashRef(weakref.ref[Any]):
 class WeakIdKeyDictionary(MutableMapping[Any, Any]):
     """A dictionary that forgets an entry when nothing else refers to its key; keys are compared by identity."""
 
-    def __init__(self, dict: Any = None, ref_type: Any = WeakIdRef) -> None:
+    def __init__(self, dict: Mapping[Any, Any] | None = None, ref_type: type[WeakIdRef] = WeakIdRef) -> None:
         self.data: Any = {}
         self.ref_type = ref_type
 
-        def remove(reference: Any, owner: Any = weakref.ref(self)) -> None:
+        def remove(reference: WeakIdRef, owner: weakref.ReferenceType[WeakIdKeyDictionary] = weakref.ref(self)) -> None:
             alive = owner()
             if alive is not None:
                 alive.data.pop(reference, None)
@@ -82,13 +82,13 @@ class WeakIdKeyDictionary(MutableMapping[Any, Any]):
         if dict is not None:
             self.update(dict)
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: object) -> Any:
         return self.data[self.ref_type(key)]
 
-    def __setitem__(self, key: Any, value: Any) -> None:
+    def __setitem__(self, key: object, value: object) -> None:
         self.data[self.ref_type(key, self._remove)] = value
 
-    def __delitem__(self, key: Any) -> None:
+    def __delitem__(self, key: object) -> None:
         del self.data[self.ref_type(key)]
 
     def __len__(self) -> int:
@@ -123,10 +123,10 @@ class WeakIdKeyDictionary(MutableMapping[Any, Any]):
         """The weak references; some may be dead by the time they are called."""
         return list(self.data)
 
-    def get(self, key: Any, default: Any = None) -> Any:
+    def get(self, key: object, default: Any = None) -> Any:
         return self.data.get(self.ref_type(key), default)
 
-    def pop(self, key: Any, default: Any = _missing) -> Any:
+    def pop(self, key: object, default: Any = _missing) -> Any:
         found = self.data.pop(self.ref_type(key), default)
         if found is _missing:
             raise KeyError(key)
@@ -139,7 +139,7 @@ class WeakIdKeyDictionary(MutableMapping[Any, Any]):
             if key is not None:
                 return key, value
 
-    def setdefault(self, key: Any, default: Any = None) -> Any:
+    def setdefault(self, key: object, default: Any = None) -> Any:
         return self.data.setdefault(self.ref_type(key, self._remove), default)
 
     def update(self, dict: Any = None, /, **kwargs: Any) -> None:
@@ -159,24 +159,24 @@ class WeakIdKeyDictionary(MutableMapping[Any, Any]):
 
     __copy__ = copy
 
-    def __deepcopy__(self, memo: Any) -> WeakIdKeyDictionary:
+    def __deepcopy__(self, memo: dict[int, Any]) -> WeakIdKeyDictionary:
         made = type(self)(ref_type=self.ref_type)
         for key, value in self._alive():
             made[key] = copy.deepcopy(value, memo)
         return made
 
-    def __ior__(self, other: Any) -> WeakIdKeyDictionary:
+    def __ior__(self, other: object) -> WeakIdKeyDictionary:
         self.update(other)
         return self
 
-    def __or__(self, other: Any) -> Any:
+    def __or__(self, other: object) -> WeakIdKeyDictionary:
         if not isinstance(other, Mapping):
             return NotImplemented
         made = self.copy()
         made.update(other)
         return made
 
-    def __ror__(self, other: Any) -> Any:
+    def __ror__(self, other: object) -> WeakIdKeyDictionary:
         if not isinstance(other, Mapping):
             return NotImplemented
         made = type(self)(ref_type=self.ref_type)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..._dispatch.tls import state
@@ -134,7 +134,7 @@ def _call(
     return result
 
 
-def _logs(context_fn: Any) -> tuple[OperatorLog, OperatorLog]:
+def _logs(context_fn: Callable[..., Any]) -> tuple[OperatorLog, OperatorLog]:
     if context_fn is not noop_context_fn:
         raise ValueError("debug=True is incompatible with non-default context_fn")
     return OperatorLog(), OperatorLog()
@@ -159,7 +159,7 @@ def checkpoint_sequential(functions: Any, segments: int, input: Any, use_reentra
     return _chain(functions[done:])(input)
 
 
-def _chain(functions: Any) -> Callable[[Any], Any]:
+def _chain(functions: Sequence[Callable[..., Any]]) -> Callable[[Any], Any]:
     def run(value: Any) -> Any:
         for function in functions:
             value = function(value)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import traceback
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from .._python_dispatch import TorchDispatchMode
 from .recomputation import CheckpointError
+
+if TYPE_CHECKING:
+    from ..._op_packet import OpOverload
 
 __all__ = ["OperatorLog", "explained"]
 
@@ -19,7 +23,9 @@ class OperatorLog(TorchDispatchMode):
         self.operators: list[str] = []
         self.stacks: list[list[str]] = []
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(
+        self, func: OpOverload, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
         result = func(*args, **(kwargs or {}))
         given = ", ".join([*map(_short, args), *[f"{key}={_short(value)}" for key, value in (kwargs or {}).items()]])
         self.operators.append(f"{_short(result)} = torch.ops.{func}({given})")
@@ -36,7 +42,7 @@ class OperatorLog(TorchDispatchMode):
         return "\n\n".join(blocks)
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     if hasattr(value, "dtype") and hasattr(value, "shape"):
         return f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"
     if isinstance(value, list | tuple):

@@ -67,7 +67,7 @@ class GraphExecGroup:
 _outside = itertools.count(-1, -1)
 
 
-def _current_pass() -> Any:
+def _current_pass() -> int | GraphExecGroup:
     """What tells passes apart: a group of them, the backward pass that runs, or a number of its own for whoever asks outside of one."""
     return GraphExecGroup._get_current_group() or (state.backward_id if state.backward_depth else next(_outside))
 
@@ -128,7 +128,7 @@ class Frame:
             )
         return holder.tensors.pop(which)
 
-    def _recompute(self, which: Any) -> None:
+    def _recompute(self, which: int | GraphExecGroup) -> None:
         run = _Recomputation(self, which)
         inputs = [_opened(x) for x in self.inputs]
         try:
@@ -140,7 +140,7 @@ class Frame:
         run.check()
 
 
-def _opened(saved: Any) -> Any:
+def _opened(saved: Any) -> Tensor | None:
     if not isinstance(saved, Packed):
         return saved
     if saved.unpack_hook is None and saved.payload._storage.version != saved.version:
@@ -158,7 +158,7 @@ def _same(x: Tensor) -> Tensor:
 class _Recomputation:
     """A function runs again, and what it saves is put where it is missing."""
 
-    def __init__(self, frame: Frame, which: Any) -> None:
+    def __init__(self, frame: Frame, which: int | GraphExecGroup) -> None:
         self.frame, self.which = frame, which
         self.count = 0
         self.different: list[str] = []
@@ -185,7 +185,7 @@ class _Recomputation:
             raise _Stop
         return x
 
-    def _compare(self, position: int, metadata: Any) -> None:
+    def _compare(self, position: int, metadata: dict[str, Any] | None) -> None:
         saved = self.frame.metadata[position]
         if metadata != saved:
             self.different.append(f"tensor at position {position}:\nsaved metadata: {saved}\nrecomputed metadata: {metadata}\n")

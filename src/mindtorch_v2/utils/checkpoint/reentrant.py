@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..._autograd.differentiate import backward as run_backward
@@ -33,7 +33,7 @@ class CheckpointFunction(Function):
     """Calls `run_function(*args)` in forward, and again in backward."""
 
     @staticmethod
-    def forward(ctx: Any, run_function: Any, preserve_rng_state: bool, *args: Any) -> Any:
+    def forward(ctx: Any, run_function: Callable[..., Any], preserve_rng_state: bool, *args: Any) -> Any:
         check_backward_validity(args)
         ctx.run_function, ctx.environment = run_function, Environment(preserve_rng_state=preserve_rng_state)
         ctx.inputs = [None if isinstance(x, Tensor) else x for x in args]
@@ -43,7 +43,7 @@ class CheckpointFunction(Function):
             return run_function(*args)
 
     @staticmethod
-    def backward(ctx: Any, *grads: Any) -> Any:
+    def backward(ctx: Any, *grads: Any) -> tuple[Tensor | None, ...]:
         if not is_whole_pass():
             raise RuntimeError(
                 "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` parameter to "

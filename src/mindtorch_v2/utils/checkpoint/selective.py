@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import enum
 from collections import defaultdict
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Self
 
-from ..._op_packet import ops
+from ..._op_packet import OpOverload, ops
 from ..._tensor import Tensor
 from .._python_dispatch import TorchDispatchMode
 
@@ -62,7 +62,7 @@ class _Kept:
         return self.tensors[0] if self.is_single else self.tensors if self.type is list else tuple(self.tensors)
 
 
-def _parts(result: Any) -> list[Any]:
+def _parts(result: object) -> list[Any]:
     return list(result) if isinstance(result, list | tuple) else [result]
 
 
@@ -76,7 +76,9 @@ class _CachingTorchDispatchMode(TorchDispatchMode):
         super().__init__()
         self.policy_fn, self.storage = policy_fn, storage
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(
+        self, func: OpOverload, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
         kwargs = kwargs or {}
         result = func(*args, **kwargs)
         if func in SAC_IGNORED_OPS:
@@ -100,11 +102,13 @@ class _CachedTorchDispatchMode(TorchDispatchMode):
         self.storage, self.allow_cache_entry_mutation = storage, allow_cache_entry_mutation
         self.calls: dict[Any, int] = defaultdict(int)
 
-    def __enter__(self) -> Any:
+    def __enter__(self) -> Self:
         self.calls.clear()
         return super().__enter__()
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(
+        self, func: OpOverload, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
         if func in SAC_IGNORED_OPS:
             return func(*args, **(kwargs or {}))
         call = self.calls[func]
@@ -155,7 +159,7 @@ def _policy_of_list(kept: list[Any]) -> Callable[..., CheckpointPolicy]:
             )
             raise ValueError(f"Expected op in `op_list` to be an OpOverload but got: {op} of type {type(op)}.{hint}")
 
-    def policy(ctx: Any, op: Any, *args: Any, **kwargs: Any) -> CheckpointPolicy:
+    def policy(ctx: SelectiveCheckpointContext, op: OpOverload, *args: Any, **kwargs: Any) -> CheckpointPolicy:
         return CheckpointPolicy.MUST_SAVE if op in kept else CheckpointPolicy.PREFER_RECOMPUTE
 
     return policy

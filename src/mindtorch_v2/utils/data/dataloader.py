@@ -153,14 +153,14 @@ class DataLoader(Generic[T_co]):
             )
         self.__multiprocessing_context = context
 
-    def __setattr__(self, attr: str, val: Any) -> None:
+    def __setattr__(self, attr: str, val: object) -> None:
         if self.__initialized and attr in (
             "batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers",
         ):  # fmt: skip
             raise ValueError(f"{attr} attribute should not be set after {self.__class__.__name__} is initialized")
         super().__setattr__(attr, val)
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> _BaseDataLoaderIter:
         if not self.persistent_workers or self.num_workers == 0:
             return self._get_iterator()
         if self._iterator is None:
@@ -228,7 +228,9 @@ def _check_workers(num_workers: int, timeout: float, prefetch_factor: int | None
         raise ValueError("persistent_workers option needs num_workers > 0")
 
 
-def _check_samplers(iterable: bool, batch_size: Any, shuffle: Any, sampler: Any, batch_sampler: Any, drop_last: bool) -> None:
+def _check_samplers(
+    iterable: bool, batch_size: object, shuffle: object, sampler: object, batch_sampler: object, drop_last: bool
+) -> None:
     if iterable:
         given = {"shuffle": shuffle or None, "sampler": sampler, "batch_sampler": batch_sampler}
         for name, value in given.items():

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from ... import _record
 from ._utils.fetch import _IterableDatasetFetcher, _MapDatasetFetcher
@@ -20,7 +21,7 @@ class _DatasetKind:
     Iterable = 1
 
     @staticmethod
-    def create_fetcher(kind: int, dataset: Any, auto_collation: bool, collate_fn: Any, drop_last: bool) -> Any:
+    def create_fetcher(kind: int, dataset: Any, auto_collation: bool, collate_fn: Callable[..., Any], drop_last: bool) -> Any:
         """What fetches batches from a data set of this kind."""
         fetcher = _MapDatasetFetcher if kind == _DatasetKind.Map else _IterableDatasetFetcher
         return fetcher(dataset, auto_collation, collate_fn, drop_last)
@@ -56,7 +57,7 @@ class _BaseDataLoaderIter:
         self._num_yielded = 0
         self._profile_name = f"enumerate(DataLoader)#{type(self).__name__}.__next__"
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Self:
         return self
 
     def _reset(self, loader: DataLoader[Any], first_iter: bool = False) -> None:
@@ -95,7 +96,7 @@ class _BaseDataLoaderIter:
     def __len__(self) -> int:
         return len(self._index_sampler)
 
-    def __getstate__(self) -> Any:
+    def __getstate__(self) -> NoReturn:
         raise NotImplementedError("{} cannot be pickled", type(self).__name__)  # torch: two arguments
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence, Sized
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from ... import _dtype
 from ..._creation import as_tensor
@@ -24,7 +24,7 @@ def draw_seed(generator: OptionalGenerator = None) -> int:
     return int(functions["empty"]((), dtype=_dtype.int64).random_(generator=generator).item())
 
 
-def _is_count(value: Any) -> bool:
+def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value > 0
 
 

@@ -16,7 +16,7 @@ __all__ = ["load", "patch", "save"]
 class _Settings:
     """Settings with fixed names."""
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         if not hasattr(type(self), name):
             raise AttributeError(f"torch.utils.serialization.config.{type(self).__name__.lstrip('_')} has no setting {name!r}")
         super().__setattr__(name, value)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import socket
 import time
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from tensorboard.compat.proto.event_pb2 import Event, SessionLog
@@ -17,16 +18,21 @@ from . import summary
 from ._arrays import as_array, rendered
 from ._projector import Projector
 
+if TYPE_CHECKING:
+    from ...nn.modules.module import Module
+
 __all__ = ["FileWriter", "SummaryWriter"]
 
 
 class FileWriter:
     """Writes events to a file of their own in a folder."""
 
-    def __init__(self, log_dir: Any, max_queue: int = 10, flush_secs: int = 120, filename_suffix: str = "") -> None:
+    def __init__(
+        self, log_dir: str | os.PathLike[str], max_queue: int = 10, flush_secs: int = 120, filename_suffix: str = ""
+    ) -> None:
         self.event_writer = EventFileWriter(str(log_dir), max_queue, flush_secs, filename_suffix)
 
-    def get_logdir(self) -> str:
+    def get_logdir(self) -> Any:
         """The folder."""
         return self.event_writer.get_logdir()
 
@@ -69,7 +75,7 @@ class SummaryWriter:
 
     def __init__(
         self,
-        log_dir: Any = None,
+        log_dir: str | os.PathLike[str] | None = None,
         comment: str = "",
         purge_step: int | None = None,
         max_queue: int = 10,
@@ -258,7 +264,7 @@ class SummaryWriter:
         """Refused: there is no ONNX here."""
         refuse("SummaryWriter.add_onnx_graph", "models are not exported here")
 
-    def add_graph(self, model: Any, input_to_model: Any = None, verbose: bool = False, use_strict_trace: bool = True) -> None:
+    def add_graph(self, model: Module, input_to_model: Any = None, verbose: bool = False, use_strict_trace: bool = True) -> None:
         """Refused: nothing is traced here."""
         refuse("SummaryWriter.add_graph", "nothing is traced here; a profile shows what a model runs (torch.profiler)")
 
@@ -307,11 +313,11 @@ class SummaryWriter:
         counts = (true_positive_counts, false_positive_counts, true_negative_counts, false_negative_counts)
         self._add(summary.pr_curve_raw(tag, *counts, precision, recall, num_thresholds, weights), global_step, walltime)
 
-    def add_custom_scalars_multilinechart(self, tags: Any, category: str = "default", title: str = "untitled") -> None:
+    def add_custom_scalars_multilinechart(self, tags: Sequence[str], category: str = "default", title: str = "untitled") -> None:
         """A chart of several scalars."""
         self._add(summary.custom_scalars({category: {title: ["Multiline", tags]}}))
 
-    def add_custom_scalars_marginchart(self, tags: Any, category: str = "default", title: str = "untitled") -> None:
+    def add_custom_scalars_marginchart(self, tags: Sequence[str], category: str = "default", title: str = "untitled") -> None:
         """A chart of a scalar between two others."""
         self._add(summary.custom_scalars({category: {title: ["Margin", tags]}}))
 

@@ -97,7 +97,7 @@ class FuzzedTensor:
         self._constructor = tensor_constructor or self.default_tensor_constructor
 
     @staticmethod
-    def default_tensor_constructor(size: Any, dtype: _dtype.dtype, **kwargs: Any) -> Tensor:
+    def default_tensor_constructor(size: tuple[int, ...], dtype: _dtype.dtype, **kwargs: Any) -> Tensor:
         """Random numbers: from 0 to 1, or integers from 1 to 126."""
         made: Tensor = aten.rand(size, dtype=dtype) if dtype.inexact else aten.randint(1, 127, size, dtype=dtype)
         return made

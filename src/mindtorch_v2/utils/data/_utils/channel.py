@@ -18,7 +18,7 @@ import threading
 import weakref
 from collections import deque
 from multiprocessing.reduction import ForkingPickler
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from ...._storage import UntypedStorage, own
 from ...._tensor import Tensor
 from ...._utils import ExceptionWrapper
 from ....multiprocessing.reductions import check_leaf
+
+if TYPE_CHECKING:
+    pass
 
 __all__ = ["Channel", "Closed"]
 
@@ -63,7 +66,7 @@ class _Pickler(ForkingPickler):
         self.storages: list[UntypedStorage] = []
         self._numbers: dict[int, int] = {}
 
-    def reducer_override(self, obj: Any) -> Any:
+    def reducer_override(self, obj: object) -> Any:
         if type(obj) is UntypedStorage:
             number = self._numbers.setdefault(id(obj), len(self.storages))
             if number == len(self.storages):
@@ -129,7 +132,7 @@ class Message(NamedTuple):
     files: tuple[Any, ...] = ()  # `_File` or `Mapping`, each with its descriptor
 
 
-def _pack(tag: Any, obj: Any) -> Message:
+def _pack(tag: object, obj: object) -> Message:
     buffer = io.BytesIO()
     pickler = _Pickler(buffer)
     pickler.dump(obj)
@@ -184,7 +187,7 @@ def _unpack(text: bytes, descriptors: list[int]) -> tuple[Any, Any]:
         del _receiving.storages
 
 
-def _bytes_at(place: _Place, memories: list[Any]) -> Any:
+def _bytes_at(place: _Place, memories: list[Any]) -> np.ndarray[Any, Any]:
     return memories[place.file][place.offset : place.offset + place.size]
 
 
@@ -211,7 +214,7 @@ class Channel:
         """Whether something is still to be sent."""
         return bool(self._outgoing)
 
-    def put(self, tag: Any, obj: Any = None) -> None:
+    def put(self, tag: object, obj: object = None) -> None:
         """Send an object with a tag, or as much as the system takes now; `flush` sends the rest. What cannot be pickled is refused."""
         message = _pack(tag, obj)
         header = _HEADER.pack(len(message.text), len(message.files))

@@ -86,7 +86,9 @@ def _as_sequence(like: Any, parts: list[Any]) -> Any:
         return parts
 
 
-def collate_tensor_fn(batch: Any, *, collate_fn_map: Any = None) -> Tensor:
+def collate_tensor_fn(
+    batch: Sequence[Tensor], *, collate_fn_map: dict[type | tuple[type, ...], Callable[..., Any]] | None = None
+) -> Tensor:
     """Tensors stacked."""
     if batch[0].layout is not strided:
         raise RuntimeError(
@@ -96,29 +98,39 @@ def collate_tensor_fn(batch: Any, *, collate_fn_map: Any = None) -> Tensor:
     return functions["stack"](batch, 0)
 
 
-def collate_numpy_array_fn(batch: Any, *, collate_fn_map: Any = None) -> Any:
+def collate_numpy_array_fn(
+    batch: Sequence[np.ndarray[Any, Any]], *, collate_fn_map: dict[type | tuple[type, ...], Callable[..., Any]] | None = None
+) -> Tensor:
     """Arrays stacked as tensors."""
     if batch[0].dtype.kind in _NO_TENSORS:
         raise TypeError(default_collate_err_msg_format.format(batch[0].dtype))
     return collate([_creation.as_tensor(b) for b in batch], collate_fn_map=collate_fn_map)
 
 
-def collate_numpy_scalar_fn(batch: Any, *, collate_fn_map: Any = None) -> Tensor:
+def collate_numpy_scalar_fn(
+    batch: Any, *, collate_fn_map: dict[type | tuple[type, ...], Callable[..., Any]] | None = None
+) -> Tensor:
     """NumPy's numbers in a tensor of their dtype."""
     return _creation.as_tensor(batch)
 
 
-def collate_float_fn(batch: Any, *, collate_fn_map: Any = None) -> Tensor:
+def collate_float_fn(
+    batch: Sequence[float], *, collate_fn_map: dict[type | tuple[type, ...], Callable[..., Any]] | None = None
+) -> Tensor:
     """Numbers in a tensor of doubles."""
     return _creation.tensor(batch, dtype=_dtype.float64)
 
 
-def collate_int_fn(batch: Any, *, collate_fn_map: Any = None) -> Tensor:
+def collate_int_fn(
+    batch: Sequence[int], *, collate_fn_map: dict[type | tuple[type, ...], Callable[..., Any]] | None = None
+) -> Tensor:
     """Numbers in a tensor of integers."""
     return _creation.tensor(batch)
 
 
-def collate_str_fn(batch: Any, *, collate_fn_map: Any = None) -> Any:
+def collate_str_fn(
+    batch: Sequence[str | bytes], *, collate_fn_map: dict[type | tuple[type, ...], Callable[..., Any]] | None = None
+) -> Sequence[str | bytes]:
     """Texts as they are."""
     return batch
 
