@@ -6,13 +6,13 @@ import contextlib
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from .._dispatch import dispatcher, keys
 from .._dispatch.codegen import Body, indent
 from .._dispatch.op import Op
 from .._dispatch.tls import state
-from .._op_packet import overload_of
+from .._op_packet import OpOverload, overload_of
 from .._tensor import Tensor
 from ..overrides import split_arguments
 
@@ -43,7 +43,9 @@ class TorchDispatchMode:
         if _dispatch_key is not None:
             raise NotImplementedError("infra modes with a dispatch key of their own are not supported")
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(
+        self, func: OpOverload, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
         raise NotImplementedError(f"{type(self).__name__} does not implement __torch_dispatch__")
 
     @classmethod
@@ -51,7 +53,7 @@ class TorchDispatchMode:
         """Whether the mode belongs to a system and not to a program; a subclass may say so."""
         return False
 
-    def __enter__(self) -> Any:
+    def __enter__(self) -> Self:
         state.dispatch_modes.append(self)
         dispatcher.activate(keys.DISPATCH_MODE)
         return self
@@ -64,7 +66,9 @@ class TorchDispatchMode:
 class BaseTorchDispatchMode(TorchDispatchMode):
     """A mode that changes nothing."""
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(
+        self, func: OpOverload, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
         return func(*args, **(kwargs or {}))
 
 
@@ -124,7 +128,9 @@ def is_traceable_wrapper_subclass(t: object) -> bool:
     return isinstance(t, Tensor) and is_traceable_wrapper_subclass_type(type(t))
 
 
-def transform_subclass(t: Any, callback: Callable[[str, Any], Any], outer_size: Any = None, outer_stride: Any = None) -> Any:
+def transform_subclass(
+    t: Any, callback: Callable[[str, Any], Any], outer_size: Sequence[int] | None = None, outer_stride: Sequence[int] | None = None
+) -> Tensor:
     """A tensor made of what `callback(name, part)` makes of the parts of another."""
     names, context = t.__tensor_flatten__()
     parts = {name: callback(name, getattr(t, name)) for name in names}
@@ -157,7 +163,7 @@ def _candidates(arguments: tuple[Any, ...]) -> list[type[Tensor]]:
     return found
 
 
-def _call(handler: Any, op: Op, classes: list[type[Tensor]], arguments: tuple[Any, ...]) -> Any:
+def _call(handler: Callable[..., Any], op: Op, classes: list[type[Tensor]], arguments: tuple[Any, ...]) -> Any:
     """Call a `__torch_dispatch__` handler; what it runs is below autograd, so nothing is recorded."""
     args, kwargs = split_arguments(op, arguments)
     previous, state.grad_enabled = state.grad_enabled, False
@@ -170,7 +176,7 @@ def _call(handler: Any, op: Op, classes: list[type[Tensor]], arguments: tuple[An
     return result
 
 
-def _check_returned(op: Op, result: Any) -> None:
+def _check_returned(op: Op, result: object) -> None:
     """A handler returns what the operator would: a tensor, or None for one that there is not."""
     returned = [r.type for r in op.schema.returns]
     fits: tuple[type, ...] = (Tensor,) if returned == ["Tensor"] else (list, tuple) if returned == ["Tensor[]"] else ()
@@ -253,7 +259,7 @@ dispatcher.register_layer(keys.DISPATCH_MODE, _mode_layer)
 dispatcher.register_layer(keys.PYTHON, _subclass_layer)
 
 
-def return_and_correct_aliasing(func: Any, args: Any, kwargs: Any, out: Any) -> Any:
+def return_and_correct_aliasing(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> Any:
     """Return what a `__torch_dispatch__` handler is to return: the arguments that were written, and results in the storage of what they view."""
     schema = func.op.schema
     given = dict(zip([a.name for a in schema.arguments], args, strict=False)) | dict(kwargs or {})
@@ -309,7 +315,7 @@ class SchemaInfo:
 
 
 @functools.cache
-def get_alias_info(func: Any) -> SchemaInfo:
+def get_alias_info(func: OpOverload) -> SchemaInfo:
     """What an operator's schema says of the memory that its arguments and results share."""
     schema = func._schema
     args = [_alias(a.alias, a.name) for a in schema.arguments]
