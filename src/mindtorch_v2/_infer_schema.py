@@ -42,6 +42,10 @@ def infer_schema(prototype_function: Function, /, *, mutates_args: str | Iterabl
     signature = inspect.signature(prototype_function)
     hints = typing.get_type_hints(prototype_function)
     everything = mutates_args == "unknown"
+    if isinstance(mutates_args, str) and not everything:
+        raise ValueError(
+            "infer_schema(func): mutates_args must either be a sequence of the names of the arguments or the string 'unknown'."
+        )
     mutated = set() if isinstance(mutates_args, str) else set(mutates_args)
     unknown = mutated - set(signature.parameters)
     if unknown:

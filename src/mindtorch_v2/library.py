@@ -6,12 +6,14 @@ import contextlib
 import dataclasses
 import functools
 import logging
+import re
 import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from . import _op_packet, _opcheck
+from ._device import KNOWN_TYPES
 from ._dispatch import dispatcher, keys, registry
 from ._dispatch.op import Op
 from ._dispatch.schema import Schema, parse
@@ -58,7 +60,7 @@ _KEYS = {
 # Keys of devices and layouts that there are no tensors of: kernels for them are never called.
 _ABSENT_KEYS = frozenset(
     f"{prefix}{name}"
-    for name in "XPU HPU MPS XLA MTIA IPU VE MAIA Vulkan Metal QuantizedCPU MkldnnCPU NestedTensorCPU".split()
+    for name in "XPU HPU MPS XLA MTIA IPU VE MAIA VULKAN Vulkan Metal QuantizedCPU MkldnnCPU NestedTensorCPU".split()
     for prefix in ("", "Autograd")
 )
 _DEVICES = {"cpu": keys.CPU, "meta": keys.META, "npu": keys.NPU, "cuda": keys.NPU, "privateuseone": keys.NPU}
@@ -108,6 +110,23 @@ def _with_keywords(op: Op, function: Function) -> Function:
         return function
     count = len(op.schema.arguments) - len(names)
     return lambda *arguments: function(*arguments[:count], **dict(zip(names, arguments[count:], strict=True)))
+
+
+_SCHEMA_TYPES = frozenset(
+    "Tensor int float bool str complex Scalar ScalarType Layout Device DeviceIndex MemoryFormat Generator Dimname Stream Storage AnyEnumType t Any".split()
+)
+_SPELLED_OTHERWISE = {"int64_t": "`SymInt` or `int`", "int32_t": "`int`", "double": "`float`", "string": "`str`"}
+
+
+def _check_types(schema: Schema) -> None:
+    """A schema has types that torch knows."""
+    for kind in [*(a.type for a in schema.arguments), *(r.type for r in schema.returns)]:
+        base = re.split(r"[\[?(]", kind)[0]
+        if base not in _SCHEMA_TYPES:
+            hint = (
+                f"Use {_SPELLED_OTHERWISE[base]}" if base in _SPELLED_OTHERWISE else f"known are {', '.join(sorted(_SCHEMA_TYPES))}"
+            )
+            raise RuntimeError(f"unknown type specifier {base!r} in the schema {schema}. {hint}")
 
 
 def _with_dtypes(schema: Schema) -> Schema:
@@ -163,7 +182,9 @@ class Library:
             raise RuntimeError(f"Invalid alias_analysis type {alias_analysis}")
         if self.kind == "IMPL":
             raise RuntimeError("a Library of kind IMPL cannot define operators; use DEF or FRAGMENT")
-        op = Op(_with_dtypes(parse(f"{self.ns}::{schema}")), tags=as_marks(tags))
+        parsed = parse(f"{self.ns}::{schema}")
+        _check_types(parsed)
+        op = Op(_with_dtypes(parsed), tags=as_marks(tags))
         register(op)
         self._defined.append(op)
         rule = _shape_rules_ahead.pop(op.qualified_name, None)
@@ -250,6 +271,10 @@ def define(qualname: str, schema: str | None = None, *, lib: Library | None = No
             define(qualname, infer_schema(function, mutates_args=()), lib=lib, tags=tags),
             impl(qualname, "default", function),
         )[1]
+    if not schema.lstrip().startswith("("):
+        raise ValueError(
+            f'define(qualname, schema, ...): expected schema to look like e.g. "(Tensor x) -> Tensor" but got {schema!r}'
+        )
     (lib or _fragment(namespace)).define(name + schema, tags=tags)
     return None
 
@@ -266,20 +291,25 @@ def impl(qualname: Any, types: Any, func: Any = None, *, lib: Library | None = N
     """
     if isinstance(qualname, Library):
         return functools.partial(_impl_in, qualname, types, func or "")
-    names = [types] if isinstance(types, str) else list(types)
+    names = [
+        name if name == "default" or name in _KEYS else _device_key_name(name)
+        for name in ([types] if isinstance(types, str) else types)
+    ]
 
     def decorate(function: Function) -> Function:
         op = _find(qualname)
         for name in names:
-            _set_kernel(op, name if name == "default" or name in _KEYS else _device_key_name(name), function, lib)
+            _set_kernel(op, name, function, lib)
         return function
 
     return decorate if func is None else decorate(func)
 
 
 def _device_key_name(device_type: str) -> str:
+    if device_type in KNOWN_TYPES and device_type not in _DEVICES:
+        return device_type.upper()  # there are no tensors on it
     if device_type not in _DEVICES:
-        raise ValueError(f"unknown device type {device_type!r}; known are {', '.join(_DEVICES)}")
+        raise RuntimeError(f"Expected one of {', '.join(KNOWN_TYPES)} device type at start of device string: {device_type}")
     return next(name for name, key in _KEYS.items() if key == _DEVICES[device_type])
 
 

@@ -286,3 +286,33 @@ def test_below_autograd_nothing_is_recorded():
     with torch._C._AutoDispatchBelowAutograd():
         assert not (x * 2).requires_grad
     assert (x * 2).requires_grad
+
+
+def test_schemas_and_devices_are_checked(lib):
+    for schema, message in {
+        "f(Tensor a) -> asdf": "unknown type specifier 'asdf'",
+        "f(int64_t a) -> Tensor": "Use `SymInt` or `int`",
+        "f(double a) -> Tensor": "Use `float`",
+    }.items():
+        with pytest.raises(RuntimeError, match=message):
+            lib.define(schema)
+    with pytest.raises(ValueError, match="expected schema to look like"):
+        torch.library.define("testlib::f", "f(Tensor x) -> Tensor")
+    with pytest.raises(RuntimeError, match="Expected one of cpu, cuda"):
+        torch.library.impl("testlib::f", "sideways")
+    with pytest.raises(ValueError, match="or the string 'unknown'"):
+        torch.library.infer_schema(lambda x: None, mutates_args="x")
+    lib.define("g(Tensor[] a, SymInt b, float[2] c, ScalarType? d=None, Scalar e=1) -> (Tensor, Tensor?)")
+    lib.define("h(Tensor a) -> Tensor")
+    torch.library.impl("testlib::h", ["cpu", "xpu"], lambda x: x + 1)
+    assert torch.ops.testlib.h(torch.zeros(1)).item() == 1
+
+
+def test_a_result_may_be_a_tuple_of_one_tensor():
+    @torch.library.custom_op("library_test::single", mutates_args=())
+    def single(x: torch.Tensor) -> tuple[torch.Tensor]:
+        return (x.clone(),)
+
+    found = single(torch.ones(2))
+    assert type(found) is tuple
+    assert found[0].tolist() == [1, 1]
