@@ -18,7 +18,7 @@ from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
 from ._dispatch import keys, lazy
-from ._dispatch.codegen import compile_function
+from ._dispatch.codegen import compile_function, indent
 from ._dispatch.tls import state
 from ._tensor import Size, Tensor
 
@@ -51,7 +51,13 @@ _GIVING_WAY = frozenset(
 )
 
 
-_plain: set[type] = {Tensor, type(None)}  # classes of arguments that override nothing, as far as they were seen
+class _Classes(set[type]):
+    """Classes, as a constant of codes: a code is hashed with its constants."""
+
+    __hash__ = object.__hash__  # type: ignore[assignment]
+
+
+_plain = _Classes({Tensor, type(None)})  # classes of arguments that override nothing, as far as they were seen
 _plain_members = frozenset({Tensor, int, float, bool, str, type(None)})
 _methods: list[_Point] = []
 _functions: list[_Point] = []
@@ -133,10 +139,11 @@ class _Point:
     @functools.cached_property
     def asking(self) -> CodeType:
         """The code that asks at each call."""
-        template = _ask_alone if _shape(self.body) == _ALONE else _ask_always
-        return self._filled(template.__code__)
+        is_alone = _shape(self.body) == _ALONE
+        template = (_alone_code if is_alone else _always_code)(self.body.__code__.co_freevars)
+        return self._filled(template, self.body.__code__.co_varnames[:1] if is_alone else ())
 
-    def _filled(self, code: CodeType, names: tuple[str, ...] | None = None) -> CodeType:
+    def _filled(self, code: CodeType, names: tuple[str, ...]) -> CodeType:
         """A code for this function: its globals are the function's, so objects stand in it in place of the texts that name them."""
         objects = {
             "<ask>": self.ask, "<ask_bound>": self.ask_bound, "<body>": self.body, "<flat_body>": self._flat_body, "<state>": state, "<Tensor>": Tensor, "<plain>": _plain,
@@ -145,8 +152,8 @@ class _Point:
         return code.replace(
             co_consts=tuple(objects.get(c, c) if isinstance(c, str) else c for c in code.co_consts),
             co_name=self.function.__name__,
-            co_freevars=self.body.__code__.co_freevars,
-            co_varnames=(*names, *code.co_varnames[len(names) :]) if names else code.co_varnames,
+            co_qualname=self.function.__qualname__,
+            co_varnames=(*names, *code.co_varnames[len(names) :]),
         )
 
     def guard(self) -> None:
@@ -155,7 +162,8 @@ class _Point:
         tensors, lists = _tested(self.body)
         if not tensors and not lists:
             return  # modes alone override it
-        self.quiet = self._filled(_guard_code(shape, tensors, lists), self.body.__code__.co_varnames[: shape.total])
+        code = self.body.__code__
+        self.quiet = self._filled(_guard_code(shape, tensors, lists, code.co_freevars), code.co_varnames[: shape.total])
         self.function.__code__ = self.quiet
         self.function.__wrapped__ = self.body  # type: ignore[attr-defined]  # for inspect
 
@@ -210,24 +218,40 @@ def _shape(function: FunctionType) -> _Shape:
     return _Shape(code.co_posonlyargcount, code.co_argcount, code.co_kwonlyargcount, starred, keywords)
 
 
-def _ask_always(*args: Any, **kwargs: Any) -> Any:
-    ask: Any = "<ask>"
-    return ask(args, kwargs)
+def _compiled(parameters: str, lines: list[str], free: tuple[str, ...]) -> CodeType:
+    """The code of a function with these free variables, as that of the function whose place it takes has.
 
-
-def _ask_alone(self: Any) -> Any:
-    """Of properties and methods without arguments, which programs call most: 40 ns on plain tensors."""
-    state: Any = "<state>"
-    plain: Any = "<Tensor>"
-    if self.__class__ is not plain or state.function_modes:
-        ask: Any = "<ask>"
-        return ask((self,), {})
-    body: Any = "<body>"
-    return body(self)
+    It does not use them, and has to be made as if it did: a frame whose code lists variables that it never got ends the process when a debugger
+    asks for its variables.
+    """
+    used = [f"if False: {', '.join(free)}"] if free else []
+    inner = [f"def asking({parameters}):", *indent([*used, *lines])]
+    variables = [f"{name} = None" for name in free]
+    with warnings.catch_warnings(action="ignore", category=SyntaxWarning):
+        # of texts that are called and compared: objects take their place
+        outer = compile_function("enclosing", "", [*variables, *inner, "return asking"], {}, title="override")
+    code: CodeType = outer().__code__
+    return code
 
 
 @functools.cache
-def _guard_code(shape: _Shape, tensors: tuple[int, ...], lists: tuple[int, ...]) -> CodeType:
+def _always_code(free: tuple[str, ...]) -> CodeType:
+    return _compiled("*a0, **a1", ["return '<ask>'(a0, a1)"], free)
+
+
+@functools.cache
+def _alone_code(free: tuple[str, ...]) -> CodeType:
+    """Of properties and methods without arguments, which programs call most: 40 ns on plain tensors."""
+    lines = [
+        "if a0.__class__ is not '<Tensor>' or '<state>'.function_modes:",
+        "    return '<ask>'((a0,), {})",
+        "return '<body>'(a0)",
+    ]
+    return _compiled("a0", lines, free)
+
+
+@functools.cache
+def _guard_code(shape: _Shape, tensors: tuple[int, ...], lists: tuple[int, ...], free: tuple[str, ...]) -> CodeType:
     """The code of functions with such parameters, of which these are tensors and lists. Functions with the same ones share it."""
     names = [f"a{i}" for i in range(shape.total)]
     stars = ["*"] * (shape.starred or shape.keyword_only > 0)
@@ -247,10 +271,7 @@ def _guard_code(shape: _Shape, tensors: tuple[int, ...], lists: tuple[int, ...])
         f"    return '<ask_bound>'(({', '.join(names)},))",
         f"return '<flat_body>'({', '.join(names)})",
     ]
-    with warnings.catch_warnings(
-        action="ignore", category=SyntaxWarning
-    ):  # of texts that are called and compared: objects take their place
-        return compile_function("guard", ", ".join(parts), lines, {}, title="override").__code__
+    return _compiled(", ".join(parts), lines, free)
 
 
 def _tested(function: FunctionType) -> tuple[tuple[int, ...], tuple[int, ...]]:
