@@ -140,11 +140,9 @@ class ComplexFormatter:
 def _edges(array: Array) -> Array:
     """Return the part that a summary shows: the first and last few along each dimension."""
     n = _options.edgeitems
-    for dim in range(array.ndim):
-        if array.shape[dim] > 2 * n:
-            keep = [*range(n), *range(array.shape[dim] - n, array.shape[dim])]
-            array = np.take(array, keep, axis=dim)
-    return array
+    kept = [[*range(n), *range(size - n, size)] if size > 2 * n else range(size) for size in array.shape]
+    edges: Array = array[np.ix_(*kept)]  # `np.take` would copy all of an array that is not contiguous
+    return edges
 
 
 def _elements_text(array: Array, indent: int) -> str:

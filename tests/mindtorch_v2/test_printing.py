@@ -53,6 +53,11 @@ def test_known_texts(tensor, text):
     assert str(tensor) == text
 
 
+def test_a_summary_reads_the_edges_alone():
+    rows = ["[1., 1., 1.,  ..., 1., 1., 1.]"] * 3
+    assert str(torch.ones(1).expand(2**30, 2**30)) == "tensor([" + ",\n        ".join([*rows, "...", *rows]) + "])"
+
+
 def test_large_tensors_are_summarised():
     assert repr(torch.arange(1001)) == "tensor([   0,    1,    2,  ...,  998,  999, 1000])"
     torch.set_printoptions(threshold=5, edgeitems=1)
