@@ -8,8 +8,30 @@ from typing import Any
 
 from ..profiler import ProfilerActivity
 from ..profiler.experimental_config import RecordScope, _ExperimentalConfig
+from ..profiler.output.kineto_results import AllocationFields as _ExtraFields_Allocation
+from ..profiler.output.kineto_results import EventType as _EventType
+from ..profiler.output.kineto_results import KinetoFields as _ExtraFields_Kineto
+from ..profiler.output.kineto_results import ProfilerEvent as _ProfilerEvent
+from ..profiler.output.kineto_results import PyCallFields as _ExtraFields_PyCall
+from ..profiler.output.kineto_results import PyCCallFields as _ExtraFields_PyCCall
+from ..profiler.output.kineto_results import TensorMetadata as _TensorMetadata
+from ..profiler.output.kineto_results import TorchOpFields as _ExtraFields_TorchOp
 
-__all__ = ["ProfilerActivity", "RecordScope", "_ExperimentalConfig", "gather_traceback", "symbolize_tracebacks"]
+__all__ = [
+    "ProfilerActivity",
+    "RecordScope",
+    "_EventType",
+    "_ExperimentalConfig",
+    "_ExtraFields_Allocation",
+    "_ExtraFields_Kineto",
+    "_ExtraFields_PyCCall",
+    "_ExtraFields_PyCall",
+    "_ExtraFields_TorchOp",
+    "_ProfilerEvent",
+    "_TensorMetadata",
+    "gather_traceback",
+    "symbolize_tracebacks",
+]
 
 Place = tuple[str, int, str]
 

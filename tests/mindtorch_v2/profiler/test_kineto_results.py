@@ -5,6 +5,7 @@ import json
 import numpy as np
 
 import mindtorch_v2 as torch
+from mindtorch_v2._C import _profiler as names
 from mindtorch_v2.profiler.device_type import DeviceType
 from mindtorch_v2.profiler.experimental_config import RecordScope
 from mindtorch_v2.profiler.model.session import Frame, Info, MemoryLog, TensorInput, empty_session
@@ -82,6 +83,17 @@ def test_a_profile_of_a_program():
     (_, total) = prof.profiler.kineto_results.experimental_event_tree()
     (tensor, *_) = total.extra_fields.inputs
     assert (total.name, tensor.sizes, tensor.dtype) == ("aten::sum", [2, 3], torch.float32)
+
+
+def test_fields_have_torchs_names():
+    with torch.profiler.profile(record_shapes=True, profile_memory=True) as prof:
+        torch.ones(2, 3).sum()
+    event = prof.profiler.kineto_results.experimental_event_tree()[1]
+    assert isinstance(event, names._ProfilerEvent)
+    assert isinstance(event.extra_fields, names._ExtraFields_TorchOp)
+    assert isinstance(event.extra_fields.inputs[0], names._TensorMetadata)
+    assert isinstance(event.children[0].extra_fields, names._ExtraFields_Allocation)
+    assert event.children[0].tag is names._EventType.Allocation
 
 
 class TestMemoryInTheTree:
