@@ -6,6 +6,7 @@ import random
 import sys
 import threading
 import warnings
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from types import FrameType
 from typing import Any
@@ -82,6 +83,39 @@ class TestLost:
         finally:
             gc.enable()
         assert_nothing_records()
+
+    @pytest.mark.parametrize("options", [{}, EVERYTHING], ids=["plain", "everything"])
+    def test_one_that_only_the_traceback_of_an_error_holds(self, options: dict[str, Any]) -> None:
+        """A function that failed after `start()` in a notebook, which keeps the last error."""
+
+        def fails() -> None:
+            prof = profile(**options)
+            prof.start()
+            raise ValueError
+
+        with pytest.raises(ValueError) as kept:
+            fails()
+        with pytest.warns(
+            ResourceWarning, match=r"started at test_claims\.py:\d+ was not stopped by its function, which has ended"
+        ):
+            assert_profilers_work()
+        assert_nothing_records()
+        kept.value.__traceback__.tb_next.tb_frame.f_locals["prof"].stop()  # type: ignore[union-attr]
+        assert_profilers_work()
+
+    def test_one_of_a_generator_that_goes_on_is_held(self) -> None:
+        def goes_on() -> Iterator[None]:
+            prof = profile()
+            prof.start()
+            yield
+            prof.stop()
+
+        waits = goes_on()
+        next(waits)
+        with pytest.raises(RuntimeError, match="already running"):
+            profile().start()
+        list(waits)
+        assert_profilers_work()
 
     def test_one_that_waits_for_its_steps(self) -> None:
         with pytest.warns(ResourceWarning):

@@ -1,19 +1,20 @@
 """The claim of the profiler that runs in this process: one at a time, recording or waiting for its steps.
 
 A claim does not keep its profiler alive. One that was started and is out of reach (its notebook cell failed, an interrupt came in the middle of
-`start`) ends when it is freed. While the handler of a profiler runs, that profiler records nothing, and the handler may start another.
+`start`) ends when it is freed, or when another starts and only the traceback of an error still holds it. While the handler of a profiler runs, that profiler records nothing, and the handler may start another.
 """
 
 from __future__ import annotations
 
 import _thread
 import gc
+import inspect
 import os
 import sys
 import threading
 import warnings
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
@@ -70,6 +71,10 @@ def _claim(profiler: object) -> None:
     if busy:
         gc.collect()  # it may be out of reach, in a cycle with the error that ended its function
         _end_freed()
+        if _claims and _is_left_behind(_claims[-1]):
+            left = _claims[-1]
+            _end(left)
+            _warn_lost(f"the profiler started at {left.place} was not stopped by its function, which has ended")
         busy = _running()
     if busy:
         raise RuntimeError(f"a profiler is already running (started at {busy[0]}); stop it before you start another")
@@ -140,24 +145,38 @@ def _end_freed() -> None:
     with _lock:
         for lost in [c for c in _claims if c.profiler() is None]:
             _end(lost)
-            warnings.warn(
-                f"the profiler started at {lost.place} was freed without being stopped; what it recorded is lost",
-                ResourceWarning,
-                stacklevel=2,
-            )
+            _warn_lost(f"the profiler started at {lost.place} was freed without being stopped")
 
 
+def _warn_lost(fact: str) -> None:
+    warnings.warn(f"{fact}; what it recorded is lost", ResourceWarning, stacklevel=3)
+
+
+def _is_left_behind(claim: _Claim) -> bool:
+    """Whether nothing holds a profiler but functions that have ended: an error that was kept, as notebooks do, keeps their variables."""
+    # first of all: what running functions hold is seen when their frames are objects
+    running = {id(frame) for top in sys._current_frames().values() for frame in _and_callers(top)}
+    profiler, here = claim.profiler(), id(sys._getframe())
+    holders = [] if profiler is None else [h for h in gc.get_referrers(profiler) if id(h) != here]
+    return bool(holders) and all(
+        isinstance(h, FrameType) and id(h) not in running and not h.f_code.co_flags & _GOES_ON for h in holders
+    )
+
+
+def _and_callers(frame: FrameType | None) -> Iterator[FrameType]:
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+_GOES_ON = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR  # functions that wait may run again
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _DISPATCH = os.path.abspath(os.path.join(_HERE, *[os.pardir] * 2, "_dispatch")) + os.sep
 
 
 def _in_the_middle_of_work(frame: FrameType | None) -> bool:
     """Whether a function that changes tables or the state of a recording runs on this thread."""
-    while frame is not None:
-        if frame.f_code.co_filename.startswith((_HERE, _DISPATCH)):
-            return True
-        frame = frame.f_back
-    return False
+    return any(each.f_code.co_filename.startswith((_HERE, _DISPATCH)) for each in _and_callers(frame))
 
 
 def _forget_in_child() -> None:
