@@ -43,6 +43,7 @@ from ._dtype import bool_ as bool  # noqa: A004 - torch's name
 from ._dtype_info import finfo, iinfo
 from ._errors import AcceleratorError, OutOfMemoryError
 from ._file_check import FileCheck
+from ._function_schema import Argument, FunctionSchema, parse_schema
 from ._functions import PREFIXES as _PREFIXES
 from ._functions import functions as _public_functions
 from ._interop import from_dlpack, from_numpy, frombuffer, to_dlpack
@@ -69,6 +70,7 @@ from ._promotion import can_cast, promote_types, result_type
 from ._random import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from ._refusals import set_warn_always
 from ._refusals import warn_always as is_warn_always_enabled
+from ._schema_types import CLASSES as _SCHEMA_CLASSES
 from ._settings import (
     are_deterministic_algorithms_enabled,
     get_deterministic_debug_mode,
@@ -101,6 +103,7 @@ return_types.offer(op.schema for op in _registry.all_ops())
 globals().update(_TENSOR_TYPES)
 _tensor_classes = set(_TENSOR_TYPES.values())
 globals().update(_SYMBOLIC_CLASSES)
+globals().update(_SCHEMA_CLASSES)
 globals().update({d.name: d for d in _NARROW_DTYPES})
 chalf = _dtype.complex32
 

@@ -28,7 +28,7 @@ REASONS: dict[str, str] = {
     r"sparse\..*": "sparse tensors have conversions, arithmetic with dense ones, mm, addmm, sums and softmax; this function is not among them",
     r"cudnn_.*|miopen_.*|batch_norm_(stats|elemt|gather.*|backward.*|update_stats)|cuda\..*|cudart|_C\._cuda.*": "there is no CUDA here; the runtime computes on the CPU",
     r"mkldnn_.*|_mkldnn.*": "there is no oneDNN here; the plain operators compute the same",
-    r"Script.*|RecursiveScript.*|CompilationUnit|\w+Type|Graph|Block|Node|Value|Use|Argument.*|FunctionSchema|parse_.*|import_ir.*|Execution.*|Static.*|Tracing.*|jit\..*|(Lite|Concrete).*|classes|.*Logger.*|Code|CallStack|Capsule|AliasDb|IODescriptor|merge_type.*|unify_type.*|CompleteArgumentSpec|Gradient": "TorchScript is not part of the package; models run as Python",
+    r"Script.*|RecursiveScript.*|CompilationUnit|\w+Type|Graph|Block|Node|Value|Use|ArgumentSpec|parse_.*|import_ir.*|Execution.*|Static.*|Tracing.*|jit\..*|(Lite|Concrete).*|classes|.*Logger.*|Code|CallStack|Capsule|AliasDb|IODescriptor|merge_type.*|unify_type.*|CompleteArgumentSpec|Gradient": "TorchScript is not part of the package; models run as Python",
     r"Sym.*": "shapes are Python integers here; there are no symbolic ones",
     r"distributed\.(rpc|autograd|remote_device|optim|nn)(\..*)?|rpc": "functions are not called in other processes here; torch.distributed has operations of all processes, and messages",
     r"distributed\.elastic(\..*)?": "processes that end are not started anew here; torch.distributed.run starts those of one machine",

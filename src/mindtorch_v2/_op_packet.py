@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from ._dispatch import registry
 from ._dispatch.op import Op
 from ._dispatch.resolver import make_resolver
+from ._function_schema import FunctionSchema, schema_of
 from ._tag import Tag, of_marks
 from ._tensor import Tensor
 
@@ -20,7 +21,6 @@ class OpOverload:
         self.op = op
         self.overloadpacket = packet
         self.namespace = op.schema.namespace
-        self._schema = op.schema
         self._overloadname = op.overload_name
         self.__name__ = f"{op.name}.{op.overload_name}"
         self.__module__ = f"torch._ops.{op.schema.namespace}"
@@ -31,6 +31,11 @@ class OpOverload:
             kwargs["input"] = kwargs.pop("self")
         assert self.op.entry is not None
         return self.op.entry(*args, **kwargs)
+
+    @property
+    def _schema(self) -> FunctionSchema:
+        """The name, arguments and results of the overload."""
+        return schema_of(f"{self.namespace}::{str(self.op.schema).removeprefix(f'{self.namespace}::')}")
 
     def __deepcopy__(self, memo: Any) -> OpOverload:
         return self

@@ -317,7 +317,7 @@ class SchemaInfo:
 @functools.cache
 def get_alias_info(func: OpOverload) -> SchemaInfo:
     """What an operator's schema says of the memory that its arguments and results share."""
-    schema = func._schema
+    schema = func.op.schema
     args = [_alias(a.alias, a.name) for a in schema.arguments]
     outs = [_alias(r.alias, r.name or None) for r in schema.returns]
     written = [next(iter(out.alias_set)) for out in outs if out.is_write]
