@@ -283,11 +283,11 @@ def _from_nested(data: Any, d: _dtype.dtype | None) -> np.ndarray[Any, Any]:
     return out
 
 
-def _is_sequence(x: Any) -> bool:
+def _is_sequence(x: object) -> bool:
     return not isinstance(x, str | bytes) and hasattr(x, "__len__") and hasattr(x, "__getitem__") and not isinstance(x, dict | set)
 
 
-def _is_number(x: Any) -> bool:
+def _is_number(x: object) -> bool:
     return isinstance(x, bool | int | float | complex | np.generic)
 
 
@@ -331,7 +331,7 @@ def _collect(data: Any, shape: tuple[int, ...], dim: int, leaves: list[Any]) -> 
         _collect(x, shape, dim + 1, leaves)
 
 
-def _not_a_number(data: Any, leaves: list[Any]) -> Exception:
+def _not_a_number(data: object, leaves: list[Any]) -> Exception:
     """The complaint about a sequence among numbers."""
     if any(isinstance(leaf, float | complex) for leaf in leaves):
         return TypeError(f"must be real number, not {type(data).__name__}")

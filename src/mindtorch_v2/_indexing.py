@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -66,7 +66,7 @@ def getitem(self: Tensor, key: Any) -> Tensor:
         return found.call(Tensor.__getitem__, self, key)
 
 
-def _overrides(item: Any) -> bool:
+def _overrides(item: object) -> bool:
     """Whether an index decides itself what is meant."""
     if isinstance(item, Tensor):
         return item._keys & SUBCLASS != 0 and not state.subclass_override_off
@@ -79,7 +79,7 @@ class _OverridingIndexError(Exception):
     def __init__(self, index: Any) -> None:
         self.index = index
 
-    def call(self, function: Any, *args: Any) -> Any:
+    def call(self, function: Callable[..., Any], *args: Any) -> Any:
         return handle_torch_function(function, (self.index,), *args)
 
 
@@ -369,7 +369,7 @@ def _c_name(dtype: _dtype.dtype) -> str:
     return {"Float": "float", "Double": "double", "Long": "int64_t", "Int": "int"}.get(dtype.scalar_name, dtype.scalar_name)
 
 
-def _type_name(value: Any) -> str:
+def _type_name(value: object) -> str:
     return "numpy.ndarray" if isinstance(value, np.ndarray) else type(value).__name__
 
 
@@ -392,7 +392,7 @@ def iterate(self: Tensor) -> Iterator[Tensor]:
     return iter(unbind(self, 0))
 
 
-def contains(self: Tensor, item: Any) -> bool:
+def contains(self: Tensor, item: object) -> bool:
     if isinstance(item, Tensor | int | float | complex | bool):
         return bool(aten.any(self == item).item())
     raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(item)}.")

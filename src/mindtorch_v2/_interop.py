@@ -14,12 +14,12 @@ from ._dispatch.tls import state
 from ._pending import resolved
 from ._refusals import warn_once
 from ._tensor import Tensor, set_array, wrap
-from ._types import DType, OptionalDevice
+from ._types import Array, DType, OptionalDevice
 
 __all__ = ["dlpack_device", "from_dlpack", "from_numpy", "frombuffer", "numpy_of", "to_capsule", "to_dlpack"]
 
 
-def from_numpy(ndarray: Any, /) -> Tensor:
+def from_numpy(ndarray: Array, /) -> Tensor:
     """A tensor over a NumPy array's memory: writes to one show in the other."""
     if ndarray.__class__ is np.ndarray and not ndarray.flags.writeable:
         warn_once(
@@ -31,7 +31,7 @@ def from_numpy(ndarray: Any, /) -> Tensor:
     return over_array(ndarray)
 
 
-def over_array(ndarray: Any) -> Tensor:
+def over_array(ndarray: Array) -> Tensor:
     """`from_numpy` of an array that may not be writable."""
     if ndarray.__class__ is np.ndarray and ndarray.flags.c_contiguous and ndarray.dtype in _dtype.FROM_NUMPY:
         return made_here(_over(ndarray, _dtype.FROM_NUMPY[ndarray.dtype]))
@@ -146,10 +146,10 @@ def _writable(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 class _Capsule:
     """A bare DLPack capsule with the methods that NumPy asks for."""
 
-    def __init__(self, capsule: Any) -> None:
+    def __init__(self, capsule: object) -> None:
         self.capsule = capsule
 
-    def __dlpack__(self, **options: Any) -> Any:
+    def __dlpack__(self, **options: Any) -> object:
         return self.capsule
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -158,7 +158,7 @@ class _Capsule:
 
 def to_capsule(
     self: Tensor, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
-) -> Any:
+) -> object:
     """A DLPack capsule over this tensor's memory."""
     if stream is not None:
         if type(stream) is not int:
@@ -183,6 +183,6 @@ def dlpack_device(self: Tensor) -> tuple[int, int]:
     return (1, 0)
 
 
-def to_dlpack(tensor: Tensor) -> Any:
+def to_dlpack(tensor: Tensor) -> object:
     """A DLPack capsule over a tensor's memory, to be used once."""
     return to_capsule(tensor)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
@@ -15,11 +15,19 @@ from ._storage import MetaStorage, UntypedStorage, own
 from ._tensor import Tensor, shallow_copy
 from ._wrapper_subclass import is_wrapper
 
+if TYPE_CHECKING:
+    from ._memory_format import layout
+
 __all__ = ["copied_storage", "deepcopy_tensor", "own_slots", "rebuild", "reduce_tensor", "view_of_storage"]
 
 
 def view_of_storage(
-    storage: UntypedStorage, d: _dtype.dtype, offset: int, shape: Any, strides: Any, cls: type[Tensor] = Tensor
+    storage: UntypedStorage,
+    d: _dtype.dtype,
+    offset: int,
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    cls: type[Tensor] = Tensor,
 ) -> Tensor:
     """A tensor over part of a storage; offset and strides in elements."""
     t: Tensor = object.__new__(cls)
@@ -118,7 +126,7 @@ def copied_storage(storage: UntypedStorage, memo: dict[Any, Any]) -> UntypedStor
     return found
 
 
-def reduce_tensor(self: Tensor, protocol: Any) -> tuple[Any, ...]:
+def reduce_tensor(self: Tensor, protocol: SupportsIndex | None) -> tuple[Any, ...]:
     """Return what pickle and copy need to make this tensor again: without its graph, as a leaf."""
     state = dict(self.__dict__)
     if self._keys & keys.SPARSE_LAYOUTS:
@@ -136,10 +144,10 @@ def rebuild(
     storage: UntypedStorage,
     d: _dtype.dtype,
     offset: int,
-    shape: Any,
-    strides: Any,
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
     requires_grad: bool,
-    state: Any,
+    state: dict[str, Any],
 ) -> Tensor:
     """The tensor that `reduce_tensor` took apart."""
     t = view_of_storage(storage, d, offset, shape, strides, cls)
@@ -149,7 +157,7 @@ def rebuild(
     return t
 
 
-def rebuild_sparse(layout: Any, parts: Any, size: Any, state: Any) -> Tensor:
+def rebuild_sparse(layout: layout, parts: tuple[Any, ...], size: tuple[int, ...], state: dict[str, Any]) -> Tensor:
     """The sparse tensor that `reduce_tensor` took apart."""
     from ._ops.sparse.compressed import from_parts  # cycle with _ops.sparse.compressed
 

@@ -225,7 +225,7 @@ class StorageMethods:
     # --- made from elsewhere ----------------------------------------------------------------------------------------
 
     @classmethod
-    def from_file(cls, filename: Any, shared: bool = False, nbytes: int = 0) -> UntypedStorage:
+    def from_file(cls, filename: str, shared: bool = False, nbytes: int = 0) -> UntypedStorage:
         """The bytes of a file, mapped. With `shared`, writes go to the file, which is made or made longer if need be."""
         return mapped_file(os.fspath(filename), shared=shared, size_bytes=nbytes)
 
@@ -287,7 +287,7 @@ class _WithoutMemory:
 attach(_WithoutMemory, MetaStorage)
 
 
-def _typename(value: Any) -> str:
+def _typename(value: object) -> str:
     return "torch.storage.UntypedStorage" if isinstance(value, StorageMethods) else type(value).__name__
 
 

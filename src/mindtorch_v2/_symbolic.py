@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,7 @@ def sym_sqrt(a: Any) -> float:
     return math.sqrt(a)
 
 
-def _extreme(choose: Any, a: Any, b: Any) -> Any:
+def _extreme(choose: Callable[..., Any], a: Any, b: Any) -> Any:
     """One of two numbers; a float, if one of them is."""
     for x in (a, b):
         if not isinstance(x, _NUMBERS):

@@ -5,14 +5,17 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from ._types import Array
 
 __all__ = ["check_no_overlap", "check_partial_overlap", "make_writable", "warn_if_expanded", "writing_to_expanded"]
 
 
-def make_writable(array: Any) -> None:
+def make_writable(array: Array) -> None:
     """Allow writing to a view of an expanded tensor unless some of its own elements share memory.
 
     Expanded arrays are read-only and so are NumPy's views of them; asking here, on the first failing write, costs views nothing.
@@ -28,7 +31,7 @@ def make_writable(array: Any) -> None:
         raise RuntimeError("unsupported operation: the tensor's memory is read-only; clone() it before writing in place") from None
 
 
-def _set_writable(array: Any) -> None:
+def _set_writable(array: Array) -> None:
     """Set the flag, by way of read-only views in between; those keep theirs, which says that they were not asked for yet."""
     base = array.base
     if not isinstance(base, np.ndarray) or base.flags.writeable:
@@ -41,11 +44,11 @@ def _set_writable(array: Any) -> None:
         base.setflags(write=False)
 
 
-def _has_repeats(array: Any) -> bool:
+def _has_repeats(array: Array) -> bool:
     return bool(array.size) and any(s == 0 and n > 1 for s, n in zip(array.strides, array.shape, strict=True))
 
 
-def warn_if_expanded(array: Any, name: str, written_as: str) -> None:
+def warn_if_expanded(array: Array, name: str, written_as: str) -> None:
     """torch: some operators write to expanded tensors, and say that they should not be asked to."""
     if not array.flags.writeable and _has_repeats(array):
         warnings.warn(
@@ -57,7 +60,7 @@ def warn_if_expanded(array: Any, name: str, written_as: str) -> None:
 
 
 @contextmanager
-def writing_to_expanded(array: Any) -> Iterator[None]:
+def writing_to_expanded(array: Array) -> Iterator[None]:
     """Allow writing to an array inside of the block, even if some of its elements share memory."""
     if array.flags.writeable or not _has_repeats(array):
         if not array.flags.writeable:
@@ -71,19 +74,19 @@ def writing_to_expanded(array: Any) -> Iterator[None]:
         array.setflags(write=False)
 
 
-def check_partial_overlap(target: Any, source: Any) -> None:
+def check_partial_overlap(target: Array, source: Array) -> None:
     """Refuse to write to elements of which some are also read, at other places. torch: where either array has gaps, nothing is said."""
     if _overlap(target, source) == "partial":
         raise _overlap_error()
 
 
-def check_no_overlap(target: Any, source: Any) -> None:
+def check_no_overlap(target: Array, source: Array) -> None:
     """Refuse to write to elements that are also read."""
     if _overlap(target, source):
         raise _overlap_error()
 
 
-def _overlap(target: Any, source: Any) -> str:
+def _overlap(target: Array, source: Array) -> str:
     """Whether two dense arrays have elements in common: "partial", "full" where they are the same, or ""."""
     if not (target.size and source.size and _is_dense(target) and _is_dense(source)):
         return ""
@@ -100,7 +103,7 @@ def _overlap_error() -> RuntimeError:
     )
 
 
-def _is_dense(x: Any) -> bool:
+def _is_dense(x: Array) -> bool:
     """Whether the elements fill their memory, each place once, in whatever order of dimensions."""
     if x.flags.forc:
         return True

@@ -8,7 +8,7 @@ import importlib.util
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 from urllib.parse import urlparse
@@ -67,7 +67,7 @@ def get_dir() -> str:
     return os.path.join(_get_torch_home(), "hub") if _directory is None else _directory
 
 
-def set_dir(d: Any) -> None:
+def set_dir(d: str | os.PathLike[str]) -> None:
     """Choose that folder."""
     global _directory
     _directory = os.path.expanduser(d)
@@ -82,7 +82,7 @@ def _first_on_path(folder: str) -> Iterator[None]:
         sys.path.remove(folder)
 
 
-def _configuration(folder: Any, source: str) -> ModuleType:
+def _configuration(folder: str, source: str) -> ModuleType:
     """The module `hubconf` of a folder."""
     if source not in ("github", "local"):
         raise ValueError(f'Unknown source: "{source}". Allowed values: "github" | "local".')
@@ -100,7 +100,7 @@ def _configuration(folder: Any, source: str) -> ModuleType:
     return module
 
 
-def _entry(module: ModuleType, model: str) -> Any:
+def _entry(module: ModuleType, model: str) -> Callable[..., Any]:
     if not isinstance(model, str):
         raise ValueError("Invalid input: model should be a string of function name")
     found = getattr(module, model, None)
@@ -109,14 +109,14 @@ def _entry(module: ModuleType, model: str) -> Any:
     return found
 
 
-def load(repo_or_dir: Any, model: str, *args: Any, source: str = "github", trust_repo: Any = None, force_reload: bool = False,
+def load(repo_or_dir: str, model: str, *args: Any, source: str = "github", trust_repo: bool | str | None = None, force_reload: bool = False,
          verbose: bool = True, skip_validation: bool = False, **kwargs: Any) -> Any:  # fmt: skip
     """What the function `model` in the folder's `hubconf.py` returns for these arguments."""
     with _first_on_path(os.path.expanduser(repo_or_dir)):
         return _entry(_configuration(repo_or_dir, source), model)(*args, **kwargs)
 
 
-def list(github: Any, force_reload: bool = False, skip_validation: bool = False, trust_repo: Any = None, verbose: bool = True,
+def list(github: str, force_reload: bool = False, skip_validation: bool = False, trust_repo: bool | str | None = None, verbose: bool = True,
          source: str = "local") -> builtins.list[str]:  # fmt: skip
     """The functions in a folder's `hubconf.py`."""
     with _first_on_path(os.path.expanduser(github)):
@@ -124,8 +124,8 @@ def list(github: Any, force_reload: bool = False, skip_validation: bool = False,
     return [name for name in dir(module) if callable(getattr(module, name)) and not name.startswith("_")]
 
 
-def help(github: Any, model: str, force_reload: bool = False, skip_validation: bool = False, trust_repo: Any = None,
-         source: str = "local") -> Any:  # fmt: skip
+def help(github: str, model: str, force_reload: bool = False, skip_validation: bool = False, trust_repo: bool | str | None = None,
+         source: str = "local") -> str | None:  # fmt: skip
     """The docstring of a function in a folder's `hubconf.py`."""
     with _first_on_path(os.path.expanduser(github)):
         return _entry(_configuration(github, source), model).__doc__

@@ -277,4 +277,4 @@ def test_types_that_are_known_are_written():
                 every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
                 annotations = [node.returns, *(argument.annotation for argument in every)]
                 bare += sum(isinstance(each, ast.Name) and each.id == "Any" for each in annotations)
-    assert bare / lines <= 0.0131  # so many there are; fewer is better
+    assert bare / lines <= 0.0125  # so many there are; fewer is better

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._refusals import warn_once
 from .op import Entry
 
+if TYPE_CHECKING:
+    from .._types import TensorOrTensors
+
 __all__ = ["call_deprecated"]
 
 
-def call_deprecated(entry: Entry, given: tuple[Any, ...], out: Any = None) -> Any:
+def call_deprecated(entry: Entry, given: tuple[Any, ...], out: TensorOrTensors | None = None) -> Any:
     """Call an operator whose positional arguments were given in the deprecated order."""
     op = entry.op
     values = [v for i, v in enumerate(given) if v is not None or i < len(given) - 2]

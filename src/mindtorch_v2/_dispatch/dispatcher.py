@@ -11,7 +11,7 @@ no call in a recording has to look its function up.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 from .._allocation_failure import allocation_error
 from .._dtype import NarrowDtype
@@ -258,7 +258,7 @@ def _as_unwritten(op: Op, full: int, body: Body) -> Body:
 
 
 def _mixed_devices(op: Op) -> Callable[..., Any]:
-    def raise_mixed(*arguments: Any) -> Any:
+    def raise_mixed(*arguments: Any) -> NoReturn:
         devices: list[str] = []
         for a in arguments:
             for t in a if isinstance(a, list | tuple) else (a,):
@@ -274,7 +274,7 @@ def _mixed_devices(op: Op) -> Callable[..., Any]:
 
 
 def _not_computed(op: Op) -> Callable[..., Any]:
-    def raise_refused(*arguments: Any) -> Any:
+    def raise_refused(*arguments: Any) -> NoReturn:
         found = [t.dtype for a in arguments for t in (a if isinstance(a, list | tuple) else (a,)) if hasattr(t, "_keys")]
         narrow = next(d for d in found if isinstance(d, NarrowDtype))
         other = next((d for d in found if d is not narrow), None)
@@ -290,7 +290,7 @@ def _not_computed(op: Op) -> Callable[..., Any]:
 
 
 def _no_backend(op: Op, full: int) -> Callable[..., Any]:
-    def raise_missing(*arguments: Any) -> Any:
+    def raise_missing(*arguments: Any) -> NoReturn:
         raise NotImplementedError(
             f"Could not run '{op.qualified_name}' with arguments of the keys: {keys.describe(full) or 'none'}; "
             "register a kernel for them with torch.library.impl"

@@ -109,7 +109,7 @@ def _spread(positional: list[Argument], args: tuple[Any, ...]) -> bool:
     )
 
 
-def _accepts(op: Op, a: Argument, value: Any, tensor_type: type[Any]) -> bool:
+def _accepts(op: Op, a: Argument, value: object, tensor_type: type[Any]) -> bool:
     kind = a.type
     if value is None:
         return kind.endswith("?") or (a.default is None and a.has_default)
@@ -150,11 +150,11 @@ def takes_number_first(op: Op, a: Argument) -> bool:
     return a.name == "self" and op.name in ("add", "sub", "mul", "div", "true_divide", "floor_divide")
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, int | float | complex | np.number | np.bool_)
 
 
-def _is_int(value: Any, tensor_type: type[Any]) -> bool:
+def _is_int(value: object, tensor_type: type[Any]) -> bool:
     if isinstance(value, bool):
         return False
     if isinstance(value, int | np.integer):

@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 
-def _moved(function: Callable[..., Any], new_name: str = "") -> Any:
+def _moved(function: Callable[..., Any], new_name: str = "") -> Callable[..., Any]:
     """The same function with a warning that names its new place."""
     name = function.__name__
     text = (

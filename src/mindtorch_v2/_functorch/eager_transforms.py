@@ -10,7 +10,7 @@ from ..func.debugging import debug_unwrap, functionalize
 __all__ = ["debug_unwrap", "functionalize", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "vjp"]
 
 
-def _slice_argnums(args: tuple[Any, ...], argnums: Any, as_tuple: bool = True) -> Any:
+def _slice_argnums(args: tuple[Any, ...], argnums: Any, as_tuple: bool = True) -> tuple[Any, ...]:
     """The arguments that `argnums` names."""
     found = _chosen(args, argnums)
     return (found,) if as_tuple and isinstance(argnums, int) else found

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._functions import functions
 from .._tensor import Tensor
 from ..func.modules import functional_call
 from ..nn.modules.module import Module
 from ..nn.parameter import Parameter
+
+if TYPE_CHECKING:
+    from .._types import OptionalDevice
 
 __all__ = [
     "FunctionalModule",
@@ -107,7 +110,9 @@ def combine_state_for_ensemble(models: Sequence[Module]) -> tuple[FunctionalModu
     return made[0][0], _stacked([m[1] for m in made]), _stacked([m[2] for m in made])
 
 
-def _models(model_class: type[Module], shape: tuple[int, ...], device: Any, args: Any, kwargs: Any) -> list[Module]:
+def _models(
+    model_class: type[Module], shape: tuple[int, ...], device: OptionalDevice, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> list[Module]:
     if len(shape) >= 2:
         raise ValueError("NYI: ensemble_shape with more than 1 element")
     if shape and shape[0] <= 0:
@@ -115,7 +120,9 @@ def _models(model_class: type[Module], shape: tuple[int, ...], device: Any, args
     return [model_class(*args, **kwargs).to(device) for _ in range(shape[0] if shape else 1)]
 
 
-def functional_init(model_class: type[Module], ensemble_shape: tuple[int, ...] = (), device: Any = "cpu") -> Callable[..., Any]:
+def functional_init(
+    model_class: type[Module], ensemble_shape: tuple[int, ...] = (), device: OptionalDevice = "cpu"
+) -> Callable[..., Any]:
     """A function that makes modules, stacked as `ensemble_shape` says: their weights, a function of these, and their names."""
 
     def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -128,7 +135,7 @@ def functional_init(model_class: type[Module], ensemble_shape: tuple[int, ...] =
 
 
 def functional_init_with_buffers(
-    model_class: type[Module], ensemble_shape: tuple[int, ...] = (), device: Any = "cpu"
+    model_class: type[Module], ensemble_shape: tuple[int, ...] = (), device: OptionalDevice = "cpu"
 ) -> Callable[..., Any]:
     """As `functional_init`, with buffers."""
 

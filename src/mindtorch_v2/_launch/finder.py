@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.util import find_spec, spec_from_file_location
-from types import FrameType, ModuleType
+from types import CodeType, FrameType, ModuleType
 from typing import Any, cast
 
 __all__ = ["API_VERSION", "PROFILE_VARIABLE", "TorchFinder", "install", "installed"]
@@ -102,12 +102,12 @@ class _SecondName:
                 if name.startswith(f"{PACKAGE}.") and "._" not in name:
                     sys.modules.setdefault("torch" + name.removeprefix(PACKAGE), loaded)
 
-    def get_code(self, name: str) -> Any:
+    def get_code(self, name: str) -> CodeType | None:
         """For `python -m torch.…`."""
         spec = find_spec(self.own_name)
         return None if spec is None else spec.loader.get_code(self.own_name)  # type: ignore[union-attr]
 
-    def get_source(self, name: str) -> Any:
+    def get_source(self, name: str) -> str | None:
         spec = find_spec(self.own_name)
         return None if spec is None else spec.loader.get_source(self.own_name)  # type: ignore[union-attr]
 

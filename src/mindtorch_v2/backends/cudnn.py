@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import _dtype
 from ._flags import switched
+
+if TYPE_CHECKING:
+    from .._tensor import Tensor
 
 __all__ = [
     "allow_tf32",
@@ -40,14 +43,14 @@ def version() -> int | None:
     return None
 
 
-def is_acceptable(tensor: Any) -> bool:
+def is_acceptable(tensor: Tensor) -> bool:
     """False: no tensor is computed by cuDNN."""
     return False
 
 
 def set_flags(
-    _enabled: Any = None, _benchmark: Any = None, _benchmark_limit: Any = None, _deterministic: Any = None, _allow_tf32: Any = None,
-    _fp32_precision: Any = "none",
+    _enabled: bool | None = None, _benchmark: bool | None = None, _benchmark_limit: int | None = None, _deterministic: bool | None = None, _allow_tf32: bool | None = None,
+    _fp32_precision: str = "none",
 ) -> tuple[Any, ...]:  # fmt: skip
     """Set switches, None leaves one; returns what they were."""
     before = (enabled, benchmark, None, deterministic, allow_tf32, fp32_precision)

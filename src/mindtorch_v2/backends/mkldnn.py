@@ -26,7 +26,7 @@ def is_acl_available() -> bool:
 
 
 def set_flags(
-    _enabled: Any = None, _deterministic: Any = None, _allow_tf32: Any = None, _fp32_precision: Any = "none"
+    _enabled: bool | None = None, _deterministic: bool | None = None, _allow_tf32: bool | None = None, _fp32_precision: str = "none"
 ) -> tuple[Any, ...]:
     """Set switches, None leaves one; returns what they were."""
     global enabled, deterministic, allow_tf32

@@ -10,7 +10,10 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..profiler.opening import Recordings
 
 __all__ = ["Heading", "add_file", "add_json", "add_output", "opened", "print_json", "print_table", "printed", "progress"]
 
@@ -41,7 +44,7 @@ def add_output(parser: argparse.ArgumentParser, *, what: str, required: bool = T
     parser.add_argument("-o", "--output", metavar="OUT", required=required, help=what)
 
 
-def opened(path: str) -> Any:
+def opened(path: str) -> Recordings:
     """The recordings in a file, with progress if that takes long."""
     from ..profiler.opening import open_recording  # costly: NumPy, which help needs not
 
@@ -75,12 +78,12 @@ def progress(what: str) -> Iterator[Progress | None]:
             bar[0].stop()
 
 
-def print_json(value: Any) -> None:
+def print_json(value: object) -> None:
     json.dump(value, sys.stdout, indent=2, allow_nan=False)
     sys.stdout.write("\n")
 
 
-def printed(text: Any) -> str:
+def printed(text: object) -> str:
     """A text that moves no cursor and rings no bell: what is no letter is escaped."""
     shown = str(text)
     if shown.isprintable() and shown.isascii():
