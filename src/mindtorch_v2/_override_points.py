@@ -17,9 +17,12 @@ from collections.abc import Iterable, Mapping
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
+from ._device import device
 from ._dispatch import keys, lazy
-from ._dispatch.codegen import compile_function, indent
+from ._dispatch.codegen import compile_function, compile_lock, indent
 from ._dispatch.tls import state
+from ._dtype import dtype
+from ._memory_format import memory_format
 from ._tensor import Size, Tensor
 
 __all__ = [
@@ -59,6 +62,7 @@ class _Classes(set[type]):
 
 _plain = _Classes({Tensor, type(None)})  # classes of arguments that override nothing, as far as they were seen
 _plain_members = frozenset({Tensor, int, float, bool, str, type(None)})
+_quick = frozenset({Tensor, Size, int, float, bool, complex, str, type(None), slice, type(...), dtype, device, memory_format})
 _methods: list[_Point] = []
 _functions: list[_Point] = []
 _taken: set[int] = set()  # ids of the functions of both
@@ -147,7 +151,7 @@ class _Point:
         """A code for this function: its globals are the function's, so objects stand in it in place of the texts that name them."""
         objects = {
             "<ask>": self.ask, "<ask_bound>": self.ask_bound, "<body>": self.body, "<flat_body>": self._flat_body, "<state>": state, "<Tensor>": Tensor, "<plain>": _plain,
-            "<strange>": _strange,
+            "<strange>": _strange, "<quick>": _quick, "<map>": map, "<type>": type,
         }  # fmt: skip
         return code.replace(
             co_consts=tuple(objects.get(c, c) if isinstance(c, str) else c for c in code.co_consts),
@@ -236,7 +240,10 @@ def _compiled(parameters: str, lines: list[str], free: tuple[str, ...]) -> CodeT
 
 @functools.cache
 def _always_code(free: tuple[str, ...]) -> CodeType:
-    return _compiled("*a0, **a1", ["return '<ask>'(a0, a1)"], free)
+    """Of the others: 0.4 µs on plain tensors and numbers, where a search for overrides takes 3.6."""
+    plain = "'<quick>'.issuperset('<map>'('<type>', a0)) and '<quick>'.issuperset('<map>'('<type>', a1.values()))"
+    lines = [f"if '<state>'.function_modes or not ({plain}):", "    return '<ask>'(a0, a1)", "return '<body>'(*a0, **a1)"]
+    return _compiled("*a0, **a1", lines, free)
 
 
 @functools.cache
@@ -302,18 +309,20 @@ def _strange(given: Any) -> bool:
 def note_subclass() -> None:
     """Have methods ask from now on: a subclass of `Tensor` overrides functions."""
     global _subclasses
-    if _methods and not _subclasses:  # before, the package defines its own, which do without
-        _subclasses = True
-        _exchange(_methods, asking=True)
+    with compile_lock:
+        if _methods and not _subclasses:  # before, the package defines its own, which do without
+            _subclasses = True
+            _exchange(_methods, asking=True)
 
 
 def count_modes(change: int) -> None:
     """Have functions and methods ask while modes are entered, on any thread."""
     global _modes
-    before, _modes = _modes, _modes + change
-    if (before > 0) != (_modes > 0):
-        _exchange(_functions, asking=_modes > 0)
-        _exchange(_methods, asking=_modes > 0 or _subclasses)
+    with compile_lock:
+        before, _modes = _modes, _modes + change
+        if (before > 0) != (_modes > 0):
+            _exchange(_functions, asking=_modes > 0)
+            _exchange(_methods, asking=_modes > 0 or _subclasses)
 
 
 def _exchange(points: Iterable[_Point], *, asking: bool) -> None:

@@ -4,6 +4,7 @@ import inspect
 import pickle
 import subprocess
 import sys
+import threading
 import warnings
 
 import pytest
@@ -215,3 +216,23 @@ def test_a_debugger_can_look_at_the_variables_of_their_frames():
     done = subprocess.run([sys.executable, "-c", VARIABLES_OF_FRAMES], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr[-2000:]
     assert {"_foreach_abs_", "atleast_2d"} <= set(done.stdout.split())
+
+
+def test_modes_of_several_threads_are_counted_together():
+    before = [(p.function, p.function.__code__) for p in _override_points._functions]
+    entered, leave = threading.Barrier(4), threading.Event()
+
+    def enter():
+        with Log():
+            entered.wait()
+            leave.wait()
+
+    threads = [threading.Thread(target=enter) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    entered.wait()
+    assert all(f.__code__ is not code for f, code in before)
+    leave.set()
+    for thread in threads:
+        thread.join()
+    assert all(f.__code__ is code for f, code in before)
