@@ -24,6 +24,14 @@ lib.cuda.profiler.start()
 lib.cuda.profiler.stop()
 lib.cuda.profiler.profile().__enter__()
 lib.cuda.current_solver_handle()
+lib.backends.cuda.preferred_linalg_library("default").name
+lib.backends.cuda.preferred_linalg_library("cusolver")
+lib.backends.cuda.preferred_linalg_library("foo")
+lib.backends.cuda.preferred_linalg_library(3)
+[lib.backends.cudnn.flags(fp32_precision=p).__enter__() or lib.backends.cudnn.fp32_precision for p in ("tf32", "none")]
+[lib.backends.mkldnn.flags(fp32_precision=p).__enter__() or lib.backends.mkldnn.fp32_precision for p in ("bf16", "none")]
+lib.backends.cudnn.flags(fp32_precision="bf16").__enter__()
+lib.backends.mkldnn.flags(fp32_precision="foo").__enter__()
 lib.wait(lib.fork(abs, -2))
 lib.JITException is lib.jit.Error
 lib.FileCheck is lib.testing.FileCheck

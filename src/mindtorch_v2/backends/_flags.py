@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["switched"]
+__all__ = ["checked_precision", "switched"]
 
 
 @contextlib.contextmanager
@@ -18,3 +18,12 @@ def switched(module: dict[str, Any], **values: Any) -> Iterator[None]:
         yield
     finally:
         module.update(before)
+
+
+def checked_precision(value: str, backend: str, *, without: str = "") -> str:
+    """The precision of float32 computations that a switch may be set to."""
+    if value not in ("none", "ieee", "tf32", "bf16"):
+        raise RuntimeError(f"Unknown precision: {value}")
+    if value == without:
+        raise RuntimeError(f"backend '{backend}' does not support precision '{value}'")
+    return value

@@ -79,9 +79,28 @@ matmul = cuBLASModule()
 cufft_plan_cache = _PlanCache()
 
 
-def preferred_linalg_library(backend: Any = None) -> str:
-    """ "default": NumPy's and SciPy's LAPACK."""
-    return "default"
+class _LinalgBackend(enum.Enum):
+    """Libraries of a GPU for linear algebra."""
+
+    Default = 0
+    Cusolver = 1
+    Magma = 2
+
+
+def preferred_linalg_library(backend: str | _LinalgBackend | None = None) -> _LinalgBackend:
+    """The library that linear algebra on a GPU would use; as in a PyTorch without CUDA, none can be chosen."""
+    if backend is None:
+        return _LinalgBackend.Default
+    if not isinstance(backend, str | _LinalgBackend):
+        raise RuntimeError("Unknown input value type.")
+    names = {"default": _LinalgBackend.Default, "cusolver": _LinalgBackend.Cusolver, "magma": _LinalgBackend.Magma}
+    if isinstance(backend, str) and backend not in names:
+        raise RuntimeError(f"Unknown input value. Choose from: {', '.join(names)}.")
+    chosen = names[backend] if isinstance(backend, str) else backend
+    if chosen is not _LinalgBackend.Default:
+        library = {_LinalgBackend.Cusolver: "cuSOLVER", _LinalgBackend.Magma: "MAGMA"}[chosen]
+        raise RuntimeError(f"Cannot set preferred backend to {library} if PyTorch has not been compiled with {library}.")
+    return chosen
 
 
 class _BlasBackend(enum.Enum):

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from .. import _dtype
-from ._flags import switched
+from ._flags import checked_precision, switched
 
 if TYPE_CHECKING:
     from .._tensor import Tensor
@@ -54,7 +54,13 @@ def set_flags(
 ) -> tuple[Any, ...]:  # fmt: skip
     """Set switches, None leaves one; returns what they were."""
     before = (enabled, benchmark, None, deterministic, allow_tf32, fp32_precision)
-    given = {"enabled": _enabled, "benchmark": _benchmark, "deterministic": _deterministic, "allow_tf32": _allow_tf32}
+    given = {
+        "enabled": _enabled,
+        "benchmark": _benchmark,
+        "deterministic": _deterministic,
+        "allow_tf32": _allow_tf32,
+        "fp32_precision": checked_precision(_fp32_precision, "cuda", without="bf16"),
+    }
     globals().update({name: value for name, value in given.items() if value is not None})
     return before
 
@@ -63,5 +69,13 @@ def flags(
     enabled: bool = False, benchmark: bool = False, benchmark_limit: int = 10, deterministic: bool = False, allow_tf32: bool = True,
     fp32_precision: str = "none",
 ) -> AbstractContextManager[None]:  # fmt: skip
-    """A context with other switches."""
-    return switched(globals(), enabled=enabled, benchmark=benchmark, deterministic=deterministic, allow_tf32=allow_tf32)
+    """A context with other switches. There is no cuDNN whose benchmarks a limit could end."""
+    precision = checked_precision(fp32_precision, "cuda", without="bf16")
+    return switched(
+        globals(),
+        enabled=enabled,
+        benchmark=benchmark,
+        deterministic=deterministic,
+        allow_tf32=allow_tf32,
+        fp32_precision=precision,
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import Any
 
-from ._flags import switched
+from ._flags import checked_precision, switched
 
 __all__ = ["allow_tf32", "deterministic", "enabled", "flags", "fp32_precision", "is_acl_available", "is_available", "set_flags"]
 
@@ -29,11 +29,12 @@ def set_flags(
     _enabled: bool | None = None, _deterministic: bool | None = None, _allow_tf32: bool | None = None, _fp32_precision: str = "none"
 ) -> tuple[Any, ...]:
     """Set switches, None leaves one; returns what they were."""
-    global enabled, deterministic, allow_tf32
+    global enabled, deterministic, allow_tf32, fp32_precision
     before = (enabled, deterministic, allow_tf32, fp32_precision)
     enabled = enabled if _enabled is None else _enabled
     deterministic = deterministic if _deterministic is None else _deterministic
     allow_tf32 = allow_tf32 if _allow_tf32 is None else _allow_tf32
+    fp32_precision = checked_precision(_fp32_precision, "mkldnn")
     return before
 
 
@@ -41,4 +42,5 @@ def flags(
     enabled: bool = False, deterministic: bool = False, allow_tf32: bool = True, fp32_precision: str = "none"
 ) -> AbstractContextManager[None]:
     """A context with other switches."""
-    return switched(globals(), enabled=enabled, deterministic=deterministic, allow_tf32=allow_tf32)
+    precision = checked_precision(fp32_precision, "mkldnn")
+    return switched(globals(), enabled=enabled, deterministic=deterministic, allow_tf32=allow_tf32, fp32_precision=precision)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._device import device as torch_device
 from .._interop import from_numpy
 from .._tensor import Tensor
 from . import collectives
@@ -100,6 +101,12 @@ def gather_object(
             object_gather_list[i] = _unpickled(piece[:length])
 
 
+def _check_device(name: str, where: OptionalDevice) -> None:
+    """Objects travel as bytes on the CPU."""
+    if where is not None and torch_device(where).type != "cpu":
+        raise RuntimeError(f"{name}: objects are sent through the memory of the CPU, not of {where}; leave `device` out")
+
+
 def broadcast_object_list(
     object_list: list[Any],
     src: int | None = None,
@@ -110,6 +117,7 @@ def broadcast_object_list(
     """Write the objects in a list of the process `src` into the lists of all."""
     if outside("broadcast_object_list", group):
         return
+    _check_device("broadcast_object_list", device)
     found = own_group(group)
     root = collectives.group_rank(found, src, group_src, 0)
     data, sizes = _joined(object_list) if found.rank() == root else (_bytes(0), _numbers([0] * len(object_list)))
@@ -163,6 +171,7 @@ def send_object_list(
     """Send the objects in a list to the process `dst`."""
     if outside("send_object_list", group):
         return
+    _check_device("send_object_list", device)
     data, sizes = _joined(object_list)
     send(sizes, dst, group, group_dst=group_dst)
     send(data, dst, group, group_dst=group_dst)
@@ -179,6 +188,7 @@ def recv_object_list(
     """Write the objects that the process `src` sends into a list, from any without one; returns the rank of who sent them."""
     if outside("recv_object_list", group):
         return -1
+    _check_device("recv_object_list", device)
     sizes = _numbers([0] * len(object_list))
     source = recv(sizes, src, group, group_src=group_src)
     lengths = [int(n) for n in sizes._array]
