@@ -255,7 +255,7 @@ POINTWISE = {
     6: "silu_backward",
     10: "mish_backward",
 }  # fmt: skip
-# For an element of the first argument. `_softmax` subtracts, exponentiates, sums and divides.
+# For an element of the first argument. `_softmax` subtracts, exponentiates, sums and divides; `fake_quantize` scales, shifts, and undoes both.
 OF_FIRST = {
     1: "sum nansum mean prod cumsum cumsum_ cumprod cumprod_ glu embedding_dense_backward max_pool2d_with_indices_backward "
     "max_pool3d_with_indices_backward adaptive_max_pool2d_backward adaptive_max_pool3d_backward fractional_max_pool2d_backward "
@@ -266,7 +266,8 @@ OF_FIRST = {
     2: "linalg_vector_norm",
     3: "renorm renorm_ _weight_norm_interface",
     4: "std std_mean var var_mean _softmax _log_softmax _softmax_backward_data _log_softmax_backward_data _logcumsumexp _masked_softmax _masked_softmax_backward "
-    "multi_margin_loss multilabel_margin_loss_forward multilabel_margin_loss_backward",
+    "multi_margin_loss multilabel_margin_loss_forward multilabel_margin_loss_backward fake_quantize_per_tensor_affine_cachemask "
+    "fake_quantize_per_channel_affine_cachemask _fake_quantize_per_tensor_affine_cachemask_tensor_qparams",
     5: "_weight_norm_interface_backward",
     6: "glu_backward",
 }  # fmt: skip
