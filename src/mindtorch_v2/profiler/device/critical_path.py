@@ -134,11 +134,12 @@ class _Walk:
         self.by_end = np.argsort(work.end, kind="stable")
         self.ends = work.end[self.by_end]
         self.before = self._before_on_stream()
-        self.host: dict[int, Column] = {}
+        self.host: dict[int, tuple[Column, Column]] = {}
         self.parent = tree.parents(session)
         on_cpu = np.array([track.device_type == "CPU" for track in session.tracks], bool)[session.track]
         is_op = np.array([label.kind == "op" for label in session.labels], bool)[session.label]
         outer = np.flatnonzero(on_cpu & is_op & (session.depth == 0) & (session.track != span.track))
+        outer = outer[session.end_ns[outer] > session.start_ns[outer]]  # an event without length takes the path nowhere
         outer = outer[np.argsort(session.end_ns[outer], kind="stable")]
         self.outer_ends, self.outer_tracks = session.end_ns[outer], session.track[outer]
         self.waits = np.array(
@@ -220,8 +221,8 @@ class _Walk:
     def _open_before(self, now: int, track: int) -> tuple[int, int]:
         """The innermost event of a thread just before a moment, -1 for none, and since when it was the innermost."""
         session = self.session
-        rows = self.host.setdefault(track, np.flatnonzero(session.track == track))
-        at = int(np.searchsorted(session.start_ns[rows], now)) - 1
+        rows, starts = self._rows_of(track)
+        at = int(np.searchsorted(starts, now)) - 1
         if at < 0:
             return -1, self.span.start_ns
         row = rows.item(at)
@@ -229,6 +230,13 @@ class _Walk:
         while row >= 0 and session.end_ns.item(row) < now:
             since, row = session.end_ns.item(row), self.parent.item(row)
         return row, since
+
+    def _rows_of(self, track: int) -> tuple[Column, Column]:
+        """The rows of a thread, and when they start."""
+        if track not in self.host:
+            rows = np.flatnonzero(self.session.track == track)
+            self.host[track] = rows, self.session.start_ns[rows]
+        return self.host[track]
 
     def _other_thread(self, began: int, now: int) -> tuple[int, int]:
         """When the last outermost event of another thread ended in this time, and on which track; -1 for none."""

@@ -73,6 +73,13 @@ def test_a_backward_pass_on_another_thread(path_of):
     assert ("aten::mm", 10, 90) in told(path)
 
 
+def test_an_event_without_length_on_another_thread(path_of):
+    """Such a one ends where it starts: the path goes on from there, on the thread it came from."""
+    rows = [annotation("ProfilerStep#0", 0, 100), kernel("k", 1, 1, 9), op("aten::empty", 40, 0, tid=7), op("aten::sum", 60, 30)]
+    path = path_of(*rows)
+    assert told(path) == [("ProfilerStep#0", 0, 60), ("aten::sum", 60, 90), ("ProfilerStep#0", 90, 100)]
+
+
 def test_the_longest_step_and_one_by_number(path_of):
     rows = [
         annotation("ProfilerStep#3", 0, 10),
