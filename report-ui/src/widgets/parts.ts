@@ -6,6 +6,7 @@ export const PARTS: { key: string; name: string; colour: string }[] = [
   { key: "data loading", name: "Data", colour: "data" },
   { key: "own Python", name: "Own Python", colour: "python" },
   { key: "waiting", name: "Waiting", colour: "waits" },
+  { key: "waiting for the device", name: "Waiting for the device", colour: "stall" },
   { key: "compilation", name: "Compiling", colour: "compile" },
   { key: "recorder", name: "Recorder", colour: "recorder" },
 ];
@@ -17,4 +18,4 @@ export const DEVICE_COLOURS: Record<string, string> = {
 };
 
 export const partName = (key: string): string => PARTS.find(part => part.key === key)?.name ?? key;
-export const partColour = (key: string): string => `var(--${PARTS.find(part => part.key === key || key.startsWith(part.key))?.colour ?? "python"})`;
+export const partColour = (key: string): string => `var(--${(PARTS.find(part => part.key === key) ?? PARTS.find(part => key.startsWith(part.key)))?.colour ?? "python"})`;

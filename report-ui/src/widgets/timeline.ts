@@ -19,11 +19,11 @@ export interface TimelineOptions {
 }
 
 const ROW = 18, HEAD = 20, RULER = 24, STEPS = 18, GAP = 6, GUTTER = 8;
-const COLOURS = ["compile", "forward", "backward", "optimizer", "data", "waits", "python", "scope", "module", "gc", "memory", "kernel", "dim"];
+const COLOURS = ["compile", "forward", "backward", "optimizer", "stall", "data", "waits", "python", "scope", "module", "gc", "memory", "kernel", "dim"];
 const SHADES = 3;
 const SHORTEST = 200; // nanoseconds that the whole width shows at least
 // the colour of an event that is no operator, by its category
-const BY_CATEGORY: Record<string, number> = { scope: 7, optimizer: 3, data: 4, python: 6, module: 8, compile: 0, gc: 9, memory: 10, kernel: 11 };
+const BY_CATEGORY: Record<string, number> = { scope: 8, optimizer: 3, data: 5, python: 7, module: 9, compile: 0, gc: 10, memory: 11, kernel: 12 };
 
 interface Band { tracks: TrackLanes; lanes: Lanes; title: string; y: number; height: number; collapsed: boolean }
 
@@ -490,7 +490,7 @@ export class Timeline {
 
 function colourOf(category: number, part: number, categories: string[]): number {
   const name = categories[category];
-  return name === "operator" || name === "backward" || name === "runtime" ? part : BY_CATEGORY[name] ?? 7;
+  return name === "operator" || name === "backward" || name === "runtime" ? part : BY_CATEGORY[name] ?? BY_CATEGORY.scope;
 }
 
 function hash(text: string): number {

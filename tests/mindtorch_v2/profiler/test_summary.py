@@ -14,7 +14,7 @@ from mindtorch_v2.profiler.capture.operators import recorder
 from mindtorch_v2.profiler.model.session import BACKWARD_FUNCTION, COMPILE, WAITING, Info, Label, Track, join
 from mindtorch_v2.profiler.model.summary import OtherThread, Summary
 
-from .by_hand import Event, op, python_function, record, scope
+from .by_hand import Event, op, python_function, record, runtime, scope
 
 MAIN = Track(7, 7, "MainThread")
 SLEEP = f"{WAITING}function sleep>"
@@ -52,6 +52,23 @@ class TestParts:
     def test_scopes_and_functions_are_own_python(self):
         inner = python_function("f", 200, 900, op("aten::mul", 300, 400))
         assert nonzero(summary_of(scope("forward", 100, 950, inner, tid=7))) == {"operators": 100, "own Python": 900}
+
+    @pytest.mark.parametrize(
+        "name", ["cudaStreamSynchronize", "hipDeviceSynchronize", "AscendCL@aclrtSynchronizeStream", "urQueueFinish"]
+    )
+    def test_waiting_for_a_device_is_no_work(self, name):
+        """Not even inside of an operator, as in `item()`; the calls around it are the operator's."""
+        inner = (runtime("cudaMemcpyAsync", 120, 150, correlation=1), runtime(name, 160, 380, correlation=2))
+        found = summary_of(op("aten::item", 100, 400, *inner, tid=7))
+        assert nonzero(found) == {"operators": 80, "waiting for the device": 220, "own Python": 700}
+        assert (found.device_ns, found.forward_ns, found.waiting_ns) == (220, 80, 0)
+
+    @pytest.mark.parametrize("name", ["cudaStreamWaitEvent", "cudaEventQuery", "urEnqueueEventsWait"])
+    def test_calls_that_return_at_once_are_no_waits(self, name):
+        assert nonzero(summary_of(runtime(name, 100, 300, correlation=1, tid=7))) == {"operators": 200, "own Python": 800}
+
+    def test_a_recording_without_device_has_no_such_part(self):
+        assert "waiting for the device" not in summary_of(op("aten::mm", 0, 10, tid=7)).parts
 
     def test_functions_inside_of_operators(self):
         """A kernel's is the operator's, one that a Function calls is the program's own."""

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from ..model import tree
+from ..model import links, tree
 from ..model.session import Column, Session
-from .work import WAITING_CALLS, Work
+from .work import Work
 
 __all__ = ["CriticalPath", "Piece", "critical_path"]
 
@@ -142,9 +142,7 @@ class _Walk:
         outer = outer[session.end_ns[outer] > session.start_ns[outer]]  # an event without length takes the path nowhere
         outer = outer[np.argsort(session.end_ns[outer], kind="stable")]
         self.outer_ends, self.outer_tracks = session.end_ns[outer], session.track[outer]
-        self.waits = np.array(
-            [label.kind == "runtime" and bool(WAITING_CALLS.search(label.name)) for label in session.labels], bool
-        )
+        self.waits = np.array([links.waits_for_device(label) for label in session.labels], bool)
 
     def _before_on_stream(self) -> Column:
         """By place in `work`: the work that its stream did before, -1 for none."""

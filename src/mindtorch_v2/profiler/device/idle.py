@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..model import tree
-from ..model.session import Column, Session
+from ..model import links, tree
+from ..model.session import Column, Label, Session
 from .intervals import Intervals
-from .work import COPYING_CALLS, WAITING_CALLS, Work
+from .work import Work
 
 __all__ = ["CAUSES", "causes"]
 
@@ -45,14 +45,7 @@ def causes(work: Work, gaps: Intervals) -> dict[str, int]:
 
 def _host_calls(session: Session, track: Column, moment: Column) -> Column:
     """What each thread was doing at a moment: 1 inside of a call that waits for the device, 2 of one that copies, 0 otherwise."""
-    sorts = {WAITING_CALLS: 1, COPYING_CALLS: 2}
-    by_label = np.array(
-        [
-            next((number for pattern, number in sorts.items() if label.kind == "runtime" and pattern.search(label.name)), 0)
-            for label in session.labels
-        ],
-        np.int8,
-    )
+    by_label = np.array([1 if links.waits_for_device(label) else 2 if _copies(label) else 0 for label in session.labels], np.int8)
     calls = np.flatnonzero(by_label[session.label])
     found = np.zeros(len(moment), np.int8)
     for rows in tree.groups(session.track[calls]):
@@ -62,3 +55,7 @@ def _host_calls(session: Session, track: Column, moment: Column) -> Column:
         inside = (at >= 0) & (session.end_ns[mine[np.maximum(at, 0)]] >= moment[here])
         found[here] = np.where(inside, by_label[session.label[mine[np.maximum(at, 0)]]], 0)
     return found
+
+
+def _copies(label: Label) -> bool:
+    return label.kind == "runtime" and "memcpy" in label.name.lower()

@@ -11,17 +11,13 @@ import numpy as np
 from ..model import tree
 from ..model.session import Column, Session, Track
 
-__all__ = ["COMMUNICATION", "COMPUTATION", "MEMORY", "SORTS", "WAITING_CALLS", "Work"]
+__all__ = ["COMMUNICATION", "COMPUTATION", "MEMORY", "SORTS", "Work"]
 
 COMPUTATION, COMMUNICATION, MEMORY = range(3)
 SORTS = ("computation", "communication", "memory")
 
 _COMMUNICATION = re.compile(r"(nccl|rccl|hccl|hcom_|msccl|oneccl|ccl_)", re.IGNORECASE)
 _MEMORY = re.compile(r"(memcpy|memset|dma_)", re.IGNORECASE)
-
-# Calls in which the host waits for the device, and calls that copy.
-WAITING_CALLS = re.compile(r"(synchronize|StreamWait|EventQuery)", re.IGNORECASE)
-COPYING_CALLS = re.compile(r"(memcpy)", re.IGNORECASE)
 
 
 class Work:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -21,12 +22,17 @@ __all__ = [
     "module_id",
     "python_ids",
     "runtime_labels",
+    "waits_for_device",
 ]
 
 Column = np.ndarray[Any, np.dtype[Any]]
 
 # The engine's event around each node starts with this.
 EVALUATE = "autograd::engine::evaluate_function: "
+
+
+# Calls of a device's runtime that return when the device has come so far. Queries, and calls that make a stream wait, return at once.
+WAITING_CALLS = re.compile(r"synchronize|^(ur|pi)(EventWait|EventsWait|QueueFinish)$", re.IGNORECASE)
 
 
 def _of_labels(session: Session, facts: list[bool]) -> Column:
@@ -38,6 +44,11 @@ def is_dispatched(label: Label) -> bool:
     # an operator has a namespace; a Function written in Python has none
     is_operator = "::" in label.name and not label.name.startswith(EVALUATE)
     return label.kind == "op" and label.scope != BACKWARD_FUNCTION and is_operator
+
+
+def waits_for_device(label: Label) -> bool:
+    """Whether the host waits for a device in calls of this label."""
+    return label.kind == "runtime" and WAITING_CALLS.search(label.name) is not None
 
 
 def backward(session: Session) -> Column:

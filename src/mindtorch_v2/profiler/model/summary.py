@@ -17,7 +17,7 @@ from ..writing.text_table import Column as TableColumn
 from ..writing.text_table import TextTable, printable
 from .recording import Recording
 from .session import Session
-from .time_parts import BACKWARD, COMPILATION, FORWARD, LOADING, OPERATORS, OPTIMIZER, PYTHON, WAITS, TimeParts, intervals
+from .time_parts import BACKWARD, COMPILATION, DEVICE, FORWARD, LOADING, OPERATORS, OPTIMIZER, PYTHON, WAITS, TimeParts, intervals
 
 __all__ = ["OtherThread", "Summary"]
 
@@ -48,6 +48,7 @@ class Summary:
     python_and_waiting_ns: int
     python_ns: int | None  # the program's own Python, the modules' and optimizers' included
     waiting_ns: int | None  # inside of functions that wait: for time to pass, a lock, a file, another process
+    device_ns: int  # inside of calls that wait for a device
     data_ns: int  # loading of batches, whatever it consists of
     compilation_ns: int
     recorder_ns: int  # what the recorder itself took, by what an event was measured to cost
@@ -76,6 +77,7 @@ class Summary:
             python_and_waiting_ns=int(times[PYTHON] + times[WAITS]),
             python_ns=int(times[PYTHON]) if apart else None,
             waiting_ns=int(times[WAITS]) if apart else None,
+            device_ns=int(times[DEVICE]),
             data_ns=int(times[LOADING]),
             compilation_ns=int(times[COMPILATION]),
             recorder_ns=int(spent.sum()),
@@ -94,6 +96,7 @@ class Summary:
         return {
             "operators": self.operators_ns,
             **python,
+            **({"waiting for the device": self.device_ns} if self.device_ns else {}),
             "data loading": self.data_ns,
             "compilation": self.compilation_ns,
             "recorder": self.recorder_ns,

@@ -19,6 +19,7 @@ __all__ = [
     "BACKWARD",
     "COMPILATION",
     "DATA",
+    "DEVICE",
     "FORWARD",
     "LOADING",
     "OPERATORS",
@@ -37,8 +38,8 @@ DATA = "enumerate(DataLoader)"  # scopes in which batches are loaded have names 
 OPTIMIZERS = "Optimizer."  # those of optimizers
 
 # The parts that a moment can belong to. Where tasks of one thread overlap, the first of them that applies.
-PARTS = ("compilation", "forward", "backward", "optimizer", "data loading", "waiting", "own Python")
-COMPILATION, FORWARD, BACKWARD, OPTIMIZER, LOADING, WAITS, PYTHON = range(len(PARTS))
+PARTS = ("compilation", "forward", "backward", "optimizer", "waiting for the device", "data loading", "waiting", "own Python")
+COMPILATION, FORWARD, BACKWARD, OPTIMIZER, DEVICE, LOADING, WAITS, PYTHON = range(len(PARTS))
 # operators in a backward pass, in an optimizer, and all others
 OPERATORS = (FORWARD, BACKWARD, OPTIMIZER)
 
@@ -151,6 +152,8 @@ class TimeParts:
 
 
 def _part(label: Label) -> int:
+    if links.waits_for_device(label):
+        return DEVICE
     if label.kind in ("op", "runtime"):
         return FORWARD
     if label.kind == "compile":

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...model import tree
+from ...model import links, tree
 from ..facts import Facts
 from ..registry import Match, rule
 
@@ -25,7 +25,7 @@ BY_VALUES = tuple(
 def host_waits(facts: Facts) -> Iterator[Match]:
     """`.cpu()`, `.numpy()`, `nonzero`, `synchronize()`: nothing new is started while the host waits."""
     session = facts.session
-    waits = facts.where(lambda label: label.kind == "runtime" and "synchronize" in label.name.lower())
+    waits = facts.where(links.waits_for_device)
     if not len(waits):
         return
     owner = tree.parents(session, skip=("python_function", "memory", "gc", "compile"))[waits]

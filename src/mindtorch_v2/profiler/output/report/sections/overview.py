@@ -23,6 +23,10 @@ MEANINGS = {
         "Python between operators: your code, and that of modules and optimizers. Larger batches take less of it.",
     ),
     "waiting": ("Waiting", "Inside of functions that wait: for time to pass, a lock, a file, another process."),
+    "waiting for the device": (
+        "Waiting for the device",
+        "Inside of calls that return when a device has come so far: synchronize(), and what item() and cpu() wait for.",
+    ),
     "own Python and waiting": (
         "Own Python and waiting",
         "Time outside of operators. Recorded with with_stack=True, the two are told apart.",
