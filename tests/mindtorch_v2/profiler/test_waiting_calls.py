@@ -14,7 +14,10 @@ import pytest
 import mindtorch_v2 as torch
 from mindtorch_v2.profiler import profile, validate
 from mindtorch_v2.profiler.capture.stacks import python_tracer, waiting_calls
+from mindtorch_v2.profiler.model.recording import Recording
 from mindtorch_v2.profiler.model.session import WAITING
+
+from .by_hand import python_function, record
 
 x = torch.ones(2)
 
@@ -181,3 +184,10 @@ def test_the_trace(tmp_path):
         in_a_join()
     prof.export_chrome_trace(str(tmp_path / "trace.json"))
     assert validate(tmp_path / "trace.json") == []
+
+
+def test_a_wait_in_no_function_has_its_own_time():
+    """As on a thread whose functions began before the recording."""
+    wait = f"{WAITING}method acquire of _thread.lock object>"
+    recording = Recording(record([python_function(wait, 0, 30), python_function("f", 40, 90, python_function(wait, 50, 80))]))
+    assert recording.without_children(recording.cpu_ns).tolist() == [30, 50, 0]

@@ -30,7 +30,7 @@ class Recording:
     `rows` are the events to show and `around` the row of the event around each, -1 for none. A dispatched operator's time must not depend
     on whether the Python functions inside it were recorded: these have no time of their own (`has_self` is False), and `parent`, by
     which times are summed, passes over them. Functions that autograd calls back (a `Function`'s, hooks) have their own. Calls that wait have
-    none: a function that sleeps has the time of its sleep. `events` are the objects that stand for all rows. `written` are the rows of those that someone has
+    none where an event is around them: a function that sleeps has the time of its sleep. `events` are the objects that stand for all rows. `written` are the rows of those that someone has
     written to; `lists` are the lists that readers have got, by attribute and row, and `ranges` the intervals.
     """
 
@@ -44,7 +44,7 @@ class Recording:
         parent = tree.parents(session)
         parent[~self.on_cpu] = -1
         function = self.of_labels(lambda label: label.kind == "python_function")
-        waits = self.of_labels(lambda label: label.name.startswith(WAITING))
+        waits = self.of_labels(lambda label: label.name.startswith(WAITING)) & (parent >= 0)
         self.has_self = ~(function & (waits | tree.inside(session, self.of_labels(links.is_dispatched), parent)))
         around, parent = parent, _passing_over(parent, ~self.has_self, self.has_self)
         repeat = self._repeats(parent)
