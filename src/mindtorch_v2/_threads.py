@@ -8,8 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 from ._refusals import warn_once
+from ._scipy import on_load
 
 __all__ = ["get_num_interop_threads", "get_num_threads", "parallel_info", "set_num_interop_threads", "set_num_threads"]
+
+_given: int | None = None
 
 
 def _libraries() -> Any:
@@ -25,7 +28,15 @@ def get_num_threads() -> int:
 
 def set_num_threads(int: int, /) -> None:
     """Set the number of threads that a product of matrices may use, in NumPy's and SciPy's BLAS."""
-    _libraries().limit(limits=_checked(int, "set_num_threads"))
+    global _given
+    _given = _checked(int, "set_num_threads")
+    _limit()
+
+
+@on_load  # SciPy's BLAS is loaded when it is first needed
+def _limit() -> None:
+    if _given is not None:
+        _libraries().limit(limits=_given)
 
 
 def get_num_interop_threads() -> int:

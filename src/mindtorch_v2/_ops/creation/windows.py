@@ -7,13 +7,13 @@ from math import pi
 from typing import Any
 
 import numpy as np
-import scipy.special
 
 from ... import _dtype
 from ..._backends.cpu.machinery.dtype_rules import refusal
 from ..._creation import device_of, dtype_of, refuse_pinned
 from ..._dispatch import keys
 from ..._memory_format import strided
+from ..._scipy import ufuncs
 from ..._tensor import Tensor, wrap
 from ..._types import OptionalDevice, OptionalDType, OptionalLayout
 from ..machinery.declare import public
@@ -83,8 +83,8 @@ def _kaiser(beta: float) -> Callable[..., Any]:
         one = x.dtype.type
         alpha = (points - 1) / 2
         ratio = (x - one(alpha)) / one(alpha)
-        values = scipy.special.i0(one(beta) * np.sqrt(np.maximum(1 - ratio * ratio, 0)))
-        return (values / scipy.special.i0(one(beta))).astype(x.dtype)
+        values = ufuncs.i0(one(beta) * np.sqrt(np.maximum(1 - ratio * ratio, 0)))
+        return (values / ufuncs.i0(one(beta))).astype(x.dtype)
 
     return compute
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import sparse as scipy_sparse
 
 from ..._dispatch import keys
 from ..._memory_format import sparse_csr
+from ..._scipy import sparse as scipy_sparse
 from ..._tensor import Tensor, wrap
 from ..._types import Number
 from ..linalg.matmul import addmm, maybe_multiply

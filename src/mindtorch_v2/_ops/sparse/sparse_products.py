@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy import sparse as scipy_sparse
 
 from ..._dispatch import keys
 from ..._memory_format import sparse_coo
+from ..._scipy import sparse as scipy_sparse
 from ..._tensor import Tensor, wrap
 from ..._types import Number
 from ..machinery.declare import op, public

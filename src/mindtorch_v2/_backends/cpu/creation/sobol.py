@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy
+
+from ...._scipy import folder
 
 Array = np.ndarray[Any, Any]
 
@@ -17,7 +17,7 @@ BITS = 30
 @functools.cache  # 6 MB are read and unpacked
 def _direction_numbers() -> tuple[Array, Array]:
     """For each dimension a primitive polynomial, whose bits are its coefficients, and as many odd numbers as its degree says."""
-    with np.load(Path(scipy.__file__).parent / "stats" / "_sobol_direction_numbers.npz") as tables:
+    with np.load(folder() / "stats" / "_sobol_direction_numbers.npz") as tables:
         return tables["poly"], tables["vinit"]
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.special
 
 from .... import _checks
+from ...._scipy import ufuncs
 from ...._types import Number
 from ..machinery.dtype_rules import unimplemented
 from ..machinery.dtypes import HALVES
@@ -67,7 +67,7 @@ def xlogy(self: Array, other: Array) -> Array:
         raise unimplemented("xlogy_cpu", self)
     if self.dtype in HALVES:
         return xlogy(self.astype(np.float32), other.astype(np.float32)).astype(self.dtype)
-    return scipy.special.xlogy(self, other)
+    return ufuncs.xlogy(self, other)
 
 
 def copysign(self: Array, other: Number | Number) -> Array:

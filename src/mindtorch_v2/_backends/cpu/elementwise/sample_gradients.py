@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.special import psi
+
+from ...._scipy import ufuncs
 
 Array = np.ndarray[Any, Any]
 
@@ -96,7 +97,7 @@ def _gamma_series(alpha: Array, x: Array) -> Array:
         of_derivative += term / (shifted * shifted)
     power = x**alpha
     density = x ** (alpha - 1) * np.exp(-x)
-    by_alpha = (np.log(x) - psi(alpha)) * (power * of_function) - power * of_derivative
+    by_alpha = (np.log(x) - ufuncs.psi(alpha)) * (power * of_function) - power * of_derivative
     return np.nan_to_num(-by_alpha / density, nan=0.0, posinf=np.inf, neginf=-np.inf)
 
 
@@ -145,7 +146,7 @@ def dirichlet_gradient(x: Array, alpha: Array, total: Array) -> Array:
 def _beta_near_zero(x: Array, alpha: Array, total: Array) -> Array:
     """Power series by α for small x, in the dtype of the operands as in torch."""
     beta = total - alpha
-    factor = psi(alpha) - psi(alpha + beta) - np.log(x)
+    factor = ufuncs.psi(alpha) - ufuncs.psi(alpha + beta) - np.log(x)
     term = np.ones_like(x)
     series = term / alpha * (factor + 1 / alpha)
     for i in range(1, 11):
@@ -158,7 +159,7 @@ def _beta_near_zero(x: Array, alpha: Array, total: Array) -> Array:
 def _beta_near_one(x: Array, alpha: Array, total: Array) -> Array:
     """Power series in 1 - x, by the second parameter of the mirrored distribution."""
     x, alpha, beta = 1 - x, total - alpha, alpha
-    factor = psi(alpha + beta) - psi(beta)
+    factor = ufuncs.psi(alpha + beta) - ufuncs.psi(beta)
     term, product, derivative = np.ones_like(x), np.ones_like(x), np.zeros_like(x)
     series = factor / alpha
     for i in range(1, 9):
@@ -220,4 +221,4 @@ def _beta_rational(x: Array, alpha: Array, total: Array) -> Array:
     a = np.log(alpha) - u
     b = np.log(total) - a
     upper, lower = (_horner([_horner([_horner(c, b) for c in row], a) for row in table], u) for table in _BETA)
-    return np.asarray(upper / lower * x * (psi(total) - psi(alpha)) / (total - alpha))
+    return np.asarray(upper / lower * x * (ufuncs.psi(total) - ufuncs.psi(alpha)) / (total - alpha))

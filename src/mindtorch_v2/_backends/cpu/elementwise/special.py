@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import scipy.special as sc
 from numpy._core.umath import clip  # type: ignore[attr-defined] # np.clip without its wrapper
 
+from ...._scipy import special, ufuncs
 from ..machinery.dtype_rules import unimplemented
 from ..machinery.dtypes import HALVES
 from ..machinery.floating_errors import silent
@@ -61,32 +61,32 @@ def _erf32(self: Array) -> Array:
     return np.divide(top, bottom, out=top)
 
 
-_erf_exact = _of_one(sc.erf, "erf_vml_cpu")
+_erf_exact = _of_one(lambda x: ufuncs.erf(x), "erf_vml_cpu")
 
 
 @silent
 def erf(self: Array) -> Array:
     if self.dtype == np.float32:
-        return sc.erf(self) if self.size < 1024 else _erf32(self)
+        return ufuncs.erf(self) if self.size < 1024 else _erf32(self)
     return _erf_exact(self)
 
 
-erfc = _of_one(sc.erfc, "erfc_vml_cpu")
-erfinv = _of_one(sc.erfinv, "erfinv_vml_cpu")
-lgamma = _of_one(sc.gammaln, "lgamma_vml_cpu")
-i0 = _of_one(sc.i0, "i0_vml_cpu")
-i0e = _of_one(sc.i0e, "i0e_cpu")
-i1 = _of_one(sc.i1, "i1_cpu")
-i1e = _of_one(sc.i1e, "i1e_cpu")
-entr = _of_one(sc.entr, "entr_cpu")
-erfcx = _of_one(sc.erfcx, "erfcx_cpu")
-ndtri = _of_one(sc.ndtri, "ndtri_cpu")
-log_ndtr = _of_one(sc.log_ndtr, "log_ndtr_cpu")
+erfc = _of_one(lambda x: ufuncs.erfc(x), "erfc_vml_cpu")
+erfinv = _of_one(lambda x: special.erfinv(x), "erfinv_vml_cpu")
+lgamma = _of_one(lambda x: ufuncs.gammaln(x), "lgamma_vml_cpu")
+i0 = _of_one(lambda x: ufuncs.i0(x), "i0_vml_cpu")
+i0e = _of_one(lambda x: ufuncs.i0e(x), "i0e_cpu")
+i1 = _of_one(lambda x: ufuncs.i1(x), "i1_cpu")
+i1e = _of_one(lambda x: ufuncs.i1e(x), "i1e_cpu")
+entr = _of_one(lambda x: special.entr(x), "entr_cpu")
+erfcx = _of_one(lambda x: ufuncs.erfcx(x), "erfcx_cpu")
+ndtri = _of_one(lambda x: special.ndtri(x), "ndtri_cpu")
+log_ndtr = _of_one(lambda x: ufuncs.log_ndtr(x), "log_ndtr_cpu")
 
 
 def _digamma(x: Array) -> Array:
     # torch: psi(±0) = ∓inf, and nan at the negative integers
-    out = np.asarray(sc.psi(x))
+    out = np.asarray(ufuncs.psi(x))
     return np.where(x == 0, np.copysign(np.inf, -x), np.where((x < 0) & (x == np.trunc(x)), np.nan, out)).astype(x.dtype)
 
 
@@ -103,8 +103,8 @@ def polygamma(n: int, self: Array) -> Array:
     if n == 1:
         return _trigamma(self)
     # torch: both factors are rounded to the dtype, so that a large order gives inf, or nan where the other is zero
-    factor = np.asarray((-1.0) ** (n + 1) * sc.gamma(n + 1.0), self.dtype)
-    return np.asarray(factor * np.asarray(sc.zeta(n + 1, self.astype(np.float64))).astype(self.dtype))
+    factor = np.asarray((-1.0) ** (n + 1) * ufuncs.gamma(n + 1.0), self.dtype)
+    return np.asarray(factor * np.asarray(special.zeta(n + 1, self.astype(np.float64))).astype(self.dtype))
 
 
 def _trigamma(x: Array) -> Array:
@@ -133,18 +133,26 @@ def _of_two(function: Callable[..., Any], name: str) -> Callable[..., Array]:
     return kernel
 
 
-xlog1py = _of_two(sc.xlog1py, "xlog1py_cpu")
-zeta = _of_two(lambda x, q: sc.zeta(np.asarray(x, np.float64), np.asarray(q, np.float64)), "zeta_cpu")
-igamma = _of_two(sc.gammainc, "igamma_cpu")
-igammac = _of_two(sc.gammaincc, "igammac_cpu")
+xlog1py = _of_two(lambda x, y: ufuncs.xlog1py(x, y), "xlog1py_cpu")
+zeta = _of_two(lambda x, q: special.zeta(np.asarray(x, np.float64), np.asarray(q, np.float64)), "zeta_cpu")
+igamma = _of_two(lambda x, y: ufuncs.gammainc(x, y), "igamma_cpu")
+igammac = _of_two(lambda x, y: ufuncs.gammaincc(x, y), "igammac_cpu")
 
 
-_NAMED = {
-    "airy_ai": lambda x: sc.airy(x)[0], "bessel_j0": sc.j0, "bessel_j1": sc.j1, "bessel_y0": sc.y0, "bessel_y1": sc.y1,
-    "modified_bessel_i0": sc.i0, "modified_bessel_i1": sc.i1, "modified_bessel_k0": sc.k0, "modified_bessel_k1": sc.k1,
-    "scaled_modified_bessel_k0": sc.k0e, "scaled_modified_bessel_k1": sc.k1e,
+_NAMED: dict[str, Callable[[Array], Any]] = {
+    "airy_ai": lambda x: ufuncs.airy(x)[0],
+    "bessel_j0": lambda x: ufuncs.j0(x),
+    "bessel_j1": lambda x: ufuncs.j1(x),
+    "bessel_y0": lambda x: ufuncs.y0(x),
+    "bessel_y1": lambda x: ufuncs.y1(x),
+    "modified_bessel_i0": lambda x: ufuncs.i0(x),
+    "modified_bessel_i1": lambda x: ufuncs.i1(x),
+    "modified_bessel_k0": lambda x: ufuncs.k0(x),
+    "modified_bessel_k1": lambda x: ufuncs.k1(x),
+    "scaled_modified_bessel_k0": lambda x: ufuncs.k0e(x),
+    "scaled_modified_bessel_k1": lambda x: ufuncs.k1e(x),
     "spherical_bessel_j0": lambda x: np.where(np.abs(x) == 0, 1.0, np.sin(x) / np.where(x == 0, 1, x)),
-}  # fmt: skip
+}
 
 
 def named(name: str, argument: str) -> Callable[..., Any]:

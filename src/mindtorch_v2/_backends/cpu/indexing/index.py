@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy.sparse import _sparsetools
 
+from ...._scipy import sparsetools
 from ..machinery.dtypes import BOOL, LONG
 
 Array = np.ndarray[Any, Any]
@@ -182,7 +182,7 @@ def add_rows(target: Array, at: Array, rows: Array) -> None:
         rows = rows.astype(target.dtype)
     if target.flags.c_contiguous and target.dtype in _SPARSE_DTYPES:
         count = at.size
-        _sparsetools.csc_matvecs(
+        sparsetools.csc_matvecs(
             target.shape[0], count, rows.size // count, np.arange(count + 1), np.ascontiguousarray(at, LONG),
             np.ones(count, target.dtype), np.ascontiguousarray(rows).reshape(-1), target.reshape(-1),
         )  # fmt: skip
@@ -198,7 +198,7 @@ def add_flat(flat: Array, at: Array, values: Array) -> None:
     if flat.dtype in _SPARSE_DTYPES and flat.flags.c_contiguous:
         at = np.ascontiguousarray(at, LONG).reshape(-1)
         values = np.ascontiguousarray(values, flat.dtype).reshape(-1)
-        _sparsetools.csc_matvec(flat.size, 1, np.array((0, at.size)), at, values, _ONE_COLUMN[flat.dtype], flat)
+        sparsetools.csc_matvec(flat.size, 1, np.array((0, at.size)), at, values, _ONE_COLUMN[flat.dtype], flat)
     else:
         (np.logical_or if flat.dtype == BOOL else np.add).at(flat, at, values)
 

@@ -11,9 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import scipy.linalg
-from scipy.linalg import lapack
 
+from ...._scipy import blas, lapack, linalg
 from ..machinery.dtype_rules import unimplemented
 
 Array = np.ndarray[Any, Any]
@@ -104,7 +103,7 @@ def solve_triangular(a: Array, b: Array, *, upper: bool, left: bool = True, unit
     if not left:
         solved = solve_triangular(a.swapaxes(-1, -2), b.swapaxes(-1, -2), upper=not upper, unit=unit)
         return column_major(solved.swapaxes(-1, -2))
-    trsm = getattr(scipy.linalg.blas, _PREFIX[a.dtype.char] + "trsm")
+    trsm = getattr(blas, _PREFIX[a.dtype.char] + "trsm")
     if a.ndim == b.ndim == 2 and b.size:
         return trsm(1, a, b, lower=not upper, diag=unit)
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
@@ -380,7 +379,7 @@ def _lstsq_one(a: Array, b: Array, rcond: float, driver: str) -> tuple[Array, in
         padded[:m] = b
         _, x, _ = routine("gels", a)(a, padded)
         return x[:n], min(m, n), 0
-    x, _, rank, s = scipy.linalg.lstsq(a, b, cond=rcond, lapack_driver=driver, check_finite=False)
+    x, _, rank, s = linalg.lstsq(a, b, cond=rcond, lapack_driver=driver, check_finite=False)
     return x, int(rank), 0 if s is None else s
 
 

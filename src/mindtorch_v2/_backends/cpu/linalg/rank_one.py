@@ -8,13 +8,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.linalg import blas
+
+from ...._scipy import blas
 
 Array = np.ndarray[Any, Any]
-_UPDATES = {np.dtype(np.float32): blas.sger, np.dtype(np.float64): blas.dger}
 
 
 def add_outer(out: Array, column: Array, row: Array, scale: float = 1.0) -> None:
     """`out += scale * column[:, None] * row` for a row-major float32 or float64 matrix that is not empty."""
     # BLAS is column-major: the transpose is such a matrix, and is overwritten where it stands.
-    _UPDATES[out.dtype](scale, row, column, a=out.T, overwrite_a=1)
+    update = blas.sger if out.dtype.char == "f" else blas.dger
+    update(scale, row, column, a=out.T, overwrite_a=1)

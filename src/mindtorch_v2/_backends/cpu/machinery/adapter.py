@@ -16,6 +16,7 @@ from ...._dispatch import keys
 from ...._dispatch.codegen import Body, OwnArray, indent
 from ...._dispatch.entry import NUMBERS
 from ...._dispatch.op import Op, parameter_names
+from ...._scipy import load_parts
 from ...._storage import UntypedStorage
 from ...._tensor import Tensor, wrap, wrap_view
 from ...._writing import check_no_overlap, check_partial_overlap, make_writable
@@ -82,6 +83,7 @@ def cpu_body(op: Op, full: int) -> Body:
     kernel = op.array_kernels.get(keys.CPU)
     if kernel is None:
         return _missing(op)
+    load_parts(kernel)
     body = Body([], {**_NAMES, "kernel": kernel})
     if op.pointwise is not None:
         body.lines = _pointwise(op, kernel, number=bool(full & keys.NUMBER), follows=bool(full & keys.LAYOUT))

@@ -6,9 +6,9 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-from scipy import special
 
 from ...._checks import wrap_dim
+from ...._scipy import ufuncs
 from ...._types import Number
 from ..elementwise.choosing import keep, select
 from ..machinery.dtypes import FLOAT, scalar_name
@@ -136,7 +136,7 @@ def _gelu(self: Array, approximate: str) -> Array:
         return out
     if self.dtype == np.float32:
         return _gelu_by_powers(self)
-    out = special.erf(self * _SQRT_HALF)
+    out = ufuncs.erf(self * _SQRT_HALF)
     out += 1
     out *= self
     out *= 0.5
@@ -146,7 +146,7 @@ def _gelu(self: Array, approximate: str) -> Array:
 @silent
 def gelu(self: Array, approximate: str) -> Array:
     if self.dtype is FLOAT and self.ndim and self.size <= 512 and approximate == "none":
-        out = special.ndtr(self)  # 20 ns an element, which the passes of the others cost too from 1000 on
+        out = ufuncs.ndtr(self)  # 20 ns an element, which the passes of the others cost too from 1000 on
         return np.multiply(out, self, out)
     with quiet():
         return _gelu(self, approximate)
@@ -190,7 +190,7 @@ def gelu_backward(grad_output: Array, self: Array, approximate: str) -> Array:
         cdf -= np.asarray(x > 0)
         np.abs(cdf, out=cdf)
     else:
-        cdf = np.asarray(special.erf(x * _SQRT_HALF))
+        cdf = np.asarray(ufuncs.erf(x * _SQRT_HALF))
         cdf += 1
         cdf *= 0.5
     pdf *= _INV_SQRT_2PI
@@ -211,7 +211,7 @@ def _silu(self: Array) -> Array:
 @silent
 def silu(self: Array) -> Array:
     if self.dtype is FLOAT and self.ndim and self.size <= 256:
-        out = special.expit(self)
+        out = ufuncs.expit(self)
         return np.multiply(out, self, out)
     with quiet():
         if self.dtype.kind == "c":

@@ -8,13 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.fft
 
-try:
-    # the extension that scipy.fft wraps: 1.1 µs instead of 5.3 for eight rows of eight points
-    from scipy.fft._pocketfft import pypocketfft as _pocketfft
-except ImportError:  # pragma: no cover - a SciPy that moved it
-    _pocketfft = None
+from ...._scipy import fft
 
 Array = np.ndarray[Any, Any]
 
@@ -31,9 +26,12 @@ def c2c(x: Array, axes: tuple[int, ...], normalization: int, forward: bool) -> A
     kind = np.result_type(x.dtype, np.complex64)
     if not x.size or not axes:
         return x.astype(kind)
-    if _pocketfft is not None:
-        return _pocketfft.c2c(x, axes, forward, normalization, None, 1)
-    transform = scipy.fft.fftn if forward else scipy.fft.ifftn
+    of_extension = getattr(
+        fft, "c2c", None
+    )  # without what scipy.fft wraps around it: 1.1 µs instead of 5.3 for eight rows of eight points
+    if of_extension is not None:
+        return of_extension(x, axes, forward, normalization, None, 1)
+    transform = fft.fftn if forward else fft.ifftn
     return transform(x, axes=axes, norm=_norm(normalization, forward))
 
 
@@ -45,9 +43,12 @@ def r2c(x: Array, axes: tuple[int, ...], normalization: int, onesided: bool) -> 
         shape = list(x.shape)
         shape[axes[-1]] = shape[axes[-1]] // 2 + 1
         return np.empty(shape, np.result_type(x.dtype, np.complex64))
-    if _pocketfft is not None:
-        return _pocketfft.r2c(x, axes, True, normalization, None, 1)
-    return scipy.fft.rfftn(x, axes=axes, norm=_norm(normalization, True))
+    of_extension = getattr(
+        fft, "r2c", None
+    )  # without what scipy.fft wraps around it: 1.1 µs instead of 5.3 for eight rows of eight points
+    if of_extension is not None:
+        return of_extension(x, axes, True, normalization, None, 1)
+    return fft.rfftn(x, axes=axes, norm=_norm(normalization, True))
 
 
 def c2r(x: Array, axes: tuple[int, ...], normalization: int, points: int) -> Array:
@@ -56,7 +57,10 @@ def c2r(x: Array, axes: tuple[int, ...], normalization: int, points: int) -> Arr
         shape = list(x.shape)
         shape[axes[-1]] = points
         return np.empty(shape, x.real.dtype)
-    if _pocketfft is not None:
-        return _pocketfft.c2r(x, axes, points, False, normalization, None, 1)
+    of_extension = getattr(
+        fft, "c2r", None
+    )  # without what scipy.fft wraps around it: 1.1 µs instead of 5.3 for eight rows of eight points
+    if of_extension is not None:
+        return of_extension(x, axes, points, False, normalization, None, 1)
     sizes = [x.shape[a] for a in axes[:-1]] + [points]
-    return scipy.fft.irfftn(x, s=sizes, axes=axes, norm=_norm(normalization, False))
+    return fft.irfftn(x, s=sizes, axes=axes, norm=_norm(normalization, False))
