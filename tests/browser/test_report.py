@@ -344,7 +344,7 @@ class TestFlame:
         page.browser.pointer().move_to_element_with_offset(
             canvas, round(box["x"] + box["w"] / 2 - size["width"] / 2), round(box["y"] + 9 - size["height"] / 2)
         ).click().perform()
-        page.wait(lambda: "Net" in page.browser.one(".path").text)
+        page.wait(lambda: "Net" in page.browser.one(".critical-path").text)
         assert page.browser.run("flame.graph.root === flame.layout.find(['Net'])")
         page.open(page.fragment().lstrip("#"))
         assert page.browser.run("flame.graph.root === flame.layout.find(['Net'])")
@@ -441,6 +441,9 @@ def test_a_device_has_its_section_and_its_tracks(browser, tmp_path):
     page = Page(browser, tmp_path / "device.html").open("device")
     assert [row["name"] for row in page.rows()] == ["gemm", "add"]
     assert "host late" in browser.one(".device").text
+    path = browser.one(".critical-path")
+    assert path.text.startswith("Critical path of the whole recording, 80.000 µs")
+    assert path.find_element("css selector", "[data-cause='device'] .number").text == "10.000 µs"
     assert browser.errors() == []
     page.open("timeline")
     assert browser.run("timeline.bands.map(band => band.title)")[1] == "CUDA 0 · stream 7"

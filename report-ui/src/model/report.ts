@@ -104,4 +104,5 @@ export interface DeviceFacts {
   launches: { count: number; unknown: number; call_median_ns: number; delay_median_ns: number; delay_max_ns: number; shorter_than_call: number };
   queues: { time: Column; length: Column }[];
 }
-export interface Devices { needs?: undefined; devices: DeviceFacts[]; means: Record<string, string> }
+export interface CriticalPath { name: string; step: number; total_ns: number; start: number; end: number; places: Record<string, number>; names: { name: string; place: string; total_ns: number; count: number; is_event: boolean }[] }
+export interface Devices { needs?: undefined; devices: DeviceFacts[]; means: Record<string, string>; path: CriticalPath | null; places: Record<string, string> }

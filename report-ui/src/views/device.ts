@@ -2,7 +2,7 @@
 import uPlot from "uplot";
 import { Address } from "../address";
 import { part } from "../model/packed";
-import type { DeviceFacts, Devices, NotRecorded } from "../model/report";
+import type { CriticalPath, DeviceFacts, Devices, NotRecorded } from "../model/report";
 import type { Context, Shown, View } from "../view";
 import { notRecorded } from "../widgets/controls";
 import { h, styled } from "../widgets/dom";
@@ -17,7 +17,7 @@ async function show(context: Context): Promise<Shown> {
   const data = await part<Devices | NotRecorded>(`device.${context.process}`);
   if (data.needs !== undefined) return { element: notRecorded("No device is in this recording.", data.needs) };
   const closers: (() => void)[] = [];
-  const element = h("div", { class: "devices" }, ...data.devices.map(each => deviceCard(context, each, data.means, closers)));
+  const element = h("div", { class: "devices" }, ...data.devices.map(each => deviceCard(context, each, data.means, closers)), data.path ? pathCard(context, data.path, data.places) : null);
   return { element, close: () => closers.forEach(close => close()) };
 }
 
@@ -26,11 +26,24 @@ function deviceCard(context: Context, each: DeviceFacts, means: Record<string, s
   if (each.sorts.communication) facts.push(["communication hidden by computation", `${(100 * each.communication_overlap).toFixed(1)} %`]);
   return h("section", { class: "device" }, h("h2", {}, shown(`${each.type} ${each.index}${each.name ? ` · ${each.name}` : ""}`)),
     h("dl", { class: "facts" }, ...facts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))),
-    h("div", { class: "card" }, h("h2", {}, "Why it was idle"), bar(each.idle_causes, each.idle_ns), causes(each, means)),
+    h("div", { class: "card" }, h("h2", {}, "Why it was idle"), bar(each.idle_causes, each.idle_ns), meanings(each.idle_causes, each.idle_ns, means)),
     h("div", { class: "card" }, h("h2", {}, "What it did"), bar({ ...each.alone, ...each.overlap }, each.busy_ns), sorts(each)),
     h("div", { class: "kernels" }, h("h2", {}, "Kernels"), kernels(context, each)),
     streams(each, closers), copies(each),
     h("p", { class: "faint" }, `${count(each.launches.count)} launches: a call took ${shortTime(each.launches.call_median_ns)} (median), work began ${shortTime(each.launches.delay_median_ns)} after it (median; at most ${shortTime(each.launches.delay_max_ns)}). ${count(each.launches.shorter_than_call)} kernels took less time than their launch.`));
+}
+
+/** The chain of work that the length of the longest step depends on: where it was, and what it was made of. */
+function pathCard(context: Context, path: CriticalPath, places: Record<string, string>): HTMLElement {
+  const process: Record<string, number> = context.process ? { process: context.process } : {}, margin = 0.03 * path.total_ns;
+  const head = ["on the path", "where", "time", "share", "pieces"].map((text, i) => h("th", { scope: "col", class: i > 1 ? "number" : "" }, text));
+  const named = (each: CriticalPath["names"][number]): HTMLElement => each.is_event ? h("a", { class: "one-line", title: shown(each.name, 2000), href: String(new Address("timeline").with({ search: each.name, ...process })) }, shown(each.name, 90)) : h("span", {}, each.name);
+  const rows = path.names.map(each => h("tr", {}, h("th", { scope: "row" }, named(each)), h("td", {}, styled(h("span", { class: "swatch" }), { background: tint(each.place) }), each.place), h("td", { class: "number" }, time(each.total_ns)), h("td", { class: "number" }, share(each.total_ns, path.total_ns)), h("td", { class: "number" }, count(each.count))));
+  const whole = new Address("timeline").with({ from: Math.round(path.start - margin), to: Math.round(path.end + margin), ...process });
+  return h("section", { class: "card critical-path" }, h("h2", {}, shown(`Critical path of ${path.name}, ${time(path.total_ns)}`)),
+    h("p", { class: "faint" }, "The chain of work that its length depends on: what is not on it could take longer without making the step longer. ", h("a", { href: String(whole) }, "in the timeline")),
+    bar(path.places, path.total_ns), meanings(path.places, path.total_ns, places),
+    h("table", { class: "parts" }, h("thead", {}, h("tr", {}, ...head)), h("tbody", {}, ...rows)));
 }
 
 const tint = (key: string): string => `var(--${DEVICE_COLOURS[key] ?? "kernel"})`;
@@ -43,8 +56,8 @@ function bar(parts: Record<string, number>, whole: number): HTMLElement {
   }));
 }
 
-function causes(each: DeviceFacts, means: Record<string, string>): HTMLElement {
-  const rows = Object.entries(each.idle_causes).map(([name, ns]) => h("tr", { class: ns ? "" : "none", "data-cause": name }, h("th", { scope: "row" }, styled(h("span", { class: "swatch" }), { background: tint(name) }), name), h("td", { class: "number" }, time(ns)), h("td", { class: "number" }, share(ns, each.idle_ns)), h("td", { class: "means" }, means[name] ?? "")));
+function meanings(parts: Record<string, number>, whole: number, means: Record<string, string>): HTMLElement {
+  const rows = Object.entries(parts).map(([name, ns]) => h("tr", { class: ns ? "" : "none", "data-cause": name }, h("th", { scope: "row" }, styled(h("span", { class: "swatch" }), { background: tint(name) }), name), h("td", { class: "number" }, time(ns)), h("td", { class: "number" }, share(ns, whole)), h("td", { class: "means" }, means[name] ?? "")));
   return h("table", { class: "parts" }, h("tbody", {}, ...rows));
 }
 

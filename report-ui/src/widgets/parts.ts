@@ -11,9 +11,10 @@ export const PARTS: { key: string; name: string; colour: string }[] = [
   { key: "recorder", name: "Recorder", colour: "recorder" },
 ];
 
-// Why a device had nothing to do, and the sorts of its work.
+// Why a device had nothing to do, the sorts of its work, and the places of a critical path.
 export const DEVICE_COLOURS: Record<string, string> = {
   "host late": "python", synchronization: "waits", "memory copy": "memory", launch: "compile", "waiting for work": "scope", unknown: "recorder",
+  host: "python", device: "forward", "earlier work": "scope",
   computation: "forward", communication: "optimizer", memory: "memory",
 };
 

@@ -11,6 +11,7 @@ from tests.mindtorch_v2.profiler.report.reports import ALL, parts_of, trained
 import mindtorch_v2 as torch
 from mindtorch_v2.profiler import profile
 from mindtorch_v2.profiler.device import DeviceActivity
+from mindtorch_v2.profiler.device.critical_path import critical_path
 from mindtorch_v2.profiler.model.memory_timeline import timeline_of
 from mindtorch_v2.profiler.model.session import COMPILE, Frame, Info, Label, Track
 from mindtorch_v2.profiler.opening import open_recording
@@ -226,6 +227,14 @@ class TestDevice:
         assert [kernel["name"] for kernel in found["kernels"]] == ["gemm", "add"]
         assert found["queues"][0]["length"].tolist() == device.streams[0].queue.length.tolist()
         assert set(found["idle_causes"]) == set(parts["device.0"]["means"])
+
+    def test_the_critical_path_is_that_of_the_command(self, session, tmp_path):
+        parts = report_of(session, tmp_path)
+        found, path = parts["device.0"]["path"], critical_path(session)
+        assert found["places"] == path.by_place() == {"host": 36_000, "launch": 4_000, "device": 40_000, "earlier work": 0}
+        assert [(each["name"], each["total_ns"]) for each in found["names"]] == [(s.name, s.total_ns) for s in path.by_name()]
+        assert found["end"] - found["start"] == found["total_ns"] == 80_000
+        assert set(found["places"]) == set(parts["device.0"]["places"])
 
     def test_launches_and_kernels_are_partners(self, session, tmp_path):
         events = report_of(session, tmp_path)["events.0"]

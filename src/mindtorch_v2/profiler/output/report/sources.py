@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...device import DeviceActivity
+from ...device.critical_path import CriticalPath, critical_path
 from ...model import modules, tree
 from ...model.grouping import amounts_of
 from ...model.recorded_events import recording_of
@@ -67,6 +68,11 @@ class Process:
     @functools.cached_property
     def devices(self) -> DeviceActivity:
         return DeviceActivity.of(self.session)
+
+    @functools.cached_property
+    def critical_path(self) -> CriticalPath | None:
+        """The chain of work that the length of the longest step depends on; None without work on a device."""
+        return critical_path(self.session)
 
     @functools.cached_property
     def amounts(self) -> dict[str, Column]:
