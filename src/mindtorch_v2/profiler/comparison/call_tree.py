@@ -50,6 +50,7 @@ class CallTree:
     shape_texts: list[str]
     first_row: Column  # of the session; -1 for the step
     step_ns: Column  # how long each step took
+    step_start_ns: Column
 
     def __len__(self) -> int:
         return len(self.parent)
@@ -150,6 +151,7 @@ class CallTree:
             shape_texts=shape_texts,
             first_row=first,
             step_ns=ends - starts,
+            step_start_ns=starts,
         )
 
 

@@ -12,6 +12,7 @@ from ..model.session import Session
 from ..writing.html_table import html_text
 from . import evidence, page, text
 from .call_tree import CallTree
+from .devices import DeviceChange, compare_devices
 from .matching import ADDED, REMOVED, SAME, Pair, match
 
 __all__ = ["Change", "Comparison", "compare"]
@@ -59,7 +60,7 @@ class Change:
 class Comparison:
     """What changed from a first run to a second.
 
-    `changes` are those of time and structure, the largest first; `memory` those of bytes alone. `speed` is how much slower the second run was
+    `changes` are those of time and structure, the largest first; `memory` those of bytes alone; `devices` have kernels of their own. `speed` is how much slower the second run was
     everywhere, as a machine is that has other things to do. `step_ns` are the times of a step without noise: the sums of what its places take in
     their quiet steps.
     """
@@ -71,6 +72,7 @@ class Comparison:
     peak_bytes: tuple[int, int] | None
     changes: tuple[Change, ...]
     memory: tuple[Change, ...]
+    devices: tuple[DeviceChange, ...]  # that both runs have
     unclear: int  # places whose times differ by a share that counts, and may be noise
     step_times_ns: tuple[tuple[int, ...], tuple[int, ...]]  # of each step, as they were
     places: tuple[Change, ...]  # that both runs have, by the time they take
@@ -95,6 +97,7 @@ class Comparison:
             "peak_bytes": None if self.peak_bytes is None else list(self.peak_bytes),
             "changes": [change.as_dict() for change in self.changes],
             "memory": [change.as_dict() for change in self.memory],
+            "devices": [device.as_dict() for device in self.devices],
             "unclear": self.unclear,
         }
 
@@ -136,6 +139,7 @@ def compare(first: Session, second: Session, *, least_share: float = LEAST_SHARE
         peak_bytes=_peaks(first, second),
         changes=tuple(found.changes(is_measured=is_measured)),
         memory=tuple(found.memory()),
+        devices=tuple(compare_devices(one, other, least_share=least_share, least_ratio=LEAST_RATIO, most_p=P_VALUE)),
         unclear=found.unclear,
         step_times_ns=(tuple(one.step_ns.tolist()), tuple(other.step_ns.tolist())),
         places=tuple(found.places()),

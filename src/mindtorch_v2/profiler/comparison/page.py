@@ -14,6 +14,7 @@ from . import text
 
 if TYPE_CHECKING:
     from .comparison import Change, Comparison
+    from .devices import DeviceChange
 
 __all__ = ["page", "write"]
 
@@ -53,6 +54,7 @@ def page(found: Comparison, names: tuple[str, str]) -> str:
 <h1><span class="before">{before}</span> and <span class="after">{after}</span></h1>
 {sentences}
 {changes}
+{"".join(map(_kernels, found.devices))}
 <h2>Steps</h2>
 {_steps(found.step_times_ns)}
 <h2>Places, by the time they take</h2>
@@ -70,6 +72,19 @@ def _changes(found: Comparison) -> str:
     )
     heading = '<tr><th>change</th><th>name</th><th class="number">before</th><th class="number">after</th><th class="number">of a step</th></tr>'
     return f'<h2>Changes</h2><div class="scroll"><table>{heading}{rows}</table></div>'
+
+
+def _kernels(device: DeviceChange) -> str:
+    """The kernels of a device whose time changed."""
+    if not device.kernels:
+        return ""
+    rows = "".join(
+        f'<tr><td>{_escaped(kernel.kind)}</td><td>{_escaped(kernel.name)}</td><td class="number">{_time(kernel.before_ns)}</td>'
+        f'<td class="number">{_time(kernel.after_ns)}</td><td class="number">{kernel.delta_ns / (device.work_ns[0] or 1):+.1%}</td></tr>'
+        for kernel in device.kernels[:PLACES]
+    )
+    heading = '<tr><th>change</th><th>name</th><th class="number">before</th><th class="number">after</th><th class="number">of its work</th></tr>'
+    return f'<h2>Kernels on {_escaped(device.names[1])}</h2><div class="scroll"><table>{heading}{rows}</table></div>'
 
 
 def _steps(times: tuple[Sequence[int], Sequence[int]]) -> str:

@@ -9,11 +9,14 @@ from ..writing.text_table import Column, TextTable, middle_cut, printable
 
 if TYPE_CHECKING:
     from .comparison import Change, Comparison
+    from .devices import DeviceChange
 
 __all__ = ["detail", "markdown", "name", "sentences", "table"]
 
 NAME_WIDTH = 48
 DETAILED = 5  # changes with a line of their own
+SHAPES_WIDTH = 100
+LEAST_IDLE = 0.01  # a share of idle time that changed by less is not told
 ALIKE = 0.05  # a difference of speed below this is not worth a sentence
 
 
@@ -38,6 +41,16 @@ def table(found: Comparison, row_limit: int) -> str:
             Column("After", lambda c: units.memory(round(c.bytes[1])), width=None),
         ]
         lines += ["", *TextTable(columns, found.memory[:row_limit]).lines(), *_more(len(found.memory), row_limit)]
+    for device in found.devices:
+        if device.kernels:
+            columns = [
+                Column("Change", lambda k: k.kind, width=None, align="<"),
+                Column(f"Kernel on {device.names[1]}", lambda k: middle_cut(printable(k.name), NAME_WIDTH), width=None, align="<"),
+                Column("Before", lambda k: _time(k.before_ns), width=None),
+                Column("After", lambda k: _time(k.after_ns), width=None),
+                Column("Adds to its work", lambda k: _signed(k.delta_ns), width=None),
+            ]
+            lines += ["", *TextTable(columns, device.kernels[:row_limit]).lines(), *_more(len(device.kernels), row_limit)]
     return "\n".join(line.rstrip() for line in lines)
 
 
@@ -55,6 +68,13 @@ def markdown(found: Comparison, row_limit: int) -> str:
         for c in found.memory[:row_limit]:
             lines.append(f"| {_code(name(c))} | {units.memory(round(c.bytes[0]))} | {units.memory(round(c.bytes[1]))} |")
         lines += _more(len(found.memory), row_limit)
+    for device in found.devices:
+        if device.kernels:
+            lines += ["", f"| change | kernel on {device.names[1]} | before | after | adds to its work |", "|---|---|--:|--:|--:|"]
+            for k in device.kernels[:row_limit]:
+                times = f"{_time(k.before_ns)} | {_time(k.after_ns)} | {_signed(k.delta_ns)}"
+                lines.append(f"| {k.kind} | {_code(middle_cut(k.name, NAME_WIDTH))} | {times} |")
+            lines += _more(len(device.kernels), row_limit)
     return "\n".join(lines)
 
 
@@ -79,11 +99,22 @@ def sentences(found: Comparison) -> list[str]:
     if found.peak_bytes is not None and found.peak_bytes[0] != found.peak_bytes[1]:
         peaks = [units.memory(size) for size in found.peak_bytes]
         lines.append(f"Peak memory: {peaks[0]} before, {peaks[1]} after.")
+    lines += [_device(device) for device in found.devices]
     if not found.changes and not found.memory:
         lines.append("No place in the program changed.")
     if found.unclear:
         lines.append(f"{found.unclear} places differ by what may be noise; more steps would tell.")
     return lines
+
+
+def _device(device: DeviceChange) -> str:
+    """How much work a device has in a step, how busy it is, and the cause of idle time that changed most."""
+    before, after = device.work_ns
+    name = device.names[1] if device.names[0] == device.names[1] else " and ".join(device.names)
+    text = f"{name}: the work of a step takes {_time(before)} and now {_time(after)} ({after / (before or 1) - 1:+.1%}); "
+    text += f"busy {device.busy_share[0]:.1%} of the time, now {device.busy_share[1]:.1%}"
+    cause, (was, now) = max(device.idle_causes.items(), key=lambda item: abs(item[1][1] - item[1][0]))
+    return text + (f" (idle, {cause}: {was:.1%}, now {now:.1%})." if abs(now - was) >= LEAST_IDLE else ".")
 
 
 def name(change: Change) -> str:
@@ -100,7 +131,7 @@ def detail(change: Change) -> str:
     if change.place:
         known.append(f"called at {printable(change.place)}")
     if any(change.shapes):
-        before, after = (shapes or "none" for shapes in change.shapes)
+        before, after = (middle_cut(shapes, SHAPES_WIDTH) or "none" for shapes in change.shapes)
         known.append(f"inputs {before} before, {after} after")
     return "; ".join(known)
 
