@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["NETWORKS"]
+__all__ = ["NETWORKS", "convolution", "excitation", "head", "residual"]
 
 Step = Callable[[], object]
 
 
-def _convolution(
+def convolution(
     nn: Any, inputs: int, outputs: int, kernel: int = 3, stride: int = 1, groups: int = 1, after: Any = None
 ) -> list[Any]:
     """A convolution, a norm, and what comes after them."""
@@ -21,7 +21,7 @@ def _convolution(
     return layers if after is None else [*layers, after()]
 
 
-def _residual(nn: Any) -> Any:
+def residual(nn: Any) -> Any:
     class Residual(nn.Module):  # type: ignore[misc, name-defined]
         """Layers whose result is added to their input where the two have one shape."""
 
@@ -38,7 +38,7 @@ def _residual(nn: Any) -> Any:
     return Residual
 
 
-def _excitation(nn: Any) -> Any:
+def excitation(nn: Any) -> Any:
     class Excitation(nn.Module):  # type: ignore[misc, name-defined]
         """Channels scaled by what their means say about each other."""
 
@@ -53,50 +53,50 @@ def _excitation(nn: Any) -> Any:
     return Excitation
 
 
-def _head(nn: Any, channels: int) -> list[Any]:
+def head(nn: Any, channels: int) -> list[Any]:
     return [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, 10)]
 
 
 def _mobile(nn: Any) -> Any:
-    residual, layers, channels = _residual(nn), _convolution(nn, 3, 16, after=nn.ReLU6), 16
+    block, layers, channels = residual(nn), convolution(nn, 3, 16, after=nn.ReLU6), 16
     for outputs, stride in ((16, 1), (24, 2), (24, 1), (32, 2), (32, 1), (64, 2), (64, 1)):
         wide = channels * 4
         inverted = [
-            *_convolution(nn, channels, wide, 1, after=nn.ReLU6),
-            *_convolution(nn, wide, wide, 3, stride, groups=wide, after=nn.ReLU6),
-            *_convolution(nn, wide, outputs, 1),
+            *convolution(nn, channels, wide, 1, after=nn.ReLU6),
+            *convolution(nn, wide, wide, 3, stride, groups=wide, after=nn.ReLU6),
+            *convolution(nn, wide, outputs, 1),
         ]
-        layers.append(residual(inverted))
+        layers.append(block(inverted))
         channels = outputs
-    return nn.Sequential(*layers, *_convolution(nn, channels, 128, 1, after=nn.ReLU6), *_head(nn, 128))
+    return nn.Sequential(*layers, *convolution(nn, channels, 128, 1, after=nn.ReLU6), *head(nn, 128))
 
 
 def _resnext(nn: Any) -> Any:
-    residual, layers, channels = _residual(nn), _convolution(nn, 3, 32, after=nn.ReLU), 32
+    block, layers, channels = residual(nn), convolution(nn, 3, 32, after=nn.ReLU), 32
     for outputs, stride in ((64, 1), (64, 1), (128, 2), (128, 1)):
         bottleneck = [
-            *_convolution(nn, channels, outputs // 2, 1, after=nn.ReLU),
-            *_convolution(nn, outputs // 2, outputs // 2, 3, stride, groups=8, after=nn.ReLU),
-            *_convolution(nn, outputs // 2, outputs, 1),
+            *convolution(nn, channels, outputs // 2, 1, after=nn.ReLU),
+            *convolution(nn, outputs // 2, outputs // 2, 3, stride, groups=8, after=nn.ReLU),
+            *convolution(nn, outputs // 2, outputs, 1),
         ]
-        layers.append(residual(bottleneck, after=nn.ReLU()))
+        layers.append(block(bottleneck, after=nn.ReLU()))
         channels = outputs
-    return nn.Sequential(*layers, *_head(nn, channels))
+    return nn.Sequential(*layers, *head(nn, channels))
 
 
 def _efficient(nn: Any) -> Any:
-    residual, excitation, layers, channels = _residual(nn), _excitation(nn), _convolution(nn, 3, 16, after=nn.SiLU), 16
+    block, excite, layers, channels = residual(nn), excitation(nn), convolution(nn, 3, 16, after=nn.SiLU), 16
     for outputs, stride, kernel in ((16, 1, 3), (24, 2, 3), (24, 1, 3), (40, 2, 5), (40, 1, 5), (80, 2, 3)):
         wide = channels * 4
         inverted = [
-            *_convolution(nn, channels, wide, 1, after=nn.SiLU),
-            *_convolution(nn, wide, wide, kernel, stride, groups=wide, after=nn.SiLU),
-            excitation(wide, max(1, channels // 4)),
-            *_convolution(nn, wide, outputs, 1),
+            *convolution(nn, channels, wide, 1, after=nn.SiLU),
+            *convolution(nn, wide, wide, kernel, stride, groups=wide, after=nn.SiLU),
+            excite(wide, max(1, channels // 4)),
+            *convolution(nn, wide, outputs, 1),
         ]
-        layers.append(residual(inverted))
+        layers.append(block(inverted))
         channels = outputs
-    return nn.Sequential(*layers, *_convolution(nn, channels, 128, 1, after=nn.SiLU), *_head(nn, 128))
+    return nn.Sequential(*layers, *convolution(nn, channels, 128, 1, after=nn.SiLU), *head(nn, 128))
 
 
 def _step(make: Callable[[Any], Any]) -> Callable[[Any], Step]:

@@ -14,6 +14,7 @@ from mindtorch_v2.profiler.writing.text_table import Column, TextTable
 __all__ = ["Comparison", "Row", "as_markdown", "compare", "print_table"]
 
 Statement = Callable[[], object]
+Clock = Callable[[], float]  # seconds
 
 
 class Row(Protocol):
@@ -49,34 +50,35 @@ class Comparison:
         }
 
 
-def _chunk_size(statement: Statement, chunk_seconds: float) -> int:
+def _chunk_size(statement: Statement, chunk_seconds: float, clock: Clock) -> int:
     statement()
-    began = time.perf_counter()
+    began = clock()
     statement()
-    once = time.perf_counter() - began
+    once = clock() - began
     return max(1, int(chunk_seconds / max(once, 1e-7)))
 
 
-def _time(statement: Statement, count: int) -> float:
+def _time(statement: Statement, count: int, clock: Clock) -> float:
     repeat = range(count)
-    began = time.perf_counter()
+    began = clock()
     for _ in repeat:
         statement()
-    return (time.perf_counter() - began) / count
+    return (clock() - began) / count
 
 
 def compare(
-    name: str, ours: Statement, theirs: Statement, *, aim: float | None = None, chunks: int = 40, chunk_seconds: float = 0.004
-) -> Comparison:
+    name: str, ours: Statement, theirs: Statement, *, aim: float | None = None, chunks: int = 40, chunk_seconds: float = 0.004,
+    clock: Clock = time.perf_counter,
+) -> Comparison:  # fmt: skip
     """Time both statements. Garbage collection is off meanwhile, as in `timeit`."""
-    counts = [_chunk_size(s, chunk_seconds) for s in (ours, theirs)]
+    counts = [_chunk_size(s, chunk_seconds, clock) for s in (ours, theirs)]
     best = [float("inf"), float("inf")]
     gc.collect()
     gc.disable()
     try:
         for _ in range(chunks):
             for i, statement in enumerate((ours, theirs)):
-                best[i] = min(best[i], _time(statement, counts[i]))
+                best[i] = min(best[i], _time(statement, counts[i], clock))
     finally:
         gc.enable()
     return Comparison(name, best[0] * 1e6, best[1] * 1e6, aim)
