@@ -1,7 +1,6 @@
 """Sessions saved and loaded again."""
 
 import contextlib
-import dataclasses
 import json
 import os
 import zipfile
@@ -15,25 +14,8 @@ from mindtorch_v2.profiler.model import session_file
 from mindtorch_v2.profiler.model.session import Frame, Info, MemoryLog, Session, TensorInput, Track, empty_session
 
 from .by_hand import op, python_function, record, scope
+from .same_session import assert_same
 from .test_chrome_trace import recordings
-
-FACTS = [field.name for field in dataclasses.fields(Session)]
-
-
-def assert_same(one: Session, other: Session) -> None:
-    for name in FACTS:
-        assert_same_fact(getattr(one, name), getattr(other, name))
-
-
-def assert_same_fact(a, b) -> None:
-    if isinstance(a, np.ndarray):
-        assert a.dtype == b.dtype
-        np.testing.assert_array_equal(a, b)
-    elif isinstance(a, MemoryLog):
-        for x, y in zip(a, b, strict=True):
-            assert_same_fact(x, y)
-    else:
-        assert repr(a) == repr(b)  # nan is nan, and 1 is neither True nor 1.0
 
 
 def through_a_file(session, tmp_path) -> Session:

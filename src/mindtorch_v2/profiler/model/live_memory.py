@@ -67,8 +67,19 @@ def with_rows_of_changes(session: Session, first_of_step_ns: Column, step: Colum
         if column is not None:
             absent = 0 if name in ("function_id", "heap_before", "heap_after") else -1
             columns[name] = np.concatenate([column, new.get(name, np.full(count, absent)).astype(column.dtype)])[order]
-    event = log.event.copy()
+    flow, copies, event = session.flow, session.copies, _moved(log.event, rows)
     event[outside] = added
-    event[log.event >= 0] = rows[log.event[log.event >= 0]]
-    flow = session.flow if session.flow is None else session.flow._replace(operand_row=rows[session.flow.operand_row])
-    return session.replace(**columns, labels=(*session.labels, CHANGE), memory=log._replace(event=event), flow=flow)
+    if session.launch is not None:
+        columns["launch"] = _moved(columns["launch"], rows)
+    return session.replace(
+        **columns,
+        labels=(*session.labels, CHANGE),
+        memory=log._replace(event=event),
+        flow=flow if flow is None else flow._replace(operand_row=rows[flow.operand_row]),
+        copies=copies if copies is None else copies._replace(row=rows[copies.row]),
+    )
+
+
+def _moved(numbers: Column, rows: Column) -> Column:
+    """Numbers of rows, where each row is in another place now; -1 stays."""
+    return np.where(numbers < 0, -1, rows[numbers] if len(rows) else -1).astype(numbers.dtype)

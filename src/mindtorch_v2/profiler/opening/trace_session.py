@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..model import links, tree
+from ..model import links, live_memory, tree
 from ..model.session import (
     BACKWARD_FUNCTION,
     COMPILE,
@@ -198,7 +198,8 @@ class _Process:
         place = np.empty(len(order), np.int64)  # of each slice among the rows
         place[order] = np.arange(len(order))
         if not len(order):
-            return empty_session(self._info(start, end, labels, {}))
+            session = self._with_memory(empty_session())
+            return session.replace(info=self._info(start, end, labels, session))
         session = Session(
             label=label[order],
             track=track,
@@ -392,24 +393,37 @@ class _Process:
         changes = self.trace.changes
         if not len(changes["ts"]):
             return session
-        places = {(t.thread_id, t.device_type != "CPU"): i for i, t in enumerate(session.tracks)}
-        raw = self.trace.columns.tracks
-        on_host = np.array([places.get((_number(t.tid), False), -1) if t.pid == self.pid else -1 for t in raw], np.int64)
-        track = on_host[changes["track"]]
+        track = self._host_tracks(np.unique(changes["track"]))[changes["track"]]
         here = np.flatnonzero(track >= 0)
         if not len(here):
             return session
         here = here[np.argsort(changes["ts"][here], kind="stable")]
         time = _nanoseconds(changes["ts"][here]) + self.trace.base_ns
         event = derived.open_events(session, track[here], time)
-        tracks, of_device = list(session.tracks), changes["device_type"][here] != 0
+        tracks, of_device = list(self.tracks), changes["device_type"][here] != 0
         line = track[here]
         for device in np.unique(changes["device"][here][of_device]).tolist():
             mine = of_device & (changes["device"][here] == device)
             line[mine] = len(tracks)  # the allocations of a device are counted apart from the CPU's
             tracks.append(Track(1 << 20, 1 << 20, "allocations", self.trace.device_type, max(device, 0)))
         log = MemoryLog(time, line.astype(np.int32), changes["address"][here], changes["size"][here], changes["total"][here], event)
-        return session.replace(memory=log, tracks=tuple(tracks))
+        session = session.replace(memory=log, tracks=tuple(tracks))
+        step = np.maximum.accumulate(session.step) if len(session) else np.zeros(1, np.int32)
+        return live_memory.with_rows_of_changes(session, session.start_ns, step)
+
+    def _host_tracks(self, wanted: Column) -> Column:
+        """The track of each thread of the file, -1 for those of others; a thread that only made and freed memory gets one here."""
+        raw, places = self.trace.columns.tracks, {t.thread_id: i for i, t in enumerate(self.tracks) if t.device_type == "CPU"}
+        found = np.full(len(raw), -1, np.int64)
+        for number in wanted.tolist():
+            if raw[number].pid != self.pid or self.trace.is_device[number]:
+                continue
+            tid = _number(raw[number].tid)
+            if tid not in places:
+                places[tid] = len(self.tracks)
+                self.tracks.append(self._track(raw[number], False, 0))
+            found[number] = places[tid]
+        return found
 
     # The whole -----------------------------------------------------------------------------------------------------------------
 

@@ -180,7 +180,7 @@ def test_memory_of_host_and_device(tmp_path):
     session = opened(write(tmp_path / "t.json", rows))
     assert session.memory.size_bytes.tolist() == [64, 128, -64]
     assert [session.tracks[i].device_type for i in session.memory.track.tolist()] == ["CPU", "CUDA", "CPU"]
-    assert session.memory.event.tolist() == [at(session, "aten::empty")] * 2 + [-1]
+    assert session.memory.event.tolist() == [at(session, "aten::empty")] * 2 + [at(session, "[memory]")]
 
 
 class TestAscend:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import threading
+
 import numpy as np
 import pytest
 
 import mindtorch_v2 as torch
-from mindtorch_v2.profiler.model import tree
 from mindtorch_v2.profiler.model.recording import Recording
 from mindtorch_v2.profiler.model.session import Info, Track
 from mindtorch_v2.profiler.model.session_check import check
 from mindtorch_v2.profiler.opening import open_recording
-from mindtorch_v2.profiler.output import chrome_trace
-from mindtorch_v2.profiler.output.event_list import EventList
-from mindtorch_v2.profiler.output.slice_times import slice_times
 
 from ..by_hand import kernel, op, record, runtime, scope
+from ..same_session import as_written, read_back, rows, sums
 
 
 def train(profiler, steps=2):
@@ -36,62 +36,6 @@ def recorded(request):
     with torch.profiler.profile(**(wanted if request.param == "everything" else {})) as profiler:
         train(profiler)
     return profiler.profiler.session
-
-
-def as_written(session):
-    """The session with the times of its trace: some ends are a nanosecond earlier there."""
-    base = chrome_trace.base_time_ns(session)
-    times = slice_times(session, base)
-    return session.replace(start_ns=times.start + base, end_ns=times.end + base)
-
-
-def read_back(session, tmp_path, name="trace.json"):
-    chrome_trace.write(session, tmp_path / name)
-    (found,) = open_recording(tmp_path / name).sessions
-    check(found)
-    return found
-
-
-def rows(session):
-    """What is known of each event, in an order that does not depend on ties between tracks."""
-    labels = session.labels
-    parents = tree.parents(session)
-    names = [labels[i].name for i in session.label.tolist()]
-    facts = [
-        (start, end, session.tracks[track].tid, depth, names[at], labels[label].kind, labels[label].scope, step, sequence)
-        + (names[parent] if parent >= 0 else None,)
-        for at, (start, end, track, depth, label, step, sequence, parent) in enumerate(
-            zip(
-                *(
-                    column.tolist()
-                    for column in (
-                        session.start_ns, session.end_ns, session.track, session.depth, session.label, session.step,
-                        session.sequence, parents,
-                    )
-                )
-            )
-        )
-        if labels[label].kind != "memory"
-    ]  # fmt: skip
-    return sorted(facts)
-
-
-def sums(session, **by):
-    from mindtorch_v2.profiler.model.grouping import GroupBy
-
-    return sorted(
-        (
-            row.key,
-            row.count,
-            row.self_cpu_time_total,
-            row.cpu_time_total,
-            row.flops,
-            str(row.input_shapes),
-            str(row.stack),
-            row.module,
-        )
-        for row in EventList.averages_of(session, GroupBy(**by))
-    )
 
 
 class TestRoundTrip:
@@ -153,6 +97,69 @@ def test_saved_sessions_and_folders(tmp_path):
     assert [s.info.pid for s in opened.sessions] == [7, 3]
     assert opened.session is opened.sessions[0]
     assert open_recording(tmp_path / "process-3.session").session.info.pid == 3
+
+
+class TestMemoryOutsideOfEvents:
+    def record(self, work):
+        with torch.profiler.profile(profile_memory=True) as profiler:
+            work()
+        return profiler.session
+
+    def test_changes_are_rows_as_in_the_recording(self, tmp_path):
+        held = [torch.ones(4)]
+        session = self.record(held.clear)
+        found = read_back(session, tmp_path)
+        assert [label.name for label in found.labels] == ["[memory]"]
+        assert rows(found) == rows(session)
+        assert found.memory.size_bytes.tolist() == [-16]
+
+    def test_a_thread_that_only_frees_memory_has_its_changes(self, tmp_path):
+        held = [torch.ones(4)]
+
+        def work():
+            torch.ones(2)
+            thread = threading.Thread(target=held.clear, name="frees")
+            thread.start()
+            thread.join()
+
+        session = self.record(work)
+        found = read_back(session, tmp_path)
+        assert rows(found) == rows(as_written(session))
+        assert found.memory.size_bytes.tolist() == session.memory.size_bytes.tolist()
+        assert [found.tracks[i].name for i in found.memory.track.tolist()][-1] == "frees"
+
+    def test_rows_of_a_device_keep_their_launches_and_copies(self, tmp_path):
+        """A change between two events moves the rows behind it."""
+
+        def change(at):
+            facts = {"Addr": 1, "Bytes": 8, "Total Allocated": 8, "Device Type": 0, "Device Id": -1}
+            return {
+                "ph": "i",
+                "cat": "cpu_instant_event",
+                "s": "t",
+                "name": "[memory]",
+                "pid": 7,
+                "tid": 7,
+                "ts": at,
+                "args": facts,
+            }
+
+        events = [
+            {"ph": "X", "cat": "cpu_op", "name": "aten::f", "pid": 7, "tid": 7, "ts": 0, "dur": 5},
+            change(7),
+            {"ph": "X", "cat": "cuda_runtime", "name": "cudaMemcpyAsync", "pid": 7, "tid": 7, "ts": 10, "dur": 2, "args": {"correlation": 3}},
+            change(13),
+            {"ph": "X", "cat": "gpu_memcpy", "name": "Memcpy HtoD", "pid": 0, "tid": 7, "ts": 20, "dur": 4,
+             "args": {"correlation": 3, "bytes": 64, "device": 0, "stream": 7}},
+        ]  # fmt: skip
+        (tmp_path / "trace.json").write_text(json.dumps({"traceEvents": events}))
+        (found,) = open_recording(tmp_path / "trace.json").sessions
+        names = [found.labels[i].name for i in found.label.tolist()]
+        assert names == ["aten::f", "[memory]", "cudaMemcpyAsync", "[memory]", "Memcpy HtoD"]
+        assert found.launch.tolist() == [-1, -1, -1, -1, 2]
+        assert found.copies.row.tolist() == [4]
+        assert found.memory.event.tolist() == [1, 3]
+        check(found)
 
 
 def test_a_device_of_our_own(tmp_path):
