@@ -125,7 +125,6 @@ from . import (  # noqa: E402
     npu,
     optim,
     overrides,
-    profiler,
     random,
     signal,
     sparse,

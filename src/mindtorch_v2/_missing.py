@@ -57,14 +57,15 @@ REASONS: dict[str, str] = {
     r"(DispatchKey(Set)?|ExcludeDispatchKeyGuard|BenchmarkConfig|BenchmarkExecutionStats|DeepCopyMemoTable|(Des|S)erializationStorageContext|ErrorReport|FatalError|GraphExecutorState|OperatorInfo|BufferDict|ModuleDict|ParameterDict|AVG|SUM|Type|init_num_threads|native_norm)": "it is a part of PyTorch's C++, and no part of its documented interface",
 }
 _NOT_YET = "PyTorch has it, and this package does not yet"
-_PATTERNS = [(re.compile(pattern), reason) for pattern, reason in REASONS.items()]
 
 # Submodules that `import torch` makes reachable in PyTorch. Those that exist here are imported when they are asked for.
 SUBMODULES: dict[str, tuple[str, ...]] = {
     "": tuple(
         "_C __config__ _custom_ops _dynamo _utils accelerator amp ao backends compiler cuda distributed distributions export func functional futures fx hub jit"
-        " monitor mps multiprocessing nested onnx package quasirandom sparse testing torch_version types utils version xpu".split()
+        " monitor mps multiprocessing nested onnx package profiler quasirandom sparse testing torch_version types utils version xpu".split()
     ),
+    "autograd": ("profiler", "profiler_util"),
+    "cpu": ("memory",),
     "nn": ("parallel", "qat", "quantizable", "quantized", "intrinsic"),
     "utils": ("backcompat", "checkpoint", "collect_env", "data", "deterministic", "hooks", "weak"),
     "nn.utils": ("parametrizations", "parametrize", "rnn", "stateless"),
@@ -80,20 +81,22 @@ SUBMODULES: dict[str, tuple[str, ...]] = {
 # Modules with a counterpart in torch that say why a name is missing.
 MODULES = (
     "", "nn", "nn.functional", "nn.init", "nn.utils", "nn.modules", "optim", "optim.lr_scheduler", "autograd", "linalg", "fft", "special",
-    "signal", "sparse", "masked", "utils", "cpu", "random", "library", "overrides", "profiler", "serialization", "storage",
+    "signal", "sparse", "masked", "utils", "cpu", "random", "library", "overrides", "serialization", "storage",
 )  # fmt: skip
 
 
 def reason_for(name: str) -> str:
     """Why `torch.<name>`, which PyTorch has, is not here; in one sentence."""
-    return next((reason for pattern, reason in _PATTERNS if pattern.fullmatch(name)), _NOT_YET)
+    return _reason(name) or _NOT_YET
+
+
+def _reason(name: str) -> str | None:
+    return next((reason for pattern, reason in REASONS.items() if re.fullmatch(pattern, name)), None)
 
 
 def no_module(name: str) -> ModuleNotFoundError:
     """The error for an import of `torch.xyz` that does not exist."""
-    reason = next(
-        (reason for pattern, reason in _PATTERNS if pattern.fullmatch(name.removeprefix("torch."))), "there is no such part"
-    )
+    reason = _reason(name.removeprefix("torch.")) or "there is no such part"
     return ModuleNotFoundError(f"No module named {name!r} in {PACKAGE}: {reason}. See {PAGE}", name=name)
 
 

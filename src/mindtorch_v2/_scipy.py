@@ -100,18 +100,18 @@ ufuncs = Part("scipy.special", "scipy.special._special_ufuncs")
 
 _PACKAGE = __name__.partition(".")[0]
 _EMPTY = CellType()
+_looked_through: set[FunctionType] = set()
 
 
 def load_parts(kernel: Callable[..., Any]) -> None:
     """Load the parts of SciPy that a function of this package names, or that those name which it calls by name."""
-    seen: set[FunctionType] = set()
     waiting: list[Any] = [kernel]
     while waiting:
         found = waiting.pop()
         if isinstance(found, Part):
             found.load()
-        elif isinstance(found, FunctionType) and found not in seen and (found.__module__ or "").startswith(_PACKAGE):
-            seen.add(found)
+        elif isinstance(found, FunctionType) and found not in _looked_through and (found.__module__ or "").startswith(_PACKAGE):
+            _looked_through.add(found)
             names = found.__globals__
             waiting += [names[name] for name in found.__code__.co_names if name in names]
             waiting += [cell.cell_contents for cell in found.__closure__ or () if cell != _EMPTY]

@@ -43,9 +43,10 @@ def _is_fact(name: str, named: set[str]) -> bool:
 
 def parameter_names(function: Callable[..., Any]) -> tuple[str, ...]:
     """Return the names of the arguments that a kernel or formula takes; options of its own are keyword-only."""
-    if isinstance(function, FunctionType) and not hasattr(function, "__wrapped__"):
+    inner = inspect.unwrap(function)
+    if isinstance(inner, FunctionType) and not hasattr(inner, "__signature__"):
         # a tenth of the cost of `inspect.signature`, over a thousand times at import
-        code = function.__code__
+        code = inner.__code__
         return code.co_varnames[: code.co_argcount]
     return tuple(name for name, p in inspect.signature(function).parameters.items() if p.kind is not p.KEYWORD_ONLY)
 

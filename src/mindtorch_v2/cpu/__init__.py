@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from .._types import OptionalDevice
-from . import amp, memory
+from . import amp
 
 __all__ = [
     "Event",

@@ -29,6 +29,7 @@ from .step_tracker import KinetoStepTracker
 from .profiler import _KinetoProfile, profile  # isort: skip - reads what is above
 from ..autograd import profiler as _  # isort: skip - so that `torch.autograd.profiler` is there, as it is in torch
 from . import itt  # isort: skip - torch: an attribute, and not in `__all__`
+from .._missing import install as _install_lookup  # isort: skip
 
 # torch: `KinetoStepTracker`, `RecordScope`, `_ExperimentalConfig` and `_KinetoProfile` are here too, and not listed
 __all__ = [
@@ -47,3 +48,5 @@ __all__ = [
     "tensorboard_trace_handler",
     "validate",
 ]
+
+_install_lookup(("profiler",))
