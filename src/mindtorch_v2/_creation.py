@@ -20,7 +20,7 @@ from ._dispatch.tls import state
 from ._promotion import promote_types
 from ._refusals import warn_once
 from ._storage import UntypedStorage
-from ._tensor import Tensor, wrap
+from ._tensor import Tensor, wrap_sized
 from ._types import OptionalDevice, OptionalDType
 
 __all__ = [
@@ -100,7 +100,7 @@ def allocate(shape: Any, d: _dtype.dtype, where: _device.device = _CPU) -> Tenso
         s.version = 0
         t.dtype = d
         t.device = _CPU
-        t._keys = keys.CPU
+        t._keys = keys.CPU | keys.LARGE if array.size >= keys.LARGE_SIZE else keys.CPU
         t._node = t._base = t._extra = None
         return t
     return meta_tensor(checked_shape(shape), d)
@@ -152,10 +152,10 @@ def tensor(
         )
     if dtype.__class__ is _dtype.NarrowDtype:
         values = array_from(data, _dtype.complex64 if dtype.is_complex else _dtype.float32, copy=True)
-        t = wrap(values).to(dtype)
+        t = wrap_sized(values).to(dtype)
     else:
         array = array_from(data, None if dtype is None else dtype_of(dtype), copy=True)
-        t = made_here(wrap(array))
+        t = made_here(wrap_sized(array))
     if device is None and isinstance(data, Tensor):
         device = data.device
     if device is not None or state.default_devices:
@@ -386,7 +386,7 @@ def as_tensor(data: Any, dtype: OptionalDType = None, device: OptionalDevice = N
     elif isinstance(d, _dtype.NarrowDtype):
         t = tensor(data, dtype=d)
     else:
-        t = made_here(wrap(array_from(data, d, copy=True)))
+        t = made_here(wrap_sized(array_from(data, d, copy=True)))
     return moved(t, device_of(device))
 
 
@@ -414,7 +414,7 @@ def asarray(
     if t is None:
         if copy is False:
             raise ValueError("can't alias arbitrary sequence")
-        t = wrap(array_from(obj, d, copy=True))
+        t = wrap_sized(array_from(obj, d, copy=True))
         t = moved(t, device_of(device))
     else:
         where = t.device if device is None else device_of(device)

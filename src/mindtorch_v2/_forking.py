@@ -1,4 +1,4 @@
-"""Locks that survive a fork. The forked process has one thread; a lock that another thread held at the fork would stay locked for ever.
+"""Locks that survive a fork, and what else a forked process begins anew. The forked process has one thread; a lock that another thread held at the fork would stay locked for ever.
 
 What is guarded by such a lock is changed in steps that leave it usable after each of them, since the thread that was at it is gone.
 """
@@ -10,12 +10,13 @@ import os
 import sys
 import threading
 import weakref
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from _thread import RLock
 
-__all__ = ["new_condition", "new_lock", "renew_in_child"]
+__all__ = ["call_in_child", "new_condition", "new_lock", "renew_in_child"]
 
 _locks: set[weakref.ref[Any]] = set()
 
@@ -37,6 +38,12 @@ def new_condition() -> threading.Condition:
 def renew_in_child(lock: Any) -> None:
     """Have a lock of somebody else's renewed, too."""
     _locks.add(weakref.ref(lock, _locks.discard))
+
+
+def call_in_child(function: Callable[[], None]) -> None:
+    """Have a function called in each forked process, before it goes on."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=function)
 
 
 def _renew_all() -> None:
@@ -61,5 +68,4 @@ def _locks_of_cached_properties() -> list[Any]:
     return [vars(each)["lock"] for each in found]
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_all)
+call_in_child(_renew_all)

@@ -13,7 +13,7 @@ from ._dispatch import keys
 from ._dispatch.tls import state
 from ._pending import resolved
 from ._refusals import warn_once
-from ._tensor import Tensor, set_array, wrap
+from ._tensor import Tensor, set_array, wrap_sized
 from ._types import Array, DType, OptionalDevice
 
 __all__ = ["dlpack_device", "from_dlpack", "from_numpy", "frombuffer", "numpy_of", "to_capsule", "to_dlpack"]
@@ -54,7 +54,7 @@ def over_array(ndarray: Array) -> Tensor:
 def _over(array: np.ndarray[Any, Any], d: _dtype.dtype) -> Tensor:
     """A tensor over an array's memory, with an array object of its own: a shape assigned to one is not the other's."""
     owner = array.base
-    t = wrap(owner if owner.__class__ is np.ndarray and owner.nbytes == array.nbytes else array, d)
+    t = wrap_sized(owner if owner.__class__ is np.ndarray and owner.nbytes == array.nbytes else array, d)
     set_array(t, array.view())
     t._storage._owner = None  # the memory is NumPy's
     return t
@@ -116,7 +116,7 @@ def frombuffer(buffer: Any, *, dtype: DType, count: int = -1, offset: int = 0, r
             f"requested buffer length ({count} * {itemsize} bytes) after offset ({offset} bytes) must not be greater than actual "
             f"buffer length ({size} bytes)"
         )
-    t = wrap(np.frombuffer(buffer, dtype.np, count, offset), dtype)
+    t = wrap_sized(np.frombuffer(buffer, dtype.np, count, offset), dtype)
     t._storage._owner = None  # the memory is the buffer's
     if requires_grad:
         t.requires_grad = True

@@ -403,6 +403,14 @@ def wrap(array: np.ndarray[Any, Any], dtype: _dtype.dtype | None = None) -> Tens
     return t
 
 
+def wrap_sized(array: np.ndarray[Any, Any], dtype: _dtype.dtype | None = None) -> Tensor:
+    """The same, of an array that may be large: 0.05 µs more."""
+    t = wrap(array, dtype)
+    if t._array.size >= keys.LARGE_SIZE:
+        t._keys = keys.CPU | keys.LARGE
+    return t
+
+
 def wrap_view(array: np.ndarray[Any, Any], base: Tensor, dtype: _dtype.dtype | None = None) -> Tensor:
     """A tensor over part of another one's memory."""
     t: Tensor = _new(Tensor)

@@ -7,7 +7,7 @@ import warnings
 from pathlib import Path
 
 import pytest
-from threadpoolctl import threadpool_info, threadpool_limits
+from threadpoolctl import threadpool_info
 
 import mindtorch_v2 as torch
 from mindtorch_v2 import _refusals
@@ -22,20 +22,6 @@ def fresh_warnings(monkeypatch):
 
 
 class TestThreads:
-    def test_the_number_reaches_blas(self):
-        with threadpool_limits():
-            for number in (1, 2):
-                torch.set_num_threads(number)
-                assert torch.get_num_threads() == number
-                assert {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"} == {number}
-
-    def test_operators_run_one_after_the_other(self):
-        assert torch.get_num_interop_threads() == 1
-        torch.set_num_interop_threads(1)
-        with pytest.warns(UserWarning, match="operators run one after the other"):
-            torch.set_num_interop_threads(4)
-        assert torch.get_num_interop_threads() == 1
-
     def test_they_are_shown(self):
         assert f"get_num_threads() : {torch.get_num_threads()}" in torch.__config__.parallel_info()
         assert "NumPy" in torch.__config__.show()

@@ -29,6 +29,8 @@ __all__ = [
     "deactivate",
     "drop",
     "invalidate",
+    "limit_key",
+    "look_up_anew",
     "precompile",
     "register_backend",
     "register_layer",
@@ -58,7 +60,12 @@ def register_layer(key: int, layer: Layer, *, only: Callable[[Op], bool] | None 
     """Say how a body is extended when this key is in the set, and `only` of which operators: others run the same function with it and without."""
     _layers[key] = layer
     if only is not None:
-        _limited[key] = only
+        limit_key(key, only)
+
+
+def limit_key(key: int, only: Callable[[Op], bool]) -> None:
+    """Say which operators a key concerns: others run the same function with it and without."""
+    _limited[key] = only
 
 
 def unregister_layer(key: int) -> None:
@@ -118,9 +125,7 @@ def _renew_tables(changed: int) -> None:
         return
     if changed & ~keys.OBSERVING:
         # a program that enters a mode for each call pays for the operators it calls in between, and not for all
-        for op in _filled:
-            op.table.clear()
-        _filled.clear()
+        look_up_anew()
         return
     for op in _filled:
         table, compiled = op.table, op.compiled
@@ -131,6 +136,14 @@ def _renew_tables(changed: int) -> None:
             else:
                 table[argument_keys] = function
     _filled[:] = [op for op in dict.fromkeys(_filled) if op.table]
+
+
+def look_up_anew() -> None:
+    """Empty the tables, because a key concerns other operators now."""
+    with _lock:
+        for op in _filled:
+            op.table.clear()
+        _filled.clear()
 
 
 def invalidate(op: Op) -> None:

@@ -25,7 +25,9 @@ INFERENCE = 1 << 11  # the tensor was made in inference mode; active while some 
 CONJUGATE = 1 << 26  # the tensor's elements are the conjugates of what its memory holds
 NEGATIVE = 1 << 27  # they are its negatives
 PENDING = CONJUGATE | NEGATIVE
-OF_VIEWS = BACKENDS | PENDING  # what a view takes from its base
+LARGE = 1 << 12  # the tensor, or what it is a view of, has so many elements that kernels may be worth splitting over threads
+LARGE_SIZE = 1 << 15  # so many
+OF_VIEWS = BACKENDS | PENDING | LARGE  # what a view takes from its base
 
 NUMBER = 1 << 10  # an operand is a Python number: pointwise operators have a body of their own for it
 
@@ -111,6 +113,7 @@ NAMES = {
     BATCHED: "Batched",
     DUAL: "Dual",
     DRAWING: "Drawing",
+    LARGE: "Large",
 }
 
 

@@ -19,7 +19,7 @@ from ..._backends.meta.adapter import meta_tensor
 from ..._creation import allocate, checked_shape, device_of, dtype_of
 from ..._dispatch import keys
 from ..._memory_format import contiguous_format, empty_strides, preserve_format
-from ..._tensor import Tensor, set_array, wrap
+from ..._tensor import Tensor, set_array, wrap, wrap_sized
 from ..._types import Number, OptionalDevice, OptionalDType, OptionalLayout, OptionalMemoryFormat
 from ..machinery.factory import factory, inlined
 
@@ -59,7 +59,7 @@ def strided_tensor(shape: tuple[int, ...], strides: tuple[int, ...], d: _dtype.d
         return meta_tensor(shape, d, byte_strides)
     length = 0 if 0 in shape else 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
     memory = np.empty(length, d.np)
-    t = wrap(memory, d)
+    t = wrap_sized(memory, d)
     set_array(t, np.ndarray(shape, d.np, memory, 0, byte_strides) if length else np.empty(shape, d.np))
     return t
 
@@ -109,7 +109,7 @@ def _zeros(
     size: Sequence[int], dtype: OptionalDType, layout: OptionalLayout, device: OptionalDevice, pin_memory: bool | None
 ) -> Tensor:
     d, where = dtype_of(dtype), device_of(device)
-    return wrap(np.zeros(checked_shape(size), d.np), d) if where.key == keys.CPU else allocate(size, d, where).zero_()
+    return wrap_sized(np.zeros(checked_shape(size), d.np), d) if where.key == keys.CPU else allocate(size, d, where).zero_()
 
 
 def _ones(
@@ -120,7 +120,7 @@ def _ones(
 
 def _filled(made: Tensor, value: Number) -> Tensor:
     """New memory with every element set to a value."""
-    if made._keys != keys.CPU:
+    if not made._keys & keys.CPU:
         return made.fill_(value)
     fill_(made._array, value._array if isinstance(value, Tensor) else value)
     return made
@@ -153,7 +153,7 @@ def _scalar_tensor(
     if device is _device.cpu and s.__class__ is float and dtype.__class__ is _dtype.dtype and dtype.itemsize >= 4 and dtype.inexact:
         return wrap(np.array(s, dtype.np), dtype)
     t = allocate((), dtype_of(dtype), device_of(device))
-    if t._keys == keys.CPU:
+    if t._keys & keys.CPU:
         t._array[...] = number_in(s.item() if isinstance(s, Tensor) else s, t.dtype)
     return t
 

@@ -11,7 +11,7 @@ from ..._backends.cpu.creation import copying as kernels
 from ..._backends.cpu.machinery.floating_errors import IGNORED, state_variable
 from ..._backends.meta.adapter import meta_tensor
 from ..._dispatch import keys
-from ..._tensor import Tensor, wrap
+from ..._tensor import Tensor, wrap, wrap_sized
 from ..._types import DType, OptionalDevice, OptionalDType, OptionalLayout, OptionalMemoryFormat
 from ..machinery.declare import op, public
 from . import narrow
@@ -33,7 +33,8 @@ def _to_copy(
     if self._keys & keys.CPU and (device is None or device is _device.cpu):
         token = state_variable.set(IGNORED)
         try:
-            return wrap(kernels.cast(self._array, d, memory_format), d)
+            made = wrap if not self._keys & keys.LARGE else wrap_sized
+            return made(kernels.cast(self._array, d, memory_format), d)
         finally:
             state_variable.reset(token)
     return _to_other_device(self, d, self.device if device is None else _device.device(device), memory_format)

@@ -19,7 +19,7 @@ from ..._pending import resolved
 from ..._printing import tensor_text
 from ..._storage import MetaStorage, UntypedStorage
 from ..._storage_methods import mapped_file
-from ..._tensor import Tensor, check_unclaimed, in_class, shallow_copy, wrap
+from ..._tensor import Tensor, check_unclaimed, in_class, shallow_copy, wrap_sized
 from ..._wrapper_subclass import wrapper_of
 from ...storage import LEGACY_NAMES, STORAGE_CLASSES, TypedStorage, typed_over, typed_storage_of
 from ..machinery.declare import public
@@ -347,7 +347,7 @@ def new_tensor(
 ) -> Tensor:
     """A tensor with a copy of the data, of this tensor's dtype and on its device unless others are given."""
     d = self.dtype if dtype is None else dtype_of(dtype)
-    t = moved(wrap(array_from(data, d, copy=True)), self.device if device is None else device_of(device))
+    t = moved(wrap_sized(array_from(data, d, copy=True)), self.device if device is None else device_of(device))
     if requires_grad:
         t.requires_grad = True
     return t
@@ -374,7 +374,7 @@ def _array(self: Tensor, dtype: np.dtype[Any] | None = None, copy: bool | None =
 def _array_wrap(self: Tensor, array: Array, context: Any = None, return_scalar: bool = False) -> Any:
     found = np.asarray(array)
     # torch: what NumPy's functions say in bools comes back in bytes
-    return wrap(found.astype(np.uint8) if found.dtype == np.bool_ else found)
+    return wrap_sized(found.astype(np.uint8) if found.dtype == np.bool_ else found)
 
 
 @public("method")

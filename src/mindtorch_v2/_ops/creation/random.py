@@ -19,7 +19,7 @@ from ..._creation import allocate, device_of, dtype_of, empty_array
 from ..._dispatch import keys
 from ..._dtype_info import finfo
 from ..._memory_format import contiguous_format
-from ..._tensor import Tensor, wrap
+from ..._tensor import Tensor, wrap_sized
 from ..._types import Array, OptionalDevice, OptionalDType, OptionalGenerator, OptionalLayout, OptionalMemoryFormat, Shape
 from ..machinery.declare import op, public
 from ..machinery.factory import factory, public_function
@@ -239,7 +239,7 @@ def _randperm(
         )
     if where.type == "meta":
         return allocate((n,), d, where)
-    return wrap(kernels.randperm(int(n), generator).astype(d.np, copy=False), d)
+    return wrap_sized(kernels.randperm(int(n), generator).astype(d.np, copy=False), d)
 
 
 randperm = factory("randperm(SymInt n, RANDOM) -> Tensor", _randperm)
@@ -432,7 +432,7 @@ def _check_std(std: Tensor) -> None:
 
 def _noise(t: Tensor, std: float, generator: OptionalGenerator) -> Tensor:
     """Fill new memory; torch does it below the operators, so that no `aten::normal_` shows in `aten::normal`."""
-    if t._keys == keys.CPU:
+    if t._keys & keys.CPU:
         _normal(t._array, 0, std, generator)
     return t
 
@@ -555,7 +555,7 @@ def _multinomial(self: Tensor, num_samples: int, replacement: bool, generator: O
             bool(self.shape[-1]) or (ndim == 2 and not weights.shape[0]),
             "invalid multinomial distribution (sum of probabilities <= 0)",
         )
-        return wrap(kernels.with_replacement(weights, num_samples, generator))
+        return wrap_sized(kernels.with_replacement(weights, num_samples, generator))
     _check_weights(self)
     # the largest of weights over exponential variates are a sample without replacement
     race = self.div(like(self).exponential_(1, generator=generator))

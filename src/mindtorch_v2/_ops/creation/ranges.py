@@ -13,7 +13,7 @@ from ..._backends.cpu.creation import ranges as kernels
 from ..._backends.cpu.machinery.dtype_rules import refusal
 from ..._creation import allocate, device_of, dtype_of, require_grad
 from ..._dispatch import keys
-from ..._tensor import Tensor, wrap
+from ..._tensor import Tensor, wrap_sized
 from ..._types import DType, Number, OptionalDevice, OptionalDType, OptionalLayout
 from ..machinery.declare import public
 from ..machinery.factory import check_options, factory, public_function, with_out
@@ -47,12 +47,12 @@ def _arange(
         and (end - start) * step > 0
         and device is _device.cpu
     ):
-        return wrap(np.arange(start, end, step), _dtype.int64)
+        return wrap_sized(np.arange(start, end, step), _dtype.int64)
     d, where = _range_dtype(dtype, _number(start), _number(end), _number(step)), device_of(device)
     start, step, n = _range_of(start, end, step, d)
     if where.key == keys.META:
         return allocate((n,), d, where)
-    return wrap(kernels.progression(start, step, n, d), d)
+    return wrap_sized(kernels.progression(start, step, n, d), d)
 
 
 def _range_of(start: Any, end: Any, step: Any, d: _dtype.dtype) -> tuple[Any, Any, int]:
@@ -154,7 +154,7 @@ def _linspace(
         raise refusal("linspace_cpu", d)
     if where.key == keys.META:
         return allocate((steps,), d, where)
-    return wrap(kernels.spaced(start, end, int(steps), d), d)
+    return wrap_sized(kernels.spaced(start, end, int(steps), d), d)
 
 
 def _check_steps(name: str, start: Number, end: Number, steps: Any) -> None:
@@ -194,7 +194,7 @@ def _logspace(
         raise refusal("logspace_cpu", d)
     if where.key == keys.META:
         return allocate((steps,), d, where)
-    return wrap(kernels.spaced_powers(start, end, int(steps), base, d), d)
+    return wrap_sized(kernels.spaced_powers(start, end, int(steps), base, d), d)
 
 
 linspace = factory("linspace(Scalar start, Scalar end, int steps, OPTIONS) -> Tensor", _linspace, tags=_FILLED)
@@ -217,7 +217,9 @@ def _range(
     _check_range(start, end, step)
     n = math.floor((end - start) / step) + 1
     return (
-        allocate((n,), d, where) if where.key == keys.META else wrap(kernels.progression(start, step, n, d, in_registers=False), d)
+        allocate((n,), d, where)
+        if where.key == keys.META
+        else wrap_sized(kernels.progression(start, step, n, d, in_registers=False), d)
     )
 
 
@@ -245,7 +247,7 @@ def _eye(n: int, m: int, dtype: OptionalDType, layout: OptionalLayout, device: O
     for name, extent in (("n", n), ("m", m)):
         if extent < 0:
             raise RuntimeError(f"{name} must be greater or equal to 0, got {extent}")
-    return allocate((n, m), d, where) if where.key == keys.META else wrap(np.eye(n, m, dtype=d.np), d)
+    return allocate((n, m), d, where) if where.key == keys.META else wrap_sized(np.eye(n, m, dtype=d.np), d)
 
 
 _eye_square = factory("eye(SymInt n, OPTIONS) -> Tensor", lambda n, *options: _eye(n, n, *options))
@@ -274,7 +276,7 @@ def _triangle_indices(row: int, col: int, offset: int, dtype: OptionalDType, dev
     if d not in _INDEX_DTYPES:
         raise refusal("tril_indices" if lower else "triu_indices", d)
     found = np.tril_indices(row, offset, col) if lower else np.triu_indices(row, offset, col)
-    t = wrap(np.stack(found).astype(d.np, copy=False), d)
+    t = wrap_sized(np.stack(found).astype(d.np, copy=False), d)
     return allocate(t._array.shape, d, where) if where.key == keys.META else t
 
 

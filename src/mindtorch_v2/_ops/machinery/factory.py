@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ... import _device, _dtype
-from ..._backends.cpu.machinery.adapter import WRAP
+from ..._backends.cpu.machinery.adapter import WRAP_SIZED
 from ..._creation import device_of, refuse_pinned, require_grad
 from ..._dispatch import keys
 from ..._dispatch.codegen import Body, Source, indent
@@ -211,7 +211,7 @@ def inlined(make: str, d: str, composite: Callable[..., Any], arguments: str, co
         "except (AttributeError, TypeError, ValueError, MemoryError):",
         f"    result = composite({arguments})",
         "else:",
-        *indent(WRAP),
+        *indent(WRAP_SIZED),
     ]
     if condition != "True":
         lines = [f"if {condition}:", *indent(lines), "else:", f"    result = composite({arguments})"]

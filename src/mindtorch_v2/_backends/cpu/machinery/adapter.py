@@ -18,12 +18,14 @@ from ...._dispatch.entry import NUMBERS
 from ...._dispatch.op import Op, parameter_names
 from ...._scipy import load_parts
 from ...._storage import UntypedStorage
-from ...._tensor import Tensor, wrap, wrap_view
+from ...._tensor import Tensor, wrap, wrap_sized, wrap_view
 from ...._writing import check_no_overlap, check_partial_overlap, make_writable
+from .blas import keep_to_one_thread
 from .dtype_rules import CATEGORIES, refusal
 from .floating_errors import IGNORED, SILENT, state_variable
 from .foreign_errors import FOREIGN, translated
 from .layout import followed
+from .splitting import split
 
 if TYPE_CHECKING:
     from ...._types import Array
@@ -64,7 +66,7 @@ _NAMES: dict[str, Any] = {
 }
 
 # Written out rather than called: 60 ns less an operator than `wrap(a)`.
-WRAP = [
+_WRAP = [
     "result = new(Tensor)",
     "result._array = a",
     "s = result._storage = Storage()",
@@ -72,9 +74,11 @@ WRAP = [
     "s.version = 0",
     "result.device = CPU",
     "result.dtype = d",
-    f"result._keys = {keys.CPU}",
     "result._node = result._base = result._extra = None",
 ]
+WRAP = [*_WRAP, f"result._keys = {keys.CPU}"]
+# Where a result may be large all of a sudden, and where one of the operands is: 0.05 µs more.
+WRAP_SIZED = [*_WRAP, f"result._keys = {keys.CPU | keys.LARGE} if a.size >= {keys.LARGE_SIZE} else {keys.CPU}"]
 _AS_ARRAY = ["if a.__class__ is not ndarray:", "    a = asarray(a)"]
 
 
@@ -84,11 +88,15 @@ def cpu_body(op: Op, full: int) -> Body:
     if kernel is None:
         return _missing(op)
     load_parts(kernel)
-    body = Body([], {**_NAMES, "kernel": kernel})
+    keep_to_one_thread()
+    called = split(op, kernel) if full & keys.LARGE else kernel
+    sized = bool(full & keys.LARGE) or op.name in _ENLARGING or "factory" in op.tags
+    body = Body([], {**_NAMES, "kernel": called, "wrap": wrap_sized if sized else wrap})
     if op.pointwise is not None:
-        body.lines = _pointwise(op, kernel, number=bool(full & keys.NUMBER), follows=bool(full & keys.LAYOUT))
+        flags = {"number": bool(full & keys.NUMBER), "follows": bool(full & keys.LAYOUT), "sized": sized}
+        body.lines = _pointwise(op, kernel, called, **flags)
     elif op.schema.is_inplace:
-        call = _quiet(op, kernel, f"kernel({_array_arguments(op, kernel)})")
+        call = _quiet(op, called, f"kernel({_array_arguments(op, kernel)})")
         failing = f"raise translated({op.name!r}, e) from None"
         body.lines = [*_disjoint(op), *_writing("self._array", call, failing), "self._storage.version += 1", "result = self"]
         if op.schema.arguments[0].name != "self":
@@ -96,7 +104,7 @@ def cpu_body(op: Op, full: int) -> Body:
     elif op.schema.is_view:
         body.lines = _view(op, kernel)
     else:
-        body.lines = _plain(op, kernel)
+        body.lines = _plain(op, kernel, called, sized=sized)
     if full & keys.PENDING and op.name == "clone":
         body.lines += [f"if self._keys & {keys.PENDING}:", "    finish(a, self._keys)"]
         body.names["finish"] = _finish
@@ -111,6 +119,12 @@ def _finish(array: Array, pending: int) -> None:
     if pending & keys.NEGATIVE:
         np.negative(array, out=array)
 
+
+# The result may be larger than all arguments by far.
+_ENLARGING = frozenset(
+    "cat gather im2col index_select repeat repeat_interleave _slow_conv2d_forward slow_conv3d_forward slow_conv_dilated2d slow_conv_dilated3d "
+    "slow_conv_transpose3d".split()
+)
 
 # In-place operators that read their other tensors while they write: none may share memory with what is written.
 _DISJOINT = frozenset(
@@ -168,12 +182,12 @@ def _quiet(op: Op, kernel: Callable[..., Any], statement: str) -> list[str]:
     return ["errors = set_errors(IGNORED)", "try:", f"    {statement}", *foreign, "finally:", "    reset_errors(errors)"]
 
 
-def _plain(op: Op, kernel: Callable[..., Any]) -> list[str]:
+def _plain(op: Op, kernel: Callable[..., Any], called: Callable[..., Any], *, sized: bool) -> list[str]:
     call = f"kernel({_array_arguments(op, kernel)})"
     returns = op.schema.returns
     if _makes_one_tensor(op):
-        return [*_quiet(op, kernel, f"a = {call}"), *_AS_ARRAY, "d = DTYPES[a.dtype]", *WRAP]
-    lines = _quiet(op, kernel, f"result = {call}")
+        return [*_quiet(op, called, f"a = {call}"), *_AS_ARRAY, "d = DTYPES[a.dtype]", *(WRAP_SIZED if sized else WRAP)]
+    lines = _quiet(op, called, f"result = {call}")
     if len(returns) == 1 and returns[0].type == "Tensor[]":
         return [*lines, "result = tuple([wrap(a) for a in result])"]
     if all(r.type == "Tensor" for r in returns) and returns:
@@ -200,7 +214,9 @@ def _view(op: Op, kernel: Callable[..., Any]) -> list[str]:
     ]
 
 
-def _pointwise(op: Op, kernel: Callable[..., Any], *, number: bool, follows: bool) -> list[str]:
+def _pointwise(
+    op: Op, kernel: Callable[..., Any], called: Callable[..., Any], *, number: bool, follows: bool, sized: bool
+) -> list[str]:
     """Operands of one dtype, the kernel, and a result of that dtype (or bool).
 
     `op.pointwise`: "same" computes in the promoted dtype, "float" makes integers floating first, "bool" yields bools,
@@ -242,9 +258,9 @@ def _pointwise(op: Op, kernel: Callable[..., Any], *, number: bool, follows: boo
                     f"if {other}._storage is self._storage and {other} is not self:",
                     f"    check_partial_overlap(self._array, {other}._array)",
                 ]
-        return lines + _pointwise_inplace(op, kernel, operands, slots)
+        return lines + _pointwise_inplace(op, kernel, called, operands, slots)
     call = _call(lines, op, kernel, operands, slots)
-    compute = _quiet(op, kernel, f"a = {call}")
+    compute = _quiet(op, called, f"a = {call}")
     lines += ["try:", *indent(compute)]
     if len(slots) > 1:
         lines += ["except ValueError:", f"    broadcast_shapes({', '.join(f'{s}.shape' for s in slots)})", "    raise"]
@@ -256,7 +272,7 @@ def _pointwise(op: Op, kernel: Callable[..., Any], *, number: bool, follows: boo
         lines.append("d = BOOL")
     elif op.pointwise == "real":
         lines.append("d = d.to_real()")
-    return lines + WRAP
+    return lines + (WRAP_SIZED if sized else WRAP)
 
 
 def _two_operands(op: Op, first: str, second: str, *, number: bool) -> list[str]:
@@ -309,7 +325,9 @@ def _call(lines: list[str], op: Op, kernel: Callable[..., Any], operands: list[s
     return f"kernel({', '.join(by_name.get(n, n) for n in parameter_names(kernel))})"
 
 
-def _pointwise_inplace(op: Op, kernel: Callable[..., Any], operands: list[str], slots: list[str]) -> list[str]:
+def _pointwise_inplace(
+    op: Op, kernel: Callable[..., Any], called: Callable[..., Any], operands: list[str], slots: list[str]
+) -> list[str]:
     lines = ["t = self._array"]
     if op.pointwise != "bool":
         lines += [
@@ -318,11 +336,11 @@ def _pointwise_inplace(op: Op, kernel: Callable[..., Any], operands: list[str], 
         ]
     if isinstance(kernel, np.ufunc):
         call = _call(lines, op, kernel, operands, slots, out=", out=t, casting='unsafe'")
-        compute = [call]
+        compute = _quiet(op, called, call)
     else:
         # checked rather than left to NumPy, which drops leading dimensions of one
         compute = [
-            *_quiet(op, kernel, "a = " + _call(lines, op, kernel, operands, slots)),
+            *_quiet(op, called, "a = " + _call(lines, op, kernel, operands, slots)),
             "if a.shape != t.shape:",
             f"    raise inplace_shape_error(t, {', '.join(slots)})",
             "t[...] = a",

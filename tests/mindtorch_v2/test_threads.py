@@ -1,0 +1,322 @@
+"""The number of threads, and kernels that are split over them."""
+
+import os
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info
+
+import mindtorch_v2 as torch
+from mindtorch_v2 import _refusals, _thread_pool, _threads
+from mindtorch_v2._backends.cpu.machinery import blas, parallel
+from mindtorch_v2._dispatch import keys, registry
+from mindtorch_v2.profiler import profile
+
+N = 80_000  # elements of a tensor that counts as large
+
+
+@pytest.fixture
+def threads():
+    """Sets the number of threads, and back at the end."""
+    before = torch.get_num_threads()
+    yield torch.set_num_threads
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
+def eager(monkeypatch, threads):
+    """Kernels are split over three threads however little they have to do. The list has the number of parts of each."""
+    splits = []
+
+    def run(work, parts, number):
+        splits.append(len(parts))
+        _thread_pool.run(work, parts, number)
+
+    monkeypatch.setattr(parallel, "WORTH_NS", 0)
+    monkeypatch.setattr(parallel, "_PART_NS", 1)
+    monkeypatch.setattr(parallel, "run", run)
+    threads(3)
+    return splits
+
+
+def on_one_thread(function):
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        return function()
+    finally:
+        torch.set_num_threads(before)
+
+
+def assert_same(ours, theirs):
+    """The same bits in the same layout."""
+    a, b = ours.detach()._array, theirs.detach()._array
+    assert (a.dtype, a.shape, a.strides) == (b.dtype, b.shape, b.strides)
+    assert np.ascontiguousarray(a).tobytes() == np.ascontiguousarray(b).tobytes()
+
+
+class TestNumber:
+    def test_it_is_what_it_is_set_to(self, threads):
+        for number in (1, 2, 5):
+            threads(number)
+            assert torch.get_num_threads() == number
+        threads(np.int64(3))
+        assert torch.get_num_threads() == 3
+
+    @pytest.mark.parametrize(
+        ("variables", "number"),
+        [
+            ({"OMP_NUM_THREADS": "1"}, 1),
+            ({"OMP_NUM_THREADS": "2"}, 2),
+            ({"OMP_NUM_THREADS": " 3 , 2"}, 3),
+            ({"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "2"}, 2),
+            ({"OMP_NUM_THREADS": "2", "MKL_NUM_THREADS": "0"}, 2),
+            ({"OMP_NUM_THREADS": "-2"}, 4),
+            ({"OMP_NUM_THREADS": "many"}, 4),
+            ({"OMP_NUM_THREADS": "9"}, 4),
+            ({}, 4),
+        ],
+    )
+    def test_the_environment_says_it_up_to_the_cores(self, monkeypatch, variables, number):
+        monkeypatch.setattr(_threads, "_cores", lambda: {frozenset((i, i + 8)) for i in range(8)})
+        monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1, 2, 3, 8, 9}, raising=False)
+        for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+            monkeypatch.delenv(name, raising=False)
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        assert _threads._from_environment() == number
+
+    def test_cores_of_this_machine(self):
+        assert 1 <= len(_threads._cores()) <= os.cpu_count()
+
+    def test_interop_threads_are_set_once(self, monkeypatch):
+        monkeypatch.setattr(_threads, "_interop", 0)
+        monkeypatch.setattr(_refusals, "_warned", set())
+        assert torch.get_num_interop_threads() == len(_threads._cores())
+        with pytest.warns(UserWarning, match="operators run on the thread that calls them"):
+            torch.set_num_interop_threads(3)
+        assert torch.get_num_interop_threads() == 3
+        with pytest.raises(RuntimeError, match="cannot set number of interop threads after"):
+            torch.set_num_interop_threads(3)
+
+    def test_importing_starts_no_threads(self):
+        program = (
+            "import mindtorch_v2 as torch; torch.ones(4, 4) @ torch.ones(4, 4); import sys; print('threadpoolctl' in sys.modules)"
+        )
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True)
+        assert done.stdout == "False\n"
+
+
+class TestLarge:
+    """Which tensors have the key."""
+
+    @pytest.mark.parametrize(
+        "make",
+        [
+            lambda: torch.zeros(N),
+            lambda: torch.ones(200, 400),
+            lambda: torch.empty(N),
+            lambda: torch.full((N,), 2.0),
+            lambda: torch.rand(N),
+            lambda: torch.randn(N),
+            lambda: torch.arange(N),
+            lambda: torch.tensor(np.ones(N)),
+            lambda: torch.from_numpy(np.ones(N)),
+            lambda: torch.zeros(N).to(torch.float64),
+            lambda: torch.nn.Linear(200, 200).weight,
+            lambda: torch.zeros(N).view(200, 400)[:1],
+            lambda: torch.ones(N).exp() + 1,
+            lambda: torch.cat([torch.ones(N // 2)] * 2),
+        ],
+    )
+    def test_large_ones_and_their_views(self, make, threads):
+        threads(2)
+        assert make()._keys & keys.LARGE
+
+    @pytest.mark.parametrize(
+        "make",
+        [lambda: torch.zeros(3), lambda: torch.ones(N).sum(), lambda: torch.ones(N)[:5] + 1, lambda: torch.ones(N)[:5].clone()],
+    )
+    def test_small_ones(self, make, threads):
+        threads(2)
+        assert not make()._keys & keys.LARGE
+
+    def test_one_thread_runs_the_functions_that_small_tensors_run(self, threads):
+        threads(1)
+        x = torch.ones(N)
+        mul = registry.find("aten::mul", "Tensor")
+        x * x
+        torch.ones(2) * torch.ones(2)
+        assert mul.table[keys.CPU | keys.LARGE] is mul.table[keys.CPU]
+        threads(2)
+        x * x
+        assert mul.table[keys.CPU | keys.LARGE] is not mul.table[keys.CPU]
+
+
+X = torch.linspace(-3, 3, N)
+LAYOUTS = {  # made where they are used: a tensor that is computed on one thread does not have the key
+    "rows": lambda: X.view(4, 100, 200),
+    "transposed": lambda: X.view(4, 100, 200).transpose(0, 2),
+    "channels last": lambda: X.view(4, 10, 10, 200).contiguous(memory_format=torch.channels_last),
+    "strided": lambda: X.view(4, 100, 200)[:, ::2, 1:],
+    "expanded": lambda: X[:400].view(1, 400, 1).expand(3, 400, 100),
+}
+
+
+class TestPointwise:
+    @pytest.mark.parametrize("layout", LAYOUTS)
+    @pytest.mark.parametrize("name", ["exp", "neg", "sqrt", "sin", "sigmoid", "floor", "log1p", "erf"])
+    def test_one_operand(self, eager, layout, name):
+        x = LAYOUTS[layout]()
+        ours = getattr(torch, name)(x)
+        assert eager or not x.is_contiguous()
+        assert_same(ours, on_one_thread(lambda: getattr(torch, name)(x)))
+
+    @pytest.mark.parametrize("layout", LAYOUTS)
+    @pytest.mark.parametrize("name", ["add", "div", "atan2", "lt", "maximum", "fmod", "pow"])
+    def test_two_operands(self, eager, layout, name):
+        x = LAYOUTS[layout]()
+        function = getattr(torch, name)
+        for y in (x, x * 2, x[:1], x.select(0, 0), x.contiguous(), torch.tensor(2.0), x.to(torch.float64)):
+            assert_same(function(x, y), on_one_thread(lambda: function(x, y)))  # noqa: B023
+
+    @pytest.mark.parametrize(
+        "dtype", [torch.float16, torch.bfloat16, torch.float64, torch.int64, torch.uint8, torch.bool, torch.complex64]
+    )
+    def test_dtypes(self, eager, dtype):
+        x, y = X.to(dtype), X.flip(0).to(dtype)
+        assert_same(x + y, on_one_thread(lambda: x + y))
+        assert_same(x == y, on_one_thread(lambda: x == y))
+        assert_same(x.exp(), on_one_thread(x.exp))
+        assert eager
+
+    @pytest.mark.parametrize("layout", ["rows", "transposed", "channels last", "strided"])
+    def test_in_place(self, eager, layout):
+        def results():
+            x = LAYOUTS[layout]().clone()
+            x.mul_(x).add_(2).sub_(x[:1].clone()).exp_().sigmoid_().clamp_(0.1, 0.6)
+            y = x.to(torch.float64)
+            x += y
+            return x
+
+        assert_same(results(), on_one_thread(results))
+        assert eager
+
+    def test_shapes_that_do_not_fit(self, eager):
+        with pytest.raises(RuntimeError, match="must match the size"):
+            torch.ones(N) + torch.ones(N - 1)
+        with pytest.raises(RuntimeError, match="doesn't match the broadcast shape"):
+            torch.ones(N).add_(torch.ones(2, N))
+        x = torch.ones(N + 1)
+        with pytest.raises(RuntimeError, match="single memory location"):
+            x[1:].add_(x[:-1])
+
+    def test_errors_of_kernels(self, eager):
+        whole = torch.ones(N, dtype=torch.int64)
+        divisor = whole.clone()
+        divisor[-1] = 0
+        for function in (torch.remainder, torch.floor_divide):
+            with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+                function(whole, divisor)
+        with pytest.raises(RuntimeError, match="with two bool tensors"):
+            whole.bool() - whole.bool()
+
+    def test_no_warnings_of_numpy(self, eager):
+        x = torch.zeros(N)
+        assert (x / x).isnan().all()
+        assert (x.log() == -torch.inf).all()
+        assert torch.full((N,), 1e38).mul_(1e38).isinf().all()
+
+    def test_gradients(self, eager):
+        def gradient():
+            x = X.clone().requires_grad_()
+            (torch.nn.functional.gelu(x) * x.tanh() + x.sigmoid()).sum().backward()
+            return x.grad
+
+        assert_same(gradient(), on_one_thread(gradient))
+
+
+def blas_threads():
+    """Of NumPy's BLAS."""
+    return {x["num_threads"] for x in threadpool_info() if x["user_api"] == "blas" and "numpy" in x["filepath"]}
+
+
+class TestProducts:
+    @pytest.fixture
+    def numbers(self, monkeypatch, threads):
+        """The numbers that BLAS is set to."""
+        threads(2)
+        torch.ones(2) + 1  # BLAS is kept to one thread from the first operator on
+        numbers, set_number = [], blas._set
+        monkeypatch.setattr(blas, "_set", lambda number: (numbers.append(number), set_number(number)))
+        return numbers
+
+    def test_small_ones_have_one_thread(self, numbers):
+        torch.ones(100, 100) @ torch.ones(100, 100)
+        torch.ones(4, N) @ torch.ones(N, 2)
+        torch.ones(4, N) @ torch.ones(N)
+        assert numbers == []
+        assert blas_threads() == {1}
+
+    @pytest.mark.parametrize(
+        "product",
+        [
+            lambda x: x @ x,
+            lambda x: torch.addmm(x[0], x, x),
+            lambda x: torch.bmm(x.expand(2, 256, 256), x.expand(2, 256, 256)),
+            lambda x: torch.linalg.qr(x),
+            lambda x: torch.nn.functional.conv2d(x.view(1, 4, 128, 128), torch.ones(4, 4, 3, 3)),
+        ],
+    )
+    def test_large_ones_have_as_many_as_they_may(self, numbers, product, threads):
+        x = torch.randn(256, 256)
+        product(x)
+        assert numbers == [2, 1]
+        assert blas_threads() == {1}
+        threads(1)
+        numbers.clear()
+        product(x)
+        assert 2 not in numbers
+
+    def test_an_error_sets_it_back(self, numbers):
+        with pytest.raises(RuntimeError, match="cannot be multiplied"):
+            torch.ones(256, 256) @ torch.ones(257, 256)
+        assert numbers == [2, 1]
+
+    def test_of_callers_at_once_the_last_sets_it_back(self, numbers):
+        first, second = threading.Event(), threading.Event()
+
+        def hold(a, b):
+            first.set()
+            second.wait(30)
+
+        slow = blas.threaded(hold, lambda a, b: blas.LARGE_PRODUCT)
+        thread = threading.Thread(target=slow, args=(1, 2))
+        thread.start()
+        first.wait(30)
+        x = torch.randn(256, 256)
+        assert_same(x @ x, x @ x)
+        assert numbers == [2]
+        second.set()
+        thread.join()
+        assert numbers == [2, 1]
+
+
+class TestRecording:
+    def test_a_split_kernel_is_one_row_on_one_thread(self, eager):
+        with profile(with_stack=True, profile_memory=True) as prof:
+            X.exp()
+        (event,) = [e for e in prof.events() if e.name == "aten::exp"]
+        assert eager
+        assert {e["thread_id"] for e in prof.events()} == {event["thread_id"]}
+
+    def test_the_same_kernels_run(self, eager):
+        X.exp() + X
+        before = list(eager)
+        eager.clear()
+        with profile():
+            X.exp() + X
+        assert eager == before[-len(eager) :]
