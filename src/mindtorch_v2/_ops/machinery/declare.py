@@ -24,7 +24,16 @@ if TYPE_CHECKING:
     from ..._tensor import Tensor
 
 
-__all__ = ["MissingDerivative", "exported", "inplace_schema", "not_implemented", "op", "public", "register"]
+__all__ = [
+    "MissingDerivative",
+    "MissingDerivativeError",
+    "exported",
+    "inplace_schema",
+    "not_implemented",
+    "op",
+    "public",
+    "register",
+]
 
 _F = TypeVar("_F", bound=Any)
 Gradients = Mapping[Any, Callable[..., Any]]  # argument name, or tuple of names → formula
@@ -179,6 +188,10 @@ def _declare_inplace(functional: Op, cpu: Callable[..., Any] | None, grad: Gradi
     )
 
 
+class MissingDerivativeError(NotImplementedError):
+    """Backward has come to a derivative that torch declares and does not have."""
+
+
 class MissingDerivative:
     """A formula for a derivative that torch declares and does not have; raises when backward comes to it."""
 
@@ -186,12 +199,7 @@ class MissingDerivative:
         self.name = name
 
     def __call__(self, grad: Tensor | None) -> NoReturn:
-        raise NotImplementedError(f"the derivative for '{self.name}' is not implemented.")
-
-    @staticmethod
-    def raised(error: NotImplementedError) -> bool:
-        """Whether this is the error of such a formula."""
-        return type(error) is NotImplementedError and str(error).startswith("the derivative for ")
+        raise MissingDerivativeError(f"the derivative for '{self.name}' is not implemented.")
 
 
 not_implemented = MissingDerivative
