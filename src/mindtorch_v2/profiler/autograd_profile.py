@@ -9,10 +9,11 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Any
+from typing import Any, Unpack
 
 from .. import _device, _dtype, npu
 from .activity import InvalidArgumentError, ProfilerActivity
+from .bounds import BoundOptions, Bounds
 from .capture import capture, claims, event_ids
 from .capture.capture import Capture
 from .capture.memory import survivors
@@ -69,6 +70,7 @@ class profile(OptionAttributes, Summaries):  # noqa: N801 - torch's name
         custom_trace_id_callback: Callable[[], str] | None = None,
         post_processing_timeout_s: float | None = None,
         activity_filters: Mapping[ProfilerActivity, set[str]] | None = None,
+        **bounds: Unpack[BoundOptions],
     ) -> None:
         self.enabled = enabled
         if not enabled:
@@ -96,6 +98,7 @@ class profile(OptionAttributes, Summaries):  # noqa: N801 - torch's name
                 acc_events=acc_events,
                 custom_trace_id_callback=custom_trace_id_callback,
                 post_processing_timeout_s=post_processing_timeout_s,
+                bounds=Bounds.of(bounds),
             )
         )
         self.use_cuda = use_cuda

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field, fields, replace
 
 from .activity import HEAP, STORAGES, ProfilerActivity, kinds_wanted, memory_source
+from .bounds import Bounds
 from .experimental_config import _ExperimentalConfig
 from .model.callers_level import callers_level
 
@@ -29,6 +30,7 @@ class Options:
     acc_events: bool = False
     custom_trace_id_callback: Callable[[], str] | None = None
     post_processing_timeout_s: float | None = None
+    bounds: Bounds = field(default_factory=Bounds)
 
     def __post_init__(self) -> None:
         memory_source(self.profile_memory)  # which refuses what is no source
@@ -96,6 +98,7 @@ class OptionAttributes:
     acc_events: bool
     custom_trace_id_callback: Callable[[], str] | None
     post_processing_timeout_s: float | None
+    bounds: Bounds
 
     def _set_options(self, options: Options) -> None:
         vars(self).update({option.name: getattr(options, option.name) for option in fields(options)})

@@ -8,13 +8,14 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable
 from types import TracebackType
-from typing import Any
+from typing import Any, Unpack
 
 from .. import _record
 from . import autograd_profile
 from ._memory_profiler import MemoryProfile, MemoryProfileTimeline
 from .activity import ProfilerActivity, parse_activities, supported_activities
 from .advice import Advice
+from .bounds import BoundOptions, Bounds
 from .capture import capture, claims
 from .execution_trace import ExecutionTraceObserver, _ITraceObserver
 from .experimental_config import _ExperimentalConfig
@@ -60,6 +61,7 @@ class _KinetoProfile(OptionAttributes):
         acc_events: bool = False,
         custom_trace_id_callback: Callable[[], str] | None = None,
         post_processing_timeout_s: float | None = None,
+        **bounds: Unpack[BoundOptions],
     ) -> None:
         wanted, filters = parse_activities(activities)
         options = Options(
@@ -75,6 +77,7 @@ class _KinetoProfile(OptionAttributes):
             acc_events=acc_events,
             custom_trace_id_callback=custom_trace_id_callback,
             post_processing_timeout_s=post_processing_timeout_s,
+            bounds=Bounds.of(bounds),
         )
         self._set_options(options.consistent())
         self.execution_trace_observer = execution_trace_observer
@@ -312,6 +315,16 @@ class profile(_KinetoProfile):  # noqa: N801 - torch's name
         custom_trace_id_callback: a function that gives each recording its id. By default an id is drawn at random.
         post_processing_timeout_s: the seconds that making events may take; events that would take longer are left out, and the
             logger `torch.autograd.profiler` says so. By default there is no limit.
+        max_events: keep so many events at most. By default as many as a quarter of the machine's free memory has room for, which a warning says
+            when it is reached. What is not kept is counted, and shown wherever the recording is.
+        max_bytes: the same in bytes of records.
+        keep: `"first"` keeps the events that end first, and what is open around them; `"last"` those that end last, as a flight recorder does.
+        last_seconds: keep the last seconds of the recording.
+        min_duration_us: leave out events that are shorter.
+        max_depth: leave out events that have so many others around them.
+        include: keep operators whose names match one of these patterns (`aten::*conv*`); scopes and functions stay.
+        exclude: leave out operators whose names match one of these patterns.
+        threads: keep the events of these threads, given by their names or the numbers that the system has for them.
     """
 
     def __init__(
@@ -331,6 +344,7 @@ class profile(_KinetoProfile):  # noqa: N801 - torch's name
         use_cuda: bool | None = None,
         custom_trace_id_callback: Callable[[], str] | None = None,
         post_processing_timeout_s: float | None = None,
+        **bounds: Unpack[BoundOptions],
     ) -> None:
         if use_cuda is not None:
             warnings.warn("`use_cuda` is deprecated, use `activities` argument instead", FutureWarning, stacklevel=2)
@@ -349,6 +363,7 @@ class profile(_KinetoProfile):  # noqa: N801 - torch's name
             acc_events=acc_events,
             custom_trace_id_callback=custom_trace_id_callback,
             post_processing_timeout_s=post_processing_timeout_s,
+            **bounds,
         )
         if schedule is not None and not callable(schedule):
             raise TypeError(f"schedule must be a function of the step number, got {type(schedule).__name__}")

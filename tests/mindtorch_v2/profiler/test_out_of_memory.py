@@ -9,7 +9,7 @@ import pytest
 import mindtorch_v2 as torch
 from mindtorch_v2._allocation_failure import reserve
 from mindtorch_v2.profiler import profile
-from mindtorch_v2.profiler.capture import capture, columns
+from mindtorch_v2.profiler.capture import capture, columns, log_records
 from mindtorch_v2.profiler.capture.memory import free_notes
 from mindtorch_v2.profiler.capture.memory.storages import Noted, Notes, Storages, changes_of, without_early
 from mindtorch_v2.profiler.capture.operators.operators import Operators
@@ -40,9 +40,9 @@ class Budget:
 
 @pytest.mark.parametrize("wishes", [{}, {"shapes": True, "stacks": True, "storages": True, "operands": True}])
 def test_all_records_are_kept_in_order(wishes, monkeypatch):
-    monkeypatch.setattr(columns, "PIECE", 100)
+    monkeypatch.setattr(log_records, "PIECE", 100)
     log = log_of(1050, **wishes)
-    found = columns.drain(log)
+    found = log_records.drain(log)
     assert found.sequence.tolist() == list(range(1050))
     assert found.start.tolist() == [i * 1000 for i in range(1050)]
     assert found.lost == 0
@@ -63,31 +63,33 @@ def test_records_that_are_added_meanwhile_are_not_lost():
 
     log = log_of(10)
     log.records = Growing(log.records)
-    found = columns.drain(log)
+    found = log_records.drain(log)
     assert found.lost == 0
     assert found.sequence.tolist() == list(range(10))
 
 
 def test_pieces_get_smaller_where_memory_is_short(monkeypatch):
-    monkeypatch.setattr(columns, "PIECE", 1000)
-    monkeypatch.setattr(columns, "_converted", Budget(columns._converted, lambda records, log: len(records) > 100 * log.width))
-    found = columns.drain(log_of(3000))
+    monkeypatch.setattr(log_records, "PIECE", 1000)
+    monkeypatch.setattr(
+        log_records, "_converted", Budget(log_records._converted, lambda records, log: len(records) > 100 * log.width)
+    )
+    found = log_records.drain(log_of(3000))
     assert found.sequence.tolist() == list(range(3000))
     assert found.lost == 0
 
 
 @pytest.mark.parametrize("wishes", [{}, {"shapes": True, "operands": True}])
 def test_what_was_converted_before_memory_ran_out_is_kept(wishes, monkeypatch):
-    monkeypatch.setattr(columns, "PIECE", 100)
+    monkeypatch.setattr(log_records, "PIECE", 100)
     converted = []
 
     def fails(records, log):
         converted.append(len(records))
         return len(converted) > 4
 
-    monkeypatch.setattr(columns, "_converted", Budget(columns._converted, fails))
+    monkeypatch.setattr(log_records, "_converted", Budget(log_records._converted, fails))
     log = log_of(1050, **wishes)
-    found = columns.drain(log)
+    found = log_records.drain(log)
     assert found.sequence.tolist() == list(range(650, 1050))
     assert found.lost == 650
     assert log.records == []
@@ -95,9 +97,9 @@ def test_what_was_converted_before_memory_ran_out_is_kept(wishes, monkeypatch):
 
 @pytest.mark.parametrize("wishes", [{}, {"shapes": True, "operands": True}])
 def test_columns_for_which_there_is_no_memory_are_joined_in_part(wishes, monkeypatch):
-    monkeypatch.setattr(columns, "PIECE", 100)
+    monkeypatch.setattr(log_records, "PIECE", 100)
     monkeypatch.setattr(np, "concatenate", Budget(np.concatenate, lambda arrays: sum(map(len, arrays)) > 800))
-    found = columns.drain(log_of(1050, **wishes))
+    found = log_records.drain(log_of(1050, **wishes))
     assert found.sequence.tolist()[-1] == 1049
     assert found.lost == 1050 - len(found.sequence) > 0
     if wishes:
@@ -113,7 +115,7 @@ def recorded(monkeypatch):
     prof.start()
     kept = [x + x for _ in range(200)]
     kept += [x * x for _ in range(100)]
-    monkeypatch.setattr(columns, "PIECE", 100)
+    monkeypatch.setattr(log_records, "PIECE", 100)
     return prof, kept
 
 
@@ -124,8 +126,8 @@ def names(prof):
 def test_the_session_has_what_was_kept_and_says_what_is_lost(monkeypatch):
     prof, _ = recorded(monkeypatch)
     converted = []
-    fails = Budget(columns._converted, lambda records, log: converted.append(1) or len(converted) > 1)
-    monkeypatch.setattr(columns, "_converted", fails)
+    fails = Budget(log_records._converted, lambda records, log: converted.append(1) or len(converted) > 1)
+    monkeypatch.setattr(log_records, "_converted", fails)
     with pytest.warns(UserWarning, match=r"memory ran out: \d+ of \d+ recorded events could not be kept, the earliest ones"):
         prof.stop()
     assert set(names(prof)) == {"aten::mul"}
@@ -187,10 +189,10 @@ def test_results_of_lost_operators_are_said_to_be_missing(monkeypatch, lost_in):
     prof.start()
     kept = [x + x for _ in range(1600)]
     if lost_in == "the log":
-        fails, name = (lambda log: len(log.records) == 1600 * log.width), "drain"
+        fails, name = (lambda log, *_: len(log.records) == 1600 * log.width), "drain"
     else:
-        fails, name = (lambda records: len(records.label) == 1600), "_with_results"
-    monkeypatch.setattr(columns, name, Budget(getattr(columns, name), fails))
+        fails, name = (lambda records, *_: len(records.label) == 1600), "_with_results"
+    monkeypatch.setattr(log_records, name, Budget(getattr(log_records, name), fails))
     with pytest.warns(UserWarning, match="memory ran out: ") as told:
         prof.stop()
     monkeypatch.undo()
@@ -252,16 +254,18 @@ def test_the_reserve_is_given_back_when_an_allocation_fails():
 
 def test_records_outlive_a_failure_to_find_their_results(monkeypatch):
     tried = []
-    monkeypatch.setattr(columns, "_with_results", Budget(columns._with_results, lambda records: tried.append(1) or len(tried) == 1))
-    found = columns.drain(log_of(400, storages=True))
+    monkeypatch.setattr(
+        log_records, "_with_results", Budget(log_records._with_results, lambda records, *_: tried.append(1) or len(tried) == 1)
+    )
+    found = log_records.drain(log_of(400, storages=True))
     assert found.sequence.tolist() == list(range(100, 400))
     assert found.lost == 100
 
 
 def test_pieces_are_freed_while_columns_are_joined():
     log = log_of(300)
-    pieces = columns._pieces(log, 300)
-    columns._joined(pieces, log)
+    pieces = log_records._pieces(log, 300)
+    log_records._joined(pieces, log)
     assert all(len(column) == 0 for piece in pieces for column in piece)
 
 
@@ -269,7 +273,9 @@ PROGRAM = """
     import resource, sys, warnings
     import mindtorch_v2 as torch
     from mindtorch_v2.profiler import profile
+    from mindtorch_v2.profiler.capture import draining
 
+    draining.INTERVAL_S = 1e6  # nobody looks after memory meanwhile
     x = torch.ones(2)
     warnings.simplefilter("always")
     with profile() as prof:
@@ -297,6 +303,37 @@ PROGRAM = """
 """
 
 
+LONG = """
+    import resource, sys, warnings
+    import mindtorch_v2 as torch
+    from mindtorch_v2.profiler import profile
+
+    x = torch.ones(2)
+    with profile():
+        x + x
+    with open("/proc/self/statm") as file:
+        used = int(file.read().split()[0]) * resource.getpagesize()
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        with profile(**{wished: True for wished in sys.argv[1:]}) as prof:
+            resource.setrlimit(resource.RLIMIT_AS, (used + (300 << 20), -1))
+            for _ in range(3_000_000):
+                x + x
+    kept, (reason, dropped) = prof.session, *prof.session.info.dropped
+    assert reason == "memory"
+    assert len(kept) + dropped in (3_000_000, 3_000_001), (len(kept), dropped)  # with stacks, the program itself
+    assert len(kept) > 200_000
+    assert [f"{dropped:,} events were not kept" in str(w.message) for w in told] == [True], told
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit is Linux's")
+@pytest.mark.parametrize("wishes", [[], ["with_stack"]], ids=["plain", "stacks"])
+def test_a_long_recording_leaves_the_memory_to_the_program(run_python, wishes):
+    done = run_python(LONG, *wishes)
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="the limit is Linux's")
 @pytest.mark.parametrize("wishes", [[], ["with_stack"]], ids=["plain", "stacks"])
 def test_a_recording_that_fills_the_memory(run_python, wishes):
@@ -308,7 +345,9 @@ WITH_MEMORY = """
     import resource, sys, warnings
     import mindtorch_v2 as torch
     from mindtorch_v2.profiler import profile
+    from mindtorch_v2.profiler.capture import draining
 
+    draining.INTERVAL_S = 1e6  # nobody looks after memory meanwhile
     x = torch.ones(2)
     with profile(profile_memory=True):
         x + x
@@ -343,6 +382,38 @@ WITH_MEMORY = """
 def test_a_recording_of_memory_that_fills_it(run_python):
     done = run_python(WITH_MEMORY)
     assert done.returncode == 0, done.stderr[-2000:]
+
+
+LONG_WITH_MEMORY = """
+    import resource, warnings
+    import mindtorch_v2 as torch
+    from mindtorch_v2.profiler import profile
+
+    x = torch.ones(2)
+    with profile(profile_memory=True):
+        x + x
+    with open("/proc/self/statm") as file:
+        used = int(file.read().split()[0]) * resource.getpagesize()
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        with profile(profile_memory=True) as prof:
+            resource.setrlimit(resource.RLIMIT_AS, (used + (150 << 20), -1))
+            for _ in range(3_000_000):
+                x + x
+    assert prof.session.memory is None
+    (dropped,) = [count for reason, count in prof.session.info.dropped if reason == "memory"]
+    assert len(prof.session) + dropped == 3_000_000
+    assert [str(w.message)[:60] for w in told] == [
+        "memory ran out: changes of memory could not be kept; record ",
+        f"{dropped:,} events were not kept: without max_events, a recording k"[:60],
+    ], [str(w.message) for w in told]
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit is Linux's")
+def test_a_long_recording_of_memory_leaves_the_memory_to_the_program(run_python):
+    done = run_python(LONG_WITH_MEMORY)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def notes_of(rows):
@@ -381,7 +452,7 @@ def test_nothing_is_handed_over_when_stopping_fails(monkeypatch):
     handed = []
     prof = profile(on_trace_ready=handed.append)
     prof.start()
-    monkeypatch.setattr(columns, "drain", Budget(columns.drain, lambda log: True))
+    monkeypatch.setattr(log_records, "drain", Budget(log_records.drain, lambda *_: True))
     with pytest.raises(MemoryError):
         prof.stop()
     assert handed == []

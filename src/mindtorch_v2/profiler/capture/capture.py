@@ -7,18 +7,21 @@ import os
 import sys
 import threading
 import time
+import warnings
 
 from ... import _record
 from ..._dispatch import keys
 from ..._forking import new_lock
-from ..model import places
+from ..model import dropping, places
+from ..model.callers_level import callers_level
 from ..model.session import Info, Session, empty_session
 from ..options import Options
-from . import columns, surroundings
+from . import columns, log_records, surroundings
 from .collected_time import CollectedTime
 from .collector_runs import CollectorRuns
-from .columns import LogRecords
+from .draining import Draining
 from .event_costs import EventCosts
+from .log_records import LogRecords
 from .memory.heap import Heap
 from .memory.roles import TensorRoles
 from .memory.storages import Storages
@@ -51,7 +54,11 @@ class Capture:
         self._log = recorder.log_of(self._operators.key_set)
         self._costs = EventCosts(self._operators.key_set, functions=options.with_stack)
         self._time = CollectedTime()
-        self._sources = (*_sources(options, self._log, self._operators), self._costs, Reserve(), self._time)
+        self._records = LogRecords(self._log, options.bounds)
+        sources = _sources(options, self._log, self._records, self._operators)
+        self._draining = Draining(sources, self._records)
+        # the thread begins late: nothing that looks at threads takes it for the program's
+        self._sources = (*sources, self._costs, Reserve(), self._draining, self._time)
         self._epoch_ns = 0  # of the Unix clock when the recorder's reads 0
         self._thread = self._native_id = 0
         self._pid = os.getpid()
@@ -124,7 +131,7 @@ class Capture:
     @property
     def event_count(self) -> int:
         """How many events were recorded so far."""
-        return len(self._log.records) // self._log.width
+        return self._records.count
 
     @property
     def is_running(self) -> bool:
@@ -143,16 +150,35 @@ class Capture:
             abandon()
             raise
         self.survivors = findings.survivors
-        return columns.assemble(
+        session = columns.assemble(
             columns.Context(
                 info=self._info(findings),
                 epoch_ns=self._epoch_ns,
                 steps=self._steps,
+                thread=self._thread,
                 only_thread=None if self.options.config.profile_all_threads else self._thread,
                 kinds=self.options.kinds,
                 found=findings,
             )
         )
+        self._say_what_is_missing(findings)
+        return dropping.to_depth(session, self.options.bounds.max_depth)
+
+    def _say_what_is_missing(self, findings: Findings) -> None:
+        """Warn of what the user did not ask for."""
+        by_default = findings.dropped.get(dropping.MEMORY, 0)
+        if by_default:
+            warnings.warn(
+                f"{by_default:,} events were not kept: without max_events, a recording keeps as many as the memory of this machine allows; "
+                "record fewer steps (torch.profiler.schedule), or give max_events",
+                stacklevel=callers_level(),
+            )
+        if self._draining.errors:
+            warnings.warn(
+                f"the recorder failed {self._draining.errors} times while the program went on, first by {self._draining.first_error}; "
+                "what it could not do then was done at the end of the recording",
+                stacklevel=callers_level(),
+            )
 
     def _read(self, findings: Findings) -> None:
         """End what is observed, and read it. Where memory runs out, the earliest records make room."""
@@ -167,7 +193,7 @@ class Capture:
                     del left[0]
                 return
             except MemoryError:
-                if not columns.make_room(self._log, findings) and not any(source.make_room() for source in self._sources):
+                if not log_records.make_room(self._log, findings) and not any(source.make_room() for source in self._sources):
                     raise
 
     def _info(self, findings: Findings) -> Info:
@@ -195,6 +221,7 @@ class Capture:
             verbose=config.verbose,
             external_ids=not config.disable_external_correlation,
             expose_metadata=config.expose_kineto_event_metadata,
+            dropped=tuple(findings.dropped.items()),
             distributed=None if _record.processes is None else _record.processes(),
         )
 
@@ -215,7 +242,7 @@ def _form(options: Options) -> int:
     return sum(key for key, is_wanted in wanted.items() if is_wanted)
 
 
-def _sources(options: Options, log: Log, operators: Operators) -> tuple[Source, ...]:
+def _sources(options: Options, log: Log, records: LogRecords, operators: Operators) -> tuple[Source, ...]:
     """The sources, in the order in which they are switched on.
 
     At the end, open scopes and calls of modules are written to the log; then the log is read, which frees it, should memory be short.
@@ -223,13 +250,13 @@ def _sources(options: Options, log: Log, operators: Operators) -> tuple[Source, 
     Python functions begin last.
     """
     if not options.cpu:
-        return (LogRecords(log), Names(), Threads())
+        return (records, Names(), Threads())
     modules = ModuleCalls(log, record=options.with_modules)
     owner = modules.owner if options.with_modules else None
     wanted: list[tuple[Source, bool]] = [
         (OpenScopes(log), True),
         (modules, options.with_modules or options.with_stack),
-        (LogRecords(log), True),
+        (records, True),
         (Names(), True),
         (Threads(), True),
         (TensorRoles(), options.data_flow),

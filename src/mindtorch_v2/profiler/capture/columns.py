@@ -12,35 +12,15 @@ import numpy as np
 
 from ..model import live_memory, tree
 from ..model.session import DataFlow, Info, MemoryLog, Roles, Session, Track, empty_session
-from .memory.storages import NOTHING, Changes, Noted, Notes, changes_of, without_early
-from .operators.recorder import FUNCTION_ID, Log, nanoseconds
-from .source import Findings, Source
+from .log_records import SMALLEST_PIECE, Records, later_ones
+from .memory.storages import Changes, Noted, Notes, changes_of, without_early
+from .operators.recorder import nanoseconds
+from .source import Findings
 
-__all__ = ["Context", "LogRecords", "Records", "assemble", "drain"]
+__all__ = ["Context", "assemble"]
 
 Column = np.ndarray[Any, np.dtype[Any]]
 WEIGHTS = {"python_function": 0, "scope": 1}  # which of two events that straddle is cut; the times of operators are left alone
-PIECE = 1 << 16  # records converted at a time, so that the list shrinks while the columns grow
-SMALLEST_PIECE = 1 << 6  # where memory runs out
-
-
-class Records(NamedTuple):
-    """The records of a recording, in the order in which events ended."""
-
-    label: Column
-    start: Column  # ns of the recorder's clock
-    end: Column
-    track: Column
-    sequence: Column
-    inputs: Column | None
-    stack: Column | None
-    operand_count: Column | None  # how many of the addresses are of each record
-    operands: Column | None
-    results: Notes = NOTHING  # memory of operators' results, by the time of their end
-    heap: tuple[Column, Column] | None = None  # before and after
-    function_id: Column | None = None
-    lost: int = 0  # records for which there was no memory, the earliest
-    results_lost: int = 0  # of these, records whose results are not known either
 
 
 class Context(NamedTuple):
@@ -49,138 +29,10 @@ class Context(NamedTuple):
     info: Info
     epoch_ns: int
     steps: Sequence[tuple[float, int]]
+    thread: int  # that started the recording
     only_thread: int | None
     kinds: set[str] | None
     found: Findings
-
-
-class LogRecords(Source):
-    """The records of a log."""
-
-    def __init__(self, log: Log) -> None:
-        self._log = log
-
-    def begin(self) -> None:
-        self._log.records.clear()
-        self._log.lost = 0
-
-    def take(self, findings: Findings) -> None:
-        findings.records = drain(self._log)
-
-    def discard(self) -> None:
-        self._log.records.clear()
-
-
-def drain(log: Log) -> Records:
-    """Take the records out of a log. Threads may still be adding to its end.
-
-    If memory runs out, the latest records are kept, as many as there is memory for; the others are freed and counted.
-    """
-    count = len(log.records) // log.width  # asked for once: threads may be adding more, which are neither kept nor lost
-    lost = log.lost
-    found = _joined(_pieces(log, count), log)
-    lost += count - len(found[0])
-    addresses = found.pop() if log.operands else None
-    found, function_id = _without_numbers(found)
-    label, start, end, track, sequence, *rest = found
-    extras = iter(rest)
-    drained = Records(
-        label,
-        start,
-        end,
-        track,
-        sequence,
-        inputs=next(extras) if log.shapes else None,
-        stack=next(extras) if log.stacks else None,
-        heap=(next(extras), next(extras)) if log.storages or log.heap else None,
-        operand_count=next(extras) if log.operands else None,
-        operands=addresses,
-        function_id=function_id,
-        lost=lost,
-    )
-    while log.storages:
-        try:
-            return _with_results(drained)
-        except MemoryError:  # the log is empty by now: what is not handed over is lost
-            if len(drained.label) < SMALLEST_PIECE:
-                raise
-            drained = _later_ones(drained)
-    return drained
-
-
-def _types(log: Log) -> list[str]:
-    """The types of the columns; with operands, the last is of all their addresses, and the one before of how many each record has."""
-    memory = ["i8"] * (2 * (log.storages or log.heap))
-    return ["i4", "i8", "i8", "i8", "i8", *["i4"] * (log.shapes + log.stacks), *memory, *["i4", "i8"] * log.operands]
-
-
-def _pieces(log: Log, count: int) -> list[list[Column]]:
-    """The first `count` records as columns in pieces, the latest first: the end is cheap to cut off a list."""
-    records, width = log.records, log.width
-    count, size = count * width, PIECE
-    found: list[list[Column]] = []
-    while count:
-        first = max(0, count - size * width)
-        try:
-            piece = _converted(records[first:count], log)
-            del records[first:count]  # which takes memory, too
-        except MemoryError:
-            if size > SMALLEST_PIECE:
-                size //= 4
-                continue
-            records.clear()
-            break
-        found.append(piece)
-        count = first
-    return found
-
-
-def _converted(records: list[Any], log: Log) -> list[Column]:
-    columns = [records[i :: log.width] for i in range(log.width)]
-    if log.operands:
-        columns[-1:] = [list(map(len, columns[-1])), list(itertools.chain.from_iterable(columns[-1]))]
-    return [
-        nanoseconds(values) if i in (1, 2) else np.array(values, t)
-        for i, (values, t) in enumerate(zip(columns, _types(log), strict=True))
-    ]
-
-
-def _joined(pieces: list[list[Column]], log: Log) -> list[Column]:
-    """Join pieces to columns, without the earlier ones if there is no memory for all. A column at a time: its pieces are freed before the next."""
-    counts, found = [len(piece[0]) for piece in pieces], list[Column]()
-    for i, nothing in enumerate([np.empty(0, t) for t in _types(log)]):
-        while len(found) == i:
-            try:
-                found.append(np.concatenate([nothing, *(piece[i] for piece in reversed(pieces))]))
-            except MemoryError:
-                if not pieces:
-                    raise
-                later = len(pieces) // 2
-                for column in found:
-                    _cut_off(column, sum(counts[later:]))
-                del pieces[later:], counts[later:]
-        for piece in pieces:
-            piece[i] = nothing
-    return found
-
-
-def _with_results(records: Records) -> Records:
-    """Records of operators whose memory is not that of the heap, but of results."""
-    assert records.heap is not None
-    address, size_bytes = records.heap
-    made = np.flatnonzero(size_bytes)
-    results = Notes(records.end[made], records.track[made], address[made], size_bytes[made], np.full(len(made), -1))
-    return records._replace(results=results, heap=None, results_lost=records.lost)
-
-
-def _without_numbers(found: list[Column]) -> tuple[list[Column], Column | None]:
-    """Columns of events alone, and the numbers that some of the records gave to the events before them."""
-    is_number = found[0] == FUNCTION_ID
-    if not is_number.any():
-        return found, None
-    ids = np.zeros(len(is_number), np.int64)
-    ids[np.flatnonzero(is_number) - 1] = found[4][is_number]
-    return [column[~is_number] for column in found], ids[~is_number]
 
 
 def assemble(context: Context) -> Session:
@@ -197,14 +49,15 @@ def assemble(context: Context) -> Session:
             before = context.found.memory
             context.found.memory = _later_memory(before, records)
             if len(records.label) >= SMALLEST_PIECE:
-                records = _later_ones(records)
+                records = later_ones(records)
             elif context.found.memory is before:  # as short as it gets
                 if before is None:
                     raise
                 context.found.memory = None
     missing = [
         *[f"{records.lost:,} of {total:,} recorded events could not be kept, the earliest ones"] * (records.lost > 0),
-        *[f"live memory leaves out the results of {records.results_lost:,} of them"] * (records.results_lost > 0),
+        *[f"live memory leaves out the results of {records.results_lost:,} {'of them' if records.lost else 'events'}"]
+        * (records.results_lost > 0 and context.found.memory is not None),
         *["which memory was whose at the end is not known"] * (not context.found.owners_known),
         *_missing_changes(noted, context.found),
     ]
@@ -220,28 +73,6 @@ def _missing_changes(noted: Noted | None, found: Findings) -> list[str]:
     return ["the earliest changes of memory are known by their sum alone"] * (found.memory is not noted)
 
 
-def make_room(log: Log, findings: Findings) -> bool:
-    """Give up the earliest records, of the log or of what was read of it; False if there are hardly any."""
-    if findings.records is None:
-        return log.make_room()
-    if len(findings.records.label) < SMALLEST_PIECE:
-        return False
-    findings.records = _later_ones(findings.records)
-    return True
-
-
-def _later_ones(records: Records) -> Records:
-    """Three quarters of the records, the later. The memory of all operators' results stays known."""
-    left_out = len(records.label) // 4
-    operands_left_out = 0 if records.operand_count is None else int(records.operand_count[:left_out].sum())
-    for name, column in records._asdict().items():
-        if isinstance(column, np.ndarray):
-            _cut_off(column, operands_left_out if name == "operands" else left_out)
-    for column in records.heap or ():
-        _cut_off(column, left_out)
-    return records._replace(lost=records.lost + left_out)
-
-
 def _later_memory(memory: Noted | None, records: Records) -> Noted | None:
     """Changes of memory without the earliest quarter, or as much of it as there is memory for; what they come to is kept."""
     if memory is None:
@@ -254,14 +85,6 @@ def _later_memory(memory: Noted | None, records: Records) -> Noted | None:
         except MemoryError:
             continue
     return memory
-
-
-def _cut_off(column: Column, count: int) -> None:
-    """Take the first values off a column in its place, which takes no memory and frees theirs."""
-    for first in range(0, len(column) - count, max(1, count)):
-        later = column[first + count : first + 2 * count]
-        column[first : first + len(later)] = later
-    column.resize(len(column) - count, refcheck=False)
 
 
 def _session(records: Records, context: Context) -> Session:
@@ -419,6 +242,9 @@ def _tracks(numbers: Column, start: Column, context: Context) -> tuple[Column, l
     """The track of each row: a task, or the thread that had this identifier then."""
     column = np.empty(len(numbers), np.int32)
     tracks: list[Track] = []
+    # a collection that the recorder's own thread set off, with what died then: it was the program's garbage
+    own = context.found.recorder_threads - {thread.ident for thread in context.found.threads}
+    numbers = np.where(np.isin(numbers, list(own)), context.thread, numbers) if own else numbers
     # numbers that no thread has
     tids = itertools.count(max([thread.native_id for thread in context.found.threads], default=0) + 1)
     lives_of: dict[int, list[tuple[int, Track]]] = {}

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from ..model.session import Frame, Label
-    from .columns import Records
+    from .log_records import Records
     from .memory.roles import Column
     from .memory.storages import Noted
     from .memory.survivors import References
@@ -27,6 +27,8 @@ class Findings:
     event_costs_ns: tuple[tuple[str, int], ...] = ()  # kind of event, and what recording one costs
     cpu_ns: int = -1  # how long the thread that records was on the processor meanwhile; -1 if that is not known
     records: Records | None = None
+    dropped: Mapping[str, int] = field(default_factory=dict)  # events that are not kept, by the option that says so
+    recorder_threads: Set[int] = frozenset()  # identifiers of threads that the recording started for itself
     labels: Mapping[int, Label] = field(default_factory=dict)  # by number, as all that records refer to
     inputs: Mapping[int, tuple[Any, ...]] = field(default_factory=dict)
     stacks: Mapping[int, tuple[Frame, ...]] = field(default_factory=dict)
@@ -69,6 +71,10 @@ class Source(Protocol):
 
     def take(self, findings: Findings) -> None:
         """Hand over what was collected, and forget it."""
+        return
+
+    def meanwhile(self, free_bytes: int) -> None:
+        """Do what is to be done now and then while the recording goes on, by another thread; `free_bytes` of memory are left."""
         return
 
     def make_room(self) -> bool:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from .operators import recorder
 from .source import Findings, Source
 
-__all__ = ["Thread", "Threads", "profiled_by_another", "trace_new"]
+__all__ = ["Thread", "Threads", "known", "profiled_by_another", "trace_new"]
 
 Trace = Callable[..., Any]  # what `sys.setprofile` takes
 
@@ -52,13 +52,18 @@ class Threads(Source):
 
     def take(self, findings: Findings) -> None:
         """In order of their starts, by the names that they have now."""
-        alive = [(thread, of()) for thread, of in _known]
-        findings.threads = sorted([thread if now is None else thread._replace(name=now.name) for thread, now in alive])
+        findings.threads = sorted(known())
         _known.clear()
 
     def discard(self) -> None:
         self.end()
         _known.clear()
+
+
+def known() -> list[Thread]:
+    """The threads of the recording so far, by the names that they have now."""
+    alive = [(thread, of()) for thread, of in list(_known)]
+    return [thread if now is None else thread._replace(name=now.name) for thread, now in alive]
 
 
 def trace_new(trace: Trace | None) -> None:

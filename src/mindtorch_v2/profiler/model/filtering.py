@@ -12,7 +12,7 @@ import numpy as np
 from . import tree
 from .session import COLUMNS, Session
 
-__all__ = ["keep", "operators"]
+__all__ = ["is_named", "keep", "operators"]
 
 Column = np.ndarray[Any, np.dtype[Any]]
 
@@ -23,12 +23,8 @@ def operators(session: Session, include: Sequence[str] = (), exclude: Sequence[s
     Patterns are those of file names (`aten::*norm*`). Scopes and functions stay. What is left out has no row, and its time is in the self time of
     the event around it; `info.metadata` says how many there were.
     """
-
-    def is_kept(name: str) -> bool:
-        included = not include or any(fnmatch.fnmatchcase(name, pattern) for pattern in include)
-        return included and not any(fnmatch.fnmatchcase(name, pattern) for pattern in exclude)
-
-    kept = np.array([label.kind != "op" or is_kept(label.name) for label in session.labels], bool)[session.label]
+    wanted = [label.kind != "op" or is_named(label.name, include, exclude) for label in session.labels]
+    kept = np.array(wanted, bool)[session.label]
     left_out = int(len(kept) - kept.sum())
     if not left_out:
         return session
@@ -36,6 +32,12 @@ def operators(session: Session, include: Sequence[str] = (), exclude: Sequence[s
     note = {"operators left out": left_out, "include": list(include), "exclude": list(exclude)}
     info = dataclasses.replace(filtered.info, metadata={**filtered.info.metadata, "filter": note})
     return filtered.replace(info=info)
+
+
+def is_named(name: str, include: Sequence[str], exclude: Sequence[str]) -> bool:
+    """Whether a name matches a pattern of `include`, if there are any, and none of `exclude`."""
+    included = not include or any(fnmatch.fnmatchcase(name, pattern) for pattern in include)
+    return included and not any(fnmatch.fnmatchcase(name, pattern) for pattern in exclude)
 
 
 def keep(session: Session, kept: Column) -> Session:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -186,6 +187,8 @@ class Info:
     metadata: Mapping[str, Any] = field(default_factory=dict)  # values as JSON knows them
     device_properties: tuple[Mapping[str, Any], ...] = ()
     distributed: Mapping[str, Any] | None = None
+    dropped: tuple[tuple[str, int], ...] = ()  # options that left events out (`memory`: none was given), and how many
+    ended: str = ""  # where and why a recording ends that was not stopped
     adjusted: tuple[tuple[str, int], ...] = ()  # what was changed in a trace to read it, and in how many rows
 
 
@@ -334,6 +337,7 @@ def join(sessions: Sequence[Session]) -> Session:
                 interval for s in sessions for interval in s.info.collected or ((s.info.started_ns, s.info.stopped_ns),)
             ),
             thread_cpu_ns=_sum_if_known([s.info.thread_cpu_ns for s in sessions]),
+            dropped=tuple(sum((Counter(dict(s.info.dropped)) for s in sessions), Counter[str]()).items()),
             first_ids=tuple(first_ids),
             live_bytes=tuple(began for s in sessions for began in s.info.live_bytes),
             metadata={**first.metadata, **last.metadata},

@@ -180,8 +180,9 @@ def _check_info(info: Info) -> None:
         _check_types("info.event_costs_ns", _tuple("info.event_costs_ns", cost), (str, int))
         if cost[0] not in (*KINDS, CALL_IN_C) or not 0 <= cost[1] <= LATEST_NS >> 32:
             raise ValueError("info.event_costs_ns has what no event costs")
-    for adjusted in _tuple("info.adjusted", info.adjusted):
-        _check_types("info.adjusted", _tuple("info.adjusted", adjusted), (str, int))
+    for name in ("adjusted", "dropped"):
+        for counted in _tuple(f"info.{name}", getattr(info, name)):
+            _check_types(f"info.{name}", _tuple(f"info.{name}", counted), (str, int))
     for name in ("source_roots", "command"):
         texts = _tuple(f"info.{name}", getattr(info, name))
         _check_types(f"info.{name}", texts, (str,) * len(texts))

@@ -15,6 +15,7 @@ from ..writing import units
 from ..writing.html_table import html_table
 from ..writing.text_table import Column as TableColumn
 from ..writing.text_table import TextTable, printable
+from .dropping import gaps
 from .recording import Recording
 from .session import Session
 from .time_parts import BACKWARD, COMPILATION, DEVICE, FORWARD, LOADING, OPERATORS, OPTIMIZER, PYTHON, WAITS, TimeParts, intervals
@@ -55,6 +56,7 @@ class Summary:
     events: int  # on the thread that started the recording
     on_processor_ns: int | None  # how long that thread was on the processor; None if that is not known
     other_threads: tuple[OtherThread, ...] = ()
+    gaps: tuple[str, ...] = ()  # what the recording does not have
 
     @classmethod
     def of(cls, session: Session) -> Summary:
@@ -84,6 +86,7 @@ class Summary:
             events=int(parts.mine[session.track].sum()) if len(session) else 0,
             on_processor_ns=None if info.thread_cpu_ns < 0 else min(info.thread_cpu_ns, wall_ns),
             other_threads=tuple(_other_threads(parts)),
+            gaps=tuple(gaps(info)),
         )
 
     @property
@@ -125,7 +128,7 @@ class Summary:
             lines.append(f"The thread of the recording was on the processor for {units.time(self.on_processor_ns / 1000)} of it.")
         if self.python_ns is None:
             lines.append("Own Python and waiting cannot be told apart without with_stack=True.")
-        return lines
+        return [*lines, *(f"{gap}." for gap in self.gaps)]
 
 
 def _share(part_ns: int, whole_ns: int) -> str:

@@ -134,6 +134,8 @@ def _header(session: Session, base_ns: int, frames: Mapping[str, Any]) -> str:
     options = ("with_stack", "profile_memory", "record_shapes", "with_modules", "with_flops")
     metadata: dict[str, Any] = {"trace_id": info.trace_id} if info.trace_id else {}
     metadata |= {option: 1 for option in options if getattr(info, option)}
+    metadata |= {"dropped": dict(info.dropped)} if info.dropped else {}
+    metadata |= {"ended": info.ended} if info.ended else {}
     header: dict[str, Any] = {"schemaVersion": 1, "deviceProperties": list(info.device_properties)}
     footer: dict[str, Any] = {"displayTimeUnit": "ms", "baseTimeNanoseconds": base_ns}
     if info.distributed is not None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ..device_type import DeviceType
 from ..model import grouping
 from ..model.averages import FunctionEventAvg
 from ..model.callers_level import callers_level
+from ..model.dropping import gaps
 from ..model.events import FunctionEvent
 from ..model.grouping import GroupBy
 from ..model.recorded_events import events_of, recording_of, rows_of
@@ -40,6 +41,7 @@ class EventList(list[Any]):
         self._use_device = use_device
         self._profile_memory = profile_memory
         self._with_flops = with_flops
+        self._gaps: Sequence[str] = ()  # what the recording does not have
         self._tree_built = False
 
     @classmethod
@@ -51,7 +53,9 @@ class EventList(list[Any]):
         return events
 
     def _like(self, rows: Iterable[FunctionEventAvg]) -> EventList:
-        return EventList(rows, use_device=self._use_device, profile_memory=self._profile_memory, with_flops=self._with_flops)
+        like = EventList(rows, use_device=self._use_device, profile_memory=self._profile_memory, with_flops=self._with_flops)
+        like._gaps = self._gaps
+        return like
 
     def __str__(self) -> str:
         return self.table()
@@ -65,6 +69,7 @@ class EventList(list[Any]):
             _NOTEBOOK_ROWS,
             with_flops=self._with_flops,
             profile_memory=self._profile_memory,
+            gaps=self._gaps,
         )
 
     @property
@@ -112,6 +117,7 @@ class EventList(list[Any]):
             header=header,
             profile_memory=self._profile_memory,
             with_flops=self._with_flops,
+            gaps=self._gaps,
             top_level_events_only=top_level_events_only,
             time_unit=time_unit,
             max_width=max_width,
@@ -300,7 +306,9 @@ def _key(by: GroupBy) -> Callable[[Any], tuple[str, ...]]:
 
 def _empty_list(session: Session) -> EventList:
     info = session.info
-    return EventList(use_device=info.use_device, profile_memory=info.profile_memory, with_flops=info.with_flops)
+    empty = EventList(use_device=info.use_device, profile_memory=info.profile_memory, with_flops=info.with_flops)
+    empty._gaps = gaps(info)
+    return empty
 
 
 def _described(rows: list[FunctionEventAvg], by: GroupBy) -> list[FunctionEventAvg]:

@@ -62,6 +62,7 @@ def render(
     time_unit: str | None = None,
     *,
     max_width: int | None = None,
+    gaps: Sequence[str] = (),
 ) -> str:
     """The table: headings, a row for each event (and a line for each place in its stack), and totals below."""
     units.check_time_unit(time_unit)
@@ -82,21 +83,27 @@ def render(
     if top_level_events_only:
         lines += [double_line, "This report only display top-level ops statistics"]
     lines += [line + GAP for line in text.lines()]  # torch: blanks after the last column, too
-    lines += _totals(events, overview, time_unit)
+    lines += [*_totals(events, overview, time_unit), *gaps]
     if max_width is not None:
         lines = [line.rstrip() for line in lines]  # blanks at the end of a line would wrap, too
     return "\n".join([*lines, *notes, ""])
 
 
 def render_html(
-    events: Sequence[Any], sort_by: str | None, row_limit: int, *, with_flops: bool = False, profile_memory: bool = False
+    events: Sequence[Any],
+    sort_by: str | None,
+    row_limit: int,
+    *,
+    with_flops: bool = False,
+    profile_memory: bool = False,
+    gaps: Sequence[str] = (),
 ) -> str:
     """The same table for a notebook, in HTML; names and shapes are whole, of a stack the innermost place is shown."""
     if sort_by is not None:
         events = _sorted(events, sort_by)
     overview = _overview(events)
     columns = _columns(events, overview, (None, None, None), None, with_flops=with_flops, profile_memory=profile_memory)
-    totals = _totals(events, overview, None)
+    totals = [*_totals(events, overview, None), *gaps]
     if 0 <= row_limit < len(events):
         totals = [f"{len(events) - row_limit:,} rows more", *totals]
     return html_table(columns, _shown(events, row_limit, False), totals)

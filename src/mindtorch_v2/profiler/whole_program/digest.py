@@ -48,6 +48,7 @@ class Digest:
     finding: Finding | None  # the first advice
     unexplained: str  # the largest part of the time that no advice is about
     events: int
+    dropped: tuple[tuple[str, int], ...]
     processes: tuple[tuple[int, int, int], ...]  # pid, parent and events of each other process
 
     @classmethod
@@ -64,6 +65,7 @@ class Digest:
             finding=_first(found),
             unexplained=_part(found.unexplained[0]) if found.unexplained else "",
             events=len(session),
+            dropped=session.info.dropped,
             processes=tuple((s.info.pid, s.info.parent_pid, len(s)) for s in others),
         )
 
@@ -75,6 +77,7 @@ class Digest:
             "parts_ns": self.summary.parts,
             "on_processor_ns": self.summary.on_processor_ns,
             "events": self.events,
+            "dropped": dict(self.dropped),
             "steps": _of_steps(self.step_ns),
             "rows": [{"name": r.name, "self_ns": r.self_ns, "share": r.share, "calls": r.calls} for r in self.rows],
             "advice": None if self.finding is None else self.finding.as_dict(),

@@ -34,6 +34,9 @@ MADE_WIDTH = 5
 FREED = -1  # in place of bytes
 ALWAYS = np.iinfo(np.int64).min  # in place of a time
 PIECE = 1 << 14  # notes converted at a time
+SHORT = 1 << 29  # of memory that is left
+BYTES_OF_NUMBER = 32  # in a list
+BYTES_OF_END = 24  # when it is read
 
 
 class Notes(NamedTuple):
@@ -131,6 +134,15 @@ class Storages(Source):
             count = first
         made = Notes(*map(np.concatenate, zip(NOTHING, *reversed(self._pieces), strict=True)))
         return Noted(before._replace(time_ns=np.full(len(sizes), ALWAYS)), made, _notes(times, tracks, freed))
+
+    def meanwhile(self, free_bytes: int) -> None:
+        """Give up the notes when they take more than the memory that is left: reading them takes as much again."""
+        if self._is_lost or (free_bytes < SHORT and self._notes_bytes() > free_bytes):
+            self._is_lost = True
+            self._forget()
+
+    def _notes_bytes(self) -> int:
+        return len(self._made) * BYTES_OF_NUMBER + free_notes.count() * (BYTES_OF_NUMBER + BYTES_OF_END)
 
     def make_room(self) -> bool:
         """Give up the notes as a whole: what is left of them would not add up."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from typing import Any
 
+from ....model import dropping
 from ....model.session import Info
 from ....writing.json_text import json_text
 from ..sources import Process
@@ -31,6 +32,7 @@ def environment(process: Process) -> dict[str, Any]:
             ("started by process", str(info.parent_pid) if info.parent_pid else ""),
             ("recorded from", _moment(info.started_ns)),
             ("until", _moment(info.stopped_ns)),
+            ("not in the recording", "; ".join(dropping.gaps(info))),
         ],
         "Machine and versions": [(name, str(value)) for name, value in info.environment.items()],
         "Devices": [(f"device {i}", json_text(dict(device))) for i, device in enumerate(info.device_properties)],

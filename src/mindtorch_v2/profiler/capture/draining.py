@@ -1,0 +1,110 @@
+"""The thread that takes records out of a log while the recording goes on, so that a long recording takes little memory."""
+
+from __future__ import annotations
+
+import _thread
+import contextlib
+import os
+import threading
+from collections.abc import Sequence
+
+from ..bounds import free_bytes
+from .log_records import LogRecords
+from .operators import recorder
+from .source import Findings, Source
+
+__all__ = ["Draining"]
+
+INTERVAL_S = 0.25
+PATIENCE_S = 10.0
+
+
+class Draining(Source):
+    """Calls `meanwhile` of the other sources four times a second, in a thread of its own, from the first `resume` to the end.
+
+    The thread is not one of Python's `threading`: a program that counts or joins its threads does not meet it. What goes wrong in it is counted,
+    and the program goes on. Before a fork it ends, since a process with threads is not forked without a warning, and after that it begins anew.
+    """
+
+    def __init__(self, sources: Sequence[Source], records: LogRecords) -> None:
+        self._sources = sources
+        self._records = records
+        self._has_begun = False
+        # a lock that is held until the thread is to end, and one until it has ended
+        self._thread: tuple[_thread.LockType, _thread.LockType] | None = None
+        self._idents: set[int] = set()
+        self.errors = 0
+        self.first_error = ""
+
+    def begin(self) -> None:
+        self._has_begun = False
+        self._idents.clear()
+        self.errors, self.first_error = 0, ""
+
+    def resume(self) -> None:
+        if not self._has_begun:
+            self._has_begun = True
+            self._records.kept.began = round(recorder.clock() * 1e9)
+        if self._thread is not None:
+            return
+        stop, gone = _thread.allocate_lock(), _thread.allocate_lock()
+        stop.acquire()
+        gone.acquire()
+        _running.add(self)
+        with contextlib.suppress(RuntimeError):  # no more threads: all is done when the recording ends
+            _thread.start_new_thread(self._run, (stop, gone))
+            self._thread = stop, gone  # after an interrupt before this, it ends by itself
+
+    def end(self) -> None:
+        thread, self._thread = self._thread, None
+        _running.discard(self)
+        if thread is not None:
+            stop, gone = thread
+            stop.release()
+            if threading.get_ident() not in self._idents:  # the collector may end a lost recording in this thread
+                gone.acquire(True, PATIENCE_S)  # when the interpreter ends, threads do not go on
+
+    def take(self, findings: Findings) -> None:
+        findings.recorder_threads = frozenset(self._idents)
+
+    def discard(self) -> None:
+        self.end()
+
+    def _run(self, stop: _thread.LockType, gone: _thread.LockType) -> None:
+        self._idents.add(threading.get_ident())
+        try:
+            while not stop.acquire(True, INTERVAL_S) and self._thread == (stop, gone):
+                self._work()
+        finally:
+            gone.release()
+
+    def _work(self) -> None:
+        free = free_bytes()
+        for source in self._sources:
+            try:
+                source.meanwhile(free)
+            except MemoryError:
+                pass  # what is left is done when the recording ends
+            except Exception as error:
+                self.errors += 1
+                self.first_error = self.first_error or f"{type(error).__name__}: {error}"
+
+
+_running: set[Draining] = set()
+_paused: list[Draining] = []
+
+
+def _before_fork() -> None:
+    _paused[:] = list(_running)
+    for each in _paused:
+        each.end()
+
+
+def _after_fork() -> None:
+    for each in _paused:
+        each.resume()
+    _paused.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_paused.clear)

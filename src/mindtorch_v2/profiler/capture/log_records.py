@@ -1,0 +1,242 @@
+"""The records of a log, taken out of it while the recording goes on and when it ends."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..._allocation_failure import reserve
+from ..._forking import new_lock
+from ..bounds import Bounds
+from .keeping import Column, Kept
+from .memory.storages import NOTHING, Notes
+from .operators.recorder import FUNCTION_ID, Log, nanoseconds
+from .source import Findings, Source
+
+__all__ = ["SMALLEST_PIECE", "LogRecords", "Records", "drain", "later_ones", "make_room"]
+
+PIECE = 1 << 16  # records converted at a time, so that the list shrinks while the columns grow
+SMALLEST_PIECE = 1 << 6  # where memory runs out
+# Of a recording that goes on, fewer: nobody else runs meanwhile, some 1 ms.
+PIECE_MEANWHILE = 1 << 13
+BACKLOG = 1 << 18  # records that stay in the list, some 35 MB, where nobody waits for them
+
+
+class Records(NamedTuple):
+    """The records of a recording, in the order in which events ended."""
+
+    label: Column
+    start: Column  # ns of the recorder's clock
+    end: Column
+    track: Column
+    sequence: Column
+    inputs: Column | None
+    stack: Column | None
+    operand_count: Column | None  # how many of the addresses are of each record
+    operands: Column | None
+    results: Notes = NOTHING  # memory of operators' results, by the time of their end
+    heap: tuple[Column, Column] | None = None  # before and after
+    function_id: Column | None = None
+    lost: int = 0  # records for which there was no memory, the earliest
+    results_lost: int = 0  # of these, records whose results are not known either
+
+
+class LogRecords(Source):
+    """The records of a log, and those that were taken out of it so far."""
+
+    def __init__(self, log: Log, bounds: Bounds | None = None) -> None:
+        self._log = log
+        self._bounds = bounds or Bounds()
+        self._lock = new_lock()  # one thread takes records out at a time
+        self.kept = Kept(log, self._bounds)
+
+    def begin(self) -> None:
+        self._log.records.clear()
+        self._log.lost = 0
+        self.kept = Kept(self._log, self._bounds)
+
+    @property
+    def count(self) -> int:
+        """How many events were recorded so far."""
+        return self.kept.seen + len(self._log.records) // self._log.width
+
+    def meanwhile(self, free_bytes: int) -> None:
+        self.kept.mind_memory(free_bytes)
+        self.take_meanwhile()
+
+    def take_meanwhile(self, *, backlog: int = BACKLOG) -> None:
+        """Take records out of the log while others are added to its end, and leave so many there."""
+        # when memory has run out, the reserve is gone, and what is left of it is for the program
+        while reserve and len(self._log.records) // self._log.width > backlog:
+            with self._lock:
+                records, width = self._log.records, self._log.width
+                count = min(len(records) // width, PIECE_MEANWHILE)
+                piece = _converted(records[: count * width], self._log)
+                # no call from here to the end of the deletion that could be interrupted: a record is in one place
+                self.kept.add(piece)
+                del records[: count * width]
+
+    def take(self, findings: Findings) -> None:
+        with self._lock:
+            findings.records = drain(self._log, self.kept, round(findings.stopped * 1e9))
+        findings.dropped = self.kept.dropped
+
+    def make_room(self) -> bool:
+        return self.kept.make_room()
+
+    def discard(self) -> None:
+        self._log.records.clear()
+        self.kept = Kept(self._log, self._bounds)
+
+
+def drain(log: Log, kept: Kept | None = None, now_ns: int | None = None) -> Records:
+    """Take the records out of a log, and those that were taken out of it before. Threads may still be adding to its end.
+
+    If memory runs out, the latest records are kept, as many as there is memory for; the others are freed and counted.
+    """
+    count = len(log.records) // log.width  # asked for once: threads may be adding more, which are neither kept nor lost
+    if kept is None:
+        kept = Kept(log, Bounds())
+    pieces = _pieces(log, count)
+    lost = log.lost + kept.lost + count - sum(len(piece[0]) for piece in pieces)
+    while pieces:
+        kept.add(pieces.pop())  # the earliest first
+    pieces = kept.take(now_ns)
+    of_pieces = sum(len(piece[0]) for piece in pieces)
+    found = _joined(pieces, log)
+    lost += of_pieces - len(found[0])
+    addresses = found.pop() if log.operands else None
+    found, function_id = _without_numbers(found)
+    label, start, end, track, sequence, *rest = found
+    extras = iter(rest)
+    drained = Records(
+        label,
+        start,
+        end,
+        track,
+        sequence,
+        inputs=next(extras) if log.shapes else None,
+        stack=next(extras) if log.stacks else None,
+        heap=(next(extras), next(extras)) if log.storages or log.heap else None,
+        operand_count=next(extras) if log.operands else None,
+        operands=addresses,
+        function_id=function_id,
+        lost=lost,
+    )
+    while log.storages:
+        try:
+            return _with_results(drained, kept)
+        except MemoryError:  # the log is empty by now: what is not handed over is lost
+            if len(drained.label) < SMALLEST_PIECE:
+                raise
+            drained = later_ones(drained)
+    return drained
+
+
+def _types(log: Log) -> list[str]:
+    """The types of the columns; with operands, the last is of all their addresses, and the one before of how many each record has."""
+    memory = ["i8"] * (2 * (log.storages or log.heap))
+    return ["i4", "i8", "i8", "i8", "i8", *["i4"] * (log.shapes + log.stacks), *memory, *["i4", "i8"] * log.operands]
+
+
+def _pieces(log: Log, count: int) -> list[list[Column]]:
+    """The first `count` records as columns in pieces, the latest first: the end is cheap to cut off a list."""
+    records, width = log.records, log.width
+    count, size = count * width, PIECE
+    found: list[list[Column]] = []
+    while count:
+        first = max(0, count - size * width)
+        try:
+            piece = _converted(records[first:count], log)
+            del records[first:count]  # which takes memory, too
+        except MemoryError:
+            if size > SMALLEST_PIECE:
+                size //= 4
+                continue
+            records.clear()
+            break
+        found.append(piece)
+        count = first
+    return found
+
+
+def _converted(records: list[Any], log: Log) -> list[Column]:
+    columns = [records[i :: log.width] for i in range(log.width)]
+    if log.operands:
+        columns[-1:] = [list(map(len, columns[-1])), list(itertools.chain.from_iterable(columns[-1]))]
+    return [
+        nanoseconds(values) if i in (1, 2) else np.array(values, t)
+        for i, (values, t) in enumerate(zip(columns, _types(log), strict=True))
+    ]
+
+
+def _joined(pieces: list[list[Column]], log: Log) -> list[Column]:
+    """Join pieces to columns, without the earlier ones if there is no memory for all. A column at a time: its pieces are freed before the next."""
+    counts, found = [len(piece[0]) for piece in pieces], list[Column]()
+    for i, nothing in enumerate([np.empty(0, t) for t in _types(log)]):
+        while len(found) == i:
+            try:
+                found.append(np.concatenate([nothing, *(piece[i] for piece in reversed(pieces))]))
+            except MemoryError:
+                if not pieces:
+                    raise
+                later = len(pieces) // 2
+                for column in found:
+                    _cut_off(column, sum(counts[later:]))
+                del pieces[later:], counts[later:]
+        for piece in pieces:
+            piece[i] = nothing
+    return found
+
+
+def _with_results(records: Records, kept: Kept) -> Records:
+    """Records of operators whose memory is not that of the heap, but of results; those of events that were not kept count, too."""
+    assert records.heap is not None
+    address, size_bytes = records.heap
+    made = np.flatnonzero(size_bytes)
+    results = Notes(records.end[made], records.track[made], address[made], size_bytes[made], np.full(len(made), -1))
+    if kept.results:
+        results = Notes(*map(np.concatenate, zip(*kept.results, results, strict=True)))
+    return records._replace(results=results, heap=None, results_lost=records.lost + kept.results_lost)
+
+
+def _without_numbers(found: list[Column]) -> tuple[list[Column], Column | None]:
+    """Columns of events alone, and the numbers that some of the records gave to the events before them."""
+    is_number = found[0] == FUNCTION_ID
+    if not is_number.any():
+        return found, None
+    ids = np.zeros(len(is_number), np.int64)
+    ids[np.flatnonzero(is_number) - 1] = found[4][is_number]
+    return [column[~is_number] for column in found], ids[~is_number]
+
+
+def make_room(log: Log, findings: Findings) -> bool:
+    """Give up the earliest records, of the log or of what was read of it; False if there are hardly any."""
+    if findings.records is None:
+        return log.make_room()
+    if len(findings.records.label) < SMALLEST_PIECE:
+        return False
+    findings.records = later_ones(findings.records)
+    return True
+
+
+def later_ones(records: Records) -> Records:
+    """Three quarters of the records, the later. The memory of all operators' results stays known."""
+    left_out = len(records.label) // 4
+    operands_left_out = 0 if records.operand_count is None else int(records.operand_count[:left_out].sum())
+    for name, column in records._asdict().items():
+        if isinstance(column, np.ndarray):
+            _cut_off(column, operands_left_out if name == "operands" else left_out)
+    for column in records.heap or ():
+        _cut_off(column, left_out)
+    return records._replace(lost=records.lost + left_out)
+
+
+def _cut_off(column: Column, count: int) -> None:
+    """Take the first values off a column in its place, which takes no memory and frees theirs."""
+    for first in range(0, len(column) - count, max(1, count)):
+        later = column[first + count : first + 2 * count]
+        column[first : first + len(later)] = later
+    column.resize(len(column) - count, refcheck=False)
