@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 
-from .console import add_file, add_json, opened, print_json, printed
+from .console import add_file, add_json, opened, print_json, printed, progress, terminal_width
 
 __all__ = ["add_arguments", "run"]
 
@@ -33,11 +33,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     from ..profiler.advice import advise  # costly: NumPy, which help needs not
 
-    found = advise(opened(options.file).session, min_share=options.min_share)
+    session = opened(options.file).session
+    with progress("looking for what could be faster"):
+        found = advise(session, min_share=options.min_share)
     if options.json:
         print_json(found.as_dict())
     else:
-        print("\n".join(printed(line) for line in found.table(max_evidence=options.max_evidence).split("\n")))
+        print(
+            "\n".join(printed(line) for line in found.table(max_evidence=options.max_evidence, width=terminal_width()).split("\n"))
+        )
 
 
 def _share(text: str) -> float:

@@ -6,18 +6,32 @@ import argparse
 import contextlib
 import json
 import os
+import shutil
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
     from ..profiler.opening import Recordings
 
-__all__ = ["Heading", "add_file", "add_json", "add_output", "opened", "print_json", "print_table", "printed", "progress"]
+__all__ = [
+    "Heading",
+    "add_file",
+    "add_json",
+    "add_output",
+    "opened",
+    "print_json",
+    "print_table",
+    "printed",
+    "progress",
+    "terminal_width",
+]
 
 PATIENCE_S = 1.0  # what takes longer shows its progress
+GAP = 2  # between columns
 NARROWEST_TEXT = 24  # a column of names is not made narrower, as long as others can be left out
 
 Progress = Callable[[int, int], None]
@@ -53,29 +67,64 @@ def opened(path: str) -> Recordings:
 
 
 @contextlib.contextmanager
-def progress(what: str) -> Iterator[Progress | None]:
-    """Give a function to call with the amount that is done and the whole; None where nobody looks."""
-    if not sys.stderr.isatty():
+def progress(what: str, stream: TextIO | None = None) -> Iterator[Progress | None]:
+    """Show that something is done, if it takes long. Gives a function for the amount that is done and the whole; None where nobody looks."""
+    stream = sys.stderr if stream is None else stream
+    if stream is None or stream.closed or not stream.isatty():
         yield None
         return
-    bar: list[Any] = []
-    began = time.monotonic()
+    late = _LateBar(what, stream)
+    timer = threading.Timer(PATIENCE_S, late.show)
+    timer.daemon = True
+    try:
+        timer.start()
+    except RuntimeError:  # the interpreter ends, and starts no threads: the bar moves when something is reported
+        late.has_threads = False
+    try:
+        yield late.report
+    finally:
+        timer.cancel()
+        late.close()
 
-    def report(done: int, whole: int) -> None:
-        if not bar and time.monotonic() - began > PATIENCE_S:
+
+class _LateBar:
+    """A bar that is drawn when something has taken a while. It moves on its own, and has a length once that is reported."""
+
+    def __init__(self, what: str, stream: TextIO) -> None:
+        self._what, self._stream = what, stream
+        self.has_threads = True
+        self._began = time.monotonic()
+        self._lock = threading.Lock()  # a timer shows the bar in a thread of its own
+        self._bar: Any = None
+        self._task: Any = None
+        self._is_closed = False
+
+    def show(self) -> None:
+        with self._lock:
+            if self._is_closed or self._bar is not None:
+                return
             from rich.progress import Progress as Bar  # costly: shown where it takes long alone
 
-            shown = Bar(transient=True, console=_console(sys.stderr))
-            shown.start()
-            bar.extend((shown, shown.add_task(what, total=whole)))
-        if bar:
-            bar[0].update(bar[1], completed=done, total=whole)
+            self._bar = Bar(transient=True, auto_refresh=self.has_threads, console=_console(self._stream))
+            self._task = self._bar.add_task(self._what, total=None)
+            self._bar.start()
 
-    try:
-        yield report
-    finally:
-        if bar:
-            bar[0].stop()
+    def report(self, done: int, whole: int) -> None:
+        if self._bar is None and time.monotonic() - self._began > PATIENCE_S:
+            self.show()
+        if self._bar is not None:
+            self._bar.update(self._task, completed=done, total=whole, refresh=not self.has_threads)
+
+    def close(self) -> None:
+        with self._lock:
+            self._is_closed = True
+            if self._bar is not None:
+                self._bar.stop()
+
+
+def terminal_width() -> int | None:
+    """The width of the terminal that is printed to; None if it is none."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def print_json(value: object) -> None:
@@ -98,9 +147,10 @@ def print_table(headings: Sequence[Heading], rows: Sequence[Sequence[Any]], *, n
 
     console = _console(sys.stdout)
     cells = [[printed(cell) for cell in row] for row in rows]
-    shown, left_out = list(range(len(headings))), list[str]()
+    shown, left_out, widths = list(range(len(headings))), list[str](), dict[int, int]()
     if console.is_terminal:
         shown, left_out = _fitting(headings, cells, console.width)
+        widths = _widths(headings, cells, shown, console.width)
     table = Table(box=None, pad_edge=False, header_style="bold")
     for at in shown:
         heading = headings[at]
@@ -108,6 +158,7 @@ def print_table(headings: Sequence[Heading], rows: Sequence[Sequence[Any]], *, n
             Text(heading.text),
             justify="left" if heading.is_text else "right",
             no_wrap=True,
+            width=widths.get(at),
             overflow="ellipsis" if heading.is_text else "fold",
         )
     for row in cells:
@@ -122,13 +173,24 @@ def _fitting(headings: Sequence[Heading], cells: Sequence[Sequence[str]], width:
     left_out: list[str] = []
 
     def needed() -> int:
-        return sum(_width_of(headings, cells, at) + 2 for at in shown)
+        return sum(_width_of(headings, cells, at) + GAP for at in shown) - GAP
 
     while needed() > width and (optional := [at for at in shown if headings[at].left_out]):
         least = min(optional, key=lambda at: headings[at].left_out)
         shown.remove(least)
         left_out.append(headings[least].text)
     return shown, left_out
+
+
+def _widths(headings: Sequence[Heading], cells: Sequence[Sequence[str]], shown: Sequence[int], width: int) -> dict[int, int]:
+    """The width of each column: numbers have what they need, and texts share the rest, none with more than it needs."""
+    needed = {at: max([len(headings[at].text), *(len(row[at]) for row in cells)]) for at in shown}
+    texts = sorted((at for at in shown if headings[at].is_text), key=lambda at: needed[at])
+    room = width - GAP * (len(shown) - 1) - sum(needed[at] for at in shown if not headings[at].is_text)
+    for left, at in zip(range(len(texts), 0, -1), texts):
+        needed[at] = max(min(needed[at], room // left), 1)
+        room -= needed[at]
+    return needed
 
 
 def _width_of(headings: Sequence[Heading], cells: Sequence[Sequence[str]], at: int) -> int:

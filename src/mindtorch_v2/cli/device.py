@@ -22,7 +22,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from .console import Heading, add_file, add_json, opened, print_json, print_table, printed
+from .console import Heading, add_file, add_json, opened, print_json, print_table, printed, progress
 from .frame import CommandError
 from .texts import idle_line, share, size, time
 from .top import add_process, chosen
@@ -47,10 +47,11 @@ def run(options: argparse.Namespace) -> None:
     from ..profiler.device.critical_path import critical_path  # costly: the same
 
     sessions = chosen(opened(options.file).sessions, options.process)
-    devices = [(session, device) for session in sessions for device in DeviceActivity.of(session).devices]
+    with progress("following the work"):
+        devices = [(session, device) for session in sessions for device in DeviceActivity.of(session).devices]
+        paths = [path for session in sessions if (path := critical_path(session, options.step)) is not None]
     if not devices:
         raise CommandError(f"{options.file} has no device activity: `mindtorch top` shows what ran on the CPU")
-    paths = [path for session in sessions if (path := critical_path(session, options.step)) is not None]
     if options.json:
         told = DeviceActivity(tuple(device for _, device in devices)).as_dict()
         print_json({"file": options.file, **told, "critical_paths": [path.as_dict() for path in paths]})

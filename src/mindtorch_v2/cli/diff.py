@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import argparse
 
-from .console import add_json, add_output, opened, print_json, printed
+from .console import add_json, add_output, opened, print_json, printed, progress, terminal_width
 from .frame import CommandError
 
 __all__ = ["add_arguments", "run"]
@@ -43,13 +43,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     from ..profiler.comparison import compare  # costly: NumPy, which help needs not
 
-    found = compare(opened(options.first).session, opened(options.second).session, least_share=options.least)
+    first, second = opened(options.first).session, opened(options.second).session
+    with progress("comparing"):
+        found = compare(first, second, least_share=options.least)
     if options.output is not None:
         found.export_page(options.output, (options.first, options.second))
     if options.json:
         print_json(found.as_dict())
     else:
-        text = found.markdown(row_limit=options.limit) if options.markdown else found.table(row_limit=options.limit)
+        text = (
+            found.markdown(row_limit=options.limit)
+            if options.markdown
+            else found.table(row_limit=options.limit, width=terminal_width())
+        )
         print("\n".join(printed(line) for line in text.split("\n")))
     if options.fail_over is not None and found.is_slower_by(options.fail_over):
         raise CommandError(f"a step takes {found.ratio - 1:.1%} longer, more than {options.fail_over:.1%}")

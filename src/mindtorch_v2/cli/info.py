@@ -8,11 +8,13 @@ examples:
 from __future__ import annotations
 
 import argparse
+import re
+import textwrap
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from .console import add_file, add_json, opened, print_json, printed
+from .console import add_file, add_json, opened, print_json, printed, terminal_width
 from .texts import time
 
 if TYPE_CHECKING:
@@ -38,7 +40,16 @@ def run(options: argparse.Namespace) -> None:
     for process, depth in _tree(facts["processes"]):
         print()
         for line in _lines(process):
-            print(f"{'  ' * depth}{printed(line)}")
+            print(_wrapped(f"{'  ' * depth}{printed(line)}"))
+
+
+def _wrapped(line: str) -> str:
+    """A line of a name and its value; on a terminal, what has no room stands below the value's beginning."""
+    width = terminal_width()
+    if width is None or len(line) <= width:
+        return line
+    value = re.match(r" *\S+(?: \S+)*  +", line)
+    return textwrap.fill(line, width, subsequent_indent=" " * (value.end() if value else 4), break_on_hyphens=False)
 
 
 def _facts(session: Session) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 
-from .console import Heading, add_file, add_json, opened, print_json, print_table
+from .console import Heading, add_file, add_json, opened, print_json, print_table, progress
 from .texts import size
 
 __all__ = ["add_arguments", "run"]
@@ -28,7 +28,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     from ..profiler.model.leaks import Leaks  # costly: NumPy, which help needs not
 
-    found = Leaks.of(opened(options.file).session, options.stack)
+    session = opened(options.file).session
+    with progress("looking for what is left"):
+        found = Leaks.of(session, options.stack)
     shown = found if options.limit < 0 else found[: options.limit]
     if options.json:
         rows = [

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import argparse
 
-from .console import Heading, add_file, add_json, add_output, opened, print_json, print_table
+from .console import Heading, add_file, add_json, add_output, opened, print_json, print_table, progress
 from .frame import CommandError
 from .texts import share, size, time
 
@@ -31,11 +31,13 @@ def run(options: argparse.Namespace) -> None:
     from ..profiler.model.peak_memory import PeakMemory  # costly: NumPy, which help needs not
 
     session = opened(options.file).session
-    peak = PeakMemory.of(session)
+    with progress("looking for the peak"):
+        peak = PeakMemory.of(session)
     if peak is None:
         raise CommandError(f"{options.file} has no memory: record with profile_memory=True")
     if options.output:
-        _write_timeline(session, options.output)
+        with progress(f"writing {options.output}"):
+            _write_timeline(session, options.output)
     shown = peak.owners if options.limit < 0 else peak.owners[: options.limit]
     if options.json:
         owners = [{"operator": o.operator, "size_bytes": o.size_bytes, "count": o.count, "source": o.source} for o in shown]

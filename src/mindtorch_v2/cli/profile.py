@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import functools
+import sys
 from collections.abc import Sequence
 
 from .._launch.arguments import name_of, parse
+from .console import progress
 from .frame import CommandError, Parser
 from .run import load_runtime
 
@@ -140,6 +143,7 @@ def main(arguments: Sequence[str]) -> None:
         follow_children=not options.no_children,
         quiet=options.quiet,
         as_json=options.json,
+        progress=functools.partial(progress, stream=sys.stderr),  # the program may put another in its place
     )
     run_recorded(recording, request)
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import argparse
 
-from .console import Heading, add_json, opened, print_json, print_table
+from .console import Heading, add_json, opened, print_json, print_table, progress
 from .frame import UsageError, near
 
 __all__ = ["add_arguments", "run"]
@@ -47,7 +47,8 @@ def _ask(options: argparse.Namespace) -> None:
 
     if options.sql is not None and options.sql not in NAMED and " " not in options.sql.strip():
         raise UsageError(f"there is no question {options.sql!r}{near(options.sql, NAMED)}; `mindtorch query --list` has them all")
-    with Database(opened(options.file).sessions) as database:
+    sessions = opened(options.file).sessions
+    with progress("asking"), Database(sessions) as database:
         written = [] if options.parquet is None else database.to_parquet(options.parquet)
         answer = None if options.sql is None else database.ask(options.sql)
     if options.json:
@@ -55,7 +56,11 @@ def _ask(options: argparse.Namespace) -> None:
         return
     if answer is not None:
         are_texts = [any(isinstance(row[i], str) for row in answer.rows) for i in range(len(answer.columns))]
-        headings = [Heading(name, is_text=is_text) for name, is_text in zip(answer.columns, are_texts, strict=True)]
+        last = len(answer.columns)  # where there is no room for all, columns are left out from the right
+        headings = [
+            Heading(name, is_text, last - i if i else 0)
+            for i, (name, is_text) in enumerate(zip(answer.columns, are_texts, strict=True))
+        ]
         print_table(headings, [[_text(value) for value in row] for row in answer.rows])
     for path in written:
         print(path)

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from .._launch import program
 from .._launch.children import answer_torch
 from .._launch.finder import PACKAGE
-from .frame import CommandError, Parser, UsageError, described
+from .frame import CommandError, Parser, UsageError, described, near
 
 __all__ = ["load_runtime", "main", "parser"]
 
@@ -42,7 +42,8 @@ def main(arguments: Sequence[str]) -> None:
     request = program.requested(given)
     if request is None:
         known = not given or given[0] in ("-m", "-c", "--")
-        reason = "a program is missing" if known else f"unknown option {given[0]!r}"
+        names = [option for action in parser()._actions for option in action.option_strings]
+        reason = "a program is missing" if known else f"unknown option {given[0]!r}{near(given[0], names)}"
         raise UsageError(f"{reason}; `mindtorch run --help` tells how to name a program")
     load_runtime()
     answer_torch()

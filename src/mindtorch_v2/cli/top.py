@@ -71,12 +71,13 @@ def run(options: argparse.Namespace) -> None:
 
     sessions = chosen(opened(options.file).sessions, options.process)
     where = _filter(options.name)
-    activity = DeviceActivity(tuple(device for session in sessions for device in DeviceActivity.of(session).devices))
+    with progress("looking at devices"):
+        activity = DeviceActivity(tuple(device for session in sessions for device in DeviceActivity.of(session).devices))
     if options.device:
         _show_kernels(options, activity, where)
         return
     _check(options, sessions)
-    with progress("summing up") as _:
+    with progress("summing up"):
         rows = top_rows(sessions, options.by, where=where)
     sort = ATTRIBUTES[options.sort or "self"]
     rows = sorted(rows, key=lambda row: getattr(row, sort), reverse=sort != "name")

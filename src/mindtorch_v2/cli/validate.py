@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import zipfile
 
-from .console import add_file, add_json, opened, print_json, printed
+from .console import add_file, add_json, opened, print_json, printed, progress
 from .frame import CommandError
 
 __all__ = ["add_arguments", "run"]
@@ -33,7 +33,8 @@ def run(options: argparse.Namespace) -> None:
         opened(options.file)
         problems = []
     else:
-        problems = validate(options.file)
+        with progress("checking"):
+            problems = validate(options.file)
     if options.json:
         facts = [{"rule": p.rule, "message": p.message, "count": p.count} for p in problems]
         print_json({"file": options.file, "is_valid": not problems, "problems": facts})

@@ -143,9 +143,9 @@ class Advice(list[Finding]):
         self.steps_are_counted_by_optimizer = steps_are_counted_by_optimizer
         self.unexplained = list(unexplained)
 
-    def table(self, *, max_evidence: int = 3) -> str:
-        """The findings as text, each with so many lines of evidence (-1 for all)."""
-        return text.advice(self, max_evidence=max_evidence)
+    def table(self, *, max_evidence: int = 3, width: int | None = None) -> str:
+        """The findings as text, each with so many lines of evidence (-1 for all); with a width, columns of least use are left out to fit."""
+        return text.advice(self, max_evidence=max_evidence, width=width)
 
     def as_dict(self) -> dict[str, Any]:
         """All of it, for JSON."""

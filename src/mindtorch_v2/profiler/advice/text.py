@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..writing import units
-from ..writing.text_table import Column, TextTable
+from ..writing.text_table import Column, TextTable, fitting
 
 if TYPE_CHECKING:
     from .findings import Advice, Evidence, Finding, Part
@@ -39,20 +39,20 @@ def steps(numbers: Sequence[int]) -> str:
     return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
 
 
-def advice(found: Advice, *, max_evidence: int) -> str:
+def advice(found: Advice, *, max_evidence: int, width: int | None = None) -> str:
     lines = [_heading(found)]
     for number, each in enumerate(found, 1):
-        lines += ["", f"{number}. {finding(each, max_evidence=max_evidence, in_steps=found.steps > 1)}"]
+        lines += ["", f"{number}. {finding(each, max_evidence=max_evidence, in_steps=found.steps > 1, width=width)}"]
     if found.unexplained:
         lines += ["", "Not explained:"]
     for left in found.unexplained:
-        lines += [part(left, max_evidence=max_evidence, in_steps=found.steps > 1)]
+        lines += [part(left, max_evidence=max_evidence, in_steps=found.steps > 1, width=width)]
     if found.not_checked:
         lines += ["", "Not checked:"]
         # rules that need the same stand on one line
         for needs, missed in itertools.groupby(sorted(found.not_checked, key=lambda m: m.needs), key=lambda m: m.needs):
             names = ", ".join(each.rule for each in missed)
-            lines += _wrapped(f"needs {' and '.join(f'{flag}=True' for flag in needs)}: {names}", "  ")
+            lines += _wrapped(f"needs {' and '.join(f'{flag}=True' for flag in needs)}: {names}", "  ", width)
     return "\n".join(lines)
 
 
@@ -67,11 +67,12 @@ def _heading(found: Advice) -> str:
     return f"{findings}: {about}. Gains are estimates."
 
 
-def finding(found: Finding, *, max_evidence: int = -1, in_steps: bool = True) -> str:
+def finding(found: Finding, *, max_evidence: int = -1, in_steps: bool = True, width: int | None = None) -> str:
     lines = [f"{found.rule}: {_gain(found, in_steps=in_steps)}"]
-    lines += _wrapped(found.seen, "   ") + _wrapped(found.instead, "   ") + _wrapped(f"Estimate: {found.estimate}", "   ")
+    for sentence in (found.seen, found.instead, f"Estimate: {found.estimate}"):
+        lines += _wrapped(sentence, "   ", width)
     shown = found.evidence if max_evidence < 0 else found.evidence[:max_evidence]
-    lines += _evidence(shown, in_steps=in_steps)
+    lines += _evidence(shown, in_steps=in_steps, width=width)
     left_out = len(found.evidence) - len(shown)
     if left_out:
         lines.append(f"     and {left_out} more")
@@ -79,13 +80,13 @@ def finding(found: Finding, *, max_evidence: int = -1, in_steps: bool = True) ->
 
 
 COLUMNS = [
-    Column("operator", lambda e: e.operator, None, "<"),
-    Column("count", lambda e: f"{e.count:,}", None),
+    Column("operator", lambda e: e.operator, None, "<", whole=lambda e: e.operator),
+    Column("count", lambda e: f"{e.count:,}", None, left_out=4),
     Column("time", lambda e: time(e.time_ns), None),
-    Column("share", lambda e: f"{e.share:.1%}", None),
-    Column("steps", lambda e: steps(e.steps), None, "<"),
-    Column("shapes", lambda e: "" if e.shapes is None else textwrap.shorten(str(e.shapes), SHAPES, placeholder=" ..."), None, "<"),
-    Column("where", lambda e: "" if e.place is None else _place(e.place), None, "<"),
+    Column("share", lambda e: f"{e.share:.1%}", None, left_out=3),
+    Column("steps", lambda e: steps(e.steps), None, "<", left_out=2),
+    Column("shapes", lambda e: _shapes(e), None, "<", left_out=1),
+    Column("where", lambda e: _place(e), None, "<", whole=lambda e: _place(e)),
 ]
 
 
@@ -98,25 +99,33 @@ def _gain(found: Finding, *, in_steps: bool) -> str:
     return ", and ".join(kept)
 
 
-def part(found: Part, *, max_evidence: int = -1, in_steps: bool = True) -> str:
+def part(found: Part, *, max_evidence: int = -1, in_steps: bool = True, width: int | None = None) -> str:
     """A part of the time that is not explained."""
-    lines = _wrapped(f"{found.share:.1%} of the wall time ({time(found.time_ns)}): {found.name}. {found.hint}".rstrip(), "  ")
+    sentence = f"{found.share:.1%} of the wall time ({time(found.time_ns)}): {found.name}. {found.hint}".rstrip()
+    lines = _wrapped(sentence, "  ", width)
     shown = found.evidence if max_evidence < 0 else found.evidence[:max_evidence]
-    return "\n".join([*lines, *_evidence(shown, in_steps=in_steps)])
+    return "\n".join([*lines, *_evidence(shown, in_steps=in_steps, width=width)])
 
 
-def _evidence(evidence: Sequence[Evidence], *, in_steps: bool) -> list[str]:
+def _evidence(evidence: Sequence[Evidence], *, in_steps: bool, width: int | None) -> list[str]:
     if not evidence:
         return []
     kept = [c for c in COLUMNS if any(c.value(each) for each in evidence) and (in_steps or c.heading != "steps")]
-    table = TextTable(kept, evidence)
+    table = TextTable(fitting(kept, evidence, None if width is None else width - 5), evidence)
     return [f"     {line}".rstrip() for line in [table.heading, *table.rows]]
 
 
-def _place(place: str) -> str:
-    file, line, function = place.rsplit(":", 2)
+def _shapes(evidence: Evidence) -> str:
+    return "" if evidence.shapes is None else textwrap.shorten(str(evidence.shapes), SHAPES, placeholder=" ...")
+
+
+def _place(evidence: Evidence) -> str:
+    if evidence.place is None:
+        return ""
+    file, line, function = evidence.place.rsplit(":", 2)
     return f"{os.path.basename(file)}:{line} ({function})"
 
 
-def _wrapped(sentence: str, indent: str) -> list[str]:
-    return textwrap.wrap(sentence, WIDTH, initial_indent=indent, subsequent_indent=indent, break_long_words=False)
+def _wrapped(sentence: str, indent: str, width: int | None) -> list[str]:
+    within = WIDTH if width is None else min(width, WIDTH)
+    return textwrap.wrap(sentence, within, initial_indent=indent, subsequent_indent=indent, break_long_words=False)

@@ -101,9 +101,9 @@ class Comparison:
             "unclear": self.unclear,
         }
 
-    def table(self, *, row_limit: int = 20) -> str:
-        """The changes as a table for a terminal."""
-        return text.table(self, row_limit)
+    def table(self, *, row_limit: int = 20, width: int | None = None) -> str:
+        """The changes as a table for a terminal; with a width, columns of least use are left out to fit."""
+        return text.table(self, row_limit, width)
 
     def markdown(self, *, row_limit: int = 20) -> str:
         """The changes in GitHub's Markdown."""

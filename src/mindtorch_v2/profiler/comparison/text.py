@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from ..writing import units
-from ..writing.text_table import Column, TextTable, middle_cut, printable
+from ..writing.text_table import Column, TextTable, fitting, middle_cut, printable
 
 if TYPE_CHECKING:
     from .comparison import Change, Comparison
-    from .devices import DeviceChange
+    from .devices import DeviceChange, KernelChange
 
 __all__ = ["detail", "markdown", "name", "sentences", "table"]
 
@@ -20,38 +22,54 @@ LEAST_IDLE = 0.01  # a share of idle time that changed by less is not told
 ALIKE = 0.05  # a difference of speed below this is not worth a sentence
 
 
-def table(found: Comparison, row_limit: int) -> str:
-    lines = [*sentences(found)]
-    if found.changes:
-        columns = [
-            Column("Change", lambda c: c.kind, width=None, align="<"),
-            Column("Name", lambda c: middle_cut(printable(name(c)), NAME_WIDTH), width=None, align="<"),
-            Column("Before", lambda c: _time(c.before_ns), width=None),
-            Column("After", lambda c: _time(c.after_ns), width=None),
-            Column("Adds to a step", lambda c: _signed(c.delta_ns), width=None),
-            Column("of it", lambda c: f"{c.delta_ns / (found.step_ns[0] or 1):+.1%}", width=None),
-        ]
-        shown = found.changes[:row_limit]
-        details = [f"{printable(name(change))}: {known}" for change in shown[:DETAILED] if (known := detail(change))]
-        lines += ["", *TextTable(columns, shown).lines(), *_more(len(found.changes), row_limit), *details]
-    if found.memory:
-        columns = [
-            Column("Memory kept in a step", lambda c: middle_cut(printable(name(c)), NAME_WIDTH), width=None, align="<"),
-            Column("Before", lambda c: units.memory(round(c.bytes[0])), width=None),
-            Column("After", lambda c: units.memory(round(c.bytes[1])), width=None),
-        ]
-        lines += ["", *TextTable(columns, found.memory[:row_limit]).lines(), *_more(len(found.memory), row_limit)]
+def table(found: Comparison, row_limit: int, width: int | None = None) -> str:
+    step_ns = found.step_ns[0] or 1
+    blocks = [_block(_columns("Name", name, "Adds to a step", lambda c: c.delta_ns / step_ns), found.changes, row_limit, width)]
+    blocks[0] += [
+        f"{printable(name(change))}: {known}" for change in found.changes[:row_limit][:DETAILED] if (known := detail(change))
+    ]
+    memory = [
+        _name_column("Memory kept in a step", name),
+        Column("Before", lambda c: units.memory(round(c.bytes[0])), width=None, left_out=1),
+        Column("After", lambda c: units.memory(round(c.bytes[1])), width=None),
+    ]
+    blocks.append(_block(memory, found.memory, row_limit, width))
     for device in found.devices:
-        if device.kernels:
-            columns = [
-                Column("Change", lambda k: k.kind, width=None, align="<"),
-                Column(f"Kernel on {device.names[1]}", lambda k: middle_cut(printable(k.name), NAME_WIDTH), width=None, align="<"),
-                Column("Before", lambda k: _time(k.before_ns), width=None),
-                Column("After", lambda k: _time(k.after_ns), width=None),
-                Column("Adds to its work", lambda k: _signed(k.delta_ns), width=None),
-            ]
-            lines += ["", *TextTable(columns, device.kernels[:row_limit]).lines(), *_more(len(device.kernels), row_limit)]
+        work_ns = device.work_ns[0] or 1
+        columns = _columns(f"Kernel on {device.names[1]}", lambda k: k.name, "Adds to its work", partial(_share_of, whole=work_ns))
+        blocks.append(_block(columns, device.kernels, row_limit, width))
+    lines = [*sentences(found), *(line for block in blocks if block for line in ("", *block))]
     return "\n".join(line.rstrip() for line in lines)
+
+
+def _columns(heading: str, named: Callable[[Any], str], adds: str, share: Callable[[Any], float]) -> list[Column]:
+    return [
+        Column("Change", lambda c: c.kind, width=None, align="<"),
+        _name_column(heading, named),
+        Column("Before", lambda c: _time(c.before_ns), width=None, left_out=1),
+        Column("After", lambda c: _time(c.after_ns), width=None, left_out=2),
+        Column(adds, lambda c: _signed(c.delta_ns), width=None),
+        Column("of it", lambda c: f"{share(c):+.1%}", width=None, left_out=3),
+    ]
+
+
+def _name_column(heading: str, named: Callable[[Any], str]) -> Column:
+    def whole(row: Any) -> str:
+        return printable(named(row))
+
+    return Column(heading, lambda row: middle_cut(whole(row), NAME_WIDTH), width=None, align="<", whole=whole)
+
+
+def _share_of(change: KernelChange, whole: float) -> float:
+    return change.delta_ns / whole
+
+
+def _block(columns: Sequence[Column], rows: Sequence[Any], row_limit: int, width: int | None) -> list[str]:
+    """A table with the first of these rows; nothing without rows."""
+    if not rows:
+        return []
+    shown = rows[:row_limit]
+    return [*TextTable(fitting(columns, shown, width), shown).lines(), *_more(len(rows), row_limit)]
 
 
 def markdown(found: Comparison, row_limit: int) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 
 from ..._threads import get_num_threads
 from ..model import filtering
@@ -19,6 +21,8 @@ from .outputs import print_to
 from .whole_run import GivenUpError, WholeRun
 
 __all__ = ["FolderRun"]
+
+Progress = Callable[[int, int], None]
 
 REPORT, TRACE, SUMMARY = "report.html", "trace.json.gz", "summary.json"
 
@@ -38,6 +42,7 @@ class FolderRun(WholeRun):
         follow_children: bool = True,
         quiet: bool = False,
         as_json: bool = False,
+        progress: Callable[[str], AbstractContextManager[Progress | None]] | None = None,
     ) -> None:
         super().__init__(plan.recording())
         self._plan = plan
@@ -45,6 +50,7 @@ class FolderRun(WholeRun):
         self._include, self._exclude = include, exclude
         self._follows = follow_children
         self._quiet, self._json = quiet, as_json
+        self._progress = None if quiet else progress  # shows, while it is entered, that something is done
         self._written: list[str] = []
 
     def start(self) -> None:
@@ -61,19 +67,34 @@ class FolderRun(WholeRun):
         self._folder.remove_if_empty()
 
     def _make_results(self) -> None:
+        name = f"writing {self._folder.shown}"
+        with contextlib.nullcontext() if self._progress is None else self._progress(name) as told:
+            digest = self._write_results(told)
+        if digest is None:
+            print_to(self._err, self._why_nothing_was_recorded())
+            return
+        self._show(digest)
+        self._print_problems()
+
+    def _write_results(self, told: Progress | None) -> Digest | None:
+        """Write the files of the folder; None if nothing was recorded."""
+
+        def go_on(done: int, whole: int) -> None:
+            self._go_on(done, whole)
+            if told is not None:
+                told(done, whole)
+
         main = self._own_session()
         # the session before all: the others can be made of it
         self._write(MAIN, lambda path: main.save(path))
         sessions = [main, *self._children()]
         if not any(map(len, sessions)):
-            print_to(self._err, self._why_nothing_was_recorded())
-            return
+            return None
         digest = Digest.of(sessions)
         self._write(SUMMARY, lambda path: _write_json(path, digest))
-        self._write(TRACE, lambda path: chrome_trace.write(sessions, path, progress=self._go_on))
-        self._write(REPORT, lambda path: report.write(sessions, path, progress=self._go_on))
-        self._show(digest)
-        self._print_problems()
+        self._write(TRACE, lambda path: chrome_trace.write(sessions, path, progress=go_on))
+        self._write(REPORT, lambda path: report.write(sessions, path, progress=go_on))
+        return digest
 
     def _own_session(self) -> Session:
         session = filtering.operators(self.session, self._include, self._exclude)

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-__all__ = ["GAP", "Column", "TextTable", "end_of", "middle_cut", "printable"]
+__all__ = ["GAP", "Column", "TextTable", "end_of", "fitting", "middle_cut", "printable"]
 
 GAP = "  "
 _WIDTH = 12
+_NARROWEST = 16  # a name is not cut to less
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,8 @@ class Column:
     width: int | None = _WIDTH
     align: str = ">"
     whole: Callable[[Any], str] | None = None  # the text before any cut; its middle is left out where the table must be narrower
+
+    left_out: int = 0  # how soon it is left out where there is no room: 1 first, 0 never
 
     def narrowed(self, width: int) -> Column:
         whole = self.whole
@@ -52,6 +55,21 @@ class TextTable:
     def lines(self) -> list[str]:
         """The table between rules: headings, rows."""
         return [self.rule, self.heading, self.rule, *self.rows, self.rule]
+
+
+def fitting(columns: Sequence[Column], rows: Sequence[Any], width: int | None) -> list[Column]:
+    """The columns that have room in this width: those of least use are left out, then the names are cut. None for any width."""
+    kept = list(columns)
+    if width is None:
+        return kept
+    while (excess := len(TextTable(kept, rows).heading) - width) > 0 and any(column.left_out for column in kept):
+        kept.remove(min((column for column in kept if column.left_out), key=lambda column: column.left_out))
+    for at, column in enumerate(kept):
+        if excess > 0 and column.whole is not None:
+            widest = max([len(column.heading), *(len(str(column.value(row))) for row in rows)])
+            kept[at] = column.narrowed(max(widest - excess, min(widest, _NARROWEST)))
+            excess = len(TextTable(kept, rows).heading) - width
+    return kept
 
 
 def printable(text: object) -> str:
