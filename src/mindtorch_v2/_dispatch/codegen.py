@@ -14,6 +14,7 @@ from types import CodeType, FunctionType, MappingProxyType
 from typing import Any, NamedTuple
 
 from .._forking import new_lock
+from . import code_cache
 
 __all__ = ["Body", "OwnArray", "Source", "compile_function", "compile_lock", "indent"]
 
@@ -100,7 +101,9 @@ def compile_function(
     text = f"def {name}({parameters}):\n" + "\n".join(indent(lines)) + "\n"
     namespace = {**names, "__name__": module}
     filename = _filename(title or name, text)
-    code = _kept_codes.get(filename) or compile(text, filename, "exec")
+    code = (
+        _kept_codes.get(filename) or code_cache.find(text, filename) or code_cache.remember(text, compile(text, filename, "exec"))
+    )
     if keep:
         _kept_codes[filename] = code
     exec(code, namespace)
