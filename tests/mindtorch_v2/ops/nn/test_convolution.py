@@ -161,13 +161,17 @@ def test_same_padding_keeps_the_size(kernel: int, dilation: int) -> None:
         assert F.conv1d(x, w, padding="same").tolist() == x.tolist()
 
 
-def test_chunks_of_columns_agree_with_one_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("positions", "samples_together"), [(1, False), (20, False), (150, True)])
+def test_chunks_of_columns_agree_with_one_piece(monkeypatch: pytest.MonkeyPatch, positions: int, samples_together: bool) -> None:
     from mindtorch_v2._backends.cpu.nn import convolution as kernels
 
     rng = np.random.default_rng(5)
     x, w = rng.normal(size=(3, 4, 9, 7)), rng.normal(size=(5, 4, 3, 3))
     whole = [kernels.conv_forward(x, w, None, (s, s), (1, 1), (1, 1)) for s in (1, 2)]
     monkeypatch.setattr(kernels, "COLUMN_BYTES", 1)
+    monkeypatch.setattr(kernels, "FEWEST", positions)
+    monkeypatch.setattr(kernels, "MOST", positions)
+    monkeypatch.setattr(kernels, "TOGETHER", 100 if samples_together else 0)
     kernels._kept_geometry.cache_clear()
     for s, want in zip((1, 2), whole, strict=True):
         got = kernels.conv_forward(x, w, None, (s, s), (1, 1), (1, 1))

@@ -1,13 +1,11 @@
-"""Convolution over any number of spatial dimensions: windows gathered into columns, and one matrix product a chunk.
+"""Convolution over any number of spatial dimensions: windows gathered into columns, and a matrix product for each chunk of them.
 
-With a stride of one the windows are gathered in the *wide* layout: the padded image is one flat row a channel, and the window
-at kernel offset (i, j) is that row from `i * width + j` on. The columns are then copies of long runs instead of short rows; the
-product has a few columns too many at each row's end, which are dropped when the result is copied out.
+The columns of a sample are (channels × kernel, positions), so that its product is written where the result belongs. Images of fewer than 64
+positions have their samples side by side in one product. Groups are one more dimension of the same product: the channels of a group, and so
+the rows of its columns, lie side by side.
 
-Groups are one more dimension of the same product: the channels of a group, and so the rows of its columns, lie side by side.
-
-Measured on 32×64×56×56 with a 3×3 kernel, one thread: 104 ms in chunks of 2 MB, 110 ms with all of an image's columns at once;
-the matrix product alone takes 91 ms of it.
+Chunks are 256 to 768 positions, measured with 32 to 512 channels and a 3×3 kernel: BLAS does 90 to 98 GFLOP/s there, 78 to 85 with 16
+positions or with rows of 4 or 8 kB, which fall into the same places of the cache.
 """
 
 from __future__ import annotations
@@ -20,12 +18,17 @@ from typing import Any
 
 import numpy as np
 
+from .depthwise import depthwise_forward, depthwise_grad_input, depthwise_grad_weight, is_depthwise, is_small
+
 __all__ = ["conv_forward", "conv_grad_input", "conv_grad_weight", "conv_output_size", "transposed_output_size"]
 
 Array = np.ndarray[Any, Any]
 Sizes = tuple[int, ...]
 
-COLUMN_BYTES = 1 << 21  # what fits the second-level cache
+COLUMN_BYTES = 1 << 20  # what fits the second-level cache
+FEWEST, MOST = 256, 768  # positions of a product
+TOGETHER = 64  # positions of an image below which samples share a product
+LONG_SIDE = 128  # channels of a result up to which the gradient of a weight is computed as its transpose
 
 
 def conv_output_size(size: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes) -> Sizes:
@@ -64,68 +67,46 @@ class _Geometry:
     def __init__(
         self, padded: Sizes, channels: int, kernel: Sizes, stride: Sizes, dilation: Sizes, itemsize: int, out: Sizes | None
     ) -> None:
-        self.padded, self.kernel, self.stride, self.dilation = padded, kernel, stride, dilation
+        self.kernel, self.stride, self.dilation = kernel, stride, dilation
         self.channels = channels
         self.out = conv_output_size(padded, kernel, stride, (0,) * len(kernel), dilation) if out is None else out
         self.steps = tuple(prod(padded[i + 1 :]) for i in range(len(padded)))  # elements from one position to the next
-        self.wide = all(s == 1 for s in stride)
         self.depth = channels * prod(kernel)  # rows of the column matrix
-        row = (self.steps[0] if self.wide else prod(self.out[1:])) * self.depth * itemsize
-        self.rows_at_once = max(1, COLUMN_BYTES // max(row, 1))
+        self.positions, self.row = prod(self.out), prod(self.out[1:])
+        at_once = max(FEWEST, COLUMN_BYTES // max(self.depth * itemsize, 1))
+        rows = max(self.out[0], 1)
+        pieces = -(-rows // max(1, min(at_once, MOST) // max(self.row, 1)))
+        self.rows_at_once = -(-rows // pieces)
+        self.samples_at_once = max(1, at_once // max(self.positions, 1)) if pieces == 1 else 1
+        self.together = self.positions < TOGETHER
 
     def chunks(self, samples: int) -> Iterator[tuple[int, int, int, int]]:
         """First sample, sample count, first row and row count of each chunk."""
         rows = self.out[0]
-        if self.rows_at_once >= rows:
-            at_once = max(1, self.rows_at_once // max(rows, 1))
-            for n in range(0, samples, at_once):
-                yield n, min(at_once, samples - n), 0, rows
-            return
-        for n in range(samples):
+        for n in range(0, samples, self.samples_at_once):
             for r in range(0, rows, self.rows_at_once):
-                yield n, 1, r, min(self.rows_at_once, rows - r)
+                yield n, min(self.samples_at_once, samples - n), r, min(self.rows_at_once, rows - r)
 
-    def extents(self, rows: int) -> Sizes:
-        """Extents of a chunk's result as the product leaves it."""
-        if self.wide:
-            last = sum((n - 1) * s for n, s in zip(self.out[1:], self.steps[1:], strict=True))
-            return ((rows - 1) * self.steps[0] + last + 1,)
-        return (rows, *self.out[1:])
-
-    def windows(self, x: Array, first: int, samples: int, row: int, rows: int) -> Array:
-        """A view of the padded image as (channels, *kernel, samples, *extents)."""
+    def windows(self, x: Array, first: int, samples: int, row: int, rows: int, *, together: bool) -> Array:
+        """A view of the padded image as (samples, channels, *kernel, rows, …), or with the samples after the kernel."""
         size = x.itemsize
         offset = first * x.strides[0] + row * self.stride[0] * self.steps[0] * size
-        inner = (size,) if self.wide else tuple(t * s * size for t, s in zip(self.stride, self.steps, strict=True))
-        strides = (x.strides[1], *(d * s * size for d, s in zip(self.dilation, self.steps, strict=True)), x.strides[0], *inner)
-        return np.ndarray((self.channels, *self.kernel, samples, *self.extents(rows)), x.dtype, x, offset, strides)
+        inner = tuple(t * s * size for t, s in zip(self.stride, self.steps, strict=True))
+        taps = (x.strides[1], *(d * s * size for d, s in zip(self.dilation, self.steps, strict=True)))
+        depth, extents = (self.channels, *self.kernel), (rows, *self.out[1:])
+        if together:
+            return np.ndarray((*depth, samples, *extents), x.dtype, x, offset, (*taps, x.strides[0], *inner))
+        return np.ndarray((samples, *depth, *extents), x.dtype, x, offset, (x.strides[0], *taps, *inner))
 
-    def columns(self, x: Array, first: int, samples: int, row: int, rows: int) -> Array:
-        """The windows as a matrix of (channels × kernel) rows."""
-        return np.ascontiguousarray(self.windows(x, first, samples, row, rows)).reshape(self.depth, -1)
+    def columns(self, x: Array, first: int, samples: int, row: int, rows: int, *, together: bool) -> Array:
+        """The windows as (channels × kernel, samples × positions), or as a matrix of (channels × kernel, positions) for each sample."""
+        shape = (self.depth, samples * rows * self.row) if together else (samples, self.depth, rows * self.row)
+        return np.ascontiguousarray(self.windows(x, first, samples, row, rows, together=together)).reshape(shape)
 
-    def result_buffer(self, channels: int, samples: int, rows: int, dtype: np.dtype[Any]) -> tuple[Array, Array]:
-        """Memory for a chunk's product, as the matrix to write and as the (channels, samples, rows, …) to read."""
-        if not self.wide:
-            flat = np.empty((channels, samples * rows * prod(self.out[1:])), dtype)
-            return flat, flat.reshape(channels, samples, rows, *self.out[1:])
-        (length,) = self.extents(rows)
-        product = np.empty((channels, samples * length), dtype)
-        size = product.itemsize
-        strides = (samples * length * size, length * size, *(s * size for s in self.steps))
-        return product, np.ndarray((channels, samples, rows, *self.out[1:]), dtype, product, 0, strides)
-
-    def spread(self, grad: Array) -> Array:
-        """A chunk of (channels, samples, rows, …) laid out as columns, with zeros where the wide layout has gaps."""
-        channels, samples, rows = grad.shape[:3]
-        if not self.wide:
-            return np.ascontiguousarray(grad).reshape(channels, -1)
-        (length,) = self.extents(rows)
-        memory = np.zeros(channels * samples * length, grad.dtype)
-        size = memory.itemsize
-        strides = (samples * length * size, length * size, *(s * size for s in self.steps))
-        np.ndarray(grad.shape, grad.dtype, memory, 0, strides)[...] = grad
-        return memory.reshape(channels, samples * length)
+    def part(self, flat: Array, first: int, samples: int, row: int, rows: int, *, together: bool) -> Array:
+        """What belongs to a chunk of (samples, channels, positions), laid out as the chunk's columns are."""
+        chunk = flat[first : first + samples, :, row * self.row : (row + rows) * self.row]
+        return chunk.swapaxes(0, 1).reshape(flat.shape[1], -1) if together else chunk
 
 
 _kept_geometry = lru_cache(maxsize=256)(_Geometry)
@@ -151,6 +132,8 @@ def conv_forward(x: Array, weight: Array, bias: Array | None, stride: Sizes, pad
         out = np.empty((len(x), len(weight), *x.shape[2:]), x.dtype)
         groups = _groups(x, weight)
         np.matmul(_by_groups(weight, groups), _flat_groups(x, groups), out=_flat_groups(out, groups))
+    elif is_depthwise(weight, _groups(x, weight), x.shape[2:]):
+        out = depthwise_forward(x, weight, stride, padding, dilation)
     else:
         out = _correlate(_pad(x, padding), weight, stride, dilation)
     if bias is not None:
@@ -181,16 +164,20 @@ def _correlate(x: Array, weight: Array, stride: Sizes, dilation: Sizes) -> Array
         return out
     groups = _groups(x, weight)
     matrices = _by_groups(weight, groups)
-    for first, samples, row, rows in geometry.chunks(len(x)):
-        product, readable = geometry.result_buffer(len(weight), samples, rows, x.dtype)
-        columns = geometry.columns(x, first, samples, row, rows)
-        np.matmul(matrices, _rows_by_groups(columns, groups), out=_rows_by_groups(product, groups))
-        out[first : first + samples, :, row : row + rows] = readable.swapaxes(0, 1)
+    flat, together = out.reshape(len(out), len(weight), geometry.positions), geometry.together
+    for chunk in geometry.chunks(len(x)):
+        columns = _rows_by_groups(geometry.columns(x, *chunk, together=together), groups)
+        if together:
+            product = np.matmul(matrices, columns).reshape(len(weight), chunk[1], geometry.positions)
+            flat[chunk[0] : chunk[0] + chunk[1]] = product.swapaxes(0, 1)
+        else:
+            np.matmul(matrices, columns, out=_rows_by_groups(geometry.part(flat, *chunk, together=False), groups))
     return out
 
 
 def _rows_by_groups(matrix: Array, groups: int) -> Array:
-    return matrix.reshape(groups, len(matrix) // groups, matrix.shape[1])
+    """A matrix, or one for each sample, with its rows split: (…, groups, rows, positions)."""
+    return matrix.reshape(*matrix.shape[:-2], groups, matrix.shape[-2] // groups, matrix.shape[-1])
 
 
 def conv_grad_weight(
@@ -202,17 +189,43 @@ def conv_grad_weight(
     if x.dtype.kind == "c":
         x = x.conj()
     if _is_pointwise(kernel, stride, padding):
-        total = np.matmul(_flat_groups(grad, groups), _flat_groups(x, groups).swapaxes(2, 3)).sum(0)
+        total = _pointwise_grad_weight(x, grad, groups)
+    elif groups == x.shape[1] and is_small(kernel, groups, x.shape[2:]):
+        total = depthwise_grad_weight(x, grad, kernel, stride, padding, dilation)
     else:
         x = _pad(x, padding)
         # fewer results than fit when a transposed convolution padded its output
         geometry = _geometry(x.shape[2:], x.shape[1], kernel, stride, dilation, x.itemsize, grad.shape[2:])
-        total = np.zeros((groups, grad.shape[1] // groups, geometry.depth // groups), grad.dtype)
-        for first, samples, row, rows in geometry.chunks(len(x) if grad.size else 0):
-            part = geometry.spread(grad[first : first + samples, :, row : row + rows].swapaxes(0, 1))
-            columns = geometry.columns(x, first, samples, row, rows)
-            total += np.matmul(_rows_by_groups(part, groups), _rows_by_groups(columns, groups).swapaxes(1, 2))
+        total = _sum_products(geometry, x, grad, groups)
     return total.reshape(grad.shape[1], x.shape[1] // groups, *kernel).astype(dtype, copy=False)
+
+
+def _pointwise_grad_weight(x: Array, grad: Array, groups: int) -> Array:
+    """The gradient of a 1×1 weight, (groups, results, channels)."""
+    results, inputs = _flat_groups(grad, groups), _flat_groups(x, groups)
+    count, channels, positions = results.shape[2], inputs.shape[2], results.shape[3]
+    if positions * (count + channels) < count * channels:  # less to copy than to add up: one product of all samples
+        results, inputs = (
+            np.ascontiguousarray(np.moveaxis(a, 0, 2)).reshape(1, groups, a.shape[2], len(x) * positions) for a in (results, inputs)
+        )
+    if count <= min(LONG_SIDE, channels):
+        return np.ascontiguousarray(np.matmul(inputs, results.swapaxes(2, 3)).sum(0).swapaxes(1, 2))
+    total: Array = np.matmul(results, inputs.swapaxes(2, 3)).sum(0)
+    return total
+
+
+def _sum_products(geometry: _Geometry, x: Array, grad: Array, groups: int) -> Array:
+    """The products of the gradient with the columns, added up: (groups, results, channels × kernel)."""
+    results, depth = grad.shape[1] // groups, geometry.depth // groups
+    # the longer side first: BLAS does 86 instead of 54 GFLOP/s for 32 results, 96 instead of 72 for 64, 99 instead of 90 for 128
+    turned = results <= LONG_SIDE
+    total = np.zeros((groups, depth, results) if turned else (groups, results, depth), grad.dtype)
+    flat = grad.reshape(len(grad), grad.shape[1], geometry.positions)
+    for chunk in geometry.chunks(len(x) if grad.size else 0):
+        part = _rows_by_groups(geometry.part(flat, *chunk, together=True), groups)
+        columns = _rows_by_groups(geometry.columns(x, *chunk, together=True), groups)
+        total += np.matmul(columns, part.swapaxes(1, 2)) if turned else np.matmul(part, columns.swapaxes(1, 2))
+    return np.ascontiguousarray(total.swapaxes(1, 2)) if turned else total
 
 
 def conv_grad_input(
@@ -237,13 +250,19 @@ def conv_grad_input(
         out = np.empty((len(grad), channels, *size), grad.dtype)
         np.matmul(_by_groups(weight, groups).swapaxes(1, 2), _flat_groups(grad, groups), out=_flat_groups(out, groups))
         return out.astype(dtype, copy=False)
+    if is_depthwise(weight, groups, size):
+        return depthwise_grad_input(grad, weight, size, stride, padding, dilation, groups).astype(dtype, copy=False)
     border = tuple(d * (k - 1) - p for k, p, d in zip(kernel, padding, dilation, strict=True))
     unit = all(s == 1 for s in stride)
-    # correlating the gradient with the flipped weight gathers columns of `grad`, scattering adds up columns of the input
-    if unit and min(border) >= 0 and len(weight) <= 2 * channels and _fits(grad.shape[2:], size, kernel, padding, dilation):
+    # correlating the gradient with the flipped weight copies the weight and gathers columns of `grad`, scattering adds up columns
+    # of the input; the weights are what a copied or added element takes
+    results, positions = len(weight), len(grad) * prod(grad.shape[2:])
+    copying, adding = results * (2.5 * weight.shape[1] + positions), 4 * channels * positions
+    if unit and min(border) >= 0 and copying <= adding and _fits(grad.shape[2:], size, kernel, padding, dilation):
         flipped = np.flip(weight, tuple(range(2, weight.ndim)))
         swapped = flipped.reshape(groups, -1, *weight.shape[1:]).swapaxes(1, 2).reshape(channels, len(weight) // groups, *kernel)
-        return _correlate(_pad(grad, border), swapped, stride, dilation).astype(dtype, copy=False)
+        # contiguous, even where one channel a group makes it a view: matmul takes 3 times as long with negative strides
+        return _correlate(_pad(grad, border), np.ascontiguousarray(swapped), stride, dilation).astype(dtype, copy=False)
     return _scatter_columns(grad, weight, size, stride, padding, dilation, groups).astype(dtype, copy=False)
 
 
@@ -258,13 +277,15 @@ def _scatter_columns(grad: Array, weight: Array, size: Sizes, stride: Sizes, pad
     padded = tuple(n + 2 * p for n, p in zip(size, padding, strict=True))
     total = np.zeros((len(grad), channels, *padded), grad.dtype)
     geometry = _geometry(padded, channels, kernel, stride, dilation, grad.itemsize, grad.shape[2:])
-    matrices = np.ascontiguousarray(_by_groups(weight, groups).swapaxes(1, 2))
-    for first, samples, row, rows in geometry.chunks(len(grad) if grad.size else 0):
-        part = geometry.spread(grad[first : first + samples, :, row : row + rows].swapaxes(0, 1))
-        columns = np.matmul(matrices, _rows_by_groups(part, groups)).reshape(channels, *kernel, samples, *geometry.extents(rows))
-        target = geometry.windows(total, first, samples, row, rows)
+    matrices, together = _by_groups(weight, groups).swapaxes(1, 2), geometry.together
+    flat = grad.reshape(len(grad), grad.shape[1], geometry.positions)
+    before: Sizes = () if together else (slice(None),)  # type: ignore[assignment]
+    for chunk in geometry.chunks(len(grad) if grad.size else 0):
+        part = _rows_by_groups(geometry.part(flat, *chunk, together=together), groups)
+        target = geometry.windows(total, *chunk, together=together)
+        columns = np.matmul(matrices, part).reshape(target.shape)
         for offset in np.ndindex(*kernel):
-            target[(slice(None), *offset)] += columns[(slice(None), *offset)]
+            target[(*before, slice(None), *offset)] += columns[(*before, slice(None), *offset)]
     inside: Any = [slice(p, p + n) for n, p in zip(size, padding, strict=True)]
     out = np.empty((len(grad), channels, *size), grad.dtype)
     np.copyto(out, total[(..., *inside)])

@@ -1,0 +1,75 @@
+"""Convolutions of all layouts that kernels choose between: values and both gradients are torch's."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+
+import mindtorch_v2 as mt
+
+pytestmark = pytest.mark.parity
+
+SHAPES = {  # channels, results, groups, extents, kernel
+    "few positions": (6, 7, 1, (3, 4), (3, 3)),
+    "many positions": (3, 4, 1, (40, 33), (3, 3)),
+    "one long row": (3, 4, 1, (1, 1600), (1, 5)),
+    "many results": (4, 140, 1, (5, 6), (3, 3)),
+    "wide groups": (8, 12, 4, (9, 8), (3, 3)),
+    "points": (5, 6, 1, (9, 8), (1, 1)),
+    "points with many channels": (40, 70, 1, (2, 2), (1, 1)),
+    "points of groups": (40, 70, 10, (2, 3), (1, 1)),
+    "depthwise, small": (20, 20, 20, (5, 6), (3, 3)),
+    "depthwise, large": (18, 18, 18, (33, 40), (3, 2)),
+    "depthwise, several results": (16, 48, 16, (6, 7), (3, 2)),
+    "depthwise, many results": (16, 128, 16, (6, 7), (3, 2)),
+    "depthwise, few channels": (3, 3, 3, (6, 7), (3, 3)),
+    "depthwise, sequences": (17, 17, 17, (12,), (5,)),
+    "depthwise, long sequences": (17, 17, 17, (900,), (3,)),
+    "depthwise, volumes": (16, 16, 16, (5, 4, 6), (3, 2, 3)),
+}
+STEPS = {  # stride, padding, dilation
+    "plain": (1, 0, 1),
+    "padded": (1, 1, 1),
+    "strided": (2, 1, 1),
+    "dilated": (1, 2, 2),
+    "strided and dilated": (3, 2, 2),
+    "stride shares a factor with dilation": (2, 3, 4),
+}
+
+
+def computed(lib, dims, transposed, x, weight, grad, stride, padding, dilation, groups):
+    """The result, and the gradients of the input and the weight."""
+    x, weight = (lib.tensor(a, requires_grad=True) for a in (x, weight))
+    if transposed:
+        call = getattr(lib.nn.functional, f"conv_transpose{dims}d")
+        out = call(x, weight, None, stride, padding, min(stride, 2) - 1, groups, dilation)
+    else:
+        out = getattr(lib.nn.functional, f"conv{dims}d")(x, weight, None, stride, padding, dilation, groups)
+    grad = np.resize(grad, tuple(out.shape))
+    out.backward(lib.tensor(grad))
+    return [t.detach().numpy() for t in (out, x.grad, weight.grad)]
+
+
+def has_results(shape, steps, transposed):
+    """Whether there is at least one position where the kernel fits."""
+    *_, extents, kernel = SHAPES[shape]
+    stride, padding, dilation = STEPS[steps]
+    if transposed:
+        return all((n - 1) * stride + dilation * (k - 1) >= 2 * padding for n, k in zip(extents, kernel, strict=True))
+    return all(n + 2 * padding > dilation * (k - 1) for n, k in zip(extents, kernel, strict=True))
+
+
+CASES = [case for case in itertools.product(SHAPES, STEPS, (False, True)) if has_results(*case)]
+
+
+@pytest.mark.parametrize(("shape", "steps", "transposed"), CASES)
+def test_values_and_gradients(shape, steps, transposed):
+    channels, results, groups, extents, kernel = SHAPES[shape]
+    stride, padding, dilation = STEPS[steps]
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((3, channels, *extents))
+    weight = rng.standard_normal(((channels, results // groups) if transposed else (results, channels // groups)) + kernel)
+    given = (len(kernel), transposed, x, weight, rng.standard_normal(997), stride, padding, dilation, groups)
+    for ours, theirs in zip(computed(mt, *given), computed(torch, *given), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-10)
