@@ -73,10 +73,14 @@ def _write() -> None:
     content = MAGIC_NUMBER + marshal.dumps(found)
     if len(content) > _LIMIT:
         content = MAGIC_NUMBER + marshal.dumps({digest: marshal.dumps(code) for digest, code in _new.items()})
-    with contextlib.suppress(OSError, NotImplementedError):  # a folder that is not ours to write to
+    with contextlib.suppress(OSError, NotImplementedError):  # a folder that is not ours to write to, or a full disk
         path = _path()
         own = f"{path}.{os.getpid()}"
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(own, "wb") as file:
-            file.write(content)
-        os.replace(own, path)
+        try:
+            with open(own, "wb") as file:
+                file.write(content)
+            os.replace(own, path)
+        except OSError:
+            os.unlink(own)
+            raise

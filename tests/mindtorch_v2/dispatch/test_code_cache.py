@@ -102,3 +102,10 @@ def test_a_folder_that_cannot_be_written_to_is_no_error(run, tmp_path):
     occupied = tmp_path / "occupied"
     occupied.touch()
     assert run(ADD, PYTHONPYCACHEPREFIX=str(occupied)) == ""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limit on the size of files")
+def test_a_full_disk_is_no_error_and_leaves_no_piece(run, bytecode):
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
+    assert run(limit + ADD) == ""
+    assert not [path for path in bytecode.rglob("*.generated*") if path.is_file()]
