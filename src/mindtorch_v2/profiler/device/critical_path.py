@@ -1,7 +1,7 @@
 """The critical path of a step: the chain of work, on host and devices, that its length depends on.
 
 It is followed backwards from the end. Work on a device began when its stream was free, or when its launch had reached it, whichever came
-later: the path goes on there. The host goes on from one event to the one before; where it had waited for a device, the path goes on
+later: the path goes on there. If it began later still, when work of another stream ended, it had waited for that, and the path goes on with it. The host goes on from one event to the one before; where it had waited for a device, the path goes on
 with the last work that ended before the wait did. Where the thread of the step had nothing of its own to do while another thread worked, as
 in a backward pass, the path goes on there.
 """
@@ -22,6 +22,8 @@ from .work import Work
 __all__ = ["CriticalPath", "Piece", "critical_path"]
 
 HOST, LAUNCH, DEVICE, EARLIER = "host", "launch", "device", "earlier work"
+AT_ONCE = 0.1  # of the time that work waited: what ended so shortly before it began is what it waited for
+MOST_ENDS = 64  # of those that are looked at
 LONGEST = 1_000_000  # pieces; a path has fewer than its step has events
 
 
@@ -131,7 +133,8 @@ class _Walk:
     def __init__(self, session: Session, work: Work, span: _Span) -> None:
         self.session, self.work, self.span = session, work, span
         self.pieces: list[Piece] = []
-        self.by_end = np.argsort(work.end, kind="stable")
+        lasting = np.flatnonzero(work.duration > 0)  # without length, nothing ends that was waited for
+        self.by_end = lasting[np.argsort(work.end[lasting], kind="stable")]
         self.ends = work.end[self.by_end]
         self.before = self._before_on_stream()
         self.host: dict[int, tuple[Column, Column]] = {}
@@ -183,16 +186,28 @@ class _Walk:
         free = int(work.end[earlier]) if earlier >= 0 else self.span.start_ns
         launched = session.end_ns.item(launch) if launch >= 0 else self.span.start_ns
         launched = min(launched, began)
+        ready = max(launched, min(free, began)) if earlier >= 0 else launched
+        if launch >= 0 and (other := self._waited_for(ready, began, place)) >= 0:
+            ended = int(work.end[other])
+            self._add("waiting on the stream", LAUNCH, ended, began, -1)
+            return ended, other, track
         if earlier >= 0 and min(free, began) >= launched and free > self.span.start_ns:
             if free < began:
                 self._add("waiting on the stream", LAUNCH, free, began, -1)
             return min(free, began), earlier, track
         if launch < 0:
-            self._add("launch not recorded", HOST, self.span.start_ns, began, -1)
-            return self.span.start_ns, -1, track
+            return began, -1, self.span.track  # what launched it is not known: the thread of the step did, as like as not
         if launched < began:
             self._add("from launch to start", LAUNCH, max(launched, self.span.start_ns), began, -1)
         return launched, -1, session.track.item(launch)
+
+    def _waited_for(self, ready: int, began: int, place: int) -> int:
+        """The work of another stream whose end let this begin, which was ready long before; of several, the longest. -1 for none."""
+        work, least = self.work, max(began - AT_ONCE * (began - ready), ready + 1)
+        first, last = np.searchsorted(self.ends, [least, began + 1]).tolist()
+        ended = self.by_end[max(first, last - MOST_ENDS) : last]
+        ended = ended[(work.stream[ended] != work.stream[place]) | (work.device[ended] != work.device[place])]
+        return int(ended[np.argmin(work.start[ended])]) if len(ended) and began > ready else -1
 
     def _on_host(self, now: int, track: int) -> tuple[int, int, int]:
         """Take what the host did before this moment; go on with a device where it had waited for one, or with another thread."""

@@ -16,7 +16,8 @@ __all__ = ["COMMUNICATION", "COMPUTATION", "MEMORY", "SORTS", "Work"]
 COMPUTATION, COMMUNICATION, MEMORY = range(3)
 SORTS = ("computation", "communication", "memory")
 
-_COMMUNICATION = re.compile(r"(nccl|rccl|hccl|hcom_|msccl|oneccl|ccl_)", re.IGNORECASE)
+# Of Ascend, tasks that copy between devices are those of collectives.
+_COMMUNICATION = re.compile(r"(nccl|rccl|hccl|hcom_|msccl|oneccl|ccl_|sdma|rdma)", re.IGNORECASE)
 _MEMORY = re.compile(r"(memcpy|memset|dma_)", re.IGNORECASE)
 
 
@@ -79,6 +80,6 @@ class Work:
 
 
 def _sort(name: str, category: str) -> int:
-    if category in ("gpu_memcpy", "gpu_memset") or _MEMORY.match(name):
-        return MEMORY
-    return COMMUNICATION if category == "collective_comm" or _COMMUNICATION.match(name) else COMPUTATION
+    if category == "collective_comm" or _COMMUNICATION.match(name):
+        return COMMUNICATION
+    return MEMORY if category in ("gpu_memcpy", "gpu_memset") or _MEMORY.match(name) else COMPUTATION

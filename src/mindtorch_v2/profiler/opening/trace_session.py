@@ -25,7 +25,7 @@ from ..model.session import (
 )
 from ..output.chrome_trace import CATEGORIES
 from ..output.stack_text import whole_stack
-from . import derived, trace_values
+from . import ascend, derived, trace_values
 from .trace_columns import RawLabel, RawTrack, TraceColumns
 
 __all__ = ["sessions"]
@@ -63,9 +63,6 @@ KIND_OF = {
 }
 ON_DEVICE = {*(c for c, kind in KIND_OF.items() if kind in ("kernel", "sync")), "gpu_user_annotation"}
 
-# Traces of Ascend's devices have no category for what is not Python's; their processes say what it is. The others sum up.
-KIND_OF_PROCESS = {"Python": "op", "CANN": "runtime", "Ascend Hardware": "kernel", "HCCL": "kernel", "Communication": "kernel"}
-
 # The device by the category of its runtime's calls.
 DEVICES = {
     "mtia_runtime": "MTIA",
@@ -75,7 +72,7 @@ DEVICES = {
     "privateuse1_runtime": "PrivateUse1",
     "privateuse1_driver": "PrivateUse1",
 }
-USE_DEVICE = {"CUDA": "cuda", "MTIA": "mtia", "XPU": "xpu", "PrivateUse1": "npu"}
+USE_DEVICE = {"CUDA": "cuda", "MTIA": "mtia", "XPU": "xpu", "PrivateUse1": "npu", "NPU": "npu"}
 
 WEIGHTS = {"python_function": 0, "scope": 1}  # which of two events that straddle is cut: the times of operators are left alone
 LATEST_US = 1 << 51  # of the Unix clock, the year 73,000; in nanoseconds it fits 64 bits
@@ -100,6 +97,11 @@ class _Trace:
         self.changed: Counter[str] = Counter({f"{what} left out": count for what, count in columns.left_out.items()})
         self.slices = columns.columns("slices")
         self.changes, self.arrows, self.copies = map(columns.columns, ("changes", "arrows", "copies"))
+        self.ascend_host = ascend.host_of(columns.names)  # of torch_npu's traces
+        if self.ascend_host is not None:
+            into = ascend.joined(columns.tracks, columns.names)
+            for rows in (self.slices, self.arrows):
+                rows["track"] = into[rows["track"]]
         self.kinds = [self._kind(label) for label in columns.labels]
         base = header.get("baseTimeNanoseconds", 0)
         self.base_ns = (base if type(base) is int and 0 <= base < 1 << 61 else 0) + columns.origin_us * 1000
@@ -111,12 +113,21 @@ class _Trace:
     def _kind(self, label: RawLabel) -> str | None:
         """None for what is not an event."""
         if label.category is None:
-            return KIND_OF_PROCESS.get(str(self.columns.names.get(("process_name", label.pid))))
+            return ascend.kind(self.process_name(label.pid), label.name)
         if label.category == "overhead" and label.name == COMPILE:
             return "compile"
         if label.category == "python_function" and label.name == GARBAGE_COLLECTION:
             return "gc"
         return KIND_OF.get(label.category.lower(), "scope")
+
+    def process_name(self, pid: Hashable) -> str:
+        return str(self.columns.names.get(("process_name", pid)))
+
+    def category(self, label: RawLabel, kind: str) -> str:
+        """What the kind of a label does not say."""
+        if label.category is None:
+            return ascend.category(self.process_name(label.pid))
+        return "" if label.category == CATEGORIES[kind] else label.category
 
     def _is_on_device(self, label: RawLabel, kind: str | None) -> bool:
         return kind in ("kernel", "sync") or label.category in ON_DEVICE
@@ -171,9 +182,8 @@ class _Trace:
     @functools.cached_property
     def device_type(self) -> str:
         seen = {label.category for label in self.columns.labels}
-        names = {self.columns.names.get(("process_name", track.pid)) for track in self.columns.tracks}
-        if "Ascend Hardware" in names:
-            return "PrivateUse1"
+        if self.ascend_host is not None:
+            return "NPU"
         return next((device for category, device in DEVICES.items() if category in seen), "CUDA")
 
 
@@ -228,7 +238,9 @@ class _Process:
         raw, kinds = self.trace.columns.labels, self.trace.kinds
         used, label = np.unique(self.columns["label"], return_inverse=True)
         names = {raw[i].name for i in used.tolist()}
-        return label.astype(np.int32), [_label(raw[i], kinds[i] or "scope", names) for i in used.tolist()]
+        return label.astype(np.int32), [
+            _label(raw[i], kind := kinds[i] or "scope", names, self.trace.category(raw[i], kind)) for i in used.tolist()
+        ]
 
     # Order ---------------------------------------------------------------------------------------------------------------------
 
@@ -290,8 +302,10 @@ class _Process:
             prefix, _, inner = name.partition(" (")
             name = inner.removesuffix(")") if prefix == f"thread {tid}" and inner else name
             return Track(_free(tid, used), tid, name)
-        device = raw.device if raw.device is not None else _number(raw.pid) if _number(raw.pid) < 1 << 16 else 0
+        device = self._device(raw)
         stream = raw.stream if raw.stream is not None else tid
+        if self.trace.ascend_host is not None:
+            stream = ascend.stream(self.trace.process_name(raw.pid), tid)
         used = {t.tid for t in self.tracks if t.device_type != "CPU" and t.device_index == device}
         name = name.removeprefix(f"stream {tid}").strip()
         if raw.is_sync:
@@ -299,6 +313,13 @@ class _Process:
         if line:
             name = f"{name} ({line + 1})".strip()
         return Track(_free(tid, used), stream, name, self.trace.device_type, device)
+
+    def _device(self, raw: RawTrack) -> int:
+        """The number of the device that a stream is of."""
+        if self.trace.ascend_host is not None:
+            return ascend.device_index(raw.pid, self.trace.ascend_host)
+        number = _number(raw.pid)
+        return raw.device if raw.device is not None else number if number < 1 << 16 else 0
 
     # Links ---------------------------------------------------------------------------------------------------------------------
 
@@ -345,8 +366,7 @@ class _Process:
 
     def _place_of(self, raw: RawTrack) -> tuple[bool, int, int]:
         is_device = self.trace.is_device[self.trace.columns.tracks.index(raw)].item()
-        device = 0 if not is_device else raw.device if raw.device is not None else _number(raw.pid)
-        return is_device, device, _number(raw.tid)
+        return is_device, self._device(raw) if is_device else 0, _number(raw.tid)
 
     def _copies(self, order: Column) -> Copies | None:
         copies = self.trace.copies
@@ -462,11 +482,10 @@ class _Process:
         return min([*start[:1].tolist(), *told], default=0), max([*([end.max().item()] if len(end) else []), *told], default=0)
 
 
-def _label(raw: RawLabel, kind: str, names: set[str]) -> Label:
+def _label(raw: RawLabel, kind: str, names: set[str], category: str) -> Label:
     name = raw.name.removesuffix(f".{raw.overload}") if raw.overload else raw.name
     is_node = kind == "op" and f"{links.EVALUATE}{name}" in names
     scope = BACKWARD_FUNCTION if is_node else USER_SCOPE if kind == "scope" else 0
-    category = "" if raw.category in (None, CATEGORIES[kind]) else raw.category or ""
     return Label(name, kind, scope, raw.overload, trace_values.hierarchy(raw.hierarchy), raw.operator, category)
 
 

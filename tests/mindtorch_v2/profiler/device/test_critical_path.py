@@ -73,6 +73,29 @@ def test_a_backward_pass_on_another_thread(path_of):
     assert ("aten::mm", 10, 90) in told(path)
 
 
+def test_work_that_waited_for_another_stream(path_of):
+    """It was launched early and its stream was free: what ended as it began is what it waited for, and of that the longest."""
+    rows = [annotation("ProfilerStep#0", 0, 20)]
+    rows += [call("cudaLaunchKernel", at, 1, number) for at, number in ((1, 1), (3, 2), (5, 3), (7, 4))]
+    rows += [kernel("first", 4, 6, 1), kernel("allreduce", 10, 60, 2, stream=20), kernel("part", 66, 4, 3, stream=21)]
+    rows += [kernel("after", 71, 9, 4)]
+    path = path_of(*rows)
+    assert told(path)[-3:] == [("allreduce", 10, 70), ("waiting on the stream", 70, 71), ("after", 71, 80)]
+    assert "part" not in [piece.name for piece in path.pieces]
+
+
+def test_work_of_another_stream_that_ended_long_before_was_not_waited_for(path_of):
+    rows = [annotation("ProfilerStep#0", 0, 20), call("cudaLaunchKernel", 1, 1, 1), call("cudaLaunchKernel", 3, 1, 2)]
+    rows += [kernel("other", 5, 15, 1, stream=20), kernel("late", 70, 9, 2)]
+    assert ("from launch to start", 4, 70) in told(path_of(*rows))
+
+
+def test_work_whose_launch_is_not_recorded_leads_to_the_thread_of_the_step(path_of):
+    path = path_of(annotation("ProfilerStep#0", 0, 30), op("aten::mm", 5, 10), kernel("k", 20, 10, 9))
+    assert told(path)[:3] == [("ProfilerStep#0", 0, 5), ("aten::mm", 5, 15), ("ProfilerStep#0", 15, 20)]
+    assert told(path)[3] == ("k", 20, 30)
+
+
 def test_an_event_without_length_on_another_thread(path_of):
     """Such a one ends where it starts: the path goes on from there, on the thread it came from."""
     rows = [annotation("ProfilerStep#0", 0, 100), kernel("k", 1, 1, 9), op("aten::empty", 40, 0, tid=7), op("aten::sum", 60, 30)]

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 from mindtorch_v2.profiler import Results
+from mindtorch_v2.profiler.device import DeviceActivity
 from mindtorch_v2.profiler.model import tree
 from mindtorch_v2.profiler.model.session import DIRECTIONS, Copies, Frame, ModulePart, TensorInput, join
 from mindtorch_v2.profiler.model.session_check import check
+from mindtorch_v2.profiler.model.summary import Summary
 from mindtorch_v2.profiler.opening import derived, open_recording
 
 from ..device_traces import HOST, annotation, call, copy, kernel, op, row, sync, write
@@ -209,8 +211,51 @@ class TestAscend:
         assert session.start_ns[place] == 1_700_000_000_000_130_250
         assert session.end_ns[place] - session.start_ns[place] == 20_500
         assert session.launch[place] == at(session, "Node@launch")
-        assert session.tracks[session.track[place]].device_type == "PrivateUse1"
+        assert session.tracks[session.track[place]].device_type == "NPU"
         assert session.info.use_device == "npu"
+
+    def test_collectives_and_waits(self, tmp_path):
+        """As torch_npu writes them at its level 1: calls of CANN, tasks of streams, collectives and their planes, and its own sums."""
+        host, bits = 5_000, 5_000 << 10  # the last five bits of a process are the number of its device
+        pids = {"Python": host, "CANN": bits + (7 << 5) + 3, "Ascend Hardware": bits + (13 << 5) + 3, "HCCL": bits + (15 << 5) + 3}
+        rows = [{"ph": "M", "name": "process_name", "pid": pid, "tid": 0, "args": {"name": name}} for name, pid in pids.items()]
+        told = [
+            ("Python", 5_000, "aten::item", 0, 200, {}),
+            ("CANN", 5_000, "AscendCL@aclrtSynchronizeStreamWithTimeout", 10, 180, {"connection_id": 1}),
+            ("CANN", 5_001, "Node@launch", 5, 4, {"connection_id": 2}),
+            ("CANN", 5_001, "Node@launch", 12, 4, {"connection_id": 3}),
+            ("Ascend Hardware", 2, "MatMulV3", 20, 30, {"Task Type": "AI_CORE", "connection_id": 2}),
+            ("Ascend Hardware", 2, "EVENT_WAIT", 50, 90, {"Task Type": "EVENT_WAIT_SQE"}),
+            ("Ascend Hardware", 2, "Adam", 140, 20, {"Task Type": "AI_CORE"}),
+            ("Ascend Hardware", 4, "Notify Wait", 40, 70, {"Task Type": "Notify Wait"}),
+            ("Ascend Hardware", 4, "SDMA", 110, 25, {"Task Type": "SDMA"}),
+            ("HCCL", 0, "hcom_allReduce__586_0_1", 40, 100, {"connection_id": 3}),
+            ("HCCL", 2, "Notify_Wait", 40, 70, {}),
+            ("HCCL", 2, "Memcpy", 110, 25, {}),
+        ]
+        rows += [
+            {
+                "ph": "X",
+                "name": name,
+                "pid": pids[process],
+                "tid": tid,
+                "ts": f"{1_700_000_000_000_000 + start}.000",
+                "dur": dur,
+                "args": args,
+            }
+            | ({"cat": "cpu_op"} if process == "Python" else {})
+            for process, tid, name, start, dur, args in told
+        ]
+        (tmp_path / "trace_view.json").write_text(json.dumps(rows))
+        session = opened(tmp_path / "trace_view.json")
+        (device,) = DeviceActivity.of(session).devices
+        assert (device.type, device.index) == ("NPU", 3)
+        assert device.sorts == {"computation": 50_000, "communication": 100_000, "memory": 0}
+        assert device.overlap == {"computation, communication": 10_000}
+        assert {stream.number for stream in device.streams} == {2, 4, 10_000, 10_002}
+        assert [track.name or track.thread_id for track in session.tracks if track.device_type == "CPU"] == [5_000, 5_001]
+        summary = Summary.of(session)  # the call of CANN is inside of the operator that made it
+        assert (summary.device_ns, summary.forward_ns) == (180_000, 20_000)
 
     @pytest.mark.parametrize("inside", [".", "ASCEND_PROFILER_OUTPUT"])
     def test_a_folder(self, tmp_path, inside):
