@@ -239,6 +239,144 @@ class TestPointwise:
         assert_same(gradient(), on_one_thread(gradient))
 
 
+A = torch.from_numpy(np.sin(np.linspace(-3, 3, N, dtype=np.float32))).view(40, 20, 100)
+IMAGES = A.view(10, 4, 40, 50)
+REDUCTIONS = {
+    "sum": lambda: A.abs().sum(),
+    "sum of integers": lambda: (A * 100).to(torch.int32).sum(),
+    "mean": lambda: A.mean(),
+    "mean of float64": lambda: A.double().mean(),
+    "max": lambda: A.max(),
+    "min": lambda: A.min(),
+    "any": lambda: (A > 0).any(),
+    "all": lambda: (A > 0).all(),
+    **{
+        f"{name} along {dim}": lambda name=name, dim=dim: getattr(torch, name)(A, dim)
+        for name in ("sum", "mean", "amax", "argmin", "max", "var", "std_mean", "cumsum", "sort", "softmax", "log_softmax", "all")
+        for dim in (-1, 0, 1)
+    },
+    "sum along two": lambda: A.sum((1, 2), keepdim=True),
+    "sum along the first, kept": lambda: A.sum(0, keepdim=True),
+    "sum along all": lambda: A.sum((0, 1, 2)),
+    "norm": lambda: torch.linalg.vector_norm(A, dim=2),
+    "topk": lambda: torch.topk(A, 3, dim=2),
+    "max_pool2d": lambda: torch.nn.functional.max_pool2d(IMAGES, 3, 2, 1, return_indices=True),
+    "avg_pool2d": lambda: torch.nn.functional.avg_pool2d(IMAGES, 2),
+    "layer_norm": lambda: torch.nn.functional.layer_norm(A, (20, 100), A[0], A[1]),
+    "bmm": lambda: torch.bmm(A, A.mT),
+}
+
+
+def tensors_of(result):
+    return [result] if isinstance(result, torch.Tensor) else list(result)
+
+
+class TestReductions:
+    @pytest.mark.parametrize("name", REDUCTIONS)
+    def test_it_is_close_to_one_thread(self, eager, name):
+        ours = tensors_of(REDUCTIONS[name]())
+        assert eager or name == "sum along all"
+        for x, y in zip(ours, on_one_thread(lambda: tensors_of(REDUCTIONS[name]())), strict=True):
+            assert (x.dtype, x.shape, x.stride()) == (y.dtype, y.shape, y.stride())
+            torch.testing.assert_close(x, y, rtol=2e-6, atol=2e-5)
+
+    @pytest.mark.parametrize("name", ["sum", "mean", "var along 0", "layer_norm"])
+    def test_it_is_the_same_each_time(self, eager, name):
+        first = tensors_of(REDUCTIONS[name]())
+        for _ in range(20):
+            for x, y in zip(first, tensors_of(REDUCTIONS[name]()), strict=True):
+                assert_same(x, y)
+
+    def test_gradients(self, eager):
+        def gradients():
+            x, weight, bias = (t.clone().requires_grad_() for t in (A, A[0], A[1]))
+            y = torch.nn.functional.layer_norm(x, (20, 100), weight, bias).softmax(1).log_softmax(2).view(10, 4, 40, 50)
+            y = torch.nn.functional.avg_pool2d(torch.nn.functional.max_pool2d(y, 2), 2)
+            (y * y).sum().backward()
+            return x.grad, weight.grad, bias.grad
+
+        for x, y in zip(gradients(), on_one_thread(gradients), strict=True):
+            torch.testing.assert_close(x, y, rtol=2e-5, atol=2e-5)
+        assert len(eager) > 10
+
+    def test_errors_are_the_same(self, eager):
+        for call in (
+            lambda: A.sum(3),
+            lambda: A.softmax(-4),
+            lambda: torch.nn.functional.layer_norm(A, (3,)),
+            lambda: torch.bmm(A, A),
+            lambda: torch.nn.functional.max_pool2d(IMAGES, 2, padding=2),
+        ):
+            with pytest.raises((RuntimeError, IndexError)) as ours:
+                call()
+            with pytest.raises((RuntimeError, IndexError)) as theirs:
+                on_one_thread(call)
+            assert (ours.type, str(ours.value)) == (theirs.type, str(theirs.value))
+
+
+class TestCopies:
+    @pytest.mark.parametrize("layout", LAYOUTS)
+    def test_copies_and_casts(self, eager, layout):
+        def results():
+            x = LAYOUTS[layout]()
+            y = torch.empty_like(x)
+            filled = torch.empty(x.shape).fill_(2).zero_().copy_(x)
+            return x.clone(), x.contiguous(), x.to(torch.float64), x.to(torch.int32), x.to(torch.float16), y.copy_(x), filled
+
+        for x, y in zip(results(), on_one_thread(results), strict=True):
+            assert_same(x, y)
+        assert eager
+
+    def test_overlapping_memory(self, eager):
+        def shifted():
+            x = torch.arange(N + 1)
+            x[1:].copy_(x[:-1].clone())
+            return x
+
+        assert_same(shifted(), on_one_thread(shifted))
+
+    @pytest.mark.parametrize(
+        "function",
+        [
+            lambda x: torch.where(x > 0, x, x * 2),
+            lambda x: x.masked_fill(x > 0, 3),
+            lambda x: x.clone().masked_fill_(x > 0, 3),
+            lambda x: x.clamp(-1, 1),
+            lambda x: x.clone().clamp_(min=x * 2),
+            lambda x: x.relu(),
+            lambda x: torch.lerp(x, x * 2, 0.3),
+            lambda x: x.clone().lerp_(x * 2, 0.3).addcmul_(x, x, value=2).addcdiv_(x, x.exp()),
+        ],
+    )
+    def test_other_elementwise_operators(self, eager, function):
+        assert_same(function(X), on_one_thread(lambda: function(X)))
+        assert len(eager) > 0
+
+
+@pytest.mark.parametrize("fused", [False, True])
+@pytest.mark.parametrize("kind", ["SGD", "Adam", "AdamW", "Adagrad"])
+def test_optimizer_steps(eager, kind, fused):
+    def trained():
+        p = X.clone().view(200, 400).requires_grad_()
+        optimizer = getattr(torch.optim, kind)([p], lr=0.1, fused=fused)
+        for _ in range(3):
+            optimizer.zero_grad()
+            (p * p).sum().backward()
+            optimizer.step()
+        return p
+
+    ours = trained()
+    assert eager
+    eager.clear()
+    p = X.clone().requires_grad_()
+    p.grad = X.clone()
+    optimizer = getattr(torch.optim, kind)([p], lr=0.1, fused=fused)
+    eager.clear()
+    optimizer.step()
+    assert eager  # the step by itself
+    torch.testing.assert_close(ours, on_one_thread(trained), rtol=1e-6, atol=1e-6)
+
+
 def blas_threads():
     """Of NumPy's BLAS."""
     return {x["num_threads"] for x in threadpool_info() if x["user_api"] == "blas" and "numpy" in x["filepath"]}

@@ -33,8 +33,9 @@ def _to_copy(
     if self._keys & keys.CPU and (device is None or device is _device.cpu):
         token = state_variable.set(IGNORED)
         try:
-            made = wrap if not self._keys & keys.LARGE else wrap_sized
-            return made(kernels.cast(self._array, d, memory_format), d)
+            if self._keys & keys.LARGE:
+                return wrap_sized(kernels.cast_large(self._array, d, memory_format), d)
+            return wrap(kernels.cast(self._array, d, memory_format), d)
         finally:
             state_variable.reset(token)
     return _to_other_device(self, d, self.device if device is None else _device.device(device), memory_format)

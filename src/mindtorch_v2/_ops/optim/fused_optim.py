@@ -54,13 +54,17 @@ def _sgd(
     if _skipped(found_inf):
         return
     step = lr.item() if isinstance(lr, Tensor) else lr
-    for i, param in enumerate(self):
-        buffer = momentum_buffer_list[i] if momentum else None
+
+    def update(param: Any, grad: Any, buffer: Any = None) -> None:
         kernels.sgd(
-            param._array, _scaled(grads[i], grad_scale), None if buffer is None else buffer._array,
-            weight_decay, momentum, step, dampening, nesterov=nesterov, maximize=maximize, first=is_first_step,
+            param, grad, buffer, weight_decay, momentum, step, dampening,
+            nesterov=nesterov, maximize=maximize, first=is_first_step,
         )  # fmt: skip
-        _written(param, *(() if buffer is None else (buffer,)))
+
+    for i, param in enumerate(self):
+        buffers = (momentum_buffer_list[i],) if momentum else ()
+        kernels.in_parts((param._array, _scaled(grads[i], grad_scale), *(b._array for b in buffers)), update)
+        _written(param, *buffers)
 
 
 def _adam_composite(decoupled: bool) -> Callable[..., Any]:

@@ -14,6 +14,7 @@ from ...._types import Number, OptionalMemoryFormat
 from ...._writing import check_partial_overlap
 from ..machinery.floating_errors import silent
 from ..machinery.layout import follow_channels_last
+from ..machinery.parallel import copied
 
 Array = np.ndarray[Any, Any]
 
@@ -23,6 +24,7 @@ def format_name(memory_format: OptionalMemoryFormat) -> str:
 
 
 # For a memory format, the order of dimensions from the slowest to the fastest.
+_ORDERS: dict[str, Any] = {"preserve_format": "K", "contiguous_format": "C"}  # what NumPy calls the others
 _CHANNELS_LAST = {"channels_last": (0, 2, 3, 1), "channels_last_3d": (0, 2, 3, 4, 1)}
 
 
@@ -94,6 +96,18 @@ def cast(self: Array, d: _dtype.dtype, memory_format: OptionalMemoryFormat = Non
     if memory_format is None:
         return preserved(self, d.np)
     return laid_out(self, memory_format, d.np)
+
+
+def cast_large(self: Array, d: _dtype.dtype, memory_format: OptionalMemoryFormat = None) -> Array:
+    """The same on several threads, if that pays."""
+    order = _ORDERS.get(format_name(memory_format))
+    if order is None or 0 in self.strides or (self.dtype.kind == "c" and d.category in (_dtype.INTEGER, _dtype.FLOAT)):
+        return cast(self, d, memory_format)
+    return copied(self, np.empty_like(self, d.np, order))
+
+
+def clone_large(self: Array, memory_format: OptionalMemoryFormat) -> Array:
+    return cast_large(self, _dtype.FROM_NUMPY[self.dtype], memory_format)
 
 
 def copy_(self: Array, src: Array | Number) -> None:

@@ -17,7 +17,7 @@ from ...._thread_pool import Part, Work, run
 from ...._threads import get_num_threads
 from .floating_errors import IGNORED, state_variable
 
-__all__ = ["over", "split_function", "split_ufunc"]
+__all__ = ["copied", "over", "over_elements", "split_function", "split_in_place", "split_ufunc"]
 
 Array = np.ndarray[Any, Any]
 
@@ -159,25 +159,67 @@ def split_function(kernel: Callable[..., Any], *, ns: float = _COMPUTED) -> Call
 
     def call(*arguments: Any) -> Any:
         arrays = [a for a in arguments if isinstance(a, np.ndarray) and a.ndim]
-        full = arrays[0] if arrays else None
-        if full is None or not all(a.flags.c_contiguous and a.shape == full.shape for a in arrays):
+        cost = _cost_of_parallel(arrays, ns)
+        if not cost:
             return kernel(*arguments)
-        cost = _scaled(ns, max(arrays, key=_itemsize))
-        if not pays(full.size, cost):
-            return kernel(*arguments)
-        flat = [a.reshape(-1) if isinstance(a, np.ndarray) and a.ndim else a for a in arguments]
-        is_cut = [isinstance(a, np.ndarray) and a.ndim > 0 for a in arguments]
-
-        def of(begin: int, end: int) -> Any:
-            return kernel(*[a[begin:end] if cut else a for a, cut in zip(flat, is_cut, strict=True)])
-
-        out = np.empty(full.shape, of(0, 1).dtype)
+        of = _on_ranges(kernel, arguments)
+        try:
+            dtype = of(0, 1).dtype
+        except Exception:
+            return kernel(*arguments)  # which says what is wrong with the whole
+        out = np.empty(arrays[0].shape, dtype)
         written = out.reshape(-1)
 
         def work(begin: int, end: int) -> None:
             written[begin:end] = of(begin, end)
 
-        over(full.size, cost, work)
+        over(out.size, cost, work)
         return out
 
     return call
+
+
+def split_in_place(kernel: Callable[..., Any], *, ns: float = _LIGHT) -> Callable[..., Any]:
+    """The same for a kernel that writes to its first argument."""
+
+    def call(*arguments: Any) -> None:
+        arrays = [a for a in arguments if isinstance(a, np.ndarray) and a.ndim]
+        cost = _cost_of_parallel(arrays, ns)
+        if not cost or any(_overlaps(x, arrays[0]) for x in arrays[1:]) or not arrays[0].flags.writeable:
+            kernel(*arguments)
+        else:
+            over(arrays[0].size, cost, _on_ranges(kernel, arguments))
+
+    return call
+
+
+def over_elements(step: Callable[..., Any], arrays: Sequence[Array | None], ns: float) -> None:
+    """Call `step(*parts)` for parts of these arrays at the same places, which it may write to; whole if that does not pay."""
+    split_in_place(step, ns=ns)(*arrays)
+
+
+def _cost_of_parallel(arrays: Sequence[Array], ns: float) -> float:
+    """What an element of these arrays costs, if they can be cut at the same places, and it pays; else 0."""
+    if not arrays or not all(a.flags.c_contiguous and a.shape == arrays[0].shape for a in arrays):
+        return 0
+    cost = _scaled(ns, max(arrays, key=_itemsize))
+    return cost if pays(arrays[0].size, cost) else 0
+
+
+def _on_ranges(kernel: Callable[..., Any], arguments: Sequence[Any]) -> Callable[[int, int], Any]:
+    """The kernel on a range of all arrays; numbers, and arrays of one, are the same for all."""
+    flat = [a.reshape(-1) if isinstance(a, np.ndarray) and a.ndim else a for a in arguments]
+    is_cut = [isinstance(a, np.ndarray) and a.ndim > 0 for a in arguments]
+    return lambda begin, end: kernel(*[a[begin:end] if cut else a for a, cut in zip(flat, is_cut, strict=True)])
+
+
+def copied(source: Array, out: Array) -> Array:
+    """`out`, new memory of the same shape, with the elements of another array."""
+    pieces, n = sliced((source, out))
+
+    def work(begin: int, end: int) -> None:
+        given, target = pieces(begin, end)
+        np.copyto(target, given, casting="unsafe")
+
+    over(n, _scaled(_LIGHT, max(source, out, key=_itemsize)) * out.size / max(n, 1), work)
+    return out

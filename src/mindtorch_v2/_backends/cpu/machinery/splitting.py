@@ -14,8 +14,10 @@ import numpy as np
 from ...._dispatch import dispatcher, keys
 from ...._dispatch.op import Op
 from ...._threads import get_num_threads, on_change
-from .blas import threaded
-from .parallel import split_function, split_ufunc
+from ..creation.copying import clone_large
+from .blas import LARGE_PRODUCT, threaded
+from .parallel import split_function, split_in_place, split_ufunc
+from .rows import before_dim, before_last, before_normalized, split_associative, split_mean, split_rows
 
 __all__ = ["split"]
 
@@ -28,7 +30,10 @@ def split(op: Op, kernel: Kernel) -> Kernel:
     if op.pointwise is not None:
         return split_ufunc(kernel) if isinstance(kernel, np.ufunc) else split_function(kernel)
     products = _PRODUCTS.get(op.name.rstrip("_"))
-    return kernel if products is None else threaded(kernel, products)
+    if products is not None:
+        return threaded(kernel, products)
+    how = _HOW.get(f"{op.name}.{op.schema.overload}") or _HOW.get(op.name)
+    return kernel if how is None else how(kernel)
 
 
 def _of_two(a: Array, b: Array) -> int:
@@ -48,7 +53,6 @@ def _of_largest(*arguments: Any) -> int:
 # The terms of the products that operators call BLAS for.
 _PRODUCTS: dict[str, Callable[..., int]] = {
     "mm": _of_two,
-    "bmm": _of_two,
     **dict.fromkeys(["addmm", "baddbmm", "addbmm"], _of_third),
     **dict.fromkeys(
         "_slow_conv2d_forward slow_conv3d_forward slow_conv_dilated2d slow_conv_dilated3d slow_conv_transpose3d conv_tbc "
@@ -58,6 +62,63 @@ _PRODUCTS: dict[str, Callable[..., int]] = {
         "linalg_ldl_solve linalg_matrix_exp _cdist_forward".split(),
         _of_largest,
     ),
+}
+
+
+def _split_batch(kernel: Kernel) -> Kernel:
+    """Products of a batch: each on as many threads as BLAS has, or if they are small, some on each."""
+    together = threaded(kernel, _of_two)
+    apart = split_rows(kernel, ("self", "mat2"), before_last(2), ns=1.0, strided=True)
+    return lambda self, mat2: (apart if self.ndim == 3 and _of_two(self[:1], mat2) < LARGE_PRODUCT else together)(self, mat2)
+
+
+def _elementwise(kernel: Kernel) -> Kernel:
+    return split_function(kernel, ns=0.4)
+
+
+def _in_place(kernel: Kernel) -> Kernel:
+    return split_in_place(kernel, ns=0.2)
+
+
+def _along(*arrays: str, ns: float) -> Callable[[Kernel], Kernel]:
+    return lambda kernel: split_rows(kernel, arrays, before_dim, ns=ns)
+
+
+def _of_images(*arrays: str, ns: float) -> Callable[[Kernel], Kernel]:
+    return lambda kernel: split_rows(kernel, arrays, before_last(2), ns=ns)
+
+
+def _of_all(kernel: Kernel) -> Kernel:
+    return split_associative(kernel, ns=0.15)
+
+
+# How kernels are split that are not declared pointwise, with what an element of four bytes takes on one thread, in nanoseconds.
+_HOW: dict[str, Callable[[Kernel], Kernel]] = {
+    **dict.fromkeys(
+        "where masked_fill lerp clamp clamp_min clamp_max relu heaviside angle log_sigmoid_backward".split(), _elementwise
+    ),
+    **dict.fromkeys("lerp_ clamp_ clamp_min_ clamp_max_ addcmul_ addcdiv_ mul_ masked_fill_ copy_ fill_ zero_".split(), _in_place),
+    **dict.fromkeys(["sum.", "max.", "min.", "any.", "all."], _of_all),
+    "mean.": lambda kernel: split_mean(kernel, ns=0.15),
+    **dict.fromkeys(
+        ["sum.dim_IntList", "mean.dim", "prod.dim_int", "amax", "amin", "any.dim", "all.dim", "any.dims", "all.dims"],
+        _along("self", ns=0.2),
+    ),
+    **dict.fromkeys(["max.dim", "min.dim", "argmax", "argmin", "cumsum", "cumprod", "linalg_vector_norm"], _along("self", ns=0.5)),
+    **dict.fromkeys(["var.correction", "std.correction", "var_mean.correction", "std_mean.correction"], _along("self", ns=0.8)),
+    **dict.fromkeys(["sort", "sort.stable", "topk", "kthvalue", "median.dim"], _along("self", ns=20.0)),
+    **dict.fromkeys(["_softmax", "_log_softmax"], _along("self", ns=1.2)),
+    **dict.fromkeys(["_softmax_backward_data", "_log_softmax_backward_data"], _along("grad_output", "output", ns=1.0)),
+    "native_layer_norm": lambda kernel: split_rows(kernel, ("input",), before_normalized, ns=1.0),
+    "native_layer_norm_backward": lambda kernel: split_rows(
+        kernel, ("grad_out", "input", "mean", "rstd"), before_normalized, ns=2.0, summed=(1, 2)
+    ),
+    "max_pool2d_with_indices": _of_images("self", ns=2.0),
+    "max_pool2d_with_indices_backward": _of_images("self", "grad_output", "indices", ns=2.0),
+    "avg_pool2d": _of_images("self", ns=1.0),
+    "avg_pool2d_backward": _of_images("self", "grad_output", ns=1.0),
+    "bmm": _split_batch,
+    "clone": lambda kernel: clone_large,
 }
 
 

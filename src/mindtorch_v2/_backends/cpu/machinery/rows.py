@@ -1,0 +1,178 @@
+"""Kernels that compute each row, or each column, by itself: reductions and normalisations along dimensions, pooling of images, batches of products."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...._dispatch.op import parameter_names
+from .parallel import over, pays
+
+__all__ = ["split_associative", "split_mean", "split_rows"]
+
+Array = np.ndarray[Any, Any]
+Kernel = Callable[..., Any]
+LeadOf = Callable[[dict[str, Any], int], int]  # from the arguments by name and the number of dimensions
+
+
+def before_dim(arguments: dict[str, Any], ndim: int) -> int:
+    """How many dimensions come before those that a kernel goes along."""
+    dims = _dims(arguments["dim"], ndim)
+    return min(dims) if dims else 0
+
+
+def before_last(count: int) -> LeadOf:
+    return lambda arguments, ndim: ndim - count
+
+
+def before_normalized(arguments: dict[str, Any], ndim: int) -> int:
+    return ndim - len(arguments["normalized_shape"])
+
+
+def _dims(dim: Any, ndim: int) -> list[int]:
+    """The dimensions as numbers from 0; none where the argument means all, or is one that the kernel refuses."""
+    given = [dim] if isinstance(dim, int) else list(dim or [])
+    return [d % ndim for d in given] if all(-ndim <= d < ndim for d in given) and ndim else []
+
+
+def split_rows(
+    kernel: Kernel, arrays: Sequence[str], lead_of: LeadOf, *, ns: float, summed: Sequence[int] = (), strided: bool = False
+) -> Kernel:
+    """A function that computes what the kernel does, some rows on each thread if that pays.
+
+    `arrays` are the arguments that have rows, which begin with as many dimensions as `lead_of` says; results have them, too, but for those that
+    are to be `summed` over the parts. Where a kernel goes along the first dimension alone, columns are cut instead. A kernel whose results are
+    contiguous in any case may have `strided` arguments, with one leading dimension.
+    """
+    names = parameter_names(kernel)
+
+    def call(*given: Any) -> Any:
+        arguments = dict(zip(names, given, strict=True))
+        x = arguments[arrays[0]]
+        cut = [arguments[name] for name in arrays]
+        if not all(isinstance(a, np.ndarray) and (strided or a.flags.c_contiguous) for a in cut) or not x.size:
+            return kernel(*given)
+        lead = lead_of(arguments, x.ndim)
+        if lead > 0 and all(a.shape[:lead] == x.shape[:lead] for a in cut):
+            return _by_rows(kernel, arguments, arrays, lead, ns, summed)
+        if (
+            lead == 0
+            and x.ndim > 1
+            and "dim" in names
+            and _dims(arguments["dim"], x.ndim) == [0]
+            and all(a.shape == x.shape for a in cut)
+        ):
+            return _by_columns(kernel, arguments, arrays, ns)
+        return kernel(*given)
+
+    return call
+
+
+def _by_rows(kernel: Kernel, arguments: dict[str, Any], arrays: Sequence[str], lead: int, ns: float, summed: Sequence[int]) -> Any:
+    x = arguments[arrays[0]]
+    outer, rows = x.shape[:lead], math.prod(x.shape[:lead])
+    cost = ns * x.itemsize / 4 * x.size / rows
+    if not pays(rows, cost):
+        return kernel(*arguments.values())
+    flat = {name: arguments[name].reshape(rows, *arguments[name].shape[lead:]) for name in arrays}
+    rest = dict(arguments)
+    if "dim" in rest:
+        shifted = [d - lead + 1 for d in _dims(rest["dim"], x.ndim)]
+        rest["dim"] = shifted[0] if isinstance(rest["dim"], int) else shifted
+
+    def of(begin: int, end: int) -> Any:
+        return kernel(*{**rest, **{name: a[begin:end] for name, a in flat.items()}}.values())
+
+    try:
+        sample = of(0, 1)
+    except Exception:
+        return kernel(*arguments.values())  # which says what is wrong with the whole
+    results = sample if isinstance(sample, tuple) else (sample,)
+    outs = [None if r is None or i in summed else np.empty((rows, *r.shape[1:]), r.dtype) for i, r in enumerate(results)]
+    sums: dict[int, dict[int, Array]] = {i: {} for i in summed if results[i] is not None}
+
+    def work(begin: int, end: int) -> None:
+        made = of(begin, end)
+        for i, (r, out) in enumerate(zip(made if isinstance(made, tuple) else (made,), outs, strict=True)):
+            if out is not None:
+                out[begin:end] = r
+            elif i in sums:
+                sums[i][begin] = r
+
+    over(rows, cost, work)
+    final = [None if out is None else out.reshape(*outer, *out.shape[1:]) for out in outs]
+    for i, by_begin in sums.items():
+        final[i] = np.add.reduce([by_begin[begin] for begin in sorted(by_begin)])
+    return tuple(final) if isinstance(sample, tuple) else final[0]
+
+
+def _by_columns(kernel: Kernel, arguments: dict[str, Any], arrays: Sequence[str], ns: float) -> Any:
+    x = arguments[arrays[0]]
+    columns = x.size // x.shape[0]
+    cost = ns * x.itemsize / 4 * x.shape[0]
+    if not pays(columns, cost):
+        return kernel(*arguments.values())
+    flat = {name: arguments[name].reshape(x.shape[0], columns) for name in arrays}
+    rest = {**arguments, "dim": 0 if isinstance(arguments["dim"], int) else [0]}
+
+    def of(begin: int, end: int) -> Any:
+        return kernel(*{**rest, **{name: a[:, begin:end] for name, a in flat.items()}}.values())
+
+    try:
+        sample = of(0, 1)
+    except Exception:
+        return kernel(*arguments.values())  # which says what is wrong with the whole
+    results = sample if isinstance(sample, tuple) else (sample,)
+    outs = [np.empty((*r.shape[:-1], columns), r.dtype) for r in results]
+
+    def work(begin: int, end: int) -> None:
+        made = of(begin, end)
+        for r, out in zip(made if isinstance(made, tuple) else (made,), outs, strict=True):
+            out[..., begin:end] = r
+
+    over(columns, cost, work)
+    final = [out.reshape(*out.shape[:-1], *x.shape[1:]) for out in outs]
+    return tuple(final) if isinstance(sample, tuple) else final[0]
+
+
+def split_associative(kernel: Kernel, *, ns: float) -> Kernel:
+    """A reduction of all elements whose result for parts can be reduced once more by the same kernel."""
+
+    def call(self: Array, *rest: Any) -> Any:
+        found = _of_parts(kernel, self, rest, ns)
+        return kernel(self, *rest) if found is None else kernel(np.asarray([value for _, value in found]), *rest)
+
+    return call
+
+
+def split_mean(kernel: Kernel, *, ns: float) -> Kernel:
+    """A mean of all elements: that of the parts, by their sizes."""
+
+    def call(self: Array, *rest: Any) -> Any:
+        found = _of_parts(kernel, self, rest, ns)
+        if found is None:
+            return kernel(self, *rest)
+        first = np.asarray(found[0][1])
+        wide = np.complex128 if first.dtype.kind == "c" else np.float64
+        total = np.add.reduce([np.asarray(value).astype(wide) * size for size, value in found])
+        return np.asarray(total / self.size).astype(first.dtype)
+
+    return call
+
+
+def _of_parts(kernel: Kernel, self: Array, rest: Sequence[Any], ns: float) -> list[tuple[int, Any]] | None:
+    """The size and the result of each part in order, None if there is one part."""
+    cost = ns * self.itemsize / 4
+    if not self.flags.c_contiguous or not pays(self.size, cost):
+        return None
+    flat = self.reshape(-1)
+    found: dict[int, tuple[int, Any]] = {}
+
+    def work(begin: int, end: int) -> None:
+        found[begin] = end - begin, kernel(flat[begin:end], *rest)
+
+    over(self.size, cost, work)
+    return [found[begin] for begin in sorted(found)]
