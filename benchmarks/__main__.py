@@ -15,7 +15,7 @@ import torch
 
 import mindtorch_v2
 
-from . import examples, loading, models, operators, profiling, recorded_steps, starting, training
+from . import examples, loading, models, operators, profiling, recorded_steps, starting, threads, training
 from .timing import as_markdown, print_table
 
 GROUPS = {
@@ -28,6 +28,7 @@ GROUPS = {
     "growth": ("Growth of a step with batch and width", models.growth),
     "imports": ("Importing, processor time", starting.imports),
     "first-steps": ("The first step of each example in a process, processor time", starting.first_steps),
+    "threads": ("Large kernels on one thread and on two", threads.kernels),
     "loading": ("An epoch of a DataLoader: 512 samples in batches of 32", loading.epochs),
     "recording": ("Recording an operator: x + y, 8×8, and what recording adds to it", profiling.overhead),
     "steps": ("Recording a training step: what it adds", recorded_steps.steps),

@@ -1,4 +1,4 @@
-"""The threads of NumPy's BLAS: one, but for large products, which have as many as `set_num_threads` says.
+"""The threads of the BLAS behind NumPy and SciPy: one, but for large products, which have as many as `set_num_threads` says.
 
 OpenBLAS uses its threads for products of 65×65 matrices, which take 6 µs, and each then waits in a loop for the next one. While something else
 wants the processor, a step of a small network took 7 to 24 ms instead of 1. The number belongs to the process, and setting it takes 0.2 µs.
@@ -7,49 +7,52 @@ wants the processor, a step of a small network took 7 to 24 ms instead of 1. The
 from __future__ import annotations
 
 import ctypes
+import sys
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from ...._forking import new_lock
 from ...._scipy import on_load
-from ...._threads import get_num_threads, on_change
+from ...._threads import get_num_threads
 
-__all__ = ["keep_to_one_thread", "threaded"]
+__all__ = ["LARGE_PRODUCT", "keep_to_one_thread", "threaded"]
 
 LARGE_PRODUCT = 2_000_000  # multiplications and additions; 126×126 matrices, 40 µs
 
-_SETTERS = "scipy_openblas_set_num_threads64_ scipy_openblas_set_num_threads openblas_set_num_threads64_ openblas_set_num_threads"
+# Extensions that are linked with a BLAS: its functions are found by way of theirs.
+_LINKED = "numpy.linalg._umath_linalg scipy.linalg._fblas scipy.linalg._flapack".split()
+_SETTERS = (
+    "scipy_openblas_set_num_threads64_ scipy_openblas_set_num_threads openblas_set_num_threads64_ openblas_set_num_threads".split()
+)
 _lock = new_lock()
 _large = 0  # products that run
-_told = False  # whether the program has set the number
-_set: Callable[[int], object] | None = None
+_found: dict[str, Callable[[int], object]] = {}  # by extension: sets the number in its BLAS
 
 
-def _limit(**selected: Any) -> Callable[[int], object]:
-    """A function that sets the number in libraries that `threadpoolctl` finds."""
+@on_load  # SciPy's is loaded when it is first needed
+def keep_to_one_thread() -> None:
+    """From now on, only `threaded` functions use several."""
+    for name in _LINKED:
+        if name not in _found and name in sys.modules:
+            _found[name] = setter = _setter(sys.modules[name].__file__)
+            setter(1)
+
+
+def _setter(path: str | None) -> Callable[[int], object]:
+    """A function that sets the number in the BLAS that an extension is linked with."""
+    library = ctypes.CDLL(path)
+    for name in _SETTERS:
+        if hasattr(library, name):
+            return getattr(library, name)  # type: ignore[no-any-return]
     from threadpoolctl import ThreadpoolController  # costly: looks at the loaded libraries
 
-    libraries = ThreadpoolController().select(user_api="blas", **selected)
+    libraries = ThreadpoolController().select(user_api="blas")
     return lambda number: libraries.limit(limits=number)
 
 
-def _setter() -> Callable[[int], object]:
-    """A function that sets the number in NumPy's BLAS."""
-    library = ctypes.CDLL(np.linalg._umath_linalg.__file__)  # where the functions of what it is linked with are found, too
-    for name in _SETTERS.split():
-        if hasattr(library, name):
-            return getattr(library, name)  # type: ignore[no-any-return]
-    return _limit()
-
-
-def keep_to_one_thread() -> None:
-    """From now on, only `threaded` functions use several."""
-    global _set
-    if _set is None:
-        _set = _setter()
-        _set(1)
+def _set(number: int) -> None:
+    for setter in _found.values():
+        setter(number)
 
 
 def threaded(function: Callable[..., Any], products: Callable[..., int]) -> Callable[..., Any]:
@@ -71,25 +74,7 @@ def threaded(function: Callable[..., Any], products: Callable[..., int]) -> Call
 def _change(by: int, threads: int) -> None:
     """The number is set by the first of several callers, and back by the last."""
     global _large
-    assert _set is not None
     with _lock:
         _large += by
         if _large == max(by, 0):
             _set(threads)
-
-
-@on_change
-def _limit_others() -> None:
-    """Tell SciPy's BLAS, if it is loaded, which runs factorisations."""
-    global _told
-    _told = True
-    _limit()(get_num_threads())
-    if _set is not None:
-        _set(1)
-
-
-@on_load
-def _limit_loaded() -> None:
-    """Tell SciPy's BLAS what was set before it was loaded."""
-    if _told:
-        _limit_others()

@@ -48,7 +48,7 @@ def parts_of(n: int, ns_each: float, threads: int) -> list[Part]:
     total = n * ns_each
     if threads == 1 or total < WORTH_NS:
         return [(0, n)]
-    step = -(-n // min(n, _PARTS_OF_A_THREAD * threads, int(total / _PART_NS)))
+    step = -(-n // max(1, min(n, _PARTS_OF_A_THREAD * threads, int(total / _PART_NS))))
     return [(begin, min(begin + step, n)) for begin in range(0, n, step)]
 
 
@@ -139,8 +139,8 @@ def sliced(arrays: Sequence[Array]) -> tuple[Callable[[int, int], list[Array]], 
     """
     full = arrays[-1]
     if all(x.flags.c_contiguous and (x.shape == full.shape or x.size == 1) for x in arrays):
-        flat = [x if x.size == 1 else x.reshape(-1) for x in arrays]
-        return lambda begin, end: [x if x.size == 1 else x[begin:end] for x in flat], full.size
+        flat = [x.reshape(-1) if x.shape == full.shape else x.reshape(()) for x in arrays]
+        return lambda begin, end: [x[begin:end] if x.ndim else x for x in flat], full.size
     outermost_first = sorted(range(full.ndim), key=lambda d: -abs(full.strides[d]))
     enough = [d for d in outermost_first if full.shape[d] >= 4 * _PARTS_OF_A_THREAD]
     axis = enough[0] if enough else max(outermost_first, key=lambda d: full.shape[d])

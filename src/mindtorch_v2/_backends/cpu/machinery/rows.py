@@ -1,4 +1,4 @@
-"""Kernels that compute each row, or each column, by itself: reductions and normalisations along dimensions, pooling of images, batches of products."""
+"""Kernels that compute each row by itself, and reductions: normalisations along dimensions, pooling of images, batches of products, sums."""
 
 from __future__ import annotations
 
@@ -11,7 +11,15 @@ import numpy as np
 from ...._dispatch.op import parameter_names
 from .parallel import over, pays
 
-__all__ = ["split_associative", "split_mean", "split_rows"]
+__all__ = [
+    "before_dim",
+    "before_last",
+    "before_normalized",
+    "split_associative",
+    "split_mean",
+    "split_reduction",
+    "split_rows",
+]
 
 Array = np.ndarray[Any, Any]
 Kernel = Callable[..., Any]
@@ -35,7 +43,7 @@ def before_normalized(arguments: dict[str, Any], ndim: int) -> int:
 def _dims(dim: Any, ndim: int) -> list[int]:
     """The dimensions as numbers from 0; none where the argument means all, or is one that the kernel refuses."""
     given = [dim] if isinstance(dim, int) else list(dim or [])
-    return [d % ndim for d in given] if all(-ndim <= d < ndim for d in given) and ndim else []
+    return [d % ndim for d in given] if all(type(d) is int and -ndim <= d < ndim for d in given) and ndim else []
 
 
 def split_rows(
@@ -44,8 +52,7 @@ def split_rows(
     """A function that computes what the kernel does, some rows on each thread if that pays.
 
     `arrays` are the arguments that have rows, which begin with as many dimensions as `lead_of` says; results have them, too, but for those that
-    are to be `summed` over the parts. Where a kernel goes along the first dimension alone, columns are cut instead. A kernel whose results are
-    contiguous in any case may have `strided` arguments, with one leading dimension.
+    are to be `summed` over the parts. A kernel whose results are contiguous in any case may have `strided` arguments, with one leading dimension.
     """
     names = parameter_names(kernel)
 
@@ -58,14 +65,6 @@ def split_rows(
         lead = lead_of(arguments, x.ndim)
         if lead > 0 and all(a.shape[:lead] == x.shape[:lead] for a in cut):
             return _by_rows(kernel, arguments, arrays, lead, ns, summed)
-        if (
-            lead == 0
-            and x.ndim > 1
-            and "dim" in names
-            and _dims(arguments["dim"], x.ndim) == [0]
-            and all(a.shape == x.shape for a in cut)
-        ):
-            return _by_columns(kernel, arguments, arrays, ns)
         return kernel(*given)
 
     return call
@@ -109,33 +108,27 @@ def _by_rows(kernel: Kernel, arguments: dict[str, Any], arrays: Sequence[str], l
     return tuple(final) if isinstance(sample, tuple) else final[0]
 
 
-def _by_columns(kernel: Kernel, arguments: dict[str, Any], arrays: Sequence[str], ns: float) -> Any:
-    x = arguments[arrays[0]]
-    columns = x.size // x.shape[0]
-    cost = ns * x.itemsize / 4 * x.shape[0]
-    if not pays(columns, cost):
-        return kernel(*arguments.values())
-    flat = {name: arguments[name].reshape(x.shape[0], columns) for name in arrays}
-    rest = {**arguments, "dim": 0 if isinstance(arguments["dim"], int) else [0]}
+def split_reduction(kernel: Kernel, combine: np.ufunc, *, ns: float) -> Kernel:
+    """A reduction along dimensions: rows, or where the first dimension is among those reduced, parts of it whose results are combined."""
+    by_rows = split_rows(kernel, ("self",), before_dim, ns=ns)
+    names = parameter_names(kernel)
 
-    def of(begin: int, end: int) -> Any:
-        return kernel(*{**rest, **{name: a[:, begin:end] for name, a in flat.items()}}.values())
+    def call(*given: Any) -> Any:
+        self, dim = given[0], given[names.index("dim")]
+        if self.ndim < 2 or 0 not in _dims(dim, self.ndim) or not self.flags.c_contiguous or not self.size:
+            return by_rows(*given)
+        cost = ns * self.itemsize / 4 * self.size / len(self)
+        if not pays(len(self), cost):
+            return kernel(*given)
+        found: dict[int, Array] = {}
 
-    try:
-        sample = of(0, 1)
-    except Exception:
-        return kernel(*arguments.values())  # which says what is wrong with the whole
-    results = sample if isinstance(sample, tuple) else (sample,)
-    outs = [np.empty((*r.shape[:-1], columns), r.dtype) for r in results]
+        def work(begin: int, end: int) -> None:
+            found[begin] = kernel(self[begin:end], *given[1:])
 
-    def work(begin: int, end: int) -> None:
-        made = of(begin, end)
-        for r, out in zip(made if isinstance(made, tuple) else (made,), outs, strict=True):
-            out[..., begin:end] = r
+        over(len(self), cost, work)
+        return combine.reduce([found[begin] for begin in sorted(found)])
 
-    over(columns, cost, work)
-    final = [out.reshape(*out.shape[:-1], *x.shape[1:]) for out in outs]
-    return tuple(final) if isinstance(sample, tuple) else final[0]
+    return call
 
 
 def split_associative(kernel: Kernel, *, ns: float) -> Kernel:

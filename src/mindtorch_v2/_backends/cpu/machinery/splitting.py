@@ -17,7 +17,7 @@ from ...._threads import get_num_threads, on_change
 from ..creation.copying import clone_large
 from .blas import LARGE_PRODUCT, threaded
 from .parallel import split_function, split_in_place, split_ufunc
-from .rows import before_dim, before_last, before_normalized, split_associative, split_mean, split_rows
+from .rows import before_dim, before_last, before_normalized, split_associative, split_mean, split_reduction, split_rows
 
 __all__ = ["split"]
 
@@ -84,6 +84,10 @@ def _along(*arrays: str, ns: float) -> Callable[[Kernel], Kernel]:
     return lambda kernel: split_rows(kernel, arrays, before_dim, ns=ns)
 
 
+def _reducing(combine: np.ufunc) -> Callable[[Kernel], Kernel]:
+    return lambda kernel: split_reduction(kernel, combine, ns=0.2)
+
+
 def _of_images(*arrays: str, ns: float) -> Callable[[Kernel], Kernel]:
     return lambda kernel: split_rows(kernel, arrays, before_last(2), ns=ns)
 
@@ -100,10 +104,12 @@ _HOW: dict[str, Callable[[Kernel], Kernel]] = {
     **dict.fromkeys("lerp_ clamp_ clamp_min_ clamp_max_ addcmul_ addcdiv_ mul_ masked_fill_ copy_ fill_ zero_".split(), _in_place),
     **dict.fromkeys(["sum.", "max.", "min.", "any.", "all."], _of_all),
     "mean.": lambda kernel: split_mean(kernel, ns=0.15),
-    **dict.fromkeys(
-        ["sum.dim_IntList", "mean.dim", "prod.dim_int", "amax", "amin", "any.dim", "all.dim", "any.dims", "all.dims"],
-        _along("self", ns=0.2),
-    ),
+    "sum.dim_IntList": _reducing(np.add),
+    "amax": _reducing(np.maximum),
+    "amin": _reducing(np.minimum),
+    **dict.fromkeys(["any.dim", "any.dims"], _reducing(np.logical_or)),
+    **dict.fromkeys(["all.dim", "all.dims"], _reducing(np.logical_and)),
+    **dict.fromkeys(["mean.dim", "prod.dim_int"], _along("self", ns=0.2)),
     **dict.fromkeys(["max.dim", "min.dim", "argmax", "argmin", "cumsum", "cumprod", "linalg_vector_norm"], _along("self", ns=0.5)),
     **dict.fromkeys(["var.correction", "std.correction", "var_mean.correction", "std_mean.correction"], _along("self", ns=0.8)),
     **dict.fromkeys(["sort", "sort.stable", "topk", "kthvalue", "median.dim"], _along("self", ns=20.0)),
