@@ -173,7 +173,7 @@ class Library:
         self.kind = kind
         self.dispatch_key = dispatch_key
         self._defined: list[Op] = []
-        self._rules: list[tuple[dict[Any, Function], Any]] = []
+        self._registrations: list[Callable[[], object]] = []  # what takes back rules that were registered with this library
         self._replaced: list[tuple[Op, Any, dict[int, Any]]] = []  # operators as they were before this library's kernels
 
     def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
@@ -224,9 +224,9 @@ class Library:
             op.kernels.update(kernels)
             dispatcher.invalidate(op)
         self._replaced.clear()
-        for rules, cls in self._rules:
-            rules.pop(cls, None)
-        self._rules.clear()
+        for take_back in reversed(self._registrations):
+            take_back()
+        self._registrations.clear()
         for op in self._defined:
             dispatcher.invalidate(op)
             registry.remove(op)
@@ -397,6 +397,8 @@ def register_autocast(op: Any, device_type: str, cast_inputs: dtype, /, *, lib: 
     target = _find(op)
     if device_type == "cpu":
         policies.register(target, cast_inputs)
+        if lib is not None:
+            lib._registrations.append(lambda: policies.unregister(target))
 
 
 def register_vmap(op: Any, func: Function | None = None, /, *, lib: Library | None = None) -> Callable[..., Any]:
@@ -407,6 +409,8 @@ def register_vmap(op: Any, func: Function | None = None, /, *, lib: Library | No
         _refuse_tensors_by_keyword(target.schema, "register_vmap")
         batch_rules[target.qualified_name] = user_rule(function)
         dispatcher.invalidate(target)
+        if lib is not None:
+            lib._registrations.append(lambda: batch_rules.pop(target.qualified_name, None))
         return function
 
     return decorate if func is None else decorate(func)
@@ -421,7 +425,7 @@ def register_torch_dispatch(
         rules = dispatch_rules.setdefault(_find(op), {})
         rules[torch_dispatch_class] = function
         if lib is not None:
-            lib._rules.append((rules, torch_dispatch_class))
+            lib._registrations.append(lambda: rules.pop(torch_dispatch_class, None))
         return function
 
     return decorate if func is None else decorate(func)

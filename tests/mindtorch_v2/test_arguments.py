@@ -4,12 +4,15 @@ import numpy as np
 import pytest
 
 import mindtorch_v2 as torch
+from mindtorch_v2.fx import symbolic_trace
 from mindtorch_v2.nn import functional as F
 
 REFUSED = {
     "chunks of linear_cross_entropy": lambda: F.linear_cross_entropy(
         torch.ones(2, 3), torch.ones(4, 3), torch.tensor([0, 1]), options=object()
     ),
+    "comments in the code of a graph": lambda: symbolic_trace(lambda x: x).graph.python_code("self", verbose=True),
+    "colours of a graph": lambda: symbolic_trace(lambda x: x).print_readable(False, colored=True),
     "device of a sparse tensor": lambda: torch.sparse_coo_tensor((2, 2), device="meta"),
 }
 

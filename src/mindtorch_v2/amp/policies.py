@@ -8,7 +8,7 @@ from .._dispatch import dispatcher
 from .._dispatch.op import Op
 from .._dtype import dtype
 
-__all__ = ["Policy", "concerns", "policy_of", "register"]
+__all__ = ["Policy", "concerns", "policy_of", "register", "unregister"]
 
 
 class Policy(Enum):
@@ -58,6 +58,12 @@ def policy_of(op: Op) -> Policy | dtype:
 def register(op: Op, cast_to: dtype) -> None:
     """Have the operands of an operator cast to a dtype in autocast."""
     _POLICIES[_full_name(op)] = cast_to
+    dispatcher.invalidate(op)
+
+
+def unregister(op: Op) -> None:
+    """Take such a registration back."""
+    _POLICIES.pop(_full_name(op), None)
     dispatcher.invalidate(op)
 
 

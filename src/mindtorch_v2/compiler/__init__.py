@@ -41,10 +41,16 @@ __all__ = [
     "wrap_numpy",
 ]
 
+_MODES = ("default", "lite", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune")
+
 
 def compile(model: Any = None, *, fullgraph: bool = False, dynamic: bool | None = None, backend: Any = "inductor", mode: str | None = None,
             options: Any = None, disable: bool = False) -> Any:  # fmt: skip
     """`model`, as it is: operators run one by one, and a profile shows each. Without `model`, a decorator that does the same."""
+    if mode is not None and options is not None:
+        raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
+    if mode is not None and mode not in _MODES:
+        raise RuntimeError(f"Unrecognized mode={mode}, should be one of: {', '.join(_MODES)}")
     if model is None:
         return functools.partial(compile, disable=disable)
     if not callable(model):

@@ -12,7 +12,7 @@ from .._interop import from_numpy
 from .._tensor import Tensor
 from . import collectives
 from .distributed_c10d import outside, own_group
-from .point_to_point import recv, send
+from .point_to_point import P2POp, batch_isend_irecv, irecv, isend, recv, send
 
 if TYPE_CHECKING:
     from .._types import OptionalDevice
@@ -173,8 +173,11 @@ def send_object_list(
         return
     _check_device("send_object_list", device)
     data, sizes = _joined(object_list)
-    send(sizes, dst, group, group_dst=group_dst)
-    send(data, dst, group, group_dst=group_dst)
+    for each in (sizes, data):
+        if use_batch:
+            batch_isend_irecv([P2POp(isend, each, dst, group, group_peer=group_dst)]).pop().wait()
+        else:
+            send(each, dst, group, group_dst=group_dst)
 
 
 def recv_object_list(
@@ -190,9 +193,18 @@ def recv_object_list(
         return -1
     _check_device("recv_object_list", device)
     sizes = _numbers([0] * len(object_list))
-    source = recv(sizes, src, group, group_src=group_src)
+    source = _received(sizes, src, group, group_src, use_batch=use_batch)
     lengths = [int(n) for n in sizes._array]
     data = _bytes(sum(lengths))
-    recv(data, source, group)
+    _received(data, source, group, None, use_batch=use_batch)
     object_list[:] = _cut(data, lengths)
     return source
+
+
+def _received(tensor: Tensor, src: int | None, group: ProcessGroup | None, group_src: int | None, *, use_batch: bool) -> int:
+    """Fill a tensor with what a process sends; returns the rank of that process."""
+    if not use_batch:
+        return recv(tensor, src, group, group_src=group_src)
+    operation = P2POp(irecv, tensor, src, group, group_peer=group_src)
+    batch_isend_irecv([operation]).pop().wait()
+    return operation.peer

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _missing
+from .._refusals import refuse
 from .node import Argument, Node, map_arg, qualified_name, type_name
 
 if TYPE_CHECKING:
@@ -39,6 +40,13 @@ class PythonCode(NamedTuple):
     globals: dict[str, Any]
 
 
+def refuse_comments(**options: object) -> None:
+    """Refuse options of what torch writes beside code: colours, and comments with what a compiler knows of the nodes."""
+    for name, value in options.items():
+        if value:
+            refuse(f"{name}={value!r}", "graphs know no shapes, devices or stacks to write beside the code")
+
+
 class CodeGen:
     """Makes the code of graphs."""
 
@@ -54,9 +62,7 @@ class CodeGen:
         """The last line of the function."""
         return f"return {_literal(output_args)}"
 
-    def _gen_python_code(
-        self, nodes: Iterable[Node], root_module: str, namespace: _Namespace, *, verbose: bool = False
-    ) -> PythonCode:
+    def _gen_python_code(self, nodes: Iterable[Node], root_module: str, namespace: _Namespace) -> PythonCode:
         listed = list(nodes)
         writer = _Writer(namespace, root_module, _last_uses(listed))
         for node in listed:

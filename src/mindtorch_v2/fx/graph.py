@@ -359,13 +359,28 @@ class Graph:
 
     # --- texts ------------------------------------------------------------------------------------------------------
 
-    def python_code(self, root_module: str, *, verbose: bool = False, **options: Any) -> PythonCode:
-        """The code of the graph; `root_module` is the name of the module in it, "self"."""
+    def python_code(
+        self,
+        root_module: str,
+        *,
+        verbose: bool = False,
+        include_stride: bool = False,
+        include_device: bool = False,
+        colored: bool = False,
+        expanded_def: bool = False,
+        record_func: bool = False,
+        additional_meta: list[str] | None = None,
+    ) -> PythonCode:
+        """The code of the graph; `root_module` is the name of the module in it, "self". There are no comments to add to it."""
+        codegen.refuse_comments(
+            verbose=verbose, include_stride=include_stride, include_device=include_device, colored=colored, expanded_def=expanded_def,
+            record_func=record_func, additional_meta=additional_meta,
+        )  # fmt: skip
         namespace = _Namespace()
         for node in self.nodes:
             namespace._used.add(node.name)
             namespace._objects[id(node)] = node.name
-        return self._codegen._gen_python_code(self.nodes, root_module, namespace, verbose=verbose)
+        return self._codegen._gen_python_code(self.nodes, root_module, namespace)
 
     def __str__(self) -> str:
         return "graph():" + "".join(f"\n    {node.format_node()}" for node in self.nodes)

@@ -15,6 +15,7 @@ from .. import _missing
 from .._tensor import Tensor
 from ..nn.modules.module import Module
 from ..nn.parameter import Parameter
+from .codegen import refuse_comments
 from .graph import Graph, PythonCode
 
 __all__ = ["GraphModule"]
@@ -174,8 +175,22 @@ class GraphModule(Module):
         for name in [name for name, _ in self.named_modules() if name and name not in used]:
             self.delete_submodule(name)
 
-    def print_readable(self, print_output: bool = True, **options: Any) -> str:
-        """The code as a class, printed and returned."""
+    def print_readable(
+        self,
+        print_output: bool = True,
+        include_stride: bool = False,
+        include_device: bool = False,
+        colored: bool = False,
+        *,
+        fast_sympy_print: bool = False,
+        expanded_def: bool = False,
+        additional_meta: list[str] | None = None,
+    ) -> str:
+        """The code as a class, printed and returned. There are no comments to add to it."""
+        refuse_comments(
+            include_stride=include_stride, include_device=include_device, colored=colored, fast_sympy_print=fast_sympy_print,
+            expanded_def=expanded_def, additional_meta=additional_meta,
+        )  # fmt: skip
         lines = "\n".join("    " + line if line else line for line in self._code.strip("\n").split("\n"))
         text = f"class {type(self).__name__}(torch.nn.Module):\n{lines}\n"
         if print_output:

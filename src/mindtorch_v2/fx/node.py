@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import builtins
+import operator
 import types
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from .._dispatch.op import Op
+from .._functions import functions
+from .._op_packet import OpOverload, OpOverloadPacket
+from .._transforms.rules.random import draws
+from ..overrides import _assert
 from ._public_names import public_name
 from .immutable_collections import immutable_dict, immutable_list
 
@@ -18,7 +24,29 @@ __all__ = ["Argument", "Node", "Target", "has_side_effect", "map_aggregate", "ma
 Target = Callable[..., Any] | str
 Argument = Any  # a node, a number or another constant, or lists, tuples, dicts and slices of these
 _KINDS = frozenset(["placeholder", "call_method", "call_module", "call_function", "get_attr", "output", "root"])
-_side_effects: set[Callable[..., Any]] = set()
+_side_effects: set[Callable[..., Any]] = {_assert, operator.setitem}
+_RANDOM = frozenset(
+    functions[name]
+    for name in "rand randn randint randperm rand_like randn_like randint_like normal poisson bernoulli multinomial".split()
+)
+
+
+def _is_impure(target: Target, *, impure_random: bool) -> bool:
+    """Whether a call of a function does more than give a result."""
+    if target in _side_effects or target in _RANDOM:  # torch: functions that draw have an effect in any case, operators if asked
+        return True
+    if isinstance(target, OpOverloadPacket):
+        return "default" in target.overloads() and _is_impure(target.default, impure_random=impure_random)
+    if not isinstance(target, OpOverload):
+        return False
+    return target._schema.is_mutable or not target.op.schema.returns or (impure_random and _may_draw(target.op))
+
+
+def _may_draw(op: Op) -> bool:
+    """Whether an operator draws random numbers, at least with some arguments."""
+    if op.name.endswith("_backward"):
+        return False
+    return draws(op) or "dropout" in op.name or not {"generator", "dropout", "dropout_p"}.isdisjoint(op.schema.argument_names)
 
 
 def has_side_effect(fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -216,15 +244,11 @@ class Node:
         return self.name
 
     def is_impure(self, impure_random: bool = True) -> bool:
-        """Whether the node does something even if nothing uses its result."""
+        """Whether the node does something even if nothing uses its result; with `impure_random`, operators that draw numbers do."""
         if self.op in ("placeholder", "output"):
             return True
         if self.op == "call_function":
-            if self.target in _side_effects:
-                return True
-            return isinstance(self.target, types.FunctionType | types.BuiltinFunctionType) and self.target.__name__ in (
-                "_assert", "_assert_is_none", "manual_seed", "setattr", "setitem",
-            )  # fmt: skip
+            return _is_impure(self.target, impure_random=impure_random)
         if self.op == "call_module":
             owner = self.graph.owning_module
             if owner is None:

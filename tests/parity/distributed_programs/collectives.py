@@ -134,10 +134,13 @@ def messages(rank, size, results):
     results["gather objects"] = gathered
     if rank == 0:
         dist.send_object_list([1, "two"], 1)
+        dist.send_object_list([3, "four"], 1, use_batch=True)
     elif rank == 1:
         received = [None, None]
         dist.recv_object_list(received, 0)
-        results["recv objects"] = received
+        batched = [None, None]
+        sender = dist.recv_object_list(batched, 0, use_batch=True)
+        results["recv objects"] = [received, batched, sender]
 
 
 def groups(rank, size, results):

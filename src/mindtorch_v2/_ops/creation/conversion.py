@@ -11,6 +11,7 @@ from ..._backends.cpu.creation import copying as kernels
 from ..._backends.cpu.machinery.floating_errors import IGNORED, state_variable
 from ..._backends.meta.adapter import meta_tensor
 from ..._dispatch import keys
+from ..._memory_format import strided
 from ..._tensor import Tensor, wrap, wrap_sized
 from ..._types import DType, OptionalDevice, OptionalDType, OptionalLayout, OptionalMemoryFormat
 from ..machinery.declare import op, public
@@ -27,6 +28,11 @@ def _to_copy(
     memory_format: OptionalMemoryFormat,
 ) -> Tensor:
     """A copy with another dtype, device or memory format."""
+    if layout is not None and layout is not strided:
+        raise RuntimeError(
+            f"to(options) doesn't support converting to a different layout, but got self.layout being {strided} and options.layout "
+            f"set as {layout}; use to_sparse()"
+        )
     d = self.dtype if dtype is None else dtype
     if d.__class__ is _dtype.NarrowDtype or self._keys & keys.NARROW:
         return narrow.converted(self, d, device, memory_format)

@@ -242,6 +242,10 @@ def from_file(
     pin_memory: bool = False, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """A one-dim tensor over the elements in a file, mapped. With `shared`, writes go to the file, which is made if need be."""
+    if layout is not None and layout is not strided:
+        raise NotImplementedError(f"from_file: a file is mapped as a tensor of layout torch.strided, not {layout}")
+    if pin_memory:
+        refuse_pinned()
     d = get_default_dtype() if dtype is None else dtype
     if device is not None and _device.device(device).type != "cpu":
         raise RuntimeError(f"from_file: a file can only be mapped on the CPU, not on {device}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..._dispatch import keys
+from ..._memory_format import preserve_format
 from ..._tensor import Tensor, shallow_copy, wrap
 from ..._types import OptionalDevice, OptionalDType, OptionalLayout, OptionalMemoryFormat
 from . import compressed
@@ -16,8 +17,15 @@ from .storage import coalesced, kernel, replace, storage_of
 __all__: list[str] = []
 
 
+def _check_format(function: str, memory_format: OptionalMemoryFormat) -> None:
+    """Refuse an order of elements in memory, which sparse tensors have none of."""
+    if memory_format is not None and memory_format is not preserve_format:
+        raise RuntimeError(f"{function}: memory format option is only supported by strided tensors, but got {memory_format}")
+
+
 def _clone(self: Tensor, memory_format: OptionalMemoryFormat) -> Tensor:
     """A copy with parts of its own."""
+    _check_format("clone", memory_format)
     if self._keys & keys.SPARSE_COMPRESSED:
         storage = compressed.storage_of(self)
         return compressed_tensor(
@@ -41,7 +49,7 @@ def _converted(
         raise NotImplementedError(f"to: sparse tensors are on the CPU only, not on {device}")
     if layout is not None and layout is not self.layout:
         raise RuntimeError(f"to(options) doesn't support converting to a different layout, but got self.layout being {self.layout} and options.layout set as {layout}")  # fmt: skip
-    copy = _clone(self, None)
+    copy = _clone(self, memory_format)
     return copy if dtype is None or dtype is self.dtype else other_values(copy, values_of(copy).to(dtype))
 
 
@@ -59,6 +67,7 @@ def _zeros_like(
     pin_memory: bool | None,
     memory_format: OptionalMemoryFormat,
 ) -> Tensor:
+    _check_format("zeros_like", memory_format)
     if layout is not None and layout is not self.layout:
         return wrap(np.zeros(self._array.shape, (dtype or self.dtype).np), dtype or self.dtype)
     made = _empty_like(self)

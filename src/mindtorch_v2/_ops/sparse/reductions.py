@@ -116,6 +116,8 @@ for _key in BOTH[:2]:
 def _norm(self: Tensor, ord: float, dim: Ints | None, keepdim: bool, dtype: OptionalDType) -> Tensor:
     if dim is not None and sorted(_wrapped(dim, self._array.ndim)) != list(range(self._array.ndim)):
         raise RuntimeError("norm_sparse currently does not support 'dim' != None; use to_dense()")
+    if keepdim:
+        raise RuntimeError("norm_sparse currently does not support keepdim=True; use to_dense()")
     return linalg_vector_norm(values_of(coalesced(as_coo(self))), ord, None, False, dtype=dtype)
 
 
@@ -141,6 +143,8 @@ def _line_sums(terms: Array, group: Array, count: int) -> Array:
 
 def _softmax(self: Tensor, dim: int, half_to_float: bool, *, log: bool) -> Tensor:
     """Softmax over the elements of each line; those that are absent count as minus infinity."""
+    if half_to_float:
+        raise NotImplementedError("softmax of a sparse tensor does not convert half to float; use to(torch.float32)")
     source = coalesced(self)
     indices, values = parts(source)
     dim = _wrapped(dim, self._array.ndim)[0]

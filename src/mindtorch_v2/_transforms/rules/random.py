@@ -21,7 +21,7 @@ from .values import bind, call, check_inplace, front, is_batched, rank, use, wit
 if TYPE_CHECKING:
     from ..._types import TensorOrTensors
 
-__all__ = ["DRAWING"]
+__all__ = ["DRAWING", "draws"]
 
 FACTORIES = "rand randn randint randperm normal.float_float".split()
 LIKE = "rand_like randn_like randint_like".split()
@@ -32,7 +32,8 @@ DRAWING = frozenset([*FACTORIES, *LIKE, *IN_PLACE, *OF_TENSORS])
 SAME_OF_BATCHED = "Vmap does not currently support same randomness with a batched tensor input"
 
 
-def _draws(op: Op) -> bool:
+def draws(op: Op) -> bool:
+    """Whether an operator draws random numbers."""
     return op.name in DRAWING or f"{op.name}.{op.overload_name}" in DRAWING
 
 
@@ -129,5 +130,5 @@ def _drawing_layer(op: Op, full: int, body: Body) -> Body:
     return body
 
 
-_drawing = {op for op in registry.all_ops() if op.schema.namespace == "aten" and _draws(op)}
+_drawing = {op for op in registry.all_ops() if op.schema.namespace == "aten" and draws(op)}
 dispatcher.register_layer(keys.DRAWING, _drawing_layer, only=_drawing.__contains__)
