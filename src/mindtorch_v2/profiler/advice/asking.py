@@ -51,7 +51,8 @@ def _ask(chosen: list[Rule], facts: Facts, min_share: float) -> Advice:
                 findings.append((rule, _finding(rule, match, facts)))
                 facts.claimed[match.rows if match.claims is None else match.claims] = True
                 facts.outside.claimed[match.pieces] = True
-    findings.sort(key=lambda pair: (pair[0].is_about_recording, -pair[1].gain_ns))
+    # memory that grows ends a program, however little time it takes
+    findings.sort(key=lambda pair: (pair[0].is_about_recording, pair[1].kept_bytes == 0, -pair[1].gain_ns))
     return Advice(
         [finding for _, finding in findings],
         not_checked=not_checked,

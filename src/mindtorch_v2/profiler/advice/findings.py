@@ -121,7 +121,7 @@ class NotChecked:
 
 
 class Advice(list[Finding]):
-    """The findings about a recording, largest gain first; last what is about the recording itself.
+    """The findings about a recording: memory that grows, then largest gain first; last what is about the recording itself.
 
     `unexplained` are the parts of the time that no finding is about: always the largest, and others that are large.
     """

@@ -127,9 +127,8 @@ class Digest:
 
 
 def _first(found: Advice) -> Finding | None:
-    """The advice to begin with: about memory that grows, which ends a program, or else what gains most."""
-    about_program = [finding for finding in found if not advice.RULES[finding.rule].is_about_recording]
-    return next(iter(sorted(about_program, key=lambda finding: finding.kept_bytes == 0)), None)
+    """The advice to begin with; None if there is none about the program."""
+    return next((finding for finding in found if not advice.RULES[finding.rule].is_about_recording), None)
 
 
 def _part(part: Part) -> str:
