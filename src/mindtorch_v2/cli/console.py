@@ -134,10 +134,9 @@ def print_json(value: object) -> None:
 
 def printed(text: object) -> str:
     """A text that moves no cursor and rings no bell: what is no letter is escaped."""
-    shown = str(text)
-    if shown.isprintable() and shown.isascii():
-        return shown
-    return "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in shown)
+    from ..profiler.writing.text_table import printable  # costly: NumPy, which help needs not
+
+    return printable(text)
 
 
 def print_table(headings: Sequence[Heading], rows: Sequence[Sequence[Any]], *, notes: Sequence[str] = ()) -> None:

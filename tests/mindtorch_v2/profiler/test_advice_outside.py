@@ -17,7 +17,7 @@ from mindtorch_v2.profiler.advice.outside import CALLEE, FUNCTION_NS
 from mindtorch_v2.profiler.advice.parts import OWN, RUNTIME, WAITS
 from mindtorch_v2.profiler.advice.rules.outside import ACTIVITIES
 from mindtorch_v2.profiler.capture.operators import recorder
-from mindtorch_v2.profiler.model.session import COMPILE, Frame, Info, Label, Track
+from mindtorch_v2.profiler.model.session import COMPILE, Frame, Info, Label, Track, empty_session
 
 from .by_hand import Event, op, python_function, record, scope
 
@@ -417,3 +417,7 @@ class TestRecordings:
                 slept.append(0.25)
         part = advise(prof).unexplained[0]
         assert (part.name, part.share) == (OWN, pytest.approx(1.0, abs=1e-3))
+
+
+def test_nothing_was_recorded():
+    assert list(advise(empty_session(Info(with_stack=True, record_shapes=True, profile_memory=True, stopped_ns=10)))) == []

@@ -14,8 +14,9 @@ import pytest
 import mindtorch_v2 as torch
 from mindtorch_v2.profiler import profile, record_function, validate
 from mindtorch_v2.profiler.model.session import Session
+from mindtorch_v2.profiler.opening import open_recording
 from mindtorch_v2.profiler.opening.trace_reader import NotATraceError, TraceReader
-from mindtorch_v2.profiler.output import chrome_trace
+from mindtorch_v2.profiler.output import chrome_trace, report
 from mindtorch_v2.profiler.output.event_list import EventList
 
 
@@ -89,6 +90,27 @@ def test_columns_that_point_nowhere(tmp_path, recorded, name, value):
     column[len(column) // 2] = value
     write_members(tmp_path / "s", members | {f"{name}.0.npy": npy(column)})
     with pytest.raises(ValueError, match=r"s is no session file, or is damaged .*save the session again"):
+        Session.load(tmp_path / "s")
+
+
+def test_narrow_times_are_widened(tmp_path, recorded):
+    """Numbers of 32 bits are right as they are, and too small to compute with."""
+    members = members_of(recorded)
+    times = {name: np.load(io.BytesIO(members[f"{name}.0.npy"])) for name in ("start_ns", "end_ns")}
+    members |= {f"{name}.0.npy": npy((column - times["start_ns"][0]).astype("i4")) for name, column in times.items()}
+    write_members(tmp_path / "s", members)
+    session = Session.load(tmp_path / "s")
+    assert session.start_ns.dtype == session.end_ns.dtype == np.int64
+    report.write([session], tmp_path / "report.html")
+
+
+@pytest.mark.parametrize("name", ["end_ns", "memory.size_bytes", "flow.held_bytes"])
+def test_sums_that_no_number_holds(tmp_path, recorded, name):
+    members = members_of(recorded)
+    column = np.load(io.BytesIO(members[f"{name}.0.npy"]))
+    column[:] = (1 << 62) - 1
+    write_members(tmp_path / "s", members | {f"{name}.0.npy": npy(column)})
+    with pytest.raises(ValueError, match=r"s is no session file, or is damaged .*add up to more than 64 bits hold"):
         Session.load(tmp_path / "s")
 
 
@@ -291,6 +313,12 @@ class TestTraces:
     def test_rows_that_nest_deep(self, tmp_path, row):
         (tmp_path / "trace.json").write_text('{"traceEvents": [' + row + "]}")
         assert validate(tmp_path / "trace.json")
+
+    def test_durations_that_no_clock_tells(self, tmp_path):
+        rows = [{"ph": "X", "cat": "cpu_op", "name": "f", "pid": 1, "tid": i, "ts": 0, "dur": 2**50} for i in range(4)]
+        (tmp_path / "trace.json").write_text(json.dumps({"traceEvents": rows}))
+        with pytest.raises(ValueError, match=r"trace\.json cannot be read as a recording: its durations add up"):
+            open_recording(tmp_path / "trace.json")
 
     def test_mutated_traces_are_judged(self, tmp_path, trace):
         chooser = random.Random(7)

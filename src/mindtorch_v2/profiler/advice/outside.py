@@ -108,11 +108,11 @@ class Outside:
 
     @property
     def track(self) -> int:
-        """The track that ran operators for longest; that of the first event without any."""
+        """The track that ran operators for longest; that of the first event without any; -1 where nothing was recorded."""
         facts, session = self.facts, self.session
         rows = np.flatnonzero(facts.outermost_operators)
         if not len(rows):
-            return session.track.item(0)
+            return session.track.item(0) if len(session) else -1
         return int(np.bincount(session.track[rows], facts.duration_ns[rows]).argmax())
 
     def _pieces(self) -> tuple[Column, Column, Column, Column, Column]:

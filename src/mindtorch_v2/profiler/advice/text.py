@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..writing import units
-from ..writing.text_table import Column, TextTable, fitting
+from ..writing.text_table import Column, TextTable, fitting, middle_cut, printable
 
 if TYPE_CHECKING:
     from .findings import Advice, Evidence, Finding, Part
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["advice", "finding", "part", "steps", "time"]
 
 WIDTH = 118
+LONGEST_NAME = 80
 SHAPES = 48  # of lists of tensors the first
 
 
@@ -80,7 +81,7 @@ def finding(found: Finding, *, max_evidence: int = -1, in_steps: bool = True, wi
 
 
 COLUMNS = [
-    Column("operator", lambda e: e.operator, None, "<", whole=lambda e: e.operator),
+    Column("operator", lambda e: middle_cut(printable(e.operator), LONGEST_NAME), None, "<", whole=lambda e: printable(e.operator)),
     Column("count", lambda e: f"{e.count:,}", None, left_out=4),
     Column("time", lambda e: time(e.time_ns), None),
     Column("share", lambda e: f"{e.share:.1%}", None, left_out=3),
@@ -123,9 +124,9 @@ def _place(evidence: Evidence) -> str:
     if evidence.place is None:
         return ""
     file, line, function = evidence.place.rsplit(":", 2)
-    return f"{os.path.basename(file)}:{line} ({function})"
+    return middle_cut(printable(f"{os.path.basename(file)}:{line} ({function})"), LONGEST_NAME)
 
 
 def _wrapped(sentence: str, indent: str, width: int | None) -> list[str]:
     within = WIDTH if width is None else min(width, WIDTH)
-    return textwrap.wrap(sentence, within, initial_indent=indent, subsequent_indent=indent, break_long_words=False)
+    return textwrap.wrap(printable(sentence), within, initial_indent=indent, subsequent_indent=indent, break_long_words=False)

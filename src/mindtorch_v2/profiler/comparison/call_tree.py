@@ -121,7 +121,7 @@ class CallTree:
         count = len(node_parent)
         first = np.full(count, -1)
         first[node[::-1]] = rows[::-1]  # the first call of each node is written last
-        attribution = modules.attribute(session) if session.info.with_modules else None
+        attribution = modules.attribute(session) if session.info.with_modules and len(session) else None
         shape, shape_texts = _shapes(recording, first)
         self_ns = np.zeros((count, len(starts)))
         duration = (session.end_ns - session.start_ns)[rows]
@@ -131,8 +131,9 @@ class CallTree:
         self_ns[0] = ends - starts - outermost
         made = np.zeros((count, len(starts)))
         if session.memory is not None:
-            owner = np.where(session.memory.event >= 0, place[session.memory.event], -1)
-            np.add.at(made, (node[owner[owner >= 0]], step[owner[owner >= 0]]), session.memory.size_bytes[owner >= 0])
+            changes = np.flatnonzero(session.memory.event >= 0)
+            owner = place[session.memory.event[changes]]
+            np.add.at(made, (node[owner[owner >= 0]], step[owner[owner >= 0]]), session.memory.size_bytes[changes[owner >= 0]])
         order = np.bincount(node, np.arange(len(rows)) - np.searchsorted(step, step), minlength=count)
         calls = np.bincount(node, minlength=count)
         calls[0] = len(starts)

@@ -58,6 +58,7 @@ def _check_order(session: Session) -> None:
     _check_times("end_ns", end)
     if np.any(end < start):
         raise ValueError("an event ends before it starts")
+    _check_amounts("the durations of events", end.astype(np.float64) - start)
     if np.any(np.diff(start) < 0):
         raise ValueError("events are not in order of start")
     for rows in tree.groups(session.track):
@@ -71,6 +72,12 @@ def _check_times(name: str, column: Column) -> None:
         raise ValueError(f"{name} has times that no clock tells")
 
 
+def _check_amounts(name: str, column: Column) -> None:
+    """Raise unless these can be summed up in 64 bits, in any grouping."""
+    if np.abs(column.astype(np.float64)).sum() >= LATEST_NS:
+        raise ValueError(f"{name} add up to more than 64 bits hold")
+
+
 # Logs --------------------------------------------------------------------------------------------------------------------------
 
 
@@ -79,6 +86,7 @@ def _check_logs(session: Session) -> None:
     if memory is not None:
         _of_one_length("memory", [c for c in memory if c is not None])
         _check_times("memory.time_ns", memory.time_ns)
+        _check_amounts("memory.size_bytes", memory.size_bytes)
         _point_into("memory.track", memory.track, 0, len(session.tracks))
         _point_into("memory.event", memory.event, -1, len(session))
         _point_into("memory.stack", memory.stack, -1, len(session.stack_table))
@@ -89,12 +97,14 @@ def _check_logs(session: Session) -> None:
         _of_one_length("flow.operand_", (flow.operand_row, flow.operand_address))
         _of_one_length("flow.role_", (flow.role_time_ns, flow.role_address, flow.role))
         _of_one_length("flow.held_", (flow.held_time_ns, flow.held_address, flow.held_bytes))
+        _check_amounts("flow.held_bytes", flow.held_bytes)
         _point_into("flow.operand_row", flow.operand_row, 0, len(session))
         _point_into("flow.role", flow.role, 0, len(ROLE_NAMES))
         if np.any(np.diff(flow.operand_row) < 0):
             raise ValueError("flow.operand_row does not rise")
     if copies is not None:
         _of_one_length("copies", copies)
+        _check_amounts("copies.size_bytes", copies.size_bytes)
         _point_into("copies.row", copies.row, 0, len(session))
         _point_into("copies.direction", copies.direction, 0, len(DIRECTIONS))
         if np.any(np.diff(copies.row) <= 0):

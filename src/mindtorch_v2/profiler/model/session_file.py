@@ -53,6 +53,9 @@ LOGS: dict[str, Any] = {
     "copies": Copies,
 }  # columns of other lengths, named `memory.time_ns` and so on
 
+# Columns that are computed with, and have 64 bits in every session: a file may have them narrower.
+_WIDE = ("_ns", "_bytes", "address", "sequence", "function_id", "heap_before", "heap_after")
+
 COMPRESSION_LEVEL = 1
 
 # How much larger than the file its contents may be. Columns of a recording become 3 to 10 times as small by compression; tables, whose
@@ -80,8 +83,14 @@ def _write(session: Session, archive: zipfile.ZipFile) -> None:
             with _create(archive, f"{name}.{number}.npy") as member:
                 np.lib.format.write_array(member, np.ascontiguousarray(column[first : first + CHUNK_ROWS]), allow_pickle=False)
     tables = {"format": FORMAT, "version": VERSION, "chunks": {n: len(_chunk_starts(len(c))) for n, c in columns.items()}}
-    with _create(archive, TABLES) as member:
-        member.write(json.dumps(tables | _tables(session), separators=(",", ":")).encode("ascii"))
+    text = json.dumps(tables | _tables(session), separators=(",", ":")).encode("ascii")
+    with _create(archive, TABLES, is_stored=_packs_too_well(text)) as member:
+        member.write(text)
+
+
+def _packs_too_well(text: bytes) -> bool:
+    """Whether tables, compressed, would be taken for ones that someone made to fill the memory: long names of few letters are."""
+    return len(text) > TABLES_FLOOR and len(text) > TABLES_FACTOR * len(zlib.compress(text, COMPRESSION_LEVEL))
 
 
 def load(path: str | os.PathLike[str]) -> Session:
@@ -162,9 +171,9 @@ def _chunk_starts(rows: int) -> range:
     return range(0, max(rows, 1), CHUNK_ROWS)  # of an empty column one chunk, for its type
 
 
-def _create(archive: zipfile.ZipFile, name: str) -> IO[bytes]:
+def _create(archive: zipfile.ZipFile, name: str, *, is_stored: bool = False) -> IO[bytes]:
     info = zipfile.ZipInfo(name)  # without the time of day: the same session is the same file
-    info.compress_type, info.external_attr = archive.compression, 0o644 << 16
+    info.compress_type, info.external_attr = zipfile.ZIP_STORED if is_stored else archive.compression, 0o644 << 16
     return archive.open(info, "w", force_zip64=True)
 
 
@@ -184,7 +193,8 @@ def _read_column(members: _Members, name: str, count: int) -> Column:
     chunks = [_array(members.read(f"{name}.{number}.npy"), name) for number in range(count)]
     if len({chunk.dtype for chunk in chunks}) > 1:
         raise ValueError(f"chunks of {name} are of different types")
-    return chunks[0] if count == 1 else np.concatenate(chunks)
+    column = chunks[0] if count == 1 else np.concatenate(chunks)
+    return column.astype(np.int64, copy=False) if name.endswith(_WIDE) else column
 
 
 _LENGTH_OF_HEADER = {b"\x01\x00": "<H", b"\x02\x00": "<I", b"\x03\x00": "<I"}  # by NumPy's version of its format

@@ -75,6 +75,7 @@ DEVICES = {
 USE_DEVICE = {"CUDA": "cuda", "MTIA": "mtia", "XPU": "xpu", "PrivateUse1": "npu", "NPU": "npu"}
 
 WEIGHTS = {"python_function": 0, "scope": 1}  # which of two events that straddle is cut: the times of operators are left alone
+MOST_US = 1 << 52  # of all durations; in nanoseconds sums of them fit 64 bits
 LATEST_US = 1 << 51  # of the Unix clock, the year 73,000; in nanoseconds it fits 64 bits
 OPTIONS = ("with_stack", "profile_memory", "record_shapes", "with_modules", "with_flops")
 GARBAGE_COLLECTION = "Python GC"
@@ -147,6 +148,8 @@ class _Trace:
         if not kept.all():
             self.slices = {name: column[kept] for name, column in self.slices.items()}
             ts, dur = ts[kept], dur[kept]
+        if dur.sum() >= MOST_US:
+            raise ValueError("its durations add up to more than a clock tells")
         # of two doubles this far from zero, the next is this far away
         self.resolution_ns = int(np.spacing(np.abs(ts).max(initial=0)) * 1000)
         self.start = _nanoseconds(ts) + self.base_ns

@@ -21,7 +21,8 @@ Column = np.ndarray[Any, np.dtype[Any]]
 METRICS = ["self_cpu_time_total", "self_cuda_time_total", "self_xpu_time_total", "self_privateuse1_time_total"]
 
 # `;` parts frames and a space the number; readers end lines at more characters than the newline.
-_BREAKS_THE_FORMAT = re.compile(r"[\s;\x00-\x1f\x7f]")
+# with what a terminal would obey: controls, and marks that turn the direction of writing
+_BREAKS_THE_FORMAT = re.compile(r"[\s;\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 def export_stacks(session: Session, path: str | os.PathLike[str], metric: str = "self_cpu_time_total") -> None:

@@ -79,7 +79,7 @@ def render(
         source = [column for column in columns if column.heading == _SOURCE]
     text = TextTable(columns, _shown(events, row_limit, top_level_events_only), _further_places(source[0]) if source else None)
     double_line = "=" * len(text.rule)
-    lines = [double_line, printable(header)] if header is not None else []
+    lines = [double_line, "\n".join(map(printable, header.split("\n")))] if header is not None else []
     if top_level_events_only:
         lines += [double_line, "This report only display top-level ops statistics"]
     lines += [line + GAP for line in text.lines()]  # torch: blanks after the last column, too

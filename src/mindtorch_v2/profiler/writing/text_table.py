@@ -73,9 +73,13 @@ def fitting(columns: Sequence[Column], rows: Sequence[Any], width: int | None) -
 
 
 def printable(text: object) -> str:
-    """The text with escapes for what no stream can encode: halves of characters, from names of files that are no text."""
-    text = str(text)
-    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
+    """The text with escapes for all that is no letter, sign or blank: names come from other programs, and may move the cursor,
+    turn the direction of writing, or have halves of characters, which no stream can encode.
+    """
+    shown = str(text)
+    if shown.isprintable():
+        return shown
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in shown)
 
 
 def middle_cut(text: str, width: int) -> str:

@@ -6,7 +6,7 @@ import pytest
 from mindtorch_v2.profiler.comparison import compare
 from mindtorch_v2.profiler.comparison.call_tree import OUTSIDE, CallTree
 from mindtorch_v2.profiler.comparison.evidence import corrected, p_value, quiet, speed_factor
-from mindtorch_v2.profiler.model.session import Info, MemoryLog, TensorInput
+from mindtorch_v2.profiler.model.session import Info, MemoryLog, TensorInput, Track, empty_session
 
 from ..by_hand import op, record, scope
 
@@ -215,3 +215,10 @@ def test_the_speed_of_a_machine_is_that_of_all_places():
     assert speed_factor(ones, ones * 0.5) == 0.5
     assert speed_factor(ones, np.array([0.9] * 4 + [1.1] * 4)) == 1.0
     assert speed_factor(np.zeros(0), np.zeros(0)) == 1.0
+
+
+def test_recordings_without_events():
+    log = MemoryLog(*(np.array([number]) for number in (5, 0, 64, 8, 8, -1)))
+    empty = empty_session(Info(with_modules=True, profile_memory=True, stopped_ns=10))
+    empty = empty.replace(memory=log, tracks=(Track(1, 1),))
+    assert compare(empty, empty).changes == ()

@@ -5,12 +5,12 @@ import hashlib
 import re
 
 import pytest
-from tests.mindtorch_v2.profiler.by_hand import op, record, scope
+from tests.mindtorch_v2.profiler.by_hand import Event, op, record, scope
 from tests.mindtorch_v2.profiler.report.reports import ALL, parts_of, trained
 
 import mindtorch_v2 as torch
 from mindtorch_v2.profiler import profile, record_function
-from mindtorch_v2.profiler.model.session import Info, empty_session
+from mindtorch_v2.profiler.model.session import KINDS, Info, Label, empty_session
 from mindtorch_v2.profiler.output import report
 from mindtorch_v2.profiler.output.report.page import PAGE
 
@@ -63,6 +63,15 @@ def test_names_can_be_any_text(name, tmp_path):
     assert text.count("</script>") == text.count("<script")
     labels = [label for label, *_ in parts_of(tmp_path / "report.html")["events.0"]["labels"]]
     assert name.encode("utf-8", "backslashreplace").decode() in labels
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_events_of_every_kind_have_a_category(kind, tmp_path):
+    report.write([record([Event(Label("f", kind), 0, 10)])], tmp_path / "report.html")
+    found = parts_of(tmp_path / "report.html")["events.0"]
+    ((name, category, shown),) = found["labels"]
+    assert (name, shown) == ("f", kind)
+    assert found["categories"][category] in (kind, {"op": "operator", "python_function": "python"}.get(kind))
 
 
 def test_an_empty_session(tmp_path):

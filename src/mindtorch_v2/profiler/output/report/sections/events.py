@@ -29,6 +29,8 @@ CATEGORIES = (
     "memory",
     "runtime",
     "kernel",
+    "overhead",
+    "sync",
 )
 LONGEST_LIST = 64  # elements of a list among the arguments
 
