@@ -15,6 +15,7 @@ SHAPES = {  # channels, results, groups, extents, kernel
     "many positions": (3, 4, 1, (40, 33), (3, 3)),
     "one long row": (3, 4, 1, (1, 1600), (1, 5)),
     "many results": (4, 140, 1, (5, 6), (3, 3)),
+    "rows of channels": (20, 6, 1, (7, 8), (3, 2)),
     "wide groups": (8, 12, 4, (9, 8), (3, 3)),
     "points": (5, 6, 1, (9, 8), (1, 1)),
     "points with many channels": (40, 70, 1, (2, 2), (1, 1)),
