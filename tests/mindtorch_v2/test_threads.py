@@ -316,6 +316,7 @@ class TestReductions:
             lambda: torch.nn.functional.layer_norm(A, (3,)),
             lambda: torch.bmm(A, A),
             lambda: torch.nn.functional.max_pool2d(IMAGES, 2, padding=2),
+            lambda: torch.nn.functional.avg_pool2d(IMAGES[None], 2),
         ):
             with pytest.raises((RuntimeError, IndexError, TypeError)) as ours:
                 call()
@@ -454,6 +455,13 @@ class TestProducts:
 
 
 class TestRecording:
+    def test_a_recording_says_how_many_there_are(self, threads):
+        for number in (1, 2):
+            threads(number)
+            with profile() as prof:
+                torch.ones(2)
+            assert prof.session.info.environment["threads"] == number
+
     def test_a_split_kernel_is_one_row_on_one_thread(self, eager):
         with profile(with_stack=True, profile_memory=True) as prof:
             X.exp()

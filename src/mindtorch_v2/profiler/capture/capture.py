@@ -12,6 +12,7 @@ import warnings
 from ... import _record
 from ..._dispatch import keys
 from ..._forking import new_lock
+from ..._threads import get_num_threads
 from ..model import dropping, places
 from ..model.callers_level import callers_level
 from ..model.session import Info, Session, empty_session
@@ -208,7 +209,7 @@ class Capture:
             pid=self._pid,
             parent_pid=os.getppid(),
             command=tuple(sys.argv),
-            environment=surroundings.environment(),
+            environment={**surroundings.environment(), "threads": get_num_threads()},
             process_name=os.path.basename(sys.executable) or "python",
             source_roots=places.search_path(),
             record_shapes=options.shapes,

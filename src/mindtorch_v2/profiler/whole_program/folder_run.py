@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import json
 import os
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
-from ..._threads import get_num_threads
 from ..model import filtering
 from ..model.session import Session
 from ..output import chrome_trace, report
@@ -97,9 +95,7 @@ class FolderRun(WholeRun):
         return digest
 
     def _own_session(self) -> Session:
-        session = filtering.operators(self.session, self._include, self._exclude)
-        info = session.info
-        return session.replace(info=dataclasses.replace(info, environment={**info.environment, "threads": get_num_threads()}))
+        return filtering.operators(self.session, self._include, self._exclude)
 
     def _children(self) -> list[Session]:
         """The sessions of other processes that have ended, in order of their starts."""

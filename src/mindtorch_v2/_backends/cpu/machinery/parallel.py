@@ -46,7 +46,7 @@ def over(n: int, ns_each: float, work: Work) -> None:
 def parts_of(n: int, ns_each: float, threads: int) -> list[Part]:
     """The ranges that work is split into, one if it is not worth it."""
     total = n * ns_each
-    if threads == 1 or total < WORTH_NS:
+    if threads == 1 or n < 2 or total < WORTH_NS:
         return [(0, n)]
     step = -(-n // max(1, min(n, _PARTS_OF_A_THREAD * threads, int(total / _PART_NS))))
     return [(begin, min(begin + step, n)) for begin in range(0, n, step)]

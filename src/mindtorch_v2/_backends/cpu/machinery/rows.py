@@ -13,7 +13,8 @@ from .parallel import over, pays
 
 __all__ = [
     "before_dim",
-    "before_last",
+    "before_images",
+    "before_matrices",
     "before_normalized",
     "split_associative",
     "split_mean",
@@ -32,8 +33,13 @@ def before_dim(arguments: dict[str, Any], ndim: int) -> int:
     return min(dims) if dims else 0
 
 
-def before_last(count: int) -> LeadOf:
-    return lambda arguments, ndim: ndim - count
+def before_images(arguments: dict[str, Any], ndim: int) -> int:
+    """Channels, and samples of channels; anything else is refused by the kernel."""
+    return ndim - 2 if ndim in (3, 4) else 0
+
+
+def before_matrices(arguments: dict[str, Any], ndim: int) -> int:
+    return ndim - 2
 
 
 def before_normalized(arguments: dict[str, Any], ndim: int) -> int:

@@ -17,7 +17,16 @@ from ...._threads import get_num_threads, on_change
 from ..creation.copying import clone_large
 from .blas import LARGE_PRODUCT, threaded
 from .parallel import split_function, split_in_place, split_ufunc
-from .rows import before_dim, before_last, before_normalized, split_associative, split_mean, split_reduction, split_rows
+from .rows import (
+    before_dim,
+    before_images,
+    before_matrices,
+    before_normalized,
+    split_associative,
+    split_mean,
+    split_reduction,
+    split_rows,
+)
 
 __all__ = ["split"]
 
@@ -68,7 +77,7 @@ _PRODUCTS: dict[str, Callable[..., int]] = {
 def _split_batch(kernel: Kernel) -> Kernel:
     """Products of a batch: each on as many threads as BLAS has, or if they are small, some on each."""
     together = threaded(kernel, _of_two)
-    apart = split_rows(kernel, ("self", "mat2"), before_last(2), ns=1.0, strided=True)
+    apart = split_rows(kernel, ("self", "mat2"), before_matrices, ns=1.0, strided=True)
     return lambda self, mat2: (apart if self.ndim == 3 and _of_two(self[:1], mat2) < LARGE_PRODUCT else together)(self, mat2)
 
 
@@ -89,7 +98,7 @@ def _reducing(combine: np.ufunc) -> Callable[[Kernel], Kernel]:
 
 
 def _of_images(*arrays: str, ns: float) -> Callable[[Kernel], Kernel]:
-    return lambda kernel: split_rows(kernel, arrays, before_last(2), ns=ns)
+    return lambda kernel: split_rows(kernel, arrays, before_images, ns=ns)
 
 
 def _of_all(kernel: Kernel) -> Kernel:
