@@ -94,7 +94,7 @@ def _along(*arrays: str, ns: float) -> Callable[[Kernel], Kernel]:
 
 
 def _reducing(combine: np.ufunc) -> Callable[[Kernel], Kernel]:
-    return lambda kernel: split_reduction(kernel, combine, ns=0.2)
+    return lambda kernel: split_reduction(kernel, combine, ns=0.07)
 
 
 def _of_images(*arrays: str, ns: float) -> Callable[[Kernel], Kernel]:
@@ -102,7 +102,7 @@ def _of_images(*arrays: str, ns: float) -> Callable[[Kernel], Kernel]:
 
 
 def _of_all(kernel: Kernel) -> Kernel:
-    return split_associative(kernel, ns=0.15)
+    return split_associative(kernel, ns=0.06)
 
 
 # How kernels are split that are not declared pointwise, with what an element of four bytes takes on one thread, in nanoseconds.
@@ -112,19 +112,19 @@ _HOW: dict[str, Callable[[Kernel], Kernel]] = {
     ),
     **dict.fromkeys("lerp_ clamp_ clamp_min_ clamp_max_ addcmul_ addcdiv_ mul_ masked_fill_ copy_ fill_ zero_".split(), _in_place),
     **dict.fromkeys(["sum.", "max.", "min.", "any.", "all."], _of_all),
-    "mean.": lambda kernel: split_mean(kernel, ns=0.15),
+    "mean.": lambda kernel: split_mean(kernel, ns=0.06),
     "sum.dim_IntList": _reducing(np.add),
     "amax": _reducing(np.maximum),
     "amin": _reducing(np.minimum),
     **dict.fromkeys(["any.dim", "any.dims"], _reducing(np.logical_or)),
     **dict.fromkeys(["all.dim", "all.dims"], _reducing(np.logical_and)),
-    **dict.fromkeys(["mean.dim", "prod.dim_int"], _along("self", ns=0.2)),
-    **dict.fromkeys(["max.dim", "min.dim", "argmax", "argmin", "cumsum", "cumprod", "linalg_vector_norm"], _along("self", ns=0.5)),
+    **dict.fromkeys(["mean.dim", "prod.dim_int"], _along("self", ns=0.07)),
+    **dict.fromkeys(["max.dim", "min.dim", "argmax", "argmin", "cumsum", "cumprod", "linalg_vector_norm"], _along("self", ns=0.25)),
     **dict.fromkeys(["var.correction", "std.correction", "var_mean.correction", "std_mean.correction"], _along("self", ns=0.8)),
     **dict.fromkeys(["sort", "sort.stable", "topk", "kthvalue", "median.dim"], _along("self", ns=20.0)),
-    **dict.fromkeys(["_softmax", "_log_softmax"], _along("self", ns=1.2)),
+    **dict.fromkeys(["_softmax", "_log_softmax"], _along("self", ns=0.9)),
     **dict.fromkeys(["_softmax_backward_data", "_log_softmax_backward_data"], _along("grad_output", "output", ns=1.0)),
-    "native_layer_norm": lambda kernel: split_rows(kernel, ("input",), before_normalized, ns=1.0),
+    "native_layer_norm": lambda kernel: split_rows(kernel, ("input",), before_normalized, ns=0.7),
     "native_layer_norm_backward": lambda kernel: split_rows(
         kernel, ("grad_out", "input", "mean", "rstd"), before_normalized, ns=2.0, summed=(1, 2)
     ),
