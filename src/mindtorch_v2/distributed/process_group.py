@@ -16,6 +16,7 @@ from .gloo import ProcessGroupGloo
 from .options import (
     AllreduceCoalescedOptions,
     AllreduceOptions,
+    AllToAllOptions,
     BroadcastOptions,
     GatherOptions,
     ReduceOptions,
@@ -107,18 +108,21 @@ class ProcessGroup:
 
     def allreduce(self, tensors: Tensor | Sequence[Tensor], opts: Any = RedOpType.SUM) -> Work:
         """Combine the tensors of all processes; each gets the result."""
+        _check_timeout(opts)
         given = _tensors(tensors)
         with _operator("allreduce_", given, None, None, None, False, -1):
             return self._backend.allreduce(given, _way(opts, AllreduceOptions))
 
     def allreduce_coalesced(self, tensors: Sequence[Tensor], opts: Any = RedOpType.SUM) -> Work:
         """Combine lists of tensors in one operation."""
+        _check_timeout(opts)
         given = _tensors(tensors)
         with _operator("allreduce_coalesced_", given, None, None, False, -1):
             return self._backend.allreduce_coalesced(given, _way(opts, AllreduceCoalescedOptions))
 
     def reduce(self, tensors: Tensor | Sequence[Tensor], root: Any = 0, op: ReduceOp | RedOpType = RedOpType.SUM) -> Work:
         """Combine the tensors of all processes; the root gets the result."""
+        _check_timeout(root)
         given = _tensors(tensors)
         if isinstance(root, ReduceOptions):
             root, op = root.rootRank, root.reduceOp
@@ -127,6 +131,7 @@ class ProcessGroup:
 
     def broadcast(self, tensors: Tensor | Sequence[Tensor], root: Any = 0) -> Work:
         """Give all processes the tensor of the root."""
+        _check_timeout(root)
         given = _tensors(tensors)
         root = root.rootRank if isinstance(root, BroadcastOptions) else root
         with _operator("broadcast_", given, None, root, 0, False, -1):
@@ -134,6 +139,7 @@ class ProcessGroup:
 
     def allgather(self, output_tensors: Sequence[Any], input_tensors: Tensor | Sequence[Tensor], opts: Any = None) -> Work:
         """Give each process the tensors of all."""
+        _check_timeout(opts)
         given = _tensors(input_tensors)
         outputs = [list(output_tensors)] if isinstance(output_tensors[0], Tensor) else [list(many) for many in output_tensors]
         with _operator("allgather_", outputs, given, None, False, -1):
@@ -141,16 +147,19 @@ class ProcessGroup:
 
     def allgather_coalesced(self, output_lists: Sequence[Sequence[Tensor]], input_list: Sequence[Tensor], opts: Any = None) -> Work:
         """Give each process the lists of all, one list of outputs for each process."""
+        _check_timeout(opts)
         outputs = [list(many) for many in zip(*output_lists, strict=True)]
         with _operator("allgather_coalesced_", [list(many) for many in output_lists], list(input_list), None, False):
             return self._backend.allgather(outputs, list(input_list))
 
     def _allgather_base(self, output: Tensor, input: Tensor, opts: Any = None) -> Work:
+        _check_timeout(opts)
         with _operator("_allgather_base_", output, input, None, False, -1):
             return self._backend.allgather([list(_parts(output, self.size()))], [input])
 
     def gather(self, output_tensors: Sequence[Any], input_tensors: Tensor | Sequence[Tensor], root: Any = 0) -> Work:
         """Give the root the tensors of all processes."""
+        _check_timeout(root)
         given = _tensors(input_tensors)
         root = root.rootRank if isinstance(root, GatherOptions) else root
         flat = output_tensors if not output_tensors or isinstance(output_tensors[0], Tensor) else output_tensors[0]
@@ -160,6 +169,7 @@ class ProcessGroup:
 
     def scatter(self, output_tensors: Tensor | Sequence[Tensor], input_tensors: Sequence[Any], root: Any = 0) -> Work:
         """Give each process one of the root's tensors."""
+        _check_timeout(root)
         given = _tensors(output_tensors)
         root = root.rootRank if isinstance(root, ScatterOptions) else root
         flat = input_tensors if not input_tensors or isinstance(input_tensors[0], Tensor) else input_tensors[0]
@@ -171,6 +181,7 @@ class ProcessGroup:
         self, output_tensors: Tensor | Sequence[Tensor], input_tensors: Sequence[Any], opts: Any = RedOpType.SUM
     ) -> Work:
         """Combine lists of tensors, of which each process gets one."""
+        _check_timeout(opts)
         output = _tensors(output_tensors)[0]
         inputs = list(input_tensors if isinstance(input_tensors[0], Tensor) else input_tensors[0])
         if len(inputs) != self.size():
@@ -182,6 +193,7 @@ class ProcessGroup:
         return _then(works, lambda: _put(output, copies[self.rank()]))
 
     def _reduce_scatter_base(self, output: Tensor, input: Tensor, opts: Any = RedOpType.SUM) -> Work:
+        _check_timeout(opts)
         if output.numel() * self.size() != input.numel():
             raise RuntimeError(
                 f"the input of reduce_scatter must have {self.size()} times as many elements as its output ({output.numel()}), got"
@@ -195,6 +207,7 @@ class ProcessGroup:
 
     def alltoall(self, output_tensors: Sequence[Tensor], input_tensors: Sequence[Tensor], opts: Any = None) -> Work:
         """Give each process one tensor of every process."""
+        _check_timeout(opts)
         outputs, inputs = list(output_tensors), list(input_tensors)
         if len(outputs) != self.size() or len(inputs) != self.size():
             raise RuntimeError(
@@ -207,12 +220,14 @@ class ProcessGroup:
         self, output: Tensor, input: Tensor, output_split_sizes: Sequence[int], input_split_sizes: Sequence[int], opts: Any = None
     ) -> Work:
         """Give each process a part of the tensor of every process, cut along the first dimension."""
+        _check_timeout(opts)
         with _operator("alltoall_base_", output, input, None, None, None, False, -1):
             inputs, outputs = _split(input, input_split_sizes, self.size()), _split(output, output_split_sizes, self.size())
             return self._backend.alltoall(outputs, inputs)
 
     def barrier(self, opts: Any = None) -> Work:
         """Done when all processes are here."""
+        _check_timeout(opts)
         with _operator("barrier", None, None, None, False, -1):
             return self._backend.barrier()
 
@@ -239,6 +254,15 @@ class ProcessGroup:
     all_gather_single = _allgather_base
     reduce_scatter_single = _reduce_scatter_base
     all_to_all_single = alltoall_base
+
+
+def _check_timeout(opts: Any) -> None:
+    """Refuse options with a time to wait of their own."""
+    if isinstance(opts, AllToAllOptions) and opts.timeout != AllToAllOptions().timeout:
+        raise NotImplementedError(
+            f"an operation waits as long as its group: {opts.timeout} in {type(opts).__name__} would have no effect; use"
+            " ProcessGroup.set_timeout, or new_group(timeout=...)"
+        )
 
 
 def _way(opts: Any, kind: type[AllreduceOptions]) -> Any:

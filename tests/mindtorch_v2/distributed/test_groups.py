@@ -203,3 +203,22 @@ def test_modules_that_differ_between_processes_are_refused():
         first
     )
     assert "process 0" in str(second)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda group, x, wait: group.allreduce([x], dist.AllreduceOptions(timeout=wait)),
+        lambda group, x, wait: group.broadcast([x], dist.BroadcastOptions(timeout=wait)),
+        lambda group, x, wait: group.alltoall([x], [x], dist.AllToAllOptions(timeout=wait)),
+        lambda group, x, wait: group.barrier(dist.BarrierOptions(timeout=wait)),
+    ],
+)
+def test_an_operation_waits_as_long_as_its_group(call):
+    def program(group, rank):
+        with pytest.raises(NotImplementedError, match="waits as long as its group"):
+            call(group, torch.ones(2), timedelta(seconds=1))
+        call(group, torch.ones(2), timedelta(milliseconds=-1)).wait()
+        return "done"
+
+    assert together(1, program) == ["done"]
