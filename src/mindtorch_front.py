@@ -22,7 +22,7 @@ PACKAGES = (ROOT, f"{ROOT}.profiler")
 # By package, what is in it that can be imported before its `__init__` has run.
 WITHOUT_RUNTIME = {
     ROOT: ("cli", "profiler", "_launch"),
-    f"{ROOT}.profiler": ("model", "output", "opening", "device", "writing", "comparison", "query", "device_type"),
+    f"{ROOT}.profiler": ("model", "output", "opening", "device", "writing", "comparison", "query", "spool", "device_type"),
 }
 
 _loading = threading.RLock()

@@ -47,7 +47,7 @@ class Heading:
 
 
 def add_file(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="a saved session, a folder of them, or a trace (.json, .json.gz)")
+    parser.add_argument("file", metavar="FILE", help="a saved session, a spool, a folder of them, or a trace (.json, .json.gz)")
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
@@ -63,7 +63,10 @@ def opened(path: str) -> Recordings:
     from ..profiler.opening import open_recording  # costly: NumPy, which help needs not
 
     with progress(f"reading {os.path.basename(path) or path}") as report:
-        return open_recording(path, progress=report)
+        found = open_recording(path, progress=report)
+    for ended in {session.info.ended for session in found.sessions if session.info.ended}:
+        print(f"{printed(path)}: {printed(ended)}", file=sys.stderr)
+    return found
 
 
 @contextlib.contextmanager

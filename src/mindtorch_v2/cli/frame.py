@@ -58,6 +58,7 @@ COMMANDS = {
     "diff": Entry("Say what changed between two recordings: what takes longer or shorter, was added, removed, renamed or moved."),
     "query": Entry("Ask a recording in SQL, or one of the questions that have a name."),
     "advise": Entry("Say what could be faster in a recording, and by how much at a guess."),
+    "recover": Entry("Save what a spool holds of a recording that was killed or crashed, and say where and why it ends."),
     "info": Entry("Show what a file holds: processes, options, events, environment, losses."),
     "validate": Entry("Check that a trace keeps what its format promises."),
     "completion": Entry("Print the completion of these commands for bash, zsh or fish."),

@@ -172,7 +172,7 @@ class profile(OptionAttributes, Summaries):  # noqa: N801 - torch's name
         self.entered = True
         began = time.perf_counter_ns()
         self.trace_id = self.create_trace_id()
-        self._capture = Capture(self._options())
+        self._capture = Capture(self._options(), append=self.acc_events and self._session is not None)
         self._capture.prepare(warm=warm)
         self._stats.profiler_prepare_call_duration_us = (time.perf_counter_ns() - began) // 1000
 

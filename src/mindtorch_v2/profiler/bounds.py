@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ class BoundOptions(TypedDict, total=False):
     include: Sequence[str]
     exclude: Sequence[str]
     threads: Sequence[str | int] | None
+    spool: str | os.PathLike[str] | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +44,7 @@ class Bounds:
     include: Sequence[str] = ()
     exclude: Sequence[str] = ()
     threads: Sequence[str | int] | None = None
+    spool: str | os.PathLike[str] | None = None
 
     def __post_init__(self) -> None:
         for name in ("max_events", "max_bytes", "max_depth"):

@@ -325,6 +325,8 @@ class profile(_KinetoProfile):  # noqa: N801 - torch's name
         include: keep operators whose names match one of these patterns (`aten::*conv*`); scopes and functions stay.
         exclude: leave out operators whose names match one of these patterns.
         threads: keep the events of these threads, given by their names or the numbers that the system has for them.
+        spool: a file to which the recording is written while it goes on, so that a crash leaves what was recorded; `mindtorch recover` and
+            whatever opens recordings reads it. A new cycle begins the file anew, unless `acc_events` keeps the cycles before.
     """
 
     def __init__(

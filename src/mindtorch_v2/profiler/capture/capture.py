@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 import warnings
+from typing import TYPE_CHECKING, Any
 
 from ... import _record
 from ..._dispatch import keys
@@ -41,13 +42,17 @@ from .stacks import stack_walk
 from .stacks.python_functions import PythonFunctions
 from .threads import Threads
 
+if TYPE_CHECKING:
+    from ..spool.writer import Spool
+
 __all__ = ["Capture", "abandon", "active", "caller", "is_clean"]
 
 
 class Capture:
     """A recording that runs between `start` and `stop`. There is one at a time in a process."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: Options, *, append: bool = False) -> None:
+        """`append` says that a spool keeps the recordings that it has."""
         self.options = options
         self.started_at = ""  # where in the program, for the message to whoever starts another
         self.survivors: References = {}  # storages that lived at the end, where memory is recorded
@@ -55,15 +60,23 @@ class Capture:
         self._log = recorder.log_of(self._operators.key_set)
         self._costs = EventCosts(self._operators.key_set, functions=options.with_stack)
         self._time = CollectedTime()
+        self._steps: list[tuple[float, int]] = []
         self._records = LogRecords(self._log, options.bounds)
+        self._spool: Spool | None = None
         sources = _sources(options, self._log, self._records, self._operators)
+        if options.bounds.spool is not None:
+            from ..spool.writer import Spool as Writer  # cycle with profiler.spool.writer
+
+            self._spool = Writer(options.bounds.spool, self._log, self._spool_head, self._steps, append=append)
+            self._records.spool = self._spool.write
+            at = sources.index(self._records) + 1
+            sources = (*sources[:at], self._spool, *sources[at:])
         self._draining = Draining(sources, self._records)
         # the thread begins late: nothing that looks at threads takes it for the program's
         self._sources = (*sources, self._costs, Reserve(), self._draining, self._time)
         self._epoch_ns = 0  # of the Unix clock when the recorder's reads 0
         self._thread = self._native_id = 0
         self._pid = os.getpid()
-        self._steps: list[tuple[float, int]] = []
         self._collecting = False
 
     def prepare(self, *, warm: bool = False) -> None:
@@ -105,7 +118,7 @@ class Capture:
         for source in self._sources:
             source.begin()
         self._epoch_ns = time.time_ns() - round(recorder.clock() * 1e9) if recorder.clock is time.perf_counter else 0
-        self._steps = [(0.0, step)]
+        self._steps[:] = [(0.0, step)]
         self.resume()  # the time of the recording begins at the end of this
 
     def resume(self) -> None:
@@ -171,7 +184,12 @@ class Capture:
         if by_default:
             warnings.warn(
                 f"{by_default:,} events were not kept: without max_events, a recording keeps as many as the memory of this machine allows; "
-                "record fewer steps (torch.profiler.schedule), or give max_events",
+                "record fewer steps (torch.profiler.schedule), or give max_events or spool",
+                stacklevel=callers_level(),
+            )
+        if self._spool is not None and self._spool.problem:
+            warnings.warn(
+                f"the spool {os.fspath(self.options.bounds.spool or '')!r} ends early: {self._spool.problem}; what was recorded is whole in memory",
                 stacklevel=callers_level(),
             )
         if self._draining.errors:
@@ -225,6 +243,19 @@ class Capture:
             dropped=tuple(findings.dropped.items()),
             distributed=None if _record.processes is None else _record.processes(),
         )
+
+    def _spool_head(self) -> tuple[Info, dict[str, Any]]:
+        """The facts that a spool begins with."""
+        config, kinds = self.options.config, self.options.kinds
+        facts = {
+            "started": self._time.started,
+            "epoch_ns": self._epoch_ns,
+            "thread": self._thread,
+            "only_thread": None if config.profile_all_threads else self._thread,
+            "kinds": None if kinds is None else sorted(kinds),
+            "max_depth": self.options.bounds.max_depth,
+        }
+        return self._info(Findings(stopped=self._time.started)), facts
 
     def _unix_ns(self, reading: float) -> int:
         """A reading of the recorder's clock as a time of the Unix clock."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ Column = np.ndarray[Any, np.dtype[Any]]
 Piece = list[Column]  # label, start, end, track, sequence, and what the form of the records has besides
 
 LABEL, START, END, TRACK = range(4)
+PASSED, KEPT = "passed", "kept"
 EARLY = ""  # in place of an option
 # What an event takes at most when the recording stops: its columns, and the arrays by which they are put in order.
 BYTES_AT_STOP = 160
@@ -34,15 +35,16 @@ class Kept:
     not kept, too: changes of memory add up, whatever is left out.
     """
 
-    def __init__(self, log: Log, bounds: Bounds) -> None:
+    def __init__(self, log: Log, bounds: Bounds, spool: Callable[[Piece], None] | None = None) -> None:
         self._log = log
+        self._spool = spool  # is given the records that pass the filters
         self._bounds = bounds
         self._most, self._reason = bounds.most_events(8 * log.width)
         self._pieces: deque[Piece] = deque()
         self._count = 0  # of events that are kept
         self._latest = 0  # end of an event that is kept
         self._full_at: int | None = None  # when the last of the first events ended
-        self._had_last = True  # whether the last event of the piece before is kept
+        self._had_last: dict[str, bool] = {}  # whether the last event of the piece before is kept, or passed the filters
         self._names: dict[int, bool] = {}  # numbers of labels, and whether their events are kept
         self.began = 0  # what ended before is no part of the recording, and not counted
         self.seen = 0
@@ -56,14 +58,14 @@ class Kept:
         """Keep what is wanted of a piece, which comes after all others."""
         self.seen += len(piece[LABEL])
         wanted = np.ones(len(piece[LABEL]), bool)
-        for reason, unwanted in self._unwanted(piece, wanted):
+        for reason, unwanted in self._filtered(piece):
             self._drop(piece, wanted, unwanted, reason)
-        is_number = piece[LABEL] == FUNCTION_ID
-        if is_number.any():  # it is kept with the event before
-            before = np.concatenate([[self._had_last], wanted[:-1]])
-            wanted = np.where(is_number, before, wanted)
-        if len(wanted):
-            self._had_last = bool(wanted[-1])
+        if self._spool is not None:
+            passed = self._with_numbers(piece, wanted, PASSED)
+            self._spool(piece if passed.all() else self._rows(piece, passed))
+        if not self._bounds.keeps_last:
+            self._drop(piece, wanted, self._beyond(piece, wanted), self._reason)
+        wanted = self._with_numbers(piece, wanted, KEPT)
         kept = piece if wanted.all() else self._rows(piece, wanted)
         if len(kept[LABEL]):
             self._pieces.append(kept)
@@ -82,8 +84,18 @@ class Kept:
             self.results_lost += sum(len(notes.address) for notes in self.results)
             self.results.clear()
 
-    def _unwanted(self, piece: Piece, wanted: Column) -> Iterator[tuple[str, Column]]:
-        """The options that leave out events of a piece, and which ones; `wanted` are those that others have left."""
+    def _with_numbers(self, piece: Piece, wanted: Column, which: str) -> Column:
+        """The wanted rows, and the number of an event, which follows it, with the event."""
+        is_number = piece[LABEL] == FUNCTION_ID
+        if is_number.any():
+            before = np.concatenate([[self._had_last.get(which, True)], wanted[:-1]])
+            wanted = np.where(is_number, before, wanted)
+        if len(wanted):
+            self._had_last[which] = bool(wanted[-1])
+        return wanted
+
+    def _filtered(self, piece: Piece) -> Iterator[tuple[str, Column]]:
+        """The options that leave out events of a piece, and which ones."""
         bounds = self._bounds
         yield EARLY, piece[END] < self.began
         if bounds.min_duration_us:
@@ -92,16 +104,16 @@ class Kept:
             yield "names", ~self._is_named(piece[LABEL])
         if bounds.threads is not None:
             yield "threads", ~self._is_of_threads(piece[TRACK])
-        if bounds.keeps_last:
-            return
-        if self._full_at is None:
-            within = np.cumsum(wanted & (piece[LABEL] != FUNCTION_ID)) <= self._most - self._count
-            if within.all():
-                return
+
+    def _beyond(self, piece: Piece, wanted: Column) -> Column:
+        """The events that come after the first ones, as many as there may be."""
+        if self._full_at is not None:
+            return np.asarray(piece[START] > self._full_at)
+        within = np.cumsum(wanted & (piece[LABEL] != FUNCTION_ID)) <= self._most - self._count
+        if not within.all():
             self._full_at = int(piece[END][within & wanted].max(initial=self._latest))
-            yield self._reason, ~within & (piece[START] > self._full_at)
-        else:
-            yield self._reason, piece[START] > self._full_at
+            return ~within & (piece[START] > self._full_at)
+        return ~within
 
     def _is_named(self, numbers: Column) -> Column:
         found = np.unique(numbers)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import time
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,12 +12,12 @@ import numpy as np
 from ..._allocation_failure import reserve
 from ..._forking import new_lock
 from ..bounds import Bounds
-from .keeping import Column, Kept
+from .keeping import Column, Kept, Piece
 from .memory.storages import NOTHING, Notes
 from .operators.recorder import FUNCTION_ID, Log, nanoseconds
 from .source import Findings, Source
 
-__all__ = ["SMALLEST_PIECE", "LogRecords", "Records", "drain", "later_ones", "make_room"]
+__all__ = ["SMALLEST_PIECE", "LogRecords", "Records", "drain", "later_ones", "make_room", "types"]
 
 PIECE = 1 << 16  # records converted at a time, so that the list shrinks while the columns grow
 SMALLEST_PIECE = 1 << 6  # where memory runs out
@@ -50,12 +52,13 @@ class LogRecords(Source):
         self._log = log
         self._bounds = bounds or Bounds()
         self._lock = new_lock()  # one thread takes records out at a time
+        self.spool: Callable[[Piece], None] | None = None  # is given all records, whether they are kept or not
         self.kept = Kept(log, self._bounds)
 
     def begin(self) -> None:
         self._log.records.clear()
         self._log.lost = 0
-        self.kept = Kept(self._log, self._bounds)
+        self.kept = Kept(self._log, self._bounds, self.spool)
 
     @property
     def count(self) -> int:
@@ -64,19 +67,21 @@ class LogRecords(Source):
 
     def meanwhile(self, free_bytes: int) -> None:
         self.kept.mind_memory(free_bytes)
-        self.take_meanwhile()
+        self.take_meanwhile(backlog=BACKLOG if self.spool is None else 0)
 
     def take_meanwhile(self, *, backlog: int = BACKLOG) -> None:
         """Take records out of the log while others are added to its end, and leave so many there."""
+        records, width = self._log.records, self._log.width
+        left = len(records) // width - backlog  # asked for once: taking them may itself be recorded
         # when memory has run out, the reserve is gone, and what is left of it is for the program
-        while reserve and len(self._log.records) // self._log.width > backlog:
+        while left > 0 and reserve:
+            count = min(left, PIECE_MEANWHILE)
             with self._lock:
-                records, width = self._log.records, self._log.width
-                count = min(len(records) // width, PIECE_MEANWHILE)
-                piece = _converted(records[: count * width], self._log)
-                # no call from here to the end of the deletion that could be interrupted: a record is in one place
-                self.kept.add(piece)
+                count = min(count, len(records) // width)
+                self.kept.add(_converted(records[: count * width], self._log))
                 del records[: count * width]
+            left -= max(count, 1)
+            time.sleep(0)  # who waits to run does so now, and not after the switch interval
 
     def take(self, findings: Findings) -> None:
         with self._lock:
@@ -135,7 +140,7 @@ def drain(log: Log, kept: Kept | None = None, now_ns: int | None = None) -> Reco
     return drained
 
 
-def _types(log: Log) -> list[str]:
+def types(log: Log) -> list[str]:
     """The types of the columns; with operands, the last is of all their addresses, and the one before of how many each record has."""
     memory = ["i8"] * (2 * (log.storages or log.heap))
     return ["i4", "i8", "i8", "i8", "i8", *["i4"] * (log.shapes + log.stacks), *memory, *["i4", "i8"] * log.operands]
@@ -168,14 +173,14 @@ def _converted(records: list[Any], log: Log) -> list[Column]:
         columns[-1:] = [list(map(len, columns[-1])), list(itertools.chain.from_iterable(columns[-1]))]
     return [
         nanoseconds(values) if i in (1, 2) else np.array(values, t)
-        for i, (values, t) in enumerate(zip(columns, _types(log), strict=True))
+        for i, (values, t) in enumerate(zip(columns, types(log), strict=True))
     ]
 
 
 def _joined(pieces: list[list[Column]], log: Log) -> list[Column]:
     """Join pieces to columns, without the earlier ones if there is no memory for all. A column at a time: its pieces are freed before the next."""
     counts, found = [len(piece[0]) for piece in pieces], list[Column]()
-    for i, nothing in enumerate([np.empty(0, t) for t in _types(log)]):
+    for i, nothing in enumerate([np.empty(0, t) for t in types(log)]):
         while len(found) == i:
             try:
                 found.append(np.concatenate([nothing, *(piece[i] for piece in reversed(pieces))]))

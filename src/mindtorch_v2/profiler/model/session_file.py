@@ -38,10 +38,10 @@ from .session import (
 )
 from .session_check import check
 
-__all__ = ["VERSION", "load", "save"]
+__all__ = ["VERSION", "from_json", "label_of", "load", "save", "to_json"]
 
 FORMAT = "mindtorch_v2 session"
-VERSION = 3  # 1 had no compilations, and not what a summary needs; 2 had no copies, and fewer kinds
+VERSION = 4  # 1 had no compilations, and not what a summary needs; 2 had no copies, and fewer kinds; 3 did not say what was dropped
 TABLES = "session.json"
 
 CHUNK_ROWS = 1 << 20
@@ -226,8 +226,8 @@ def _tables(session: Session) -> dict[str, Any]:
         "tracks": [list(track) for track in session.tracks],
         "frames": [list(frame) for frame in session.frames],
         "stacks": [list(stack) for stack in session.stack_table],
-        "inputs": [[_to_json(value) for value in inputs] for inputs in session.input_table],
-        "info": {field.name: _to_json(getattr(session.info, field.name)) for field in dataclasses.fields(session.info)},
+        "inputs": [[to_json(value) for value in inputs] for inputs in session.input_table],
+        "info": {field.name: to_json(getattr(session.info, field.name)) for field in dataclasses.fields(session.info)},
     }
 
 
@@ -250,12 +250,12 @@ def _session(tables: dict[str, Any], columns: dict[str, Column]) -> Session:
     return Session(
         **of_events,
         **{name: _log(name, columns) for name in LOGS},
-        labels=tuple(_label(*row) for row in tables["labels"]),
+        labels=tuple(label_of(*row) for row in tables["labels"]),
         tracks=tuple(Track(*row) for row in tables["tracks"]),
         frames=tuple(Frame(*row) for row in tables["frames"]),
         stack_table=tuple(map(tuple, tables["stacks"])),
-        input_table=tuple(tuple(_from_json(value) for value in inputs) for inputs in tables["inputs"]),
-        info=Info(**{name: _from_json(value) for name, value in tables["info"].items()}),
+        input_table=tuple(tuple(from_json(value) for value in inputs) for inputs in tables["inputs"]),
+        info=Info(**{name: from_json(value) for name, value in tables["info"].items()}),
     )
 
 
@@ -264,7 +264,7 @@ def _log(name: str, columns: dict[str, Column]) -> Any:
     return LOGS[name](**parts) if parts else None
 
 
-def _label(
+def label_of(
     name: str,
     kind: str,
     scope: int,
@@ -273,34 +273,37 @@ def _label(
     operator: str = "",
     category: str = "",
 ) -> Label:
+    """The label of a row that JSON has."""
     return Label(name, kind, scope, overload, tuple(ModulePart(*part) for part in module), operator, category)
 
 
 # JSON knows neither tuples nor every float; an object with one member says what it stands for.
 
 
-def _to_json(value: Any) -> Any:
+def to_json(value: Any) -> Any:
+    """A value of a table as JSON knows it."""
     match value:
         case None | bool() | int() | str():
             return value
         case float():
             return value if np.isfinite(value) else {"float": str(value)}
         case complex():
-            return {"complex": [_to_json(value.real), _to_json(value.imag)]}
+            return {"complex": [to_json(value.real), to_json(value.imag)]}
         case TensorInput():
             return {"tensor": [list(value.shape), list(value.strides), value.dtype]}
         case list():
-            return [_to_json(v) for v in value]
+            return [to_json(v) for v in value]
         case tuple():
-            return {"tuple": [_to_json(v) for v in value]}
+            return {"tuple": [to_json(v) for v in value]}
         case Mapping():
-            return {"mapping": [[_to_json(k), _to_json(v)] for k, v in value.items()]}
+            return {"mapping": [[to_json(k), to_json(v)] for k, v in value.items()]}
     raise TypeError(f"a session holds numbers, texts, lists and descriptions of tensors, not {type(value).__name__}: {value!r:.80}")
 
 
-def _from_json(value: Any) -> Any:
+def from_json(value: Any) -> Any:
+    """The value that `to_json` made this of."""
     if isinstance(value, list):
-        return [_from_json(v) for v in value]
+        return [from_json(v) for v in value]
     if not isinstance(value, dict):
         return value
     ((kind, content),) = value.items()
@@ -308,12 +311,12 @@ def _from_json(value: Any) -> Any:
         case "float":
             return float(content)
         case "complex":
-            return complex(*map(_from_json, content))
+            return complex(*map(from_json, content))
         case "tensor":
             shape, strides, dtype = content
             return TensorInput(tuple(shape), tuple(strides), dtype)
         case "tuple":
-            return tuple(_from_json(v) for v in content)
+            return tuple(from_json(v) for v in content)
         case "mapping":
-            return {_from_json(k): _from_json(v) for k, v in content}
+            return {from_json(k): from_json(v) for k, v in content}
     raise ValueError(f"a value of the kind {kind!r}")

@@ -13,9 +13,10 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ..._launch import finder
+from ..bounds import Bounds
 from ..options import Options
 from ..schedule import schedule
-from .folder import Folder
+from .folder import CHILD_SPOOL, Folder
 from .program_recording import Limits, ProgramRecording
 from .whole_run import WholeRun
 
@@ -30,20 +31,25 @@ class Plan:
     flags: dict[str, Any] = field(default_factory=dict)  # arguments of `Options`
     cycle: dict[str, int] | None = None  # arguments of `schedule`; None records all
     limits: dict[str, Any] = field(default_factory=dict)  # of `Limits`
+    bounds: dict[str, Any] = field(default_factory=dict)  # of `Bounds`
 
-    def recording(self) -> ProgramRecording:
-        """A recording by this plan, in the process that asks."""
+    def recording(self, spool: str) -> ProgramRecording:
+        """A recording by this plan, in the process that asks; it is spooled to a file of the folder."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of a cycle without warm-up, which was asked for
             action = None if self.cycle is None else schedule(**self.cycle)
-        return ProgramRecording(Options(**self.flags, acc_events=True), schedule=action, limits=Limits(**self.limits))
+        bounds = Bounds(**self.bounds, spool=os.path.join(self.folder, spool))
+        return ProgramRecording(
+            Options(**self.flags, acc_events=True, bounds=bounds), schedule=action, limits=Limits(**self.limits)
+        )
 
 
 class ChildRun(WholeRun):
     """Records a process that the program started. It prints nothing: its results are part of those of the first process."""
 
     def __init__(self, plan: Plan) -> None:
-        super().__init__(plan.recording())
+        self._spool = CHILD_SPOOL.format(pid=os.getpid())
+        super().__init__(plan.recording(self._spool))
         self._folder = Folder(plan.folder)
 
     def _make_results(self) -> None:
@@ -52,6 +58,8 @@ class ChildRun(WholeRun):
                 self._folder.save_child(self.session)
             except OSError as error:
                 self._problems.append(f"cannot save what process {os.getpid()} did: {error.strerror or error}")
+        if not self._problems:  # else the spool stays
+            self._folder.remove(self._spool)
         self._print_problems()
 
 

@@ -12,6 +12,8 @@ from ..model.session import Session
 __all__ = ["MAIN", "Folder", "default_folder"]
 
 MAIN = "run.session"  # of the process that started the others
+MAIN_SPOOL = "run.spool"  # while it is recorded
+CHILD_SPOOL = "process-{pid}.spool"
 CHILD = "process-{pid}{again}.session"
 CHILDREN = "process-*.session"
 
@@ -37,7 +39,7 @@ class Folder:
     def make(self) -> None:
         """Make the folder. One that has results of another run is refused."""
         self.path.mkdir(parents=True, exist_ok=True)
-        if (self.path / MAIN).exists():
+        if (self.path / MAIN).exists() or (self.path / MAIN_SPOOL).exists():
             raise FileExistsError(f"{self.shown} has the results of another run; give another folder with --output, or remove it")
 
     def remove_if_empty(self) -> None:
@@ -52,6 +54,11 @@ class Folder:
                 name.touch(exist_ok=False)  # nobody else takes it
                 session.save(name)
                 return
+
+    def remove(self, name: str) -> None:
+        """Remove a file that is not needed any more, if it is there."""
+        with contextlib.suppress(OSError):
+            (self.path / name).unlink()
 
     def child_paths(self) -> list[Path]:
         return sorted(path for path in self.path.glob(CHILDREN) if path.stat().st_size)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import json
 import os
 from collections.abc import Callable, Sequence
@@ -14,7 +15,7 @@ from ..output import chrome_trace, report
 from ..writing.atomic_file import replacing
 from .children import Plan, follow, follow_no_more
 from .digest import Digest
-from .folder import MAIN, Folder
+from .folder import MAIN, MAIN_SPOOL, Folder
 from .outputs import print_to
 from .whole_run import GivenUpError, WholeRun
 
@@ -42,7 +43,7 @@ class FolderRun(WholeRun):
         as_json: bool = False,
         progress: Callable[[str], AbstractContextManager[Progress | None]] | None = None,
     ) -> None:
-        super().__init__(plan.recording())
+        super().__init__(plan.recording(MAIN_SPOOL))
         self._plan = plan
         self._folder = folder
         self._include, self._exclude = include, exclude
@@ -52,9 +53,16 @@ class FolderRun(WholeRun):
         self._written: list[str] = []
 
     def start(self) -> None:
+        self._note_crashes()
         if self._follows:
             follow(self, self._plan)
         super().start()
+
+    def _note_crashes(self) -> None:
+        """Have Python write behind what was spooled where it crashed, unless the program has it written elsewhere."""
+        if not faulthandler.is_enabled():
+            self._crashes = open(self._folder.path / MAIN_SPOOL, "ab", buffering=0)  # noqa: SIM115 - as long as the process lives
+            faulthandler.enable(self._crashes)
 
     def discard(self) -> None:
         follow_no_more()
@@ -62,6 +70,7 @@ class FolderRun(WholeRun):
 
     def abandon(self) -> None:
         super().abandon()
+        self._folder.remove(MAIN_SPOOL)
         self._folder.remove_if_empty()
 
     def _make_results(self) -> None:
@@ -85,6 +94,8 @@ class FolderRun(WholeRun):
         main = self._own_session()
         # the session before all: the others can be made of it
         self._write(MAIN, lambda path: main.save(path))
+        if MAIN in self._written:
+            self._folder.remove(MAIN_SPOOL)
         sessions = [main, *self._children()]
         if not any(map(len, sessions)):
             return None

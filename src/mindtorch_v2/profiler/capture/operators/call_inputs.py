@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import itertools
 import weakref
-from collections.abc import Callable
+from collections import ChainMap
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -298,6 +299,11 @@ _texts = _Texts()
 def text_inputs(args: str | None) -> int:
     """The number of the `args` of a scope."""
     return no_inputs() if args is None else _texts[args]
+
+
+def numbered() -> Mapping[int, tuple[Any, ...]]:
+    """What numbers of inputs stand for, so far."""
+    return ChainMap(_texts.table, table)
 
 
 def take_texts() -> dict[int, tuple[Any, ...]]:

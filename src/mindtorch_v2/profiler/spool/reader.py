@@ -1,0 +1,209 @@
+"""Reading a spool: the session of what it holds, where and why it ends, and what each thread did last."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import IO, Any
+
+import numpy as np
+
+from ..bounds import Bounds, free_bytes
+from ..capture import columns, log_records
+from ..capture.keeping import Kept
+from ..capture.operators.recorder import FORMS, Log
+from ..capture.source import Findings
+from ..capture.tasks import Task
+from ..capture.threads import Thread
+from ..model import dropping
+from ..model.session import Frame, Info, Session, empty_session, join
+from ..model.session_check import check
+from ..model.session_file import from_json, label_of
+from ..writing import units
+from .frames import CHUNK, END, HEAD, NOW, read_frames
+from .frames import Frame as SpoolFrame
+
+__all__ = ["LastOfThread", "Spooled", "read_spool"]
+
+LAST_OPERATORS = 5
+LONGEST_TEXT = 1 << 16  # of a fault, behind the last frame
+
+
+@dataclass(frozen=True)
+class LastOfThread:
+    """What a thread did last, as far as the file tells."""
+
+    name: str
+    thread_id: int
+    operators: tuple[tuple[str, int], ...]  # the last that ended, latest first: name, and nanoseconds before the end of the file
+    scopes: tuple[str, ...]  # that were open when the thread was last looked at, outermost first
+    places: tuple[Frame, ...]  # where it was then, innermost first
+
+
+@dataclass(frozen=True)
+class Spooled:
+    """The contents of a spool."""
+
+    session: Session
+    is_complete: bool  # whether the recording was stopped
+    fault: str  # what Python wrote when it crashed
+    looked_before_ns: int  # how long before the end of the file threads were last looked at
+    threads: tuple[LastOfThread, ...]
+
+
+def read_spool(path: str | os.PathLike[str], bounds: Bounds | None = None) -> Spooled:
+    """The contents of a spool, whether its recording was stopped or not; as many events as the bounds allow, or the memory of this machine."""
+    name = os.fspath(path)
+    recordings: list[_Recording] = []
+    with open(name, "rb") as file:
+        try:
+            for frame in read_frames(file):
+                if frame.kind == HEAD:
+                    recordings.append(_Recording(frame, bounds or Bounds()))
+                elif recordings:
+                    recordings[-1].add(frame)
+            behind = file.read(LONGEST_TEXT)
+            sessions = [recording.session() for recording in recordings]
+        except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
+            raise ValueError(f"{name} is no spool, or is damaged ({type(error).__name__}: {error!s:.300})") from error
+        fault = _fault(behind)
+    if not recordings:
+        return Spooled(empty_session(Info(ended="the recording was ended before anything was written")), False, fault, 0, ())
+    last = recordings[-1]
+    session = join(sessions) if len(sessions) > 1 else sessions[0]
+    if not last.is_complete:
+        session = session.replace(info=dataclasses.replace(session.info, ended=_why(session.info, last, fault, behind, file)))
+    check(session)
+    return Spooled(session, last.is_complete, fault, last.looked_before_ns(), last.threads(sessions[-1]))
+
+
+def _fault(behind: bytes) -> str:
+    text = behind.decode("utf-8", "backslashreplace")
+    return text if re.match(r"(Fatal Python error|Windows fatal exception)", text) else ""
+
+
+def _why(info: Info, last: _Recording, fault: str, behind: bytes, file: IO[bytes]) -> str:
+    """Where and why a recording ends that was not stopped."""
+    where = f"the recording ends {units.time((info.stopped_ns - info.started_ns) / 1000)} after its start"
+    if fault:
+        return f"{where}, by a crash: {fault.partition(chr(10))[0]}"
+    if _is_running(info.pid):
+        return f"{where}: process {info.pid}, which made it, may still be running"
+    cut = "; the last piece of the file is not whole" if behind else ""
+    return f"{where}, and was not stopped: its process was killed, crashed or left by os._exit{cut}"
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except (OSError, OverflowError):
+        return False
+    return pid > 0
+
+
+@dataclass
+class _Recording:
+    """One recording of a file, which grows frame by frame."""
+
+    head: SpoolFrame
+    bounds: Bounds
+    time: float = 0.0
+    is_complete: bool = False
+    labels: dict[int, Any] = field(default_factory=dict)
+    inputs: dict[int, tuple[Any, ...]] = field(default_factory=dict)
+    stacks: dict[int, tuple[Frame, ...]] = field(default_factory=dict)
+    tasks: dict[int, Task] = field(default_factory=dict)
+    known_threads: list[Thread] = field(default_factory=list)
+    steps: list[tuple[float, int]] = field(default_factory=list)
+    dropped: Counter[str] = field(default_factory=Counter)
+    present: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        facts = self.head.facts
+        if facts["version"] != 1:
+            raise ValueError(f"version {facts['version']!r:.20} of spools, and this mindtorch_v2 reads version 1: update it")
+        self.info = Info(**{name: from_json(value) for name, value in facts["info"].items()})
+        self.log = Log(**{name: bool(facts["form"][name]) for name in FORMS})
+        self.kept = Kept(self.log, self.bounds)
+        self.time = float(facts["started"])
+
+    def add(self, frame: SpoolFrame) -> None:
+        facts = frame.facts
+        self.time = max(self.time, float(facts["time"]))
+        if frame.kind == CHUNK:
+            self._add_chunk(frame)
+        elif frame.kind == NOW:
+            self.known_threads += [Thread(*thread) for thread in facts["threads"]]
+            self.steps += [(float(since), int(step)) for since, step in facts["steps"]]
+            self.present = facts
+        elif frame.kind == END:
+            self.is_complete = True
+            self.time = float(facts["time"])
+            self.dropped.update(dict(facts["dropped"]))
+
+    def _add_chunk(self, frame: SpoolFrame) -> None:
+        self.labels |= {number: label_of(*row) for number, row in frame.facts["labels"]}
+        self.inputs |= {number: tuple(map(from_json, row)) for number, row in frame.facts["inputs"]}
+        self.stacks |= {number: tuple(Frame(*place) for place in row) for number, row in frame.facts["stacks"]}
+        self.tasks |= {number: Task(*row) for number, row in frame.facts["tasks"]}
+        columns_of_log = log_records.types(self.log)
+        found = [column.astype(kind) for column, kind in zip(frame.columns, columns_of_log, strict=True)]
+        if len({len(column) for column in found[: len(found) - self.log.operands]}) > 1:
+            raise ValueError("columns of different lengths")
+        self.kept.mind_memory(free_bytes())
+        self.kept.add(found)
+
+    def session(self) -> Session:
+        facts, info = self.head.facts, self.info
+        stopped_ns = round(self.time * 1e9) + int(facts["epoch_ns"])
+        found = Findings(
+            stopped=self.time,
+            records=log_records.drain(self.log, self.kept, round(self.time * 1e9)),
+            labels=self.labels,
+            inputs=self.inputs,
+            stacks=self.stacks,
+            tasks=self.tasks,
+            threads=sorted(self.known_threads),
+        )
+        self.dropped.update(self.kept.dropped)
+        # storages that were made and freed outside of operators are not in the file
+        info = dataclasses.replace(
+            info, stopped_ns=stopped_ns, collected=(), thread_cpu_ns=-1, profile_memory=False, dropped=tuple(self.dropped.items())
+        )
+        context = columns.Context(
+            info=info,
+            epoch_ns=int(facts["epoch_ns"]),
+            steps=sorted(self.steps) or [(0.0, 0)],
+            thread=int(facts["thread"]),
+            only_thread=facts["only_thread"],
+            kinds=None if facts["kinds"] is None else set(facts["kinds"]),
+            found=found,
+        )
+        return dropping.to_depth(columns.assemble(context), facts["max_depth"])
+
+    def looked_before_ns(self) -> int:
+        return round((self.time - float(self.present.get("time", self.time))) * 1e9)
+
+    def threads(self, session: Session) -> tuple[LastOfThread, ...]:
+        """What each thread did last, the one that was at it latest first."""
+        present, scopes = self.present.get("present", {}), self.present.get("scopes", {})
+        found = []
+        for thread in {thread.ident: thread for thread in sorted(self.known_threads)}.values():
+            tracks = [i for i, track in enumerate(session.tracks) if track.thread_id == thread.native_id]
+            operators = tuple(_last_operators(session, tracks))
+            places = tuple(Frame(*place) for place in present.get(str(thread.ident), ()))
+            if operators or places:
+                named = tuple(map(str, scopes.get(str(thread.ident), ())))
+                found.append(LastOfThread(thread.name, thread.native_id, operators, named, places))
+        return tuple(sorted(found, key=lambda last: last.operators[0][1] if last.operators else 1 << 62))
+
+
+def _last_operators(session: Session, tracks: Sequence[int]) -> list[tuple[str, int]]:
+    is_op = np.array([label.kind == "op" for label in session.labels], bool)
+    rows = np.flatnonzero(np.isin(session.track, tracks) & is_op[session.label]) if len(session) else np.empty(0, np.int64)
+    latest = rows[np.argsort(-session.end_ns[rows], kind="stable")[:LAST_OPERATORS]].tolist()
+    return [(session.labels[session.label[row]].name, session.info.stopped_ns - int(session.end_ns[row])) for row in latest]

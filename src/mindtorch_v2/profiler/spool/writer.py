@@ -1,0 +1,169 @@
+"""Writing a spool: records as they are taken out of the log, with the tables that they refer to, by the recorder's own thread."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import time
+from collections.abc import Callable, Mapping
+from typing import IO, Any
+
+import numpy as np
+
+from ..capture import labels, tasks, threads
+from ..capture.keeping import LABEL, Piece
+from ..capture.operators import call_inputs, recorder
+from ..capture.operators.recorder import FORMS, FUNCTION_ID, Log
+from ..capture.scopes import scopes
+from ..capture.source import Findings, Source
+from ..capture.stacks import stack_walk
+from ..model.session import Info
+from ..model.session_file import to_json
+from .frames import CHUNK, END, HEAD, MAGIC, NOW, frame_bytes
+from .whereabouts import Whereabouts
+
+__all__ = ["Spool", "check_place"]
+
+SYNC_S = 1.0
+
+Head = Callable[[], tuple[Info, dict[str, Any]]]
+
+
+def check_place(path: str | os.PathLike[str]) -> None:
+    """Refuse a file that has something else in it."""
+    with contextlib.suppress(FileNotFoundError), open(path, "rb") as file:
+        start = file.read(len(MAGIC))
+        if start not in (b"", MAGIC):
+            raise ValueError(f"spool: {os.fspath(path)!r} has something other than a spool in it; give another name")
+
+
+class Spool(Source):
+    """Writes a recording to a file while it goes on. `head` gives the facts about it; `append` adds it to those that the file has.
+
+    What goes wrong ends the file where it was whole, and the recording goes on without it: `problem` says what it was.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], log: Log, head: Head, steps: list[tuple[float, int]], *, append: bool) -> None:
+        check_place(path)
+        self._path = os.path.abspath(path)
+        self._log, self._head, self._steps = log, head, steps
+        self._append = append
+        self._file: IO[bytes] | None = None
+        self._known: dict[str, set[int]] = {}
+        self._synced_at = 0.0
+        self.problem = ""
+
+    def begin(self) -> None:
+        self._known = {name: set() for name in ("labels", "inputs", "stacks", "tasks")}
+        self._written_steps = self._written_threads = 0
+        self.problem = ""
+        file = open(self._path, "ab", buffering=0)  # noqa: SIM115 - closed at the end
+        if not self._append or not file.tell():
+            file.truncate(0)
+            file.write(MAGIC)
+        self._file, self._size = file, file.tell()
+        self._has_head = False
+        self._whereabouts = Whereabouts()
+
+    def write(self, piece: Piece) -> None:
+        """Add records."""
+        events = piece[LABEL] != FUNCTION_ID
+        columns = iter(piece[5:])
+        inputs = next(columns) if self._log.shapes else np.empty(0, np.int32)
+        stacks = next(columns) if self._log.stacks else np.empty(0, np.int32)
+        track = piece[3]
+        facts = {
+            "labels": self._new("labels", piece[LABEL][events], labels.table, list),
+            "inputs": self._new("inputs", inputs, call_inputs.numbered, lambda values: [to_json(value) for value in values]),
+            "stacks": self._new(
+                "stacks", stacks, lambda: stack_walk.taken, lambda frames: list(map(list, stack_walk.resolve(frames)))
+            ),
+            "tasks": self._new("tasks", track[track < 0], lambda: tasks.known, list),
+            "time": recorder.clock(),
+        }
+        self._add(CHUNK, facts, piece)
+
+    def _new(self, name: str, numbers: Any, table: Callable[[], Mapping[int, Any]], to_list: Callable[[Any], Any]) -> list[Any]:
+        """The rows of a table that are referred to for the first time, with their numbers."""
+        known = self._known[name]
+        unknown = [number for number in np.unique(numbers).tolist() if number not in known]
+        if not unknown:
+            return []
+        rows = table()
+        known.update(unknown)
+        return [[number, to_list(rows[number])] for number in unknown if number in rows]
+
+    def meanwhile(self, free_bytes: int) -> None:
+        self._note_present()
+        now = time.monotonic()
+        if self._file is not None and now - self._synced_at >= SYNC_S:
+            self._synced_at = now
+            with contextlib.suppress(OSError):  # not every file can be
+                os.fsync(self._file.fileno())
+
+    def _note_present(self) -> None:
+        """Note the threads, and what each of them is doing."""
+        if self._file is None:
+            return
+        known = threads.known()
+        idents = {thread.ident for thread in known}
+        open_scopes = {track: [scope.label for scope in list(inside)] for track, inside in list(scopes._open.items())}
+        found = labels.table() if any(open_scopes.values()) else {}
+        facts = {
+            "time": recorder.clock(),
+            "threads": [list(thread) for thread in known[self._written_threads :]],
+            "steps": [list(step) for step in self._steps[self._written_steps :]],
+            "present": {str(ident): places for ident, places in self._whereabouts.now().items() if ident in idents},
+            "scopes": {
+                str(track): [found[n].name for n in inside if n in found] for track, inside in open_scopes.items() if inside
+            },
+        }
+        self._written_threads, self._written_steps = len(known), len(self._steps)
+        self._add(NOW, facts)
+
+    def take(self, findings: Findings) -> None:
+        """Say that the recording was stopped, and close the file."""
+        self._note_present()
+        self._add(
+            END, {"time": findings.stopped, "dropped": [list(item) for item in findings.dropped.items() if item[0] in FILTERS]}
+        )
+        if self._file is not None:
+            with contextlib.suppress(OSError):
+                os.fsync(self._file.fileno())
+        self.discard()
+
+    def discard(self) -> None:
+        file, self._file = self._file, None
+        if file is not None:
+            file.close()
+            self._whereabouts.close()
+
+    def _add(self, kind: int, facts: dict[str, Any], piece: Piece | tuple[()] = ()) -> None:
+        if self._file is None:
+            return
+        try:
+            if not self._has_head:
+                self._has_head = True
+                self._write(frame_bytes(HEAD, _head_facts(self._log, *self._head())))
+            self._write(frame_bytes(kind, facts, piece))
+        except OSError as error:
+            self.problem = f"{error.strerror or error}"
+            with contextlib.suppress(OSError):
+                self._file.truncate(self._size)
+            self.discard()
+
+    def _write(self, content: bytes) -> None:
+        assert self._file is not None
+        left = memoryview(content)
+        while left:
+            left = left[self._file.write(left) or 0 :]
+        self._size += len(content)
+
+
+FILTERS = ("min_duration_us", "names", "threads")  # of what they leave out, nothing is in the file
+
+
+def _head_facts(log: Log, info: Info, facts: dict[str, Any]) -> dict[str, Any]:
+    known = {field.name: to_json(getattr(info, field.name)) for field in dataclasses.fields(info)}
+    return {"version": 1, "form": {name: getattr(log, name) for name in FORMS}, "info": known, **facts}

@@ -1,0 +1,341 @@
+"""Spools: what was written while a recording went on, read after whatever ended it."""
+
+import errno
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+
+import numpy as np
+import pytest
+
+import mindtorch_v2 as torch
+from mindtorch_v2.profiler import Results, profile, record_function
+from mindtorch_v2.profiler.bounds import Bounds
+from mindtorch_v2.profiler.capture import capture
+from mindtorch_v2.profiler.model.session import COLUMNS
+from mindtorch_v2.profiler.opening import open_recording
+from mindtorch_v2.profiler.spool import frames
+from mindtorch_v2.profiler.spool.reader import read_spool
+from mindtorch_v2.profiler.spool.whereabouts import Whereabouts, parsed
+from mindtorch_v2.profiler.spool.writer import Spool
+
+x = torch.ones(2, requires_grad=True)
+
+
+def write_some():
+    """Have the recorder's thread do its work now."""
+    capture.active._draining._work()
+
+
+def program():
+    with record_function("outer", "with words"):
+        (x * x).sum().backward()
+        write_some()
+        thread = threading.Thread(target=lambda: x.detach() + 1, name="helper")
+        thread.start()
+        thread.join()
+        write_some()
+    x.detach() + x.detach()
+
+
+def columns_of(session):
+    return {name: None if getattr(session, name) is None else getattr(session, name).tolist() for name in COLUMNS}
+
+
+@pytest.mark.parametrize("mode", [{}, {"record_shapes": True}, {"with_stack": True, "with_modules": True}])
+def test_a_spool_that_was_stopped_has_the_session(mode, tmp_path):
+    path = tmp_path / "run.spool"
+    with profile(spool=path, **mode) as prof:
+        program()
+    spooled = read_spool(path)
+    assert spooled.is_complete
+    found, made = spooled.session, prof.session
+    assert columns_of(found) == columns_of(made)
+    for table in ("labels", "tracks", "input_table", "frames", "stack_table"):
+        assert getattr(found, table) == getattr(made, table), table
+    assert found.info.ended == ""
+    assert (found.info.started_ns, found.info.stopped_ns) == (made.info.started_ns, made.info.stopped_ns)
+    assert columns_of(open_recording(path).session) == columns_of(made)
+
+
+def test_all_is_in_the_file_whatever_is_kept_in_memory(tmp_path):
+    path = tmp_path / "run.spool"
+    with profile(spool=path, max_events=3, exclude=["*mul"]) as prof:
+        for _ in range(10):
+            x + x
+            x * x
+            write_some()
+    assert len(prof.session) == 3
+    assert dict(prof.session.info.dropped) == {"max_events": 7, "names": 10}
+    everything = read_spool(path).session
+    assert [everything.labels[i].name for i in everything.label.tolist()] == ["aten::add"] * 10
+    assert everything.info.dropped == (("names", 10),)
+    last = read_spool(path, Bounds(max_events=4, keep="last")).session
+    assert last.start_ns.tolist() == everything.start_ns.tolist()[-4:]
+    assert dict(last.info.dropped) == {"names": 10, "max_events": 6}
+
+
+def test_recordings_that_are_kept_follow_each_other_in_the_file(tmp_path):
+    path = tmp_path / "run.spool"
+    for accumulate, count in ((True, 2), (False, 1)):
+        prof = profile(spool=path, acc_events=accumulate)
+        for _ in range(2):
+            prof.start()
+            x + x
+            prof.stop()
+        assert columns_of(read_spool(path).session) == columns_of(prof.session)
+        assert len(prof.session) == count
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """The bytes of a spool and its session."""
+    path = tmp_path_factory.mktemp("spools") / "run.spool"
+    with profile(spool=path, record_shapes=True) as prof:
+        for _ in range(6):
+            x * x
+            with record_function("scope"):
+                x + x
+            write_some()
+    return path.read_bytes(), prof.session
+
+
+def names_of(session):
+    names = [session.labels[i].name for i in session.label.tolist()]
+    return list(zip(names, session.start_ns.tolist(), session.end_ns.tolist(), strict=True))
+
+
+def operators_of(session):
+    labels = [session.labels[i] for i in session.label.tolist()]
+    return [label.name for label in labels if label.kind == "op"]
+
+
+def test_a_file_that_is_cut_off_anywhere_has_what_was_written_before(written, tmp_path):
+    content, session = written
+    whole, path, counts = names_of(session), tmp_path / "cut.spool", []
+    chance = random.Random(5)
+    for size in sorted({len(frames.MAGIC), len(content), *(chance.randrange(len(frames.MAGIC), len(content)) for _ in range(60))}):
+        path.write_bytes(content[:size])
+        spooled = read_spool(path)
+        found = names_of(spooled.session)
+        assert set(found) <= set(whole)
+        counts.append(len(found))
+        assert spooled.is_complete == (size == len(content))
+        assert bool(spooled.session.info.ended) != spooled.is_complete
+    assert counts == sorted(counts)
+    assert counts[-1] == len(whole)
+
+
+def test_a_damaged_piece_costs_no_other(written, tmp_path):
+    content, session = written
+    whole, path = names_of(session), tmp_path / "damaged.spool"
+    at = content.index(b"MTf\n", len(content) // 2)
+    path.write_bytes(content[:at] + b"Fatal Python error: of a child\n" + content[at:])
+    assert names_of(read_spool(path).session) == whole
+    chance = random.Random(6)
+    for _ in range(40):
+        damaged = bytearray(content)
+        damaged[chance.randrange(len(frames.MAGIC), len(content))] ^= 1 << chance.randrange(8)
+        path.write_bytes(damaged)
+        # whichever frame it is: without the head nothing can be read, and a table's rows may be missing for events of other frames
+        found = {(start, end) for _, start, end in names_of(read_spool(path).session)}
+        assert found <= {(start, end) for _, start, end in whole}
+
+
+def test_sizes_are_checked_before_memory_is_taken(tmp_path):
+    path = tmp_path / "large.spool"
+    path.write_bytes(frames.MAGIC + frames._HEADER.pack(frames._MARK, frames.HEAD, 1 << 31, 1 << 62) + b"\0" * 100)
+    assert len(read_spool(path).session) == 0
+    (tmp_path / "other").write_bytes(b"PK")
+    with pytest.raises(ValueError, match="other is no spool, or is damaged"):
+        read_spool(tmp_path / "other")
+
+
+def test_a_column_of_another_length_is_refused(tmp_path):
+    frame = frames.frame_bytes(frames.CHUNK, {"time": 1.0}, [np.zeros(3, np.int64)])
+    damaged = frame.replace(b'["<i8",3]', b'["<i8",9]')
+    start, text = damaged[:20], damaged[24 : len(damaged) - 24]
+    checksum = frames._CHECKSUM.pack(frames._checksum(start, text, damaged[len(damaged) - 24 :]))
+    path = tmp_path / "a.spool"
+    path.write_bytes(frames.MAGIC + start + checksum + text + damaged[len(damaged) - 24 :])
+    with pytest.raises(ValueError, match="a column of 9 '<i8' that a frame of a spool cannot have"):
+        read_spool(path)
+
+
+def test_another_file_is_not_written_over(tmp_path):
+    path = tmp_path / "train.py"
+    path.write_text("import torch")
+    with pytest.raises(ValueError, match=r"train.py' has something other than a spool in it; give another name"):
+        profile(spool=path).start()
+    assert path.read_text() == "import torch"
+    with profile() as prof:
+        x + x
+    assert len(prof.events()) == 1
+
+
+def test_a_full_disk_ends_the_file_and_not_the_recording(tmp_path, monkeypatch):
+    path = tmp_path / "run.spool"
+    prof = profile(spool=path)
+    prof.start()
+    x + x
+    write_some()
+    size = path.stat().st_size
+
+    def fill(self, content):
+        self._file.write(content[:10])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Spool, "_write", fill)
+    x * x
+    write_some()
+    assert path.stat().st_size == size
+    x * x
+    with pytest.warns(UserWarning, match="run.spool' ends early: No space left on device; what was recorded is whole in memory"):
+        prof.stop()
+    assert [e.name for e in prof.events()] == ["aten::add", "aten::mul", "aten::mul"]
+    assert len(read_spool(path).session) == 1
+
+
+KILLED = """
+    import os, sys, time
+    import mindtorch_v2 as torch
+    from mindtorch_v2.profiler import profile, record_function
+    from mindtorch_v2.profiler.capture import capture
+
+    x = torch.ones(2)
+
+    def step():
+        x + x
+
+    prof = profile(spool="run.spool")
+    prof.start()
+    with record_function("epoch"):
+        for _ in range(1000):
+            step()
+        capture.active._draining._work()
+        for _ in range(10):
+            x * x
+        {end}
+"""
+
+
+@pytest.mark.parametrize("end", ["os.kill(os.getpid(), 9)", "os._exit(3)", "os.abort()"])
+def test_a_process_that_is_killed_leaves_what_it_had_written(end, run_python, tmp_path):
+    run_python(textwrap.dedent(KILLED).format(end=end))
+    spooled = read_spool(tmp_path / "run.spool")
+    session = spooled.session
+    assert not spooled.is_complete
+    assert session.info.ended.startswith("the recording ends ")
+    assert session.info.ended.endswith("and was not stopped: its process was killed, crashed or left by os._exit")
+    assert operators_of(session) == ["aten::add"] * 1000
+    (last,) = spooled.threads
+    assert last.name == "MainThread"
+    assert [name for name, _ in last.operators] == ["aten::add"] * 5
+    assert last.scopes == ("epoch",)
+    assert {place.function for place in last.places} == {"<module>"}
+
+
+def test_a_forked_process_leaves_the_spool_to_its_parent(tmp_path):
+    path = tmp_path / "run.spool"
+    with profile(spool=path) as prof:
+        x + x
+        write_some()
+        pid = os.fork()
+        if not pid:
+            x * x
+            os._exit(0)
+        os.waitpid(pid, 0)
+        x + x
+    assert columns_of(read_spool(path).session) == columns_of(prof.session)
+    assert len(prof.session) == 2
+
+
+def test_whereabouts_are_those_of_the_program():
+    ready, done = threading.Event(), threading.Event()
+
+    def wait_here():
+        ready.set()
+        done.wait()
+
+    thread = threading.Thread(target=wait_here)
+    thread.start()
+    ready.wait()
+    looking = Whereabouts()
+    try:
+        found = looking.now()
+    finally:
+        looking.close()
+        done.set()
+        thread.join()
+    assert ("wait_here", __file__) in [(function, file) for file, _, function in found[thread.ident]]
+    assert found[threading.get_ident()][0][2] == "test_whereabouts_are_those_of_the_program"
+
+
+def test_places_of_a_fault():
+    text = 'Fatal Python error: X\n\nThread 0x0000000a (most recent call first):\n  File "a "b".py", line 3 in f\n  ...\n\n'
+    text += 'Current thread 0x0b [name] (most recent call first):\n  File "c.py", line 4 in g\n\nExtension modules: numpy\n'
+    assert parsed(text) == {10: [('a "b".py', 3, "f")], 11: [("c.py", 4, "g")]}
+
+
+class TestCommand:
+    """`mindtorch profile` spools, and `mindtorch recover` reads."""
+
+    PROGRAM = """
+        import ctypes, os, sys, time
+        import torch
+        x = torch.ones(2)
+        for _ in range(500):
+            x + x
+        time.sleep(0.6)
+        x * x
+        {end}
+    """
+
+    @pytest.fixture
+    def run(self, tmp_path):
+        def run(*arguments):
+            environment = os.environ | {"PYTHONPATH": os.path.dirname(os.path.dirname(torch.__file__))}
+            command = [sys.executable, "-m", "mindtorch_v2", *arguments]
+            return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=120)
+
+        return run
+
+    @pytest.mark.parametrize(
+        ("end", "status", "why"),
+        [
+            (
+                "os.kill(os.getpid(), 9)",
+                -signal.SIGKILL,
+                "and was not stopped: its process was killed, crashed or left by os._exit",
+            ),
+            ("ctypes.string_at(0)", -signal.SIGSEGV, "by a crash: Fatal Python error: Segmentation fault"),
+        ],
+    )
+    def test_a_run_that_is_killed_is_read_by_every_command(self, end, status, why, run, tmp_path):
+        (tmp_path / "train.py").write_text(textwrap.dedent(self.PROGRAM).format(end=end))
+        assert run("profile", "-o", "out", "train.py").returncode == status
+        assert os.listdir(tmp_path / "out") == ["run.spool"]
+        shown = run("top", "out")
+        assert "aten::add" in shown.stdout
+        assert why in shown.stderr
+        facts = json.loads(run("recover", "out", "--last", "--json").stdout)
+        assert why in facts["ended"]
+        assert facts["threads"][0]["operators"][0]["name"] == "aten::add"
+        assert facts["threads"][0]["places"][0][1:] == [7, "<module>"]
+        printed = run("recover", "out", "-o", "found.session")
+        assert printed.stdout.splitlines()[-1] == "saved as found.session"
+        session = Results.load(tmp_path / "found.session").session
+        assert why in session.info.ended
+        assert operators_of(session) == ["aten::ones", *["aten::add"] * 500]
+
+    def test_a_run_that_ends_well_leaves_no_spool(self, run, tmp_path):
+        (tmp_path / "train.py").write_text(textwrap.dedent(self.PROGRAM).format(end=""))
+        done = run("profile", "-o", "out", "--quiet", "train.py")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "run.session" in os.listdir(tmp_path / "out")
+        assert not [name for name in os.listdir(tmp_path / "out") if name.endswith(".spool")]
