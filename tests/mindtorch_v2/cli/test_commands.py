@@ -137,6 +137,24 @@ class TestFlame:
         assert all(int(us) > 0 for _, _, us in paths)
         assert any(path.endswith("aten::linear;aten::addmm") for path, _, _ in paths)
 
+    @pytest.mark.parametrize("by", ["operators", "calls", "stack", "module"])
+    def test_phases_add_up_in_every_way_to_merge(self, mindtorch, recorded, tmp_path, by):
+        def time_ns(phase):
+            return mindtorch("flame", recorded, "-o", tmp_path / "a.svg", "--by", by, "--phase", phase, "--json")["time_ns"]
+
+        assert time_ns("forward") + time_ns("backward") == time_ns("both") <= mindtorch("top", recorded, "--json")["self_ns"]
+
+    def test_by_module(self, mindtorch, recorded):
+        options = ("-o", "-", "--format", "folded", "--by", "module")
+        paths = [line.rpartition(" ")[0] for line in mindtorch("flame", recorded, *options, "--phase", "forward").splitlines()]
+        assert any(path.startswith("Sequential") and path.endswith(";aten::addmm") for path in paths)
+        backward = mindtorch("flame", recorded, *options, "--phase", "backward")
+        assert "AddmmBackward0" in backward
+        assert "aten::addmm" not in backward
+
+    def test_what_was_not_recorded_is_named(self, mindtorch, gpu, tmp_path):
+        assert "with_modules=True" in mindtorch("flame", gpu, "-o", tmp_path / "a.svg", "--by", "module", status=1)
+
     def test_the_picture_is_escaped(self, mindtorch, recorded, tmp_path):
         mindtorch("flame", recorded, "-o", tmp_path / "a.svg")
         text = (tmp_path / "a.svg").read_text()

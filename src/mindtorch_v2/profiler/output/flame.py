@@ -18,6 +18,8 @@ from ..model.session import Session
 from ..writing import units
 from ..writing.text_table import middle_cut
 from . import stacks
+from .report.sections import flame as sections
+from .report.sources import Process
 
 __all__ = ["FlameTree", "Node", "folded", "speedscope", "speedscope_text", "svg"]
 
@@ -81,6 +83,19 @@ class FlameTree:
             if node >= 0:
                 amounts[node] += own
         return cls(f"{session.info.process_name} {session.info.pid}", _nodes(list(numbers), amounts))
+
+    @classmethod
+    def merged(cls, session: Session, by: str, phase: str) -> FlameTree:
+        """The tree that the report draws: by operators, calls, stack or module; of the phase forward, backward or both."""
+        found = sections.merged(Process(session), by)
+        if "needs" in found:
+            raise ValueError(f"a flame graph by {by} needs what was not recorded: {found['needs']}")
+        amounts = {"forward": found["self"], "backward": found["selfBackward"], "both": found["self"] + found["selfBackward"]}[
+            phase
+        ]
+        names = found["names"]
+        places = [(parent, names[name]) for parent, name in zip(found["parent"].tolist(), found["name"].tolist(), strict=True)]
+        return cls(f"{session.info.process_name} {session.info.pid}", _nodes(places, amounts.tolist()))
 
 
 def _nodes(places: Sequence[tuple[int, str]], amounts: Sequence[int]) -> tuple[Node, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from ....model import modules, tree
 from ....model.session import KINDS
 from ..sources import Process, Texts, depths
 
-__all__ = ["flame"]
+__all__ = ["WAYS", "flame", "merged"]
 
 Column = np.ndarray[Any, np.dtype[Any]]
 
@@ -21,14 +21,13 @@ OUTSIDE = "outside of modules"
 
 def flame(process: Process) -> dict[str, Any]:
     """A tree for each way to merge: nodes with their parent, name, and self time and count, outside and inside of backward passes."""
-    info = process.session.info
-    with_stack = {"needs": "with_stack=True"}
-    return {
-        "operators": _events(process, NOT_OPERATORS),
-        "calls": _events(process, ("memory", "kernel")) if info.with_stack else with_stack,
-        "stack": _stacks(process) if info.with_stack else with_stack,
-        "module": _modules(process) if info.with_modules else {"needs": "with_modules=True"},
-    }
+    return {by: merged(process, by) for by in WAYS}
+
+
+def merged(process: Process, by: str) -> dict[str, Any]:
+    """The tree of one way to merge, or what must be recorded for it."""
+    needed, make = WAYS[by]
+    return make(process) if not needed or getattr(process.session.info, needed) else {"needs": f"{needed}=True"}
 
 
 def _events(process: Process, left_out: tuple[str, ...]) -> dict[str, Any]:
@@ -113,3 +112,12 @@ def _nodes(process: Process, rows: Column, node: Column, parent: Column, name: C
         "count": sums(ones, ~backward),
         "countBackward": sums(ones, backward),
     }
+
+
+# By name, as addresses of the page have it: what must be recorded, and the tree.
+WAYS: dict[str, tuple[str, Callable[[Process], dict[str, Any]]]] = {
+    "operators": ("", lambda process: _events(process, NOT_OPERATORS)),
+    "calls": ("with_stack", lambda process: _events(process, ("memory", "kernel"))),
+    "stack": ("with_stack", _stacks),
+    "module": ("with_modules", _modules),
+}
