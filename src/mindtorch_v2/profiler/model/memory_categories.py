@@ -55,8 +55,9 @@ def categories_of(graph: DataFlowGraph) -> Categories:
     for node in graph.nodes:
         for number in node.temporaries:
             found.of_storage.setdefault(number, Category.TEMPORARY)
-    _find_inputs(graph, found)
-    _find_parameters(graph, found)
+    depending = _depending_on_gradients(graph, found)
+    _find_inputs(graph, found, depending)
+    _find_parameters(graph, found, depending)
     _find_activations(graph, found)
     for number, storage in enumerate(graph.storages):
         if OPTIMIZER_STATE in storage.roles:
@@ -80,8 +81,7 @@ def _depending_on_gradients(graph: DataFlowGraph, found: Categories) -> set[int]
     return depending
 
 
-def _find_inputs(graph: DataFlowGraph, found: Categories) -> None:
-    depending = _depending_on_gradients(graph, found)
+def _find_inputs(graph: DataFlowGraph, found: Categories, depending: set[int]) -> None:
     learned = found.storages_of(Category.GRADIENT, Category.PARAMETER)
     contributing: set[Value] = set()
     for node in reversed(graph.nodes):
@@ -96,7 +96,7 @@ def _find_inputs(graph: DataFlowGraph, found: Categories) -> None:
             found.of_value.setdefault(value, Category.INPUT)
 
 
-def _find_parameters(graph: DataFlowGraph, found: Categories) -> None:
+def _find_parameters(graph: DataFlowGraph, found: Categories, depending: set[int]) -> None:
     """Tensors that are parameters without being called so: combined with inputs, used for a gradient, and updated by one."""
     gradients = found.storages_of(Category.GRADIENT)
     forward = {value for value, category in found.of_value.items() if category is Category.INPUT}
@@ -111,7 +111,6 @@ def _find_parameters(graph: DataFlowGraph, found: Categories) -> None:
     for node in reversed(graph.nodes):
         if not (used.isdisjoint(node.outputs) and gradients.isdisjoint(node.output_storages)):
             used.update(node.inputs)
-    depending = _depending_on_gradients(graph, found)
     for number, _ in candidates & used:
         if number in depending:
             found.of_storage[number] = Category.PARAMETER

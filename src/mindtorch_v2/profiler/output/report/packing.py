@@ -22,7 +22,7 @@ __all__ = ["Delta", "pack", "unpack"]
 
 Column = np.ndarray[Any, np.dtype[Any]]
 
-LEVEL = 6
+LEVEL = 5  # 1 % larger than at 6, in four fifths of the time
 MOST = 2**53  # beyond, numbers of JavaScript are not exact
 
 
