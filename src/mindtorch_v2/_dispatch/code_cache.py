@@ -75,12 +75,13 @@ def _write() -> None:
         content = MAGIC_NUMBER + marshal.dumps({digest: marshal.dumps(code) for digest, code in _new.items()})
     with contextlib.suppress(OSError, NotImplementedError):  # a folder that is not ours to write to, or a full disk
         path = _path()
-        own = f"{path}.{os.getpid()}"
+        own = f"{path}.{os.getpid()}-{os.urandom(8).hex()}"  # a name that nobody can have put a link at
         os.makedirs(os.path.dirname(path), exist_ok=True)
         try:
-            with open(own, "wb") as file:
+            with open(own, "xb") as file:
                 file.write(content)
             os.replace(own, path)
         except OSError:
-            os.unlink(own)
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(own)
             raise

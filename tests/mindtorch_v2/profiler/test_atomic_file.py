@@ -19,6 +19,7 @@ from mindtorch_v2.profiler.output import chrome_trace, stacks
 from mindtorch_v2.profiler.writing import atomic_file
 from mindtorch_v2.profiler.writing.atomic_file import Replacement, replacing
 
+from . import all_writers
 from .by_hand import op, record
 
 
@@ -317,3 +318,81 @@ def test_an_abandoned_object_takes_its_file_along(tmp_path, way):
     replacement.file.close()
     del replacement
     assert os.listdir(tmp_path) == []
+
+
+def test_the_content_is_on_the_disk_before_it_has_its_name(tmp_path, way, monkeypatch):
+    happened = []
+    for name in ("fsync", "replace"):
+        real = getattr(os, name)
+        monkeypatch.setattr(os, name, lambda *args, name=name, real=real: (happened.append(name), real(*args))[1])
+    with replacing(tmp_path / "out") as file:
+        file.write(b"x")
+    assert happened == ["fsync", "replace"]
+
+
+FULL_DISK = """
+import resource, sys
+from tests.mindtorch_v2.profiler.all_writers import WRITERS, session
+recorded = session()
+write = WRITERS[sys.argv[1]]
+limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100, limit[1]))
+try:
+    write(recorded, sys.argv[2])
+except OSError as error:
+    assert error.filename == sys.argv[2], error
+    print(type(error).__name__, error.strerror)
+resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+write(recorded, sys.argv[2])
+"""
+
+
+@pytest.fixture(scope="module")
+def recorded():
+    return all_writers.session()
+
+
+class TestEveryWriter:
+    """A disk that is full, a folder that is gone, several at once: one error that names the file, nothing left, and the session still there."""
+
+    @pytest.mark.parametrize("name", all_writers.WRITERS)
+    def test_a_full_disk(self, name, tmp_path):
+        path = tmp_path / name
+        root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(__file__))))
+        command = [sys.executable, "-c", FULL_DISK, name, path]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=root)
+        assert (done.stdout, done.returncode) == ("OSError File too large\n", 0), done.stderr
+        assert os.listdir(tmp_path) == [name]
+        assert len(path.read_bytes()) > 100
+
+    @pytest.mark.parametrize("name", all_writers.WRITERS)
+    def test_nothing_is_left_of_a_failure(self, name, tmp_path, recorded, monkeypatch, way):
+        def full(*arguments):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "fsync", full)
+            with pytest.raises(OSError, match="No space left on device") as caught:
+                all_writers.WRITERS[name](recorded, tmp_path / name)
+        assert caught.value.filename == str(tmp_path / name)
+        assert os.listdir(tmp_path) == []
+        all_writers.WRITERS[name](recorded, tmp_path / name)
+        assert os.listdir(tmp_path) == [name]
+
+    @pytest.mark.parametrize("name", all_writers.WRITERS)
+    def test_a_folder_that_is_gone(self, name, tmp_path, recorded):
+        path = tmp_path / "gone" / name
+        with pytest.raises(FileNotFoundError) as caught:
+            all_writers.WRITERS[name](recorded, path)
+        assert caught.value.filename == str(path)
+        assert os.listdir(tmp_path) == []
+
+    @pytest.mark.parametrize("name", all_writers.WRITERS)
+    def test_several_threads_at_once(self, name, tmp_path, recorded, way):
+        path = tmp_path / name
+        all_writers.WRITERS[name](recorded, path)
+        alone = len(content(path))
+        with ThreadPoolExecutor(4) as threads:
+            list(threads.map(lambda _: all_writers.WRITERS[name](recorded, path), range(8)))
+        assert os.listdir(tmp_path) == [name]
+        assert len(content(path)) == alone

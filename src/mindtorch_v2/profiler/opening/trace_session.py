@@ -107,6 +107,9 @@ class _Trace:
         base = header.get("baseTimeNanoseconds", 0)
         self.base_ns = (base if type(base) is int and 0 <= base < 1 << 61 else 0) + columns.origin_us * 1000
         self._times()
+        told = np.abs(self.changes["ts"]) < LATEST_US
+        self.changed["times that no clock tells"] += int((~told).sum())
+        self.changes = {name: column[told] for name, column in self.changes.items()}
         on_device = np.array([self._is_on_device(label, kind) for label, kind in zip(columns.labels, self.kinds)], bool)
         rows_on_device = np.bincount(self.slices["track"], on_device[self.slices["label"]], minlength=len(columns.tracks))
         self.is_device = rows_on_device > 0  # by track

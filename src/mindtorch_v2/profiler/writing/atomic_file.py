@@ -1,7 +1,7 @@
 """Files that are there in full or not at all.
 
 The content goes to a file without a name in the folder of its place, where the system has such files (Linux), and gets its name when
-it is complete: a process that is killed leaves nothing. Elsewhere it goes to a hidden file beside its place. That file is removed
+it is complete and on the disk: a process that is killed leaves nothing. Elsewhere it goes to a hidden file beside its place. That file is removed
 whatever exception ends the writing; after a kill, by the next export to the same place.
 """
 
@@ -97,6 +97,7 @@ class Replacement:
                     self.file.close()  # writes the end of compressed data
                 self._file.flush()
                 if self._publish is not None:
+                    _to_disk(self._file)
                     self._publish(self)
                 self._file.close()
                 self._is_done = True
@@ -113,6 +114,7 @@ class Replacement:
             with open(self._temporary, "xb") as copy:
                 self._file.seek(0)
                 shutil.copyfileobj(self._file, copy)
+                _to_disk(copy)
                 with contextlib.suppress(OSError):
                     os.fchmod(copy.fileno(), stat.S_IMODE(os.fstat(self._file.fileno()).st_mode))
         os.replace(self._temporary, self._target)
@@ -128,6 +130,7 @@ class Replacement:
         with open(self._target, "r+b") as target:
             shutil.copyfileobj(self._file, target)
             target.truncate()
+            _to_disk(target)
 
     def discard(self) -> None:
         """Leave what was in that place before."""
@@ -170,6 +173,12 @@ class Replacement:
             if error.errno is None or not is_own:
                 raise
             raise type(error)(error.errno, error.strerror, self._name) from None
+
+
+def _to_disk(file: IO[bytes]) -> None:
+    """Have the content on the disk before it gets its name: after a power cut, the name is that of a whole file, too."""
+    file.flush()
+    os.fsync(file.fileno())
 
 
 @contextlib.contextmanager

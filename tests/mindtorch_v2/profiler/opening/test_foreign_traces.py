@@ -185,6 +185,21 @@ def test_memory_of_host_and_device(tmp_path):
     assert session.memory.event.tolist() == [at(session, "aten::empty")] * 2 + [at(session, "[memory]")]
 
 
+def test_changes_of_memory_at_no_time_are_left_out(tmp_path):
+    facts = {"Addr": 99, "Bytes": 8, "Total Allocated": 8, "Device Type": 0, "Device Id": -1}
+    change = {"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": HOST, "tid": HOST, "args": facts}
+    session = opened(write(tmp_path / "t.json", [op("f", 0, 10), {**change, "ts": 5}, {**change, "ts": 1e300}]))
+    assert session.memory.time_ns.tolist() == [5_000]
+    assert session.info.adjusted == (("times that no clock tells", 1),)
+
+
+@pytest.mark.parametrize("name", [["a"], {"a": 1}, 3, None])
+def test_names_of_processes_that_are_no_text(tmp_path, name):
+    named = {"ph": "M", "name": "process_name", "pid": 0, "tid": 0, "ts": 0, "args": {"name": name}}
+    session = opened(write(tmp_path / "t.json", [op("f", 0, 10), kernel("k", 1, 1, 1), named]))
+    assert sorted(label.name for label in session.labels) == ["f", "k"]
+
+
 class TestAscend:
     """`trace_view.json`: a list, times as text, no categories but those of Python."""
 
