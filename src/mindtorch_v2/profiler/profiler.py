@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import sys
@@ -15,6 +16,7 @@ from . import autograd_profile
 from ._memory_profiler import MemoryProfile, MemoryProfileTimeline
 from .activity import ProfilerActivity, parse_activities, supported_activities
 from .advice import Advice
+from .background import BackgroundHandler
 from .bounds import BoundOptions, Bounds
 from .capture import capture, claims
 from .execution_trace import ExecutionTraceObserver, _ITraceObserver
@@ -315,6 +317,8 @@ class profile(_KinetoProfile):  # noqa: N801 - torch's name
         custom_trace_id_callback: a function that gives each recording its id. By default an id is drawn at random.
         post_processing_timeout_s: the seconds that making events may take; events that would take longer are left out, and the
             logger `torch.autograd.profiler` says so. By default there is no limit.
+        background: call `on_trace_ready` in a thread of its own, with a profiler that has what was recorded by then, while the program goes on.
+            A cycle waits for the handler of the one before, and `stop` for the last; what a handler raises is raised there.
         max_events: keep so many events at most. By default as many as a quarter of the machine's free memory has room for, which a warning says
             when it is reached. What is not kept is counted, and shown wherever the recording is.
         max_bytes: the same in bytes of records.
@@ -346,6 +350,7 @@ class profile(_KinetoProfile):  # noqa: N801 - torch's name
         use_cuda: bool | None = None,
         custom_trace_id_callback: Callable[[], str] | None = None,
         post_processing_timeout_s: float | None = None,
+        background: bool = False,
         **bounds: Unpack[BoundOptions],
     ) -> None:
         if use_cuda is not None:
@@ -374,6 +379,7 @@ class profile(_KinetoProfile):  # noqa: N801 - torch's name
         self.schedule = schedule or record_always
         self.record_steps = schedule is not None
         self.on_trace_ready = on_trace_ready
+        self._background = BackgroundHandler() if background else None
         self.step_num = 0
         self.step_rec_fn: record_function | None = None
         self._stopping = False
@@ -434,6 +440,8 @@ class profile(_KinetoProfile):  # noqa: N801 - torch's name
         finally:
             self._stopping = False
             claims.release(self)
+        if self._background is not None:
+            self._background.wait()
         if self.record_steps and self.profiler is None and sys.exc_info()[0] is None:  # nothing comes over a program's error
             warnings.warn(f"nothing was recorded: {self._reached()}", stacklevel=callers_level())
 
@@ -507,12 +515,23 @@ class profile(_KinetoProfile):  # noqa: N801 - torch's name
             raise errors[0]
 
     def _trace_ready(self) -> None:
-        if self.on_trace_ready is not None:
+        if self.on_trace_ready is not None and self._background is not None:
+            self._background.start(self.on_trace_ready, self._as_finished())
+        elif self.on_trace_ready is not None:
             claims.begin_handler(self)
             try:
                 self.on_trace_ready(self)
             finally:
                 claims.end_handler(self)
+
+    def _as_finished(self) -> profile:
+        """This profiler with what it has recorded by now, whatever it records next."""
+        finished = copy.copy(self)
+        finished.profiler, finished._prepared, finished.step_rec_fn = copy.copy(self.profiler), None, None
+        finished._metadata = dict(self._metadata)
+        if finished.profiler is not None:
+            finished.profiler.metadata = finished._metadata
+        return finished
 
     def _warn_warmup_without_record(self) -> None:
         warnings.warn("Incorrect schedule: WARMUP followed by NONE", stacklevel=4)

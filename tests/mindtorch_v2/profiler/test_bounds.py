@@ -247,7 +247,7 @@ class TestThread:
     @pytest.fixture(autouse=True)
     def often(self, monkeypatch):
         monkeypatch.setattr(draining, "INTERVAL_S", 0.001)
-        monkeypatch.setattr(log_records.LogRecords.take_meanwhile, "__kwdefaults__", {"backlog": 0})
+        monkeypatch.setattr(log_records, "BACKLOG", 0)
 
     def test_nothing_is_lost_or_invented(self):
         with profile() as prof:
