@@ -30,6 +30,7 @@ y = F.layer_norm(F.gelu(x).sigmoid(), (8,)).softmax(1) + F.embedding(torch.tenso
 y = y + torch.fft.irfft(torch.fft.rfft(y))
 y[torch.tensor([0, 0])].sum().backward()
 torch.linalg.cholesky(torch.eye(3) * 2)
+torch.sparse.mm(torch.eye(3).to_sparse(), torch.ones(3, 2))
 assert not {"scipy.special", "scipy.linalg", "scipy.sparse", "scipy.fft"} & sys.modules.keys()
 """)
 
