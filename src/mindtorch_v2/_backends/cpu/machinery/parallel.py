@@ -23,9 +23,8 @@ Array = np.ndarray[Any, Any]
 
 WORTH_NS = 100_000
 _PART_NS = 100_000  # so that what a part costs, 2 to 5 µs with what it finds in no cache, is little beside it
-_PARTS_OF_A_THREAD = (
-    2  # a thread that begins late leaves one to the others; softmax of 1M in 8 parts takes a tenth longer than in 4
-)
+# A thread that begins late leaves one to the others. Softmax of a million elements in eight parts takes a tenth longer than in four.
+_PARTS_OF_A_THREAD = 2
 
 
 def over(n: int, ns_each: float, work: Work) -> None:
@@ -144,7 +143,7 @@ def sliced(arrays: Sequence[Array]) -> tuple[Callable[[int, int], list[Array]], 
         flat = [x.reshape(-1) if x.shape == full.shape else x.reshape(()) for x in arrays]
         return lambda begin, end: [x[begin:end] if x.ndim else x for x in flat], full.size
     outermost_first = sorted(range(full.ndim), key=lambda d: -abs(full.strides[d]))
-    enough = [d for d in outermost_first if full.shape[d] >= 4 * _PARTS_OF_A_THREAD]
+    enough = [d for d in outermost_first if full.shape[d] >= 16]
     axis = enough[0] if enough else max(outermost_first, key=lambda d: full.shape[d])
     return lambda begin, end: [_along(x, full.ndim, axis, begin, end) for x in arrays], full.shape[axis]
 
