@@ -2,14 +2,15 @@
 
     python -m benchmarks.models [model …] [--batch N] [--growth]
 
-One thread each, by time on the processor, steps of both in turn, the shortest of each. Memory is what making the model and five steps take at
-most, in a process for each library. Losses are those of the first ten steps, the largest relative difference; beside it, that of torch from
-itself without oneDNN, since some networks amplify what rounding does: batch norms over a few values, for one.
+One thread each, by time on the processor, steps of both in turn, the shortest of each. Memory is what making the model and three steps take at
+most, in a process for each library. Losses are those of the first ten steps, the largest relative difference. Where it is more than rounding,
+that of torch from itself without oneDNN stands beside it: some networks amplify what rounding does, batch norms over a few values for one.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import subprocess
 import sys
@@ -40,7 +41,7 @@ from .image_models import (
     vit,
 )
 from .sequence_models import LETTERS, PLACES, TABLES, WORDS, bert, dlrm, gcn, gpt, recurrent
-from .timing import Comparison, compare, print_table
+from .timing import Comparison, print_table
 
 __all__ = ["MODELS", "growth", "steps"]
 
@@ -173,6 +174,7 @@ MODELS: dict[str, tuple[Prepare, float]] = {  # with the ratio to torch that is 
     "GCN": (_citations, 1.3),
 }
 MEMORY_AIM, LOSS_AIM = 1.5, 1e-5
+LOSSES = 10  # steps that are compared
 
 
 def _bold(text: str, missed: bool) -> str:
@@ -186,11 +188,12 @@ class ModelRow:
     step: Comparison
     batch: int
     memory: Comparison
-    losses_differ: tuple[float, float]
+    losses_differ: float
+    theirs_differ: float | None  # torch's with oneDNN from those without; asked where ours differ by more than the aim
 
     def cells(self) -> dict[str, str]:
         memory = f"{self.memory.ours:.0f} / {self.memory.theirs:.0f}"
-        ours, theirs = self.losses_differ
+        ours, theirs = self.losses_differ, self.theirs_differ
         return {
             "": self.step.name,
             "batch": str(self.batch),
@@ -200,13 +203,13 @@ class ModelRow:
             "aim": str(self.step.aim),
             "memory, MB": memory,
             f"ratio (aim {MEMORY_AIM})": _bold(f"{self.memory.ratio:.2f}", self.memory.ratio > MEMORY_AIM),
-            "losses differ by": _bold(f"{ours:.0e}", ours > max(LOSS_AIM, 3 * theirs)),
-            "torch's own": f"{theirs:.0e}",
+            "losses differ by": _bold(f"{ours:.0e}", ours > max(LOSS_AIM, 3 * (theirs or 0))),
+            "torch's own": "" if theirs is None else f"{theirs:.0e}",
         }
 
 
 def peak_memory(library: str, model: str, batch: int) -> float:
-    """Megabytes of its own that a process takes at most while it makes a model and five steps, above what it took before."""
+    """Megabytes of its own that a process takes at most while it makes a model and three steps, above what it took before."""
     command = [sys.executable, "-m", "benchmarks.models", model, "--run", library, str(batch)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None
@@ -235,45 +238,55 @@ def _run(library: str, model: str, batch: int) -> None:
     print("ready", flush=True)
     sys.stdin.readline()
     step = MODELS[model][0](lib, batch, 1.0)
-    for _ in range(5):
+    for _ in range(3):
         step()
 
 
-def _measure(name: str, ours: Any, torch: Any, batch: int, width: float, seconds: float) -> Comparison:
-    prepare, aim = MODELS[name]
-    steps = [prepare(lib, batch, width) for lib in (ours, torch)]
-    began = time.process_time()
-    for step in steps:
-        step()
-    chunks = max(4, min(25, int(seconds / (time.process_time() - began))))
-    return compare(name, *steps, aim=aim, chunks=chunks, chunk_seconds=0.02, clock=time.process_time)
+def _in_turn(name: str, steps: Sequence[Step], count: int) -> tuple[Comparison, list[list[float]]]:
+    """Steps of both in turn: the shortest of each by time on the processor, the first left out, and all losses."""
+    best, losses = [float("inf")] * 2, [[0.0] * count, [0.0] * count]
+    gc.collect()
+    gc.disable()
+    try:
+        for i in range(count):
+            for side, step in enumerate(steps):
+                began = time.process_time()
+                loss = step()
+                if i:
+                    best[side] = min(best[side], time.process_time() - began)
+                losses[side][i] = loss.item()
+    finally:
+        gc.enable()
+    return Comparison(name, best[0] * 1e6, best[1] * 1e6, MODELS[name][1]), losses
 
 
-def _losses(name: str, lib: Any, batch: int) -> list[float]:
-    step = MODELS[name][0](lib, batch, 1.0)
-    return [step().item() for _ in range(10)]
+def _prepared(name: str, ours: Any, torch: Any, batch: int, width: float) -> list[Step]:
+    return [MODELS[name][0](lib, batch, width) for lib in (ours, torch)]
 
 
-def _losses_differ(name: str, ours: Any, torch: Any, batch: int) -> tuple[float, float]:
-    """The largest relative difference of the first losses: ours from torch's, and torch's without oneDNN from those with it."""
-    expected = _losses(name, torch, batch)
+def _difference(found: Sequence[float], expected: Sequence[float]) -> float:
+    return max(abs(a - b) / abs(b) for a, b in zip(found, expected, strict=True))
+
+
+def _without_onednn(name: str, torch: Any, batch: int) -> list[float]:
     torch.backends.mkldnn.enabled = False
     try:
-        others = [_losses(name, ours, batch), _losses(name, torch, batch)]
+        step = MODELS[name][0](torch, batch, 1.0)
+        return [step().item() for _ in range(LOSSES)]
     finally:
         torch.backends.mkldnn.enabled = True
-    ours_differ, theirs_differ = (max(abs(a - b) / abs(b) for a, b in zip(found, expected, strict=True)) for found in others)
-    return ours_differ, theirs_differ
 
 
 def steps(ours: Any, torch: Any, names: Sequence[str] = tuple(MODELS), batches: Sequence[int] = BATCHES) -> list[ModelRow]:
     rows = []
-    for name in names:
-        for batch in batches:
-            differ = _losses_differ(name, ours, torch, batch)
-            step = _measure(name, ours, torch, batch, 1.0, seconds=4.0)
+    for batch in batches:
+        for name in names:
+            step, losses = _in_turn(name, _prepared(name, ours, torch, batch, 1.0), LOSSES if batch > 8 else 2 * LOSSES)
+            first = [side[:LOSSES] for side in losses]
+            differ = _difference(*first)
+            own = _difference(_without_onednn(name, torch, batch), first[1]) if differ > LOSS_AIM else None
             peaks = [peak_memory(library, name, batch) for library in ("mindtorch_v2", "torch")]
-            rows.append(ModelRow(step, batch, Comparison(name, *peaks, MEMORY_AIM, "MB"), differ))
+            rows.append(ModelRow(step, batch, Comparison(name, *peaks, MEMORY_AIM, "MB"), differ, own))
             print(*rows[-1].cells().values(), flush=True)
     return rows
 
@@ -304,8 +317,8 @@ def growth(ours: Any, torch: Any, names: Sequence[str] = GROWING) -> list[Growth
     """Step time against the batch at full width, and against the width with a batch of 8."""
     rows = []
     for name in names:
-        by_batch = tuple(_measure(name, ours, torch, batch, 1.0, seconds=3.0) for batch in (4, 16, 64))
-        by_width = tuple(_measure(name, ours, torch, 8, width, seconds=3.0) for width in WIDTHS)
+        by_batch = tuple(_in_turn(name, _prepared(name, ours, torch, batch, 1.0), 5)[0] for batch in (4, 16, 64))
+        by_width = tuple(_in_turn(name, _prepared(name, ours, torch, 8, width), 5)[0] for width in WIDTHS)
         rows += [GrowthRow(f"{name}, batch", (4, 16, 64), by_batch), GrowthRow(f"{name}, width", WIDTHS, by_width)]
     return rows
 

@@ -14,7 +14,6 @@ from mindtorch_v2.profiler.writing.text_table import Column, TextTable
 __all__ = ["Comparison", "Row", "as_markdown", "compare", "print_table"]
 
 Statement = Callable[[], object]
-Clock = Callable[[], float]  # seconds
 
 
 class Row(Protocol):
@@ -50,35 +49,34 @@ class Comparison:
         }
 
 
-def _chunk_size(statement: Statement, chunk_seconds: float, clock: Clock) -> int:
+def _chunk_size(statement: Statement, chunk_seconds: float) -> int:
     statement()
-    began = clock()
+    began = time.perf_counter()
     statement()
-    once = clock() - began
+    once = time.perf_counter() - began
     return max(1, int(chunk_seconds / max(once, 1e-7)))
 
 
-def _time(statement: Statement, count: int, clock: Clock) -> float:
+def _time(statement: Statement, count: int) -> float:
     repeat = range(count)
-    began = clock()
+    began = time.perf_counter()
     for _ in repeat:
         statement()
-    return (clock() - began) / count
+    return (time.perf_counter() - began) / count
 
 
 def compare(
-    name: str, ours: Statement, theirs: Statement, *, aim: float | None = None, chunks: int = 40, chunk_seconds: float = 0.004,
-    clock: Clock = time.perf_counter,
-) -> Comparison:  # fmt: skip
+    name: str, ours: Statement, theirs: Statement, *, aim: float | None = None, chunks: int = 40, chunk_seconds: float = 0.004
+) -> Comparison:
     """Time both statements. Garbage collection is off meanwhile, as in `timeit`."""
-    counts = [_chunk_size(s, chunk_seconds, clock) for s in (ours, theirs)]
+    counts = [_chunk_size(s, chunk_seconds) for s in (ours, theirs)]
     best = [float("inf"), float("inf")]
     gc.collect()
     gc.disable()
     try:
         for _ in range(chunks):
             for i, statement in enumerate((ours, theirs)):
-                best[i] = min(best[i], _time(statement, counts[i], clock))
+                best[i] = min(best[i], _time(statement, counts[i]))
     finally:
         gc.enable()
     return Comparison(name, best[0] * 1e6, best[1] * 1e6, aim)
