@@ -74,3 +74,32 @@ def test_values_and_gradients(shape, steps, transposed):
     given = (len(kernel), transposed, x, weight, rng.standard_normal(997), stride, padding, dilation, groups)
     for ours, theirs in zip(computed(mt, *given), computed(torch, *given), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("size", [(8, 8), (7, 9), (16, 12), (15, 15)])
+@pytest.mark.parametrize("padding", [0, 1, 2])
+def test_tiles_of_many_channels(size, padding):
+    rng = np.random.default_rng(0)
+    x, weight = (rng.standard_normal(shape).astype(np.float32) for shape in ((6, 64, *size), (72, 64, 3, 3)))
+    given = (2, False, x, weight, rng.standard_normal(997).astype(np.float32), 1, padding, 1, 1)
+    for ours, theirs in zip(computed(mt, *given), computed(torch, *given), strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=2e-6 * np.abs(theirs).max(), rtol=0)
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan, 3e38])
+def test_tiles_with_what_is_not_finite(value):
+    rng = np.random.default_rng(0)
+    x, weight = (rng.standard_normal(shape).astype(np.float32) for shape in ((6, 64, 8, 8), (64, 64, 3, 3)))
+    x[1, 5, 3, 4] = value
+    ours, theirs = (lib.nn.functional.conv2d(lib.tensor(x), lib.tensor(weight), padding=1).numpy() for lib in (mt, torch))
+    assert np.array_equal(np.isfinite(ours), np.isfinite(theirs))
+    assert np.array_equal(np.isnan(ours), np.isnan(theirs))
+
+
+def test_tiles_keep_a_large_value_to_its_windows():
+    rng = np.random.default_rng(0)
+    x, weight = (rng.standard_normal(shape).astype(np.float32) for shape in ((6, 64, 8, 8), (64, 64, 3, 3)))
+    x[:, :, 3, 4] = 1e6
+    ours, theirs = (lib.nn.functional.conv2d(lib.tensor(x), lib.tensor(weight), padding=1).numpy() for lib in (mt, torch))
+    ours[:, :, 2:5, 3:6] = theirs[:, :, 2:5, 3:6] = 0
+    np.testing.assert_allclose(ours, theirs, atol=2e-4)

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from .depthwise import depthwise_forward, depthwise_grad_input, depthwise_grad_weight, is_depthwise, is_small
+from .winograd import suits_winograd, winograd
 
 __all__ = ["conv_forward", "conv_grad_input", "conv_grad_weight", "conv_output_size", "transposed_output_size"]
 
@@ -136,7 +137,7 @@ def conv_forward(x: Array, weight: Array, bias: Array | None, stride: Sizes, pad
     elif is_depthwise(weight, _groups(x, weight), x.shape[2:]):
         out = depthwise_forward(x, weight, stride, padding, dilation)
     else:
-        out = _correlate(_pad(x, padding), weight, stride, dilation)
+        out = _correlate_padded(x, weight, stride, padding, dilation)
     if bias is not None:
         out += bias.reshape(-1, *(1,) * len(kernel))
     return out if out.dtype == dtype else out.astype(dtype)
@@ -156,6 +157,16 @@ def _by_groups(weight: Array, groups: int) -> Array:
 def _flat_groups(x: Array, groups: int) -> Array:
     """An image as (N, groups, channels, positions)."""
     return x.reshape(len(x), groups, x.shape[1] // groups, math.prod(x.shape[2:]))
+
+
+def _correlate_padded(x: Array, weight: Array, stride: Sizes, padding: Sizes, dilation: Sizes) -> Array:
+    if x.shape[1] == weight.shape[1] and len(padding) == 2 and max(*stride, *dilation) == 1:
+        size = conv_output_size(x.shape[2:], weight.shape[2:], stride, padding, dilation)
+        if suits_winograd(weight, len(x), size):
+            out = winograd(x, np.ascontiguousarray(weight), padding)
+            if out is not None:
+                return out
+    return _correlate(_pad(x, padding), weight, stride, dilation)
 
 
 def _correlate(x: Array, weight: Array, stride: Sizes, dilation: Sizes) -> Array:
@@ -263,7 +274,7 @@ def conv_grad_input(
         flipped = np.flip(weight, tuple(range(2, weight.ndim)))
         swapped = flipped.reshape(groups, -1, *weight.shape[1:]).swapaxes(1, 2).reshape(channels, len(weight) // groups, *kernel)
         # contiguous, even where one channel a group makes it a view: matmul takes 3 times as long with negative strides
-        return _correlate(_pad(grad, border), np.ascontiguousarray(swapped), stride, dilation).astype(dtype, copy=False)
+        return _correlate_padded(grad, np.ascontiguousarray(swapped), stride, border, dilation).astype(dtype, copy=False)
     if groups == 1 and prod(kernel) > 2 and results <= positions and channels >= SHORTEST_ROW:
         return _scatter_rows(grad, weight, size, stride, padding, dilation).astype(dtype, copy=False)
     return _scatter_columns(grad, weight, size, stride, padding, dilation, groups).astype(dtype, copy=False)

@@ -1,0 +1,101 @@
+"""Winograd's convolution F(2×2, 3×3): four results of a 3×3 window from 16 products instead of 36.
+
+Each result is made of the values in its own window alone, as in the direct sum, and errors are the same: of 32×256×8×8 with 256 results
+6.7e-7 of the largest value, 5.1e-7 by columns. An infinity takes away another inside of a window, so that results which are not finite are
+computed by columns.
+
+Channels are last inside, so that all passes run over rows of channels. Measured on one thread, in ms, against columns and torch:
+
+| | here | by columns | torch |
+|---|--:|--:|--:|
+| 4×64×16×16, 64 results | 0.93 | 1.18 | 0.74 |
+| 4×256×8×8, 256 results | 3.67 | 4.40 | 2.91 |
+| 32×64×16×16, 64 results | 7.25 | 9.20 | 5.84 |
+| 32×128×16×16, 128 results | 22.8 | 30.9 | 21.4 |
+| 32×256×8×8, 256 results | 21.1 | 31.8 | 19.0 |
+| 32×512×4×4, 512 results | 24.6 | 29.2 | 17.3 |
+| 4×512×4×4, 512 results | 9.57 | 4.29 | 3.92 |
+| 4×64×32×32, 64 results | 4.51 | 4.37 | 3.11 |
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["suits_winograd", "winograd"]
+
+Array = np.ndarray[Any, Any]
+
+FEWEST_CHANNELS = 64
+MOST_POSITIONS = 400
+CHUNK_BYTES = 1 << 21
+_SIDE = np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]], np.float32)
+_OF_WEIGHT = np.kron(_SIDE, _SIDE)
+
+
+def _tiles(n: int) -> int:
+    return (n + 1) // 2
+
+
+def suits_winograd(weight: Array, samples: int, out: tuple[int, ...]) -> bool:
+    """Whether a convolution with stride one, of these results, takes less time by tiles: few positions, many channels."""
+    if weight.dtype != np.float32 or weight.shape[2:] != (3, 3) or min(weight.shape[:2]) < FEWEST_CHANNELS:
+        return False
+    height, width = out
+    tiles = _tiles(height) * _tiles(width)
+    return height * width <= MOST_POSITIONS and 4 * tiles <= 1.35 * height * width and 4 * samples * tiles >= max(weight.shape[:2])
+
+
+def winograd(x: Array, weight: Array, padding: tuple[int, ...]) -> Array | None:
+    """Correlate (N, C, H, W) with (O, C, 3, 3); None if a result is not finite."""
+    results, channels = weight.shape[:2]
+    height, width = (n + 2 * p - 2 for n, p in zip(x.shape[2:], padding, strict=True))
+    matrices = np.matmul(_OF_WEIGHT, weight.reshape(results * channels, 9).T).reshape(16, results, channels).swapaxes(1, 2)
+    out = np.empty((len(x), results, height, width), x.dtype)
+    tiles = _tiles(height), _tiles(width)
+    at_once = max(1, CHUNK_BYTES // (tiles[0] * tiles[1] * 16 * max(results, channels) * x.itemsize))
+    for first in range(0, len(x), at_once):
+        part = x[first : first + at_once]
+        turned = _turn_input(part, padding, tiles)
+        products = np.matmul(turned.reshape(16, -1, channels), matrices).reshape(4, 4, len(part), *tiles, results)
+        found = _turn_products(products)[:, :height, :width]
+        out[first : first + at_once] = np.moveaxis(found, -1, 1)
+    return out if np.isfinite(np.add.reduce(out, axis=None)) else None
+
+
+def _turn_input(x: Array, padding: tuple[int, ...], tiles: tuple[int, int]) -> Array:
+    """What is multiplied for each tile: (4, 4, N, *tiles, C)."""
+    top, left = padding
+    image = np.zeros((len(x), 2 * tiles[0] + 2, 2 * tiles[1] + 2, x.shape[1]), x.dtype)
+    image[:, top : top + x.shape[2], left : left + x.shape[3]] = np.moveaxis(x, 1, -1)
+    rows = np.empty((4, len(x), tiles[0], *image.shape[2:]), x.dtype)
+    _turn([image[:, i : i + 2 * tiles[0] : 2] for i in range(4)], list(rows))
+    turned = np.empty((4, 4, len(x), *tiles, x.shape[1]), x.dtype)
+    _turn([rows[:, :, :, j : j + 2 * tiles[1] : 2] for j in range(4)], [turned[:, j] for j in range(4)])
+    return turned
+
+
+def _turn(values: list[Array], out: list[Array]) -> None:
+    np.subtract(values[0], values[2], out=out[0])
+    np.add(values[1], values[2], out=out[1])
+    np.subtract(values[2], values[1], out=out[2])
+    np.subtract(values[1], values[3], out=out[3])
+
+
+def _turn_products(products: Array) -> Array:
+    """Four results of each tile from its 16 products: (N, height, width, results)."""
+    samples, high, wide, results = products.shape[2:]
+    found = np.empty((samples, high, 2, wide, 2, results), products.dtype)
+    for i, rows in enumerate(_pair(products)):
+        for j, values in enumerate(_pair(rows)):
+            found[:, :, i, :, j] = values
+    return found.reshape(samples, 2 * high, 2 * wide, results)
+
+
+def _pair(products: Array) -> tuple[Array, Array]:
+    total, difference = products[1] + products[2], products[1] - products[2]
+    total += products[0]
+    difference -= products[3]
+    return total, difference
