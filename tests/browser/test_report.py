@@ -344,7 +344,7 @@ class TestFlame:
         page.browser.pointer().move_to_element_with_offset(
             canvas, round(box["x"] + box["w"] / 2 - size["width"] / 2), round(box["y"] + 9 - size["height"] / 2)
         ).click().perform()
-        page.wait(lambda: "Net" in page.browser.one(".critical-path").text)
+        page.wait(lambda: "Net" in page.browser.one(".path").text)
         assert page.browser.run("flame.graph.root === flame.layout.find(['Net'])")
         page.open(page.fragment().lstrip("#"))
         assert page.browser.run("flame.graph.root === flame.layout.find(['Net'])")
