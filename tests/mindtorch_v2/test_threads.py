@@ -424,7 +424,7 @@ class TestProducts:
         return numbers
 
     def test_small_ones_have_one_thread(self, numbers):
-        torch.ones(100, 100) @ torch.ones(100, 100)
+        torch.ones(256, 256) @ torch.ones(256, 256)
         torch.ones(4, N) @ torch.ones(N, 2)
         torch.ones(4, N) @ torch.ones(N)
         assert numbers == []
@@ -435,13 +435,13 @@ class TestProducts:
         [
             lambda x: x @ x,
             lambda x: torch.addmm(x[0], x, x),
-            lambda x: torch.bmm(x.expand(2, 256, 256), x.expand(2, 256, 256)),
+            lambda x: torch.bmm(x.expand(2, 300, 300), x.expand(2, 300, 300)),
             lambda x: torch.linalg.qr(x),
-            lambda x: torch.nn.functional.conv2d(x.view(1, 4, 128, 128), torch.ones(4, 4, 3, 3)),
+            lambda x: torch.nn.functional.conv2d(x.view(1, 4, 150, 150), torch.ones(4, 4, 3, 3)),
         ],
     )
     def test_large_ones_have_as_many_as_they_may(self, numbers, product, threads):
-        x = torch.randn(256, 256)
+        x = torch.randn(300, 300)
         product(x)
         assert numbers == [2, 1]
         assert blas_threads() == {1}
@@ -452,7 +452,7 @@ class TestProducts:
 
     def test_an_error_sets_it_back(self, numbers):
         with pytest.raises(RuntimeError, match="cannot be multiplied"):
-            torch.ones(256, 256) @ torch.ones(257, 256)
+            torch.ones(300, 300) @ torch.ones(301, 300)
         assert numbers == [2, 1]
 
     def test_of_callers_at_once_the_last_sets_it_back(self, numbers):
@@ -466,7 +466,7 @@ class TestProducts:
         thread = threading.Thread(target=slow, args=(1, 2))
         thread.start()
         first.wait(30)
-        x = torch.randn(256, 256)
+        x = torch.randn(300, 300)
         assert_same(x @ x, x @ x)
         assert numbers == [2]
         second.set()

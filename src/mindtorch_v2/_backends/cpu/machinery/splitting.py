@@ -56,7 +56,7 @@ def _of_third(a: Array, b: Array, c: Array, *_: Any) -> int:
 
 def _of_largest(*arguments: Any) -> int:
     """Of a convolution or a factorisation, about: a product of the largest array with another that has as many places to a row."""
-    return max(a.size for a in arguments if isinstance(a, np.ndarray)) * 64
+    return max(a.size for a in arguments if isinstance(a, np.ndarray)) * 256
 
 
 # The terms of the products that operators call BLAS for.
