@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ... import _record
 from ..._dispatch import keys
@@ -18,6 +18,7 @@ from ..model import dropping, places
 from ..model.callers_level import callers_level
 from ..model.session import Info, Session, empty_session
 from ..options import Options
+from ..spool.writer import Spool
 from . import columns, log_records, surroundings
 from .collected_time import CollectedTime
 from .collector_runs import CollectorRuns
@@ -42,9 +43,6 @@ from .stacks import stack_walk
 from .stacks.python_functions import PythonFunctions
 from .threads import Threads
 
-if TYPE_CHECKING:
-    from ..spool.writer import Spool
-
 __all__ = ["Capture", "abandon", "active", "caller", "is_clean"]
 
 
@@ -65,9 +63,7 @@ class Capture:
         self._spool: Spool | None = None
         sources = _sources(options, self._log, self._records, self._operators)
         if options.bounds.spool is not None:
-            from ..spool.writer import Spool as Writer  # cycle with profiler.spool.writer
-
-            self._spool = Writer(options.bounds.spool, self._log, self._spool_head, self._steps, append=append)
+            self._spool = Spool(options.bounds.spool, self._log, self._spool_head, self._steps, append=append)
             self._records.spool = self._spool.write
             at = sources.index(self._records) + 1
             sources = (*sources[:at], self._spool, *sources[at:])
