@@ -11,7 +11,7 @@ from .._dispatch import dispatcher, keys, registry
 from .._dispatch.codegen import Body, indent
 from .._dispatch.op import Op
 from .._dispatch.tls import state
-from .._ops.machinery.declare import MissingDerivativeError
+from .._ops.machinery.declare import MissingDerivative
 from .._tensor import Tensor
 from .batched import BatchedStorage, Level, SharedWriteError, batched, unwrapped
 from .forward_rules import outgoing
@@ -66,7 +66,9 @@ def _carry(op: Op, arguments: tuple[Any, ...], result: TensorOrTensors, node: No
         tangents = _incoming(op, arguments, level)
         try:
             made = outgoing(op, tuple(_strip(a, level) for a in arguments), tangents, _strip(result, level))
-        except MissingDerivativeError:
+        except NotImplementedError as error:
+            if not MissingDerivative.raised(error):
+                raise
             _no_forward(op)
         for r, t in zip([result] if isinstance(result, Tensor) else result, made, strict=True):
             if t is not None and r is not None and r.dtype.inexact:

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MissingDerivative",
-    "MissingDerivativeError",
     "exported",
     "inplace_schema",
     "not_implemented",
@@ -188,10 +187,6 @@ def _declare_inplace(functional: Op, cpu: Callable[..., Any] | None, grad: Gradi
     )
 
 
-class MissingDerivativeError(NotImplementedError):
-    """Backward has come to a derivative that torch declares and does not have."""
-
-
 class MissingDerivative:
     """A formula for a derivative that torch declares and does not have; raises when backward comes to it."""
 
@@ -199,7 +194,16 @@ class MissingDerivative:
         self.name = name
 
     def __call__(self, grad: Tensor | None) -> NoReturn:
-        raise MissingDerivativeError(f"the derivative for '{self.name}' is not implemented.")
+        error = NotImplementedError(
+            f"the derivative for '{self.name}' is not implemented."
+        )  # of torch's type, not of a class of its own
+        vars(error)["missing_derivative"] = self
+        raise error
+
+    @staticmethod
+    def raised(error: NotImplementedError) -> bool:
+        """Whether this is the error of such a formula."""
+        return "missing_derivative" in vars(error)
 
 
 not_implemented = MissingDerivative
