@@ -113,7 +113,7 @@ class Capture:
         self._thread, self._native_id = threading.get_ident(), threading.get_native_id()
         for source in self._sources:
             source.begin()
-        self._epoch_ns = time.time_ns() - round(recorder.clock() * 1e9) if recorder.clock is time.perf_counter else 0
+        self._epoch_ns = _epoch_ns() if recorder.clock is time.perf_counter else 0
         self._steps[:] = [(0.0, step)]
         self.resume()  # the time of the recording begins at the end of this
 
@@ -256,6 +256,18 @@ class Capture:
     def _unix_ns(self, reading: float) -> int:
         """A reading of the recorder's clock as a time of the Unix clock."""
         return round(reading * 1e9) + self._epoch_ns
+
+
+_latest_epoch_ns = 0
+
+
+def _epoch_ns() -> int:
+    """The time of day at which the monotonic clock began. A clock that is set back meanwhile is not followed: of the recordings of a
+    process, which may become one session, each begins after the last.
+    """
+    global _latest_epoch_ns
+    _latest_epoch_ns = max(_latest_epoch_ns, time.time_ns() - round(recorder.clock() * 1e9))
+    return _latest_epoch_ns
 
 
 def _form(options: Options) -> int:
