@@ -49,7 +49,8 @@ def run(options: argparse.Namespace) -> None:
         facts |= {"looked_before_ns": spooled.looked_before_ns, "threads": [_facts(last) for last in spooled.threads]}
     else:
         facts["output"] = options.output or os.path.splitext(path)[0] + ".session"
-        spooled.session.save(facts["output"])
+        with progress(f"writing {os.path.basename(facts['output'])}"):
+            spooled.session.save(facts["output"])
     if options.json:
         print_json(facts)
         return

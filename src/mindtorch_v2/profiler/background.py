@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,7 @@ class BackgroundHandler:
 
     def __init__(self) -> None:
         self._done: _thread.LockType | None = None  # held while the function runs
+        self._pid = 0  # of the process in which it runs: in a forked one the thread is gone
         self._error: BaseException | None = None
 
     def start(self, handler: Callable[[Any], Any], argument: object) -> None:
@@ -24,7 +26,7 @@ class BackgroundHandler:
         self.wait()
         done = _thread.allocate_lock()
         done.acquire()
-        self._done = done
+        self._done, self._pid = done, os.getpid()
         try:
             _thread.start_new_thread(self._run, (handler, argument, done))
         except RuntimeError:  # no more threads
@@ -40,9 +42,10 @@ class BackgroundHandler:
 
     def wait(self) -> None:
         """Wait until the function has returned."""
-        if self._done is not None:
+        if self._done is not None and self._pid == os.getpid():
             with self._done:
-                self._done = None
+                pass
+        self._done = None
         error, self._error = self._error, None
         if error is not None:
             raise error

@@ -9,7 +9,9 @@ import time
 
 import pytest
 
+import mindtorch_v2 as torch
 from mindtorch_v2.cli import console, frame
+from mindtorch_v2.profiler import profile
 
 # By command, arguments with which it prints what it has; a name in braces is a file.
 ARGUMENTS = {
@@ -27,6 +29,7 @@ ARGUMENTS = {
     "advise": ["{recorded}"],
     "info": ["{recorded}"],
     "validate": ["{gpu}"],
+    "recover": ["{spool}", "-o", "{folder}.session"],
     "completion": ["bash"],
 }
 RUN_PROGRAMS = [name for name, entry in frame.COMMANDS.items() if entry.runs_program]
@@ -35,8 +38,16 @@ BREAKS_RULES = {"validate": 1}  # the trace of the tests is a part of one, which
 
 
 @pytest.fixture
-def arguments(recorded, gpu, tmp_path):
-    files = {"recorded": recorded, "gpu": gpu, "folder": tmp_path / "out", "program": tmp_path / "program.py"}
+def spool(tmp_path):
+    """What a recording writes meanwhile."""
+    with profile(spool=tmp_path / "run.spool"):
+        torch.ones(2) + 1
+    return tmp_path / "run.spool"
+
+
+@pytest.fixture
+def arguments(recorded, gpu, spool, tmp_path):
+    files = {"recorded": recorded, "gpu": gpu, "spool": spool, "folder": tmp_path / "out", "program": tmp_path / "program.py"}
     return lambda name: [name, *(text.format_map(files) for text in ARGUMENTS[name])]
 
 

@@ -1,11 +1,15 @@
 """Handlers of finished recordings in the background."""
 
+import os
+import signal
 import threading
+import time
 
 import pytest
 
 import mindtorch_v2 as torch
 from mindtorch_v2.profiler import profile, schedule
+from mindtorch_v2.profiler.background import BackgroundHandler
 
 x = torch.ones(2)
 
@@ -56,3 +60,23 @@ def test_what_a_handler_raises_is_raised():
     with profile() as after:
         x + x
     assert len(after.events()) == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_forked_process_does_not_wait_for_a_thread_that_it_has_not():
+    may_end = threading.Event()
+    handler = BackgroundHandler()
+    handler.start(lambda _: may_end.wait(60), None)
+    pid = os.fork()
+    if pid == 0:
+        handler.wait()
+        os._exit(7)
+    until = time.monotonic() + 30
+    while (ended := os.waitpid(pid, os.WNOHANG))[0] == 0 and time.monotonic() < until:
+        time.sleep(0.01)
+    if ended[0] == 0:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+    may_end.set()
+    handler.wait()
+    assert os.waitstatus_to_exitcode(ended[1]) == 7

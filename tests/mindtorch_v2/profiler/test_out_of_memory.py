@@ -397,7 +397,7 @@ LONG_WITH_MEMORY = """
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         with profile(profile_memory=True) as prof:
-            resource.setrlimit(resource.RLIMIT_AS, (used + (150 << 20), -1))
+            resource.setrlimit(resource.RLIMIT_AS, (used + (400 << 20), -1))
             for _ in range(3_000_000):
                 x + x
     assert prof.session.memory is None

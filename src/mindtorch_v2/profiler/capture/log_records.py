@@ -63,7 +63,8 @@ class LogRecords(Source):
     @property
     def count(self) -> int:
         """How many events were recorded so far."""
-        return self.kept.seen + len(self._log.records) // self._log.width
+        with self._lock:  # what is being taken out of the log is in neither place twice
+            return self.kept.seen + len(self._log.records) // self._log.width
 
     def meanwhile(self, free_bytes: int) -> None:
         self.kept.mind_memory(free_bytes)
