@@ -44,7 +44,7 @@ DIFFERENCES = """
 | tensors inside `grad` and `jvp` | wrappers that print their level | plain tensors; inside `vmap`, batched ones that print as there |
 | `functionalize` | rewrites a function for tracing | nothing is traced; refused |
 | resizing a storage | all tensors on it see the new memory | the tensor that was resized does |
-| kernels of one build (oneDNN, MKL, flash attention) | appear in profiles | the plain ATen operators appear |
+| kernels of one build (oneDNN, MKL, flash attention) | appear in profiles | the plain ATen operators appear; a layer of an LSTM is one operator as there, `mkldnn_rnn_layer`, computed by NumPy and BLAS |
 | padding in a `TransformerEncoder` without gradients | left out, by nested tensors | masked, and zero in the result as there |
 | `DataParallel`, `SyncBatchNorm` | several devices | one: they are the module alone |
 | `torch.distributed` | backends for each device | "gloo" over TCP, in Python, with `DistributedDataParallel`; `send` does not wait for its `recv`; tensors and parameters spread over processes (`fsdp`, `tensor`) and `rpc` are refused |

@@ -47,13 +47,14 @@ Step = Callable[[], Any]
 
 @contextlib.contextmanager
 def plain_torch() -> Iterator[None]:
-    """torch without the kernels that only its build has, on one thread, and without a word about switches."""
+    """torch without the kernels that only its build has, on one thread, and without a word about switches; LSTMs step by step in both."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
         with (
             warnings.catch_warnings(action="ignore"),
             torch.backends.mkldnn.flags(enabled=False),
+            mindtorch_v2.backends.mkldnn.flags(enabled=False),
             torch.backends.nnpack.flags(enabled=False),
             torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH),
         ):

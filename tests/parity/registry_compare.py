@@ -21,7 +21,7 @@ import registry_errors
 import registry_gradients
 import torch
 from registry_arguments import Arguments, Sample, both, call_ours, call_theirs, layouts_for
-from samples import INVARIANTS, SPARSE, UNDEFINED, generated, torch_overload
+from samples import INVARIANTS, OF_ACCELERATORS, OPAQUE, SPARSE, UNDEFINED, generated, torch_overload
 
 import mindtorch_v2 as mt
 from mindtorch_v2._dispatch.op import Op
@@ -60,7 +60,9 @@ def first_words(error: BaseException) -> str:
 
 def compare_all(operators: list[Op], caught: capture.Samples) -> dict[Op, Report]:
     return {
-        op: compare(op, theirs, caught) for op in operators if op.name not in SPARSE and (theirs := torch_overload(op)) is not None
+        op: compare(op, theirs, caught)
+        for op in operators
+        if op.name not in {*SPARSE, *OPAQUE, *OF_ACCELERATORS} and (theirs := torch_overload(op)) is not None
     }
 
 

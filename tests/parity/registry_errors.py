@@ -32,7 +32,7 @@ def checks(op: Op) -> bool:
 
     Bad arguments to the latter make torch read and write beyond its memory: of 300, twenty crashed.
     """
-    internal = (op.name.startswith("_") and not op.name.startswith("_foreach")) or "_backward" in op.name
+    internal = (op.name.startswith(("_", "mkldnn_")) and not op.name.startswith("_foreach")) or "_backward" in op.name
     return not internal and op.name not in SPARSE
 
 
@@ -91,7 +91,7 @@ ACCIDENTAL_ANSWERS: list[Accident] = [
     ("lu_unpack", "LU_pivots .*: torch.lu_unpack: Expected LU_pivots", "reads pivots as if they were of the matrices' batch"),
     (
         "lstm",
-        "(input|params) .*: (mat1 and mat2 shapes cannot|t\\(\\) expects|both arguments to linear)",
+        "(input|params) .*: mkldnn_rnn_layer: expected weight",
         "hands the weights to a library that reads as many as the input's size says",
     ),
     (

@@ -47,6 +47,11 @@ def _bags(results: Any) -> Any:
     return [results[0][0], *results[1:]]
 
 
+def _without_workspace(results: Any) -> Any:
+    """The outputs and the state: the last result is memory for the backward pass, which each library uses as it likes."""
+    return [results[0][:3], *results[1:]]
+
+
 # Operators whose results torch leaves a choice in → what of [results, written arguments] is determined.
 INVARIANTS: dict[str, Callable[[Any], Any]] = {
     **dict.fromkeys(("_linalg_eigh", "linalg_eigh"), _eigen),
@@ -54,7 +59,12 @@ INVARIANTS: dict[str, Callable[[Any], Any]] = {
     **dict.fromkeys(("_linalg_svd", "linalg_svd"), _singular),
     "svd": _old_singular,
     **dict.fromkeys(("embedding_bag", "_embedding_bag"), _bags),
+    "mkldnn_rnn_layer": _without_workspace,
 }
+# Operators that take such memory of their own library.
+OPAQUE = ("mkldnn_rnn_layer_backward",)
+# Operators that no machine without an accelerator runs.
+OF_ACCELERATORS = ("_pin_memory", "pin_memory")
 
 # Operators of sparse tensors, which samples do not carry: compared in tests/parity/test_sparse.py and test_rare_operators.py.
 SPARSE = frozenset(

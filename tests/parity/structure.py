@@ -158,6 +158,6 @@ def theirs(call: Callable[[], Any]) -> Pairs:
 
 def compare(make: Callable[[Any], Callable[[], Any]], mine: Any) -> tuple[Pairs, Pairs]:
     """(pairs that only torch has, pairs that only we have) for a call made with each library."""
-    with torch.backends.mkldnn.flags(enabled=False):
+    with torch.backends.mkldnn.flags(enabled=False), mine.backends.mkldnn.flags(enabled=False):
         a, b = ours(make(mine)), theirs(make(torch))
     return b - a, a - b

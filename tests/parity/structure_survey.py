@@ -111,8 +111,10 @@ def _compared(ours: Any, theirs: Any) -> tuple[structure.Pairs, structure.Pairs]
 @contextlib.contextmanager
 def _plain_kernels() -> Iterator[None]:
     """ATen's own operators, in place of those of one build, and attention by its mathematics."""
-    math = torch.nn.attention.SDPBackend.MATH, mt.nn.attention.SDPBackend.MATH
-    with torch.backends.mkldnn.flags(enabled=False), torch.nn.attention.sdpa_kernel(math[0]), mt.nn.attention.sdpa_kernel(math[1]):
+    with contextlib.ExitStack() as stack:
+        for lib in (torch, mt):
+            stack.enter_context(lib.backends.mkldnn.flags(enabled=False))
+            stack.enter_context(lib.nn.attention.sdpa_kernel(lib.nn.attention.SDPBackend.MATH))
         yield
 
 

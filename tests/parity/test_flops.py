@@ -76,8 +76,7 @@ GRAD_OF_A_LEAF = "double backward"
 @pytest.mark.parametrize("name", [n for n in [*EXAMPLES, *PROGRAMS] if n not in (BEGINS_AT_A_MODULE, GRAD_OF_A_LEAF)])
 def test_counts_by_module_and_operator(name):
     with plain_torch():
-        theirs = counted(torch, name)
-    ours = counted(mindtorch_v2, name)
+        ours, theirs = (counted(library, name) for library in (mindtorch_v2, torch))
     assert by_name(ours) == by_name(theirs)
     assert ours.get_total_flops() == theirs.get_total_flops()
 
@@ -122,7 +121,7 @@ PROFILED = [*EXAMPLES, *PROGRAMS]
 def test_profiles_have_torchs_numbers_where_it_has_any(name):
     with plain_torch():
         theirs = {(e.name, str(e.input_shapes)): e.flops for e in events(torch, name) if e.name in COUNTED}
-    found = events(mindtorch_v2, name)
+        found = events(mindtorch_v2, name)
     ours = {(e.name, str(e.input_shapes)): e.flops for e in found if e.name in COUNTED}
     both = ours.keys() & theirs.keys()
     assert {call: ours[call] for call in both} == {call: theirs[call] for call in both}
@@ -130,7 +129,7 @@ def test_profiles_have_torchs_numbers_where_it_has_any(name):
 
 
 PRODUCTS = {f"aten::{name}" for name in ("mm", "addmm", "bmm", "baddbmm", "convolution_backward", "conv1d", "conv2d", "conv3d")}
-PRODUCTS |= {f"aten::conv_transpose{n}d" for n in (1, 2, 3)}
+PRODUCTS |= {f"aten::conv_transpose{n}d" for n in (1, 2, 3)} | {"aten::mkldnn_rnn_layer", "aten::mkldnn_rnn_layer_backward"}
 
 
 @pytest.mark.parametrize("name", PROFILED)
@@ -246,7 +245,8 @@ def test_the_registry_has_torchs_operators_that_are_here_and_attention_on_this_d
     missing = {name for name in theirs - ours if name.startswith("aten.")}
     assert [name for name in missing if mindtorch_v2._dispatch.registry.overloads(name.replace(".", "::"))] == []
     blocks = "aten._scaled_dot_product_flash_attention_for_cpu"
-    assert ours - theirs == {blocks, f"{blocks}_backward"}
+    layer = "aten.mkldnn_rnn_layer"  # torch: counted where it runs step by step
+    assert ours - theirs == {blocks, f"{blocks}_backward", layer, f"{layer}_backward"}
 
 
 def test_tracking_modules():

@@ -23,7 +23,7 @@ _LOWER = """
     conv1d conv1d.padding conv2d conv2d.padding conv3d conv3d.padding conv_tbc
     conv_transpose1d conv_transpose2d.input conv_transpose3d.input
     mm bmm matmul addmm addbmm baddbmm _addmm_activation linear linalg_vecdot
-    prelu scaled_dot_product_attention _native_multi_head_attention
+    prelu scaled_dot_product_attention _native_multi_head_attention mkldnn_rnn_layer
 """
 _PROMOTE = "cat stack index_copy"
 _FLOAT32 = """

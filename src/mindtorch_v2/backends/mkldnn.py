@@ -1,4 +1,8 @@
-"""torch.backends.mkldnn: oneDNN, which is not there. The switches keep what they are set to, and change nothing."""
+"""torch.backends.mkldnn: oneDNN, which is not there. The switches keep what they are set to.
+
+`enabled` says whether a layer of an LSTM is one operator (`mkldnn_rnn_layer`, whose kernel here is NumPy's and BLAS's) or its steps one by one, as in
+torch; the others change nothing.
+"""
 
 from __future__ import annotations
 

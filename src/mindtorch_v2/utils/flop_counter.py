@@ -1,6 +1,6 @@
 """Count the floating point operations of a block, by module and operator, while it runs.
 
-Torch's registry has products of matrices, convolutions and attention; so has this one. Profiles with `with_flops=True` use the same
+Torch's registry has products of matrices, convolutions and attention; so has this one, and layers of an LSTM. Profiles with `with_flops=True` use the same
 formulas and count the rest of the arithmetic too.
 """
 
@@ -196,6 +196,32 @@ def sdpa_backward_flop(
 ) -> int:
     """Of the gradients of attention."""
     return sdpa_backward_flop_count(grad_out_shape, query_shape, key_shape, value_shape)
+
+
+@register_flop_formula(aten.mkldnn_rnn_layer)
+def lstm_layer_flop(
+    input_shape: Sequence[int],
+    w_ih_shape: Sequence[int],
+    w_hh_shape: Sequence[int],
+    *args: Any,
+    out_shape: object = None,
+    **kwargs: Any,
+) -> int:
+    """Of a layer of an LSTM; torch counts none where it is one operator."""
+    return flop_formulas.lstm_layer(input_shape, w_ih_shape, w_hh_shape)
+
+
+@register_flop_formula(aten.mkldnn_rnn_layer_backward)
+def lstm_layer_backward_flop(
+    input_shape: Sequence[int],
+    w_ih_shape: Sequence[int],
+    w_hh_shape: Sequence[int],
+    *args: Any,
+    out_shape: object = None,
+    **kwargs: Any,
+) -> int:
+    """Of its gradients."""
+    return 2 * flop_formulas.lstm_layer(input_shape, w_ih_shape, w_hh_shape)
 
 
 # --- text -----------------------------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import pytest
 import mindtorch_v2 as torch
 from mindtorch_v2 import nn
 from mindtorch_v2.nn.utils import rnn
+from mindtorch_v2.utils.flop_counter import FlopCounterMode
 
 
 def close(a: Any, b: Any) -> bool:
@@ -88,3 +89,51 @@ def test_gradients_of_padding_are_zero() -> None:
     x = torch.ones(4, 2, 1, requires_grad=True)
     rnn.pack_padded_sequence(x, [4, 2]).data.sum().backward()
     assert x.grad.squeeze(-1).T.tolist() == [[1, 1, 1, 1], [1, 1, 0, 0]]
+
+
+@pytest.mark.parametrize("options", [{}, {"bias": False}, {"num_layers": 2, "bidirectional": True, "batch_first": True}], ids=str)
+@pytest.mark.parametrize("steps", [1, 4, 7])
+def test_a_layer_in_one_operator_is_its_steps(options: Any, steps: int) -> None:
+    net, x = nn.LSTM(6, 40, **options), torch.randn(steps, steps, 6, requires_grad=True)
+    found = []
+    for enabled in (False, True):
+        with torch.backends.mkldnn.flags(enabled=enabled):
+            out, (h, c) = net(x)
+        grads = torch.autograd.grad((out * out).sum() + (h * c).sum(), [x, *net.parameters()])
+        found.append([out, h, c, *grads])
+    for mine, other in zip(*found, strict=True):
+        assert torch.allclose(mine, other, rtol=1e-4, atol=1e-5)
+        assert mine.stride() == other.stride()
+
+
+def test_a_layer_in_one_operator_keeps_what_backward_needs() -> None:
+    net, x = nn.LSTM(3, 4), torch.randn(5, 2, 3, requires_grad=True)
+    out, (h, _) = net(x)
+    first = torch.autograd.grad(out.sum(), x, retain_graph=True)[0]
+    h.mul_(2)  # a result of its own
+    assert torch.equal(torch.autograd.grad(out.sum(), x, retain_graph=True)[0], first)
+    out.detach().mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        torch.autograd.grad(out.sum(), x)
+
+
+def test_a_layer_in_one_operator_is_differentiated_under_a_mode() -> None:
+    """Kernels run without gradients there."""
+    net, x = nn.LSTM(3, 4), torch.randn(5, 2, 3)
+    net(x)[0].sum().backward()
+    expected = net.weight_hh_l0.grad
+    net.zero_grad()
+    with FlopCounterMode(display=False) as counter:
+        net(x)[0].sum().backward()
+    assert torch.equal(net.weight_hh_l0.grad, expected)
+    assert counter.get_total_flops() == 3 * 2 * 5 * 2 * 16 * (3 + 4)
+
+
+def test_transforms_take_layers_apart() -> None:
+    net, x = nn.LSTM(3, 4), torch.randn(2, 5, 2, 3)
+    with pytest.warns(UserWarning, match="batching rule for aten::lstm"):
+        found = torch.vmap(lambda one: net(one)[0])(x)
+    assert close(found, torch.stack([net(one)[0] for one in x]))
+    _, tangent = torch.func.jvp(lambda one: net(one)[0], (x[0],), (x[1],))
+    step = 1e-3
+    assert torch.allclose(tangent, (net(x[0] + step * x[1])[0] - net(x[0] - step * x[1])[0]) / (2 * step), atol=1e-3)

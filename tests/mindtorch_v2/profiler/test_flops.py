@@ -117,6 +117,20 @@ class TestAttention:
         assert found == [(kernel, 2 * self.SCORES), (kernel + "_backward", 5 * self.SCORES)]  # the scores are made again
 
 
+class TestRecurrentLayers:
+    def call(self):
+        net, x = torch.nn.LSTM(3, 4), z(5, 2, 3, grad=True)
+        net(x, (z(1, 2, 4, grad=True), z(1, 2, 4)))[0].sum().backward()
+
+    def test_as_one_operator_it_has_the_products_of_its_steps(self):
+        with torch.backends.mkldnn.flags(enabled=False):
+            products = sum(count for name, count in counted(self.call) if name in ("mm", "addmm"))
+        found = dict(counted(self.call))
+        assert found["mkldnn_rnn_layer"] == 2 * 5 * 2 * 16 * (3 + 4)
+        assert found["mkldnn_rnn_layer_backward"] == 2 * found["mkldnn_rnn_layer"]
+        assert found["mkldnn_rnn_layer"] + found["mkldnn_rnn_layer_backward"] == products
+
+
 class TestElements:
     @pytest.mark.parametrize(
         ("call", "expected"),

@@ -1,91 +1,30 @@
-"""Recurrent layers and cells, made of `linear` and pointwise operators step by step, as ATen's own are without oneDNN."""
+"""Recurrent layers and cells, made of `linear` and pointwise operators step by step; layers of an LSTM in one operator each where torch has one."""
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 from ..._checks import dimension_error, no_dimensions
-from ..._dtype import int64
+from ..._dispatch import keys
+from ..._dtype import bfloat16, float32, int64
 from ..._tensor import Tensor
-from ..linalg.matmul import linear
+from ...backends import mkldnn
 from ..machinery.declare import op
+from ..machinery.lookup import aten
 from ..shapes.joining import cat, stack
 from .dropout import dropout as drop
+from .lstm_layer import LSTM, mkldnn_rnn_layer
+from .recurrent_steps import State, Step, Weights, gru_step, hidden, lstm_step, relu_step, run_layer, tanh_step
 
-State = Any  # a hidden tensor, or (hidden, cell) for an LSTM
-
-
-class Weights(NamedTuple):
-    """The parameters of one layer in one direction."""
-
-    w_ih: Tensor
-    w_hh: Tensor
-    b_ih: Tensor | None = None
-    b_hh: Tensor | None = None
-    w_hr: Tensor | None = None
-
-    def input_gates(self, x: Tensor) -> Tensor:
-        return _linear(x, self.w_ih, self.b_ih)
-
-    def hidden_gates(self, h: Tensor) -> Tensor:
-        return _linear(h, self.w_hh, self.b_hh)
+Layer = Callable[
+    [Tensor, State, Weights, bool], tuple[Tensor, State]
+]  # the last says whether it goes from the last step to the first
 
 
-def _linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    return linear(x, weight, bias)
-
-
-# --- one step: gates of the input, the state before, the weights → the state after ------------------------------------
-
-
-def _lstm_step(gates: Tensor, state: State, weights: Weights) -> State:
-    h, c = state
-    i, f, g, o = weights.hidden_gates(h).add_(gates).unsafe_chunk(4, 1)
-    # torch's order of calls: the input and forget gates, the candidate, the output gate
-    i, f, g, o = i.sigmoid_(), f.sigmoid_(), g.tanh_(), o.sigmoid_()
-    c = (f * c).add_(i * g)
-    h = o * c.tanh()
-    return (h if weights.w_hr is None else h.matmul(weights.w_hr.t())), c
-
-
-def _gru_step(gates: Tensor, state: State, weights: Weights) -> State:
-    from_input = gates.unsafe_chunk(3, 1)
-    from_hidden = weights.hidden_gates(state).unsafe_chunk(3, 1)
-    reset = from_hidden[0].add_(from_input[0]).sigmoid_()
-    update = from_hidden[1].add_(from_input[1]).sigmoid_()
-    new = from_input[2].add(from_hidden[2].mul_(reset)).tanh_()
-    return (state - new).mul_(update).add_(new)
-
-
-def _tanh_step(gates: Tensor, state: State, weights: Weights) -> State:
-    return weights.hidden_gates(state).add_(gates).tanh()
-
-
-def _relu_step(gates: Tensor, state: State, weights: Weights) -> State:
-    return weights.hidden_gates(state).add_(gates).relu()
-
-
-Step = Callable[[Tensor, State, Weights], State]
-
-
-def _hidden(state: State) -> Tensor:
-    return state[0] if isinstance(state, tuple) else state
-
-
-# --- one layer, one direction -----------------------------------------------------------------------------------------
-
-
-def _run_layer(step: Step, x: Tensor, state: State, weights: Weights, *, reverse: bool) -> tuple[Tensor, State]:
-    gates = weights.input_gates(x).unbind(0)
-    outputs = []
-    for g in reversed(gates) if reverse else gates:
-        state = step(g, state, weights)
-        outputs.append(_hidden(state))
-    if reverse:
-        outputs.reverse()
-    return stack(outputs, 0), state
+# --- packed sequences -------------------------------------------------------------------------------------------------
 
 
 def _map(function: Callable[[Tensor], Tensor], state: State) -> State:
@@ -98,7 +37,7 @@ def _join(parts: list[State]) -> State:
     return cat(parts, 0)
 
 
-def _run_packed(step: Step, x: Tensor, sizes: list[int], state: State, weights: Weights, *, reverse: bool) -> tuple[Tensor, State]:
+def _run_packed(step: Step, sizes: list[int], x: Tensor, state: State, weights: Weights, reverse: bool) -> tuple[Tensor, State]:
     """A layer over packed sequences, longest first: step t has the first `sizes[t]` of them."""
     gates = weights.input_gates(x)
     ends = list(itertools.accumulate(sizes))
@@ -111,7 +50,7 @@ def _run_packed(step: Step, x: Tensor, sizes: list[int], state: State, weights: 
                 started = _map(lambda s, at=active, n=size - active: s.narrow(0, at, n), initial)  # type: ignore[misc]
                 state, active = _join([state, started]), size
             state = step(gates.narrow(0, end - size, size), state, weights)
-            outputs.append(_hidden(state))
+            outputs.append(hidden(state))
         outputs.reverse()
         return cat(outputs, 0), state
     ended: list[State] = []
@@ -122,7 +61,7 @@ def _run_packed(step: Step, x: Tensor, sizes: list[int], state: State, weights: 
             ended.append(_map(lambda s, at=size, n=active - size: s.narrow(0, at, n), state))  # type: ignore[misc]
             state, active = _map(lambda s, n=size: s.narrow(0, 0, n), state), size  # type: ignore[misc]
         state = step(own, state, weights)
-        outputs.append(_hidden(state))
+        outputs.append(hidden(state))
     ended.append(state)
     return cat(outputs, 0), _join(ended[::-1])
 
@@ -144,9 +83,12 @@ def _weights(params: Sequence[Tensor], has_biases: bool, projected: bool) -> lis
     return made
 
 
+def _by_steps(step: Step, sizes: list[int] | None) -> Layer:
+    return functools.partial(run_layer, step) if sizes is None else functools.partial(_run_packed, step, sizes)
+
+
 def _run(
-    step: Step, x: Tensor, states: list[State], weights: list[Weights], *, layers: int, dropout: float, train: bool,
-    bidirectional: bool, sizes: list[int] | None,
+    layer_of: Layer, x: Tensor, states: Iterator[State], weights: list[Weights], *, layers: int, dropout: float, train: bool, bidirectional: bool
 ) -> tuple[Tensor, list[State]]:  # fmt: skip
     directions = 2 if bidirectional else 1
     finals: list[State] = []
@@ -154,10 +96,7 @@ def _run(
         outputs = []
         for direction in range(directions):
             at = layer * directions + direction
-            if sizes is None:
-                out, final = _run_layer(step, x, states[at], weights[at], reverse=direction == 1)
-            else:
-                out, final = _run_packed(step, x, sizes, states[at], weights[at], reverse=direction == 1)
+            out, final = layer_of(x, next(states), weights[at], direction == 1)
             outputs.append(out)
             finals.append(final)
         x = outputs[0] if directions == 1 else cat(outputs, -1)
@@ -192,6 +131,28 @@ def _listed(batch_sizes: Tensor) -> list[int]:
     return batch_sizes.tolist()
 
 
+def _has_layer_kernel(x: Tensor, others: Iterable[Tensor]) -> bool:
+    """Whether layers over this input are one operator each, as in torch, whose oneDNN has one (for bfloat16 on newer processors).
+
+    Where tangents or batches of tensors are followed, also those of the state and the weights, they are run step by step.
+    """
+    fits = mkldnn.enabled and x._keys & keys.CPU and x.ndim == 3 and x.numel() and x.dtype in (float32, bfloat16)
+    return bool(fits and not any(t._keys & _FOLLOWED for t in (x, *others)))
+
+
+def _lstm_layer(layers: int, has_biases: bool, bidirectional: bool, batch_first: bool, train: bool) -> Layer:
+    def layer(x: Tensor, state: State, weights: Weights, reverse: bool) -> tuple[Tensor, State]:
+        # torch: without biases there are zeros in their place, of the shapes of the weights
+        biases = (weights.b_ih, weights.b_hh) if has_biases else [aten.zeros(w.shape, dtype=w.dtype) for w in weights[:2]]
+        out, h, c, _ = mkldnn_rnn_layer(
+            x, weights.w_ih, weights.w_hh, *biases, *state, reverse, [], LSTM, state[0].shape[1], layers, has_biases, bidirectional,
+            batch_first, train,
+        )  # fmt: skip
+        return out, (h, c)
+
+    return layer
+
+
 def _lstm(
     x: Tensor, hx: Sequence[Tensor], params: Sequence[Tensor], has_biases: bool, num_layers: int, dropout: float, train: bool,
     bidirectional: bool, batch_first: bool = False, sizes: list[int] | None = None,
@@ -204,14 +165,16 @@ def _lstm(
     if batch_first:
         x = x.transpose(0, 1)
     weights = _weights(params, has_biases, projected)
-    for states in hx:
-        if not len(states) and sizes is None:
-            raise IndexError(f"select(): index 0 out of range for tensor of size {list(states.shape)} at dimension 0")
-        _check_layers(len(states), len(weights), num_layers * (1 + bidirectional))
-    out, finals = _run(
-        _lstm_step, x, list(zip(hx[0].unbind(0), hx[1].unbind(0), strict=False)), weights, layers=num_layers, dropout=dropout, train=train,
-        bidirectional=bidirectional, sizes=sizes,
-    )  # fmt: skip
+    for given in hx:
+        if not len(given) and sizes is None:
+            raise IndexError(f"select(): index 0 out of range for tensor of size {list(given.shape)} at dimension 0")
+        _check_layers(len(given), len(weights), num_layers * (1 + bidirectional))
+    if sizes is None and not projected and _has_layer_kernel(x, (*hx, *params)):
+        layer, x = _lstm_layer(num_layers, has_biases, bidirectional, batch_first, train), x.contiguous()
+        states: Iterator[State] = ((hx[0].select(0, at), hx[1].select(0, at)) for at in range(len(hx[0])))
+    else:
+        layer, states = _by_steps(lstm_step, sizes), zip(hx[0].unbind(0), hx[1].unbind(0), strict=False)
+    out, finals = _run(layer, x, states, weights, layers=num_layers, dropout=dropout, train=train, bidirectional=bidirectional)
     h, c = stack([f[0] for f in finals], 0), stack([f[1] for f in finals], 0)
     return (out.transpose(0, 1) if batch_first else out), h, c
 
@@ -224,13 +187,12 @@ def _simple(
         x = x.transpose(0, 1)
     weights = _weights(params, has_biases, False)
     _check_layers(_size(hx, 0), len(weights), num_layers * (1 + bidirectional))
-    out, finals = _run(
-        step, x, list(hx.unbind(0)), weights, layers=num_layers, dropout=dropout, train=train,
-        bidirectional=bidirectional, sizes=sizes,
-    )  # fmt: skip
+    layer, states = _by_steps(step, sizes), iter(hx.unbind(0))
+    out, finals = _run(layer, x, states, weights, layers=num_layers, dropout=dropout, train=train, bidirectional=bidirectional)
     return (out.transpose_(0, 1) if batch_first else out), stack(finals, 0)
 
 
+_FOLLOWED = keys.TRACKED & ~keys.AUTOGRAD
 _OPTIONS = "Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional"
 
 lstm_input = op(
@@ -266,9 +228,9 @@ def _declare_simple(name: str, step: Step) -> None:
     )
 
 
-_declare_simple("gru", _gru_step)
-_declare_simple("rnn_tanh", _tanh_step)
-_declare_simple("rnn_relu", _relu_step)
+_declare_simple("gru", gru_step)
+_declare_simple("rnn_tanh", tanh_step)
+_declare_simple("rnn_relu", relu_step)
 
 
 # --- cells ------------------------------------------------------------------------------------------------------------
@@ -297,7 +259,7 @@ def _cell(step: Step, gates: int, x: Tensor, state: State, weights: Weights) -> 
 def _lstm_cell(x: Tensor, hx: Sequence[Tensor], *parameters: Any) -> tuple[Tensor, Tensor]:
     if len(hx) != 2:
         raise RuntimeError("lstm_cell expects two hidden states")
-    h, c = _cell(_lstm_step, 4, x, (hx[0], hx[1]), Weights(*parameters))
+    h, c = _cell(lstm_step, 4, x, (hx[0], hx[1]), Weights(*parameters))
     return h, c
 
 
@@ -308,16 +270,16 @@ lstm_cell = op(
 )
 gru_cell = op(
     f"gru_cell(Tensor input, Tensor hx, {_CELL}) -> Tensor",
-    composite=lambda input, hx, w_ih, w_hh, b_ih, b_hh: _cell(_gru_step, 3, input, hx, Weights(w_ih, w_hh, b_ih, b_hh)),
+    composite=lambda input, hx, w_ih, w_hh, b_ih, b_hh: _cell(gru_step, 3, input, hx, Weights(w_ih, w_hh, b_ih, b_hh)),
     variants="function",
 )
 rnn_tanh_cell = op(
     f"rnn_tanh_cell(Tensor input, Tensor hx, {_CELL}) -> Tensor",
-    composite=lambda input, hx, w_ih, w_hh, b_ih, b_hh: _cell(_tanh_step, 1, input, hx, Weights(w_ih, w_hh, b_ih, b_hh)),
+    composite=lambda input, hx, w_ih, w_hh, b_ih, b_hh: _cell(tanh_step, 1, input, hx, Weights(w_ih, w_hh, b_ih, b_hh)),
     variants="function",
 )
 rnn_relu_cell = op(
     f"rnn_relu_cell(Tensor input, Tensor hx, {_CELL}) -> Tensor",
-    composite=lambda input, hx, w_ih, w_hh, b_ih, b_hh: _cell(_relu_step, 1, input, hx, Weights(w_ih, w_hh, b_ih, b_hh)),
+    composite=lambda input, hx, w_ih, w_hh, b_ih, b_hh: _cell(relu_step, 1, input, hx, Weights(w_ih, w_hh, b_ih, b_hh)),
     variants="function",
 )

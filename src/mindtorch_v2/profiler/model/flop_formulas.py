@@ -60,6 +60,11 @@ def attention_backward(query: Shape, key: Shape, value: Shape) -> int:
     return 2 * batch * heads * rows * key[2] * (3 * query[3] + 2 * value[3])
 
 
+def lstm_layer(input: Shape, w_ih: Shape, w_hh: Shape) -> int:
+    """The products of inputs and states with their weights, for each step and sequence; as many for the gradients of the weights, and of the rest."""
+    return 2 * prod(input[:2]) * (prod(w_ih) + prod(w_hh))
+
+
 # --- the same, over the arguments of operators ----------------------------------------------------------------------------------
 
 
@@ -189,6 +194,8 @@ PRODUCTS: dict[str, Formula] = {
     "_scaled_dot_product_flash_attention_for_cpu_backward": lambda grad, query, key, value, *_: attention_backward(
         query.shape, key.shape, value.shape
     ),
+    "mkldnn_rnn_layer": lambda input, w_ih, w_hh, *_: lstm_layer(input.shape, w_ih.shape, w_hh.shape),
+    "mkldnn_rnn_layer_backward": lambda input, w_ih, w_hh, *_: 2 * lstm_layer(input.shape, w_ih.shape, w_hh.shape),
 }
 
 
