@@ -412,6 +412,69 @@ def blas_threads():
     return {x["num_threads"] for x in threadpool_info() if x["user_api"] == "blas"}
 
 
+class TestBatchNorm:
+    @pytest.mark.parametrize("training", [True, False])
+    @pytest.mark.parametrize("affine", [True, False])
+    def test_results_gradients_and_statistics_are_those_of_one_thread(self, eager, training, affine):
+        values = np.random.default_rng(0).standard_normal((4, 10, 40, 50)).astype(np.float32)
+
+        def found():
+            x, norm = torch.from_numpy(values).requires_grad_(), torch.nn.BatchNorm2d(10, affine=affine).train(training)
+            y = norm(x)
+            forward = len(eager)
+            (y * y * x).sum().backward()
+            return forward, [y, x.grad, *norm.buffers(), *(p.grad for p in norm.parameters())]
+
+        forward, ours = found()
+        assert forward
+        for x, y in zip(ours, on_one_thread(found)[1], strict=True):
+            assert x.stride() == y.stride()
+            torch.testing.assert_close(x, y)
+
+    def test_a_kernel_that_refuses_says_so_of_the_whole(self, eager):
+        with pytest.raises(RuntimeError, match="running_mean should contain 10 elements not 3"):
+            torch.nn.functional.batch_norm(torch.ones(4, 10, 40, 50), torch.ones(3), torch.ones(10))
+
+
+# images, weight, stride, padding, dilation, groups
+CONVOLUTIONS = {
+    "by columns": ((3, 4, 30, 30), (6, 4, 3, 3), 1, 1, 1, 1),
+    "many results by columns": ((3, 4, 30, 30), (130, 4, 3, 3), 1, 1, 1, 1),
+    "small images": ((300, 20, 5, 5), (70, 20, 3, 3), 1, 0, 1, 1),
+    "by bands": ((3, 16, 30, 30), (16, 16, 3, 3), 1, 1, 1, 1),
+    "by tiles": ((6, 64, 8, 8), (64, 64, 3, 3), 1, 1, 1, 1),
+    "1×1": ((3, 5, 30, 30), (6, 5, 1, 1), 1, 0, 1, 1),
+    "strided": ((20, 16, 30, 30), (8, 16, 3, 3), 2, 1, 1, 1),
+    "dilated": ((3, 16, 30, 30), (8, 16, 3, 3), 1, 1, 2, 1),
+    "groups": ((3, 20, 30, 30), (10, 10, 3, 3), 1, 1, 1, 2),
+}
+
+
+class TestConvolutions:
+    @pytest.mark.parametrize("name", CONVOLUTIONS)
+    def test_results_and_gradients_are_those_of_one_thread(self, eager, name):
+        shape, weight_shape, *options = CONVOLUTIONS[name]
+        rng = np.random.default_rng(0)
+        image, weights = (rng.standard_normal(s).astype(np.float32) for s in (shape, weight_shape))
+
+        def found():
+            x, w = torch.from_numpy(image).requires_grad_(), torch.from_numpy(weights).requires_grad_()
+            y = torch.nn.functional.conv2d(x, w, None, *options)
+            forward = len(eager)
+            (y * y).sum().backward()
+            return forward, y, x.grad, w.grad
+
+        forward, *ours = found()
+        assert forward
+        assert len(eager) > forward
+        eager.clear()
+        none, *theirs = on_one_thread(found)
+        assert none == len(eager) == 0
+        for x, y in zip(ours, theirs, strict=True):
+            assert x.stride() == y.stride()
+            torch.testing.assert_close(x, y, rtol=1e-5, atol=1e-5 * y.abs().max().item())
+
+
 class TestProducts:
     @pytest.fixture
     def numbers(self, monkeypatch, threads):
@@ -437,7 +500,7 @@ class TestProducts:
             lambda x: torch.addmm(x[0], x, x),
             lambda x: torch.bmm(x.expand(2, 300, 300), x.expand(2, 300, 300)),
             lambda x: torch.linalg.qr(x),
-            lambda x: torch.nn.functional.conv2d(x.view(1, 4, 150, 150), torch.ones(4, 4, 3, 3)),
+            lambda x: torch.nn.functional.conv2d(x.view(1, 300, 20, 15), torch.ones(300, 300, 1, 1)),  # a product is all of it
         ],
     )
     def test_large_ones_have_as_many_as_they_may(self, numbers, product, threads):

@@ -26,13 +26,19 @@ def _leaf(t: Tensor, requires_grad: bool) -> Tensor:
     return made
 
 
+def _alias(t: Tensor, requires_grad: bool) -> Tensor:
+    """The tensor as an input of its own: one that was computed from another is differentiated up to here, and not on to the other."""
+    return t.view_as(t) if requires_grad else t
+
+
 def by_differentiating(
     function: Callable[..., Any], inputs: list[Tensor | None], grads: Sequence[Tensor | None], needs: Sequence[bool]
 ) -> tuple[Any, ...]:
     """Gradients of a function's results by way of its own graph."""
     again = state.grad_enabled
     with enable_grad():
-        given = inputs if again else [None if t is None else _leaf(t, n) for t, n in zip(inputs, needs, strict=True)]
+        start = _alias if again else _leaf
+        given = [None if t is None else start(t, n) for t, n in zip(inputs, needs, strict=True)]
         results = function(*given)
         pairs = [(r, g) for r, g in zip(results, grads, strict=True) if r is not None and g is not None and r.requires_grad]
         wanted = [t for t, n in zip(given, needs, strict=True) if n and t is not None]

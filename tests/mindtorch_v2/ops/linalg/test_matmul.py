@@ -280,3 +280,16 @@ def test_meta_products_have_shapes_only():
 def test_reflected_matmul_takes_numpys_place():
     x = random(2, 2)
     assert isinstance(x.__rmatmul__(random(2, 2)), torch.Tensor)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.complex64])
+@pytest.mark.parametrize("rows", [1, 2, 9, 10, 48, 49])
+def test_few_rows_by_a_transposed_matrix(rows: int, dtype: torch.dtype) -> None:
+    """Around the sizes from which the transposed product is taken: the same values, in rows."""
+    rng = np.random.default_rng(0)
+    x, weight, bias = (rng.standard_normal(shape) for shape in ((rows, 128), (130, 128), (130,)))
+    a, b, c = (torch.from_numpy(v).to(dtype) for v in (x, weight, bias))
+    for found, expected in ((a @ b.t(), x @ weight.T), (torch.addmm(c, a, b.t()), x @ weight.T + bias)):
+        assert found.is_contiguous()
+        assert found.dtype is dtype
+        np.testing.assert_allclose(found.numpy(), expected, rtol=1e-4, atol=1e-4)

@@ -17,6 +17,7 @@ from ..machinery.promotion import result_type
 Array = np.ndarray[Any, Any]
 
 _BLAS = frozenset("fdFD")
+_FEW_ROWS, _WIDE, _LARGE = 48, 128, 16_384  # rows of one matrix; columns and elements of the other
 
 
 def _mm_error(self: Array, mat2: Array) -> Exception:
@@ -63,6 +64,28 @@ def _no_product(a: Array, b: Array, kernel: str) -> Array:
     if a.ndim == 1 or (a.size and b.size):
         raise unimplemented(kernel, a)
     return np.zeros((*a.shape[:-1], *b.shape[-1:][: b.ndim - 1]), bool)
+
+
+def _is_skewed(a: Array, b: Array) -> bool:
+    """Whether few rows are multiplied by a large matrix that is the transpose of another, as the weights of linear layers are."""
+    return len(a) <= _FEW_ROWS and b.size >= _LARGE and len(a) * b.shape[1] > 1200 and b.flags.f_contiguous
+
+
+def _transposed_product(a: Array, b: Array) -> Array:
+    """The transpose of the product, by its transposed factors, for `_is_skewed` ones.
+
+    OpenBLAS copies a transposed second factor whole, for however few rows: 4×200 by 200×800 takes 90 µs, in this way 17, with 32 rows 174 and 132. It
+    does not do so for results of up to 1,200 elements.
+    """
+    return b.T.dot(np.ascontiguousarray(a.T))
+
+
+def product_into(out: Array, a: Array, b: Array) -> None:
+    """Write the product of two matrices that BLAS knows to a contiguous one."""
+    if b.shape[1] >= _WIDE and _is_skewed(a, b):
+        out[...] = _transposed_product(a, b).T
+    else:
+        a.dot(b, out)
 
 
 @silent
@@ -113,7 +136,11 @@ def mm(self: Array, mat2: Array) -> Array:
     # identity first: comparing dtypes takes longer than multiplying small matrices
     if len(shape1) != 2 or len(shape2) != 2 or shape1[1] != shape2[0] or (d is not mat2.dtype and d != mat2.dtype):
         raise _mm_error(self, mat2)
-    return self.dot(mat2) if d.char in _BLAS else product(self, mat2)
+    if d.char in _BLAS:
+        if shape2[1] >= _WIDE and _is_skewed(self, mat2):
+            return np.ascontiguousarray(_transposed_product(self, mat2).T)
+        return self.dot(mat2)
+    return product(self, mat2)
 
 
 def _bmm_of_two_dtypes(self: Array, mat2: Array) -> Array:
@@ -183,6 +210,8 @@ def addmm(self: Array, mat1: Array, mat2: Array, beta: Number, alpha: Number) ->
     if self.shape != shape2[1:]:
         check_expands(self, (shape1[0], shape2[1]))
     if beta == 1 and alpha == 1 and d.char in _BLAS:
+        if shape2[1] >= _WIDE and _is_skewed(mat1, mat2):
+            return np.add(_transposed_product(mat1, mat2).T, self, order="C")
         out: Array = mat1.dot(mat2)
         out += self
         return out

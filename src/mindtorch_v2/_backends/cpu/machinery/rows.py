@@ -17,6 +17,7 @@ __all__ = [
     "before_matrices",
     "before_normalized",
     "split_associative",
+    "split_channels",
     "split_mean",
     "split_reduction",
     "split_rows",
@@ -112,6 +113,46 @@ def _by_rows(kernel: Kernel, arguments: dict[str, Any], arrays: Sequence[str], l
     for i, by_begin in sums.items():
         final[i] = np.add.reduce([by_begin[begin] for begin in sorted(by_begin)])
     return tuple(final) if isinstance(sample, tuple) else final[0]
+
+
+def split_channels(kernel: Kernel, arrays: Sequence[str], vectors: Sequence[str], *, ns: float) -> Kernel:
+    """A kernel that computes each channel by itself, some channels on each thread if that pays.
+
+    `arrays` have the channels second, as the first result has, `vectors` have a value for each, as the other results have.
+    """
+    names = parameter_names(kernel)
+
+    def call(*given: Any) -> Any:
+        arguments = dict(zip(names, given, strict=True))
+        x = arguments[arrays[0]]
+        if (
+            x.ndim < 2
+            or not x.size
+            or not all(arguments[name].flags.c_contiguous and arguments[name].shape == x.shape for name in arrays)
+        ):
+            return kernel(*given)
+        channels = x.shape[1]
+        cost = ns * x.itemsize / 4 * x.size / channels
+        if not pays(channels, cost) or any(
+            arguments[name] is not None and arguments[name].shape != (channels,) for name in vectors
+        ):
+            return kernel(*given)
+        whole = np.empty(x.shape, x.dtype)
+        found: dict[int, tuple[Any, ...]] = {}
+
+        def work(begin: int, end: int) -> None:
+            part = {name: a[begin:end] for name in vectors if (a := arguments[name]) is not None}
+            part |= {name: arguments[name][:, begin:end] for name in arrays}
+            first, *rest = kernel(*{**arguments, **part}.values())
+            if first is not None:
+                whole[:, begin:end] = first
+            found[begin] = (None if first is None else whole, *rest)
+
+        over(channels, cost, work)
+        (first, *rest), *others = (found[begin] for begin in sorted(found))
+        return first, *(None if r is None else np.concatenate([r, *(o[i] for o in others)]) for i, r in enumerate(rest, 1))
+
+    return call
 
 
 def split_reduction(kernel: Kernel, combine: np.ufunc, *, ns: float) -> Kernel:

@@ -23,6 +23,7 @@ from .rows import (
     before_matrices,
     before_normalized,
     split_associative,
+    split_channels,
     split_mean,
     split_reduction,
     split_rows,
@@ -64,7 +65,7 @@ _PRODUCTS: dict[str, Callable[..., int]] = {
     "mm": _of_two,
     **dict.fromkeys(["addmm", "baddbmm", "addbmm"], _of_third),
     **dict.fromkeys(
-        "_slow_conv2d_forward slow_conv3d_forward slow_conv_dilated2d slow_conv_dilated3d slow_conv_transpose3d conv_tbc "
+        "conv_tbc "
         "_scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_flash_attention_for_cpu_backward "
         "linalg_cholesky_ex cholesky cholesky_inverse _cholesky_solve_helper linalg_solve_triangular triangular_solve linalg_lu_factor_ex "
         "linalg_lu_solve _linalg_eigh linalg_eig _linalg_eigvals _linalg_svd linalg_qr geqrf linalg_householder_product ormqr linalg_ldl_factor_ex "
@@ -127,6 +128,12 @@ _HOW: dict[str, Callable[[Kernel], Kernel]] = {
     "native_layer_norm": lambda kernel: split_rows(kernel, ("input",), before_normalized, ns=0.7),
     "native_layer_norm_backward": lambda kernel: split_rows(
         kernel, ("grad_out", "input", "mean", "rstd"), before_normalized, ns=2.0, summed=(1, 2)
+    ),
+    "native_batch_norm": lambda kernel: split_channels(
+        kernel, ("input",), ("weight", "bias", "running_mean", "running_var"), ns=1.0
+    ),
+    "native_batch_norm_backward": lambda kernel: split_channels(
+        kernel, ("grad_out", "input"), ("weight", "running_mean", "running_var", "save_mean", "save_invstd"), ns=1.5
     ),
     "max_pool2d_with_indices": _of_images("self", ns=2.0),
     "max_pool2d_with_indices_backward": _of_images("self", "grad_output", "indices", ns=2.0),

@@ -24,6 +24,8 @@ from typing import Any
 
 import numpy as np
 
+from ..machinery.parallel import over
+
 __all__ = ["suits_winograd", "winograd"]
 
 Array = np.ndarray[Any, Any]
@@ -31,6 +33,7 @@ Array = np.ndarray[Any, Any]
 FEWEST_CHANNELS = 64
 MOST_POSITIONS = 400
 CHUNK_BYTES = 1 << 21
+_NS_OF_PRODUCT = 1 / 45  # for a multiplication and an addition
 _SIDE = np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]], np.float32)
 _OF_WEIGHT = np.kron(_SIDE, _SIDE)
 
@@ -56,12 +59,16 @@ def winograd(x: Array, weight: Array, padding: tuple[int, ...]) -> Array | None:
     out = np.empty((len(x), results, height, width), x.dtype)
     tiles = _tiles(height), _tiles(width)
     at_once = max(1, CHUNK_BYTES // (tiles[0] * tiles[1] * 16 * max(results, channels) * x.itemsize))
-    for first in range(0, len(x), at_once):
-        part = x[first : first + at_once]
-        turned = _turn_input(part, padding, tiles)
-        products = np.matmul(turned.reshape(16, -1, channels), matrices).reshape(4, 4, len(part), *tiles, results)
-        found = _turn_products(products)[:, :height, :width]
-        out[first : first + at_once] = np.moveaxis(found, -1, 1)
+
+    def work(begin: int, end: int) -> None:
+        for first in range(begin, end, at_once):
+            part = x[first : min(first + at_once, end)]
+            turned = _turn_input(part, padding, tiles)
+            products = np.matmul(turned.reshape(16, -1, channels), matrices).reshape(4, 4, len(part), *tiles, results)
+            found = _turn_products(products)[:, :height, :width]
+            out[first : first + len(part)] = np.moveaxis(found, -1, 1)
+
+    over(len(x), _NS_OF_PRODUCT * 16 * results * channels * tiles[0] * tiles[1], work)
     return out if np.isfinite(np.add.reduce(out, axis=None)) else None
 
 
