@@ -14,6 +14,7 @@ import numpy as np
 from . import _device, _dtype
 from ._allocation_failure import allocation_error
 from ._backends.backend import unavailable
+from ._backends.cpu.machinery.floating_errors import quiet
 from ._backends.meta.adapter import meta_tensor
 from ._dispatch import keys
 from ._dispatch.tls import state
@@ -206,7 +207,7 @@ def array_from(data: Any, d: _dtype.dtype | None, *, copy: bool) -> np.ndarray[A
     if isinstance(data, np.ndarray | np.generic):
         found = np.asarray(data)
         own_dtype = numpy_dtype(found.dtype)
-        with np.errstate(all="ignore"):
+        with quiet():
             return found.astype(own_dtype.np if d is None else d.np, copy=copy, order="C")
     leaf = data
     while (leaf.__class__ is list or leaf.__class__ is tuple) and leaf:
@@ -237,7 +238,7 @@ def array_from(data: Any, d: _dtype.dtype | None, *, copy: bool) -> np.ndarray[A
         check_range(array, d)
     if kind == "c" and not d.is_complex and d is not _dtype.bool_:
         raise TypeError("must be real number, not complex")
-    with np.errstate(all="ignore"):
+    with quiet():
         return array.astype(d.np, copy=False)
 
 

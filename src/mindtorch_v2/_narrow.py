@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from . import _dtype
+from ._backends.cpu.machinery.floating_errors import quiet
 
 __all__ = ["decoded", "encoded"]
 
@@ -33,7 +34,7 @@ def decoded(bits: Array, d: _dtype.NarrowDtype) -> Array:
 def encoded(values: Array, d: _dtype.NarrowDtype) -> Array:
     """The bits of values, rounded to the nearest."""
     codec = _codec(d)
-    with np.errstate(all="ignore"):
+    with quiet():
         if d is _dtype.complex32:
             parts = np.ascontiguousarray(values.astype(np.complex64)).view(np.float32).astype(codec)
             return parts.view(d.bits).reshape(values.shape)

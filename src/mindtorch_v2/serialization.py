@@ -14,7 +14,7 @@ import re
 import shutil
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import IO, Any
 
@@ -62,6 +62,7 @@ from .storage import STORAGE_CLASSES
 from .utils.serialization import config
 
 __all__ = [
+    "MAP_LOCATION",
     "LoadEndianness",
     "SourceChangeWarning",
     "StorageType",
@@ -91,6 +92,7 @@ __all__ = [
 ]
 
 DEFAULT_PROTOCOL = 2
+MAP_LOCATION = Callable[[Any, str], Any] | _device.device | str | dict[str, str] | None  # for annotations
 _TRUE = ("1", "y", "yes", "true")
 _ADVICE = (
     "Since PyTorch 2.6 `weights_only` is True by default. Loading with `weights_only=False` will likely succeed, and can run code that "

@@ -1,4 +1,4 @@
-"""What a recording lives through: a clock that is set, collections at any moment, stacks that are full, coroutines without a loop, children."""
+"""What a recording lives through: a clock that is set, collections at any moment, stacks that are full, coroutines without a loop, greenlets, children."""
 
 import asyncio
 import gc
@@ -6,6 +6,7 @@ import os
 import sys
 import time
 
+import greenlet
 import pytest
 
 import mindtorch_v2 as torch
@@ -169,6 +170,58 @@ class TestCoroutines:
         with pytest.raises(asyncio.CancelledError):
             loop.run_until_complete(task)
         loop.close()
+
+
+class TestGreenlets:
+    """Stacks that take turns inside one thread. Their scopes are on one track, and where they straddle, one is cut."""
+
+    def switch_in_turn(self, *others):
+        for other in others:
+            other.switch()
+        while alive := [other for other in others if not other.dead]:
+            for other in alive:
+                other.switch()
+
+    @pytest.mark.parametrize("options", MODES)
+    def test_that_take_turns(self, options):
+        outer = greenlet.getcurrent()
+
+        def work(name):
+            with record_function(name):
+                for _ in range(4):
+                    x + x
+                    outer.switch()
+                    x * x
+
+        with profile(**options) as prof:
+            self.switch_in_turn(*[greenlet.greenlet(lambda name=name: work(name)) for name in "abc"])
+            x - x
+        check_session(prof.session)
+        assert sorted(names(prof)) == ["a", *["aten::add"] * 12, *["aten::mul"] * 12, "aten::sub", "b", "c"]
+
+    @pytest.mark.parametrize("options", MODES)
+    def test_that_are_never_finished(self, options):
+        outer = greenlet.getcurrent()
+
+        def endless():
+            with record_function("endless"):
+                while True:
+                    x + x
+                    outer.switch()
+
+        with profile(**options) as prof:
+            other = greenlet.greenlet(endless)
+            for _ in range(3):
+                other.switch()
+            left = greenlet.greenlet(endless)
+            left.switch()
+            del left  # which ends it by an exception
+        check_session(prof.session)
+        assert names(prof).count("aten::add") == 4
+        other.throw()
+        with profile(**options) as after:
+            x + x
+        assert names(after, "op") == ["aten::add"]
 
 
 CHILDREN = """

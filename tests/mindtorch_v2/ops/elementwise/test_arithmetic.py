@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dis
+import itertools
 import math
+import sys
 import threading
 
 import numpy as np
@@ -110,6 +113,36 @@ def test_the_users_numpy_keeps_its_own_warnings():
     torch.ones(3) / 0
     with pytest.warns(RuntimeWarning, match="divide by zero"):
         np.ones(3) / 0
+
+
+def test_an_interrupt_in_an_operator_leaves_numpys_state_alone():
+    """Python runs handlers of signals after calls: one raises after each call of the function that calls the kernel."""
+    x, before = torch.ones(3), np.geterr()
+    x.std()
+    for number in itertools.count():
+        calls = itertools.count()
+        was_call = False
+
+        def trace(frame, event, argument, number=number, calls=calls):
+            nonlocal was_call
+            frame.f_trace_opcodes = "std" in frame.f_code.co_filename
+            if event == "opcode":
+                after, was_call = was_call, dis.opname[frame.f_code.co_code[frame.f_lasti]].startswith("CALL")
+                if after and next(calls) == number:
+                    raise KeyboardInterrupt
+            return trace
+
+        sys.settrace(trace)
+        try:
+            x.std()
+        except KeyboardInterrupt:
+            pass
+        else:
+            break
+        finally:
+            sys.settrace(None)
+        assert np.geterr() == before, number
+    assert number >= 4
 
 
 def test_quiet_in_other_threads():

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...._random import Generator, default_generator
 from ..machinery.dtype_rules import refuse
+from ..machinery.floating_errors import quiet
 from . import random_normal
 
 Array = np.ndarray[Any, Any]
@@ -257,7 +258,7 @@ def exponential_(self: Array, lambd: float, generator: Generator | None) -> None
 
 def geometric_(self: Array, p: float, generator: Generator | None) -> None:
     values = stream(generator).uniform64(self.size)
-    with np.errstate(divide="ignore"):
+    with quiet():
         np.log(values, out=values)
     values /= math.log1p(-p)
     fill(self, np.ceil(values, out=values))

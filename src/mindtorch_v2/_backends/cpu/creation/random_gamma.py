@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...._random import Generator
+from ..machinery.floating_errors import quiet
 from .random import stream
 from .random_counts import Uniforms
 
@@ -40,7 +41,7 @@ class _Normals:
 def standard_gamma(self: Array, generator: Generator | None) -> Array:
     """Gamma variates of rate one. Results are at least the smallest normal number of their dtype, also where the shape has no sense."""
     values = np.array(_variates(self, stream(generator)), np.float64).reshape(self.shape)
-    with np.errstate(over="ignore"):
+    with quiet():
         return np.fmax(values.astype(self.dtype), np.finfo(self.dtype).tiny)
 
 
@@ -66,7 +67,7 @@ def _variates(alpha: Array, generator: Generator) -> list[float]:
 def _parameters(alpha: Array) -> Iterator[tuple[float, float, float]]:
     """For each shape the exponent of the boost for small ones (NaN for others), and the sampler's two constants; d is 0 for a shape of 0."""
     small = alpha < 1
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+    with quiet():
         exponents = np.where(small, 1 / alpha, math.nan).astype(np.float64)
         d = (np.where(small, alpha + 1, alpha) - alpha.dtype.type(_THIRD)).astype(np.float64)
         d[alpha == 0] = 0

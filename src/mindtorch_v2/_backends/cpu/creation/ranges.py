@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...._dtype import INTEGER, dtype
+from ..machinery.floating_errors import quiet
 
 if TYPE_CHECKING:
     pass
@@ -90,5 +91,5 @@ def spaced_powers(start: Any, end: Any, steps: int, base: float, d: dtype) -> Ar
         step, half = (float(end) - float(start)) / (steps - 1), steps // 2
         exponents[:half] = start + step * np.arange(half)
         exponents[half:] = end - step * np.arange(steps - half)[::-1]
-    with np.errstate(all="ignore"):
+    with quiet():
         return _rounded(np.power(float(base), exponents), d)

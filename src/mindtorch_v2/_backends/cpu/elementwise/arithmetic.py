@@ -47,13 +47,14 @@ def div_mode(self: Array, other: Array, rounding_mode: str | None) -> Array:
 
 def _checked(ufunc: np.ufunc, self: Array, other: Array) -> Array:
     """An integer division that raises for a divisor of zero. NumPy notices by itself: no pass over the divisors."""
-    token = state_variable.set(DIVISION_RAISES)
+    before = state_variable.get()
     try:
+        state_variable.set(DIVISION_RAISES)
         return ufunc(self, other)
     except FloatingPointError:
         raise RuntimeError("ZeroDivisionError") from None
     finally:
-        state_variable.reset(token)
+        state_variable.set(before)
 
 
 def _floor_float(self: Array, other: Array) -> Array:

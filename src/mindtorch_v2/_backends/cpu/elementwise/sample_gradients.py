@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...._scipy import ufuncs
+from ..machinery.floating_errors import quiet
 
 Array = np.ndarray[Any, Any]
 
@@ -51,7 +52,7 @@ def _by_region(operands: Sequence[Array], regions: Sequence[Region], dtype: np.d
     """Each element by the function of the first region that it lies in."""
     out = np.empty(operands[0].shape, dtype)
     left = np.ones(operands[0].shape, bool)
-    with np.errstate(all="ignore"):
+    with quiet():
         for inside, compute in regions:
             here = left & inside
             if here.any():
@@ -173,7 +174,7 @@ def _beta_near_one(x: Array, alpha: Array, total: Array) -> Array:
 def _around_the_mean(x: Array, alpha: Array, total: Array) -> Array:
     """Whether x is within a tenth of the standard deviation from the mean."""
     x, alpha, total = (a.astype(np.float64) for a in (x, alpha, total))
-    with np.errstate(all="ignore"):
+    with quiet():
         deviation = np.sqrt(alpha * (total - alpha) / (total + 1)) / total
         mean = alpha / total
         return np.asarray((mean - 0.1 * deviation <= x) & (x <= mean + 0.1 * deviation))

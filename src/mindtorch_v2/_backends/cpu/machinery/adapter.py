@@ -54,8 +54,8 @@ _NAMES: dict[str, Any] = {
     "wrap": wrap,
     "wrap_view": wrap_view,
     "make_writable": make_writable,
+    "get_errors": state_variable.get,
     "set_errors": state_variable.set,
-    "reset_errors": state_variable.reset,
     "IGNORED": IGNORED,
     "FOREIGN": FOREIGN,
     "translated": translated,
@@ -179,7 +179,15 @@ def _quiet(op: Op, kernel: Callable[..., Any], statement: str) -> list[str]:
     foreign = [] if op.pointwise is not None else ["except FOREIGN as e:", f"    raise translated({op.name!r}, e)"]
     if (isinstance(kernel, np.ufunc) and op.pointwise is not None) or kernel in SILENT:
         return ["try:", f"    {statement}", *foreign] if foreign else [statement]
-    return ["errors = set_errors(IGNORED)", "try:", f"    {statement}", *foreign, "finally:", "    reset_errors(errors)"]
+    return [
+        "errors = get_errors()",
+        "try:",
+        "    set_errors(IGNORED)",
+        f"    {statement}",
+        *foreign,
+        "finally:",
+        "    set_errors(errors)",
+    ]
 
 
 def _plain(op: Op, kernel: Callable[..., Any], called: Callable[..., Any], *, sized: bool) -> list[str]:

@@ -53,9 +53,13 @@ def silent(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """No floating-point warnings inside: `np.errstate(all="ignore")`, for code off the hot path."""
-    token = state_variable.set(IGNORED)
+    """No floating-point warnings inside, for code off the hot path.
+
+    The state is changed inside of `try`, here and elsewhere: a signal's handler may raise after any call, and `np.errstate`, which is Python too, would then leave it changed.
+    """
+    before = state_variable.get()
     try:
+        state_variable.set(IGNORED)
         yield
     finally:
-        state_variable.reset(token)
+        state_variable.set(before)

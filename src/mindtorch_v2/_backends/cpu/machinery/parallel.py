@@ -37,11 +37,12 @@ def over(n: int, ns_each: float, work: Work) -> None:
     if len(parts) == 1:
         work(0, n)
         return
-    token = state_variable.set(IGNORED)  # the calling thread's; the others have it always
+    before = state_variable.get()
     try:
+        state_variable.set(IGNORED)  # the calling thread's; the others have it always
         run(work, parts, threads)
     finally:
-        state_variable.reset(token)
+        state_variable.set(before)
 
 
 def parts_of(n: int, ns_each: float, threads: int) -> list[Part]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from .... import _checks, _dtype
 from ..machinery.dtypes import BFLOAT, BOOL, FLOAT, HALVES, LONG, UINT8
-from ..machinery.floating_errors import silent
+from ..machinery.floating_errors import quiet, silent
 
 Array = np.ndarray[Any, Any]
 Dims = int | Iterable[int] | None
@@ -230,7 +230,7 @@ def _quotient(total: Array, n: int, d: Any) -> Array:
     quotient = np.divide(total, np.asarray(n, total.dtype))
     if quotient.dtype == d:
         return quotient
-    with np.errstate(over="ignore"):
+    with quiet():
         return quotient.astype(d)
 
 
