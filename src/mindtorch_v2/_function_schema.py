@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from keyword import iskeyword
 from typing import Any
 
 from ._dispatch.schema import _default, _split
@@ -136,7 +137,8 @@ def _arguments(text: str, schema: str) -> list[Argument]:
             matched = re.match(r"\s*(\w+)\s*(?:=\s*(.+))?$", rest, re.S)
             if matched is None:
                 raise RuntimeError(f"expected the name of an argument in {part!r}:\n{schema}")
-            made.name, made.kwarg_only = matched[1].rstrip("_"), kwarg_only  # Python keeps `from` for itself
+            name = matched[1].rstrip("_")
+            made.name, made.kwarg_only = name if iskeyword(name) else matched[1], kwarg_only  # Python keeps `from` for itself
             made.is_out = kwarg_only and made.is_write
             if matched[2] is not None:
                 made._has_default, made.default_value = True, _value(made, matched[2].strip())

@@ -13,6 +13,7 @@ from . import _device, _dtype
 from ._creation import tensor
 from ._dispatch import keys
 from ._dispatch.keys import SUBCLASS
+from ._dispatch.quiet import call_traced
 from ._dispatch.tls import state
 from ._ops.indexing import index as index_ops
 from ._ops.machinery.lookup import aten
@@ -205,11 +206,11 @@ def _selected(self: Tensor, key: tuple[Any, ...], at: int, result: Tensor, dim: 
 def _index_tensor(item: Any) -> Tensor:
     """A list, range or array as an index tensor."""
     if isinstance(item, np.ndarray):
-        return tensor(item)
+        return call_traced(tensor, item)  # which is shown in profiles
     if isinstance(item, Sequence) and not isinstance(item, str | bytes):
         if not len(item):
             return wrap(np.empty(0, np.int64))
-        return tensor(list(item))
+        return call_traced(tensor, list(item))
     if isinstance(item, str):
         raise TypeError("new(): invalid data type 'str'")
     raise IndexError(

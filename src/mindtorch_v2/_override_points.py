@@ -62,6 +62,7 @@ class _Classes(set[type]):
 
 _plain = _Classes({Tensor, type(None)})  # classes of arguments that override nothing, as far as they were seen
 _plain_members = frozenset({Tensor, int, float, bool, str, type(None)})
+_lists = frozenset({list, tuple, Size})
 _quick = frozenset({Tensor, Size, int, float, bool, complex, str, type(None), slice, type(...), dtype, device, memory_format})
 _methods: list[_Point] = []
 _functions: list[_Point] = []
@@ -118,7 +119,7 @@ class _Point:
         args: list[Any] = []
         kwargs: dict[str, Any] = {}
         given = dict(zip(self.body.__code__.co_varnames, values, strict=False))
-        for p in inspect.signature(self.body, follow_wrapped=False).parameters.values():
+        for p in self._parameters:
             value = given[p.name]
             if p.kind is p.VAR_POSITIONAL:
                 args, kwargs = [*args, *kwargs.values(), *value], {}
@@ -129,6 +130,10 @@ class _Point:
             else:
                 kwargs[p.name] = value
         return self.ask(tuple(args), kwargs)
+
+    @functools.cached_property
+    def _parameters(self) -> tuple[inspect.Parameter, ...]:
+        return tuple(inspect.signature(self.body, follow_wrapped=False).parameters.values())  # 20 µs
 
     @functools.cached_property
     def _flat_body(self) -> FunctionType:
@@ -302,8 +307,10 @@ def _tested(function: FunctionType) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def _strange(given: Any) -> bool:
-    """Whether a list has something in it that may override functions."""
-    return given.__class__ in (list, tuple, Size) and not _plain_members.issuperset(map(type, given))
+    """Whether a list has something in it that overrides functions, or another such list."""
+    if given.__class__ not in _lists or _plain_members.issuperset(map(type, given)):
+        return False
+    return any(_strange(x) if x.__class__ in _lists else overrides_functions(type(x)) for x in given)
 
 
 def note_subclass() -> None:

@@ -80,13 +80,13 @@ def _initial_grads(outputs: Sequence[Any], grads: Sequence[Any]) -> list[Any]:
                 )
             made.append(g)
         elif g is None:
-            made.append(_ones_for_scalar(out, shape, dtype))
+            made.append(ones_for_scalar(out, shape, dtype))
         else:
             raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")
     return made
 
 
-def _ones_for_scalar(out: Tensor | GradientEdge, shape: tuple[int, ...], dtype: DType) -> Tensor | None:
+def ones_for_scalar(out: Tensor | GradientEdge, shape: tuple[int, ...], dtype: DType) -> Tensor | None:
     if isinstance(out, Tensor) and not out._keys & keys.AUTOGRAD:
         return None
     if math.prod(shape) != 1:
@@ -262,7 +262,7 @@ def _backward_method(
     if gradient is None and inputs is None and not create_graph and self._keys & keys.AUTOGRAD and not state.inference:
         edge = edge_of(self)
         if edge is not None:
-            ones = _ones_for_scalar(self, self._array.shape, self.dtype)
+            ones = ones_for_scalar(self, self._array.shape, self.dtype)
             engine.run((edge,), [ones], keep_graph=bool(retain_graph), create_graph=False)
             return
     backward(self, None if gradient is None else (gradient,), retain_graph, create_graph, inputs=inputs)

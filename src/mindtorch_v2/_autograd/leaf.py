@@ -115,12 +115,9 @@ def register_post_accumulate_grad_hook(t: Tensor, hook: Callable[[Tensor], None]
     return add_hook(extra.post_accumulate_hooks, hook)
 
 
-def with_gradients(tensors: Iterable[Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
+def with_gradients(tensors: Iterable[Tensor]) -> list[tuple[Tensor, Tensor]]:
     """The tensors that have a gradient, with it."""
-    for t in tensors:
-        grad = None if t._extra is None else t._extra.grad
-        if grad is not None:
-            yield t, grad
+    return [(t, t._extra.grad) for t in tensors if t._extra is not None and t._extra.grad is not None]
 
 
 def clear_gradients(tensors: Iterable[Tensor], *, set_to_none: bool) -> None:

@@ -47,6 +47,7 @@ class Watch:
         default_factory=list
     )  # in place of `end` where a node's gradients are not wanted: it did not run
     failed: list[str] = field(default_factory=list)  # an exception leaves the loop
+    last: list[str] = field(default_factory=list)  # when it is left, however that happens
     names: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -156,6 +157,8 @@ def compile_loop(watch: Watch) -> Loop:
     loop = ["while True:", *indent(each_node)]
     if watch.failed:
         loop = ["try:", *indent(loop), "except BaseException:", *indent([*watch.failed, "raise"])]
+    if watch.last:
+        loop = ["try:", *indent(loop), "finally:", *indent(watch.last)]
     lines = ["following = None", "sums = []  # edges and gradients to add to what is there", *watch.first, *loop]
     return compile_function("run_nodes", PARAMETERS, lines, {**_NAMES, **watch.names}, keep=True)
 

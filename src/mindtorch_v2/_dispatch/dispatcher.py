@@ -35,6 +35,7 @@ __all__ = [
     "register_backend",
     "register_layer",
     "resolve",
+    "unlimit_key",
     "unregister_layer",
 ]
 
@@ -65,7 +66,14 @@ def register_layer(key: int, layer: Layer, *, only: Callable[[Op], bool] | None 
 
 def limit_key(key: int, only: Callable[[Op], bool]) -> None:
     """Say which operators a key concerns: others run the same function with it and without."""
-    _limited[key] = only
+    with _lock:
+        _limited[key] = only
+
+
+def unlimit_key(key: int) -> None:
+    """Let a key concern all operators again; it must not be active."""
+    with _lock:
+        _limited.pop(key, None)
 
 
 def unregister_layer(key: int) -> None:

@@ -240,32 +240,45 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run `forward` and link its results into the graph."""
         own_context = cls.setup_context is not Function.setup_context
-        if kwargs or own_context:
-            args = _bind(cls.forward, args, kwargs, skip_context=not own_context)
-        if state.transforms:
-            check_usable(cls, own_context)
-            args = lift_arguments(args)
-        ctx = cls._backward_cls()
-        ctx.needs_input_grad = tuple([isinstance(a, Tensor) and a._keys & keys.AUTOGRAD != 0 for a in args])
-        recorded = state.grad_enabled and not state.inference and True in ctx.needs_input_grad
-        if recorded:
-            ctx._seq = next_sequence()  # as torch: before what `forward` may make
+        args, ctx, recorded = begin_call(cls, args, kwargs, own_context)
         if _record.begin is None:
             output = _call_forward(cls, ctx, args, own_context)
         else:
             with _record.scope(cls.__name__, (args, ctx._seq if recorded else -1)):
                 output = _call_forward(cls, ctx, args, own_context)
-        outputs = output if isinstance(output, tuple) else (output,)
-        if state.transforms:
-            _check_returned_inputs(ctx, args, outputs)
         to_jvp, dirty = ctx.to_save_forward, ctx.dirty_tensors or ()
-        wrapped = _link(ctx, args, outputs) if recorded else _unlinked(ctx, args, outputs)
+        wrapped = end_call(ctx, args, output, recorded)
         if uses(args, keys.DUAL):
             wrapped = _carried(cls, ctx, args, wrapped, to_jvp, dirty)
         return wrapped if isinstance(output, tuple) else wrapped[0]
 
 
 Function.vjp = staticmethod(lambda ctx, *grad_outputs: Function.backward(ctx, *grad_outputs))
+
+
+def begin_call(
+    cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any], own_context: bool
+) -> tuple[tuple[Any, ...], BackwardCFunction, bool]:
+    """The arguments in order, a new context, and whether it becomes a node of the graph."""
+    if kwargs or own_context:
+        args = _bind(cls.forward, args, kwargs, skip_context=not own_context)
+    if state.transforms:
+        check_usable(cls, own_context)
+        args = lift_arguments(args)
+    ctx = cls._backward_cls()
+    ctx.needs_input_grad = tuple([isinstance(a, Tensor) and a._keys & keys.AUTOGRAD != 0 for a in args])
+    recorded = state.grad_enabled and not state.inference and True in ctx.needs_input_grad
+    if recorded:
+        ctx._seq = next_sequence()  # as torch: before what `forward` may make
+    return args, ctx, recorded
+
+
+def end_call(ctx: BackwardCFunction, args: tuple[Any, ...], output: Any, recorded: bool) -> tuple[Any, ...]:
+    """The results of `forward`, linked to the graph if the call is recorded in it."""
+    outputs = output if isinstance(output, tuple) else (output,)
+    if state.transforms:
+        _check_returned_inputs(ctx, args, outputs)
+    return _link(ctx, args, outputs) if recorded else _unlinked(ctx, args, outputs)
 
 
 def _bind(forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], *, skip_context: bool) -> tuple[Any, ...]:

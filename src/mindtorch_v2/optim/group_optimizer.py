@@ -50,7 +50,7 @@ class GroupOptimizer(Optimizer):
         return loss
 
     def _step_group(self, group: dict[str, Any]) -> None:
-        pairs = list(with_gradients(group["params"]))
+        pairs = with_gradients(group["params"])
         states = []
         refused, kept = self._refused_gradients, self.state
         for p, grad in pairs:

@@ -56,7 +56,7 @@ class SGD(GroupOptimizer):
         check_fused(fused, foreach, differentiable)
 
     def _step_group(self, group: dict[str, Any]) -> None:
-        pairs = list(with_gradients(group["params"]))
+        pairs = with_gradients(group["params"])
         params, grads = [p for p, _ in pairs], [grad for _, grad in pairs]
         sparse = False
         if group["fused"]:

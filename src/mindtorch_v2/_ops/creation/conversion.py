@@ -39,13 +39,14 @@ def _to_copy(
     if d.__class__ is _dtype.NarrowDtype or self._keys & keys.NARROW:
         return narrow.converted(self, d, device, memory_format)
     if self._keys & keys.CPU and (device is None or device is _device.cpu):
-        token = state_variable.set(IGNORED)
+        before = state_variable.get()
         try:
+            state_variable.set(IGNORED)
             if self._keys & _LARGE:
                 return wrap_sized(kernels.cast_large(self._array, d, memory_format), d)
             return wrap(kernels.cast(self._array, d, memory_format), d)
         finally:
-            state_variable.reset(token)
+            state_variable.set(before)
     return _to_other_device(self, d, self.device if device is None else _device.device(device), memory_format)
 
 
@@ -127,6 +128,16 @@ to_other = op(
     ),
     variants="",
 )
+
+
+def _no_accelerator(self: Tensor, device: OptionalDevice) -> Tensor:
+    raise RuntimeError("Cannot access accelerator device when none is available.")
+
+
+# memory that is locked for an accelerator, of which there is none
+is_pinned = op("is_pinned(Tensor self, Device? device=None) -> bool", composite=lambda self, device: False, variants="method")
+pin_memory = op("pin_memory(Tensor(a) self, Device? device=None) -> Tensor(a)", composite=_no_accelerator, variants="method")
+_pin_memory = op("_pin_memory(Tensor self, Device? device=None) -> Tensor", composite=_no_accelerator, variants="")
 
 
 @public("method")

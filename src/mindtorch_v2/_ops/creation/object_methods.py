@@ -203,18 +203,6 @@ def share_memory_(self: Tensor) -> Tensor:
 
 
 @public("method")
-def is_pinned(self: Tensor, device: OptionalDevice = None) -> bool:
-    """Whether the memory is page-locked for an accelerator."""
-    return False
-
-
-@public("method")
-def pin_memory(self: Tensor, device: OptionalDevice = None) -> Tensor:
-    """Refused without an accelerator, as in torch."""
-    raise RuntimeError("Cannot access accelerator device when none is available.")
-
-
-@public("method")
 def cuda(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """Refused: there is no CUDA here."""
     raise AssertionError("Torch not compiled with CUDA enabled")

@@ -1,11 +1,11 @@
 """Calls and returns of Python functions by `sys.setprofile`, on Python 3.11: all that 3.11 needs and later versions do not.
 
-To be deleted when support for Python 3.11 ends, with `_dispatch/quiet.py`, `stack_walk.notice` and the calls of both: `sys.monitoring` has none
-of these troubles. Plain tracing is `_on_event_plainly`. It works; what it lacks on CPython 3.11 is repaired here:
+To be deleted when support for Python 3.11 ends, with `quiet_code`, `quiet_functions`, `_dispatch/quiet.py`, `stack_walk.notice` and the calls of these:
+`sys.monitoring` has none of these troubles. Plain tracing is `_on_event_plainly`. It works; what it lacks on CPython 3.11 is repaired here:
 
 - A profile function is told of every call, also of those inside of operators, which it has no use for; and the interpreter runs all
-  code in its slow form meanwhile. That alone makes an addition of two small tensors take more than twice as long. So entry points are rewritten to
-  keep it quiet (`keep_quiet`).
+  code in its slow form meanwhile. That alone makes an addition of two small tensors take more than twice as long. So entry points, and the
+  functions around them, have code that keeps it quiet (`keep_quiet`).
 - A signal's handler may run inside of the profile function, or of a callback of the garbage collector, as it does anywhere. Python takes a
   profile function away that raises, and drops what such a callback raises. So what is raised there is raised a moment later instead
   (`late_exceptions`), or tracing begins again (`_trace_again`).
@@ -19,7 +19,6 @@ from __future__ import annotations
 import dis
 import functools
 import gc
-import inspect
 import sys
 import threading
 import warnings
@@ -28,19 +27,19 @@ from types import CodeType, FrameType
 from typing import Any
 
 from ...._dispatch import lazy, quiet
-from ...._dispatch.codegen import Source, indent
-from ...._dispatch.lazy import Rewrite, rewrite_lazy_functions
+from ...._dispatch.lazy import rewrite_lazy_functions
 from ...._dispatch.quiet import Tracer
 from ...model.callers_level import callers_level
 from .. import late_exceptions, threads
 from ..late_exceptions import can_wait, guarded, kept, request_type
 from ..operators import recorder
-from . import stack_walk
+from . import quiet_functions, stack_walk
 from .python_tracer import end_left, follow, on_c_call, on_c_return, on_call, on_return, waits
+from .quiet_code import SUSPENDABLE, Quieter, is_quiet
 from .stack_walk import internal_files, running
 from .waiting_calls import FUNCTIONS, OWNERS
 
-__all__ = ["forget_gaps", "install", "uninstall", "warn_of_gaps"]
+__all__ = ["forget_gaps", "install", "regained", "uninstall", "warn_of_gaps"]
 
 _installed = False
 _gap = False  # whether functions are missing because a thread was not traced for a while
@@ -76,7 +75,7 @@ def install() -> None:
     tracer = _tracer()
     threads.trace_new(tracer)
     if IS_AS_EXPECTED:
-        keep_quiet(tracer, running, _regained)
+        keep_quiet(tracer, running, regained)
     stack_walk.notice = _notice
     sys.setprofile(tracer)
 
@@ -116,9 +115,6 @@ def reported_later(code: CodeType, line: int) -> CodeType:
     return code.replace(co_code=bytes(moved))
 
 
-_SUSPENDABLE = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
-
-
 def _on_event(frame: FrameType, event: str, arg: Any) -> None:
     try:
         pass  # noqa: PIE790 - if a handler of a signal raises as the next line begins, Python takes this line for its place
@@ -144,7 +140,7 @@ def _on_event(frame: FrameType, event: str, arg: Any) -> None:
         # Python would print and drop the exception of a generator that is freed before its end, and of a callback of the collector. And it
         # would not call a built-in function whose call is reported: the end of a `with lock:` that never comes.
         is_builtin = event not in ("call", "return")
-        in_generator = not is_builtin and frame.f_code.co_flags & _SUSPENDABLE
+        in_generator = not is_builtin and frame.f_code.co_flags & SUSPENDABLE
         if in_generator:
             if event == "return":
                 on_return(frame)
@@ -208,26 +204,18 @@ guarded.add(_on_collection.__code__)
 
 
 def keep_quiet(tracer: Tracer, calls: dict[FrameType | None, Any], regained: Callable[[], bool] = lambda: False) -> None:
-    """Tell this tracer, which notes the frames that run in `calls`, nothing of what operators call. Their entry points are rewritten:
+    """Tell this tracer, which notes the frames that run in `calls`, nothing of what operators and the functions around them call.
 
-        guard_ = Quiet_() if getprofile_() is tracer_ or regained_() else None      reports end
-        try:
-            ...                                                                     as it was written
-        except BaseException:
-            guard_ = None                                                           reports begin: the traceback would keep the guard
-            raise
-                                                                                    reports begin: the guard dies with the frame
-
-    `regained` is called by those that do not find the tracer, inside of another operator or where the thread has lost it, and says whether it
-    is there again. Backward keeps its own guard.
+    `regained` is called by those that do not find the tracer, inside of another or where the thread has lost it, and says whether it is there again.
     """
     global _kept_quiet
-    guard_type, rewrite = _made_for(tracer, regained)
+    quieter = _quieter(tracer, regained)
     _kept_quiet = tracer
-    quiet.start(tracer, calls, guard_type)
+    quiet.start(tracer, calls, quieter.guard_type)
     _resumed.clear()
     gc.callbacks.append(_on_collection)
-    rewrite_lazy_functions(rewrite)
+    rewrite_lazy_functions(quieter)
+    quiet_functions.rewrite(quieter)
 
 
 def keep_quiet_no_more() -> None:
@@ -235,36 +223,11 @@ def keep_quiet_no_more() -> None:
     if _on_collection in gc.callbacks:
         gc.callbacks.remove(_on_collection)
     rewrite_lazy_functions(None)
+    quiet_functions.restore()
     quiet.stop()
 
 
-@functools.cache
-def _made_for(tracer: Tracer, regained: Callable[[], bool]) -> tuple[type[Any], Rewrite]:
-    class Quiet:
-        """While one lives, its thread's calls are not reported. Switching is done by built-in functions alone: nothing of it is seen."""
-
-        __slots__ = ()
-        __init__: Any = functools.partial(sys.setprofile, None)
-        __del__: Any = functools.partial(sys.setprofile, tracer)
-
-    names = {"Quiet_": Quiet, "getprofile_": functools.partial(sys.getprofile), "tracer_": tracer, "regained_": regained}
-
-    def quiet_source(source: Source) -> Source:
-        lines = [
-            "guard_ = Quiet_() if getprofile_() is tracer_ or regained_() else None",
-            "try:",
-            "    pass",
-            *indent(source.lines),
-            "except BaseException:",
-            "    guard_ = None",
-            "    raise",
-        ]
-        return Source(source.parameters, lines, {**source.names, **names})
-
-    def quiet_code(code: CodeType) -> CodeType:
-        return reported_later(code, code.co_firstlineno + 3)
-
-    return Quiet, Rewrite(quiet_source, quiet_code)
+_quieter = functools.cache(Quieter)
 
 
 # --- tracing that was interrupted, and goes on ----------------------------------------------------------------------------------------
@@ -292,14 +255,17 @@ def _go_on() -> None:
 _TraceAgain = request_type(_go_on)
 
 
-def _regained() -> bool:
+def regained() -> bool:
     """For an entry point without a tracer: whether there is one now."""
     caller: FrameType | None = sys._getframe(1)  # of the entry point, whose frame is not seen before its RESUME
-    while caller is not None and caller.f_code.co_filename == lazy.__file__:
+    while caller is not None and internal_files[file := caller.f_code.co_filename]:
+        if file != _LAZY:
+            return False  # most often an operator inside of another, where it is quiet
         caller = caller.f_back  # it has just been compiled
-    if caller is None or internal_files[caller.f_code.co_filename]:
-        return False  # most often an operator inside of another, where it is quiet
-    return _notice(caller)
+    return caller is not None and _notice(caller)
+
+
+_LAZY = lazy.__file__
 
 
 def _notice(frame: FrameType | None) -> bool:
@@ -320,9 +286,11 @@ def _is_untraced(frame: FrameType | None) -> bool:
     if not _installed or sys.getprofile() is _tracer():
         return False
     while frame is not None and frame not in running:
-        if internal_files[frame.f_code.co_filename] and quiet.holds_guard(frame):
+        if is_quiet(frame.f_code) or (internal_files[frame.f_code.co_filename] and quiet.holds_guard(frame)):
             return False
         frame = frame.f_back
+    if frame is not None and internal_files[frame.f_code.co_filename]:
+        return False  # in a backward pass
     # not for a thread that was there before the recording, and calls its first operator
     _gap = _gap or frame is not None or threading.get_ident() in _interrupted
     return True

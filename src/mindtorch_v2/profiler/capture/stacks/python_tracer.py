@@ -44,7 +44,7 @@ __all__ = [
 
 # In place of a label: code of the package, which is not shown; a call that is followed and makes no event; that of a module, which has a
 # label of its own.
-INTERNAL, HIDDEN, MODULE = -1, -2, -3
+INTERNAL, HIDDEN, MODULE = -1, stack_walk.HIDDEN, -3
 
 
 class _Functions:
