@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys as _sys
 from typing import TYPE_CHECKING, Any
 
 from . import _autograd, _backends, _dtype, _indexing, autograd, masked, return_types, special
@@ -166,6 +167,7 @@ from .storage import TypedStorage, UntypedStorage  # noqa: E402
 from .utils import _python_dispatch as _python_dispatch  # noqa: E402
 from .utils import data as _data  # noqa: E402 - torch.utils.data is there without an import of its own
 
+torch = _sys.modules[__name__]  # programs write `torch.torch`, which torch has by an import of itself
 globals().update(_older_autocast_names())
 globals().update(_STORAGE_CLASSES)
 _ask_in_functions(_public_functions)

@@ -14,6 +14,7 @@ from ._dispatch import dispatcher, keys
 from ._dispatch.codegen import Body, indent
 from ._dispatch.entry import public_name
 from ._dispatch.op import Op
+from ._dispatch.quiet import resume_tracing
 from ._dispatch.tls import state
 from ._overridable import (
     get_ignored_functions,
@@ -148,6 +149,7 @@ def _ask_mode(function: Callable[..., Any], candidates: list[Any], args: tuple[A
         )
     state.function_modes.pop()
     try:
+        resume_tracing()
         result = mode.__torch_function__(function, tuple(type(a) for a in candidates), args, kwargs)
     finally:
         state.function_modes.append(mode)
@@ -237,6 +239,7 @@ def _candidates(relevant_args: Iterable[Any]) -> list[Any]:
 def _ask_arguments(public_api: Callable[..., Any], candidates: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     types = tuple(type(a) for a in candidates)
     for a in candidates:
+        resume_tracing()
         result = a.__torch_function__(public_api, types, args, kwargs)
         if result is not NotImplemented:
             return result

@@ -6,7 +6,7 @@ import pytest
 
 import mindtorch_v2 as torch
 
-# What torchvision, timm, torchmetrics, accelerate and pytorch-lightning import beside the documented names
+# What torchvision, timm, torchmetrics, accelerate, pytorch-lightning, captum, kornia, opacus and Pyro import beside the documented names
 IMPORTS = {
     "_C": "DisableTorchFunctionSubclass DispatchKey DispatchKeySet Generator _TensorMeta _get_tracing_state _log_api_usage_once",
     "_custom_ops": "get_ctx impl_abstract",
@@ -14,11 +14,16 @@ IMPORTS = {
     "_dynamo._trace_wrapped_higher_order_op": "TransformGetItemToIndex",
     "_dynamo.eval_frame": "OptimizedModule is_dynamo_supported",
     "_dynamo.utils": "is_compile_supported",
+    "_subclasses": "FakeTensor FakeTensorMode",
+    "_subclasses.fake_tensor": "is_fake",
     "ao.quantization": "DeQuantStub QuantStub fuse_modules prepare_qat",
+    "distributed._tensor": "DTensor Shard",
+    "distributed._tensor.experimental": "implicit_replication",
     "distributed.device_mesh": "DeviceMesh init_device_mesh",
     "distributed.fsdp": "FullyShardedDataParallel ShardingStrategy fully_shard",
     "distributed.tensor": "DTensor Replicate distribute_tensor",
     "fx": "graph_module node proxy",
+    "fx.experimental.proxy_tensor": "get_proxy_mode",
     "fx.node": "Target",
     "fx.graph_module": "GraphModule _CodeOnlyModule _copy_attr",
     "hub": "HASH_REGEX _get_torch_home load_state_dict_from_url tqdm",
@@ -27,10 +32,14 @@ IMPORTS = {
     "nn.modules.module": "_IncompatibleKeys",
     "nn.modules.transformer": "_get_activation_fn",
     "nn.parallel.distributed": "DistributedDataParallel",
+    "nn.parallel.scatter_gather": "gather scatter scatter_kwargs",
     "onnx": "register_custom_op_symbolic",
     "onnx.symbolic_helper": "parse_args",
     "onnx.symbolic_opset11": "unsqueeze",
+    "serialization": "MAP_LOCATION",
+    "utils._foreach_utils": "_group_tensors_by_device_and_dtype",
     "utils._pytree": "LeafSpec PyTree SUPPORTED_NODES TreeSpec _dict_flatten _dict_flatten_with_keys _dict_unflatten _get_node_type",
+    "utils.data.dataloader": "_collate_fn_t _worker_init_fn_t",
     "utils.model_zoo": "load_url tqdm",
 }
 
@@ -45,6 +54,49 @@ def test_no_tensor_is_a_distributed_one():
     assert not isinstance(torch.ones(2), torch.distributed.tensor.DTensor)
     with pytest.raises(NotImplementedError, match=r"torch\.distributed\.tensor\.DTensor .*not spread over processes"):
         torch.distributed.tensor.DTensor()
+
+
+def test_no_tensor_stands_for_another():
+    x = torch.ones(2)
+    assert not isinstance(x, torch._subclasses.FakeTensor)
+    assert not torch._subclasses.fake_tensor.is_fake(x)
+    assert torch.fx.experimental.proxy_tensor.get_proxy_mode() is None
+
+
+def test_tensors_by_device_and_dtype():
+    a, b, c = torch.ones(1), torch.ones(2, dtype=torch.double), torch.zeros(1)
+    from mindtorch_v2.utils import _foreach_utils as utils
+
+    cpu = torch.device("cpu")
+    assert utils._group_tensors_by_device_and_dtype([[a, b, c], [c, None, a]], with_indices=True) == {
+        (cpu, torch.double): ([[b], [None]], [1]),
+        (cpu, torch.float): ([[a, c], [c, a]], [0, 2]),
+    }
+    assert utils._has_foreach_support([a, None], cpu)
+    assert not utils._has_foreach_support([torch.nn.Parameter(a)], cpu)
+    assert not utils._device_has_foreach_support(torch.device("mps"))
+
+
+def test_pinned_memory_needs_an_accelerator():
+    x = torch.ones(2)
+    assert not x.is_pinned()
+    assert not torch.ops.aten.is_pinned(x)
+    for pin in (x.pin_memory, lambda: torch.ops.aten._pin_memory(x)):
+        with pytest.raises(RuntimeError, match="Cannot access accelerator device"):
+            pin()
+
+
+def test_a_divergence_of_any_class():
+    class Own:
+        pass
+
+    torch.distributions.register_kl(Own, Own)(lambda p, q: 7)
+    try:
+        assert torch.distributions.kl_divergence(Own(), Own()) == 7
+    finally:
+        del torch.distributions.kl._KL_REGISTRY[Own, Own]
+    with pytest.raises(TypeError, match="type_q"):
+        torch.distributions.register_kl(Own, 3)
 
 
 def test_classes_of_an_absent_device_stand_in_annotations():

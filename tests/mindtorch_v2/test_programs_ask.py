@@ -134,6 +134,13 @@ class TestCompilers:
         finally:
             torch.set_warn_always(False)
 
+    def test_a_backend_that_torch_does_not_know(self):
+        for call in (lambda: torch.compile(len, backend="inductr"), lambda: torch.compile(backend="inductr")):
+            with pytest.raises(RuntimeError, match=r"Invalid backend: 'inductr'.* inductor"):
+                call()
+        with pytest.warns(UserWarning, match=r"torch\.compile"):
+            assert torch.compile(len, backend="eager") is len
+
     def test_decorators(self, monkeypatch):
         def f(x):
             return x + 1

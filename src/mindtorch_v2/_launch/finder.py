@@ -98,6 +98,7 @@ class _SecondName:
         """The module has been executed. Importing puts the spec of the second name into it, and it keeps its own."""
         module.__spec__ = self._own_spec
         if self.own_name == PACKAGE:
+            module.__name__ = "torch"  # programs compare it
             for name, loaded in list(sys.modules.items()):
                 if name.startswith(f"{PACKAGE}.") and "._" not in name:
                     sys.modules.setdefault("torch" + name.removeprefix(PACKAGE), loaded)

@@ -42,6 +42,11 @@ __all__ = [
 ]
 
 _MODES = ("default", "lite", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune")
+# those of torch, without the ones that only its tests have
+_BACKENDS = (
+    "aot_eager", "aot_eager_decomp_partition", "aot_eager_default_partitioner", "aot_ts", "cudagraphs", "eager", "eager_debug", "eager_noexcept",
+    "inductor", "openxla", "openxla_eval", "pre_dispatch_eager", "ts", "tvm",
+)  # fmt: skip
 
 
 def compile(model: Any = None, *, fullgraph: bool = False, dynamic: bool | None = None, backend: Any = "inductor", mode: str | None = None,
@@ -51,6 +56,8 @@ def compile(model: Any = None, *, fullgraph: bool = False, dynamic: bool | None 
         raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
     if mode is not None and mode not in _MODES:
         raise RuntimeError(f"Unrecognized mode={mode}, should be one of: {', '.join(_MODES)}")
+    if isinstance(backend, str) and backend not in _BACKENDS:
+        raise RuntimeError(f"Invalid backend: {backend!r}, torch.compile knows {', '.join(_BACKENDS)}.")
     if model is None:
         return functools.partial(compile, disable=disable)
     if not callable(model):

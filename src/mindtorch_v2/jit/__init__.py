@@ -86,7 +86,7 @@ def export(fn: Any) -> Any:
     return fn
 
 
-unused = interface = script_method = script_if_tracing = _script_if_tracing = _overload_method = export
+unused = interface = script_method = script_if_tracing = _script_if_tracing = _overload = _overload_method = export
 
 
 def is_scripting() -> bool:

@@ -172,7 +172,8 @@ for name, module in list(sys.modules.items()):
     if name.partition(".")[0] == "torch":
         assert module is sys.modules["mindtorch_v2" + name[5:]], name
 for name in ("torch", "torch.nn", "torch.nn.functional", "torch.nn.modules.linear", "torch.optim.sgd", "torch.autograd"):
-    assert sys.modules[name].__spec__.name == sys.modules[name].__name__ == "mindtorch_v2" + name[5:], name
+    assert sys.modules[name].__spec__.name == "mindtorch_v2" + name[5:], name
+assert torch.__name__ == "torch" and torch.torch is torch  # Pyro and kornia ask
 assert importlib.util.find_spec("torch") is not None and importlib.util.find_spec("torch.nn.functional") is not None
 assert importlib.util.find_spec("torch.nowhere") is None
 assert importlib.metadata.version("torch") == str(torch.__version__) == "2.13.0"
@@ -229,15 +230,15 @@ import multiprocessing, os, subprocess, sys
 
 def work(n):
     import torch
-    return torch.ones(n).sum().item(), torch.__name__
+    return torch.ones(n).sum().item(), torch.__package__
 
 if __name__ == "__main__":
     methods = ["spawn"] + ["fork", "forkserver"] * hasattr(os, "fork")
     for method in methods:
         with multiprocessing.get_context(method).Pool(1) as pool:
             print(method, pool.apply(work, (3,)))
-    child = "import torch, torch.nn.functional, sys, os, importlib.metadata as m; print(torch.__name__, m.version('torch'), {!r} in sys.path)"
-    grandchild = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import torch; print(torch.__name__)'])"
+    child = "import torch, torch.nn.functional, sys, os, importlib.metadata as m; print(torch.__package__, m.version('torch'), {!r} in sys.path)"
+    grandchild = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import torch; print(torch.__package__)'])"
     startup = os.environ["PYTHONPATH"].split(os.pathsep)[0]
     for code in (child.format(startup), grandchild):
         print(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout, end="")
@@ -249,7 +250,7 @@ CHILDRENS_OUTPUT = "mindtorch_v2 2.13.0 False\nmindtorch_v2\nplain mindtorch_v2\
 @posix
 def test_processes_that_it_starts(python, script, tmp_path):
     script(CHILDREN)
-    script("import torch\nprint('plain', torch.__name__)\n", "plain.py")
+    script("import torch\nprint('plain', torch.__package__)\n", "plain.py")
     done = python(*RUN, "script.py")
     workers = "".join(f"{method} (3.0, 'mindtorch_v2')\n" for method in ("spawn", "fork", "forkserver"))
     check(done, workers + CHILDRENS_OUTPUT)
@@ -279,7 +280,7 @@ def test_a_sitecustomize_of_the_environment_runs_as_well(python, script, tmp_pat
     script("import sys\nsys.customized = getattr(sys, 'customized', 0) + 1\n", "site/sitecustomize.py")
     script("""
         import subprocess, sys
-        code = "import sys, sitecustomize, torch; print(sys.customized, sitecustomize.__file__ == {!r}, torch.__name__)"
+        code = "import sys, sitecustomize, torch; print(sys.customized, sitecustomize.__file__ == {!r}, torch.__package__)"
         subprocess.run([sys.executable, "-c", code.format(sys.argv[1])], check=True)
     """)
     custom = tmp_path / "site" / "sitecustomize.py"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..._refusals import refused
 from .data_parallel import DataParallel, data_parallel
+from .scatter_gather import gather, scatter
 
 if TYPE_CHECKING:
     from .distributed import DistributedDataParallel
@@ -17,7 +18,7 @@ globals().update(
     refused(
         __name__,
         "one process computes on one device; call the module itself",
-        functions="gather parallel_apply replicate scatter",
+        functions="parallel_apply replicate",
     )
 )
 

@@ -1,0 +1,1 @@
+"""torch.fx.experimental: of tracing by operators, what libraries ask for."""
