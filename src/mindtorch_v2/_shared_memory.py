@@ -7,11 +7,15 @@ so that nothing stays behind when one of them is killed.
 from __future__ import annotations
 
 import ctypes
+import functools
 import gc
 import mmap
+import operator
 import os
 import sys
 import tempfile
+import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -35,24 +39,49 @@ _FAILED = ctypes.c_void_p(-1).value
 _FLAGS = mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0)
 
 
+class _Release(weakref.ref["Mapping"]):
+    """A reference that calls its `release` when the mapping is gone, without running Python code.
+
+    A signal's handler, which runs between instructions of Python, would raise inside of a `__del__`, where Python drops exceptions: a program
+    that frees a batch would go on after Ctrl-C.
+    """
+
+    __slots__ = ("release",)
+    release: Callable[[], object]
+
+    def __new__(cls, mapping: Mapping, release: Callable[[], object]) -> _Release:
+        made = super().__new__(cls, mapping, _call_release)
+        made.release = release
+        return made
+
+
+_call_release = operator.methodcaller("release")
+_releases: dict[weakref.ref[Mapping], list[_Release]] = {}  # of mappings that live, by a reference that takes them out of here
+
+
 class Mapping:
     """The memory of an anonymous file in this process. It is unmapped when nothing refers to it any more; arrays over it do."""
 
-    __slots__ = ("address", "descriptor", "size")
+    __slots__ = ("__weakref__", "address", "descriptor", "size")
 
     def __init__(self, address: int, size: int, descriptor: int) -> None:
         self.address = address
         self.size = size
         self.descriptor = descriptor  # of the file, to send it to other processes; -1 when it is closed
+        releases = [_Release(self, functools.partial(_munmap, address, max(size, 1)))]
+        if descriptor >= 0:
+            releases.append(_Release(self, functools.partial(os.close, descriptor)))
+        _releases[weakref.ref(self, _releases.pop)] = releases
+
+    def close(self) -> None:
+        """Close the descriptor: nobody sends it on, and a process may keep more tensors than descriptors."""
+        del _releases[weakref.ref(self)][1:]
+        os.close(self.descriptor)
+        self.descriptor = -1
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
         return {"data": (self.address, False), "shape": (self.size,), "typestr": "|u1", "version": 3}
-
-    def __del__(self, unmap: Any = _munmap, close: Any = os.close) -> None:  # named here, to be there at the interpreter's end
-        unmap(self.address, max(self.size, 1))
-        if self.descriptor >= 0:
-            close(self.descriptor)
 
 
 def new_file() -> int:

@@ -22,6 +22,9 @@ from .worker_iterator import _MultiProcessingDataLoaderIter
 __all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]
 
 T_co = TypeVar("T_co", covariant=True)
+_T = TypeVar("_T")
+_worker_init_fn_t = Callable[[int], None]
+_collate_fn_t = Callable[[list[_T]], Any]  # libraries import both for annotations
 
 default_collate = collate.default_collate
 default_convert = collate.default_convert

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import select
@@ -10,6 +11,7 @@ import socket
 import time
 import warnings
 from collections import deque
+from collections.abc import Iterator
 from pickle import PicklingError
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +26,22 @@ if TYPE_CHECKING:
     from .dataloader import DataLoader
 
 __all__ = ["_MultiProcessingDataLoaderIter"]
+
+
+@contextlib.contextmanager
+def _interrupts_held(context: Any) -> Iterator[None]:
+    """Ctrl-C waits while a worker is forked: until the worker leaves it to its parent, it would end in an exception of its own.
+
+    A worker that is spawned begins as any Python does, and what a server forks would have it held back for ever.
+    """
+    if context.get_start_method() != "fork":
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
@@ -70,7 +88,8 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         channel = owned_by_this_process(Channel(ours))
         worker = context.Process(target=_worker_loop, args=(job, theirs), daemon=True)
         try:
-            worker.start()
+            with _interrupts_held(context):
+                worker.start()
         except BaseException as error:
             channel.close()
             if isinstance(error, TypeError | AttributeError | PicklingError):

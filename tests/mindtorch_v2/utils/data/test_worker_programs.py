@@ -174,6 +174,28 @@ def test_ctrl_c_is_the_parent_s(start):
     assert_end(pids)
 
 
+def test_ctrl_c_while_a_worker_starts(start):
+    process = start(
+        """
+        forks = []
+        os.register_at_fork(before=lambda: forks.append(0), after_in_child=lambda: time.sleep(len(forks) - 1))
+        try:
+            batches = iter(DataLoader(Waits(), num_workers=2))
+            print(next(batches), flush=True)
+            list(batches)
+        except KeyboardInterrupt:
+            time.sleep(2)  # a worker that fails has the time to say so
+            raise
+        """
+    )
+    assert process.stdout.readline() == "tensor([0])\n"
+    os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=SECONDS)
+    assert process.returncode == -signal.SIGINT
+    assert err.endswith("KeyboardInterrupt\n")
+    assert err.count("Traceback") == 1
+
+
 def test_a_parent_that_goes_on_after_ctrl_c_keeps_its_workers(start):
     process = start(
         """

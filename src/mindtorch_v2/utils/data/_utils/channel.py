@@ -173,8 +173,7 @@ def _unpack(text: bytes, descriptors: list[int]) -> tuple[Any, Any]:
     memories = []
     for size in sizes:
         mapping = _shared_memory.map_file(descriptors.pop(0), size)
-        os.close(mapping.descriptor)  # nobody here sends it on, and a process may keep more tensors than descriptors
-        mapping.descriptor = -1
+        mapping.close()
         memories.append(_shared_memory.array_of(mapping))
     if isinstance(content, _Place):
         content = _bytes_at(content, memories).data

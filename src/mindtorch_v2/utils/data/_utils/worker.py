@@ -75,6 +75,8 @@ def _leave_signals_to_parent() -> None:
     """Ctrl-C reaches all processes of a terminal: whether to go on is for the parent to say. SIGTERM ends the worker, whoever set a handler."""
     signal.signal(signal.SIGINT, lambda number, frame: None)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # the parent has held it back
 
 
 class _Connection:
