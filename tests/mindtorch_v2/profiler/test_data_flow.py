@@ -27,7 +27,7 @@ def recorded(events, *, operands=(), changes=(), held=(), roles=(), began=(0,)):
 
     time, address, size, event = columns(list(changes), 4)
     row, operand = columns(list(operands), 2)
-    flow = DataFlow(row, operand, *columns(list(roles), 3), *columns(held, 3), np.array(began))
+    flow = DataFlow(row, operand, *columns(list(roles), 3), *columns(held, 3), np.array(began, np.int64))
     return session.replace(memory=MemoryLog(time, np.zeros(len(time), np.int32), address, size, np.cumsum(size), event), flow=flow)
 
 
@@ -65,7 +65,7 @@ def test_what_is_made_and_freed_inside_is_temporary_even_if_written():
     events = [op("aten::var", 10, 50, op("aten::sub", 20, 25), op("aten::mul_", 30, 35))]
     session = recorded(events, operands=[(0, 1), (1, 1), (2, -2)], held=[(1, 8)], changes=[(25, 2, 8, 1), (40, 2, -8, 0)])
     (node,) = graph_of(session).nodes
-    assert node.temporaries == [1]
+    assert graph_of(session).temporaries.tolist() == [1]
     assert node.outputs == ()
     assert categories_of(graph_of(session)).get((1, 0)) is Category.TEMPORARY
 
@@ -75,7 +75,10 @@ def test_an_address_that_is_used_again_is_another_storage():
     changes = [(20, 5, 8, 0), (25, 5, -8, -1), (40, 5, 16, 1)]
     session = recorded(events, operands=[(0, 1), (1, 1), (2, 5)], held=[(1, 8)], changes=changes)
     graph = graph_of(session)
-    assert [(s.address, s.size_bytes, s.made_ns, s.freed_ns) for s in graph.storages[1:]] == [(5, 8, 20, 25), (5, 16, 40, None)]
+    assert [(s.address, s.size_bytes, s.made_ns, s.freed_ns) for s in list(graph.storages)[1:]] == [
+        (5, 8, 20, 25),
+        (5, 16, 40, None),
+    ]
     assert graph.nodes[-1].inputs == ((2, 0),)
 
 
@@ -135,6 +138,13 @@ def test_between_two_recordings_memory_comes_and_goes():
         4: (16, 20, 100),
         5: (64, 120, None),
     }
+
+
+def test_a_recording_that_does_not_say_when_it_began():
+    session = recorded([op("aten::neg", 10, 20)], operands=[(0, 1)], changes=[(5, 1, 8, -1), (20, 2, 8, 0)], began=())
+    graph = graph_of(session)
+    assert [(s.address, s.made_ns) for s in graph.storages] == [(1, 5), (2, 20)]
+    assert graph.nodes[-1].inputs == ((0, 0),)
 
 
 def test_changes_and_sums():

@@ -92,6 +92,7 @@ def training():
 @pytest.mark.parametrize("work", [small_operators, shared_memory, training])
 def test_each_interrupt_reaches_the_program_and_the_memory_is_exact(work, options):
     work()
+    state = np.geterr()
     for seed in range(4):
         w.grad = None
         before = live_arrays()
@@ -105,6 +106,7 @@ def test_each_interrupt_reaches_the_program_and_the_memory_is_exact(work, option
             kept = torch.ones(50)
         assert interrupts.lost == []
         assert (interrupts.arrived, interrupts.caught) == (100, 100)
+        assert np.geterr() == state
         after = live_arrays()
         assert prof.session.memory.total_bytes[-1] == sum(after.values())
         assert prof.leaks(collect=True).total_bytes == sum(after.values()) - sum(before.values()) == kept.nbytes

@@ -103,3 +103,13 @@ def test_the_file_is_one_page_with_the_data_in_it(prof, tmp_path):
     (content,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', text, re.S)
     assert json.loads(content)["peak"] == memory_page.page_data(timeline_of(prof.session))["peak"]
     assert not re.search(r"""(src|href)=|url\(|@import|https?://(?!www\.w3\.org)""", text)
+
+
+def test_memory_without_any_event_has_a_page():
+    with profile(**ALL) as prof:
+        kept = torch.from_numpy(np.ones(10))
+    session = prof.session.head(0)
+    assert len(session.memory.time_ns)
+    timeline = timeline_of(session).of_device("cpu")
+    assert memory_page.page_columns(timeline)
+    assert kept.tolist() == [1] * 10

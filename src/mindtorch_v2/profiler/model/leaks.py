@@ -71,7 +71,8 @@ class Leaks(list[Leak]):
         log = session.memory
         if log is None:
             raise ValueError(
-                "memory ran out before the changes of memory were kept; record fewer steps at a time (torch.profiler.schedule)"
+                "the recording has no changes of memory: there were none, or memory ran out before they were kept; then record fewer steps at a "
+                "time (torch.profiler.schedule)"
                 if session.info.profile_memory and session.heap_before is None
                 else "what is alive at the end is known with memory recorded: profile(profile_memory=True)"
             )

@@ -11,9 +11,11 @@ from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import NamedTuple
 
+import numpy as np
+
 from ..writing.atomic_file import replacing
 from ..writing.garbage import paused_collection
-from .data_flow import DataFlowGraph, graph_of
+from .data_flow import Column, DataFlowGraph, graph_of
 from .memory_categories import Categories, Category, categories_of
 from .session import Session
 
@@ -69,15 +71,16 @@ class MemoryTimeline:
         """The changes of memory on a device, `cpu` or `npu:0`."""
         return replace(self, device=device)
 
-    def numbers(self) -> list[int]:
+    def numbers(self) -> Column:
         """The storages that this is about."""
-        return [n for n, storage in enumerate(self.graph.storages) if self.device is None or storage.device == self.device]
+        storages = self.graph.storages
+        return np.arange(len(storages)) if self.device is None else storages.on(self.device)
 
     @functools.cached_property
     def changes(self) -> list[Change]:
         """The changes in order of time."""
         found: list[tuple[int, int, Change]] = []
-        for number in self.numbers():
+        for number in self.numbers().tolist():
             storage = self.graph.storages[number]
             size, made = storage.size_bytes, storage.made_ns
             first = Action.PREEXISTING if made is None else Action.CREATE

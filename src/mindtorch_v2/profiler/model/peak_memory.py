@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from . import live_memory
+from .places import own_frame
 from .recording import Recording
 from .session import Column, MemoryLog, Session
 
@@ -22,7 +23,7 @@ class Owner:
     """Storages alive at the peak that one operator made at one place."""
 
     operator: str
-    source: str  # the innermost place in Python, or ""
+    source: str  # the line of the program that led to it, or ""
     size_bytes: int
     count: int
 
@@ -90,5 +91,6 @@ def _owners(session: Session, made: list[int]) -> list[Owner]:
         name = session.labels[session.label.item(event)].name if event >= 0 else NO_OPERATOR
         stack = recording.stack.item(event) if event >= 0 else -1 if log.stack is None else log.stack.item(row)
         frames = session.stack_table[stack] if stack >= 0 else ()
-        found[name, recording.places[frames[0]] if frames else ""].append(log.size_bytes.item(row))
+        own = own_frame(frames, session.frames, recording.places)
+        found[name, recording.places[own] if own >= 0 else ""].append(log.size_bytes.item(row))
     return [Owner(name, source, sum(sizes), len(sizes)) for (name, source), sizes in found.items()]

@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 
 from ..model import links, tree
-from ..model.memory_categories import Category
+from ..model.memory_categories import BY_NUMBER, Category
 from ..model.memory_timeline import MemoryTimeline
+from ..model.places import own_frame
 from ..model.recorded_events import recording_of
 from ..model.session import Distinct
+from ..model.storage_lives import NEVER
 from ..writing.atomic_file import replacing
 
 __all__ = ["page_columns", "page_data", "write"]
@@ -24,7 +26,6 @@ Column = np.ndarray[Any, np.dtype[Any]]
 TEMPLATE = Path(__file__).with_name("memory_page.html")
 SHOWN = 100_000  # storages drawn one by one, the largest; some 5 MB of page
 BINS = 2_000  # intervals of time for which the others are summed
-LIBRARY = ("mindtorch_v2/", "mindtorch_v2\\")  # how places in this package begin
 # what operators call to get the memory of their results ready
 PREPARATION = {f"aten::{name}" for name in ("empty", "empty_like", "empty_strided", "new_empty", "resize_", "resize_as_")}
 PIXELS = 80  # of a unit of `figsize`, as in torch
@@ -96,57 +97,50 @@ def page_columns(timeline: MemoryTimeline) -> dict[str, Any]:
     }
 
 
-COLUMNS = ("start", "end", "size", "category", "maker", "place", "freer")
-
-
 def _pieces(timeline: MemoryTimeline, zero: int, names: Distinct, places: Distinct) -> tuple[dict[str, Column], int]:
     """Columns of pieces: start, end, size, category, and who made and freed it; -1 where that was outside of the recording.
 
     And the time at which the last thing happened. What was not freed ends after that.
     """
-    numbers, of_storage, of_value = timeline.numbers(), timeline.categories.of_storage, timeline.categories.of_value
-    storages = [timeline.graph.storages[number] for number in numbers]
-    index = {category: i for i, category in enumerate(ORDER)}
-    made = np.array([zero if s.made_ns is None else s.made_ns for s in storages], np.int64) - zero
-    freed = np.array([-1 if s.freed_ns is None else s.freed_ns - zero for s in storages], np.int64)
-    written = [(i, s) for i, s in enumerate(storages) if s.writes]
-    end = max(
-        timeline.session.info.stopped_ns - zero,
-        made.max(initial=0),
-        freed.max(initial=0),
-        *(s.writes[-1] - zero for _, s in written),
-    )
-    freed[is_left := freed < 0] = end + 1
-    maker = _names(timeline, np.array([s.made_by for s in storages], np.int64), names)
-    maker[[i for i, s in enumerate(storages) if s.made_ns is None]] = names.number("before the recording")
-    freer = _names(timeline, np.array([s.freed_by for s in storages], np.int64), names)
-    freer[is_left] = -1
-    place = _places(timeline, np.array([s.made_by for s in storages], np.int64), places)
-    kind = np.array([index[of_storage.get(n) or of_value.get((n, 0))] for n in numbers], np.int64)
-    size = np.array([s.size_bytes for s in storages], np.int64)
-    table = np.stack([made, freed, size, kind, maker, place, freer], axis=1).reshape(-1, len(COLUMNS))
+    numbers, storages, categories = timeline.numbers(), timeline.graph.storages, timeline.categories
+    was_there, is_left = storages.made_ns[numbers] == NEVER, storages.freed_ns[numbers] == NEVER
+    made = np.where(was_there, 0, storages.made_ns[numbers] - zero)
+    freed = np.where(is_left, -1, storages.freed_ns[numbers] - zero)
+    last_write = storages.write_ns.max(initial=zero) - zero
+    end = max(timeline.session.info.stopped_ns - zero, made.max(initial=0), freed.max(initial=0), last_write)
+    freed[is_left] = end + 1
+    maker = _names(timeline, storages.made_by[numbers], names)
+    maker[was_there] = names.number("before the recording")
+    freer = np.where(is_left, -1, _names(timeline, storages.freed_by[numbers], names))
+    place = _places(timeline, storages.made_by[numbers], places)
 
-    # a storage that is written to is taken apart where its category changes
-    parts: dict[int, list[tuple[int, ...]]] = {}
-    for i, storage in written:
-        times = [int(made[i]), *(at - zero for at in storage.writes)]
-        kinds = [index[timeline.category(numbers[i], version)] for version in range(len(times))]
-        firsts = [k for k, kind in enumerate(kinds) if k == 0 or kind != kinds[k - 1]]
-        if len(firsts) > 1:
-            whole = table[i].tolist()
-            lasts = [*(times[k] for k in firsts[1:]), whole[1]]
-            freers = [*[-2] * (len(firsts) - 1), whole[6]]
-            parts[i] = [
-                (times[k], last, whole[2], kinds[k], *whole[4:6], freer)
-                for k, last, freer in zip(firsts, lasts, freers, strict=True)
-            ]
-    counts = np.ones(len(table), np.int64)
-    counts[list(parts)] = [len(rows) for rows in parts.values()]
-    table = np.repeat(table, counts, axis=0)
-    starts = np.cumsum(counts) - counts
-    for i, rows in parts.items():
-        table[starts[i] : starts[i] + len(rows)] = rows
-    return dict(zip(COLUMNS, table.T, strict=True)), int(end)
+    # a storage is taken apart where a write changes its category: each version begins with its write, the first when it was made
+    which, value = _versions(timeline, numbers)
+    kind = np.array([ORDER.index(category) for category in BY_NUMBER])[categories.all[value]]
+    is_first = np.diff(which, prepend=-1) != 0
+    begins = np.flatnonzero(is_first | (np.diff(kind, prepend=-1) != 0))
+    which, value, kind, is_first = which[begins], value[begins], kind[begins], is_first[begins]
+    start = made[which]
+    start[~is_first] = storages.write_ns[(value - categories.storage[value] - 1)[~is_first]] - zero
+    is_last = np.append(is_first[1:], True)[: len(which)]
+    columns = {
+        "start": start,
+        "end": np.where(is_last, freed[which], np.roll(start, -1)),
+        "size": storages.size_bytes[numbers][which],
+        "category": kind,
+        "maker": maker[which],
+        "place": place[which],
+        "freer": np.where(is_last, freer[which], -2),
+    }
+    return columns, int(end)
+
+
+def _versions(timeline: MemoryTimeline, numbers: Column) -> tuple[Column, Column]:
+    """All versions of these storages: where in `numbers` the storage is, and the number of the value."""
+    first = timeline.categories.first_value
+    counts = np.diff(first)[numbers]
+    which = np.repeat(np.arange(len(numbers)), counts)
+    return which, first[numbers][which] + np.arange(len(which)) - (np.cumsum(counts) - counts)[which]
 
 
 def _names(timeline: MemoryTimeline, rows: Column, names: Distinct) -> Column:
@@ -172,12 +166,15 @@ def _names(timeline: MemoryTimeline, rows: Column, names: Distinct) -> Column:
 def _places(timeline: MemoryTimeline, rows: Column, places: Distinct) -> Column:
     """The numbers of the places in the program where these events were called: the user's own line, if there is any, and all lines."""
     session, recording = timeline.session, recording_of(timeline.session)
-    stacks, which = np.unique(np.where(rows < 0, -1, recording.stack[rows]), return_inverse=True)
+    stack = recording.stack[rows] if len(session) else -1
+    stacks, which = np.unique(np.where(rows < 0, -1, stack), return_inverse=True)
     numbers = []
     for stack in stacks.tolist():
-        lines = [recording.places[frame] for frame in session.stack_table[stack]] if stack >= 0 else []
-        shown_first = next((line for line in lines if not line.startswith(LIBRARY)), *lines[:1] or [""])
-        numbers.append(places.number((shown_first, "\n".join(lines))))
+        frames = session.stack_table[stack] if stack >= 0 else ()
+        own = own_frame(frames, session.frames, recording.places)
+        numbers.append(
+            places.number(("" if own < 0 else recording.places[own], "\n".join(recording.places[frame] for frame in frames)))
+        )
     return np.array(numbers, np.int64)[which]
 
 

@@ -76,6 +76,31 @@ class Ends:
             forget()
         return np.frombuffer(self._addresses, np.int64), np.frombuffer(self._times), np.frombuffer(self._tracks, np.int64)
 
+    def read_meanwhile(self) -> None:
+        """Read the ends that are noted by now, while others are."""
+        for address in list(_times):
+            ends = _times[address][:]
+            if not ends:
+                continue
+            pairs = [end if end.__class__ is tuple else (end, self._alone) for end in ends]
+            count = len(self._tracks)
+            try:
+                self._addresses.extend(repeat(address, len(ends)))
+                self._times.extend(time for time, _ in pairs)
+                self._tracks.extend(track for _, track in pairs)
+            except MemoryError:
+                del self._addresses[count:], self._times[count:], self._tracks[count:]
+                raise
+            del _times[address][: len(ends)]
+
+    def since(self, first: int) -> tuple[Column, Column, Column]:
+        """Addresses, times and tracks of the ends that were read, from a row on."""
+        addresses, times, tracks = self._addresses[first:], self._times[first:], self._tracks[first:]
+        return np.frombuffer(addresses, np.int64), np.frombuffer(times), np.frombuffer(tracks, np.int64)
+
+    def __len__(self) -> int:
+        return len(self._tracks)
+
     def _read(self, address: int, ends: list[Any]) -> None:
         """Move ends here one by one: the list shrinks while the columns grow."""
         while ends:

@@ -24,7 +24,7 @@ from ..operators import recorder
 from ..source import Findings, Source
 from . import live_objects
 
-__all__ = ["KINDS", "TensorRoles", "note_leaf", "now"]
+__all__ = ["KINDS", "TensorRoles", "note_leaf", "noted", "now"]
 
 KINDS = (Tensor, Optimizer, Module)  # what memory is known by
 
@@ -58,21 +58,25 @@ class TensorRoles(Source):
             self._hook = None
 
     def take(self, findings: Findings) -> None:
-        """Times in seconds, addresses and roles."""
+        """Times, addresses and roles."""
         try:
             _note(_of_everything())
         except MemoryError:
             findings.owners_known = False
-        notes = _notes[: len(_notes) - len(_notes) % 3]
+        findings.roles = noted()
         _notes.clear()
         _noted.clear()
-        columns = np.array(notes[0::3], np.float64), np.array(notes[1::3], np.int64), np.array(notes[2::3], np.int8)
-        findings.roles = columns
 
     def discard(self) -> None:
         self.end()
         _notes.clear()
         _noted.clear()
+
+
+def noted(since: int = 0) -> tuple[Column, Column, Column]:
+    """Times in nanoseconds, addresses and roles, from a row on."""
+    notes = _notes[3 * since : len(_notes) - len(_notes) % 3]
+    return recorder.nanoseconds(notes[0::3]), np.array(notes[1::3], np.int64), np.array(notes[2::3], np.int8)
 
 
 def now(objects: Iterable[Any] | None = None) -> dict[int, int]:

@@ -11,13 +11,15 @@ import gc
 import operator
 import sys
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...._dispatch import quiet
 from ...._dispatch.codegen import compile_function
+from ...._forking import new_lock
 from ...._storage import UntypedStorage
 from .. import tasks, threads
 from ..operators import recorder
@@ -26,7 +28,7 @@ from ..stacks import stack_walk
 from . import free_notes, live_objects, roles, storage_hooks, survivors
 from .storage_hooks import Hooks
 
-__all__ = ["NOTHING", "Changes", "Noted", "Notes", "Storages", "changes_of", "without_early"]
+__all__ = ["NOTHING", "Changes", "Noted", "Notes", "Storages", "changes_of", "joined", "without_early"]
 
 Array = np.ndarray[Any, Any]
 
@@ -37,6 +39,7 @@ PIECE = 1 << 14  # notes converted at a time
 SHORT = 1 << 29  # of memory that is left
 BYTES_OF_NUMBER = 32  # in a list
 BYTES_OF_END = 24  # when it is read
+BYTES_OF_ROW = 40  # of columns
 
 
 class Notes(NamedTuple):
@@ -50,6 +53,11 @@ class Notes(NamedTuple):
 
 
 NOTHING = Notes(*[np.empty(0, np.int64)] * 5)
+
+
+def joined(parts: Iterable[Notes]) -> Notes:
+    """Notes one after the other."""
+    return Notes(*map(np.concatenate, zip(NOTHING, *parts, strict=True)))
 
 
 class Noted(NamedTuple):
@@ -79,7 +87,9 @@ class Storages(Source):
         self._with_stack = with_stack
         self._made: list[Any] = []  # time, thread, address of the array, bytes, number of the stack, over and over
         self._live_before: list[tuple[int, int]] = []  # address, bytes
-        self._pieces: list[Notes] = []  # of what was made, the latest first
+        self._taken: list[Notes] = []  # of what was made, while the recording went on
+        self._pieces: list[Notes] = []  # of what was made since then, the latest first
+        self._lock = new_lock()  # one thread takes notes at a time
         self._ends = free_notes.Ends(0)
         self._hooks: Hooks | None = None
         self._is_lost = False  # whether the notes made room
@@ -122,9 +132,19 @@ class Storages(Source):
 
     def _noted(self) -> Noted:
         """The notes as columns. If memory runs out, the next call goes on."""
+        with self._lock:
+            freed, times, tracks = self._ends.take()
+            self._read_made()
+            made = joined([*self._taken, *reversed(self._pieces)])
+            return Noted(self.live_before(), made, _notes(times, tracks, freed))
+
+    def live_before(self) -> Notes:
+        """The storages that were there at the beginning."""
         addresses, sizes = zip(*self._live_before, strict=True) if self._live_before else ((), ())
-        before = _notes([0.0] * len(sizes), [0] * len(sizes), addresses, sizes)
-        freed, times, tracks = self._ends.take()
+        notes = _notes([0.0] * len(sizes), [0] * len(sizes), addresses, sizes)
+        return notes._replace(time_ns=np.full(len(sizes), ALWAYS))
+
+    def _read_made(self) -> None:
         count = len(self._made) // MADE_WIDTH * MADE_WIDTH  # asked for once: threads may be adding more
         while count:
             first = max(0, count - PIECE * MADE_WIDTH)
@@ -132,8 +152,25 @@ class Storages(Source):
             self._pieces.append(_notes(*(piece[i::MADE_WIDTH] for i in range(MADE_WIDTH))))
             del self._made[first:count]
             count = first
-        made = Notes(*map(np.concatenate, zip(NOTHING, *reversed(self._pieces), strict=True)))
-        return Noted(before._replace(time_ns=np.full(len(sizes), ALWAYS)), made, _notes(times, tracks, freed))
+
+    def read_meanwhile(self) -> bool:
+        """Turn the notes of now into columns, while others are made; False if notes were given up."""
+        with self._lock:
+            self._ends.read_meanwhile()
+        left = len(self._made) // MADE_WIDTH  # asked for once, as there may always be more
+        while left > 0 and not self._is_lost:
+            with self._lock:
+                piece = self._made[: min(left, PIECE) * MADE_WIDTH]
+                self._taken.append(_notes(*(piece[i::MADE_WIDTH] for i in range(MADE_WIDTH))))
+                del self._made[: len(piece)]
+            left -= max(1, len(piece) // MADE_WIDTH)
+            time.sleep(0)  # who waits to run does so now, and not after the switch interval
+        return not self._is_lost
+
+    def since(self, pieces: int, ends: int) -> tuple[list[Notes], Notes]:
+        """The pieces of what was made that became columns, and what was freed, without the first ones of both."""
+        addresses, times, tracks = self._ends.since(ends)
+        return self._taken[pieces:], _notes(times, tracks, addresses)
 
     def meanwhile(self, free_bytes: int) -> None:
         """Give up the notes when they take more than the memory that is left: reading them takes as much again."""
@@ -142,7 +179,8 @@ class Storages(Source):
             self._forget()
 
     def _notes_bytes(self) -> int:
-        return len(self._made) * BYTES_OF_NUMBER + free_notes.count() * (BYTES_OF_NUMBER + BYTES_OF_END)
+        in_lists = len(self._made) * BYTES_OF_NUMBER + free_notes.count() * (BYTES_OF_NUMBER + BYTES_OF_END)
+        return in_lists + sum(len(piece.address) for piece in self._taken) * BYTES_OF_ROW + len(self._ends) * BYTES_OF_END
 
     def make_room(self) -> bool:
         """Give up the notes as a whole: what is left of them would not add up."""
@@ -153,7 +191,7 @@ class Storages(Source):
         return True
 
     def _forget(self) -> None:
-        self._pieces, self._ends = [], free_notes.Ends(0)
+        self._taken, self._pieces, self._ends = [], [], free_notes.Ends(0)
         self._made.clear()
         self._live_before.clear()
         for forget in free_notes.FORGET:
