@@ -37,17 +37,67 @@ for _ in range(60):
     optimizer.step()
 """
 
+# batches come from another thread, or from another process
+BESIDE = """
+import sys, queue, threading
+import torch
+from torch import nn
+
+planted, where = sys.argv[1].split("-")
+
+
+class Images(torch.utils.data.Dataset):
+    def __len__(self):
+        return 60 * 128
+
+    def __getitem__(self, i):
+        image = torch.full((128,), float(i))
+        return image.sort()[0] if planted == "sorting" else image.relu()
+
+
+def prepare(wanted, made):
+    while (inputs := wanted.get()) is not None:
+        made.put(inputs.sort()[0] if planted == "sorting" else inputs.relu())
+
+
+def of_thread():
+    wanted, made = queue.Queue(2), queue.Queue(2)
+    thread = threading.Thread(target=prepare, args=(wanted, made), name="preparer")
+    thread.start()
+    for _ in range(60):
+        wanted.put(torch.randn(128, 128))
+        yield made.get()
+    wanted.put(None)
+    thread.join()
+
+
+if __name__ == "__main__":
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(128, 256), nn.ReLU(), nn.Linear(256, 10))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    batches = of_thread() if where == "thread" else torch.utils.data.DataLoader(Images(), batch_size=128, num_workers=1)
+    for inputs in batches:
+        loss = nn.functional.cross_entropy(model(inputs), torch.randint(0, 10, (128,)))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+
 # what the first change has to be, by what was planted; None: no change at all
 EXPECTED = {
     "same": None,
     "wide": {("slower", "aten::addmm"), ("slower", "aten::mm")},
     "item": {("added", "aten::item")},
     "copy": {("added", "aten::repeat"), ("added", "aten::clone")},
+    "same-thread": None,
+    "sorting-thread": {("added", "aten::sort")},
+    "same-process": None,
+    "sorting-process": {("added", "aten::sort")},
 }
 
 
 def record(folder: Path, name: str, planted: str) -> Path:
-    target = folder / name
+    target, program = folder / name, folder / ("beside.py" if "-" in planted else "program.py")
     command = [
         sys.executable,
         "-m",
@@ -57,8 +107,7 @@ def record(folder: Path, name: str, planted: str) -> Path:
         "--with-modules",
         "-o",
         str(target),
-        "-c",
-        PROGRAM,
+        str(program),
         planted,
     ]
     subprocess.run(command, check=True, env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"})
@@ -77,9 +126,12 @@ def main() -> None:
     right = dict.fromkeys(EXPECTED, 0)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        (folder / "program.py").write_text(PROGRAM)
+        (folder / "beside.py").write_text(BESIDE)
         for turn in range(times):
-            before = record(folder, f"before{turn}", "same")
             for planted, expected in EXPECTED.items():
+                if planted.startswith("same"):
+                    before = record(folder, f"before-{planted}{turn}", planted)
                 named = first_change(before, record(folder, f"{planted}{turn}", planted))
                 is_right = named is None if expected is None else named in expected
                 right[planted] += is_right

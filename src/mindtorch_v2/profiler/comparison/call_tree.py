@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 
 from ..model import inputs, modules, tree
+from ..model.places import own_frame
 from ..model.recording import Recording
 from ..model.session import Session
 from ..model.steps import Steps
 from ..model.time_parts import intervals, tracks_of_main_thread
 
-__all__ = ["OUTSIDE", "CallTree"]
+__all__ = ["OUTSIDE", "CallTree", "Calls", "line_of"]
 
 Column = np.ndarray[Any, np.dtype[Any]]
 
@@ -51,6 +52,7 @@ class CallTree:
     first_row: Column  # of the session; -1 for the step
     step_ns: Column  # how long each step took
     step_start_ns: Column
+    per_step: float = 1.0  # how often the tree is in a step of the program, if its steps are not those
 
     def __len__(self) -> int:
         return len(self.parent)
@@ -72,13 +74,9 @@ class CallTree:
         return self.shape_texts[number] if number >= 0 else ""
 
     def place(self, node: int) -> str:
-        """Where in the source the first call was made, if stacks were recorded: `train.py:12:forward`."""
-        row, session = self.first_row.item(node), self.recording.session
-        stack = self.recording.stack.item(row) if row >= 0 and session.stack is not None else -1
-        if stack < 0 or not session.stack_table[stack]:
-            return ""
-        file, line, function = session.frames[session.stack_table[stack][0]]
-        return f"{file}:{line}:{function}"
+        """The line of the program that led to the first call, if stacks were recorded: `train.py:12:forward`."""
+        row = self.first_row.item(node)
+        return line_of(self.recording, row) if row >= 0 else ""
 
     def path(self, node: int) -> list[str]:
         """The names from the outermost call to this one."""
@@ -108,52 +106,105 @@ class CallTree:
     @classmethod
     def of(cls, session: Session) -> CallTree:
         """The tree of the steps on the thread that started the recording; without steps, all of it is one."""
-        recording = Recording(session)
-        starts, ends = _steps(recording)
-        rows, step = _calls(recording, starts, ends)
-        parent = tree.parents(session, skip=SKIPPED)
-        place = np.full(len(session), -1)  # in `rows`
-        place[rows] = np.arange(len(rows))
-        caller = np.where(parent[rows] >= 0, place[parent[rows]], -1)
+        return Calls(session).steps()
+
+
+def line_of(recording: Recording, row: int) -> str:
+    """The line of the program that led to an event; empty if stacks were not recorded."""
+    session = recording.session
+    stack = recording.stack.item(row) if session.stack is not None else -1
+    own = own_frame(session.stack_table[stack], session.frames, recording.places) if stack >= 0 else -1
+    return str(session.frames[own]) if own >= 0 else ""
+
+
+class Calls:
+    """The operators and scopes of a session, of which trees are made. `caller` is the place of each call's caller among them, -1 for none."""
+
+    def __init__(self, session: Session) -> None:
+        self.recording = recording = Recording(session)
+        self.session = session
+        counts = (
+            recording.of_labels(lambda e: e.kind not in SKIPPED and not e.name.startswith("ProfilerStep#"))
+            if len(session)
+            else np.zeros(0, bool)
+        )
+        self.rows = np.flatnonzero(counts)
+        parent = tree.parents(session, skip=SKIPPED)[self.rows]
+        place = np.full(len(session), -1)
+        place[self.rows] = np.arange(len(self.rows))
+        self.caller = np.where(parent >= 0, place[parent], -1) if len(self.rows) else place
         names, name = np.unique([*recording.names, ""], return_inverse=True)
-        label = name[session.label[rows]]
-        node, node_parent, node_label = _nodes(caller, label, step, session.depth[rows])
+        self.names, self.label = names.tolist(), name[session.label[self.rows]]
+        attribution = modules.attribute(session) if session.info.with_modules and len(session) else None
+        self.module = np.full(len(session), -1) if attribution is None else attribution.module
+        self.module_paths = [] if attribution is None else [modules.path(parts) for parts in attribution.modules]
+        self.shape, self.shape_texts = _shapes(recording)
+
+    @property
+    def is_main(self) -> Column:
+        """Whether each call is of the thread that started the recording."""
+        session = self.session
+        return tracks_of_main_thread(session)[session.track[self.rows]] if len(self.rows) else np.zeros(0, bool)
+
+    def steps(self) -> CallTree:
+        """The tree of the steps on the thread that started the recording; without steps, all of it is one."""
+        starts, ends = _steps(self.recording)
+        at = np.searchsorted(starts, self.session.start_ns[self.rows], side="right") - 1
+        within = (at >= 0) & (self.session.end_ns[self.rows] <= ends[np.maximum(at, 0)])
+        chosen = np.flatnonzero(self.is_main & within)
+        return self.tree(chosen, at[chosen], starts, ends)
+
+    def tree(self, chosen: Column, step: Column, starts: Column, ends: Column, per_step: float = 1.0) -> CallTree:
+        """The tree of some calls, with all that they are inside of; `step` is that of each, from `starts` to `ends`.
+
+        Where these are no steps but happen so many times in one, times and bytes are those of a step.
+        """
+        session, rows = self.session, self.rows[chosen]
+        place = np.full(len(self.rows) + 1, -1)
+        place[chosen] = np.arange(len(chosen))
+        caller = place[self.caller[chosen]]
+        node, node_parent, node_label = _nodes(caller, self.label[chosen], step, session.depth[rows])
         count = len(node_parent)
         first = np.full(count, -1)
         first[node[::-1]] = rows[::-1]  # the first call of each node is written last
-        attribution = modules.attribute(session) if session.info.with_modules and len(session) else None
-        shape, shape_texts = _shapes(recording, first)
         self_ns = np.zeros((count, len(starts)))
         duration = (session.end_ns - session.start_ns)[rows]
         inside = np.bincount(caller[caller >= 0], duration[caller >= 0], minlength=len(rows))
         np.add.at(self_ns, (node, step), duration - inside)
         outermost = np.bincount(step[caller < 0], duration[caller < 0], minlength=len(starts))
         self_ns[0] = ends - starts - outermost
-        made = np.zeros((count, len(starts)))
-        if session.memory is not None:
-            changes = np.flatnonzero(session.memory.event >= 0)
-            owner = place[session.memory.event[changes]]
-            np.add.at(made, (node[owner[owner >= 0]], step[owner[owner >= 0]]), session.memory.size_bytes[changes[owner >= 0]])
         order = np.bincount(node, np.arange(len(rows)) - np.searchsorted(step, step), minlength=count)
         calls = np.bincount(node, minlength=count)
         calls[0] = len(starts)
-        return cls(
-            recording=recording,
+        return CallTree(
+            recording=self.recording,
             parent=node_parent,
             label=node_label,
-            module=np.full(count, -1) if attribution is None else np.where(first >= 0, attribution.module[first], -1),
-            shape=shape,
+            module=np.where(first >= 0, self.module[first], -1) if len(session) else first,
+            shape=np.where(first >= 0, self.shape[first], -1) if len(session) else first,
             position=order / np.maximum(calls, 1),
             calls=calls,
-            self_ns=self_ns,
-            bytes=made,
-            names=names.tolist(),
-            module_paths=[] if attribution is None else [modules.path(parts) for parts in attribution.modules],
-            shape_texts=shape_texts,
+            self_ns=self_ns * per_step,
+            bytes=self._bytes(rows, node, step, self_ns.shape) * per_step,
+            names=self.names,
+            module_paths=self.module_paths,
+            shape_texts=self.shape_texts,
             first_row=first,
             step_ns=ends - starts,
             step_start_ns=starts,
+            per_step=per_step,
         )
+
+    def _bytes(self, rows: Column, node: Column, step: Column, shape: tuple[int, ...]) -> Column:
+        """The memory that was made at each node in each step, and not freed there."""
+        made, memory = np.zeros(shape), self.session.memory
+        if memory is not None:
+            place = np.full(len(self.session) + 1, -1)
+            place[rows] = np.arange(len(rows))
+            owner = place[memory.event]
+            is_owned = owner >= 0
+            np.add.at(made, (node[owner[is_owned]], step[owner[is_owned]]), memory.size_bytes[is_owned])
+        return made
 
 
 def _steps(recording: Recording) -> tuple[Column, Column]:
@@ -167,19 +218,6 @@ def _steps(recording: Recording) -> tuple[Column, Column]:
         starts, ends = starts[:-1], ends[:-1]  # the last is what follows the last call of `step`, or was cut off by the end
     skipped = WARMUP if len(starts) >= ENOUGH else 0
     return starts[skipped:], ends[skipped:]
-
-
-def _calls(recording: Recording, starts: Column, ends: Column) -> tuple[Column, Column]:
-    """The rows of operators and scopes inside the steps, and the step of each."""
-    session = recording.session
-    mine = tracks_of_main_thread(session)[session.track] if len(session) else np.zeros(0, bool)
-    counts = (
-        recording.of_labels(lambda e: e.kind not in SKIPPED and not e.name.startswith("ProfilerStep#")) if len(session) else mine
-    )
-    at = np.searchsorted(starts, session.start_ns, side="right") - 1
-    within = (at >= 0) & (session.end_ns <= ends[np.maximum(at, 0)])
-    rows = np.flatnonzero(mine & counts & within)
-    return rows, at[rows]
 
 
 def _nodes(caller: Column, label: Column, step: Column, depth: Column) -> tuple[Column, Column, Column]:
@@ -218,12 +256,10 @@ def _occurrence(caller: Column, label: Column) -> Column:
     return which
 
 
-def _shapes(recording: Recording, first: Column) -> tuple[Column, list[str]]:
-    """The shapes of the inputs of each node's first call, as numbers and texts."""
-    column = recording.session.inputs
-    if column is None or not recording.session.info.record_shapes:
-        return np.full(len(first), -1), []
-    number = np.where(first >= 0, column[first], -1)
-    table = recording.session.input_table
-    texts, which = np.unique([str(inputs.shapes(call)) for call in table] or [""], return_inverse=True)
-    return np.where(number >= 0, which[number] if len(table) else -1, -1), texts.tolist()
+def _shapes(recording: Recording) -> tuple[Column, list[str]]:
+    """The shapes of the inputs of each event, as numbers and texts."""
+    session = recording.session
+    if session.inputs is None or not session.info.record_shapes:
+        return np.full(len(session), -1), []
+    texts, which = np.unique([str(inputs.shapes(call)) for call in session.input_table] or [""], return_inverse=True)
+    return np.where(session.inputs >= 0, which[session.inputs] if len(session.input_table) else -1, -1), texts.tolist()

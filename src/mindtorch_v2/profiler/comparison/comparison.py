@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,10 @@ import numpy as np
 from ..model.session import Session
 from ..writing.html_table import html_text
 from . import evidence, page, text
-from .call_tree import CallTree
+from .call_tree import OUTSIDE, Calls, CallTree
 from .devices import DeviceChange, compare_devices
 from .matching import ADDED, REMOVED, SAME, Pair, match
+from .side_work import SidePair, side_pairs
 
 __all__ = ["Change", "Comparison", "compare"]
 
@@ -27,6 +29,10 @@ LEAST_RATIO_OF_PYTHON = (
 )
 LEAST_BYTES = 1024
 SHOWN_PLACES = 200
+EXPLAINS = (
+    0.2  # of the time outside of calls: if other threads changed by so much, it was spent waiting for them, and for their turn
+)
+WAITED = "it may have waited for what changed on other threads"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +44,9 @@ class Change:
     was: str = ""  # the name before, of one that was renamed
     path: tuple[str, ...] = ()  # names of the calls around it
     module: str = ""
-    place: str = ""  # in the source: "file:line:function"
+    place: str = ""  # the line of the program that led to it: "file:line:function"
+    thread: str = ""  # the thread or process, if it is not the thread that started the recording
+    note: str = ""  # what else is known
     shapes: tuple[str, str] = ("", "")  # of the inputs, before and after, if they differ
     before_ns: float = 0.0
     after_ns: float = 0.0  # at the speed of the first run
@@ -120,30 +128,103 @@ class Comparison:
         return html_text(self.table())
 
 
-def compare(first: Session, second: Session, *, least_share: float = LEAST_SHARE) -> Comparison:
-    """The changes from the first session to the second that add or save at least this share of a step."""
-    one, other = CallTree.of(first), CallTree.of(second)
-    pairs = match(one, other)
-    before = evidence.quiet(_times(one, [pair.first for pair in pairs]))
-    after = evidence.quiet(_times(other, [pair.second for pair in pairs]))
-    is_measured = min(len(one.step_ns), len(other.step_ns)) > 1
-    speed = evidence.speed_factor(before[:, 0], after[:, 0]) if is_measured else 1.0
-    after = after / speed
+def compare(
+    first: Session | Sequence[Session], second: Session | Sequence[Session], *, least_share: float = LEAST_SHARE
+) -> Comparison:
+    """The changes from the first run to the second that add or save at least this share of a step.
+
+    A run is a session, or one for each process, of which the first started the others.
+    """
+    before, after = ([Calls(session) for session in ([run] if isinstance(run, Session) else run)] for run in (first, second))
+    one, other = before[0].steps(), after[0].steps()
     step_ns = _step_ns(one), _step_ns(other)
-    found = _Places(one, other, pairs, before, after, least_share * step_ns[0])
+    least_ns = least_share * step_ns[0]
+    beside = list(side_pairs(before, after, one, other, least_ns=least_ns))
+    found = [_Places(one, other, least_ns)] + [
+        _Places(pair.first, pair.second, least_share * _step_ns(pair.first) if pair.has_steps else least_ns, pair.where)
+        for pair in beside
+        if pair.first is not None and pair.second is not None
+    ]
+    is_measured = min(len(one.step_ns), len(other.step_ns)) > 1
+    speed = _speed(found) if is_measured else 1.0
+    for places in found:
+        places.slow_down(speed)
+    timed, unclear = _timed(found, is_measured=is_measured)
+    changes = [*timed, *(change for places in found for change in places.structure()), *_alone(beside, speed)]
+    devices = compare_devices(one, other, least_share=least_share, least_ratio=LEAST_RATIO, most_p=P_VALUE)
     return Comparison(
         steps=(len(one.step_ns), len(other.step_ns)),
         step_ns=step_ns,
         is_measured=is_measured,
         speed=speed,
-        peak_bytes=_peaks(first, second),
-        changes=tuple(found.changes(is_measured=is_measured)),
-        memory=tuple(found.memory()),
-        devices=tuple(compare_devices(one, other, least_share=least_share, least_ratio=LEAST_RATIO, most_p=P_VALUE)),
-        unclear=found.unclear,
+        peak_bytes=_peaks(one.recording.session, other.recording.session),
+        changes=tuple(_in_order(changes)),
+        memory=tuple(sorted((c for places in found for c in places.memory()), key=lambda c: -abs(c.bytes[1] - c.bytes[0]))),
+        devices=tuple(devices),
+        unclear=unclear,
         step_times_ns=(tuple(one.step_ns.tolist()), tuple(other.step_ns.tolist())),
-        places=tuple(found.places()),
+        places=tuple(
+            sorted((c for places in found for c in places.places()), key=lambda c: -max(c.before_ns, c.after_ns))[:SHOWN_PLACES]
+        ),
     )
+
+
+def _speed(found: Sequence[_Places]) -> float:
+    """How much slower the second run is everywhere. The time outside of calls is none of it, where that may be waiting for other threads."""
+    least = [(places.before[:, 0], places.after[:, 0]) for places in found]
+    before, after = (np.concatenate(side) for side in zip(*least, strict=True))
+    may_wait = len(found) > 1
+    return evidence.speed_factor(before[may_wait:], after[may_wait:])
+
+
+def _timed(found: Sequence[_Places], *, is_measured: bool) -> tuple[list[Change], int]:
+    """Changes of time that are large and certain enough; and the number of those that are large alone."""
+    candidates = [(places, i) for places in found for i in places.candidates()]
+    if not is_measured:
+        return [places.slower_or_faster(i) for places, i in candidates], 0
+    raw = [evidence.p_value(places.before[i], places.after[i]) for places, i in candidates]
+    certain = [
+        places.slower_or_faster(i, p)
+        for (places, i), p in zip(candidates, evidence.corrected(np.array(raw)).tolist(), strict=True)
+        if p < P_VALUE
+    ]
+    return certain, len(candidates) - len(certain)
+
+
+def _alone(beside: Sequence[SidePair], speed: float) -> list[Change]:
+    """What other threads and processes do in one of the runs alone."""
+    found = []
+    for first, second, where, _ in beside:
+        tree = second if first is None else first
+        if tree is not None and (first is None or second is None):
+            ns = float(np.median(evidence.quiet(tree.total_ns[1])))
+            kind, times = (ADDED, (0.0, ns / speed)) if first is None else (REMOVED, (ns, 0.0))
+            calls = (0.0, _per_step(tree, 1)) if first is None else (_per_step(tree, 1), 0.0)
+            found.append(
+                Change(
+                    kind=kind,
+                    name=tree.name(1),
+                    module=tree.module_of(1),
+                    place=tree.place(1),
+                    thread=where,
+                    before_ns=times[0],
+                    after_ns=times[1],
+                    calls=calls,
+                )
+            )
+    return found
+
+
+def _in_order(changes: Sequence[Change]) -> list[Change]:
+    """By what they add to a step. Time outside of calls that other threads explain comes last: the thread waited for them."""
+    beside_ns = sum(change.delta_ns for change in changes if change.thread)
+
+    def is_waiting(change: Change) -> bool:
+        is_outside = change.name == OUTSIDE and not change.thread
+        return is_outside and beside_ns * change.delta_ns > 0 and abs(beside_ns) >= EXPLAINS * abs(change.delta_ns)
+
+    marked = [replace(c, note=WAITED) if is_waiting(c) else c for c in changes]
+    return sorted(marked, key=lambda change: (bool(change.note), -abs(change.delta_ns)))
 
 
 def _step_ns(tree: CallTree) -> float:
@@ -162,55 +243,56 @@ def _peaks(first: Session, second: Session) -> tuple[int, int] | None:
 
 
 class _Places:
-    """The places of both trees, with their times in quiet steps."""
+    """The places of two trees, with their times in quiet steps."""
 
-    def __init__(self, one: CallTree, other: CallTree, pairs: list[Pair], before: Column, after: Column, least_ns: float) -> None:
-        self._one, self._other, self._pairs = one, other, pairs
-        self._before, self._after = before, after
-        self._least_ns = least_ns
-        self._added = {pair.second for pair in pairs if pair.kind == ADDED}
-        self._removed = {pair.first for pair in pairs if pair.kind == REMOVED}
-        self.unclear = 0
+    def __init__(self, one: CallTree, other: CallTree, least_ns: float, thread: str = "") -> None:
+        self._one, self._other, self._pairs = one, other, match(one, other)
+        self.before = evidence.quiet(_times(one, [pair.first for pair in self._pairs]))
+        self.after = evidence.quiet(_times(other, [pair.second for pair in self._pairs]))
+        self._least_ns, self._thread = least_ns, thread
+        self._added = {pair.second for pair in self._pairs if pair.kind == ADDED}
+        self._removed = {pair.first for pair in self._pairs if pair.kind == REMOVED}
 
-    def changes(self, *, is_measured: bool) -> list[Change]:
-        """Changes of structure, and those of time that are large and certain enough, by what they add to a step."""
-        structure = [self._change(i, pair.kind) for i, pair in enumerate(self._pairs) if self._is_top(pair)]
-        before, after = np.median(self._before, axis=1), np.median(self._after, axis=1)
-        candidates = [
+    def slow_down(self, speed: float) -> None:
+        """Count the times of the second run at the speed of the first, which is so many times faster."""
+        self.after = self.after / speed
+
+    def structure(self) -> list[Change]:
+        """What was added, removed, renamed and moved."""
+        return [self._change(i, pair.kind) for i, pair in enumerate(self._pairs) if self._is_top(pair)]
+
+    def candidates(self) -> list[int]:
+        """The places whose times differ by a share that counts."""
+        before, after = np.median(self.before, axis=1), np.median(self.after, axis=1)
+        return [
             i
             for i, pair in enumerate(self._pairs)
             if pair.kind == SAME
             and self._counts(pair, before[i], after[i])
-            and self._counts(pair, self._before[i, 0], self._after[i, 0])
+            and self._counts(pair, self.before[i, 0], self.after[i, 0])
         ]
-        timed = []
-        if is_measured:
-            p_values = evidence.corrected(np.array([evidence.p_value(self._before[i], self._after[i]) for i in candidates]))
-            certain = [(i, p) for i, p in zip(candidates, p_values.tolist(), strict=True) if p < P_VALUE]
-            self.unclear = len(candidates) - len(certain)
-            timed = [self._change(i, "slower" if after[i] > before[i] else "faster", p) for i, p in certain]
-        else:
-            timed = [self._change(i, "slower" if after[i] > before[i] else "faster") for i in candidates]
-        return sorted(structure + timed, key=lambda change: -abs(change.delta_ns))
+
+    def slower_or_faster(self, at: int, p_value: float | None = None) -> Change:
+        is_slower = np.median(self.after[at]) > np.median(self.before[at])
+        return self._change(at, "slower" if is_slower else "faster", p_value)
 
     def places(self) -> list[Change]:
         """The places that both have, changed or not, by the time they take."""
-        before, after = np.median(self._before, axis=1), np.median(self._after, axis=1)
-        both = [i for i, pair in enumerate(self._pairs) if pair.kind == SAME]
+        before, after = np.median(self.before, axis=1), np.median(self.after, axis=1)
+        both = [i for i, pair in enumerate(self._pairs) if pair.kind == SAME and max(before[i], after[i]) > 0]
         return [self._change(i, "") for i in sorted(both, key=lambda i: -max(before[i], after[i]))[:SHOWN_PLACES]]
 
     def memory(self) -> list[Change]:
-        """Places that keep more or fewer bytes in a step, the largest difference first."""
+        """Places that keep more or fewer bytes in a step."""
         if self._one.recording.session.memory is None or self._other.recording.session.memory is None:
             return []
         changes = [self._change(i, "") for i, pair in enumerate(self._pairs) if pair.kind == SAME]
-        changed = [c for c in changes if abs(c.bytes[1] - c.bytes[0]) >= LEAST_BYTES]
-        return sorted(changed, key=lambda change: -abs(change.bytes[1] - change.bytes[0]))
+        return [c for c in changes if abs(c.bytes[1] - c.bytes[0]) >= LEAST_BYTES]
 
     def _counts(self, pair: Pair, before_ns: float, after_ns: float) -> bool:
         least = LEAST_RATIO_OF_PYTHON if self._one.is_python(pair.first) else LEAST_RATIO
         delta = abs(after_ns - before_ns)
-        return bool(delta >= self._least_ns and delta >= least * before_ns)
+        return bool(delta > 0 and delta >= self._least_ns and delta >= least * before_ns)
 
     def _is_top(self, pair: Pair) -> bool:
         """Whether this is a change of structure that is not inside another."""
@@ -233,9 +315,10 @@ class _Places:
             path=tuple(tree.path(node)[:-1]),
             module=tree.module_of(node),
             place=tree.place(node),
+            thread=self._thread,
             shapes=shapes if shapes[0] != shapes[1] else ("", ""),
-            before_ns=self._time(self._one, first, self._before[at], kind),
-            after_ns=self._time(self._other, second, self._after[at], kind),
+            before_ns=self._time(self._one, first, self.before[at], kind),
+            after_ns=self._time(self._other, second, self.after[at], kind),
             calls=(_per_step(self._one, first), _per_step(self._other, second)),
             bytes=(_bytes(self._one, first), _bytes(self._other, second)),
             p_value=p_value,
@@ -251,7 +334,7 @@ class _Places:
 
 
 def _per_step(tree: CallTree, node: int) -> float:
-    return 0.0 if node < 0 else tree.calls.item(node) / len(tree.step_ns)
+    return 0.0 if node < 0 else tree.per_step * tree.calls.item(node) / len(tree.step_ns)
 
 
 def _bytes(tree: CallTree, node: int) -> float:

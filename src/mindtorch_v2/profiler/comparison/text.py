@@ -81,6 +81,8 @@ def markdown(found: Comparison, row_limit: int) -> str:
             cells = (c.kind, _code(name(c)), _time(c.before_ns), _time(c.after_ns), _signed(c.delta_ns), share)
             lines.append(f"| {' | '.join(cells)} |")
         lines += _more(len(found.changes), row_limit)
+        known = [(c, detail(c)) for c in found.changes[:row_limit][:DETAILED]]
+        lines += ["", *(f"- {_code(name(c))}: {_code(text)}" for c, text in known if text)]
     if found.memory:
         lines += ["", "| memory kept in a step | before | after |", "|---|--:|--:|"]
         for c in found.memory[:row_limit]:
@@ -136,9 +138,11 @@ def _device(device: DeviceChange) -> str:
 
 
 def name(change: Change) -> str:
-    """The name of a place, with its module and what it was called before."""
+    """The name of a place, with its module, its thread and what it was called before."""
     text = f"{change.was} → {change.name}" if change.was else change.name
-    return f"{text} in {change.module}" if change.module else text
+    if change.module:
+        text += f" in {change.module}"
+    return f"{text} on {change.thread}" if change.thread else text
 
 
 def detail(change: Change) -> str:
@@ -151,6 +155,8 @@ def detail(change: Change) -> str:
     if any(change.shapes):
         before, after = (middle_cut(shapes, SHAPES_WIDTH) or "none" for shapes in change.shapes)
         known.append(f"inputs {before} before, {after} after")
+    if change.note:
+        known.append(change.note)
     return "; ".join(known)
 
 

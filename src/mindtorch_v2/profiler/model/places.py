@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 
 from .session import Frame, Session
 
-__all__ = ["below", "place", "places", "search_path"]
+__all__ = ["RUNTIME", "below", "own_frame", "place", "places", "search_path"]
+
+# whose code it is: places of the runtime, of modules and of functions written in C begin so, and the files of libraries are in such folders; all else is the program's
+RUNTIME = ("mindtorch_v2/", "mindtorch_v2\\", "torch/", "torch\\", "<built-in ", "nn.Module: ")
+LIBRARY = re.compile(r"[/\\](site-packages|dist-packages|lib[/\\]python3\.\d+)[/\\]|^<")
 
 
 def search_path() -> tuple[str, ...]:
@@ -29,3 +34,13 @@ def places(session: Session) -> list[str]:
 def place(frame: Frame, roots: Sequence[str]) -> str:
     """A frame as a line of a stack; a function of C, which a trace names without a place, as its name."""
     return frame.function if not frame.file else f"{below(frame.file, roots)}({frame.line}): {frame.function}"
+
+
+def own_frame(stack: Sequence[int], frames: Sequence[Frame], lines: Sequence[str]) -> int:
+    """The innermost frame of the program's own; else of any library but the runtime; else the innermost; -1 of an empty stack.
+
+    `lines` are the `places` of the frames.
+    """
+    outside = [frame for frame in stack if not lines[frame].startswith(RUNTIME)]
+    own = (frame for frame in outside if not LIBRARY.search(frames[frame].file))
+    return next(own, next(iter(outside or stack), -1))

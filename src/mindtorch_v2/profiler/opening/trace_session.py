@@ -27,52 +27,9 @@ from ..output.chrome_trace import CATEGORIES
 from ..output.stack_text import whole_stack
 from . import ascend, derived, trace_values
 from .trace_columns import RawLabel, RawTrack, TraceColumns
+from .trace_kinds import DEVICES, KIND_OF, ON_DEVICE, USE_DEVICE
 
 __all__ = ["sessions"]
-
-# The kind of a slice by its category.
-KIND_OF = {
-    "cpu_op": "op",
-    "user_annotation": "scope",
-    "gpu_user_annotation": "scope",
-    "python_function": "python_function",
-    "cuda_runtime": "runtime",
-    "cuda_driver": "runtime",
-    "xpu_runtime": "runtime",
-    "xpu_driver": "runtime",
-    "mtia_runtime": "runtime",
-    "privateuse1_runtime": "runtime",
-    "privateuse1_driver": "runtime",
-    "glow_runtime": "runtime",
-    "enqueue": "runtime",
-    "dequeue": "runtime",
-    "kernel": "kernel",
-    "concurrent_kernel": "kernel",
-    "gpu_memcpy": "kernel",
-    "gpu_memset": "kernel",
-    "mtia_ccp_events": "kernel",
-    "mtia_workloadd": "kernel",
-    "collective_comm": "kernel",
-    "cuda_profiler_range": "kernel",
-    "cuda_sync": "sync",
-    "overhead": "overhead",
-    "operator": "op",  # torch 1.8 wrote these
-    "runtime": "runtime",
-    "memcpy": "kernel",
-    "memset": "kernel",
-}
-ON_DEVICE = {*(c for c, kind in KIND_OF.items() if kind in ("kernel", "sync")), "gpu_user_annotation"}
-
-# The device by the category of its runtime's calls.
-DEVICES = {
-    "mtia_runtime": "MTIA",
-    "mtia_ccp_events": "MTIA",
-    "xpu_runtime": "XPU",
-    "xpu_driver": "XPU",
-    "privateuse1_runtime": "PrivateUse1",
-    "privateuse1_driver": "PrivateUse1",
-}
-USE_DEVICE = {"CUDA": "cuda", "MTIA": "mtia", "XPU": "xpu", "PrivateUse1": "npu", "NPU": "npu"}
 
 WEIGHTS = {"python_function": 0, "scope": 1}  # which of two events that straddle is cut: the times of operators are left alone
 MOST_US = 1 << 52  # of all durations; in nanoseconds sums of them fit 64 bits
@@ -301,7 +258,7 @@ class _Process:
         return [np.array(line, np.int64) for line in lines]
 
     def _track(self, raw: RawTrack, is_device: bool, line: int) -> Track:
-        tid, names = _number(raw.tid), self.trace.columns.names
+        tid, names = trace_values.number(raw.tid), self.trace.columns.names
         name = str(names.get(("thread_name", raw.pid, raw.tid)) or "")
         used = {t.tid for t in self.tracks if (t.device_type != "CPU") == is_device}
         if not is_device:
@@ -324,7 +281,7 @@ class _Process:
         """The number of the device that a stream is of."""
         if self.trace.ascend_host is not None:
             return ascend.device_index(raw.pid, self.trace.ascend_host)
-        number = _number(raw.pid)
+        number = trace_values.number(raw.pid)
         return raw.device if raw.device is not None else number if number < 1 << 16 else 0
 
     # Links ---------------------------------------------------------------------------------------------------------------------
@@ -372,7 +329,7 @@ class _Process:
 
     def _place_of(self, raw: RawTrack) -> tuple[bool, int, int]:
         is_device = self.trace.is_device[self.trace.columns.tracks.index(raw)].item()
-        return is_device, self._device(raw) if is_device else 0, _number(raw.tid)
+        return is_device, self._device(raw) if is_device else 0, trace_values.number(raw.tid)
 
     def _copies(self, order: Column) -> Copies | None:
         copies = self.trace.copies
@@ -444,7 +401,7 @@ class _Process:
         for number in wanted.tolist():
             if raw[number].pid != self.pid or self.trace.is_device[number]:
                 continue
-            tid = _number(raw[number].tid)
+            tid = trace_values.number(raw[number].tid)
             if tid not in places:
                 places[tid] = len(self.tracks)
                 self.tracks.append(self._track(raw[number], False, 0))
@@ -468,7 +425,7 @@ class _Process:
         return Info(
             started_ns=began,
             stopped_ns=ended,
-            pid=_number(self.pid),
+            pid=trace_values.number(self.pid),
             process_name=str(columns.names.get(("process_name", self.pid)) or "python"),
             overload_names=any(label.overload for label in labels),
             use_device=USE_DEVICE.get(self.trace.device_type) if on_device else None,
@@ -508,14 +465,6 @@ def _find(among: Column, values: Column) -> Column:
     order = np.argsort(among, kind="stable")
     at = np.minimum(np.searchsorted(among[order], values), len(among) - 1)
     return np.where(among[order][at] == values, order[at], -1)
-
-
-def _number(value: object) -> int:
-    """A process or thread by number; texts have that in them which comes last (`3_0`), or none."""
-    if isinstance(value, int) and -(1 << 62) < value < 1 << 62:
-        return int(value)
-    digits = "".join(c if c.isdecimal() and c.isascii() else " " for c in str(value)).split()
-    return int(digits[-1][:15]) if digits else 0
 
 
 def _free(tid: int, used: set[int]) -> int:

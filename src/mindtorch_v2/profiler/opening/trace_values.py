@@ -9,7 +9,7 @@ from typing import Any
 from ..model.inputs import ELEMENT_TYPES
 from ..model.session import DIRECTIONS, Frame, ModulePart, TensorInput
 
-__all__ = ["arguments", "direction", "frame", "frames_of_text", "hierarchy"]
+__all__ = ["arguments", "direction", "frame", "frames_of_text", "hierarchy", "number"]
 
 _DTYPES = {name: dtype for dtype, name in ELEMENT_TYPES.items()}
 _NUMBER = re.compile(r"[-+]?[\w.+-]+")
@@ -101,3 +101,11 @@ def direction(name: str, args: dict[str, Any]) -> int:
     if isinstance(told, str) and told.lower().replace("_", " ") in DIRECTIONS:
         return DIRECTIONS.index(told.lower().replace("_", " "))  # HOST_TO_DEVICE
     return next((number for text, number in _COPIES.items() if text in name or text == told), 0)
+
+
+def number(value: object) -> int:
+    """A process or thread by number; texts have that in them which comes last (`3_0`), or none."""
+    if isinstance(value, int) and -(1 << 62) < value < 1 << 62:
+        return int(value)
+    digits = "".join(c if c.isdecimal() and c.isascii() else " " for c in str(value)).split()
+    return int(digits[-1][:15]) if digits else 0

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import os
 import re
+import shutil
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..model.session import Session
+from ..writing.atomic_file import replacing
 from ..writing.html_table import html_table
 from ..writing.text_table import Column, TextTable, printable
 from .named import NAMED
@@ -111,11 +115,23 @@ class Database:
         for name in SCHEMA:
             if not self.ask(f"select count(*) from {name}").rows[0][0]:
                 continue
-            path = os.path.join(folder, f"{name}.parquet")
-            quoted = path.replace("'", "''")
-            self._connection.execute(f"copy {name} to '{quoted}' (format parquet)")
-            written.append(path)
+            written.append(os.path.join(folder, f"{name}.parquet"))
+            self.write_parquet(name, written[-1])
         return written
+
+    def write_parquet(self, name: str, path: str | os.PathLike[str]) -> None:
+        """Write a table to a file, in full or not at all."""
+        self._make(name)
+        # DuckDB writes to a name, and leaves what it has written when it fails
+        with replacing(path) as file, tempfile.TemporaryDirectory(dir=os.path.dirname(os.path.abspath(path))) as folder:
+            unfinished = os.path.join(folder, f"{name}.parquet")
+            quoted = unfinished.replace("'", "''")
+            try:
+                self._connection.execute(f"copy {name} to '{quoted}' (format parquet)")
+            except self._error as error:
+                raise _as_of_system(error, path) from None
+            with open(unfinished, "rb") as content:
+                shutil.copyfileobj(content, file)
 
     def to_pandas(self, name: str) -> Any:
         """A table as a data frame of pandas, which must be installed."""
@@ -143,3 +159,10 @@ def query(sessions: Session | Sequence[Session], sql: str) -> Answer:
     """The answer to SQL, or to a question of `NAMED`, about one session or those of several processes."""
     with Database([sessions] if isinstance(sessions, Session) else sessions) as database:
         return database.ask(sql)
+
+
+def _as_of_system(error: Exception, path: str | os.PathLike[str]) -> OSError:
+    """An error of DuckDB's about a file as the system's own, which its text has in words."""
+    known = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EACCES, errno.EROFS)
+    number = next((number for number in known if os.strerror(number) in str(error)), errno.EIO)
+    return OSError(number, os.strerror(number), os.fspath(path))

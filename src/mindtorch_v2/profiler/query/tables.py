@@ -11,6 +11,7 @@ import numpy as np
 from ..model import inputs, links, modules, tree
 from ..model.grouping import GroupBy, groups, spread
 from ..model.module_times import ModuleTimes
+from ..model.places import own_frame
 from ..model.recording import Recording
 from ..model.session import Session
 from ..model.steps import Steps
@@ -20,8 +21,6 @@ __all__ = ["Table", "table"]
 
 Column = np.ndarray[Any, np.dtype[Any]]
 Table = dict[str, Any]  # arrays by the names of columns; masked where a value is NULL
-
-LIBRARY = "mindtorch_v2"  # how places in this package begin, below what is imported from
 
 
 def table(name: str, sessions: Sequence[Session]) -> Table:
@@ -231,11 +230,11 @@ def _inputs(recording: Recording, fact: Callable[[Sequence[Any]], list[Any]]) ->
 
 
 def _places(recording: Recording) -> Column:
-    """The innermost frame of each stack that is not in this package, or else the innermost."""
+    """The line of the program that led to each event."""
     session = recording.session
     if session.stack is None:
         return _texts([], np.full(len(session), -1))
-    places = [f"{frame.file}:{frame.line}:{frame.function}" for frame in session.frames]
-    own = [place.startswith(LIBRARY) for place in recording.places]
-    found = [places[next((f for f in stack if not own[f]), stack[0])] if stack else "" for stack in session.stack_table]
+    places = list(map(str, session.frames))
+    own = (own_frame(stack, session.frames, recording.places) for stack in session.stack_table)
+    found = ["" if frame < 0 else places[frame] for frame in own]
     return _texts(found, recording.stack)

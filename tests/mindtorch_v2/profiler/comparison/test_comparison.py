@@ -222,3 +222,8 @@ def test_recordings_without_events():
     empty = empty_session(Info(with_modules=True, profile_memory=True, stopped_ns=10))
     empty = empty.replace(memory=log, tracks=(Track(1, 1),))
     assert compare(empty, empty).changes == ()
+
+
+def test_recordings_of_shapes_without_any_event_are_compared():
+    nothing = empty_session(Info(record_shapes=True)).replace(inputs=np.empty(0, np.int32))
+    assert compare(nothing, nothing).table()
