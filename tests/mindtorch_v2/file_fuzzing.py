@@ -36,6 +36,7 @@ from mindtorch_v2.profiler.opening import open_recording
 from mindtorch_v2.profiler.output import chrome_trace, flame, report
 from mindtorch_v2.profiler.output.event_list import EventList
 from mindtorch_v2.profiler.results import Results
+from mindtorch_v2.profiler.spool import frames
 
 from .profiler.device_traces import annotation, call, copy, kernel, op, sync, trace
 
@@ -97,6 +98,15 @@ def _session() -> Session:
     return prof.session.head(24)
 
 
+def _spool(path: str) -> None:
+    model, options = torch.nn.Linear(4, 2), dict.fromkeys(("record_shapes", "with_stack", "profile_memory"), True)
+    recording = profile(**options, spool=path)
+    for _ in range(2):  # a spool of a recording with cycles
+        with recording, record_function("scope"):
+            model(torch.ones(3, 4)).sum().backward()
+        recording.acc_events = True
+
+
 def _written(write: Callable[[str], object], name: str) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         write(f"{folder}/{name}")
@@ -143,6 +153,7 @@ def formats() -> list[Format]:
     refused = (RuntimeError, pickle.UnpicklingError, EOFError)
     return [
         Format("run.session", _written(session.save, "s"), read_recording, (ValueError,)),
+        Format("run.spool", _written(_spool, "s"), read_recording, (ValueError,)),
         Format("trace.json", traced, read_recording, (ValueError,)),
         Format("trace.json.gz", gzip.compress(traced, 1), read_recording, (ValueError,)),
         Format("device.json", _device_trace(), read_recording, (ValueError,)),
@@ -170,6 +181,8 @@ def damaged(form: Format, chooser: random.Random) -> bytes:
         return gzip.compress(damaged_json(gzip.decompress(content), chooser), 1)
     if content[:4] == b"PK\x03\x04" and chooser.random() < 0.75:
         return damaged_archive(content, chooser)
+    if content.startswith(frames.MAGIC) and chooser.random() < 0.9:
+        return damaged_spool(content, chooser)
     if content[:1] in b"{[" and chooser.random() < 0.75:
         return damaged_json(content, chooser)
     if form.name.endswith("safetensors") and chooser.random() < 0.75:
@@ -264,6 +277,38 @@ def damaged_archive(content: bytes, chooser: random.Random) -> bytes:
         for member, text in members.items():
             archive.writestr(member, text)
     return buffer.getvalue()
+
+
+def damaged_spool(content: bytes, chooser: random.Random) -> bytes:
+    """A spool with damage in frames whose checksums are right."""
+    with tempfile.TemporaryFile() as file:
+        file.write(content)
+        file.seek(0)
+        parts = [(kind, frames.json_text(facts, columns), list(columns)) for kind, facts, columns in frames.read_frames(file)]
+    texts = {text for _, text, _ in parts}
+    for _ in range(chooser.choice((1, 1, 2))):
+        at, what = chooser.randrange(len(parts)), chooser.randrange(8)
+        kind, text, columns = parts[at]
+        if what == 0:
+            del parts[at]
+        elif what == 1:
+            parts.insert(chooser.randrange(len(parts)), parts[at])
+        elif what == 2:
+            parts[at] = chooser.randrange(7), text, columns
+        elif what < 6 or not columns:
+            parts[at] = kind, damaged_json(text, chooser) if text in texts else damaged_bytes(text, chooser), columns
+        else:
+            column = columns[chooser.randrange(len(columns))].copy()
+            where = next(i for i, other in enumerate(columns) if len(other) == len(column) and (other == column).all())
+            if len(column):
+                numbers = [value for value in ODD_VALUES if type(value) is int and -(2**31) <= value < 2**31] + [1000, -7]
+                column[chooser.randrange(len(column))] = chooser.choice(numbers) << chooser.choice(
+                    (0, 0, 31) if column.itemsize == 8 else (0,)
+                )
+            columns[where] = column if chooser.random() < 0.9 else column[: len(column) // 2]
+        if not parts:
+            break
+    return frames.MAGIC + b"".join(frames.joined_frame(kind, text, b"".join(map(bytes, columns))) for kind, text, columns in parts)
 
 
 # Cases -------------------------------------------------------------------------------------------------------------------------

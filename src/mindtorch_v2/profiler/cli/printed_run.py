@@ -14,7 +14,7 @@ from ..output.event_list import EventList
 from ..whole_program.outputs import print_to, size_text, terminal_width
 from ..whole_program.program_recording import ProgramRecording
 from ..whole_program.whole_run import GivenUpError, WholeRun
-from ..writing.atomic_file import replacing
+from ..writing.atomic_file import write_text
 
 __all__ = ["PrintedRun"]
 
@@ -49,6 +49,7 @@ class PrintedRun(WholeRun):
     def _make_results(self) -> None:
         # the files first: printing ends early where the reader goes away. The session before all: the others can be made of it
         self._write("session")
+        self._saved = "session" in self._paths and not self._problems
         self._write("trace")
         text = self._text()
         self._write("table", text)
@@ -58,6 +59,7 @@ class PrintedRun(WholeRun):
         if on is not None and text:
             print_to(on, f"\n{text}\n")
         print_to(on or self._err, "".join(f"{note}\n" for note in self._notes))
+        self._saved = self._saved or not (self._problems or self._given_up) or not len(self.session)
         self._print_problems()
 
     def _text(self) -> str:
@@ -106,7 +108,7 @@ class PrintedRun(WholeRun):
             elif name == "trace":
                 chrome_trace.write(self.session, path, progress=self._go_on)
             else:
-                _write_text(path, text)
+                write_text(path, text)
             self._notes.append(_NOTES[name].format(path=shown, size=size_text(path)))
         except GivenUpError:
             self._given_up.append(f"the {name} {shown}")
@@ -119,8 +121,3 @@ _NOTES = {
     "session": "session  {path} ({size}): read it with mindtorch_v2.profiler.Results.load",
     "table": "table    {path}",
 }
-
-
-def _write_text(path: str, text: str) -> None:
-    with replacing(path) as file:
-        file.write(text.encode("utf-8", "backslashreplace"))

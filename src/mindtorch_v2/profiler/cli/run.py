@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Sequence
 
 from ..._launch.arguments import name_of, parse
+from ..bounds import Bounds
 from ..options import Options
 from ..whole_program.launching import fail, run_recorded
 from ..whole_program.outputs import UnwritableError, check_files
@@ -122,10 +124,15 @@ def main(arguments: Sequence[str]) -> None:
     except UnwritableError as error:
         hint = "" if options.trace or "--trace" not in str(error) else "; choose a place with --trace PATH, or give --no-trace"
         fail(NAME, f"{error}{hint}", 2)
-    run_recorded(_recording(options, trace), request)
+    run_recorded(_recording(options, trace, _spool(name_of(request))), request)
 
 
-def _recording(options: argparse.Namespace, trace: str | None) -> PrintedRun:
+def _spool(name: str) -> str | None:
+    """The file that a recording is written to while it goes on, in the current folder; None if that takes no files."""
+    return f"{name}-{os.getpid()}.spool" if os.access(os.curdir, os.W_OK) else None
+
+
+def _recording(options: argparse.Namespace, trace: str | None, spool: str | None) -> PrintedRun:
     return PrintedRun(
         Options(
             record_shapes=options.record_shapes,
@@ -134,6 +141,7 @@ def _recording(options: argparse.Namespace, trace: str | None) -> PrintedRun:
             with_modules=options.with_modules,
             with_flops=options.with_flops,
             acc_events=True,
+            bounds=Bounds(spool=spool),
         ),
         sort_by=options.sort_by,
         row_limit=options.row_limit,

@@ -16,10 +16,10 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["CHUNK", "END", "HEAD", "MAGIC", "NOW", "Frame", "frame_bytes", "read_frames"]
+__all__ = ["CHUNK", "END", "HEAD", "MAGIC", "MEMORY", "NOW", "Frame", "frame_bytes", "read_frames"]
 
 MAGIC = b"MTspool1"
-HEAD, CHUNK, NOW, END = range(1, 5)
+HEAD, CHUNK, NOW, END, MEMORY = range(1, 6)
 
 _MARK = b"MTf\n"
 _HEADER = struct.Struct("<4sIIQ")
@@ -39,9 +39,17 @@ class Frame(NamedTuple):
 def frame_bytes(kind: int, facts: dict[str, Any], columns: Sequence[Column] = ()) -> bytes:
     """A frame as it is written."""
     little = [np.ascontiguousarray(column, column.dtype.newbyteorder("<")) for column in columns]
-    facts = facts | {"columns": [[column.dtype.str, len(column)] for column in little]}
-    text = json.dumps(facts, separators=(",", ":")).encode("ascii")
-    data = b"".join(column.tobytes() for column in little)
+    return joined_frame(kind, json_text(facts, little), b"".join(column.tobytes() for column in little))
+
+
+def json_text(facts: dict[str, Any], columns: Sequence[Column]) -> bytes:
+    """The JSON of a frame, which says what its columns are."""
+    facts = facts | {"columns": [[column.dtype.str, len(column)] for column in columns]}
+    return json.dumps(facts, separators=(",", ":")).encode("ascii")
+
+
+def joined_frame(kind: int, text: bytes, data: bytes) -> bytes:
+    """A frame of its two contents."""
     header = _HEADER.pack(_MARK, kind, len(text), len(data))
     return header + _CHECKSUM.pack(_checksum(header, text, data)) + text + data
 

@@ -23,13 +23,18 @@ from ..model import dropping
 from ..model.session import Frame, Info, Session, empty_session, join
 from ..model.session_check import check
 from ..model.session_file import from_json, label_of
+from ..running import is_running
 from ..writing import units
-from .frames import CHUNK, END, HEAD, NOW, read_frames
+from .frames import CHUNK, END, HEAD, MEMORY, NOW, read_frames
 from .frames import Frame as SpoolFrame
+from .memory import MemoryFound
 
 __all__ = ["LastOfThread", "Spooled", "read_spool"]
 
 LAST_OPERATORS = 5
+# What a file raises that is no spool: numbers, texts and tables that mean nothing together.
+_DAMAGE = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, RecursionError)
+LATEST_S = 1 << 32
 LONGEST_TEXT = 1 << 16  # of a fault, behind the last frame
 
 
@@ -58,25 +63,29 @@ class Spooled:
 def read_spool(path: str | os.PathLike[str], bounds: Bounds | None = None) -> Spooled:
     """The contents of a spool, whether its recording was stopped or not; as many events as the bounds allow, or the memory of this machine."""
     name = os.fspath(path)
-    recordings: list[_Recording] = []
     with open(name, "rb") as file:
         try:
-            for frame in read_frames(file):
-                if frame.kind == HEAD:
-                    recordings.append(_Recording(frame, bounds or Bounds()))
-                elif recordings:
-                    recordings[-1].add(frame)
-            behind = file.read(LONGEST_TEXT)
-            sessions = [recording.session() for recording in recordings]
-        except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
+            return _spooled(file, bounds or Bounds())
+        except _DAMAGE as error:
             raise ValueError(f"{name} is no spool, or is damaged ({type(error).__name__}: {error!s:.300})") from error
-        fault = _fault(behind)
+
+
+def _spooled(file: IO[bytes], bounds: Bounds) -> Spooled:
+    recordings: list[_Recording] = []
+    for frame in read_frames(file):
+        if frame.kind == HEAD:
+            recordings.append(_Recording(frame, bounds))
+        elif recordings:
+            recordings[-1].add(frame)
+    behind = file.read(LONGEST_TEXT)
+    fault = _fault(behind)
+    sessions = [recording.session() for recording in recordings]
     if not recordings:
         return Spooled(empty_session(Info(ended="the recording was ended before anything was written")), False, fault, 0, ())
     last = recordings[-1]
     session = join(sessions) if len(sessions) > 1 else sessions[0]
     if not last.is_complete:
-        session = session.replace(info=dataclasses.replace(session.info, ended=_why(session.info, last, fault, behind, file)))
+        session = session.replace(info=dataclasses.replace(session.info, ended=_why(session.info, fault, behind)))
     check(session)
     return Spooled(session, last.is_complete, fault, last.looked_before_ns(), last.threads(sessions[-1]))
 
@@ -86,23 +95,22 @@ def _fault(behind: bytes) -> str:
     return text if re.match(r"(Fatal Python error|Windows fatal exception)", text) else ""
 
 
-def _why(info: Info, last: _Recording, fault: str, behind: bytes, file: IO[bytes]) -> str:
+def _why(info: Info, fault: str, behind: bytes) -> str:
     """Where and why a recording ends that was not stopped."""
     where = f"the recording ends {units.time((info.stopped_ns - info.started_ns) / 1000)} after its start"
     if fault:
         return f"{where}, by a crash: {fault.partition(chr(10))[0]}"
-    if _is_running(info.pid):
+    if is_running(info.pid):
         return f"{where}: process {info.pid}, which made it, may still be running"
     cut = "; the last piece of the file is not whole" if behind else ""
     return f"{where}, and was not stopped: its process was killed, crashed or left by os._exit{cut}"
 
 
-def _is_running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except (OSError, OverflowError):
-        return False
-    return pid > 0
+def _seconds(value: Any) -> float:
+    """A reading of the recorder's clock."""
+    if not 0 <= float(value) < LATEST_S:
+        raise ValueError(f"{value!r:.50} is no reading of a clock")
+    return float(value)
 
 
 @dataclass
@@ -121,6 +129,8 @@ class _Recording:
     steps: list[tuple[float, int]] = field(default_factory=list)
     dropped: Counter[str] = field(default_factory=Counter)
     present: dict[str, Any] = field(default_factory=dict)
+    memory: MemoryFound = field(default_factory=MemoryFound)
+    roles_at_end: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         facts = self.head.facts
@@ -129,27 +139,32 @@ class _Recording:
         self.info = Info(**{name: from_json(value) for name, value in facts["info"].items()})
         self.log = Log(**{name: bool(facts["form"][name]) for name in FORMS})
         self.kept = Kept(self.log, self.bounds)
-        self.time = float(facts["started"])
+        self.time = _seconds(facts["started"])
 
     def add(self, frame: SpoolFrame) -> None:
         facts = frame.facts
-        self.time = max(self.time, float(facts["time"]))
+        self.time = max(self.time, _seconds(facts["time"]))
         if frame.kind == CHUNK:
             self._add_chunk(frame)
         elif frame.kind == NOW:
             self.known_threads += [Thread(*thread) for thread in facts["threads"]]
-            self.steps += [(float(since), int(step)) for since, step in facts["steps"]]
+            self.steps += [(_seconds(since), int(step)) for since, step in facts["steps"]]
             self.present = facts
+        elif frame.kind == MEMORY:
+            self._add_places(facts)
+            self.memory.add(None if facts["until"] is None else _seconds(facts["until"]), frame.columns)
         elif frame.kind == END:
             self.is_complete = True
-            self.time = float(facts["time"])
+            self.time = _seconds(facts["time"])
+            self.known_threads = [Thread(*thread) for thread in facts["threads"]]
             self.dropped.update(dict(facts["dropped"]))
+            addresses, roles = frame.columns
+            self.roles_at_end = dict(zip(addresses.tolist(), roles.tolist(), strict=True))
 
     def _add_chunk(self, frame: SpoolFrame) -> None:
         self.labels |= {number: label_of(*row) for number, row in frame.facts["labels"]}
         self.inputs |= {number: tuple(map(from_json, row)) for number, row in frame.facts["inputs"]}
-        self.stacks |= {number: tuple(Frame(*place) for place in row) for number, row in frame.facts["stacks"]}
-        self.tasks |= {number: Task(*row) for number, row in frame.facts["tasks"]}
+        self._add_places(frame.facts)
         columns_of_log = log_records.types(self.log)
         found = [column.astype(kind) for column, kind in zip(frame.columns, columns_of_log, strict=True)]
         if len({len(column) for column in found[: len(found) - self.log.operands]}) > 1:
@@ -157,22 +172,32 @@ class _Recording:
         self.kept.mind_memory(free_bytes())
         self.kept.add(found)
 
+    def _add_places(self, facts: dict[str, Any]) -> None:
+        self.stacks |= {number: tuple(Frame(*place) for place in row) for number, row in facts.get("stacks", ())}
+        self.tasks |= {number: Task(*row) for number, row in facts.get("tasks", ())}
+
     def session(self) -> Session:
         facts, info = self.head.facts, self.info
         stopped_ns = round(self.time * 1e9) + int(facts["epoch_ns"])
         found = Findings(
             stopped=self.time,
-            records=log_records.drain(self.log, self.kept, round(self.time * 1e9)),
+            recorder_threads=frozenset(map(int, self.present.get("recorder", ()))),
             labels=self.labels,
             inputs=self.inputs,
             stacks=self.stacks,
             tasks=self.tasks,
             threads=sorted(self.known_threads),
+            roles_at_end=self.roles_at_end,
         )
+        found.records = self.memory.put_into(found, log_records.drain(self.log, self.kept, round(self.time * 1e9)))
         self.dropped.update(self.kept.dropped)
-        # storages that were made and freed outside of operators are not in the file
         info = dataclasses.replace(
-            info, stopped_ns=stopped_ns, collected=(), thread_cpu_ns=-1, profile_memory=False, dropped=tuple(self.dropped.items())
+            info,
+            stopped_ns=stopped_ns,
+            collected=(),
+            thread_cpu_ns=-1,
+            profile_memory=self.log.heap or found.memory is not None,
+            dropped=tuple(self.dropped.items()),
         )
         context = columns.Context(
             info=info,
@@ -186,7 +211,7 @@ class _Recording:
         return dropping.to_depth(columns.assemble(context), facts["max_depth"])
 
     def looked_before_ns(self) -> int:
-        return round((self.time - float(self.present.get("time", self.time))) * 1e9)
+        return round((self.time - _seconds(self.present.get("time", self.time))) * 1e9)
 
     def threads(self, session: Session) -> tuple[LastOfThread, ...]:
         """What each thread did last, the one that was at it latest first."""

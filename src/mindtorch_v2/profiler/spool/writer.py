@@ -5,14 +5,17 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import IO, Any
 
 import numpy as np
 
 from ..capture import labels, tasks, threads
-from ..capture.keeping import LABEL, Piece
+from ..capture.keeping import LABEL, TRACK, Column, Piece
+from ..capture.log_records import LogRecords
+from ..capture.memory.storages import Notes, Storages
 from ..capture.operators import call_inputs, recorder
 from ..capture.operators.recorder import FORMS, FUNCTION_ID, Log
 from ..capture.scopes import scopes
@@ -20,8 +23,14 @@ from ..capture.source import Findings, Source
 from ..capture.stacks import stack_walk
 from ..model.session import Info
 from ..model.session_file import to_json
-from .frames import CHUNK, END, HEAD, MAGIC, NOW, frame_bytes
+from .frames import CHUNK, END, HEAD, MAGIC, MEMORY, NOW, frame_bytes
+from .memory import MemoryWritten, RolesNoted
 from .whereabouts import Whereabouts
+
+try:
+    import fcntl
+except ImportError:  # not on every system
+    fcntl = None  # type: ignore[assignment]
 
 __all__ = ["Spool", "check_place"]
 
@@ -38,16 +47,43 @@ def check_place(path: str | os.PathLike[str]) -> None:
             raise ValueError(f"spool: {os.fspath(path)!r} has something other than a spool in it; give another name")
 
 
+def _lock(file: IO[bytes]) -> bool:
+    """Whether nobody else writes to the file, as long as it is open here."""
+    if fcntl is None:
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks
+        return True
+    return True
+
+
 class Spool(Source):
     """Writes a recording to a file while it goes on. `head` gives the facts about it; `append` adds it to those that the file has.
 
     What goes wrong ends the file where it was whole, and the recording goes on without it: `problem` says what it was.
     """
 
-    def __init__(self, path: str | os.PathLike[str], log: Log, head: Head, steps: list[tuple[float, int]], *, append: bool) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        log: Log,
+        head: Head,
+        steps: list[tuple[float, int]],
+        *,
+        records: LogRecords,
+        storages: Storages | None,
+        append: bool,
+    ) -> None:
         check_place(path)
         self._path = os.path.abspath(path)
         self._log, self._head, self._steps = log, head, steps
+        self._records, self._storages = records, storages
+        records.spool = self.write
+        self._memory: MemoryWritten | None = None
+        self._recorder_threads: set[int] = set()
         self._append = append
         self._file: IO[bytes] | None = None
         self._known: dict[str, set[int]] = {}
@@ -57,8 +93,13 @@ class Spool(Source):
     def begin(self) -> None:
         self._known = {name: set() for name in ("labels", "inputs", "stacks", "tasks")}
         self._written_steps = self._written_threads = 0
+        self._recorder_threads.clear()
+        self._memory = None if self._storages is None else MemoryWritten(self._storages)
         self.problem = ""
         file = open(self._path, "ab", buffering=0)  # noqa: SIM115 - closed at the end
+        if not _lock(file):
+            file.close()
+            raise ValueError(f"spool: another process is recording to {self._path!r}; give another name")
         if not self._append or not file.tell():
             file.truncate(0)
             file.write(MAGIC)
@@ -66,23 +107,30 @@ class Spool(Source):
         self._has_head = False
         self._whereabouts = Whereabouts()
 
-    def write(self, piece: Piece) -> None:
-        """Add records."""
+    def write(self, piece: Piece, results: Sequence[Notes] = ()) -> None:
+        """Add records, and what operators made whose records are not among them."""
+        if self._memory is not None:
+            self._memory.add_results(results)
         events = piece[LABEL] != FUNCTION_ID
         columns = iter(piece[5:])
         inputs = next(columns) if self._log.shapes else np.empty(0, np.int32)
         stacks = next(columns) if self._log.stacks else np.empty(0, np.int32)
-        track = piece[3]
         facts = {
             "labels": self._new("labels", piece[LABEL][events], labels.table, list),
             "inputs": self._new("inputs", inputs, call_inputs.numbered, lambda values: [to_json(value) for value in values]),
-            "stacks": self._new(
-                "stacks", stacks, lambda: stack_walk.taken, lambda frames: list(map(list, stack_walk.resolve(frames)))
-            ),
-            "tasks": self._new("tasks", track[track < 0], lambda: tasks.known, list),
+            **self._places(stacks, piece[TRACK]),
             "time": recorder.clock(),
         }
         self._add(CHUNK, facts, piece)
+
+    def _places(self, stacks: Column, tracks: Column, findings: Findings | None = None) -> dict[str, Any]:
+        """The stacks and tasks that are new; of the findings, when the recording has ended."""
+        taken, known = (stack_walk.taken, tasks.known) if findings is None else (findings.stacks, findings.tasks)
+        resolve = stack_walk.resolve if findings is None else tuple
+        return {
+            "stacks": self._new("stacks", stacks, lambda: taken, lambda frames: list(map(list, resolve(frames)))),
+            "tasks": self._new("tasks", tracks[tracks < 0], lambda: known, list),
+        }
 
     def _new(self, name: str, numbers: Any, table: Callable[[], Mapping[int, Any]], to_list: Callable[[Any], Any]) -> list[Any]:
         """The rows of a table that are referred to for the first time, with their numbers."""
@@ -95,18 +143,37 @@ class Spool(Source):
         return [[number, to_list(rows[number])] for number in unknown if number in rows]
 
     def meanwhile(self, free_bytes: int) -> None:
-        self._note_present()
+        if self._file is None:
+            return
+        self._recorder_threads.add(threading.get_ident())
+        began = recorder.clock()
+        if self._records.take_meanwhile(backlog=0) and self._memory is not None:  # what ended before is in the file by now
+            self._add_memory(began, self._memory.new())
+        self._note_present(threads.known())
         now = time.monotonic()
-        if self._file is not None and now - self._synced_at >= SYNC_S:
+        if now - self._synced_at >= SYNC_S:
             self._synced_at = now
+            self._sync()
+
+    def _sync(self) -> None:
+        if self._file is not None:
             with contextlib.suppress(OSError):  # not every file can be
                 os.fsync(self._file.fileno())
 
-    def _note_present(self) -> None:
+    def _add_memory(self, until: float, new: tuple[Notes, RolesNoted] | None, findings: Findings | None = None) -> None:
+        """Add changes of memory; those until a moment are all in the file then. None says that they were given up."""
+        if new is None:
+            self._memory = None
+            self._add(MEMORY, {"until": None, "time": until})
+        else:
+            notes, (times, addresses, roles) = new
+            places = self._places(notes.stack, notes.thread, findings)
+            self._add(MEMORY, {"until": until, "time": until, **places}, [*notes, times, addresses, roles.astype(np.int32)])
+
+    def _note_present(self, known: Sequence[threads.Thread]) -> None:
         """Note the threads, and what each of them is doing."""
         if self._file is None:
             return
-        known = threads.known()
         idents = {thread.ident for thread in known}
         open_scopes = {track: [scope.label for scope in list(inside)] for track, inside in list(scopes._open.items())}
         found = labels.table() if any(open_scopes.values()) else {}
@@ -114,6 +181,7 @@ class Spool(Source):
             "time": recorder.clock(),
             "threads": [list(thread) for thread in known[self._written_threads :]],
             "steps": [list(step) for step in self._steps[self._written_steps :]],
+            "recorder": sorted(self._recorder_threads),
             "present": {str(ident): places for ident, places in self._whereabouts.now().items() if ident in idents},
             "scopes": {
                 str(track): [found[n].name for n in inside if n in found] for track, inside in open_scopes.items() if inside
@@ -124,13 +192,19 @@ class Spool(Source):
 
     def take(self, findings: Findings) -> None:
         """Say that the recording was stopped, and close the file."""
-        self._note_present()
-        self._add(
-            END, {"time": findings.stopped, "dropped": [list(item) for item in findings.dropped.items() if item[0] in FILTERS]}
-        )
-        if self._file is not None:
-            with contextlib.suppress(OSError):
-                os.fsync(self._file.fileno())
+        self._note_present(findings.threads)
+        if self._memory is not None:
+            self._add_memory(findings.stopped, self._memory.rest(findings), findings)
+        facts = {
+            "time": findings.stopped,
+            "threads": [list(thread) for thread in findings.threads],
+            "dropped": [list(item) for item in findings.dropped.items() if item[0] in FILTERS],
+        }
+        if self._file is not None and not os.fstat(self._file.fileno()).st_nlink:
+            self.problem = "the file was removed"
+        at_end = findings.roles_at_end
+        self._add(END, facts, [np.array([*at_end.keys()], np.int64), np.array([*at_end.values()], np.int32)])
+        self._sync()
         self.discard()
 
     def discard(self) -> None:
@@ -139,7 +213,7 @@ class Spool(Source):
             file.close()
             self._whereabouts.close()
 
-    def _add(self, kind: int, facts: dict[str, Any], piece: Piece | tuple[()] = ()) -> None:
+    def _add(self, kind: int, facts: dict[str, Any], piece: Sequence[Column] = ()) -> None:
         if self._file is None:
             return
         try:
@@ -147,8 +221,8 @@ class Spool(Source):
                 self._has_head = True
                 self._write(frame_bytes(HEAD, _head_facts(self._log, *self._head())))
             self._write(frame_bytes(kind, facts, piece))
-        except OSError as error:
-            self.problem = f"{error.strerror or error}"
+        except (OSError, MemoryError) as error:
+            self.problem = f"{getattr(error, 'strerror', None) or error or 'no memory is left'}"
             with contextlib.suppress(OSError):
                 self._file.truncate(self._size)
             self.discard()

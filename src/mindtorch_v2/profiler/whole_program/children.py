@@ -17,7 +17,7 @@ from ..bounds import Bounds
 from ..options import Options
 from ..schedule import schedule
 from .folder import CHILD_SPOOL, Folder
-from .program_recording import Limits, ProgramRecording
+from .program_recording import ProgramRecording, TimeLimit
 from .whole_run import WholeRun
 
 __all__ = ["Plan", "begin_in_this_process", "follow", "follow_no_more"]
@@ -30,7 +30,7 @@ class Plan:
     folder: str
     flags: dict[str, Any] = field(default_factory=dict)  # arguments of `Options`
     cycle: dict[str, int] | None = None  # arguments of `schedule`; None records all
-    limits: dict[str, Any] = field(default_factory=dict)  # of `Limits`
+    time_limit: dict[str, Any] = field(default_factory=dict)  # of `TimeLimit`
     bounds: dict[str, Any] = field(default_factory=dict)  # of `Bounds`
 
     def recording(self, spool: str) -> ProgramRecording:
@@ -39,17 +39,15 @@ class Plan:
             warnings.simplefilter("ignore")  # of a cycle without warm-up, which was asked for
             action = None if self.cycle is None else schedule(**self.cycle)
         bounds = Bounds(**self.bounds, spool=os.path.join(self.folder, spool))
-        return ProgramRecording(
-            Options(**self.flags, acc_events=True, bounds=bounds), schedule=action, limits=Limits(**self.limits)
-        )
+        options = Options(**self.flags, acc_events=True, bounds=bounds)
+        return ProgramRecording(options, schedule=action, time_limit=TimeLimit(**self.time_limit))
 
 
 class ChildRun(WholeRun):
     """Records a process that the program started. It prints nothing: its results are part of those of the first process."""
 
     def __init__(self, plan: Plan) -> None:
-        self._spool = CHILD_SPOOL.format(pid=os.getpid())
-        super().__init__(plan.recording(self._spool))
+        super().__init__(plan.recording(CHILD_SPOOL.format(pid=os.getpid())))
         self._folder = Folder(plan.folder)
 
     def _make_results(self) -> None:
@@ -58,8 +56,7 @@ class ChildRun(WholeRun):
                 self._folder.save_child(self.session)
             except OSError as error:
                 self._problems.append(f"cannot save what process {os.getpid()} did: {error.strerror or error}")
-        if not self._problems:  # else the spool stays
-            self._folder.remove(self._spool)
+        self._saved = not self._problems
         self._print_problems()
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import shlex
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
-from .. import advice
-from ..advice import Advice, Finding, Part
+from ..advice import RULES, Advice, Finding, Part
 from ..model.grouping import GroupBy, groups
 from ..model.recording import Recording
 from ..model.session import Session
@@ -37,6 +36,16 @@ class Row:
     calls: int
 
 
+@dataclass(frozen=True)
+class Process:
+    """A process that the first one started."""
+
+    pid: int
+    parent_pid: int
+    events: int
+    ended: str  # where and why its recording ends, if it was killed
+
+
 @dataclass(frozen=True, kw_only=True)
 class Digest:
     """The answer to "where did the time go?" for the process that was started, with a line for each that it started."""
@@ -49,14 +58,14 @@ class Digest:
     unexplained: str  # the largest part of the time that no advice is about
     events: int
     dropped: tuple[tuple[str, int], ...]
-    processes: tuple[tuple[int, int, int], ...]  # pid, parent and events of each other process
+    processes: tuple[Process, ...]  # others than the first
 
     @classmethod
-    def of(cls, sessions: Sequence[Session]) -> Digest:
+    def of(cls, sessions: Sequence[Session], found: Advice) -> Digest:
+        """The digest of these processes, with the advice on the first."""
         session, *others = sessions
         recording = Recording(session)
         summary, steps = Summary.of(session), Steps.of(recording)
-        found = advice.advise(session)
         return cls(
             command=session.info.command,
             summary=summary,
@@ -66,7 +75,7 @@ class Digest:
             unexplained=_part(found.unexplained[0]) if found.unexplained else "",
             events=len(session),
             dropped=session.info.dropped,
-            processes=tuple((s.info.pid, s.info.parent_pid, len(s)) for s in others),
+            processes=tuple(Process(s.info.pid, s.info.parent_pid, len(s), s.info.ended) for s in others),
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -76,21 +85,24 @@ class Digest:
             "wall_ns": self.summary.wall_ns,
             "parts_ns": self.summary.parts,
             "on_processor_ns": self.summary.on_processor_ns,
+            "delayed_ns": self.summary.delayed_ns,
             "events": self.events,
             "dropped": dict(self.dropped),
             "steps": _of_steps(self.step_ns),
             "rows": [{"name": r.name, "self_ns": r.self_ns, "share": r.share, "calls": r.calls} for r in self.rows],
             "advice": None if self.finding is None else self.finding.as_dict(),
             "unexplained": self.unexplained,
-            "processes": [{"pid": pid, "parent_pid": parent, "events": events} for pid, parent, events in self.processes],
+            "processes": [asdict(process) for process in self.processes],
         }
 
     def __str__(self) -> str:
-        blocks = [self._head(), *self._parts(), "", *self._table()]
+        blocks = [self._head(), *self._parts(), *([self.summary.delay] if self.summary.delay else []), "", *self._table()]
         if self.finding is not None:
             blocks += ["", f"First advice: {printable(self.finding.message)}"]
         elif self.unexplained:
             blocks += ["", f"No advice. {printable(self.unexplained)}"]
+        killed = [f"Process {process.pid}: {printable(process.ended)}." for process in self.processes if process.ended]
+        blocks += [""] * bool(killed) + killed
         return "\n".join(line.rstrip() for line in blocks)
 
     def _head(self) -> str:
@@ -128,7 +140,7 @@ class Digest:
 
 def _first(found: Advice) -> Finding | None:
     """The advice to begin with; None if there is none about the program."""
-    return next((finding for finding in found if not advice.RULES[finding.rule].is_about_recording), None)
+    return next((finding for finding in found if not RULES[finding.rule].is_about_recording), None)
 
 
 def _part(part: Part) -> str:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import re
 from pathlib import Path
 
 from ..model.session import Session
+from ..running import is_running
 
 __all__ = ["MAIN", "Folder", "default_folder"]
 
@@ -15,7 +17,7 @@ MAIN = "run.session"  # of the process that started the others
 MAIN_SPOOL = "run.spool"  # while it is recorded
 CHILD_SPOOL = "process-{pid}.spool"
 CHILD = "process-{pid}{again}.session"
-CHILDREN = "process-*.session"
+CHILD_NAME = re.compile(r"process-(\d+)(-\d+)?\.(session|spool)")
 
 LARGEST_NUMBER = 10_000  # of folders for one program
 
@@ -27,6 +29,13 @@ def default_folder(name: str) -> Path:
         if not folder.exists():
             return folder
     raise FileExistsError(f"there are {LARGEST_NUMBER - 1:,} folders {name}.profile-N; give another place with --output")
+
+
+def _has_content(path: Path) -> bool:
+    try:
+        return path.stat().st_size > 0
+    except FileNotFoundError:
+        return False
 
 
 class Folder:
@@ -55,13 +64,11 @@ class Folder:
                 session.save(name)
                 return
 
-    def remove(self, name: str) -> None:
-        """Remove a file that is not needed any more, if it is there."""
-        with contextlib.suppress(OSError):
-            (self.path / name).unlink()
-
-    def child_paths(self) -> list[Path]:
-        return sorted(path for path in self.path.glob(CHILDREN) if path.stat().st_size)
+    def left_by_children(self) -> list[Path]:
+        """The sessions of processes that have ended, and the spools of those that ended without one."""
+        names = {path.name: path for path in self.path.iterdir()}
+        found = [(match, names[match.string]) for match in map(CHILD_NAME.fullmatch, sorted(names)) if match is not None]
+        return [path for match, path in found if _has_content(path) and (match[3] == "session" or not is_running(int(match[1])))]
 
     def file(self, name: str) -> str:
         """The path of a file, as it is shown."""

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import faulthandler
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 
-from ..model import filtering
+from ..advice import advise
 from ..model.session import Session
+from ..opening import open_recording
 from ..output import chrome_trace, report
-from ..writing.atomic_file import replacing
+from ..writing.atomic_file import write_text
 from .children import Plan, follow, follow_no_more
 from .digest import Digest
 from .folder import MAIN, MAIN_SPOOL, Folder
@@ -36,8 +36,6 @@ class FolderRun(WholeRun):
         plan: Plan,
         folder: Folder,
         *,
-        include: Sequence[str] = (),
-        exclude: Sequence[str] = (),
         follow_children: bool = True,
         quiet: bool = False,
         as_json: bool = False,
@@ -46,23 +44,15 @@ class FolderRun(WholeRun):
         super().__init__(plan.recording(MAIN_SPOOL))
         self._plan = plan
         self._folder = folder
-        self._include, self._exclude = include, exclude
         self._follows = follow_children
         self._quiet, self._json = quiet, as_json
         self._progress = None if quiet else progress  # shows, while it is entered, that something is done
         self._written: list[str] = []
 
     def start(self) -> None:
-        self._note_crashes()
         if self._follows:
             follow(self, self._plan)
         super().start()
-
-    def _note_crashes(self) -> None:
-        """Have Python write behind what was spooled where it crashed, unless the program has it written elsewhere."""
-        if not faulthandler.is_enabled():
-            self._crashes = open(self._folder.path / MAIN_SPOOL, "ab", buffering=0)  # noqa: SIM115 - as long as the process lives
-            faulthandler.enable(self._crashes)
 
     def discard(self) -> None:
         follow_no_more()
@@ -70,7 +60,6 @@ class FolderRun(WholeRun):
 
     def abandon(self) -> None:
         super().abandon()
-        self._folder.remove(MAIN_SPOOL)
         self._folder.remove_if_empty()
 
     def _make_results(self) -> None:
@@ -91,32 +80,31 @@ class FolderRun(WholeRun):
             if told is not None:
                 told(done, whole)
 
-        main = self._own_session()
+        main = self.session
         # the session before all: the others can be made of it
         self._write(MAIN, lambda path: main.save(path))
-        if MAIN in self._written:
-            self._folder.remove(MAIN_SPOOL)
+        self._saved = MAIN in self._written
         sessions = [main, *self._children()]
         if not any(map(len, sessions)):
             return None
-        digest = Digest.of(sessions)
-        self._write(SUMMARY, lambda path: _write_json(path, digest))
+        advice = advise(main)
+        digest = Digest.of(sessions, advice)
+        self._write(SUMMARY, lambda path: write_text(path, json.dumps(digest.as_dict(), indent=2)))
         self._write(TRACE, lambda path: chrome_trace.write(sessions, path, progress=go_on))
-        self._write(REPORT, lambda path: report.write(sessions, path, progress=go_on))
+        self._write(REPORT, lambda path: report.write(sessions, path, progress=go_on, advice=advice))
         return digest
 
-    def _own_session(self) -> Session:
-        return filtering.operators(self.session, self._include, self._exclude)
-
     def _children(self) -> list[Session]:
-        """The sessions of other processes that have ended, in order of their starts."""
+        """The sessions of other processes that have ended, in order of their starts; of those that were killed, what is in their spools."""
         found = []
-        for path in self._folder.child_paths():
+        for path in self._folder.left_by_children():
             try:
-                found.append(filtering.operators(Session.load(path), self._include, self._exclude))
+                found.append(open_recording(path).session)
+            except FileNotFoundError:
+                continue  # its process has saved the session by now
             except (OSError, ValueError) as error:
                 self._problems.append(f"{error}")
-        return sorted(found, key=lambda session: session.info.started_ns)
+        return sorted((session for session in found if len(session)), key=lambda session: session.info.started_ns)
 
     def _write(self, name: str, write: Callable[[str], None]) -> None:
         """Write a file of the folder, in full or not at all, and note that, or why not."""
@@ -148,7 +136,7 @@ class FolderRun(WholeRun):
             steps = f" and {recording.ended_in_step} steps" if recording.ended_in_step else ""
             notes.append(
                 f"The recording ended after {recording.ended_by}{steps}; the program went on unrecorded. "
-                "--max-events and --max-seconds set the limits, --wait, --warmup and --active pick the steps."
+                "--max-events, --max-bytes and --max-seconds set the limits, --keep last records all and keeps the end, --wait, --warmup and --active pick the steps."
             )
         return notes
 
@@ -160,8 +148,3 @@ class FolderRun(WholeRun):
             MAIN: f"mindtorch top {shown}, mindtorch advise {shown}",
         }
         return [text for name, text in lines.items() if name in self._written]
-
-
-def _write_json(path: str, digest: Digest) -> None:
-    with replacing(path) as file:
-        file.write(json.dumps(digest.as_dict(), indent=2).encode())

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import _thread
+import contextlib
+import dataclasses
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,8 +20,10 @@ from ..model.session import Session
 from ..options import Options
 from ..record_function import step_scope
 from ..schedule import ProfilerAction, record_always
+from ..spool.reader import read_spool
+from .signals import interrupts_later
 
-__all__ = ["UNLIMITED", "Limits", "ProgramRecording"]
+__all__ = ["UNLIMITED", "ProgramRecording", "TimeLimit"]
 
 STEP = "ProfilerStep#"
 WARMUP_STEPS = 3  # steps after which the time of a limit begins: the first ones load, compile and fill caches
@@ -26,27 +31,31 @@ POLL_SECONDS = 0.05
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits:
-    """When a recording ends although its program goes on: at the end of the step in which a limit is reached.
+class TimeLimit:
+    """When a recording ends although its program goes on: at the end of the step in which so many seconds have passed.
 
-    A program without steps has no warm-up: its recording ends when `events` are reached, and `seconds` after its start if `from_start`.
+    A program without steps has no warm-up: its recording ends after `seconds` if they begin `from_start`.
     """
 
-    events: int | None = None
     seconds: float | None = None  # of recording, after the warm-up
     from_start: bool = False  # whether `seconds` begin with the program
 
 
-UNLIMITED = Limits()
+UNLIMITED = TimeLimit()
 
 _RECORDS = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
+
+
+def _nothing() -> None:
+    return
 
 
 class ProgramRecording:
     """The recording of the program that runs in this process.
 
     `schedule` says what to do in each step. A step ends when the optimizer that stepped first steps again; without a `schedule`, all of them are
-    recorded until a limit is reached. `steps` are those that have ended. `ended_by` says which limit ended the recording.
+    recorded until a limit is reached: the time's, or a bound of the options where the first events are kept. The step in which that happens is whole. `steps` are
+    those that have ended. `ended_by` says which limit ended the recording.
     """
 
     def __init__(
@@ -54,12 +63,18 @@ class ProgramRecording:
         options: Options,
         *,
         schedule: Callable[[int], ProfilerAction] | None = None,
-        limits: Limits = UNLIMITED,
+        time_limit: TimeLimit = UNLIMITED,
         steps: bool = True,
     ) -> None:
+        self._bounds = options.bounds
+        if not self._bounds.keeps_last:  # events after the first ones are not recorded, instead of not kept
+            options = dataclasses.replace(options, bounds=dataclasses.replace(options.bounds, max_events=None, max_bytes=None))
         self._profile = profile._with(options)
+        self.spool = None if options.bounds.spool is None else os.path.abspath(options.bounds.spool)
+        self.on_change: Callable[[], None] = _nothing  # called when it has begun or ended to record
+        self._is_cut = False  # whether ending a recording failed
         self._schedule = schedule or record_always
-        self._limits = limits
+        self._time_limit = time_limit
         self._find_steps = steps
         self._leader: int | None = None  # the optimizer whose steps count
         self._scope: step_scope | None = None
@@ -74,37 +89,56 @@ class ProgramRecording:
     @property
     def session(self) -> Session:
         """What was recorded so far, of all times that were recorded. A program of which no step has ended has none."""
-        session = self._profile.session
+        session = self._recovered() if self._is_cut else self._profile.session
         if self.steps or not len(session):
             return session
         return filtering.keep(session, ~np.array([label.name.startswith(STEP) for label in session.labels], bool)[session.label])
+
+    def _recovered(self) -> Session:
+        """What the spool has, where what was in memory is lost."""
+        return self._profile.session if self.spool is None else read_spool(self.spool).session
+
+    def is_changing(self) -> bool:
+        """Whether this thread begins or ends a recording."""
+        return self._lock._is_owned()  # type: ignore[attr-defined]
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """No other thread begins or ends a recording meanwhile, and no signal ends the process."""
+        try:
+            with self._lock:
+                yield
+        finally:
+            if not self.is_changing():
+                self.on_change()
 
     def begin(self) -> None:
         """Record from here on, as the schedule says for the first step."""
         self._began_at = self._warm_at = time.monotonic()
         if self._find_steps:
             step_observers.append(self._on_optimizer_step)
-        self._change(self._schedule(0))
-        if self._limits.events is not None or self._limits.seconds is not None:
+        with self._alone():
+            self._change(self._schedule(0))
+        if self._time_limit.seconds is not None or (self._bounds.is_given and not self._bounds.keeps_last):
             # not by `threading`: a program that counts or joins its threads does not meet this one
             _thread.start_new_thread(self._look_after_limits, ())
 
     def rest(self) -> None:
         """Leave the process to another profiler."""
-        with self._lock:
+        with self._alone():
             self._rests = True
             self._stop()
 
     def go_on(self) -> None:
         """Record again after `rest`."""
-        with self._lock:
+        with self._alone():
             self._rests = False
             if not self._over:
                 self._change(self._schedule(self.steps))
 
     def end(self) -> None:
         """End the recording for good."""
-        with self._lock:
+        with self._alone():
             self._over = True
             self._stop_observing()
             self._stop()
@@ -128,7 +162,7 @@ class ProgramRecording:
             self._next_step()
 
     def _next_step(self) -> None:
-        with self._lock:
+        with self._alone():
             if self._over:
                 return
             self.steps += 1
@@ -170,20 +204,26 @@ class ProgramRecording:
 
     def _stop(self) -> None:
         self._close_step()
-        if self._action in _RECORDS:
-            self._profile._stop_trace()
-        elif self._action is ProfilerAction.WARMUP:
-            self._profile._cancel_trace()
-        self._action = ProfilerAction.NONE
+        action, self._action = self._action, ProfilerAction.NONE
+        try:
+            if action in _RECORDS:
+                with interrupts_later():
+                    self._profile._stop_trace()
+            elif action is ProfilerAction.WARMUP:
+                self._profile._cancel_trace()
+        except Exception:
+            self._is_cut = True
+            raise
 
     # --- limits -----------------------------------------------------------------------------------------------------
 
     def _limit_reached(self, *, slack: int = 1) -> str:
         """The limit that was reached, in words; empty if none was. `slack` multiplies the limits."""
-        limits, capture = self._limits, self._profile._capture
-        recorded = len(self._profile._session or ()) + (0 if capture is None else capture.event_count)
-        if limits.events is not None and recorded >= limits.events * slack:
-            return f"{limits.events:,} events"
+        limits, capture, bounds = self._time_limit, self._profile._capture, self._bounds
+        if capture is not None and not bounds.keeps_last:
+            most, name = bounds.most_events(capture.bytes_per_event)
+            if len(self._profile._session or ()) + capture.event_count >= most * slack:
+                return f"{bounds.max_bytes:,} bytes of records" if name == "max_bytes" else f"{most:,} events"
         is_counted = limits.from_start or self.steps >= WARMUP_STEPS
         since = self._began_at if limits.from_start else self._warm_at
         if limits.seconds is not None and is_counted and time.monotonic() - since >= limits.seconds * slack:
@@ -200,7 +240,7 @@ class ProgramRecording:
             time.sleep(POLL_SECONDS)
             if self._rests or not self._limit_reached(slack=2 if self.steps else 1):
                 continue
-            with self._lock:
+            with self._alone():
                 reached = "" if self._over or self._rests else self._limit_reached(slack=2 if self.steps else 1)
                 if reached:
                     self._end_by(reached)

@@ -6,11 +6,11 @@ import contextlib
 import os
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
-__all__ = ["Signals"]
+__all__ = ["Signals", "interrupts_later"]
 
 # the folders of what starts a program and makes its results
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -30,6 +30,7 @@ class Signals:
         self.interrupts = 0
         self.is_guarded = False
         self._ending: int | None = None  # a signal that ends the process when results are made
+        self._end: Callable[[int], None] | None = None  # makes the results, and ends the process by a signal
         self._before: Any = signal.SIG_IGN
         self._leave = os._exit  # the one of now, which ends the process
 
@@ -62,8 +63,11 @@ class Signals:
     def gave_up(self) -> bool:
         return self.interrupts >= len(MESSAGES)
 
-    def on_immediate_ends(self, finish: Callable[[], Any], is_making: Callable[[], bool]) -> None:
-        """Have `finish` called when the process is about to end without running its exit handlers."""
+    def on_immediate_ends(self, finish: Callable[[], Any], is_busy: Callable[[], bool]) -> None:
+        """Have `finish` called when the process is about to end without running its exit handlers.
+
+        A signal that comes while the thread `is_busy` with what `finish` needs is kept until `catch_up`, or until results are made.
+        """
         leave = self._leave
 
         def finish_and_leave(status: int) -> None:
@@ -73,11 +77,13 @@ class Signals:
         os._exit = finish_and_leave  # type: ignore[assignment]
 
         def finish_and_die(number: int, frame: FrameType | None) -> None:
-            if is_making():
+            if is_busy():
                 self._ending = number
             else:
                 finish()
                 _die(number)
+
+        self._end = lambda number: finish_and_die(number, None)
 
         for name in ("SIGTERM", "SIGHUP"):
             number = getattr(signal, name, None)  # not every system has both
@@ -88,12 +94,34 @@ class Signals:
             if before is signal.SIG_DFL or getattr(before, "__qualname__", "") == finish_and_die.__qualname__:
                 signal.signal(number, finish_and_die)
 
+    def catch_up(self) -> None:
+        """End the process by the signal that came meanwhile, if one did."""
+        if self._ending is not None and self._end is not None and threading.current_thread() is threading.main_thread():
+            self._end(self._ending)
+
     def end_process_if_asked(self) -> None:
         """End the process as the signals wanted that came while results were made."""
         if self._ending is not None:
             _die(self._ending)
         if self.interrupts:
             self._leave(128 + signal.SIGINT)
+
+
+@contextlib.contextmanager
+def interrupts_later() -> Iterator[None]:
+    """A Ctrl-C that comes meanwhile, in the main thread, comes at the end of this."""
+    before: Any = signal.getsignal(signal.SIGINT)
+    if not callable(before) or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[FrameType | None] = []
+    signal.signal(signal.SIGINT, lambda number, frame: came.append(frame))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if came:
+            before(signal.SIGINT, came[-1])
 
 
 def _is_own(frame: FrameType | None) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import sys
 import threading
@@ -13,6 +14,7 @@ from types import CodeType
 from ..._forking import new_lock
 from ..capture import claims
 from ..model.session import Session
+from . import crash_text
 from .nothing_recorded import Surroundings
 from .outputs import print_to
 from .program_recording import ProgramRecording
@@ -37,6 +39,7 @@ class WholeRun(ABC):
 
     def __init__(self, recording: ProgramRecording) -> None:
         self.recording = recording
+        self._saved = False  # whether what was recorded is in a file other than the spool
         # the streams of now: the program may put others in their place
         self._out, self._err = sys.stdout, sys.stderr
         self._pid = os.getpid()
@@ -53,9 +56,16 @@ class WholeRun(ABC):
 
     def start(self) -> None:
         atexit.register(self._at_exit)  # before the program registers any: the first comes last
-        self.signals.on_immediate_ends(self.finish, lambda: self._maker == threading.get_ident())
+        if self.recording.spool is not None:
+            crash_text.write_behind(self.recording.spool)
+        self.signals.on_immediate_ends(self.finish, self._is_busy)
+        self.recording.on_change = self.signals.catch_up
         claims.set_background(self._make_way, self.recording.go_on)
         self.recording.begin()
+
+    def _is_busy(self) -> bool:
+        """Whether this thread makes results, or begins or ends a recording."""
+        return self._maker == threading.get_ident() or self.recording.is_changing()
 
     def _make_way(self, place: str) -> None:
         """A profiler of the program's own starts here. There is one at a time, and the program's comes first."""
@@ -71,6 +81,7 @@ class WholeRun(ABC):
     def abandon(self) -> None:
         """End the recording of a program that there is not."""
         self.discard()
+        self._remove_spool()
 
     def finish(self) -> bool:
         """End the recording and make its results, once; whether all of them could be made."""
@@ -89,8 +100,21 @@ class WholeRun(ABC):
                     print_to(self._err, traceback.format_exc())
                 finally:
                     self._maker = None
+                self._leave_spool()
                 self.signals.end_process_if_asked()
         return not self._problems
+
+    def _leave_spool(self) -> None:
+        """Remove the spool if its contents are saved, or say what it is for."""
+        if self._saved:
+            self._remove_spool()
+        elif self.recording.spool is not None and os.path.exists(self.recording.spool):
+            print_to(self._err, f"{self.command}: what was recorded is in {self.recording.spool}; mindtorch recover reads it\n")
+
+    def _remove_spool(self) -> None:
+        if self.recording.spool is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(self.recording.spool)
 
     def _at_exit(self) -> None:
         if not self.finish() and not self.failed:

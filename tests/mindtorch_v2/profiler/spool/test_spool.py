@@ -43,11 +43,25 @@ def program():
     x.detach() + x.detach()
 
 
+def parts_of(log):
+    return None if log is None else [None if column is None else column.tolist() for column in log]
+
+
 def columns_of(session):
     return {name: None if getattr(session, name) is None else getattr(session, name).tolist() for name in COLUMNS}
 
 
-@pytest.mark.parametrize("mode", [{}, {"record_shapes": True}, {"with_stack": True, "with_modules": True}])
+MODES = [
+    {},
+    {"record_shapes": True},
+    {"with_stack": True, "with_modules": True},
+    {"profile_memory": True},
+    {"profile_memory": True, "with_stack": True, "record_shapes": True},
+    {"profile_memory": "tracemalloc"},
+]
+
+
+@pytest.mark.parametrize("mode", MODES)
 def test_a_spool_that_was_stopped_has_the_session(mode, tmp_path):
     path = tmp_path / "run.spool"
     with profile(spool=path, **mode) as prof:
@@ -58,6 +72,9 @@ def test_a_spool_that_was_stopped_has_the_session(mode, tmp_path):
     assert columns_of(found) == columns_of(made)
     for table in ("labels", "tracks", "input_table", "frames", "stack_table"):
         assert getattr(found, table) == getattr(made, table), table
+    for log in ("memory", "roles", "flow"):
+        assert parts_of(getattr(found, log)) == parts_of(getattr(made, log)), log
+    assert (found.info.live_bytes, found.info.profile_memory) == (made.info.live_bytes, made.info.profile_memory)
     assert found.info.ended == ""
     assert (found.info.started_ns, found.info.stopped_ns) == (made.info.started_ns, made.info.stopped_ns)
     assert columns_of(open_recording(path).session) == columns_of(made)
@@ -71,13 +88,14 @@ def test_all_is_in_the_file_whatever_is_kept_in_memory(tmp_path):
             x * x
             write_some()
     assert len(prof.session) == 3
-    assert dict(prof.session.info.dropped) == {"max_events": 7, "names": 10}
+    assert dict(prof.session.info.dropped) == {"max_events": 7}
     everything = read_spool(path).session
     assert [everything.labels[i].name for i in everything.label.tolist()] == ["aten::add"] * 10
-    assert everything.info.dropped == (("names", 10),)
+    assert everything.info.dropped == ()
+    assert everything.info.unrecorded == prof.session.info.unrecorded != ()
     last = read_spool(path, Bounds(max_events=4, keep="last")).session
     assert last.start_ns.tolist() == everything.start_ns.tolist()[-4:]
-    assert dict(last.info.dropped) == {"names": 10, "max_events": 6}
+    assert dict(last.info.dropped) == {"max_events": 6}
 
 
 def test_recordings_that_are_kept_follow_each_other_in_the_file(tmp_path):
@@ -298,9 +316,9 @@ class TestCommand:
 
     @pytest.fixture
     def run(self, tmp_path):
-        def run(*arguments):
+        def run(*arguments, module="mindtorch_v2"):
             environment = os.environ | {"PYTHONPATH": os.path.dirname(os.path.dirname(torch.__file__))}
-            command = [sys.executable, "-m", "mindtorch_v2", *arguments]
+            command = [sys.executable, "-m", module, *arguments]
             return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=120)
 
         return run
@@ -333,9 +351,139 @@ class TestCommand:
         assert why in session.info.ended
         assert operators_of(session) == ["aten::ones", *["aten::add"] * 500]
 
+    TWO_THREADS = """
+        import ctypes, os, threading, time
+        import torch
+        x, done = torch.ones(2), threading.Event()
+
+        def other():
+            for _ in range(20):
+                x.sin()
+            x.cos()
+            done.set()
+            time.sleep(60)
+
+        threading.Thread(target=other, name="helper", daemon=True).start()
+        done.wait()
+        with torch.profiler.record_function("epoch"):
+            for _ in range(20):
+                x + x
+            x * x
+            time.sleep(0.7)
+            {end}
+    """
+
+    @pytest.mark.parametrize("command", ["profile", "python -m"])
+    @pytest.mark.parametrize(
+        ("end", "status", "fault"),
+        [
+            ("os.kill(os.getpid(), 9)", -signal.SIGKILL, ""),
+            ("os.abort()", -signal.SIGABRT, "Fatal Python error: Aborted"),
+            ("ctypes.string_at(0)", -signal.SIGSEGV, "Fatal Python error: Segmentation fault"),
+        ],
+    )
+    def test_the_last_operators_of_each_thread(self, command, end, status, fault, run, tmp_path):
+        (tmp_path / "train.py").write_text(textwrap.dedent(self.TWO_THREADS).format(end=end))
+        done = run("profile", "-o", "out", "train.py") if command == "profile" else run("train.py", module="mindtorch_v2.profiler")
+        assert done.returncode == status
+        (path,) = tmp_path.rglob("*.spool")
+        facts = json.loads(run("recover", str(path), "--last", "--json").stdout)
+        assert facts["fault"].partition("\n")[0] == fault
+        threads = {thread["name"]: thread for thread in facts["threads"]}
+        last = {name: [operator["name"] for operator in thread["operators"]] for name, thread in threads.items()}
+        assert last == {"MainThread": ["aten::mul", *["aten::add"] * 4], "helper": ["aten::cos", *["aten::sin"] * 4]}
+        assert threads["MainThread"]["scopes"][-1] == "epoch"
+        assert threads["MainThread"]["places"][0][1:] == [19, "<module>"]
+        assert threads["helper"]["places"][0][1:] == [11, "other"]
+        before = [operator["before_ns"] for operator in threads["MainThread"]["operators"]]
+        assert 0 < before[0] < before[-1]
+        text = run("recover", str(path), "--last").stdout
+        for shown in ("thread MainThread (", "before the end: aten::mul ended", "thread helper (", "aten::cos ended", fault):
+            assert shown in text
+        assert not list(tmp_path.rglob("*.session"))  # nothing is written
+
     def test_a_run_that_ends_well_leaves_no_spool(self, run, tmp_path):
         (tmp_path / "train.py").write_text(textwrap.dedent(self.PROGRAM).format(end=""))
         done = run("profile", "-o", "out", "--quiet", "train.py")
         assert (done.returncode, done.stderr) == (0, "")
         assert "run.session" in os.listdir(tmp_path / "out")
         assert not [name for name in os.listdir(tmp_path / "out") if name.endswith(".spool")]
+
+
+def test_times_that_no_clock_reads_are_refused(written, tmp_path):
+    content, _ = written
+    path = tmp_path / "a.spool"
+    for wrong in (float("inf"), float("nan"), -1.0, 1e30):
+        path.write_bytes(
+            content + frames.frame_bytes(frames.END, {"time": wrong, "threads": [], "dropped": []}, [np.empty(0, np.int64)] * 2)
+        )
+        with pytest.raises(ValueError, match="is no reading of a clock"):
+            read_spool(path)
+
+
+FULL_DISK = """
+    import resource, warnings
+    import mindtorch_v2 as torch
+    from mindtorch_v2.profiler import profile
+
+    x = torch.ones(2)
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    prof = profile(spool="run.spool")
+    prof.start()
+    x + x
+    from mindtorch_v2.profiler.capture import capture
+    capture.active._draining._work()
+    import os
+    resource.setrlimit(resource.RLIMIT_FSIZE, (os.path.getsize("run.spool") + 100, limit[1]))
+    x * x
+    capture.active._draining._work()
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        prof.stop()
+    resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert [e.name for e in prof.events() if e["kind"] == "op"] == ["aten::add", "aten::mul"]
+    prof.session.save("run.session")
+    print(*[warning.message for warning in said])
+"""
+
+
+def test_a_disk_that_is_really_full_ends_the_file_alone(run_python, tmp_path):
+    done = run_python(FULL_DISK)
+    assert "run.spool' ends early: File too large; what was recorded is whole in memory" in done.stdout, done.stderr
+    assert operators_of(read_spool(tmp_path / "run.spool").session) == ["aten::add"]
+    assert operators_of(Results.load(tmp_path / "run.session").session) == ["aten::add", "aten::mul"]
+
+
+def test_a_folder_that_is_gone_is_refused_before_anything_is_recorded(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"gone/run.spool"):
+        profile(spool=tmp_path / "gone" / "run.spool").start()
+    with profile() as prof:
+        x + x
+    assert len(prof.events()) == 1
+
+
+def test_a_file_that_was_removed_meanwhile_is_told(tmp_path):
+    path = tmp_path / "run.spool"
+    prof = profile(spool=path)
+    prof.start()
+    x + x
+    path.unlink()
+    with pytest.warns(UserWarning, match="run.spool' ends early: the file was removed; what was recorded is whole in memory"):
+        prof.stop()
+    assert len(prof.events()) == 1
+
+
+def test_two_processes_do_not_write_to_one_file(run_python, tmp_path):
+    path = tmp_path / "run.spool"
+    with profile(spool=path) as prof:
+        x + x
+        write_some()
+        other = f"""
+            from mindtorch_v2.profiler import profile
+            try:
+                profile(spool={str(path)!r}).start()
+            except ValueError as error:
+                print(error)
+        """
+        assert "another process is recording to" in run_python(other).stdout
+    assert columns_of(read_spool(path).session) == columns_of(prof.session)

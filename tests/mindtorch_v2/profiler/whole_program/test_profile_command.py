@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from mindtorch_v2.profiler.model.session import Session
+from mindtorch_v2.profiler.opening import open_recording
 
 SOURCE = Path(__file__).parents[4] / "src"
 COMMAND = ("-W", "error", "-m", "mindtorch_v2", "profile")
@@ -86,6 +87,17 @@ def test_a_limit_is_told(profile, tmp_path):
     assert "The recording ended after 40 events and " in done.stdout
     assert "trained" in done.stdout
     assert 0 < names(Session.load(tmp_path / "out" / "run.session")).count("aten::addmm") < 30
+
+
+def test_the_last_events_are_kept_if_asked(profile, tmp_path):
+    done = profile(TRAINING, "--max-events", "40", "--keep", "last", "-o", "out", arguments=["30"])
+    assert "The recording ended" not in done.stdout
+    session = Session.load(tmp_path / "out" / "run.session")
+    assert len(session) == 40
+    assert "ProfilerStep#29" in names(session)
+    done = profile(TRAINING, "--max-events", "0", "--keep", "last", arguments=["1"])
+    assert done.returncode == 2
+    assert "--keep last needs to know how much: give --max-events, --max-bytes or --max-seconds" in done.stderr
 
 
 def test_patterns_leave_operators_out(profile, tmp_path):
@@ -193,6 +205,39 @@ def test_processes_that_the_program_starts_are_recorded_too(profile, tmp_path, h
     if how != "forkserver":  # whose processes are started by a server
         assert child.info.parent_pid == main.info.pid
     assert main.info.started_ns < child.start_ns.min() < main.info.stopped_ns  # on one time base
+
+
+KILLED = """
+    import os, subprocess, sys, torch
+    torch.ones(2).cos()
+    child = "import ctypes, os, signal, time, torch; torch.ones(2).tan(); time.sleep(0.7); {end}"
+    process = subprocess.Popen([sys.executable, "-c", child])
+    process.wait() if "{wait}" else os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals are POSIX's")
+@pytest.mark.parametrize(
+    ("end", "wait", "why"),
+    [
+        ("os.kill(os.getpid(), signal.SIGKILL)", "yes", "and was not stopped: its process was killed, crashed or left by os._exit"),
+        ("os.kill(os.getpid(), signal.SIGKILL)", "", "and was not stopped: its process was killed, crashed or left by os._exit"),
+        ("ctypes.string_at(0)", "yes", "by a crash: Fatal Python error: Segmentation fault"),
+    ],
+)
+def test_a_process_that_was_killed_is_recovered(profile, tmp_path, end, wait, why):
+    done = profile(KILLED.format(end=end, wait=wait), "-o", "out")
+    assert done.returncode == 0, done.stderr
+    assert "and 1 other process" in done.stdout
+    (line,) = (line for line in done.stdout.splitlines() if line.startswith("Process "))
+    assert line.endswith(f"{why}.")
+    (process,) = json.loads((tmp_path / "out" / "summary.json").read_text())["processes"]
+    assert process["ended"] in line
+    assert process["events"] == len(open_recording(tmp_path / "out").sessions[1])
+    main, child = open_recording(tmp_path / "out").sessions
+    assert ("aten::cos" in names(main), "aten::tan" in names(child)) == (True, True)
+    rows = json.loads(gzip.decompress((tmp_path / "out" / "trace.json.gz").read_bytes()))["traceEvents"]
+    assert {"aten::cos", "aten::tan"} <= {row.get("name") for row in rows}
 
 
 def test_processes_are_left_alone_if_asked(profile, tmp_path):

@@ -7,10 +7,11 @@ import pytest
 
 import mindtorch_v2 as torch
 from mindtorch_v2.profiler import schedule
+from mindtorch_v2.profiler.bounds import Bounds
 from mindtorch_v2.profiler.model.session import Session
 from mindtorch_v2.profiler.options import Options
 from mindtorch_v2.profiler.results import Results
-from mindtorch_v2.profiler.whole_program.program_recording import WARMUP_STEPS, Limits, ProgramRecording
+from mindtorch_v2.profiler.whole_program.program_recording import UNLIMITED, WARMUP_STEPS, ProgramRecording, TimeLimit
 
 
 def trainer(width=4):
@@ -30,8 +31,9 @@ def recording():
     """Makes recordings, and ends them whatever happens."""
     made = []
 
-    def make(**arguments):
-        made.append(ProgramRecording(Options(acc_events=True, with_stack=arguments.pop("with_stack", False)), **arguments))
+    def make(*, schedule=None, time_limit=UNLIMITED, steps=True, with_stack=False, **bounds):
+        options = Options(acc_events=True, with_stack=with_stack, bounds=Bounds(**bounds))
+        made.append(ProgramRecording(options, schedule=schedule, time_limit=time_limit, steps=steps))
         return made[-1]
 
     yield make
@@ -101,7 +103,7 @@ def test_a_schedule_picks_the_steps(recording):
 
 
 def test_a_limit_of_events_ends_it_with_the_step(recording):
-    running, step = recording(limits=Limits(events=20)), trainer()
+    running, step = recording(max_events=20), trainer()
     running.begin()
     for _ in range(5):
         step()
@@ -111,10 +113,31 @@ def test_a_limit_of_events_ends_it_with_the_step(recording):
     assert count(running.session, "aten::addmm") == running.ended_in_step < 5
 
 
+def test_a_limit_of_bytes_ends_it_with_the_step(recording):
+    running, step = recording(max_bytes=20 * 40), trainer()
+    running.begin()
+    for _ in range(5):
+        step()
+    assert running.ended_by == "800 bytes of records"
+    assert count(running.session, "aten::addmm") == running.ended_in_step < 5
+
+
+def test_the_last_events_are_kept_and_nothing_ends(recording):
+    running, step = recording(max_events=12, keep="last"), trainer()
+    running.begin()
+    for _ in range(20):
+        step()
+    running.end()
+    assert (running.ended_by, running.steps) == ("", 20)
+    assert len(running.session) == 12
+    assert dict(running.session.info.dropped)["max_events"] > 100
+    assert steps_of(running.session)[-1] >= 19
+
+
 def test_a_limit_of_seconds_begins_after_the_warm_up(recording, monkeypatch):
     now = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    running, step = recording(limits=Limits(seconds=10)), trainer()
+    running, step = recording(time_limit=TimeLimit(seconds=10)), trainer()
     running.begin()
     for _ in range(WARMUP_STEPS):
         now[0] += 60
@@ -130,7 +153,7 @@ def test_a_limit_of_seconds_begins_after_the_warm_up(recording, monkeypatch):
 
 @pytest.mark.parametrize("with_stack", [False, True])
 def test_a_program_without_steps_is_ended_by_the_limit_too(recording, with_stack):
-    running = recording(limits=Limits(events=200), with_stack=with_stack)
+    running = recording(max_events=200, with_stack=with_stack)
     running.begin()
     x = torch.ones(2)
     deadline = time.monotonic() + 60
@@ -147,7 +170,7 @@ def test_a_program_without_steps_is_ended_by_the_limit_too(recording, with_stack
 
 def test_the_program_does_not_meet_the_thread_that_looks_after_limits(recording):
     before = threading.active_count()
-    running = recording(limits=Limits(events=10**9))
+    running = recording(max_events=10**9)
     running.begin()
     assert threading.active_count() == before
 
