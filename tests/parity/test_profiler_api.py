@@ -3,6 +3,7 @@
 import importlib
 import inspect
 import itertools
+import logging
 import re
 import types
 import warnings
@@ -27,6 +28,7 @@ DIFFERENCES = {
     "_KinetoProfile.export_report": "ours: a page of the recording",
     "profile.leaks": "ours: what was made inside and is alive at the end",
     "_KinetoProfile.leaks": "ours: what was made inside and is alive at the end",
+    "profile.__init__(sample_steps)": "ours: which steps are recorded",
     "profile.__init__(bounds)": "ours: which events are kept, and a file that they are written to meanwhile",
     "profile.__init__(background)": "ours: handlers beside the program",
     "_KinetoProfile.__init__(bounds)": "ours: which events are kept, and a file that they are written to meanwhile",
@@ -50,6 +52,7 @@ DIFFERENCES = {
     "FunctionEvent.phase": "ours: forward or backward",
     "FunctionEventAvg.module": "ours: of rows that are grouped by module",
     "FunctionEventAvg.phase": "ours: of rows that are grouped by module",
+    "FunctionEventAvg.cpu_children": "in torch an attribute of the instance, here a property: a step has a million, which are made when somebody asks",
     "FunctionEventAvg.describe": "ours: fills a row in from columns",
     "FormattedTimesMixin.gflops_per_second": "ours: the rate of counted floating point operations",
     "FunctionEvent.gflops_per_second": "ours: the rate of counted floating point operations",
@@ -313,6 +316,20 @@ class TestErrors:
             assert isinstance(ours, type(theirs)), f"{theirs!r} is {ours!r}"
         else:
             assert not isinstance(ours, Exception), f"{ours!r}, and torch raises nothing"
+
+
+def test_torchs_logger_says_that_events_were_not_made_in_time(monkeypatch):
+    logger = logging.getLogger("torch.autograd.profiler")
+
+    def words(lib):
+        lines = []
+        monkeypatch.setattr(logger, "handle", lines.append)  # torch gives its loggers handlers of its own
+        events = finished(lib, post_processing_timeout_s=0).events()
+        return list(events), [(line.name, line.levelname, line.getMessage()) for line in lines]
+
+    theirs, ours = both(words)
+    assert ours == theirs
+    assert [len(part) for part in theirs] == [0, 1]
 
 
 def finished(lib, **options):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import time
 import uuid
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Unpack
@@ -22,8 +23,10 @@ from .experimental_config import _ExperimentalConfig
 from .model.callers_level import callers_level
 from .model.leaks import Leaks
 from .model.session import Session, empty_session, join
+from .once import Once
 from .options import OptionAttributes, Options
 from .output.event_list import EventList
+from .output.in_time import events_in_time
 from .output.kineto_results import KinetoResults
 from .results import Results, Summaries
 
@@ -134,7 +137,8 @@ class profile(OptionAttributes, Summaries):  # noqa: N801 - torch's name
         self.metadata: dict[str, Any] = {}  # for traces, as JSON knows it
         self._stats = _ProfilerStats()
         self._capture: Capture | None = None
-        self._session: Session | None = None
+        self._recorded: Once[Session] | None = None
+        self._parts: list[Once[Session]] = []  # the recordings that it is made of, with `acc_events`
         self._events: EventList | None = None
         self._results: Any = None
         self._survivors: survivors.References = {}
@@ -172,7 +176,7 @@ class profile(OptionAttributes, Summaries):  # noqa: N801 - torch's name
         self.entered = True
         began = time.perf_counter_ns()
         self.trace_id = self.create_trace_id()
-        self._capture = Capture(self._options(), append=self.acc_events and self._session is not None)
+        self._capture = Capture(self._options(), append=self.acc_events and self._recorded is not None)
         self._capture.prepare(warm=warm)
         self._stats.profiler_prepare_call_duration_us = (time.perf_counter_ns() - began) // 1000
 
@@ -187,19 +191,27 @@ class profile(OptionAttributes, Summaries):  # noqa: N801 - torch's name
         self._capture.start(step)
         self._stats.profiler_enable_call_duration_us = (time.perf_counter_ns() - began) // 1000
 
-    def _stop_trace(self) -> None:
+    def _stop_trace(self, *, read_later: bool = False) -> None:
+        """End the recording. With `read_later` its session is made by whoever asks for it."""
         capture, self._capture = self._capture, None
         if capture is None or not capture.is_running:
             return  # stopped already, or begun in the process that this one was forked from
         began = time.perf_counter_ns()
-        session = capture.stop()
-        info = replace(session.info, first_ids=((0, event_ids.take(len(session))),), trace_id=self.trace_id)
-        session = session.replace(info=info)
-        self._session = join([self._session, session]) if self.acc_events and self._session is not None else session
+        finish = capture.stop(read_later=read_later)
+        part = Once(functools.partial(_finished_session, finish, self.trace_id))
+        if not self.acc_events:
+            self._recorded = part
+        else:
+            if self._recorded is not None and self._recorded.is_made:
+                self._parts = [self._recorded]
+            self._parts.append(part)
+            self._recorded = Once(functools.partial(_joined, tuple(self._parts)), again=True)
+        if not read_later:
+            self._recorded()
         self._events = self._results = None
         self._survivors, self._collected = capture.survivors, set()
         self._stats.profiler_disable_call_duration_us = (time.perf_counter_ns() - began) // 1000
-        self._stats.profiling_window_duration_sec = (info.stopped_ns - info.started_ns) / 1e9
+        self._stats.profiling_window_duration_sec = capture.window_s
         self._stats.number_of_events = self._stats.function_events_build_tree_call_duration_us = (
             0  # events are made when they are asked for
         )
@@ -223,17 +235,21 @@ class profile(OptionAttributes, Summaries):  # noqa: N801 - torch's name
     # --- results ----------------------------------------------------------------------------------------------------
 
     @property
+    def _session(self) -> Session | None:
+        return None if self._recorded is None else self._recorded()
+
+    @property
     def session(self) -> Session:
         """Return the session, with the metadata known by now."""
-        if self._session is None:
+        session = self._session
+        if session is None:
             return empty_session()
-        info = replace(self._session.info, metadata={**self._session.info.metadata, **self.metadata})
-        return self._session.replace(info=info)
+        return session.replace(info=replace(session.info, metadata={**session.info.metadata, **self.metadata}))
 
     @property
     def kineto_results(self) -> KinetoResults:
         """The recording as torch's libraries walk it; None before the end of the first."""
-        if self._results is None and self._session is not None:
+        if self._results is None and self._recorded is not None:
             self._results = KinetoResults(self.session, dtype=vars(_dtype).__getitem__, device=_device.device)
         return self._results
 
@@ -245,12 +261,12 @@ class profile(OptionAttributes, Summaries):  # noqa: N801 - torch's name
             )
         if self._events is None:
             began = time.perf_counter_ns()
-            events = EventList.of(_in_time(self.session, self.post_processing_timeout_s))
+            events = _in_time(self.session, self.post_processing_timeout_s)
             took_us = (time.perf_counter_ns() - began) // 1000 or 1
             # the tree is part of making events
             self._stats.parse_kineto_call_duration_us = self._stats.function_events_build_tree_call_duration_us = took_us
             self._stats.number_of_events = len(events)
-            if self._session is None:
+            if self._recorded is None:
                 return events
             self._events = events
         return self._events
@@ -262,10 +278,10 @@ class profile(OptionAttributes, Summaries):  # noqa: N801 - torch's name
         _ = self.function_events
 
     def __repr__(self) -> str:
-        return "<unfinished torch.autograd.profile>" if not self.enabled or self._session is None else repr(self.function_events)
+        return "<unfinished torch.autograd.profile>" if not self.enabled or self._recorded is None else repr(self.function_events)
 
     def __str__(self) -> str:
-        return "<unfinished torch.autograd.profile>" if not self.enabled or self._session is None else str(self.function_events)
+        return "<unfinished torch.autograd.profile>" if not self.enabled or self._recorded is None else str(self.function_events)
 
     def _all_events(self) -> EventList:
         return self.function_events
@@ -308,18 +324,33 @@ class _LiveResults(Results):
         return Leaks.of(self.session, group_by_stack_n, without=owner._collected if collect else ())
 
 
-def _in_time(session: Session, timeout_s: float | None) -> Session:
-    """Return the part of a session whose events can be made in this time, at the speed seen on its beginning."""
+def _finished_session(finish: Callable[[], Session], trace_id: str) -> Session:
+    """The session of a recording that has ended."""
+    session = finish()
+    info = replace(session.info, first_ids=((0, event_ids.take(len(session))),), trace_id=trace_id)
+    return session.replace(info=info)
+
+
+def _joined(parts: Sequence[Once[Session]]) -> Session:
+    """The sessions of recordings in one. What failed once is told once, and left out from then on."""
+    sessions = [part() for part in parts if not part.has_failed]
+    if not sessions:
+        return parts[-1]()
+    return sessions[0] if len(sessions) == 1 else join(sessions)
+
+
+def _in_time(session: Session, timeout_s: float | None) -> EventList:
+    """The events of a session, as many as are made in this time. If some are left out, torch's logger says so in torch's words."""
     if timeout_s is None:
-        return session
-    sample = session.head(10_000)
-    began = time.perf_counter()
-    EventList.of(sample)
-    took = time.perf_counter() - began
-    count = int(len(sample) * timeout_s / took) if len(sample) else 0
+        return EventList.of(session)
+    events, count = events_in_time(session, timeout_s)
     if count < len(session):
-        _log.warning("Profiler timed out after %.3f seconds, returning partial results with %d events", timeout_s, count)
-    return session.head(count)
+        _log.warning(
+            "Profiler _parse_kineto_results timed out after %.3f seconds, returning partial results with %d events",
+            timeout_s,
+            len(events),
+        )
+    return events
 
 
 def _available_device(name: str | None) -> str | None:

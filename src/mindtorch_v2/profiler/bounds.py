@@ -74,6 +74,11 @@ class Bounds:
         """Whether late events take the place of early ones."""
         return self.keep == LAST or self.last_seconds is not None
 
+    @property
+    def is_given(self) -> bool:
+        """Whether an option says how many events are kept."""
+        return self.max_events is not None or self.max_bytes is not None
+
     def most_events(self, bytes_per_event: int) -> tuple[int, str]:
         """How many events are kept at most, and the option that says so."""
         by_option = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field, fields, replace
@@ -10,6 +11,7 @@ from .activity import HEAP, STORAGES, ProfilerActivity, kinds_wanted, memory_sou
 from .bounds import Bounds
 from .experimental_config import _ExperimentalConfig
 from .model.callers_level import callers_level
+from .model.filtering import is_named
 
 __all__ = ["OptionAttributes", "Options"]
 
@@ -61,6 +63,18 @@ class Options:
     def data_flow(self) -> bool:
         """Whether to record what a memory timeline is made of."""
         return self.shapes and self.with_stack and self.storages
+
+    @property
+    def recorded_names(self) -> Callable[[str], bool] | None:
+        """Which operators are recorded, by their names; None for all.
+
+        Where storages are recorded, or Python functions, operators of other names are recorded as well, and left out later: the memory that they
+        make and the functions inside them count.
+        """
+        include, exclude = self.bounds.include, self.bounds.exclude
+        if not (include or exclude) or self.storages or self.with_stack:
+            return None
+        return functools.partial(is_named, include=include, exclude=exclude)
 
     @property
     def config(self) -> _ExperimentalConfig:

@@ -31,7 +31,7 @@ from .output.event_list import EventList
 from .output.tensorboard import tensorboard_trace_handler
 from .record_function import record_function, step_scope
 from .results import Results, check_memory_flags, write_memory_timeline
-from .schedule import TRANSITIONS, ProfilerAction, record_always, schedule
+from .schedule import TRANSITIONS, ProfilerAction, record_always, sampled, schedule
 from .step_tracker import KinetoStepTracker
 
 __all__ = [
@@ -155,10 +155,14 @@ class _KinetoProfile(OptionAttributes):
         try:
             if self.profiler is None:
                 raise AssertionError("Profiler must be initialized before stopping trace")
-            self.profiler._stop_trace()  # first, so that ending the other is no part of the recording
+            self.profiler._stop_trace(read_later=self._reads_later())  # first, so that ending the other is no part of the recording
         finally:
             if self.execution_trace_observer:
                 self.execution_trace_observer.stop()
+
+    def _reads_later(self) -> bool:
+        """Whether the session of a recording is made by its handler, and not at the stop."""
+        return False
 
     def _cancel_trace(self) -> None:
         """Give up what was prepared and never recorded."""
@@ -319,6 +323,8 @@ class profile(_KinetoProfile):  # noqa: N801 - torch's name
             logger `torch.autograd.profiler` says so. By default there is no limit.
         background: call `on_trace_ready` in a thread of its own, with a profiler that has what was recorded by then, while the program goes on.
             A cycle waits for the handler of the one before, and `stop` for the last; what a handler raises is raised there.
+        sample_steps: record one of so many steps (`10`), or this share of them (`0.1`, drawn at random, the same in each run); in the others nothing is
+            recorded and operators cost what they cost unrecorded. Of a schedule, its active steps are sampled. Needs `prof.step()`, too.
         max_events: keep so many events at most. By default as many as a quarter of the machine's free memory has room for, which a warning says
             when it is reached. What is not kept is counted, and shown wherever the recording is.
         max_bytes: the same in bytes of records.
@@ -351,6 +357,7 @@ class profile(_KinetoProfile):  # noqa: N801 - torch's name
         custom_trace_id_callback: Callable[[], str] | None = None,
         post_processing_timeout_s: float | None = None,
         background: bool = False,
+        sample_steps: float | None = None,
         **bounds: Unpack[BoundOptions],
     ) -> None:
         if use_cuda is not None:
@@ -380,6 +387,8 @@ class profile(_KinetoProfile):  # noqa: N801 - torch's name
         self.record_steps = schedule is not None
         self.on_trace_ready = on_trace_ready
         self._background = BackgroundHandler() if background else None
+        self._is_sampled = sampled(sample_steps)
+        self._active_steps = 0  # that were recorded, or would have been
         self.step_num = 0
         self.step_rec_fn: record_function | None = None
         self._stopping = False
@@ -423,6 +432,7 @@ class profile(_KinetoProfile):  # noqa: N801 - torch's name
         try:
             claims.claim(self)
             self._transit_action(ProfilerAction.NONE, self.current_action)
+            self._sample_step()
             self._open_step()
         except BaseException:
             self._cancel_trace()
@@ -473,7 +483,14 @@ class profile(_KinetoProfile):  # noqa: N801 - torch's name
         try:
             self._transit_action(previous, action)
         finally:
+            self._sample_step()
             self._open_step()
+
+    def _sample_step(self) -> None:
+        """Record the step that begins, or not."""
+        if self._is_sampled is not None and capture.active is not None and claims.is_claimed_by(self):
+            capture.active.sample_step(is_wanted=self._is_sampled(self._active_steps))
+            self._active_steps += 1
 
     def _action_of(self, step: int) -> ProfilerAction:
         action = self.schedule(step)
@@ -485,6 +502,9 @@ class profile(_KinetoProfile):  # noqa: N801 - torch's name
 
     def _first_step(self) -> int:
         return self.step_num
+
+    def _reads_later(self) -> bool:
+        return self._background is not None and self.on_trace_ready is not None
 
     def _is_warming_up(self) -> bool:
         return self.current_action is ProfilerAction.WARMUP

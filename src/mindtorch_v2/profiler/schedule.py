@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import random
 import warnings
 from collections.abc import Callable
 
@@ -64,6 +65,20 @@ def schedule(
 
     action_of.first_active_step = skip_first + (0 if skip_first_wait else wait) + warmup  # type: ignore[attr-defined]
     return action_of
+
+
+def sampled(steps: float | None) -> Callable[[int], bool] | None:
+    """Which steps are recorded: one of so many, the first of each (a whole number), or a share of them (a number below 1), drawn at random.
+
+    The same steps in each run, and the program's own random numbers are left alone. None for all.
+    """
+    if steps is None or steps == 1:
+        return None
+    if isinstance(steps, int) and steps > 1:
+        return lambda step: step % steps == 0
+    if not 0 < steps < 1:
+        raise ValueError(f"sample_steps must be a whole number of steps above 0, or a share between 0 and 1, got {steps!r}")
+    return lambda step: random.Random(step).random() < steps
 
 
 def record_always(step: int) -> ProfilerAction:

@@ -364,6 +364,17 @@ class TestSteps:
         assert found[0].evidence[0].steps == (0, 1, 2, 3)
         assert "in 4 steps of the optimizer" in str(found)
 
+    def test_what_follows_the_last_step_of_a_program_is_no_step(self):
+        events = []
+        for i in range(4):
+            at = i * 10_000
+            events += [event._replace(step=i) for event in row_of("aten::item", 12, first=at, took=100, pitch=200)]
+            events.append(scope("Optimizer.step#SGD.step", at + 5000, at + 6000, step=i))
+        found = advise(record([*events, op("aten::sin", 50_000, 50_100, step=4)]))
+        assert found.steps == 4
+        assert found[0].evidence[0].steps == (0, 1, 2, 3)
+        assert not found.steps_are_counted_by_optimizer
+
     def test_what_passed_between_cycles_is_not_recorded_time(self):
         events = [op("aten::sin", 0, 10, step=1), op("aten::sin", 20, 30, step=2), op("aten::sin", 1000, 1010, step=7)]
         info = Info(started_ns=0, stopped_ns=1020, collected=((0, 30), (1000, 1010)))

@@ -103,7 +103,7 @@ class TestSlowedByTheTracer:
         """Before Python 3.12; since then two measurements that differ by chance are no cost."""
         longer = itertools.count(1)
         monkeypatch.setattr(event_costs, "_known", {})
-        monkeypatch.setattr(event_costs, "_shortest", lambda loop: next(longer) / 1e6)
+        monkeypatch.setattr(event_costs, "_shortest", lambda loop, running=None: next(longer) / 1e6)
         with profile(with_stack=True) as prof:
             torch.ones(2).sin()
         costs = dict(prof.session.info.event_costs_ns)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import mindtorch_v2 as torch
+from mindtorch_v2.cli.frame import main
 from mindtorch_v2.profiler import Results, _ExperimentalConfig, profile, record_function
 from mindtorch_v2.profiler.bounds import Bounds
 from mindtorch_v2.profiler.capture import capture, draining, log_records
@@ -70,7 +71,16 @@ class TestKeptEvents:
         assert names(adds_and_products(drains, include=["aten::a*"])) == [ADD] * 10
         prof = adds_and_products(drains, exclude=["*add", "*sub"], max_events=4)
         assert names(prof) == [MUL] * 4
-        assert dict(prof.session.info.dropped) == {"names": 10, "max_events": 6}
+        assert dict(prof.session.info.dropped) == {"max_events": 6}
+        assert prof.session.info.unrecorded == ("Operators of other names are not recorded: exclude=['*add', '*sub']",)
+
+    @pytest.mark.parametrize("wish", ["with_stack", "profile_memory"])
+    def test_names_of_operators_that_matter_to_others(self, drains, wish):
+        """The memory that operators make and the functions inside them count, whatever their names are."""
+        prof = adds_and_products(drains, exclude=["*mul"], **{wish: True})
+        assert [name for name in names(prof) if name.startswith("aten::")] == [ADD] * 10
+        assert dict(prof.session.info.dropped) == {"names": 10}
+        assert prof.session.info.unrecorded == ()
 
     def test_what_is_open_around_the_first_is_kept(self, drains):
         with profile(max_events=3) as prof, record_function("outer"):
@@ -188,29 +198,42 @@ class TestShown:
     def prof(self):
         return adds_and_products(max_events=7, exclude=["*mul"])
 
-    TEXT = "13 recorded events are not kept: 3 beyond max_events, 10 of other names (include, exclude)"
+    TEXTS = (
+        "Operators of other names are not recorded: exclude=['*mul']",
+        "3 recorded events are not kept: 3 beyond max_events",
+    )
 
     def test_in_tables(self, prof):
-        assert prof.key_averages().table().splitlines()[-1] == self.TEXT
-        assert prof.table().splitlines()[-1] == self.TEXT
+        assert prof.key_averages().table().splitlines()[-2:] == list(self.TEXTS)
+        assert prof.table().splitlines()[-2:] == list(self.TEXTS)
 
     def test_in_the_summary(self, prof):
-        assert str(prof.summary()).splitlines()[-1] == f"{self.TEXT}."
+        assert str(prof.summary()).splitlines()[-2:] == [f"{text}." for text in self.TEXTS]
 
     def test_in_the_trace(self, prof, tmp_path):
         prof.export_chrome_trace(str(tmp_path / "trace.json"))
-        assert json.loads((tmp_path / "trace.json").read_text())["dropped"] == {"max_events": 3, "names": 10}
+        trace = json.loads((tmp_path / "trace.json").read_text())
+        assert (trace["unrecorded"], trace["dropped"]) == ([self.TEXTS[0]], {"max_events": 3})
 
     def test_in_the_report(self, prof, tmp_path):
         from mindtorch_v2.profiler.output.report.sections.environment import environment
         from mindtorch_v2.profiler.output.report.sources import Process
 
         groups = dict(environment(Process(prof.session))["groups"])
-        assert ["not in the recording", self.TEXT] in groups["Program"]
+        assert ["not in the recording", "; ".join(self.TEXTS)] in groups["Program"]
 
     def test_in_a_saved_session(self, prof, tmp_path):
         prof._finished("").save(tmp_path / "run.session")
-        assert Results.load(tmp_path / "run.session").session.info.dropped == (("max_events", 3), ("names", 10))
+        found = Results.load(tmp_path / "run.session").session.info
+        assert (found.unrecorded, found.dropped) == (self.TEXTS[:1], (("max_events", 3),))
+
+    def test_in_what_the_command_line_says(self, prof, tmp_path, capsys):
+        prof._finished("").save(tmp_path / "run.session")
+        main(["info", "--json", str(tmp_path / "run.session")])
+        (process,) = json.loads(capsys.readouterr().out)["processes"]
+        assert (process["unrecorded"], process["dropped"]) == ([self.TEXTS[0]], {"max_events": 3})
+        main(["info", str(tmp_path / "run.session")])
+        assert self.TEXTS[0] in capsys.readouterr().out
 
     def test_cycles_add_up(self):
         prof = profile(acc_events=True, max_events=2)
@@ -301,3 +324,95 @@ class TestThread:
         with pytest.warns(UserWarning, match=r"the recorder failed \d+ times while the program went on, first by OSError: no"):
             prof.stop()
         assert len(prof.events()) == count
+
+
+class TestMemoryThatRunsShort:
+    """The program outruns the recorder's thread: what is in the log is dropped and counted before memory is full."""
+
+    def record(self, free_bytes, **bounds):
+        prof = profile(**bounds)
+        prof.start()
+        x + x
+        drain()
+        for _ in range(20):
+            x + x
+        for free in free_bytes:
+            capture.active._records.meanwhile(free)
+        x * x
+        return prof
+
+    def test_a_log_that_takes_more_than_two_thirds_of_what_is_left(self):
+        prof = self.record([4_000])
+        with pytest.warns(UserWarning, match="21 events were not kept"):
+            prof.stop()
+        assert names(prof) == [ADD]
+        assert prof.session.info.dropped == (("memory", 21),)
+
+    def test_a_shorter_one_is_kept(self):
+        prof = self.record([1 << 20])
+        prof.stop()
+        assert names(prof) == [ADD] * 21 + [MUL]
+
+    def test_the_first_ones_that_were_asked_for_are_kept(self):
+        prof = self.record([4_000], max_events=10)
+        prof.stop()
+        assert names(prof) == [ADD] * 10
+        assert prof.session.info.dropped == (("max_events", 12),)
+
+    def test_of_the_last_ones_those_that_follow_are_kept(self):
+        prof = self.record([4_000], max_events=100, keep="last")
+        with pytest.warns(UserWarning, match="21 events were not kept"):
+            prof.stop()
+        assert names(prof) == [MUL]
+
+    def test_results_of_operators_whose_records_were_dropped_are_not_known(self):
+        prof = self.record([4_000], profile_memory=True)
+        with (
+            pytest.warns(UserWarning, match="memory ran out: live memory leaves out the results of 20 events;"),
+            pytest.warns(UserWarning, match="21 events were not kept"),
+        ):
+            prof.stop()
+
+    def test_numbers_of_an_execution_trace_go_with_their_events(self):
+        log = Log(shapes=False, stacks=False, storages=False, heap=False, operands=False)
+        records = log_records.LogRecords(log)
+        records.begin()
+        for i in range(10):
+            log.write(7, float(i), i + 0.5, 1, function_id=i + 1)
+        records.drop_all()
+        assert (log.records, records.kept.dropped) == ([], {"memory": 10})
+
+    @pytest.mark.parametrize(
+        ("taken", "seconds", "expected"),
+        [
+            (0, 1.0, 0.25),  # nothing was taken
+            (400, 1.0, 0.25),  # a quarter of what is left is taken in 0.375 s
+            (900, 0.1, draining.SHORTEST_S),
+            (500, 1.0, 0.25),
+            (500, 0.5, 0.125),  # a quarter of 500 at 1,000 a second
+        ],
+    )
+    def test_the_thread_comes_more_often(self, taken, seconds, expected, monkeypatch):
+        monkeypatch.setattr(draining, "free_bytes", lambda: 1000 - taken)
+        monkeypatch.setattr(draining.time, "monotonic", lambda: 100.0 + seconds)
+        thread = draining.Draining(
+            (), log_records.LogRecords(Log(shapes=False, stacks=False, storages=False, heap=False, operands=False))
+        )
+        thread._free_at = 1000, 100.0
+        assert thread._work() == pytest.approx(expected)
+
+    def test_memory_that_runs_out_in_the_thread_makes_room(self, monkeypatch):
+        def fail(self, free_bytes):
+            raise MemoryError
+
+        monkeypatch.setattr(draining, "INTERVAL_S", 1e6)
+        monkeypatch.setattr(log_records.LogRecords, "meanwhile", fail)
+        prof = profile()
+        prof.start()
+        for _ in range(9):
+            x + x
+        capture.active._draining._work()
+        x * x
+        with pytest.warns(UserWarning, match="10 events were not kept"):
+            prof.stop()
+        assert names(prof) == []

@@ -89,7 +89,7 @@ def test_one_that_cannot_stop(method: str, name: str) -> None:
     assert calls[-2:] == ["discard last", "discard first"]
     assert capture.active is None
     assert capture.is_clean()
-    assert not len(running.stop())
+    assert not len(running.stop()())
 
 
 def test_all_are_given_up_even_if_one_fails_to() -> None:

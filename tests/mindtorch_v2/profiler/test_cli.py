@@ -93,7 +93,7 @@ def test_every_argument_behind_the_program_is_its_own(monkeypatch, tmp_path, for
     got = []
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(cli.run, "run_recorded", lambda recording, request: got.append((recording, request)))
-    monkeypatch.setattr(cli.run, "_recording", lambda options, trace: options)
+    monkeypatch.setattr(cli.run, "_recording", lambda options, trace, spool: options)
     program = ["-m", "pkg"] if form == "module" else ["script.py"]
     cases = [[*program], ["--with-stack", *program], ["--row-limit", "-1", "--trace=t.json", *program], ["run", *program]]
     if form == "script":
@@ -398,8 +398,8 @@ def test_help_names_every_option(capsys):
 
 READING = """
     import mindtorch_v2 as torch
-    x = torch.randn(300)
-    print(len([x[i].item() for i in range(300)]))
+    x = torch.randn(3000)
+    print(len([x[i].item() for i in range(3000)]))
 """
 
 
@@ -410,7 +410,7 @@ def test_advice_follows_the_table(run, script, table):
     assert (done.returncode, done.stderr) == (0, "")
     before, advice = done.stdout.split("1. ", 1)
     assert (END_OF_TABLE in before) == (table == "stdout")
-    assert "300 times" in advice
+    assert "3,000 times" in advice
     assert "script.py:4 " in advice
     assert "needs record_shapes=True" in advice
 

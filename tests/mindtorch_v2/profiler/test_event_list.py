@@ -437,4 +437,15 @@ def test_columns_and_events_made_by_hand_give_the_same_sums(threads):
 
 def facts_of(average):
     """A row without its links to events."""
-    return {name: value for name, value in vars(average).items() if name not in ("cpu_parent", "cpu_children")}
+    return {name: value for name, value in vars(average).items() if name not in ("cpu_parent", "_children")}
+
+
+def test_averages_make_no_children_before_they_are_asked_for():
+    session = record([scope("step", 0, 2000, *[op("aten::add", i, i + 1) for i in range(2000)])])
+    step, add = EventList.averages_of(session)
+    events = add._children._recording.events
+    assert len(events) == 2  # one that describes each row
+    assert [child.name for child in step.cpu_children] == ["aten::add"] * 2000
+    assert len(events) == 2001
+    step.cpu_children = None
+    assert step.cpu_children is None

@@ -3,12 +3,15 @@
 import numpy as np
 
 import mindtorch_v2 as torch
+from mindtorch_v2._dispatch import keys, registry
 from mindtorch_v2.profiler import profile
 from mindtorch_v2.profiler.model import filtering, session_check, tree
 from mindtorch_v2.profiler.model.session import Info, MemoryLog
 from mindtorch_v2.profiler.results import Results
 
 from .by_hand import kernel, op, record, runtime, scope
+
+x = torch.ones(2)
 
 
 def names(session):
@@ -85,3 +88,38 @@ def test_a_real_recording_with_everything_on():
     assert "aten::addmm" in names(kept)
     assert not {"aten::t", "aten::sum"} & set(names(kept))
     assert len(Results(kept).events()) == len(kept)
+
+
+class TestWhileRecording:
+    """Operators of other names run the functions that they run unrecorded."""
+
+    def test_the_same_function_runs(self):
+        mul, key_set = registry.find("aten::mul", "Tensor"), keys.CPU
+        x * x
+        unrecorded = mul.table[key_set]
+        with profile(exclude=["aten::mul"]) as prof:
+            x * x
+            assert mul.table[key_set] is unrecorded
+            x + x
+        with profile() as after:
+            assert mul.table.get(key_set) is not unrecorded
+            x * x
+        assert [[e.name for e in p.events()] for p in (prof, after)] == [["aten::add"], ["aten::mul"]]
+        x * x
+        assert mul.table[key_set] is unrecorded
+
+    def test_operators_inside_are_recorded(self):
+        with profile(exclude=["aten::linear"]) as prof:
+            torch.nn.functional.linear(torch.ones(2, 3), torch.ones(4, 3), torch.ones(4))
+        names = [e.name for e in prof.events()]
+        assert "aten::linear" not in names
+        assert "aten::addmm" in names
+
+    def test_modes_are_entered_and_left_meanwhile(self):
+        with profile(include=["aten::add"]) as prof:
+            with torch.inference_mode():
+                x * x
+                x + x
+            x * x
+            x + x
+        assert [e.name for e in prof.events()] == ["aten::add"] * 2

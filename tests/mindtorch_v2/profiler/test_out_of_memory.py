@@ -211,7 +211,7 @@ def test_leaks_say_that_changes_could_not_be_kept(monkeypatch):
     monkeypatch.setattr(Storages, "_noted", Budget(Storages._noted, lambda: True))
     with pytest.warns(UserWarning, match="memory ran out"):
         prof.stop()
-    with pytest.raises(ValueError, match="memory ran out before the changes of memory were kept; record fewer steps at a time"):
+    with pytest.raises(ValueError, match="memory ran out before they were kept; then record fewer steps at a time"):
         prof.leaks()
 
 
@@ -275,7 +275,7 @@ PROGRAM = """
     from mindtorch_v2.profiler import profile
     from mindtorch_v2.profiler.capture import draining
 
-    draining.INTERVAL_S = 1e6  # nobody looks after memory meanwhile
+    draining.INTERVAL_S, draining.FASTEST = 1e6, 1.0  # nobody looks after memory meanwhile
     x = torch.ones(2)
     warnings.simplefilter("always")
     with profile() as prof:
@@ -308,29 +308,32 @@ LONG = """
     import mindtorch_v2 as torch
     from mindtorch_v2.profiler import profile
 
-    x = torch.ones(2)
+    x, megabytes = torch.ones(2), int(sys.argv[1])
+    count = 10_000 * megabytes
     with profile():
         x + x
     with open("/proc/self/statm") as file:
         used = int(file.read().split()[0]) * resource.getpagesize()
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        with profile(**{wished: True for wished in sys.argv[1:]}) as prof:
-            resource.setrlimit(resource.RLIMIT_AS, (used + (300 << 20), -1))
-            for _ in range(3_000_000):
+        with profile(**{wished: True for wished in sys.argv[2:]}) as prof:
+            resource.setrlimit(resource.RLIMIT_AS, (used + (megabytes << 20), -1))
+            for _ in range(count):
                 x + x
     kept, (reason, dropped) = prof.session, *prof.session.info.dropped
     assert reason == "memory"
-    assert len(kept) + dropped in (3_000_000, 3_000_001), (len(kept), dropped)  # with stacks, the program itself
-    assert len(kept) > 200_000
+    assert len(kept) + dropped in (count, count + 1), (len(kept), dropped)  # with stacks, the program itself
+    assert len(kept) > 300 * megabytes
     assert [f"{dropped:,} events were not kept" in str(w.message) for w in told] == [True], told
 """
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the limit is Linux's")
+@pytest.mark.parametrize("megabytes", [120, 200])
 @pytest.mark.parametrize("wishes", [[], ["with_stack"]], ids=["plain", "stacks"])
-def test_a_long_recording_leaves_the_memory_to_the_program(run_python, wishes):
-    done = run_python(LONG, *wishes)
+def test_a_long_recording_leaves_the_memory_to_the_program(run_python, wishes, megabytes):
+    """Operators that do next to nothing: they outrun the thread that takes their records out of the log."""
+    done = run_python(LONG, str(megabytes), *wishes)
     assert done.returncode == 0, done.stderr[-2000:]
 
 
@@ -342,15 +345,16 @@ def test_a_recording_that_fills_the_memory(run_python, wishes):
 
 
 WITH_MEMORY = """
-    import resource, sys, warnings
+    import re, resource, sys, warnings
     import mindtorch_v2 as torch
     from mindtorch_v2.profiler import profile
     from mindtorch_v2.profiler.capture import draining
 
-    draining.INTERVAL_S = 1e6  # nobody looks after memory meanwhile
+    draining.INTERVAL_S, draining.FASTEST = 1e6, 1.0  # nobody looks after memory meanwhile
     x = torch.ones(2)
     with profile(profile_memory=True):
         x + x
+    room = bytearray(4 << 20)  # which the program gives up when memory is full
     with open("/proc/self/statm") as file:
         used = int(file.read().split()[0]) * resource.getpagesize()
     prof = profile(profile_memory=True)
@@ -362,16 +366,22 @@ WITH_MEMORY = """
             x + x
             done += 1
     except MemoryError:
-        pass
+        del room
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         prof.stop()
-    told = [str(w.message) for w in told]
-    memory, (_, held) = prof.session.memory, prof.session.info.live_bytes[0]
+    text = " ".join(str(w.message) for w in told)
+    lost = [int(count.replace(",", "")) for count in re.findall(r"([\\d,]+) of [\\d,]+ recorded events", text)]
     assert done > 10_000
-    assert len(memory.size_bytes) > 1_000, told
-    assert memory.total_bytes[-1] - held == memory.size_bytes.sum()
-    assert len(told) == 1 and told[0].startswith("memory ran out: "), told
+    # whether there is memory for all of them or not: those that are missing are counted in one warning
+    kept = sum(prof.session.labels[number].kind == "op" for number in prof.session.label.tolist())
+    assert kept + sum(lost) in (done, done + 1), (kept, done, text)
+    assert [str(w.message)[:16] for w in told] == ["memory ran out: "] * (text != ""), text
+    memory = prof.session.memory
+    assert (memory is None) == ("changes of memory could not be kept" in text), text
+    if memory is not None:
+        (_, held), *_ = prof.session.info.live_bytes
+        assert memory.total_bytes[-1] - held == memory.size_bytes.sum()
     with profile() as after:
         x + x
     assert len(after.events()) == 1
@@ -385,7 +395,7 @@ def test_a_recording_of_memory_that_fills_it(run_python):
 
 
 LONG_WITH_MEMORY = """
-    import resource, warnings
+    import re, resource, warnings
     import mindtorch_v2 as torch
     from mindtorch_v2.profiler import profile
 
@@ -397,16 +407,19 @@ LONG_WITH_MEMORY = """
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         with profile(profile_memory=True) as prof:
-            resource.setrlimit(resource.RLIMIT_AS, (used + (400 << 20), -1))
-            for _ in range(3_000_000):
+            resource.setrlimit(resource.RLIMIT_AS, (used + (240 << 20), -1))
+            for _ in range(1_200_000):
                 x + x
-    assert prof.session.memory is None
-    (dropped,) = [count for reason, count in prof.session.info.dropped if reason == "memory"]
-    assert len(prof.session) + dropped == 3_000_000
-    assert [str(w.message)[:60] for w in told] == [
-        "memory ran out: changes of memory could not be kept; record ",
-        f"{dropped:,} events were not kept: without max_events, a recording k"[:60],
-    ], [str(w.message) for w in told]
+    texts = [str(w.message) for w in told]
+    dropped = dict(prof.session.info.dropped)
+    assert list(dropped) == ["memory"]
+    kept = sum(prof.session.labels[number].kind == "op" for number in prof.session.label.tolist())
+    lost = [int(count.replace(",", "")) for count in re.findall(r"([\\d,]+) of [\\d,]+ recorded events", texts[0])]
+    assert kept + sum(lost) + dropped["memory"] == 1_200_000, (kept, dropped, texts)
+    assert f"{dropped['memory']:,} events were not kept: without max_events, a recording keeps as many" in texts[-1], texts
+    # of results that are not known, and of changes that there was no memory for, another warning tells
+    assert [text[:16] for text in texts[:-1]] == ["memory ran out: "], texts
+    assert (prof.session.memory is None) == ("changes of memory could not be kept" in texts[0]), texts
 """
 
 

@@ -3,6 +3,7 @@
 import itertools
 import warnings
 
+import numpy as np
 import pytest
 
 import mindtorch_v2 as torch
@@ -383,3 +384,50 @@ class TestNoActiveStep:
             warnings.simplefilter("error")
             with pytest.raises(KeyError, match="mine"), profile(schedule=schedule(wait=5, warmup=1, active=1)):
                 raise KeyError("mine")
+
+
+class TestSampledSteps:
+    def record(self, count=12, **options):
+        x = torch.ones(2)
+        with profile(**options) as prof:
+            for _ in range(count):
+                x + x
+                prof.step()
+        return prof
+
+    def test_one_of_so_many(self):
+        prof = self.record(sample_steps=5)
+        assert prof.session.step.tolist() == [0, 5, 10]
+        assert prof.session.info.unrecorded == ("10 of 13 steps are not recorded: sample_steps",)
+        assert prof.key_averages().table().splitlines()[-1] == prof.session.info.unrecorded[0]
+        assert len(prof.session.info.collected) == 3
+
+    def test_a_share_is_the_same_in_each_run(self):
+        first, second = (self.record(200, sample_steps=0.1).session.step.tolist() for _ in range(2))
+        assert first == second
+        assert 10 <= len(first) <= 30
+        assert len(set(np.diff(first).tolist())) > 3  # not at even distances, at which programs do things
+
+    def test_active_steps_of_a_schedule(self):
+        found = []
+        options = {"schedule": schedule(wait=1, warmup=1, active=4), "sample_steps": 2}
+        self.record(**options, on_trace_ready=lambda p: found.append(sorted(set(p.session.step.tolist()))))
+        assert found == [[2, 4], [8, 10]]
+
+    def test_of_few_active_steps_the_first(self):
+        found = []
+        options = {"schedule": schedule(wait=5, warmup=2, active=3, repeat=3), "sample_steps": 4}
+        self.record(30, **options, on_trace_ready=lambda p: found.append(sorted(set(p.session.step.tolist()))))
+        assert found == [[7], [18], [29]]
+
+    def test_a_step_that_is_not_recorded_has_no_scope(self):
+        prof = self.record(sample_steps=3, schedule=schedule(wait=0, warmup=1, active=6, repeat=1))
+        assert [label.name for label in prof.session.labels if label.kind == "scope"] == ["ProfilerStep#1", "ProfilerStep#4"]
+
+    def test_all_of_them(self):
+        assert self.record(3, sample_steps=1).session.step.tolist() == [0, 1, 2]
+
+    @pytest.mark.parametrize("steps", [0, -3, 1.5, float("nan")])
+    def test_nonsense(self, steps):
+        with pytest.raises(ValueError, match="sample_steps must be a whole number of steps above 0, or a share between 0 and 1"):
+            profile(sample_steps=steps)

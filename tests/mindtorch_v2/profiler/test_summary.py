@@ -2,6 +2,7 @@
 
 import dataclasses
 import random
+import sys
 import threading
 import time
 
@@ -172,7 +173,7 @@ def test_the_text():
     compiled = Event(Label(COMPILE, "compile", operator="aten::t"), 150_000_000, 250_000_000)
     session = record(
         [op("aten::mm", 100_000_000, 300_000_000, compiled, tid=7)],
-        info=info(stopped_ns=10**9, thread_cpu_ns=400_000_000, event_costs_ns=(("op", 1000),)),
+        info=info(stopped_ns=10**9, thread_cpu_ns=900_000_000, event_costs_ns=(("op", 1000),)),
         tracks=(MAIN,),
     )
     assert str(Results(session).summary()) == (
@@ -183,7 +184,7 @@ def test_the_text():
         "  data loading                0.000us    0.0%\n"
         "  compilation               100.000ms   10.0%\n"
         "  recorder                    1.000us    0.0%\n"
-        "The thread of the recording was on the processor for 400.000ms of it."
+        "The thread of the recording was on the processor for 900.000ms of it."
     )
 
 
@@ -289,6 +290,9 @@ class TestRecordings:
         assert "\n  own Python and waiting " in done.stdout
 
 
+BY_SETPROFILE = sys.version_info < (3, 12)
+
+
 class TestCosts:
     """What an event costs is measured once for each form of records in a process."""
 
@@ -299,18 +303,29 @@ class TestCosts:
     def test_once_for_each_form(self, monkeypatch):
         measured = []
         measure = event_costs._operator_ns
-        monkeypatch.setattr(event_costs, "_operator_ns", lambda key_set: measured.append(key_set) or measure(key_set))
+
+        def counted(key_set, **facts):
+            measured.append((key_set, *facts))
+            return measure(key_set, **facts)
+
+        monkeypatch.setattr(event_costs, "_operator_ns", counted)
         for mode in ({}, {}, {"record_shapes": True}, {"record_shapes": True}, {"with_stack": True}, {"with_stack": True}):
             with profile(**mode):
                 pass
-        assert len(measured) == len(set(measured)) == 3
+        assert len([keys for keys, *facts in measured if not facts]) == 3
+        assert (
+            len(measured) == len(set(measured)) == 6
+        )  # nodes with shapes and with stacks, and operators inside of others with stacks
 
     @pytest.mark.parametrize(
         ("mode", "kinds"),
         [
-            ({}, ["op", "scope"]),
-            ({"profile_memory": True}, ["op", "scope"]),
-            ({"with_stack": True}, ["op", "scope", "python_function", "call in C"]),
+            ({}, ["op", "scope", "backward node"]),
+            ({"profile_memory": True}, ["op", "scope", "backward node"]),
+            (
+                {"with_stack": True},
+                ["op", "scope", "nested op", "backward node", "python_function", *["call in C"] * BY_SETPROFILE],
+            ),
         ],
         ids=str,
     )
@@ -328,13 +343,22 @@ class TestCosts:
             assert len(prof.session.memory.time_ns) == 2
 
     def test_the_difference_counts(self, monkeypatch):
-        # plain, recorded; scopes; untraced calls in Python and in C, and traced
-        seconds = iter([1e-3, 1e-3 + 40e-6, 40e-6, 2e-3, 5e-4, 2e-3 + 120e-6, 5e-4 + 8e-6])
-        monkeypatch.setattr(event_costs, "_shortest", lambda loop: next(seconds))
+        operators = [1e-3, 1e-3 + 40e-6]  # plain, recorded
+        nested = [1e-3, 1e-3 + 60e-6, *[20e-6] * BY_SETPROFILE]  # and looking for the tracer
+        nodes = [1e-3, 1e-3 + 20e-6]
+        untraced, traced = (
+            [2e-3, 5e-4, 1e-4],
+            [2e-3 + 120e-6, 5e-4 + 8e-6, 1e-4 + 12e-6],
+        )  # in Python, in C, of a function that is not reported
+        loops = 3 if BY_SETPROFILE else 1
+        seconds = iter([*operators, 40e-6, *nested, *nodes, *untraced[:loops], *traced[:loops]])
+        monkeypatch.setattr(event_costs, "_shortest", lambda loop, running=None: next(seconds))
         with profile(with_stack=True) as prof:
             pass
-        costs = (("op", 1000), ("scope", 1000), ("python_function", 3000), ("call in C", 200))
-        assert prof.session.info.event_costs_ns == costs
+        costs = {"op": 1000, "scope": 1000, "nested op": 1500, "backward node": 500, "python_function": 3000}
+        if BY_SETPROFILE:  # which operators turn off, and which is told of calls in C
+            costs |= {"op": 1300, "nested op": 2000, "call in C": 200}
+        assert dict(prof.session.info.event_costs_ns) == costs
 
     def test_not_on_another_clock(self):
         ticks = iter(range(1, 10**9))
@@ -385,3 +409,25 @@ class TestFiles:
         assert (joined.collected, joined.thread_cpu_ns) == (((0, 10), (20, 30)), 11)
         unknown = sessions[0].replace(info=dataclasses.replace(sessions[0].info, thread_cpu_ns=-1))
         assert join([unknown, sessions[1]]).info.thread_cpu_ns == -1
+
+
+def delayed(cpu_ns, *, with_stack=False, events=(op("aten::mm", 0, 600),)):
+    info = Info(started_ns=0, stopped_ns=1_000, thread_cpu_ns=cpu_ns, with_stack=with_stack)
+    return Summary.of(record(list(events), info=info))
+
+
+def test_a_thread_that_did_not_get_the_processor_is_told():
+    found = delayed(100)  # 400 may have been waiting, outside of operators
+    assert found.delayed_ns == 500
+    assert "For 50.0% of the wall time, the thread had work to do and was not on the processor" in str(found)
+
+
+def test_time_on_the_processor_and_waiting_are_no_delay():
+    assert delayed(600).delay == delayed(1_000).delay == delayed(-1).delay == ""
+    assert delayed(-1).delayed_ns == 0
+
+
+def test_functions_that_wait_are_no_delay():
+    waits = python_function("<built-in function sleep>", 600, 1_000)
+    found = delayed(600, with_stack=True, events=[op("aten::mm", 0, 600), waits])
+    assert (found.waiting_ns, found.delayed_ns) == (400, 0)

@@ -54,6 +54,16 @@ def test_intervals_and_the_recorder_add_up():
     assert recorder.tolist() == [60, 25]
 
 
+def test_operators_inside_of_others_and_backward_nodes_have_costs_of_their_own():
+    costs = (("op", 20), ("scope", 5), ("nested op", 30), ("backward node", 10))
+    events = [
+        op("aten::linear", 100, 200, op("aten::mm", 120, 180), tid=7),
+        node("MmBackward0", 300, 500, op("aten::mm", 320, 480), tid=7),
+    ]
+    found = record(events, info=Info(stopped_ns=1000, thread_id=7, event_costs_ns=costs), tracks=[Track(7, 7, "MainThread")])
+    assert named(TimeParts(Recording(found)).costs_ns) == {"forward": 30, "backward": 30, "own Python": 30}
+
+
 def test_what_was_not_collected_is_in_no_interval():
     parts = TimeParts(Recording(session(collected=((0, 250), (550, 1000)))))
     times, _ = parts.between(np.array([0]), np.array([1000]))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..model import links, places, tree
+from ..model.recording_costs import costs_ns
 from ..model.session import CALL_IN_C, Label, Session
 from .functions import Functions
 from .kinds import combinations, medians
@@ -229,9 +230,7 @@ class Facts:
     def net_ns(self, rows: Column) -> Column:
         """The time of each event, without the recorder's work inside it."""
         took = self.duration_ns[rows]
-        functions = self.inside_count(rows, self._function_tracks)
-        others = self.inside_count(rows, self._tracks) - functions
-        return np.asarray(np.maximum(took - self.event_ns * others - self.function_ns * functions, took // 4))
+        return np.asarray(np.maximum(took - self._recorder_inside(rows), took // 4))
 
     def _kinds(self, rows: Column) -> Column:
         return self.session.label[rows] * np.int64(len(self.session.input_table) + 2) + self.shapes(rows) + 1
@@ -269,24 +268,24 @@ class Facts:
                 found[elements == size] = size * (times[alike] / sizes[alike]).min()
         return found
 
-    def inside_count(self, rows: Column, tracks: list[Column]) -> Column:
-        """How many of these events, given by their tracks, are inside of each."""
+    def _recorder_inside(self, rows: Column) -> Column:
+        """The time of recording the events that are inside of each."""
         session, found = self.session, np.zeros(len(rows), np.int64)
         track = session.track[rows]
-        for of_track in tracks:
+        for of_track, until in self._costs_by_track:
             here = np.flatnonzero(track == session.track[of_track[0]])
             ended = np.searchsorted(session.start_ns[of_track], session.end_ns[rows[here]], side="left")
-            found[here] = ended - np.searchsorted(of_track, rows[here], side="right")
+            found[here] = until[ended] - until[np.searchsorted(of_track, rows[here], side="right")]
         return np.maximum(found, 0)
 
     @functools.cached_property
-    def _tracks(self) -> list[Column]:
-        return tree.groups(self.session.track)
-
-    @functools.cached_property
-    def _function_tracks(self) -> list[Column]:
-        functions = np.flatnonzero(self.of_kind("python_function"))
-        return [functions[group] for group in tree.groups(self.session.track[functions])]
+    def _costs_by_track(self) -> list[tuple[Column, Column]]:
+        """The events of each track in their order, and the time of recording all before each of them."""
+        costs = (
+            costs_ns(self.session, self.parent) if self.session.info.event_costs_ns else np.full(len(self.session), self.event_ns)
+        )
+        costs[self.of_kind("python_function")] = self.function_ns
+        return [(rows, np.concatenate([[0], np.cumsum(costs[rows])])) for rows in tree.groups(self.session.track)]
 
     @functools.cached_property
     def event_ns(self) -> int:
@@ -313,7 +312,13 @@ class Facts:
         """The step of each event, counted from 0: by `prof.step()`, or else by the optimizer's steps."""
         numbers, step = np.unique(self.session.step, return_inverse=True)
         ends = np.sort(self.session.end_ns[self._optimizer_steps])
-        if len(numbers) > 1 or len(ends) < 2:
+        if len(numbers) > 1:
+            last = len(numbers) - 1
+            made = np.bincount(step[self._optimizer_steps], minlength=len(numbers))
+            # what the program does after its last step is none, and part of that
+            is_rest = made[last] == 0 and (made[:last] > 0).all()
+            return np.minimum(step, last - 1) if is_rest else np.asarray(step)
+        if len(ends) < 2:
             return np.asarray(step)
         # what follows the last step of the optimizer is part of that step
         return np.minimum(np.searchsorted(ends, self.session.start_ns, side="right"), len(ends) - 1)
@@ -322,7 +327,7 @@ class Facts:
     def step_numbers(self) -> Column:
         """Return the names of the steps: the numbers that `prof.step()` gave them, or as they are counted here."""
         numbers = np.unique(self.session.step)
-        return numbers if len(numbers) == self.step_count else np.arange(self.step_count)
+        return numbers[: self.step_count] if len(numbers) >= self.step_count else np.arange(self.step_count)
 
     @functools.cached_property
     def _optimizer_steps(self) -> Column:

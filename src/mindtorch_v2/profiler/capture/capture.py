@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import functools
 import os
 import sys
 import threading
 import time
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 from ... import _record
@@ -54,19 +57,27 @@ class Capture:
         self.options = options
         self.started_at = ""  # where in the program, for the message to whoever starts another
         self.survivors: References = {}  # storages that lived at the end, where memory is recorded
-        self._operators = Operators(_form(options))
+        self.window_s = 0.0  # from start to stop
+        self._operators = Operators(_form(options), options.recorded_names)
         self._log = recorder.log_of(self._operators.key_set)
         self._costs = EventCosts(self._operators.key_set, functions=options.with_stack)
         self._time = CollectedTime()
         self._steps: list[tuple[float, int]] = []
+        self._sampled = [0, 0]  # steps that were not recorded, and that were
         self._records = LogRecords(self._log, options.bounds)
         self._spool: Spool | None = None
         sources = _sources(options, self._log, self._records, self._operators)
         if options.bounds.spool is not None:
-            self._spool = Spool(options.bounds.spool, self._log, self._spool_head, self._steps, append=append)
-            self._records.spool = self._spool.write
-            at = sources.index(self._records) + 1
-            sources = (*sources[:at], self._spool, *sources[at:])
+            self._spool = Spool(
+                options.bounds.spool,
+                self._log,
+                self._spool_head,
+                self._steps,
+                records=self._records,
+                storages=next((source for source in sources if isinstance(source, Storages)), None),
+                append=append,
+            )
+            sources = (*sources, self._spool)  # it writes what the others have found
         self._draining = Draining(sources, self._records)
         # the thread begins late: nothing that looks at threads takes it for the program's
         self._sources = (*sources, self._costs, Reserve(), self._draining, self._time)
@@ -138,31 +149,60 @@ class Capture:
         """Events from here on belong to this step."""
         self._steps.append((recorder.clock(), step))
 
+    def sample_step(self, *, is_wanted: bool) -> None:
+        """Record the step that begins, or nothing until the next one does."""
+        self._sampled[is_wanted] += 1
+        self.resume() if is_wanted else self.pause()
+
+    def _unrecorded(self) -> tuple[str, ...]:
+        """What was not recorded, and so cannot be counted among events."""
+        options, skipped = self.options, self._sampled[0]
+        names = [f"{name}={list(patterns)}" for name in ("include", "exclude") if (patterns := getattr(options.bounds, name))]
+        return (
+            *[f"Operators of other names are not recorded: {', '.join(names)}"] * (options.recorded_names is not None),
+            *[f"{skipped:,} of {sum(self._sampled):,} steps are not recorded: sample_steps"] * (skipped > 0),
+        )
+
     @property
     def event_count(self) -> int:
         """How many events were recorded so far."""
         return self._records.count
 
     @property
+    def bytes_per_event(self) -> int:
+        """What the record of an event takes."""
+        return 8 * self._log.width
+
+    @property
     def is_running(self) -> bool:
         return active is self and self._pid == os.getpid()
 
-    def stop(self) -> Session:
-        """End the recording. Scopes that were never left end here."""
+    def stop(self, *, read_later: bool = False) -> Callable[[], Session]:
+        """End the recording. Scopes that were never left end here. Returns a function that makes the session of it, by whatever thread.
+
+        With `read_later` most of the work is left for that function, so that the program goes on.
+        """
         global active, _may_be_on
         if not self.is_running:
-            return empty_session()
+            return empty_session
         try:
-            findings = Findings(stopped=recorder.clock())  # first of all: what stopping takes is no part of the recording
+            # first of all: what stopping takes is no part of the recording
+            findings = Findings(stopped=recorder.clock(), read_later=read_later)
             self._read(findings)
             active, _may_be_on = None, ()
         except BaseException:
             abandon()
             raise
-        self.survivors = findings.survivors
+        self.survivors, self.window_s = findings.survivors, findings.stopped - self._time.started
+        return functools.partial(self._finish, findings, self._info(findings))
+
+    def _finish(self, findings: Findings, info: Info) -> Session:
+        if findings.records is None:
+            assert findings.read_records is not None
+            findings.records, findings.read_records = findings.read_records(), None
         session = columns.assemble(
             columns.Context(
-                info=self._info(findings),
+                info=dataclasses.replace(info, dropped=tuple(findings.dropped.items())),
                 epoch_ns=self._epoch_ns,
                 steps=self._steps,
                 thread=self._thread,
@@ -178,9 +218,14 @@ class Capture:
         """Warn of what the user did not ask for."""
         by_default = findings.dropped.get(dropping.MEMORY, 0)
         if by_default:
+            bounds = self.options.bounds
+            why = (
+                "memory was short"
+                if bounds.max_events or bounds.max_bytes
+                else "without max_events, a recording keeps as many as the memory of this machine allows"
+            )
             warnings.warn(
-                f"{by_default:,} events were not kept: without max_events, a recording keeps as many as the memory of this machine allows; "
-                "record fewer steps (torch.profiler.schedule), or give max_events or spool",
+                f"{by_default:,} events were not kept: {why}; record fewer steps (torch.profiler.schedule), or give max_events or spool",
                 stacklevel=callers_level(),
             )
         if self._spool is not None and self._spool.problem:
@@ -236,7 +281,7 @@ class Capture:
             verbose=config.verbose,
             external_ids=not config.disable_external_correlation,
             expose_metadata=config.expose_kineto_event_metadata,
-            dropped=tuple(findings.dropped.items()),
+            unrecorded=self._unrecorded(),
             distributed=None if _record.processes is None else _record.processes(),
         )
 

@@ -156,7 +156,7 @@ def _data_flow(records: Records, rows: Column, context: Context, memory: Changes
     return DataFlow(
         operand_row=np.repeat(np.arange(len(rows)), count),
         operand_address=records.operands[np.repeat(first, count) + within],
-        role_time_ns=np.maximum(nanoseconds(role_time) + context.epoch_ns, context.info.started_ns),
+        role_time_ns=np.maximum(role_time + context.epoch_ns, context.info.started_ns),
         role_address=role_address,
         role=role,
         held_time_ns=np.full(len(memory.held_address), context.info.started_ns),

@@ -6,8 +6,10 @@ import _thread
 import contextlib
 import os
 import threading
+import time
 from collections.abc import Sequence
 
+from ..._allocation_failure import give_back
 from ..bounds import free_bytes
 from .log_records import LogRecords
 from .operators import recorder
@@ -16,6 +18,8 @@ from .source import Findings, Source
 __all__ = ["Draining"]
 
 INTERVAL_S = 0.25
+FASTEST = 200e6  # bytes of records that a program writes in a second at most
+SHORTEST_S = 0.01  # where a quarter of the free memory would be taken before that
 PATIENCE_S = 10.0
 
 
@@ -35,11 +39,13 @@ class Draining(Source):
         self._idents: set[int] = set()
         self.errors = 0
         self.first_error = ""
+        self._free_at = 0, 0.0  # bytes of memory that were free, and when
 
     def begin(self) -> None:
         self._has_begun = False
         self._idents.clear()
         self.errors, self.first_error = 0, ""
+        self._free_at = free_bytes(), time.monotonic()
 
     def resume(self) -> None:
         if not self._has_begun:
@@ -73,21 +79,29 @@ class Draining(Source):
     def _run(self, stop: _thread.LockType, gone: _thread.LockType) -> None:
         self._idents.add(threading.get_ident())
         try:
-            while not stop.acquire(True, INTERVAL_S) and self._thread == (stop, gone):
-                self._work()
+            wait_s = min(INTERVAL_S, self._free_at[0] / 4 / FASTEST)
+            while not stop.acquire(True, wait_s) and self._thread == (stop, gone):
+                wait_s = self._work()
         finally:
             gone.release()
 
-    def _work(self) -> None:
-        free = free_bytes()
+    def _work(self) -> float:
+        """Let the sources do their work; returns the seconds until the next time."""
+        free, now = free_bytes(), time.monotonic()
+        before, then = self._free_at
         for source in self._sources:
             try:
                 source.meanwhile(free)
             except MemoryError:
-                pass  # what is left is done when the recording ends
+                give_back()
+                with contextlib.suppress(MemoryError):  # the next time, then
+                    self._records.drop_all()
             except Exception as error:
                 self.errors += 1
                 self.first_error = self.first_error or f"{type(error).__name__}: {error}"
+        self._free_at = free_bytes(), time.monotonic()
+        bytes_a_second = max(1.0, (before - free) / max(now - then, SHORTEST_S))
+        return min(INTERVAL_S, max(SHORTEST_S, self._free_at[0] / 4 / bytes_a_second))
 
 
 _running: set[Draining] = set()

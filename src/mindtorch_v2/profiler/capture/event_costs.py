@@ -6,6 +6,7 @@ which takes some 3 ms, before the time of the recording begins.
 
 from __future__ import annotations
 
+import functools
 import sys
 import threading
 import time
@@ -14,15 +15,19 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
+from ..._autograd.grad_mode import is_grad_enabled
 from ..._creation import tensor
 from ..._dispatch import dispatcher, keys, registry
 from ..._dispatch.codegen import compile_function
-from ..model.session import CALL_IN_C
+from ..model.session import CALL_IN_C, NESTED, NODE
 from .operators import recorder
 from .operators.recorder import Log
 from .scopes import scopes
 from .scopes.scopes import OpenScopes
 from .source import Findings, Source
+
+if sys.version_info < (3, 12):
+    from .stacks import python311
 
 __all__ = ["EventCosts"]
 
@@ -45,17 +50,23 @@ class EventCosts(Source):
         self._untraced: list[float] | None = None
 
     def measure(self) -> None:
-        """Measure what operators and scopes cost. Nothing must be on."""
+        """Measure what operators, backward nodes and scopes cost. Nothing must be on."""
         if recorder.clock is not time.perf_counter or self._key_set in _known:
             return
+        stacks = bool(self._key_set & keys.RECORD_STACKS)
         costs = {"op": _operator_ns(self._key_set), "scope": _scope_ns()}
+        if stacks:
+            costs[NESTED] = _operator_ns(self._key_set, depth=3) + _regained_ns()
+        # the loop of backward has the stack already, and makes no memory
+        costs[NODE] = _operator_ns(self._key_set & ~_NOT_OF_NODES, fresh=False) if self._key_set & _FORMS else costs["op"]
         self._untraced = [_shortest(loop) for loop in LOOPS.values()] if self._functions else None
         _known[self._key_set] = costs
 
     def resume(self) -> None:
         if self._untraced is not None:
+            costs = _known[self._key_set]
             for (kind, loop), untraced in zip(LOOPS.items(), self._untraced, strict=True):
-                _known[self._key_set][kind] = _per_call(_shortest(loop), untraced)
+                costs[kind] = costs.get(kind, 0) + _per_call(_shortest(loop), untraced)
             self._untraced = None
 
     def take(self, findings: Findings) -> None:
@@ -63,13 +74,20 @@ class EventCosts(Source):
             findings.event_costs_ns = tuple(_known.get(self._key_set, {}).items())
 
 
-def _shortest(loop: Callable[[], object]) -> float:
-    """Seconds that the fastest run of a loop takes."""
+def _shortest(loop: Callable[[], object], running: dict[Any, Any] | None = None) -> float:
+    """Seconds that the fastest run of a loop takes. Meanwhile this frame is in `running`, as the program's."""
     found = []
-    for _ in range(ROUNDS):
-        began = time.perf_counter()
-        loop()
-        found.append(time.perf_counter() - began)
+    if running is not None:
+        call: Any = (threading.get_ident(), defaultdict(int))
+        running[sys._getframe()] = call
+    try:
+        for _ in range(ROUNDS):
+            began = time.perf_counter()
+            loop()
+            found.append(time.perf_counter() - began)
+    finally:
+        if running is not None:
+            running.clear()  # the frame would keep itself alive
     return min(found)
 
 
@@ -78,23 +96,54 @@ def _per_call(seconds: float, without: float) -> int:
     return max(round((seconds - without) / CALLS * 1e9), 0)
 
 
-def _operator_ns(key_set: int) -> int:
-    """The time that recording adds to an addition of two small tensors."""
-    x = tensor([1.0])
+_NOT_OF_NODES = keys.RECORD_STACKS | keys.RECORD_STORAGES | keys.RECORD_HEAP | keys.RECORD_OPERANDS
+_FORMS = _NOT_OF_NODES | keys.RECORD_SHAPES
+
+
+def _operator_ns(key_set: int, *, depth: int = 0, fresh: bool = True) -> int:
+    """The time that recording adds to an addition of small tensors, of which most are the result of an operator, as in programs.
+
+    `depth` is the number of functions between the operator's entry point and the function of the program.
+    """
     op = registry.find("aten::add", "Tensor")
     assert op is not None
     plain, recorded = (dispatcher.compiled(op, keys.CPU | extra) for extra in (0, key_set))
-    call: Any = (threading.get_ident(), defaultdict(int))
     # its own lists in place of the recording's, and a frame that is known as most are
-    private = {"extend_": [].extend, "notes_": {}, "new_note_": _no_note, "running_": {sys._getframe(): call}}
+    running: dict[Any, Any] = {}
+    private = {"extend_": [].extend, "notes_": {}, "new_note_": _no_note, "running_": running}
     names = recorded.__globals__
     names.update({name: value for name, value in private.items() if name in names})
-    loops = [_loop("function(x, x, 1)", {"function": function, "x": x}) for function in (plain, recorded)]
-    try:
-        without, with_recording = map(_shortest, loops)
-    finally:
-        private["running_"].clear()  # type: ignore[attr-defined]  # the frame would keep itself alive
+    without, with_recording = (_shortest(_adding(function, depth, fresh), running) for function in (plain, recorded))
     return _per_call(with_recording, without)
+
+
+def _adding(function: Callable[..., Any], depth: int, fresh: bool) -> Callable[[], object]:
+    """A loop that adds a tensor to itself, by functions that call each other."""
+    for _ in range(depth):
+        function = _through(function)
+    return functools.partial(_add_fresh if fresh else _add_same, function, tensor([1.0]))
+
+
+def _through(function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(x: Any, y: Any, alpha: int) -> Any:
+        return function(x, y, alpha)
+
+    return call
+
+
+def _add_fresh(add: Callable[..., Any], x: Any) -> None:
+    for _ in range(CALLS):
+        x = add(x, x, 1)
+
+
+def _add_same(add: Callable[..., Any], x: Any) -> None:
+    for _ in range(CALLS):
+        add(x, x, 1)
+
+
+def _regained_ns() -> int:
+    """What an entry point takes to learn that the tracer is off because of the one around it."""
+    return _per_call(_shortest(_loop("call()", {"call": python311.regained})), 0.0) if sys.version_info < (3, 12) else 0
 
 
 def _no_note(address: int) -> Callable[[], object]:
@@ -138,3 +187,4 @@ if sys.version_info < (
     12,
 ):  # sys.monitoring tells of no call in C but those that wait; what two measurements differ by is chance
     LOOPS[CALL_IN_C] = _shown(_call_in_c, _nothing=len)
+    LOOPS["op"] = _shown(_call_nothing, _nothing=is_grad_enabled)  # turns the tracer off and on, as the entry point of an operator

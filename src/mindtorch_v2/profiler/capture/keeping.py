@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,10 +15,13 @@ from . import labels, tasks, threads
 from .memory.storages import Notes
 from .operators.recorder import FUNCTION_ID, Log
 
-__all__ = ["Column", "Kept", "Piece"]
+__all__ = ["Column", "Kept", "Piece", "SpoolRecords"]
 
 Column = np.ndarray[Any, np.dtype[Any]]
 Piece = list[Column]  # label, start, end, track, sequence, and what the form of the records has besides
+
+# Is given records, and the memory that operators made which passed no filter.
+SpoolRecords = Callable[[Piece, Sequence[Notes]], None]
 
 LABEL, START, END, TRACK = range(4)
 PASSED, KEPT = "passed", "kept"
@@ -35,7 +38,7 @@ class Kept:
     not kept, too: changes of memory add up, whatever is left out.
     """
 
-    def __init__(self, log: Log, bounds: Bounds, spool: Callable[[Piece], None] | None = None) -> None:
+    def __init__(self, log: Log, bounds: Bounds, spool: SpoolRecords | None = None) -> None:
         self._log = log
         self._spool = spool  # is given the records that pass the filters
         self._bounds = bounds
@@ -58,11 +61,12 @@ class Kept:
         """Keep what is wanted of a piece, which comes after all others."""
         self.seen += len(piece[LABEL])
         wanted = np.ones(len(piece[LABEL]), bool)
+        known = len(self.results)
         for reason, unwanted in self._filtered(piece):
             self._drop(piece, wanted, unwanted, reason)
         if self._spool is not None:
             passed = self._with_numbers(piece, wanted, PASSED)
-            self._spool(piece if passed.all() else self._rows(piece, passed))
+            self._spool(piece if passed.all() else self._rows(piece, passed), self.results[known:])
         if not self._bounds.keeps_last:
             self._drop(piece, wanted, self._beyond(piece, wanted), self._reason)
         wanted = self._with_numbers(piece, wanted, KEPT)
@@ -83,6 +87,31 @@ class Kept:
         if not self._keeps_results:
             self.results_lost += sum(len(notes.address) for notes in self.results)
             self.results.clear()
+
+    @property
+    def count(self) -> int:
+        """How many events are kept."""
+        return self._count
+
+    @property
+    def has_room(self) -> bool:
+        """Whether the first events are kept, and more of them."""
+        return not self._bounds.keeps_last and self._count < self._most
+
+    def keep_no_more(self) -> None:
+        """Keep no more events than are kept now, for want of memory. Of the last ones, none: those that follow are later."""
+        if self._bounds.keeps_last:
+            while self._pieces:
+                self._forget(MEMORY)
+        elif self._count < self._most:
+            self._most, self._reason = self._count, MEMORY
+
+    def count_dropped(self, count: int) -> None:
+        """Count events that were given up for want of memory before anything was known of them."""
+        self.seen += count
+        self.dropped[MEMORY] += count
+        if self._log.storages:
+            self.results_lost += count
 
     def _with_numbers(self, piece: Piece, wanted: Column, which: str) -> Column:
         """The wanted rows, and the number of an event, which follows it, with the event."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 import itertools
 import time
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,8 +13,8 @@ import numpy as np
 from ..._allocation_failure import reserve
 from ..._forking import new_lock
 from ..bounds import Bounds
-from .keeping import Column, Kept, Piece
-from .memory.storages import NOTHING, Notes
+from .keeping import Column, Kept, SpoolRecords
+from .memory.storages import NOTHING, Notes, joined
 from .operators.recorder import FUNCTION_ID, Log, nanoseconds
 from .source import Findings, Source
 
@@ -23,6 +24,8 @@ PIECE = 1 << 16  # records converted at a time, so that the list shrinks while t
 SMALLEST_PIECE = 1 << 6  # where memory runs out
 # Of a recording that goes on, fewer: nobody else runs meanwhile, some 1 ms.
 PIECE_MEANWHILE = 1 << 13
+PIECE_DROPPED = 1 << 12  # where memory is short: cutting off a list takes memory, too
+FEW = 1 << 14  # events that are kept even then, less than a megabyte
 BACKLOG = 1 << 18  # records that stay in the list, some 35 MB, where nobody waits for them
 
 
@@ -52,7 +55,7 @@ class LogRecords(Source):
         self._log = log
         self._bounds = bounds or Bounds()
         self._lock = new_lock()  # one thread takes records out at a time
-        self.spool: Callable[[Piece], None] | None = None  # is given all records, whether they are kept or not
+        self.spool: SpoolRecords | None = None
         self.kept = Kept(log, self._bounds)
 
     def begin(self) -> None:
@@ -68,26 +71,86 @@ class LogRecords(Source):
 
     def meanwhile(self, free_bytes: int) -> None:
         self.kept.mind_memory(free_bytes)
-        self.take_meanwhile(backlog=BACKLOG if self.spool is None else 0)
+        if self.spool is None and 3 * self._log_bytes() > 2 * free_bytes:
+            self.drop_all()
+        self.take_meanwhile(backlog=min(BACKLOG, free_bytes // 8 // self._record_bytes))
 
-    def take_meanwhile(self, *, backlog: int = BACKLOG) -> None:
-        """Take records out of the log while others are added to its end, and leave so many there."""
+    @property
+    def _record_bytes(self) -> int:
+        """About the memory of a record in the list: eight bytes for each number, two readings of the clock, a thread, and what else is asked for."""
+        return 20 * self._log.width + 36
+
+    def _log_bytes(self) -> int:
+        return len(self._log.records) // self._log.width * self._record_bytes
+
+    def drop_all(self) -> None:
+        """Drop the records of the log, and of now on keep no more than are kept: the program outran the thread that takes them out, and memory is short."""
+        records, width = self._log.records, self._log.width
+        if self._bounds.max_events is not None:
+            self._keep_first()
+        self.kept.keep_no_more()
+        left = len(records) // width
+        while left > 0:
+            with self._lock:
+                count = min(left, PIECE_DROPPED, len(records) // width)
+                events = count - records[: count * width : width].count(FUNCTION_ID)
+                del records[: count * width]
+                self.kept.count_dropped(events)
+            left -= max(count, 1)
+        if records and records[0] == FUNCTION_ID:  # of an event that is gone
+            del records[:width]
+
+    def _keep_first(self) -> None:
+        """Keep some of the first events, less than a megabyte of them: who asks for a thousand has these where memory is short, too."""
+        records, width = self._log.records, self._log.width
+        for _ in range(FEW // PIECE_DROPPED):
+            with self._lock:
+                count = min(PIECE_DROPPED, FEW - self.kept.count, len(records) // width)
+                if count <= 0 or not self.kept.has_room:
+                    return
+                self.kept.add(_converted(records[: count * width], self._log))
+                del records[: count * width]
+
+    def take_meanwhile(self, *, backlog: int) -> bool:
+        """Take records out of the log while others are added to its end, and leave so many there; False if memory is too short for that."""
         records, width = self._log.records, self._log.width
         left = len(records) // width - backlog  # asked for once: taking them may itself be recorded
         # when memory has run out, the reserve is gone, and what is left of it is for the program
         while left > 0 and reserve:
-            count = min(left, PIECE_MEANWHILE)
+            # far behind, more at a time: between two pieces the program runs for the switch interval, 5 ms
             with self._lock:
-                count = min(count, len(records) // width)
+                count = min(left, PIECE_MEANWHILE if left < max(backlog, PIECE) else PIECE, len(records) // width)
                 self.kept.add(_converted(records[: count * width], self._log))
                 del records[: count * width]
             left -= max(count, 1)
             time.sleep(0)  # who waits to run does so now, and not after the switch interval
+        return left <= 0
 
     def take(self, findings: Findings) -> None:
         with self._lock:
-            findings.records = drain(self._log, self.kept, round(findings.stopped * 1e9))
+            apart = self._moved() if findings.read_later and self._can_be_read_later() else None
+            read = functools.partial(drain, apart or self._log, self.kept, round(findings.stopped * 1e9))
+            if apart is None:
+                findings.records = read()
+            else:
+                findings.read_records = read
         findings.dropped = self.kept.dropped
+
+    def _can_be_read_later(self) -> bool:
+        """Whether nothing has to be known of records that is forgotten at the stop: names of labels and of threads, and the spool."""
+        bounds = self._bounds
+        return self.spool is None and not bounds.include and not bounds.exclude and bounds.threads is None
+
+    def _moved(self) -> Log | None:
+        """A log with the records of this one, which loses them; None if there is no memory for that. 262,144 take 20 ms."""
+        records, moved = self._log.records, copy.copy(self._log)
+        count = len(records) // self._log.width * self._log.width
+        try:
+            moved.records = records[:count]
+            del records[:count]
+        except MemoryError:
+            return None
+        return moved
 
     def make_room(self) -> bool:
         return self.kept.make_room()
@@ -204,7 +267,7 @@ def _with_results(records: Records, kept: Kept) -> Records:
     made = np.flatnonzero(size_bytes)
     results = Notes(records.end[made], records.track[made], address[made], size_bytes[made], np.full(len(made), -1))
     if kept.results:
-        results = Notes(*map(np.concatenate, zip(*kept.results, results, strict=True)))
+        results = joined([*kept.results, results])
     return records._replace(results=results, heap=None, results_lost=records.lost + kept.results_lost)
 
 

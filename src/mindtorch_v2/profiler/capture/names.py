@@ -23,7 +23,9 @@ class Names(Source):
     def take(self, findings: Findings) -> None:
         findings.stacks = {number: stack_walk.resolve(frames) for number, frames in list(stack_walk.taken.items())}
         findings.labels = labels.table()
-        findings.inputs = ChainMap(call_inputs.take_texts(), call_inputs.table)
+        # by the time that records are read, another recording may have begun the table anew
+        inputs = dict(call_inputs.table) if findings.read_later else call_inputs.table
+        findings.inputs = ChainMap(call_inputs.take_texts(), inputs)
         self.discard()
 
     def discard(self) -> None:

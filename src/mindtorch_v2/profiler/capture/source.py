@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -23,10 +23,12 @@ class Findings:
     """The results of a recording's sources at its end. Each source fills in its own."""
 
     stopped: float  # by the recorder's clock
+    read_later: bool = False  # whether the program goes on at once, and another thread reads the records
     collected: tuple[tuple[float, float], ...] = ()  # from when to when, by the same clock
     event_costs_ns: tuple[tuple[str, int], ...] = ()  # kind of event, and what recording one costs
     cpu_ns: int = -1  # how long the thread that records was on the processor meanwhile; -1 if that is not known
     records: Records | None = None
+    read_records: Callable[[], Records] | None = None  # gives them, where they were not read yet
     dropped: Mapping[str, int] = field(default_factory=dict)  # events that are not kept, by the option that says so
     recorder_threads: Set[int] = frozenset()  # identifiers of threads that the recording started for itself
     labels: Mapping[int, Label] = field(default_factory=dict)  # by number, as all that records refer to
@@ -36,7 +38,7 @@ class Findings:
     threads: Sequence[Thread] = ()
     memory: Noted | None = None
     memory_lost: bool = False  # whether there was no memory for that
-    roles: tuple[Column, Column, Column] | None = None
+    roles: tuple[Column, Column, Column] | None = None  # times in nanoseconds, addresses, roles
     roles_at_end: Mapping[int, int] = field(default_factory=dict)  # by address
     survivors: References = field(default_factory=dict)  # storages that were alive at the end
     owners_known: bool = True  # whether there was memory to look for these, and for roles

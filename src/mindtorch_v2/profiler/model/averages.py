@@ -27,7 +27,6 @@ DESCRIPTION = (
     "is_async",
     "is_remote",
     "cpu_parent",
-    "cpu_children",
     "overload_name",
     "input_shapes",
     "stack",
@@ -39,7 +38,13 @@ DESCRIPTION = (
 )
 
 
-class FunctionEventAvg(FormattedTimesMixin):
+class _Children:
+    """Where an average keeps its children, or the event of which they are: apart from its attributes, which are torch's."""
+
+    __slots__ = ("_children",)
+
+
+class FunctionEventAvg(_Children, FormattedTimesMixin):
     """Sums over events: a row of `key_averages()`. `cpu_time` and `device_time` are per call."""
 
     module: str = ""  # of the class, as in `FunctionEvent`
@@ -64,7 +69,7 @@ class FunctionEventAvg(FormattedTimesMixin):
         self.device_memory_usage = 0
         self.self_cpu_memory_usage = 0
         self.self_device_memory_usage = 0
-        self.cpu_children: list[FunctionEvent] | None = None
+        self._children: Any = None  # the list, or the event of which it is
         self.cpu_parent: FunctionEvent | None = None
         self.device_type = DeviceType.CPU
         self.is_legacy = False
@@ -75,8 +80,18 @@ class FunctionEventAvg(FormattedTimesMixin):
         """Be a row of events like this one."""
         for name in DESCRIPTION:
             setattr(self, name, getattr(event, name))
+        self._children = event
         if event.phase:
             self.module, self.phase = event.module, event.phase
+
+    @property
+    def cpu_children(self) -> Any:
+        """Those of the first event. A million are made in a step, so they are asked for when they are wanted."""
+        return self._children.cpu_children if isinstance(self._children, FunctionEvent | FunctionEventAvg) else self._children
+
+    @cpu_children.setter
+    def cpu_children(self, children: list[FunctionEvent] | None) -> None:
+        self._children = children
 
     def add(self, other: FunctionEvent | FunctionEventAvg) -> FunctionEventAvg:
         """Count in an event, or what others took together. The first one gives the row its name."""

@@ -10,9 +10,10 @@ import numpy as np
 from . import filtering
 from .session import Info, Session
 
-__all__ = ["MEMORY", "gaps", "to_depth"]
+__all__ = ["MEMORY", "TIMEOUT", "gaps", "to_depth"]
 
 MEMORY = "memory"  # in place of an option: the bound of a recording that was given none
+TIMEOUT = "post_processing_timeout_s"  # of lists of events: the session has them
 
 REASONS = {
     "max_events": "beyond max_events",
@@ -23,12 +24,13 @@ REASONS = {
     "max_depth": "deeper than max_depth",
     "names": "of other names (include, exclude)",
     "threads": "of other threads",
+    TIMEOUT: "made after post_processing_timeout_s",
 }
 
 
 def gaps(info: Info) -> list[str]:
     """What a session does not have, in sentences without their full stops: `1,000 recorded events are not kept: 1,000 beyond max_events`."""
-    return [*_dropped(info), *[info.ended] * (info.ended != "")]
+    return [*info.unrecorded, *_dropped(info), *[info.ended] * (info.ended != "")]
 
 
 def _dropped(info: Info) -> list[str]:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..device_type import DeviceType
+from ..writing.garbage import paused_collection
 from .events import FunctionEvent, Interval
 from .facts import ATTRIBUTES, fresh
 from .recording import Recording
@@ -24,11 +25,12 @@ def events_of(session: Session) -> list[RecordedEvent]:
     """The events of a session, in order of start."""
     recording = Recording(session)
     make, events = object.__new__, recording.events
-    for row in range(len(session)):
-        event = make(RecordedEvent)
-        _set_recording(event, recording)
-        _set_row(event, row)
-        events.append(event)
+    with paused_collection():
+        for row in range(len(session)):
+            event = make(RecordedEvent)
+            _set_recording(event, recording)
+            _set_row(event, row)
+            events.append(event)
     return [events[row] for row in recording.rows.tolist()]
 
 

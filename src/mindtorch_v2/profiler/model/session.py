@@ -20,9 +20,12 @@ __all__ = [
     "CALL_IN_C",
     "COLUMNS",
     "COMPILE",
+    "COSTS",
     "DIRECTIONS",
     "GRADIENT",
     "KINDS",
+    "NESTED",
+    "NODE",
     "OPTIMIZER_STATE",
     "PARAMETER",
     "ROLE_NAMES",
@@ -47,6 +50,10 @@ Column = np.ndarray[Any, np.dtype[Any]]
 
 # Not an event: the call of a function written in C, which the tracer of Python 3.11 is told of and does not record.
 CALL_IN_C = "call in C"
+# Kinds of events that cost something else than others of their kind: operators that operators or backward nodes call, and backward nodes, of
+# which each has two events.
+NESTED, NODE = "nested op", "backward node"
+COSTS = (CALL_IN_C, NESTED, NODE)
 KINDS = ("op", "scope", "python_function", "memory", "runtime", "kernel", "gc", "compile", "overhead", "sync")
 
 COMPILE = "mindtorch_v2::compile"  # the name of events of compilation
@@ -104,11 +111,14 @@ class TensorInput(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """A place in Python code."""
+    """A place in Python code; as text `train.py:12:forward`. Without a file, as traces have functions of C and modules, its name alone."""
 
     file: str
     line: int
     function: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.function}" if self.file else self.function
 
 
 class MemoryLog(NamedTuple):
@@ -162,7 +172,9 @@ class Info:
     collected: tuple[tuple[int, int], ...] = ()  # from when to when; () if from start to stop
     thread_id: int = 0  # of the system, of the thread that started the recording; 0 if that is not known
     thread_cpu_ns: int = -1  # how long that thread was on the processor while events were collected; -1 if that is not known
-    event_costs_ns: tuple[tuple[str, int], ...] = ()  # kind of event or `CALL_IN_C`, and what recording one took on this machine
+    event_costs_ns: tuple[
+        tuple[str, int], ...
+    ] = ()  # kind of event, or one of `COSTS`, and what recording one took on this machine
     first_ids: tuple[tuple[int, int], ...] = (
         (0, 1),
     )  # of each recording in the session, the first row and the number of its event
@@ -187,6 +199,9 @@ class Info:
     metadata: Mapping[str, Any] = field(default_factory=dict)  # values as JSON knows them
     device_properties: tuple[Mapping[str, Any], ...] = ()
     distributed: Mapping[str, Any] | None = None
+    unrecorded: tuple[
+        str, ...
+    ] = ()  # what was not recorded by the program's wish, and so not counted, in sentences without their full stops
     dropped: tuple[tuple[str, int], ...] = ()  # options that left events out (`memory`: none was given), and how many
     ended: str = ""  # where and why a recording ends that was not stopped
     adjusted: tuple[tuple[str, int], ...] = ()  # what was changed in a trace to read it, and in how many rows
@@ -337,6 +352,7 @@ def join(sessions: Sequence[Session]) -> Session:
                 interval for s in sessions for interval in s.info.collected or ((s.info.started_ns, s.info.stopped_ns),)
             ),
             thread_cpu_ns=_sum_if_known([s.info.thread_cpu_ns for s in sessions]),
+            unrecorded=tuple(dict.fromkeys(text for s in sessions for text in s.info.unrecorded)),
             dropped=tuple(sum((Counter(dict(s.info.dropped)) for s in sessions), Counter[str]()).items()),
             first_ids=tuple(first_ids),
             live_bytes=tuple(began for s in sessions for began in s.info.live_bytes),

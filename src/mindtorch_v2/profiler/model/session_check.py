@@ -14,7 +14,7 @@ import numpy as np
 
 from ..device_type import DeviceType
 from . import tree
-from .session import CALL_IN_C, COLUMNS, DIRECTIONS, KINDS, ROLE_NAMES, Column, Info, Label, Session, TensorInput
+from .session import COLUMNS, COSTS, DIRECTIONS, KINDS, ROLE_NAMES, Column, Info, Label, Session, TensorInput
 
 __all__ = ["check"]
 
@@ -180,6 +180,10 @@ def _check_info(info: Info) -> None:
         raise ValueError("info.use_device is no text")
     for began in _tuple("info.live_bytes", info.live_bytes):
         _check_types("info.live_bytes", _tuple("info.live_bytes", began), (int, int))
+    for numbered in _tuple("info.first_ids", info.first_ids):
+        _check_types("info.first_ids", _tuple("info.first_ids", numbered), (int, int))
+        if numbered[0] < 0 or not 0 <= numbered[1] <= LATEST_NS:
+            raise ValueError("info.first_ids has numbers that no event has")
     for interval in _tuple("info.collected", info.collected):
         _check_types("info.collected", _tuple("info.collected", interval), (int, int))
         _check_interval(*interval)
@@ -188,12 +192,12 @@ def _check_info(info: Info) -> None:
             raise ValueError("info.collected has intervals that overlap")
     for cost in _tuple("info.event_costs_ns", info.event_costs_ns):
         _check_types("info.event_costs_ns", _tuple("info.event_costs_ns", cost), (str, int))
-        if cost[0] not in (*KINDS, CALL_IN_C) or not 0 <= cost[1] <= LATEST_NS >> 32:
+        if cost[0] not in (*KINDS, *COSTS) or not 0 <= cost[1] <= LATEST_NS >> 32:
             raise ValueError("info.event_costs_ns has what no event costs")
     for name in ("adjusted", "dropped"):
         for counted in _tuple(f"info.{name}", getattr(info, name)):
             _check_types(f"info.{name}", _tuple(f"info.{name}", counted), (str, int))
-    for name in ("source_roots", "command"):
+    for name in ("source_roots", "command", "unrecorded"):
         texts = _tuple(f"info.{name}", getattr(info, name))
         _check_types(f"info.{name}", texts, (str,) * len(texts))
     mappings = [info.metadata, info.environment, *_tuple("info.device_properties", info.device_properties), info.distributed or {}]

@@ -24,6 +24,8 @@ __all__ = ["OtherThread", "Summary"]
 
 Column = np.ndarray[Any, np.dtype[Any]]
 
+DELAYED = 0.2  # of the wall time: from here on it is told that the thread did not get the processor
+
 
 @dataclass(frozen=True)
 class OtherThread:
@@ -105,6 +107,24 @@ class Summary:
             "recorder": self.recorder_ns,
         }
 
+    @property
+    def delayed_ns(self) -> int:
+        """How long the thread, at least, had work to do and was not on the processor; 0 if that is not known."""
+        if self.on_processor_ns is None:
+            return 0
+        waited_ns = self.python_and_waiting_ns if self.waiting_ns is None else self.waiting_ns
+        return max(self.wall_ns - self.on_processor_ns - waited_ns - self.device_ns - self.data_ns, 0)
+
+    @property
+    def delay(self) -> str:
+        """A sentence about that, if it is much; else empty."""
+        if self.delayed_ns < DELAYED * self.wall_ns or not self.delayed_ns:
+            return ""
+        return (
+            f"For {_share(self.delayed_ns, self.wall_ns)} of the wall time, the thread had work to do and was not on the processor: other programs, "
+            "or other threads of this one, used it. All times are longer by that."
+        )
+
     def __str__(self) -> str:
         return "\n".join([*TextTable(self._columns(), self._rows()).rows, *self._notes()])
 
@@ -126,6 +146,8 @@ class Summary:
         lines = []
         if self.on_processor_ns is not None:
             lines.append(f"The thread of the recording was on the processor for {units.time(self.on_processor_ns / 1000)} of it.")
+        if self.delay:
+            lines.append(self.delay)
         if self.python_ns is None:
             lines.append("Own Python and waiting cannot be told apart without with_stack=True.")
         return [*lines, *(f"{gap}." for gap in self.gaps)]

@@ -13,6 +13,7 @@ import numpy as np
 
 from . import links, tree
 from .recording import Recording
+from .recording_costs import costs_ns
 from .session import WAITING, Label, Session
 
 __all__ = [
@@ -127,9 +128,8 @@ class TimeParts:
     def _costs(self) -> tuple[Column, Column, Column]:
         """The rows of the thread's events, the part that each is inside of, and the time of recording it."""
         session = self.session
-        per_event = dict(session.info.event_costs_ns)
         rows = np.flatnonzero(self.mine[session.track]) if len(session) else np.empty(0, np.int64)
-        cost = np.array([per_event.get(label.kind, 0) for label in session.labels], np.int64)[session.label[rows]]
+        cost = costs_ns(session, self._parent)[rows]
         around = self._parent[rows]
         part = np.full(len(rows), PYTHON, np.int8)
         part[around >= 0] = self.of_events[around[around >= 0]]

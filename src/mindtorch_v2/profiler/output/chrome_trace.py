@@ -135,6 +135,7 @@ def _header(session: Session, base_ns: int, frames: Mapping[str, Any]) -> str:
     metadata: dict[str, Any] = {"trace_id": info.trace_id} if info.trace_id else {}
     metadata |= {option: 1 for option in options if getattr(info, option)}
     metadata |= {"dropped": dict(info.dropped)} if info.dropped else {}
+    metadata |= {"unrecorded": list(info.unrecorded)} if info.unrecorded else {}
     metadata |= {"ended": info.ended} if info.ended else {}
     header: dict[str, Any] = {"schemaVersion": 1, "deviceProperties": list(info.device_properties)}
     footer: dict[str, Any] = {"displayTimeUnit": "ms", "baseTimeNanoseconds": base_ns}
@@ -230,7 +231,8 @@ class _Rows:
     def render(self, first: int, last: int) -> str:
         """The lines of these rows: columns of texts, side by side."""
         rows = slice(first, last)
-        heads, tails = zip(*map(self.frames.__getitem__, self._frame_keys(rows).tolist()))
+        frames = list(map(self.frames.__getitem__, self._frame_keys(rows).tolist()))
+        heads, tails = [head for head, _ in frames], [tail for _, tail in frames]
         columns = [
             heads,
             number_text.lines(self._fields(first, last), last - first),

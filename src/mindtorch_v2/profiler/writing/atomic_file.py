@@ -22,7 +22,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import IO, cast
 
-__all__ = ["Replacement", "replacing"]
+__all__ = ["Replacement", "replacing", "write_text"]
 
 _NO_NEW_FILES = (errno.EACCES, errno.EPERM, errno.EROFS)  # what a folder says that takes none
 _DESCRIPTOR = re.compile(r"/dev/(?:(stdin|stdout|stderr)|fd/(\d+))|/proc/self/fd/(\d+)")
@@ -192,6 +192,12 @@ def replacing(path: str | os.PathLike[str], *, gzip_level: int | None = None) ->
     except BaseException:
         replacement.discard()
         raise
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write a file of text, in full or not at all."""
+    with replacing(path) as file:
+        file.write(text.encode("utf-8", "backslashreplace"))
 
 
 def _mode(name: str) -> int | None:

@@ -10,8 +10,10 @@ from tests.mindtorch_v2.profiler.report.reports import ALL, parts_of, trained
 
 import mindtorch_v2 as torch
 from mindtorch_v2.profiler import profile, record_function
+from mindtorch_v2.profiler.advice import advise
 from mindtorch_v2.profiler.model.session import KINDS, Info, Label, empty_session
 from mindtorch_v2.profiler.output import report
+from mindtorch_v2.profiler.output.report import sources
 from mindtorch_v2.profiler.output.report.page import PAGE
 
 HOSTILE = [
@@ -116,3 +118,11 @@ def test_progress_is_told(tmp_path):
         [trained(steps=1, **ALL).session], tmp_path / "report.html", progress=lambda done, count: told.append((done, count))
     )
     assert told == [(i, told[-1][1]) for i in range(1, told[-1][1] + 1)]
+
+
+def test_advice_that_is_known_is_not_asked_for_again(tmp_path, monkeypatch):
+    session = record([op("aten::mm", 0, 100)])
+    known = advise(session)
+    monkeypatch.setattr(sources, "advise", None)
+    report.write([session], tmp_path / "report.html", advice=known)
+    assert (tmp_path / "report.html").stat().st_size

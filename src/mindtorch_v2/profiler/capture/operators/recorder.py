@@ -150,7 +150,7 @@ def recording_layer(op: Op, full: int, body: Body) -> Body:
         "thread_": tasks.track_number if full & keys.RECORD_TASKS else threading.get_ident,
     }
     before: list[str] = []
-    extras, released = "", list[str]()
+    extras = ""
     if body.makes_node:
         before.append("seq_ = -1")
     if log.shapes:
@@ -160,9 +160,6 @@ def recording_layer(op: Op, full: int, body: Body) -> Body:
         extras += ", inputs_"
         names |= {"calls_": inputs, **inputs.names}
     if log.stacks:
-        if op.qualified_name in WITHOUT_ENTRY and sys.version_info < (3, 12):
-            before, names["guard_of_"] = ["guard_ = guard_of_()", *before], quiet.guard
-            released = ["    guard_ = None"]  # the traceback would keep it
         before += STACK_LINES
         extras += ", stack_"
         names |= _stack_names()
@@ -194,11 +191,9 @@ def recording_layer(op: Op, full: int, body: Body) -> Body:
         "except MemoryError:",
         "    give_back_()",  # before anything else: what follows takes memory
         f"    extend_({record})",
-        *released,
         "    raise",
         "except BaseException:",
         f"    extend_({record})",
-        *released,
         "    raise",
         "extend_(record_)",
     ]
@@ -228,11 +223,6 @@ _NOTING_ARRAY = [
     "s._note_free = note_",
     "storage_ = s",
 ]
-
-
-# Operators that are called without their entry points, which turn the tracer of Python 3.11 off, by `x[key]` and by functions with several forms:
-# `select` took 1.95 us with it and takes 0.4 without, `sum` 3.6 and 1.0.
-WITHOUT_ENTRY = frozenset(f"aten::{name}" for name in "select slice unsqueeze index sum mean any all max min arange".split())
 
 
 # The thread and the number of the stack, found by the nearest frame of a traced function, which most often is the one that called the

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...._autograd.accumulating import accumulate, finish_leaf
 from ...._autograd.node_loop import Watch, compile_loop
-from ...._dispatch.codegen import compile_function
+from ...._dispatch.codegen import compile_function, indent
 from ...model.session import BACKWARD_FUNCTION, FUNCTION, Label, ModulePart
 from .. import tasks
 from ..labels import label_number
@@ -119,7 +119,8 @@ def _recorded_loop(log: Log, owner: Owner | None) -> Callable[..., None]:
     names = {
         "clock": recorder.clock, "extend": log.records.extend, "tracks": tasks.tracks, "track_number": tasks.track_number,
         "get_ident": threading.get_ident, "note_labels": _note_labels, "inputs_of": _gradient_inputs,
-        "no_inputs": call_inputs.no_inputs(), "one_gradient": call_inputs.one_gradient, "geometries_": call_inputs.geometries, "stack_number": stack_walk.stack_number, "frame": sys._getframe,
+        "no_inputs": call_inputs.no_inputs(), "one_gradient": call_inputs.one_gradient, "geometries_": call_inputs.geometries, "pass_stack": stack_walk.pass_stack, "running": stack_walk.running,
+        "frame": sys._getframe,
     }  # fmt: skip
     inner = "(label := node._labels or note_labels(node))[1], began, {}, (track := track_number() if tracks else thread), node._seq"
     outer = "label[0], start, (end := clock()), track, node._seq"
@@ -133,13 +134,13 @@ def _recorded_loop(log: Log, owner: Owner | None) -> Callable[..., None]:
     watch = Watch(
         first=[
             "thread = get_ident()",
-            *["stack = stack_number(frame(1))"] * log.stacks,  # that the pass was called with
+            *["stack = pass_stack(frame(0), thread)"] * log.stacks,  # that the pass was called with
             "start = began = None",
             "end = clock()",
         ],
         finish_leaves=[f"end = finish_leaves(leaves, buffers, capture, observer, end, thread{', stack' * log.stacks})"],
         begin=[f"start = end + {NANOSECOND}"],
-        before_run=[*_LOOK_UP_INPUTS, "began = clock()"] if log.shapes else ["began = clock() if hooked else start"],
+        before_run=[*_look_up_inputs("node"), "began = clock()"] if log.shapes else ["began = clock() if hooked else start"],
         after_run=["ran = clock()"],
         end=both,
         end_unwanted=[f"record = ({alone})", "start = None", "extend(record)"],
@@ -149,19 +150,22 @@ def _recorded_loop(log: Log, owner: Owner | None) -> Callable[..., None]:
             "elif start is not None:",
             f"    extend(({alone}))",
         ],
+        last=["running.pop(frame(0), None)"] * log.stacks,
         names={**names, "finish_leaves": _recorded_leaves(log, owner, names)},
     )
     return compile_loop(watch)
 
 
-# Of the one gradient that most nodes get; a `try` that nothing leaves costs nothing.
-_LOOK_UP_INPUTS = f"""\
-try:
-    if grad._geometry is None:
-        grad._geometry = {call_inputs.GEOMETRY.format("grad")}
-    inputs = one_gradient[grad._geometry]
-except AttributeError:
-    inputs = inputs_of(node, grad)""".splitlines()  # there is none, or a list, or it was made where geometries are not noted
+def _look_up_inputs(target: str) -> list[str]:
+    """Of the one gradient that most nodes get; a `try` that nothing leaves costs nothing."""
+    return [
+        "try:",
+        "    if grad._geometry is None:",
+        f"        grad._geometry = {call_inputs.GEOMETRY.format('grad')}",
+        "    inputs = one_gradient[grad._geometry]",
+        "except AttributeError:",
+        f"    inputs = inputs_of({target}, grad)",  # there is none, or a list, or it was made where geometries are not noted
+    ]
 
 
 def _recorded_leaves(log: Log, owner: Owner | None, names: dict[str, Any]) -> Callable[..., float]:
@@ -179,7 +183,7 @@ def _recorded_leaves(log: Log, owner: Owner | None, names: dict[str, Any]) -> Ca
         "        continue",
         f"    start = end + {NANOSECOND}",
         *["    labels = labels_of(leaf, owner)"] * (owner is not None),
-        *["    inputs = inputs_of(leaf, buffers.get(leaf))", "    began = clock()"] * log.shapes,
+        *indent(["grad = buffers.get(leaf)", *_look_up_inputs("leaf"), "grad = None", "began = clock()"] if log.shapes else []),
         "    try:",
         "        accumulate(leaf, buffers.pop(leaf, None))",
         f"        record = ({record})",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from ...advice import Advice
 from ...model.session import Session
 from .sections.advice import advice
 from .sections.device import device
@@ -35,12 +36,12 @@ SECTIONS: dict[str, Callable[[Process, int], dict[str, Any]]] = {
 }
 
 
-def parts(sessions: Sequence[Session]) -> Iterator[tuple[str, Any]]:
-    """The parts of a report: `report`, then for each process its sections, as `operators.0`."""
+def parts(sessions: Sequence[Session], advice: Advice | None = None) -> Iterator[tuple[str, Any]]:
+    """The parts of a report: `report`, then for each process its sections, as `operators.0`. The advice is on the first, if it is known."""
     base_ns = min(session.info.started_ns for session in sessions)
     yield "report", {"processes": [_process(session) for session in sessions], "base": base_ns}
     for number, session in enumerate(sessions):
-        process = Process(session)
+        process = Process(session, None if number else advice)
         for name, section in SECTIONS.items():
             yield f"{name}.{number}", section(process, base_ns)
 

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from ...advice import Advice
 from ...model.session import Session
 from ...writing.atomic_file import replacing
 from ...writing.garbage import paused_collection
@@ -22,11 +23,17 @@ Progress = Callable[[int, int], None]
 
 
 def write(
-    sessions: Sequence[Session], path: str | os.PathLike[str], *, title: str | None = None, progress: Progress | None = None
+    sessions: Sequence[Session],
+    path: str | os.PathLike[str],
+    *,
+    title: str | None = None,
+    progress: Progress | None = None,
+    advice: Advice | None = None,
 ) -> None:
     """Write a page that shows these sessions, one for each process, the first of which started the others.
 
-    It needs nothing but a browser. `progress(parts written, parts in all)` is called now and then.
+    It needs nothing but a browser. `progress(parts written, parts in all)` is called now and then. `advice` is that on the first
+    session, for those who have asked for it already.
     """
     if not sessions:
         raise ValueError("a report shows at least one session")
@@ -35,7 +42,7 @@ def write(
     count = len(sessions) * len(data.SECTIONS) + 1
     with paused_collection(), replacing(path) as file:
         file.write(before.encode("utf-8", "backslashreplace"))
-        for done, (name, value) in enumerate(data.parts(sessions), 1):
+        for done, (name, value) in enumerate(data.parts(sessions, advice), 1):
             file.write(_block(name, value))
             if progress is not None:
                 progress(done, count)

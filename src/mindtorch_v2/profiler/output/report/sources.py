@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
+from ...advice import Advice, advise
 from ...device import DeviceActivity
 from ...device.critical_path import CriticalPath, critical_path
 from ...model import modules, tree
 from ...model.grouping import amounts_of
+from ...model.places import own_frame
 from ...model.recorded_events import recording_of
 from ...model.session import Session
 from ...model.steps import Steps
@@ -21,10 +22,6 @@ from ...model.time_parts import TimeParts
 __all__ = ["Process", "Texts", "depths"]
 
 Column = np.ndarray[Any, np.dtype[Any]]
-
-# whose code it is: places of the runtime, and of functions written in C, begin so, and the files of libraries are in such folders; all else is the program's
-RUNTIME = ("mindtorch_v2/", "mindtorch_v2\\", "torch/", "torch\\", "<built-in ")
-LIBRARY = re.compile(r"[/\\](site-packages|dist-packages|lib[/\\]python3\.\d+)[/\\]|^<")
 
 
 class Texts:
@@ -56,14 +53,19 @@ def depths(session: Session, parent: Column) -> Column:
 class Process:
     """A session with the values that its sections share, each computed once."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, advice: Advice | None = None) -> None:
         self.session = session
+        self._advice = advice  # if it is known
         self.recording = recording_of(session)
         self.parts = TimeParts(self.recording)
 
     @functools.cached_property
     def steps(self) -> Steps:
         return Steps.of(self.recording)
+
+    @functools.cached_property
+    def advice(self) -> Advice:
+        return advise(self.session) if self._advice is None else self._advice
 
     @functools.cached_property
     def devices(self) -> DeviceActivity:
@@ -105,17 +107,10 @@ class Process:
         """For each event the number of the line of the program that led to it, -1 for none; and the lines."""
         session, texts = self.session, Texts()
         places = self.recording.places
-        own = (self._own_frame(stack) for stack in session.stack_table)
+        own = (own_frame(stack, session.frames, places) for stack in session.stack_table)
         of_stack = [-1 if frame < 0 else texts.number(places[frame]) for frame in own]
         line = np.array([*of_stack, -1], np.int64)[self.recording.stack] if len(session) else np.empty(0, np.int64)
         return line, texts.values
-
-    def _own_frame(self, stack: tuple[int, ...]) -> int:
-        """The innermost frame of the program's own; else of any library but the runtime; else the innermost; -1 of an empty stack."""
-        frames, places = self.session.frames, self.recording.places
-        outside = [frame for frame in stack if not places[frame].startswith(RUNTIME)]
-        own = (frame for frame in outside if not LIBRARY.search(frames[frame].file))
-        return next(own, next(iter(outside or stack), -1))
 
     @functools.cached_property
     def module_paths(self) -> list[str]:

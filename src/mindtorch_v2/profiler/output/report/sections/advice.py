@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ....advice import Evidence, Finding, advise, text
+from ....advice import Evidence, Finding, text
 from ..sources import Process
 
 __all__ = ["advice"]
@@ -17,7 +17,7 @@ SHOWN = 20  # lines of evidence for each finding
 
 def advice(process: Process) -> dict[str, Any]:
     """The findings, the parts of the time that none explains, and the rules that could not be asked."""
-    found = advise(process.session)
+    found = process.advice
     place = np.full(len(process.session), -1, np.int64)  # of each row among the events shown
     place[process.recording.rows] = np.arange(len(process.recording.rows))
     return {

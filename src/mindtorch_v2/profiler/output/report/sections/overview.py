@@ -48,6 +48,7 @@ def overview(process: Process) -> dict[str, Any]:
     return {
         "wall": summary.wall_ns,
         "onProcessor": summary.on_processor_ns,
+        "delay": summary.delay,
         "events": len(process.recording.rows),
         "parts": [{"name": MEANINGS[name][0], "key": name, "ns": ns, "means": MEANINGS[name][1]} for name, ns in times.items()],
         "otherThreads": [[thread.name, thread.operators_ns] for thread in summary.other_threads],
