@@ -4,6 +4,8 @@ import json
 import shutil
 
 import pytest
+from tests.browser.report_page import Page
+from tests.mindtorch_v2.profiler.report.reports import ALL, trained
 
 FLAGS = [
     "--headless",
@@ -69,3 +71,17 @@ def browser(tmp_path_factory):
     opened = Browser(tmp_path_factory.mktemp("browser"))
     yield opened
     opened.driver.quit()
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    """Steps of training, and the page of them."""
+    prof = trained(**ALL)
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    prof.export_report(path, title="the run")
+    return prof, path
+
+
+@pytest.fixture
+def page(browser, recorded):
+    return Page(browser, recorded[1])

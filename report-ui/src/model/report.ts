@@ -8,6 +8,7 @@ export interface Part { name: string; key: string; ns: number; means: string }
 export interface Overview {
   wall: number;
   onProcessor: number | null;
+  delay: string;
   events: number;
   parts: Part[];
   otherThreads: [name: string, ns: number][];

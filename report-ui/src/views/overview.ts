@@ -17,7 +17,7 @@ async function show(context: Context): Promise<Shown> {
   const [data, operators, advice] = await Promise.all([part<Overview>(`overview.${process}`), part<Operators>(`operators.${process}`), part<Advice>(`advice.${process}`)]);
   const element = h("div", { class: "overview" },
     facts(data),
-    h("section", { class: "card wide", "aria-labelledby": "parts-title" }, h("h2", { id: "parts-title" }, "Where the time went"), bar(data), table(data)),
+    h("section", { class: "card wide", "aria-labelledby": "parts-title" }, h("h2", { id: "parts-title" }, "Where the time went"), bar(data), data.delay ? h("p", { class: "note" }, data.delay) : null, table(data)),
     topRows(operators), firstAdvice(context, advice));
   return { element };
 }

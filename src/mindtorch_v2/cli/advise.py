@@ -9,8 +9,9 @@ examples:
 from __future__ import annotations
 
 import argparse
+import shlex
 
-from .console import add_file, add_json, opened, print_json, printed, progress, terminal_width
+from .console import add_file, add_json, opened, option_of, print_json, printed, progress, terminal_width
 
 __all__ = ["add_arguments", "run"]
 
@@ -42,6 +43,9 @@ def run(options: argparse.Namespace) -> None:
         print(
             "\n".join(printed(line) for line in found.table(max_evidence=options.max_evidence, width=terminal_width()).split("\n"))
         )
+        flags = sorted({flag for missed in found.not_checked for flag in missed.needs})
+        if flags and session.info.command:
+            print(f"\nTo have it checked: mindtorch profile {' '.join(map(option_of, flags))} {shlex.join(session.info.command)}")
 
 
 def _share(text: str) -> float:

@@ -22,7 +22,9 @@ __all__ = [
     "add_file",
     "add_json",
     "add_output",
+    "no_memory",
     "opened",
+    "option_of",
     "print_json",
     "print_table",
     "printed",
@@ -52,6 +54,15 @@ def add_file(parser: argparse.ArgumentParser) -> None:
 
 def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def option_of(flag: str) -> str:
+    """The option of `mindtorch profile` for an argument of `profile`: `--with-stack` for `with_stack`."""
+    return f"--{flag.replace('_', '-')}"
+
+
+def no_memory(file: str) -> str:
+    return f"{file} has no memory: record with {option_of('profile_memory')}, or profile_memory=True"
 
 
 def add_output(parser: argparse.ArgumentParser, *, what: str, required: bool = True) -> None:

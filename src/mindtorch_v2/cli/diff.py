@@ -1,8 +1,8 @@
 """Say what changed between two recordings: what takes longer or shorter, was added, removed, renamed or moved.
 
 Places in a step are matched by their way in the call tree, module and shapes, and compared over the steps of both runs: differences that may be
-noise, and a machine that was slower everywhere, are told apart from changes. Record at least twenty steps of each; --with-modules and
---record-shapes say more precisely where.
+noise, and a machine that was slower everywhere, are told apart from changes. Other threads and processes are compared by what they do again and
+again. Record at least twenty steps of each; --with-modules, --record-shapes and --with-stack say more precisely where.
 
 examples:
   mindtorch diff before.profile after.profile
@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     from ..profiler.comparison import compare  # costly: NumPy, which help needs not
 
-    first, second = opened(options.first).session, opened(options.second).session
+    first, second = opened(options.first).sessions, opened(options.second).sessions
     with progress("comparing"):
         found = compare(first, second, least_share=options.least)
     if options.output is not None:

@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> None:
     if form is None:
         raise UsageError(f"{options.output!r} has no ending that says its format; give --format, one of {', '.join(FORMATS)}")
     from ..profiler.output import flame  # costly: NumPy, which help needs not
-    from ..profiler.writing.atomic_file import replacing  # costly: the same
+    from ..profiler.writing.atomic_file import write_text  # costly: the same
 
     sessions = chosen(opened(options.file).sessions, options.process)
     title = os.path.basename(options.file.rstrip(os.sep))
@@ -65,8 +65,7 @@ def run(options: argparse.Namespace) -> None:
     if options.output == "-":
         sys.stdout.write(text)
         return
-    with replacing(options.output) as file:
-        file.write(text.encode("utf-8", "backslashreplace"))
+    write_text(options.output, text)
     facts = {
         "output": options.output,
         "format": form,

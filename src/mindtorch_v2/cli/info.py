@@ -77,6 +77,7 @@ def _facts(session: Session) -> dict[str, Any]:
         "environment": dict(info.environment),
         "metadata": dict(info.metadata),
         "dropped": dict(info.dropped),
+        "unrecorded": list(info.unrecorded),
         "ended": info.ended,
         "adjusted": dict(info.adjusted),
     }
@@ -112,6 +113,7 @@ def _lines(process: dict[str, Any]) -> list[str]:
         "devices": ", ".join(str(device.get("name", "?")) for device in process["devices"]),
         "distributed": ", ".join(f"{k} {v}" for k, v in (process["distributed"] or {}).items() if not isinstance(v, list | dict)),
         "environment": ", ".join(f"{name} {value}" for name, value in process["environment"].items()),
+        "not recorded": "; ".join(process["unrecorded"]),
         "dropped": ", ".join(f"{count:,} by {what}" for what, count in process["dropped"].items()),
         "ended": process["ended"],
         "adjusted": ", ".join(f"{count:,} {what}" for what, count in process["adjusted"].items()),

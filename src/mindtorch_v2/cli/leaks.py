@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import argparse
 
-from .console import Heading, add_file, add_json, opened, print_json, print_table, progress
+from .console import Heading, add_file, add_json, no_memory, opened, print_json, print_table, progress
+from .frame import CommandError
 from .texts import size
 
 __all__ = ["add_arguments", "run"]
@@ -27,8 +28,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     from ..profiler.model.leaks import Leaks  # costly: NumPy, which help needs not
+    from ..profiler.model.places import RUNTIME  # costly: NumPy
 
     session = opened(options.file).session
+    if not session.info.profile_memory:
+        raise CommandError(no_memory(options.file))
     with progress("looking for what is left"):
         found = Leaks.of(session, options.stack)
     shown = found if options.limit < 0 else found[: options.limit]
@@ -56,7 +60,11 @@ def run(options: argparse.Namespace) -> None:
     headings += [Heading("module", is_text=True, left_out=1), Heading("source", is_text=True)]
     cells = [
         [size(r.size_bytes), f"{r.count:,}", f"{size(round(r.bytes_per_step))}/step" if r.grows else "", r.role]
-        + [r.operator or "(no operator)", r.module, " < ".join(r.stack[:2])]
+        + [
+            r.operator or "(no operator)",
+            r.module,
+            next((line for line in r.stack if not line.startswith(RUNTIME)), *r.stack[:1] or [""]),
+        ]
         for r in shown
     ]
     notes = [f"Alive at the end: {size(found.total_bytes)} in {found.total_count:,} storages"]

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import argparse
 
-from .console import Heading, add_file, add_json, add_output, opened, print_json, print_table, progress
+from .console import Heading, add_file, add_json, add_output, no_memory, opened, print_json, print_table, progress
 from .frame import CommandError
 from .texts import share, size, time
 
@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> None:
     with progress("looking for the peak"):
         peak = PeakMemory.of(session)
     if peak is None:
-        raise CommandError(f"{options.file} has no memory: record with profile_memory=True")
+        raise CommandError(no_memory(options.file))
     if options.output:
         with progress(f"writing {options.output}"):
             _write_timeline(session, options.output)

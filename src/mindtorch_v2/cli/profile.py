@@ -6,6 +6,7 @@ import argparse
 import functools
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from .._launch.arguments import name_of, parse
 from .console import progress
@@ -31,6 +32,7 @@ after the first three steps, whichever comes first; the program then goes on unr
 examples:
   mindtorch profile train.py --epochs 1
   mindtorch profile --with-stack --profile-memory train.py
+  mindtorch profile --keep last --max-seconds 30 server.py
   mindtorch profile --wait 10 --warmup 2 --active 5 --repeat 1 train.py
   mindtorch profile -o before -- train.py"""
 
@@ -77,11 +79,18 @@ def parser() -> argparse.ArgumentParser:
         default=MAX_EVENTS,
         help=f"end the recording after so many events, 0 for never (default: {MAX_EVENTS:,})",
     )
+    when.add_argument("--max-bytes", metavar="N", type=_count, default=0, help="end it after so many bytes of records, 0 for never")
     when.add_argument(
         "--max-seconds",
         metavar="S",
         type=_seconds,
         help=f"end it after so many seconds, 0 for never (default: {MAX_SECONDS:g} after the first three steps)",
+    )
+    when.add_argument(
+        "--keep",
+        choices=("first", "last"),
+        default="first",
+        help="last: do not end the recording, and keep its last events, bytes and seconds, as many as these limits say",
     )
 
     results = p.add_argument_group("results")
@@ -118,6 +127,8 @@ def main(arguments: Sequence[str]) -> None:
     p = parser()
     options, request = parse(p, arguments)
     cycle = _cycle(p, options)
+    if options.keep == "last" and not (options.max_events or options.max_bytes or options.max_seconds):
+        p.error("--keep last needs to know how much: give --max-events, --max-bytes or --max-seconds")
     load_runtime()
     from ..profiler.whole_program.children import Plan  # costly: the runtime, which help needs not
     from ..profiler.whole_program.folder import Folder, default_folder  # costly: the same
@@ -133,13 +144,12 @@ def main(arguments: Sequence[str]) -> None:
         folder=str(folder.path),
         flags={flag: options.all or getattr(options, flag) for flag in FLAGS},
         cycle=cycle,
-        limits=_limits(options),
+        time_limit=_time_limit(options),
+        bounds=_bounds(options),
     )
     recording = FolderRun(
         plan,
         folder,
-        include=options.include,
-        exclude=options.exclude,
         follow_children=not options.no_children,
         quiet=options.quiet,
         as_json=options.json,
@@ -148,10 +158,19 @@ def main(arguments: Sequence[str]) -> None:
     run_recorded(recording, request)
 
 
-def _limits(options: argparse.Namespace) -> dict[str, float | bool | None]:
-    """The arguments of `Limits`."""
+def _time_limit(options: argparse.Namespace) -> dict[str, float | bool | None]:
+    """The arguments of `TimeLimit`. A recording whose last events are kept does not end."""
+    if options.keep == "last":
+        return {}
     seconds = MAX_SECONDS if options.max_seconds is None else options.max_seconds
-    return {"events": options.max_events or None, "seconds": seconds or None, "from_start": options.max_seconds is not None}
+    return {"seconds": seconds or None, "from_start": options.max_seconds is not None}
+
+
+def _bounds(options: argparse.Namespace) -> dict[str, Any]:
+    """The arguments of `Bounds`."""
+    bounds = {name: getattr(options, name) or None for name in ("max_events", "max_bytes")}
+    bounds |= {"include": options.include, "exclude": options.exclude, "keep": options.keep}
+    return bounds | {"last_seconds": options.max_seconds or None} if options.keep == "last" else bounds
 
 
 def _cycle(p: argparse.ArgumentParser, options: argparse.Namespace) -> dict[str, int] | None:

@@ -5,18 +5,22 @@ as it is loaded.
 
 examples:
   mindtorch validate trace.json.gz
+  mindtorch validate train.profile
   mindtorch validate --json trace.json
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import zipfile
 
 from .console import add_file, add_json, opened, print_json, printed, progress
 from .frame import CommandError
 
 __all__ = ["add_arguments", "run"]
+
+TRACE = "trace.json.gz"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,19 +31,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     from ..profiler.output.trace_check import validate  # costly: NumPy, which help needs not
 
-    with open(options.file, "rb"):  # a folder or a missing file is told as such
+    file = options.file
+    if os.path.isfile(trace := os.path.join(file, TRACE)):  # in a folder that `mindtorch profile` left
+        file = trace
+    with open(file, "rb"):  # another folder or a missing file is told as such
         pass
-    if zipfile.is_zipfile(options.file):
-        opened(options.file)
+    if zipfile.is_zipfile(file):
+        opened(file)
         problems = []
     else:
         with progress("checking"):
-            problems = validate(options.file)
+            problems = validate(file)
     if options.json:
         facts = [{"rule": p.rule, "message": p.message, "count": p.count} for p in problems]
-        print_json({"file": options.file, "is_valid": not problems, "problems": facts})
+        print_json({"file": file, "is_valid": not problems, "problems": facts})
     else:
-        print("\n".join(printed(problem) for problem in problems) or f"{options.file} keeps what its format promises.")
+        print("\n".join(printed(problem) for problem in problems) or f"{file} keeps what its format promises.")
     if problems:
         rules = "rule is" if len(problems) == 1 else "rules are"
-        raise CommandError(f"{len(problems)} {rules} broken in {options.file}")
+        raise CommandError(f"{len(problems)} {rules} broken in {file}")

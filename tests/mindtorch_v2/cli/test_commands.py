@@ -231,3 +231,17 @@ class TestValidate:
 
     def test_a_session(self, mindtorch, recorded):
         assert "keeps what its format promises" in mindtorch("validate", recorded)
+
+    def test_a_folder_with_a_trace(self, mindtorch, recorded, tmp_path):
+        mindtorch("trace", recorded, "-o", tmp_path / "trace.json.gz")
+        assert "trace.json.gz keeps what its format promises" in mindtorch("validate", tmp_path)
+        assert "Is a directory" in mindtorch("validate", tmp_path.parent, status=1)
+
+
+def test_what_was_not_recorded_is_told_with_the_option_that_records_it(mindtorch, tmp_path):
+    record([op("aten::mm", 0, 100)], info=Info(command=("train.py", "--size", "a b"))).save(tmp_path / "plain.session")
+    for command in ("memory", "leaks"):
+        assert "record with --profile-memory" in mindtorch(command, tmp_path / "plain.session", status=1)
+    last = mindtorch("advise", tmp_path / "plain.session").strip().splitlines()[-1]
+    assert last.startswith("To have it checked: mindtorch profile --profile-memory --record-shapes --with-stack")
+    assert last.endswith("train.py --size 'a b'")
