@@ -4,9 +4,10 @@
 
 Each rule has programs with the defect that it is about, and the same as advised, in two sizes of the defect. In turn, some steps of one and
 of the other are timed, and some of the first are recorded and advice is asked for. Where programs compute, time is that of the
-processor, so that other work of the machine does not count; where they wait, it is wall time. Recordings have wall time only: those
-count in which the program was interrupted least, and a dash stands where it was for long in all of them, or where there is no claim. Of all
-samples the median counts.
+processor, so that other work of the machine does not count; where they wait, it is wall time. Recordings have wall time only, and count if the program was
+interrupted for less than a tenth of it. They are long, as those of users are: the first events of a recording are slow. Where a busy machine interrupts nearly all,
+shorter ones are made. Of all samples the median counts, and of the claims that of the longest recordings of which at least three count; a dash
+stands where there are none, or where there is no claim.
 
 Programs are recorded with shapes, and with shapes and stacks.
 """
@@ -38,10 +39,12 @@ Step = Callable[[], object]
 Program = Callable[[int], Step]
 
 SIZES = {"small": 1, "large": 4}  # of the defect
-ROUNDS, SECONDS = 60, 5.0  # of a program, at most
+ROUNDS, SECONDS = 60, 8.0  # of a program, at most
 CHUNK = 0.004  # seconds of a timed sample
-SHORT, NAP = 0.0015, 0.002  # seconds of a recording, and of rest before it: so most are not interrupted
-KEPT, INTERRUPTED = 5, 0.1  # recordings that count, and share of their time in which the program did not run, at most
+LENGTHS, NAP = (0.03, 0.008, 0.0015), 0.002  # seconds of a recording, and of rest before it
+INTERRUPTED = 0.1  # share of its time in which the program did not run, at most
+# recordings before shorter ones are tried, that count at least, and of which the median is taken, at most
+TRIES, ENOUGH, KEPT = 4, 3, 15
 LEAST_STEPS = 16  # for a graph that is kept alive: of steps before the recording nothing is known
 WITHIN, NOISE = 1.5, 1.05
 WAITING = ("sleeping", "DataLoader without workers", "DataLoader too slow")
@@ -114,10 +117,41 @@ def recorded(rule: str, step: Step, count: int, options: dict[str, bool]) -> Cla
     return Claim(disturbed, sum(unexplained) / count, is_upper_bound=False)
 
 
-def usual(claims: list[Claim]) -> Claim | None:
-    """The median of those that were disturbed least; None if all were interrupted for long."""
-    kept = [claim for claim in sorted(claims)[:KEPT] if claim.disturbed < INTERRUPTED]
-    return None if not kept else Claim(*(statistics.median_low(column) for column in zip(*kept, strict=True)))
+class Recordings:
+    """Recordings of a program with some options, as long as the machine lets them be."""
+
+    def __init__(self, rule: str, step: Step, once: float, options: dict[str, bool]) -> None:
+        self._rule, self._step, self._options = rule, step, options
+        counts = [LEAST_STEPS] if rule == "graph kept alive" else [max(1, int(seconds / once)) for seconds in LENGTHS]
+        self._claims: dict[int, list[Claim]] = {count: [] for count in counts}  # by the number of steps, the longest first
+        self._lengths = iter(self._claims)
+        self._length = next(self._lengths)
+
+    def take(self) -> None:
+        """Record once more, shorter if too few count."""
+        found = self._claims[self._length]
+        found.append(recorded(self._rule, self._step, self._length, self._options))
+        if len(found) % TRIES == 0 and len(_counting(found)) * TRIES < len(found):
+            self._length = next(self._lengths, self._length)
+
+    @property
+    def is_enough(self) -> bool:
+        return len(_counting(self._claims[self._length])) >= KEPT
+
+    def least_disturbed(self) -> Claim:
+        return min(claim for found in self._claims.values() for claim in found)
+
+    def usual(self) -> Claim | None:
+        """The median of those that were disturbed least, of the longest of which enough count."""
+        for found in self._claims.values():
+            kept = _counting(found)[:KEPT]
+            if len(kept) >= ENOUGH:
+                return Claim(*(statistics.median_low(column) for column in zip(*kept, strict=True)))
+        return None
+
+
+def _counting(claims: list[Claim]) -> list[Claim]:
+    return [claim for claim in sorted(claims) if claim.disturbed < INTERRUPTED]
 
 
 def compared(rule: str, slow: Step, fast: Step) -> tuple[float, float, list[Claim | None]]:
@@ -126,28 +160,28 @@ def compared(rule: str, slow: Step, fast: Step) -> tuple[float, float, list[Clai
     needs_stacks = rule in RULES and "with_stack" in RULES[rule].needs
     timed(slow, 3, clock), timed(fast, 3, clock)  # compiles what is called
     once = min(timed(slow, 1, clock) for _ in range(5))
-    count, of_recording = (max(1, int(seconds / once)) for seconds in (CHUNK, SHORT))
+    count = max(1, int(CHUNK / once))
     if rule in WAITING:
         count = max(count, 5)  # so that batches that are made meanwhile are waited for
-    if rule == "graph kept alive":
-        of_recording = LEAST_STEPS
     before, after = [], []
-    claims: list[list[Claim]] = [[], []]
+    wanted = [not needs_stacks, rule in RULES]
+    recordings = [Recordings(rule, slow, once, mode) if wish else None for mode, wish in zip((SHAPES, STACKS), wanted, strict=True)]
     until = time.monotonic() + SECONDS
     gc.disable()
     while len(before) < 5 or (time.monotonic() < until and len(before) < ROUNDS):
+        if len(before) >= KEPT and all(made is None or made.is_enough for made in recordings):
+            break
         before.append(timed(slow, count, clock))
         after.append(timed(fast, count, clock))
-        for options, found in zip((SHAPES, STACKS), claims, strict=True):
-            if needs_stacks <= (options is STACKS) and (rule in RULES or options is SHAPES):
-                found.append(recorded(rule, slow, of_recording, options))
+        for made in filter(None, recordings):
+            made.take()
         if len(before) % 10 == 0:
             gc.collect()
     gc.enable()
     if rule in WAITING:  # what is added to a wait is other work of the machine
-        return min(before), min(before) - min(after), [min(found) if found else None for found in claims]
+        return min(before), min(before) - min(after), [made and made.least_disturbed() for made in recordings]
     gain = statistics.median(b - a for b, a in zip(before, after, strict=True))
-    return statistics.median(before), gain, [usual(found) for found in claims]
+    return statistics.median(before), gain, [made and made.usual() for made in recordings]
 
 
 def measured(rules: list[str]) -> Iterator[Result]:

@@ -209,7 +209,7 @@ class ModelRow:
 
 
 def peak_memory(library: str, model: str, batch: int) -> float:
-    """Megabytes of its own that a process takes at most while it makes a model and three steps, above what it took before."""
+    """Megabytes of its own that a process takes at most while it makes a model and two steps, above what it took before."""
     command = [sys.executable, "-m", "benchmarks.models", model, "--run", library, str(batch)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None
@@ -238,7 +238,7 @@ def _run(library: str, model: str, batch: int) -> None:
     print("ready", flush=True)
     sys.stdin.readline()
     step = MODELS[model][0](lib, batch, 1.0)
-    for _ in range(3):
+    for _ in range(2):  # the second has the optimizer's state from its beginning
         step()
 
 

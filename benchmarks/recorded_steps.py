@@ -4,8 +4,8 @@ Each program has a process of its own, as users run them: in one that has run a 
 (`translation`, by default: 2.02 ms, and 1.31 in a process of its own). Both sides run the same number of steps in sessions of their own. A session's start, its first step and its stop are not timed. Times are of the
 thread on the processor, with garbage collection off.
 
-Whether the recorded program is another one is seen where the operators' functions are compiled as for a recording, and their records are left out: what the step
-takes more then, less the cost of the events that are left (those of backward nodes and scopes), is other work.
+Whether the recorded program is another one is seen where the operators' functions are compiled as for a recording, without the lines that record, and nothing else of a
+recording is on: what the step takes more then is other work.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from mindtorch_v2.profiler.capture.operators import recorder
 from .examples import NAMES, run_example
 from .networks import NETWORKS
 
-__all__ = ["OPTIONS", "RecordedStep", "count_events", "event_cost", "profile", "quiet", "steps"]
+__all__ = ["OPTIONS", "RecordedStep", "count_events", "profile", "quiet", "steps"]
 
 Step = Callable[[], object]
 Program = Callable[[Any, Callable[[], None]], None]  # library, what to call where a step begins
@@ -78,12 +78,8 @@ class Samples:
 
     off: list[float] = field(default_factory=list)
     on: dict[str, list[float]] = field(default_factory=lambda: {name: [] for name in OPTIONS})
-    recordless: list[tuple[float, float]] = field(
-        default_factory=list
-    )  # not recorded, and recorded without the records of operators
+    recordless: list[tuple[float, float]] = field(default_factory=list)  # not recorded, and as if, without any records
     events: int = 0
-    nodes: int = 0
-    scopes: int = 0
 
     def added(self, option: str) -> float:
         """What recording adds: the median over the rounds of the difference between a recorded chunk and the one that was not.
@@ -97,9 +93,9 @@ class Samples:
         """The difference of the shortest steps of all rounds, which is shown beside the other answer: the two may be far apart."""
         return min(self.on[option]) - min(self.off)
 
-    def other_work(self, node: float, scope: float) -> float:
-        """What a recorded step takes more without the records of operators and the events of nodes and scopes, which cost so much each."""
-        return statistics.median(on - off for off, on in self.recordless) - self.nodes * node - self.scopes * scope
+    def other_work(self) -> float:
+        """What a step takes more with the functions of a recording, which do not record."""
+        return statistics.median(on - off for off, on in self.recordless)
 
     def halves(self) -> list[Samples]:
         """Every other chunk, and the rest. How far their answers are apart tells how exact they are."""
@@ -111,9 +107,7 @@ class Samples:
         yield
         with quiet(), profile(library) as prof:
             yield
-        names = [event.name for event in prof.events()]
-        self.events, self.nodes = len(names), sum(name.startswith("autograd::engine") for name in names)
-        self.scopes = sum(name.startswith("Optimizer.") for name in names)
+        self.events = len(prof.events())
         for _ in range(ROUNDS):
             self.off.append((yield from _chunk()))
             for name, (options, _) in OPTIONS.items():
@@ -123,8 +117,11 @@ class Samples:
             with _without_records():
                 for _ in range(ROUNDS):
                     off = yield from _chunk()
-                    with profile(library):
+                    dispatcher.activate(keys.PROFILER)
+                    try:
                         self.recordless.append((off, (yield from _chunk())))
+                    finally:
+                        dispatcher.deactivate(keys.PROFILER)
 
 
 @contextlib.contextmanager
@@ -197,66 +194,6 @@ PROGRAMS: dict[str, Program] = {
 }
 
 
-# --- events by themselves -------------------------------------------------------------------------------------------
-
-
-def best_time(step: Step, seconds: float = 0.06) -> float:
-    """The least time of a few steps, on this thread's clock."""
-    step()
-    best, spent = float("inf"), 0.0
-    gc.disable()
-    try:
-        while spent < seconds:
-            began = time.thread_time()
-            step()
-            taken = time.thread_time() - began
-            best, spent = min(best, taken), spent + taken
-    finally:
-        gc.enable()
-    return best
-
-
-def _added(library: Any, work: Step, **options: bool) -> float:
-    off = on = float("inf")
-    for _ in range(6):
-        off = min(off, best_time(work, 0.01))
-        with quiet(), profile(library, **options):
-            on = min(on, best_time(work, 0.01))
-    return on - off
-
-
-def event_cost(library: Any, **options: bool) -> float:
-    """Seconds that the event of an operator takes: what recording adds to `x + y`."""
-    x, y = library.randn(8, 8), library.randn(8, 8)
-
-    def work() -> None:
-        for _ in range(500):
-            x + y
-
-    return _added(library, work, **options) / 500
-
-
-def node_cost(library: Any, operator: float) -> float:
-    """Seconds that the two events of a backward node take, besides those of its operator."""
-    x = library.ones(4, requires_grad=True)
-    end = x
-    for _ in range(500):
-        end = end * 2.0
-    end = end.sum()
-    return _added(library, lambda: end.backward(retain_graph=True)) / 500 - operator
-
-
-def scope_cost(library: Any) -> float:
-    """Seconds that the event of an optimizer's method takes."""
-    optimizer = library.optim.SGD([library.ones(4, requires_grad=True)], lr=1.0)
-
-    def work() -> None:
-        for _ in range(100):
-            optimizer.zero_grad()
-
-    return _added(library, work) / 100
-
-
 # --- rows -----------------------------------------------------------------------------------------------------------
 
 
@@ -266,7 +203,6 @@ class RecordedStep:
 
     name: str
     samples: list[Samples]
-    costs: tuple[float, float]  # of the events of a backward node and of an optimizer's scope here, in seconds
 
     def cells(self) -> dict[str, str]:
         off = [min(samples.off) for samples in self.samples]
@@ -286,7 +222,7 @@ class RecordedStep:
             cells[f"ratio {option} (aim {aim})"] = text if ratio <= aim else f"**{text}**"
             shortest = [samples.added_to_shortest(option) for samples in self.samples]
             cells[f"of the shortest {option}"] = f"{shortest[0] / shortest[1]:.2f}" if min(shortest) > 0 else "below 0"
-        cells["other work"] = f"{100 * self.samples[0].other_work(*self.costs) / off[0]:+.1f} %"
+        cells["other work"] = f"{100 * self.samples[0].other_work() / off[0]:+.1f} %"
         return cells
 
     def _halves(self) -> Iterator[tuple[Samples, Samples]]:
@@ -297,9 +233,7 @@ def recorded_step(name: str, libraries: tuple[str, str]) -> RecordedStep:
     """What recording adds to a step of this program, with its backward pass and optimizer."""
     multiprocessing.set_start_method("fork", force=True)  # as in a program that was not spawned: loaders start their workers by it
     imported = importlib.import_module(libraries[0]), importlib.import_module(libraries[1])
-    ours = imported[0]
-    costs = node_cost(ours, event_cost(ours)), scope_cost(ours)
-    return RecordedStep(name, _measure(PROGRAMS[name], imported), costs)
+    return RecordedStep(name, _measure(PROGRAMS[name], imported))
 
 
 def steps(ours: Any, torch: Any) -> list[RecordedStep]:
