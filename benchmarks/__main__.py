@@ -25,6 +25,7 @@ GROUPS = {
     "examples": ("A step of each example, with its data", examples.on_one_thread),
     "two-threads": ("A step of each example on two threads", examples.on_two_threads),
     "models": ("A step of well-known models", models.steps),
+    "models-two-threads": ("A step of well-known models on two threads", models.on_two_threads),
     "growth": ("Growth of a step with batch and width", models.growth),
     "imports": ("Importing, processor time", starting.imports),
     "first-steps": ("The first step of each example in a process, processor time", starting.first_steps),

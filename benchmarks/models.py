@@ -1,8 +1,8 @@
 """Training steps of well-known models against torch as it is installed, oneDNN included.
 
-    python -m benchmarks.models [model …] [--batch N] [--growth]
+    python -m benchmarks.models [model …] [--batch N] [--growth | --two-threads]
 
-One thread each, by time on the processor, steps of both in turn, the shortest of each. Memory is what making the model and three steps take at
+One thread each, by time on the processor, steps of both in turn, the shortest of each; two threads by the clock, which needs an idle machine. Memory is what making the model and three steps take at
 most, in a process for each library. Losses are those of the first ten steps, the largest relative difference. Where it is more than rounding,
 that of torch from itself without oneDNN stands beside it: some networks amplify what rounding does, batch norms over a few values for one.
 """
@@ -43,7 +43,7 @@ from .image_models import (
 from .sequence_models import LETTERS, PLACES, TABLES, WORDS, bert, dlrm, gcn, gpt, recurrent
 from .timing import Comparison, print_table
 
-__all__ = ["MODELS", "growth", "steps"]
+__all__ = ["MODELS", "growth", "on_two_threads", "steps"]
 
 Step = Callable[[], Any]
 Prepare = Callable[[Any, int, float], Step]  # library, batch, width: a step that gives its loss
@@ -242,18 +242,20 @@ def _run(library: str, model: str, batch: int) -> None:
         step()
 
 
-def _in_turn(name: str, steps: Sequence[Step], count: int) -> tuple[Comparison, list[list[float]]]:
-    """Steps of both in turn: the shortest of each by time on the processor, the first left out, and all losses."""
+def _in_turn(
+    name: str, steps: Sequence[Step], count: int, clock: Callable[[], float] = time.process_time
+) -> tuple[Comparison, list[list[float]]]:
+    """Steps of both in turn: the shortest of each by this clock, the first left out, and all losses."""
     best, losses = [float("inf")] * 2, [[0.0] * count, [0.0] * count]
     gc.collect()
     gc.disable()
     try:
         for i in range(count):
             for side, step in enumerate(steps):
-                began = time.process_time()
+                began = clock()
                 loss = step()
                 if i:
-                    best[side] = min(best[side], time.process_time() - began)
+                    best[side] = min(best[side], clock() - began)
                 losses[side][i] = loss.item()
     finally:
         gc.enable()
@@ -288,6 +290,47 @@ def steps(ours: Any, torch: Any, names: Sequence[str] = tuple(MODELS), batches: 
             peaks = [peak_memory(library, name, batch) for library in ("mindtorch_v2", "torch")]
             rows.append(ModelRow(step, batch, Comparison(name, *peaks, MEMORY_AIM, "MB"), differ, own))
             print(*rows[-1].cells().values(), flush=True)
+    return rows
+
+
+@dataclass(frozen=True)
+class ThreadsRow:
+    """A step on two threads, with the load of the machine before it."""
+
+    step: Comparison
+    batch: int
+    load: float
+
+    def cells(self) -> dict[str, str]:
+        return {
+            "": self.step.name,
+            "batch": str(self.batch),
+            "ours, ms": f"{self.step.ours / 1e3:.1f}",
+            "torch, ms": f"{self.step.theirs / 1e3:.1f}",
+            "ratio": _bold(f"{self.step.ratio:.2f}", self.step.ratio > (self.step.aim or 0)),
+            "aim": str(self.step.aim),
+            "load": f"{self.load:.1f}",
+        }
+
+
+def on_two_threads(
+    ours: Any, torch: Any, names: Sequence[str] = tuple(MODELS), batches: Sequence[int] = BATCHES
+) -> list[ThreadsRow]:
+    """Steps of both with two threads, by the clock."""
+    before, rows = [lib.get_num_threads() for lib in (ours, torch)], []
+    for lib in (ours, torch):
+        lib.set_num_threads(2)
+    try:
+        for batch in batches:
+            for name in names:
+                load = os.getloadavg()[0]
+                prepared = _prepared(name, ours, torch, batch, 1.0)
+                step, _ = _in_turn(name, prepared, LOSSES if batch > 8 else 2 * LOSSES, time.perf_counter)
+                rows.append(ThreadsRow(step, batch, load))
+                print(*rows[-1].cells().values(), flush=True)
+    finally:
+        for lib, threads in zip((ours, torch), before, strict=True):
+            lib.set_num_threads(threads)
     return rows
 
 
@@ -328,6 +371,7 @@ def main() -> None:
     parser.add_argument("models", nargs="*", help=f"some of {', '.join(MODELS)}; all by default")
     parser.add_argument("--batch", type=int, action="append", help="a batch; 4 and 32 by default")
     parser.add_argument("--growth", action="store_true", help="step time against batch and width instead")
+    parser.add_argument("--two-threads", action="store_true", help="steps on two threads instead, by the clock")
     parser.add_argument("--run", nargs=2, metavar=("LIBRARY", "BATCH"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     unknown = [model for model in options.models if model not in MODELS]
@@ -341,8 +385,9 @@ def main() -> None:
         lib.set_num_threads(1)
     if options.growth:
         print_table("Growth of a step", growth(ours, torch, options.models or GROWING))
-    else:
-        print_table("A step of well-known models", steps(ours, torch, options.models or tuple(MODELS), options.batch or BATCHES))
+        return
+    title, measure = ("on two threads", on_two_threads) if options.two_threads else ("of well-known models", steps)
+    print_table(f"A step {title}", measure(ours, torch, options.models or tuple(MODELS), options.batch or BATCHES))
 
 
 if __name__ == "__main__":
