@@ -2,6 +2,7 @@
 
 import gc
 import os
+import random
 import re
 import sys
 
@@ -56,6 +57,16 @@ def out_of_sight():
     """
     gc.collect()
     gc.freeze()
+
+
+def pytest_runtest_setup():
+    """Have each test draw the same random numbers, in each run and whichever tests ran before it."""
+    random.seed(0)
+    for name in ("torch", "mindtorch_v2"):
+        if name in sys.modules:
+            sys.modules[name].manual_seed(0)
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(0)
 
 
 LEFT_CURRENT = pytest.StashKey[BaseException]()
