@@ -1,5 +1,6 @@
 """Convolutions of all layouts that kernels choose between: values and both gradients are torch's."""
 
+import contextlib
 import itertools
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 import torch
 
 import mindtorch_v2 as mt
+from mindtorch_v2._backends.cpu.nn import convolution
 
 pytestmark = pytest.mark.parity
 
@@ -78,12 +80,56 @@ def test_values_and_gradients(shape, steps, transposed):
 
 @pytest.mark.parametrize("size", [(8, 8), (7, 9), (16, 12), (15, 15)])
 @pytest.mark.parametrize("padding", [0, 1, 2])
-def test_tiles_of_many_channels(size, padding):
+@pytest.mark.parametrize("channels", [64, 128])  # with more, the gradient of the weight is computed by tiles, too
+def test_tiles_of_many_channels(size, padding, channels):
     rng = np.random.default_rng(0)
-    x, weight = (rng.standard_normal(shape).astype(np.float32) for shape in ((6, 64, *size), (72, 64, 3, 3)))
+    x, weight = (rng.standard_normal(shape).astype(np.float32) for shape in ((6, channels, *size), (channels + 8, channels, 3, 3)))
     given = (2, False, x, weight, rng.standard_normal(997).astype(np.float32), 1, padding, 1, 1)
     for ours, theirs in zip(computed(mt, *given), computed(torch, *given), strict=True):
         np.testing.assert_allclose(ours, theirs, atol=2e-6 * np.abs(theirs).max(), rtol=0)
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("size", [(16, 16), (15, 17), (12, 10)])
+@pytest.mark.parametrize("padding", [0, 1, 2])
+def test_strided_tiles_of_many_channels(size, padding, transposed):
+    rng = np.random.default_rng(0)
+    shapes = (40, 132 if transposed else 36, *(n // 2 if transposed else n for n in size)), (132, 36, 4, 4)
+    x, weight = (rng.standard_normal(shape).astype(np.float32) for shape in shapes)
+    given = (2, transposed, x, weight, rng.standard_normal(997).astype(np.float32), 2, padding, 1, 1)
+    with counted_tiles() as tiles:
+        ours = computed(mt, *given)
+    assert tiles == (["grad_input", "forward", "grad_weight"] if transposed else ["forward", "grad_input", "grad_weight"])
+    for found, theirs in zip(ours, computed(torch, *given), strict=True):
+        np.testing.assert_allclose(found, theirs, atol=4e-6 * np.abs(theirs).max(), rtol=0)
+
+
+@contextlib.contextmanager
+def counted_tiles():
+    """Which of the three convolutions by strided tiles are computed."""
+    names = []
+
+    def counting(name):
+        compute = getattr(convolution, f"strided_{name}")
+        return lambda *given: (names.append(name), compute(*given))[1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("forward", "grad_input", "grad_weight"):
+            patch.setattr(convolution, f"strided_{name}", counting(name))
+        yield names
+
+
+@pytest.mark.parametrize("value", [np.inf, np.nan, 2e38])
+@pytest.mark.parametrize(("size", "kernel", "stride"), [(8, 4, 2), (4, 3, 1)])
+def test_gradients_by_tiles_with_what_is_not_finite(value, size, kernel, stride):
+    rng = np.random.default_rng(0)
+    shapes = ((32, 128, size, size), (128, 128, kernel, kernel), (997,))
+    x, weight, grad = (rng.standard_normal(shape).astype(np.float32) / 1000 for shape in shapes)
+    x[1, 5, 3, 1], x[1, 5, 3, 3] = value, -value  # of finite ones, the difference is infinite
+    given = (2, False, x, weight, grad, stride, 1, 1, 1)
+    for ours, theirs in zip(computed(mt, *given), computed(torch, *given), strict=True):
+        assert np.array_equal(np.isfinite(ours), np.isfinite(theirs))
+        assert np.array_equal(np.isnan(ours), np.isnan(theirs))
 
 
 @pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan, 3e38])

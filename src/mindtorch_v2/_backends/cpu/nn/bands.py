@@ -24,13 +24,13 @@ from typing import Any
 import numpy as np
 
 from ..machinery.parallel import over
+from .small_products import SMALL_PRODUCT
 
 __all__ = ["correlate_by_bands", "results_at_once"]
 
 Array = np.ndarray[Any, Any]
 Sizes = tuple[int, ...]
 
-SMALL_PRODUCT = 1_000_000
 FEWEST_RESULTS, FEWEST_POSITIONS, FEWEST_CHANNELS = 8, 16, 16
 BAND_BYTES = 1 << 20
 _NS_OF_PRODUCT = 1 / 45  # for a multiplication and an addition

@@ -24,7 +24,8 @@ from ..machinery.blas import threaded
 from ..machinery.parallel import over
 from .bands import correlate_by_bands, results_at_once
 from .depthwise import depthwise_forward, depthwise_grad_input, depthwise_grad_weight, is_depthwise, is_small
-from .winograd import suits_winograd, winograd
+from .strided_winograd import strided_forward, strided_grad_input, strided_grad_weight, suits_strided, suits_strided_grad_input
+from .winograd import GRAD_WEIGHT_CHANNELS, suits_winograd, winograd, winograd_grad_weight
 
 __all__ = ["conv_forward", "conv_grad_input", "conv_grad_weight", "conv_output_size", "transposed_output_size"]
 
@@ -187,8 +188,12 @@ def _flat_groups(x: Array, groups: int) -> Array:
 def _correlate_padded(x: Array, weight: Array, stride: Sizes, padding: Sizes, dilation: Sizes) -> Array:
     if x.shape[1] == weight.shape[1] and len(padding) == 2:
         size = conv_output_size(x.shape[2:], weight.shape[2:], stride, padding, dilation)
-        if max(*stride, *dilation) == 1 and suits_winograd(weight, len(x), size):
+        if max(*stride, *dilation) == 1 and weight.dtype == np.float32 and suits_winograd(weight.shape, len(x), size):
             out = winograd(x, np.ascontiguousarray(weight), padding)
+            if out is not None:
+                return out
+        if suits_strided(x, weight.shape, size, stride, dilation):
+            out = strided_forward(x, np.ascontiguousarray(weight), size, padding)
             if out is not None:
                 return out
         at_once = results_at_once(weight, size, dilation)
@@ -238,12 +243,28 @@ def conv_grad_weight(
         total = _pointwise_grad_weight(x, grad, groups)
     elif groups == x.shape[1] and is_small(kernel, groups, x.shape[2:]):
         total = depthwise_grad_weight(x, grad, kernel, stride, padding, dilation)
+    elif (by_tiles := _grad_weight_by_tiles(x, grad, kernel, stride, padding, dilation, groups)) is not None:
+        total = by_tiles
     else:
         x = _pad(x, padding)
         # fewer results than fit when a transposed convolution padded its output
         geometry = _geometry(x.shape[2:], x.shape[1], kernel, stride, dilation, x.itemsize, grad.shape[2:])
         total = _sum_products(geometry, x, grad, groups)
     return total.reshape(grad.shape[1], x.shape[1] // groups, *kernel).astype(dtype, copy=False)
+
+
+def _grad_weight_by_tiles(
+    x: Array, grad: Array, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int
+) -> Array | None:
+    """The gradient of a weight by Winograd's tiles; None where another way takes less time, or a value is not finite."""
+    if len(kernel) != 2 or groups != 1 or not grad.size:
+        return None
+    size, shape = grad.shape[2:], (grad.shape[1], x.shape[1], *kernel)
+    if suits_strided(x, shape, size, stride, dilation):
+        return strided_grad_weight(x, grad, padding)
+    if max(*stride, *dilation) == 1 and x.dtype == np.float32 and suits_winograd(shape, len(x), size, GRAD_WEIGHT_CHANNELS):
+        return winograd_grad_weight(x, grad, padding)
+    return None
 
 
 def _pointwise_grad_weight(x: Array, grad: Array, groups: int) -> Array:
@@ -333,6 +354,10 @@ def conv_grad_input(
         swapped = flipped.reshape(groups, -1, *weight.shape[1:]).swapaxes(1, 2).reshape(channels, len(weight) // groups, *kernel)
         # contiguous, even where one channel a group makes it a view: matmul takes 3 times as long with negative strides
         return _correlate_padded(grad, np.ascontiguousarray(swapped), stride, border, dilation).astype(dtype, copy=False)
+    if groups == 1 and len(kernel) == 2 and suits_strided_grad_input(grad, weight.shape, grad.shape[2:], stride, dilation):
+        found = strided_grad_input(grad, np.ascontiguousarray(weight), size, padding)
+        if found is not None:
+            return found.astype(dtype, copy=False)
     if groups == 1 and prod(kernel) > 2 and results <= positions and channels >= SHORTEST_ROW:
         return _scatter_rows(grad, weight, size, stride, padding, dilation).astype(dtype, copy=False)
     return _scatter_columns(grad, weight, size, stride, padding, dilation, groups).astype(dtype, copy=False)
