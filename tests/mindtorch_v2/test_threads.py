@@ -384,6 +384,138 @@ class TestCopies:
         assert len(eager) > 0
 
 
+def positions(*shape, below):
+    return torch.from_numpy(np.random.default_rng(0).integers(0, below, shape))
+
+
+class TestGathers:
+    """Elements are moved, and the bits are the same for any number of threads."""
+
+    @pytest.mark.parametrize(
+        "function",
+        [
+            lambda x: torch.cat([x, x * 2]),
+            lambda x: torch.cat([x, x[:, :30].contiguous(), x], 1),
+            lambda x: torch.cat([x[None], x[None]], -2),
+            lambda x: torch.stack([x, x + 1], 1),
+            lambda x: x.index_select(0, positions(300, below=200)),
+            lambda x: x.index_select(-1, positions(300, below=400)),
+            lambda x: x.view(20, 10, 400).index_select(1, positions(30, below=10).int()),
+            lambda x: x[positions(30, 9, below=200)],
+            lambda x: x[positions(300, below=200) - 200],
+            lambda x: x[:, positions(300, below=400)],
+            lambda x: x.gather(0, positions(300, 390, below=200)),
+            lambda x: x.gather(1, positions(190, 500, below=400)),
+            lambda x: x.view(20, 10, 400).gather(-2, positions(19, 30, 400, below=10)),
+            lambda x: torch.nn.functional.embedding(positions(40, 11, below=200), x),
+        ],
+    )
+    def test_they_are_the_same_elements(self, eager, function):
+        x = X.view(200, 400)
+        ours = function(x)
+        assert eager
+        assert_same(ours, on_one_thread(lambda: function(x)))
+
+    @pytest.mark.parametrize(
+        "function",
+        [
+            lambda x: torch.cat([x, x.to(torch.float64)]),
+            lambda x: torch.cat([x.t(), x.t()]),
+            lambda x: torch.cat([x, torch.empty(0)]),
+            lambda x: x[x > 1],
+            lambda x: x[positions(30, below=200), positions(30, below=400)],
+            lambda x: x.t()[positions(300, below=400)],
+        ],
+    )
+    def test_what_is_left_to_one_thread(self, eager, function):
+        x = X.view(200, 400)
+        assert_same(function(x), on_one_thread(lambda: function(x)))
+
+    def test_errors_are_the_same(self, eager):
+        x = X.view(200, 400)
+        for call in (
+            lambda: x[positions(30, below=9) + 195],
+            lambda: x[positions(30, below=200) - 205],
+            lambda: x.index_select(0, positions(30, below=200) - 5),
+            lambda: x.index_select(2, positions(30, below=200)),
+            lambda: x.gather(1, positions(200, 300, below=500)),
+            lambda: x.gather(1, positions(300, 300, below=400)),
+            lambda: torch.cat([x, x[:, :3].contiguous()]),
+            lambda: torch.cat([x, x], 2),
+        ):
+            with pytest.raises((RuntimeError, IndexError)) as ours:
+                call()
+            with pytest.raises((RuntimeError, IndexError)) as theirs:
+                on_one_thread(call)
+            assert (ours.type, str(ours.value)) == (theirs.type, str(theirs.value))
+
+
+@pytest.mark.parametrize("pool", ["max_pool3d", "avg_pool3d"])
+def test_pooling_of_volumes(eager, pool):
+    values = np.random.default_rng(0).standard_normal((4, 10, 10, 12, 20)).astype(np.float32)
+
+    def pooled():
+        x = torch.from_numpy(values).requires_grad_()
+        y = getattr(torch.nn.functional, pool)(x, 3, stride=2, padding=1)
+        forward = len(eager)
+        y.backward(torch.full(y.shape, 0.5))
+        return forward, y, x.grad
+
+    forward, *ours = pooled()
+    assert len(eager) > forward > 0
+    for x, y in zip(ours, on_one_thread(pooled)[1:], strict=True):
+        assert_same(x, y)
+
+
+class TestGroupNorm:
+    @pytest.mark.parametrize("affine", [True, False])
+    @pytest.mark.parametrize("shape", [(8, 12, 30, 50), (600, 12, 20)])
+    def test_results_and_gradients_are_those_of_one_thread(self, eager, affine, shape):
+        values = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+
+        def found():
+            x, norm = torch.from_numpy(values).requires_grad_(), torch.nn.GroupNorm(4, 12, affine=affine)
+            y = norm(x)
+            forward = len(eager)
+            y.backward(torch.from_numpy(values[::-1].copy()))
+            return forward, len(eager) - forward, [y, x.grad, *(p.grad for p in norm.parameters())]
+
+        forward, backward, ours = found()
+        assert min(forward, backward) > 0
+        for x, y in zip(ours, on_one_thread(found)[2], strict=True):
+            assert x.stride() == y.stride()
+            torch.testing.assert_close(x, y, rtol=1e-5, atol=1e-5 * y.abs().max().item())
+
+    def test_a_kernel_that_refuses_says_so_of_the_whole(self, eager):
+        x = torch.ones(8, 12, 30, 50)
+        with pytest.raises(
+            RuntimeError, match="Expected 144000 elements in 4 groups of channels, but got N = 8, C = 12 and HxW = 7"
+        ):
+            torch.native_group_norm(x, None, None, 8, 12, 7, 4, 1e-5)
+
+
+@pytest.mark.parametrize("number", [2, 3])
+def test_numbers_of_threads(number, threads):
+    """Moved and pointwise results have the same bits for any number; sums are close, and the same each time."""
+    values = np.random.default_rng(0).standard_normal((64, 96, 20, 20)).astype(np.float32)
+
+    def found():
+        x = torch.from_numpy(values)
+        moved = [torch.cat([x, x], 1), x.index_select(0, positions(99, below=64)), x.exp(), x * 2 + x, x.to(torch.float64)]
+        return moved, [torch.nn.functional.group_norm(x, 8), x.sum((0, 2, 3)), x.softmax(1), x.mean()]
+
+    moved, summed = on_one_thread(found)
+    threads(number)
+    same, close = found()
+    again = found()
+    for x, y in zip(same, moved, strict=True):
+        assert_same(x, y)
+    for x, y in zip(close, summed, strict=True):
+        torch.testing.assert_close(x, y, rtol=1e-5, atol=1e-5)
+    for x, y in zip([*same, *close], [*again[0], *again[1]], strict=True):
+        assert_same(x, y)
+
+
 @pytest.mark.parametrize("fused", [False, True])
 @pytest.mark.parametrize("kind", ["SGD", "Adam", "AdamW", "Adagrad"])
 def test_optimizer_steps(eager, kind, fused):

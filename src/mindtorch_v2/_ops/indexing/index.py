@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from ..._backends.cpu.indexing import index as kernels
+from ..._backends.cpu.machinery.gathering import split_index
 from ..._backends.cpu.shapes import repeating
-from ..._dispatch.keys import META
+from ..._dispatch.keys import LARGE, META
 from ..._dtype import bool_, int32, int64, uint8
 from ..._tensor import Tensor, wrap
 from ..._types import Ints, Number, TensorOrTensors
@@ -117,12 +118,16 @@ def _check_mask(self: Tensor, mask: Tensor, start: int) -> None:
             )
 
 
+_META_OR_LARGE = META | LARGE
+_index_in_parts = split_index(kernels.index)
+
+
 def _index(self: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
     if not indices:
         raise IndexError("at least one index must be provided")
     if len(indices) == 1:
         mask = indices[0]
-        if mask is not None and mask.dtype is int64 and self._array.ndim and not self._keys & META:
+        if mask is not None and mask.dtype is int64 and self._array.ndim and not (self._keys | mask._keys) & _META_OR_LARGE:
             try:
                 return wrap(self._array.take(mask._array, 0), self.dtype)
             except IndexError as error:
@@ -131,7 +136,8 @@ def _index(self: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
             _check_mask(self, mask, 0)
             nonzero(mask)  # torch indexes by positions; NumPy reads a small array through the mask in a third of the time
             return wrap(self._array[mask._array], self.dtype)
-    result = wrap(kernels.index(self._array, _expanded_masks(self, indices)), self.dtype)
+    taken = _index_in_parts if self._keys & LARGE or any(i is not None and i._keys & LARGE for i in indices) else kernels.index
+    result = wrap(taken(self._array, _expanded_masks(self, indices)), self.dtype)
     return result.to(self.device) if self._keys & META else result
 
 

@@ -16,11 +16,13 @@ __all__ = [
     "before_images",
     "before_matrices",
     "before_normalized",
+    "before_volumes",
     "split_associative",
     "split_channels",
     "split_mean",
     "split_reduction",
     "split_rows",
+    "split_samples",
 ]
 
 Array = np.ndarray[Any, Any]
@@ -37,6 +39,10 @@ def before_dim(arguments: dict[str, Any], ndim: int) -> int:
 def before_images(arguments: dict[str, Any], ndim: int) -> int:
     """Channels, and samples of channels; anything else is refused by the kernel."""
     return ndim - 2 if ndim in (3, 4) else 0
+
+
+def before_volumes(arguments: dict[str, Any], ndim: int) -> int:
+    return ndim - 3 if ndim in (4, 5) else 0
 
 
 def before_matrices(arguments: dict[str, Any], ndim: int) -> int:
@@ -151,6 +157,44 @@ def split_channels(kernel: Kernel, arrays: Sequence[str], vectors: Sequence[str]
         over(channels, cost, work)
         (first, *rest), *others = (found[begin] for begin in sorted(found))
         return first, *(None if r is None else np.concatenate([r, *(o[i] for o in others)]) for i, r in enumerate(rest, 1))
+
+    return call
+
+
+def split_samples(kernel: Kernel, arrays: Sequence[str], *, count: str, ns: float, summed: bool = False) -> Kernel:
+    """A kernel that computes each sample by itself, some samples on each thread if that pays.
+
+    `arrays` have the samples first, `count` is the argument that says how many there are. The first result is as large as the first array; the others
+    have a row for each sample, or are to be summed.
+    """
+    names = parameter_names(kernel)
+
+    def call(*given: Any) -> Any:
+        arguments = dict(zip(names, given, strict=True))
+        x, samples = arguments[arrays[0]], arguments[count]
+        cut = [arguments[name] for name in arrays]
+        if not x.size or not all(a.ndim and len(a) == samples and a.flags.c_contiguous for a in cut):
+            return kernel(*given)
+        cost = ns * x.itemsize / 4 * x.size / samples
+        if not pays(samples, cost):
+            return kernel(*given)
+        whole = np.empty(x.shape, x.dtype)
+        found: dict[int, tuple[Any, ...]] = {}
+
+        def work(begin: int, end: int) -> None:
+            part = {name: arguments[name][begin:end] for name in arrays} | {count: end - begin}
+            first, *rest = kernel(*{**arguments, **part}.values())
+            if first is not None:
+                whole[begin:end] = first
+            found[begin] = (None if first is None else whole, *rest)
+
+        try:
+            over(samples, cost, work)
+        except Exception:
+            return kernel(*given)  # which says what is wrong with the whole
+        (first, *rest), *others = (found[begin] for begin in sorted(found))
+        join = np.add.reduce if summed else np.concatenate
+        return first, *(None if r is None else join([r, *(o[i] for o in others)]) for i, r in enumerate(rest, 1))
 
     return call
 

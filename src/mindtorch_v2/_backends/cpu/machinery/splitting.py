@@ -16,17 +16,20 @@ from ...._dispatch.op import Op
 from ...._threads import get_num_threads, on_change
 from ..creation.copying import clone_large
 from .blas import LARGE_PRODUCT, threaded
+from .gathering import split_cat, split_gather, split_index_select
 from .parallel import split_function, split_in_place, split_ufunc
 from .rows import (
     before_dim,
     before_images,
     before_matrices,
     before_normalized,
+    before_volumes,
     split_associative,
     split_channels,
     split_mean,
     split_reduction,
     split_rows,
+    split_samples,
 )
 
 __all__ = ["split"]
@@ -102,6 +105,10 @@ def _of_images(*arrays: str, ns: float) -> Callable[[Kernel], Kernel]:
     return lambda kernel: split_rows(kernel, arrays, before_images, ns=ns)
 
 
+def _of_volumes(*arrays: str, ns: float) -> Callable[[Kernel], Kernel]:
+    return lambda kernel: split_rows(kernel, arrays, before_volumes, ns=ns)
+
+
 def _of_all(kernel: Kernel) -> Kernel:
     return split_associative(kernel, ns=0.06)
 
@@ -139,6 +146,17 @@ _HOW: dict[str, Callable[[Kernel], Kernel]] = {
     "max_pool2d_with_indices_backward": _of_images("self", "grad_output", "indices", ns=2.0),
     "avg_pool2d": _of_images("self", ns=1.0),
     "avg_pool2d_backward": _of_images("self", "grad_output", ns=1.0),
+    "max_pool3d_with_indices": _of_volumes("self", ns=2.0),
+    "max_pool3d_with_indices_backward": _of_volumes("self", "grad_output", "indices", ns=2.0),
+    "avg_pool3d": _of_volumes("self", ns=1.0),
+    "avg_pool3d_backward": _of_volumes("self", "grad_output", ns=1.0),
+    "native_group_norm": lambda kernel: split_samples(kernel, ("input",), count="N", ns=1.0),
+    "native_group_norm_backward": lambda kernel: split_samples(
+        kernel, ("input", "grad_out", "mean", "rstd"), count="N", ns=2.0, summed=True
+    ),
+    "cat": split_cat,
+    "gather": split_gather,
+    "index_select": split_index_select,
     "bmm": _split_batch,
     "clone": lambda kernel: clone_large,
 }
