@@ -399,9 +399,14 @@ def contains(self: Tensor, item: object) -> bool:
     raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(item)}.")
 
 
+def delitem(self: Tensor, key: Any) -> None:
+    raise TypeError("Tensor does not support deleting items")
+
+
 getitem.__name__, setitem.__name__ = "__getitem__", "__setitem__"  # as handlers of overrides know them
 Tensor.__getitem__ = getitem  # type: ignore[method-assign]
 Tensor.__setitem__ = setitem  # type: ignore[method-assign]
+Tensor.__delitem__ = delitem  # type: ignore[attr-defined]
 Tensor.__len__ = length  # type: ignore[method-assign]
 Tensor.__iter__ = iterate
 Tensor.__contains__ = contains  # type: ignore[method-assign]

@@ -141,7 +141,26 @@ a = lib.arange(4); a[a > -1] = lib.tensor([1.0, 2, 3, 4])
 lib.ones(4, 4, 3)[:, :, 1:].view(lib.float64)
 result = lib.view_as_complex(lib.ones(6, 2, 1).transpose(1, 2).contiguous()).shape
 lib.broadcast_shapes(-12)
+lib.broadcast_shapes((1, 2), (3, 4))
+lib.broadcast_shapes([1, 2, 3], [-1, 2])
+lib.broadcast_shapes((5,), (2, 5), (3,))
+lib.broadcast_shapes(1.5, 2)
+result = [lib.broadcast_shapes(), lib.broadcast_shapes(None, 2), lib.broadcast_shapes((2, 1), [3]), lib.broadcast_shapes((0,), 1)]
+x = lib.empty(0, 5, 10, dtype=lib.float64); result = [(x.view(d).shape, x.view(d).stride()) for d in (lib.float32, lib.int64, lib.complex128, lib.uint8)]
+x = lib.empty(5, 0, 10); result = [(x.view(d).shape, x.view(d).stride()) for d in (lib.float64, lib.int64, lib.complex64, lib.uint8)]
+lib.empty(5, 4, 0).view(lib.float64)
+result = lib.empty(5, 4, 0).view(lib.uint8).stride()
+x = lib.ones(2, 3, 4, 5).to(memory_format=lib.channels_last); result = [lib.empty(n).resize_as_(x, memory_format=f).stride() for n in (0, 120) for f in (lib.preserve_format, None, lib.channels_last)]
+x = lib.ones(2, 3, 4, 5, 6).to(memory_format=lib.channels_last_3d); result = lib.empty(0).resize_as_(x, memory_format=lib.preserve_format).stride()
+x = lib.ones(3, 4, 5).permute(2, 0, 1); result = lib.empty(0).resize_as_(x, memory_format=lib.preserve_format).stride()
 lib.unravel_index(lib.tensor(0.5), (2, 2))
+lib.unravel_index(lib.tensor(2), (2.0, 2))
+lib.unravel_index(lib.tensor(2), 2.0)
+lib.unravel_index(lib.tensor(2), (2, (1, 2)))
+result = lib.unravel_index(lib.tensor(5), lib.Size([2, 3]))
+x = lib.ones(2); del x[0]
+lib.ops.aten.unfold_backward(lib.ones(2, 3), input_sizes=[2, 3], dim=1, size=3, step=0)
+lib.ops.aten.unfold_backward(lib.ones(2, 3), input_sizes=[2, 3], dim=1, size=-3, step=1)
 lib.ones(2).as_strided((1,), (1,), 2**63 - 1)
 lib.ones(2).resize_((2**40, 2**40))
 result = lib.ones(2).type(lib.Tensor)

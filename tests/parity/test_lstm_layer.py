@@ -117,7 +117,9 @@ def switched_off(lib):
 
 def by_attribute(lib):
     with pytest.MonkeyPatch.context() as patch:
-        if lib is torch:  # importing PyTorch's tests forbids it; torch.backends itself is a stand-in for the module that has the flag
+        if (
+            lib is torch
+        ):  # importing PyTorch's tests forbids it; torch.backends itself is a stand-in for the module that has the flag
             patch.setitem(torch.backends.flags_frozen.__globals__, "__allow_nonbracketed_mutation_flag", True)
         patch.setattr(lib.backends.mkldnn, "enabled", False)
         lib.nn.LSTM(3, 4)(lib.ones(5, 2, 3))

@@ -62,7 +62,12 @@ def unravel_index(indices: Tensor, shape: Ints) -> tuple[Tensor, ...]:
         raise TypeError(f"Expected 'indices' to be a Tensor, but got {type(indices)}")
     if indices.dtype.inexact or indices.dtype.scalar_name == "Bool":
         raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
-    extents = (shape,) if isinstance(shape, int) else tuple(int(n) for n in shape)
+    if not isinstance(shape, int | Sequence):
+        raise TypeError(f"expected 'shape' to be int or sequence of ints, but got {type(shape)}")
+    extents = (shape,) if isinstance(shape, int) else tuple(shape)
+    for n in extents:
+        if not isinstance(n, int):
+            raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(n)}")
     if any(n < 0 for n in extents):
         raise ValueError(f"'shape' cannot have negative values, but got {extents}")
     if indices.dtype is not int64:

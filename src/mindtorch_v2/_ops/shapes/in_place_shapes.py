@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..._backends.cpu.machinery.layout import has_channels_last
 from ..._checks import contiguous_strides
 from ..._dispatch.keys import AUTOGRAD
-from ..._memory_format import contiguous_format, empty_strides
+from ..._memory_format import channels_last, channels_last_3d, contiguous_format, empty_strides, preserve_format
 from ..._storage import UntypedStorage
 from ..._storage_methods import new_storage
 from ..._tensor import Tensor, set_array
@@ -126,6 +127,10 @@ _resize_op = op(
 
 
 def _resize_as(self: Tensor, the_template: Tensor, memory_format: OptionalMemoryFormat) -> Tensor:
+    if memory_format is preserve_format:  # torch: the format that the strides are like, and not the strides themselves
+        memory_format = contiguous_format
+        if has_channels_last(the_template._array):
+            memory_format = channels_last if the_template.dim() == 4 else channels_last_3d
     return _resize_op(self, the_template._array.shape, memory_format=memory_format)
 
 

@@ -170,13 +170,24 @@ def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
 @public("function")
 def broadcast_shapes(*shapes: Any) -> Size:
     """The shape that tensors of these shapes broadcast to."""
-    sizes = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
-    if any(n < 0 for shape in sizes for n in shape):
-        raise ValueError("Attempting to broadcast a dimension with negative length!")
-    try:
-        return Size(broadcast_shapes_of(*sizes))
-    except RuntimeError:
-        raise RuntimeError("Shape mismatch: objects cannot be broadcast to a single shape") from None
+    sizes = [(s,) if isinstance(s, int) else s for s in shapes if s is not None]
+    for shape in sizes:
+        if not isinstance(shape, Sequence):
+            raise RuntimeError(f"Input shapes should be of type ints, a tuple of ints, or a list of ints, got {shape}")
+    common = [1] * max(map(len, sizes), default=0)
+    for argument, shape in enumerate(sizes):
+        for i in range(-1, -1 - len(shape), -1):
+            if shape[i] == common[i] or shape[i] == 1:
+                continue
+            if common[i] != 1:
+                raise RuntimeError(
+                    f"Attempting to broadcast a dimension of length {shape[i]} at {i}! Mismatching argument at index {argument} had {shape}; "
+                    f"but expected shape should be broadcastable to {common}"
+                )
+            if shape[i] < 0:
+                raise ValueError("Attempting to broadcast a dimension with negative length!")
+            common[i] = shape[i]
+    return Size(common)
 
 
 # --- at least so many dimensions ------------------------------------------------------------------------------------

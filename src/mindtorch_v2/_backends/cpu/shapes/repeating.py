@@ -116,6 +116,10 @@ def trace(self: Array) -> Array:
 
 def unfold_backward(grad_in: Array, input_sizes: Sequence[int], dim: int, size: int, step: int) -> Array:
     """Windows added up where they overlap."""
+    if step <= 0:
+        raise ValueError(f"step is {step} but must be > 0")
+    if size < 0:
+        raise RuntimeError(f"size is {size} but must be >= 0")
     out = np.zeros(tuple(input_sizes), grad_in.dtype)
     if not out.ndim:
         return np.asarray(grad_in.sum()).astype(grad_in.dtype)

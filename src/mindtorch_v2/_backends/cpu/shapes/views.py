@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .... import _dtype
-from ...._checks import dimension_error, wrap_dim
+from ...._checks import contiguous_strides, dimension_error, wrap_dim
 
 Array = np.ndarray[Any, Any]
 
@@ -89,6 +89,8 @@ def view_dtype(self: Array, dtype: _dtype.dtype) -> Array:
     elements = dtype.bits if isinstance(dtype, _dtype.NarrowDtype) else dtype.np
     old, new = self.dtype.itemsize, dtype.itemsize
     if old != new:
+        if not self.size and not any(self.strides):  # NumPy forgets the strides of an array that is made without elements
+            self = strided(self, self.shape, tuple(s * old for s in contiguous_strides(self.shape)))
         _check_view_dtype(self, old, new, dtype)
         if new > old and any(n > 1 and s % new for n, s in zip(self.shape[:-1], self.strides[:-1], strict=True)):
             raise RuntimeError(f"self.stride(-1) must be divisible by {new // old}")
