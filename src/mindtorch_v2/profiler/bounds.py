@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypedDict
+from typing import Any, TypedDict
 
+import numpy as np
+
+from .container_memory import left_by_limits
 from .model.dropping import MEMORY
 
 __all__ = ["BoundOptions", "Bounds", "free_bytes"]
 
 FIRST, LAST = "first", "last"
 NO_BOUND = sys.maxsize
+LONGEST_S = 1 << 32  # of a recording: more than a century
 
 
 class BoundOptions(TypedDict, total=False):
@@ -51,15 +55,16 @@ class Bounds:
             _check_count(name, getattr(self, name))
         if self.keep not in (FIRST, LAST):
             raise ValueError(f"keep must be {FIRST!r} or {LAST!r}, got {self.keep!r}")
-        if self.last_seconds is not None and not self.last_seconds > 0:
+        if self.last_seconds is not None and not (_is_number(self.last_seconds) and 0 < self.last_seconds < LONGEST_S):
             raise ValueError(f"last_seconds must be a number of seconds above 0, got {self.last_seconds!r}")
-        if not self.min_duration_us >= 0:
+        if not (_is_number(self.min_duration_us) and self.min_duration_us >= 0):
             raise ValueError(f"min_duration_us must be a number of microseconds, 0 or more, got {self.min_duration_us!r}")
         if self.keep == LAST and self.max_events is None and self.max_bytes is None and self.last_seconds is None:
             raise ValueError("keep='last' needs to know how much: give max_events, max_bytes or last_seconds")
-        for name in ("include", "exclude", "threads"):
-            if isinstance(getattr(self, name), str):
-                raise TypeError(f"{name} must be a list of names, got the text {getattr(self, name)!r}; write {name}=[…]")
+        if self.spool is not None:
+            os.fspath(self.spool)  # a number would be somebody else's open file
+        for name, kinds in (("include", str), ("exclude", str), ("threads", (str, int))):
+            object.__setattr__(self, name, _names(name, getattr(self, name), kinds))
 
     @classmethod
     def of(cls, options: BoundOptions) -> Bounds:
@@ -90,6 +95,23 @@ class Bounds:
         return given.get(name, NO_BOUND), name
 
 
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float, np.integer, np.floating))
+
+
+def _names(name: str, values: Any, kinds: type | tuple[type, ...]) -> tuple[Any, ...] | None:
+    """The names that an option gives, which are asked for again and again."""
+    if values is None and name == "threads":
+        return None
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise TypeError(f"{name} must be a list of names, got {values!r}; write {name}=[…]")
+    found = tuple(values)
+    for value in found:
+        if not isinstance(value, kinds):
+            raise TypeError(f"{name} must be a list of names, and {value!r} is none")
+    return found
+
+
 def _check_count(name: str, value: object) -> None:
     if value is not None and (type(value) is not int or value < 1):
         raise ValueError(f"{name} must be a whole number above 0, got {value!r}")
@@ -97,7 +119,7 @@ def _check_count(name: str, value: object) -> None:
 
 def free_bytes() -> int:
     """The memory that this process could take: of the machine, of its container, and of its own limit."""
-    known = [size for size in (_of_machine(), _of_container(), _of_process()) if size is not None]
+    known = [size for size in (_of_machine(), left_by_limits(), _of_process()) if size is not None]
     return min(known, default=8 << 30)
 
 
@@ -106,14 +128,6 @@ def _of_machine() -> int | None:
         with open("/proc/meminfo") as file:
             return next(int(line.split()[1]) << 10 for line in file if line.startswith("MemAvailable:"))
     except (OSError, ValueError, IndexError, StopIteration):
-        return None
-
-
-def _of_container() -> int | None:
-    try:
-        with open("/sys/fs/cgroup/memory.max") as largest, open("/sys/fs/cgroup/memory.current") as used:
-            return max(0, int(largest.read()) - int(used.read()))
-    except (OSError, ValueError):  # there is no limit, or another kind of container
         return None
 
 

@@ -15,6 +15,7 @@ from mindtorch_v2.profiler.bounds import Bounds
 from mindtorch_v2.profiler.capture import capture, draining, log_records
 from mindtorch_v2.profiler.capture.keeping import Kept
 from mindtorch_v2.profiler.capture.operators.recorder import FUNCTION_ID, Log
+from mindtorch_v2.profiler.capture.source import Source
 
 x = torch.ones(2)
 
@@ -258,6 +259,13 @@ class TestRefused:
             ({"last_seconds": 0}, ValueError, "last_seconds must be a number of seconds above 0"),
             ({"min_duration_us": float("nan")}, ValueError, "min_duration_us must be a number of microseconds"),
             ({"include": "aten::add"}, TypeError, "include must be a list of names"),
+            ({"include": [3]}, TypeError, "include must be a list of names, and 3 is none"),
+            ({"exclude": None}, TypeError, "exclude must be a list of names"),
+            ({"threads": [None]}, TypeError, "threads must be a list of names"),
+            ({"last_seconds": float("inf")}, ValueError, "last_seconds must be a number of seconds"),
+            ({"last_seconds": "1"}, ValueError, "last_seconds must be a number of seconds"),
+            ({"min_duration_us": "1"}, ValueError, "min_duration_us must be a number of microseconds"),
+            ({"spool": 3}, TypeError, "expected str, bytes or os.PathLike"),
             ({"record_shape": True}, TypeError, r"profile\(\) got an unexpected keyword argument 'record_shape'"),
         ],
     )
@@ -401,6 +409,22 @@ class TestMemoryThatRunsShort:
         thread._free_at = 1000, 100.0
         assert thread._work() == pytest.approx(expected)
 
+    @pytest.mark.parametrize(("took", "expected"), [(0.0, 0.25), (0.1, 0.15), (3.0, draining.PAUSE_S)])
+    def test_work_that_takes_long_is_followed_by_a_shorter_wait(self, took, expected, monkeypatch):
+        now = [100.0]
+
+        class Slow(Source):
+            def meanwhile(self, free_bytes):
+                now[0] += took
+
+        monkeypatch.setattr(draining, "free_bytes", lambda: 1 << 40)
+        monkeypatch.setattr(draining.time, "monotonic", lambda: now[0])
+        thread = draining.Draining(
+            (Slow(),), log_records.LogRecords(Log(shapes=False, stacks=False, storages=False, heap=False, operands=False))
+        )
+        thread._free_at = 1 << 40, 99.75
+        assert thread._work() == pytest.approx(expected)
+
     def test_memory_that_runs_out_in_the_thread_makes_room(self, monkeypatch):
         def fail(self, free_bytes):
             raise MemoryError
@@ -416,3 +440,11 @@ class TestMemoryThatRunsShort:
         with pytest.warns(UserWarning, match="10 events were not kept"):
             prof.stop()
         assert names(prof) == []
+
+
+def test_names_that_can_be_read_only_once():
+    with profile(include=iter(["aten::add"]), threads=iter(["MainThread"])) as prof:
+        for _ in range(3):
+            x + x
+            x * x
+    assert names(prof) == [ADD] * 3

@@ -18,6 +18,7 @@ from .source import Findings, Source
 __all__ = ["Draining"]
 
 INTERVAL_S = 0.25
+PAUSE_S = 0.05  # after work that took longer than the interval
 FASTEST = 200e6  # bytes of records that a program writes in a second at most
 SHORTEST_S = 0.01  # where a quarter of the free memory would be taken before that
 PATIENCE_S = 10.0
@@ -101,7 +102,8 @@ class Draining(Source):
                 self.first_error = self.first_error or f"{type(error).__name__}: {error}"
         self._free_at = free_bytes(), time.monotonic()
         bytes_a_second = max(1.0, (before - free) / max(now - then, SHORTEST_S))
-        return min(INTERVAL_S, max(SHORTEST_S, self._free_at[0] / 4 / bytes_a_second))
+        took_s = self._free_at[1] - now  # long where the program's threads are many
+        return min(max(INTERVAL_S - took_s, PAUSE_S), max(SHORTEST_S, self._free_at[0] / 4 / bytes_a_second))
 
 
 _running: set[Draining] = set()

@@ -24,6 +24,8 @@ PIECE = 1 << 16  # records converted at a time, so that the list shrinks while t
 SMALLEST_PIECE = 1 << 6  # where memory runs out
 # Of a recording that goes on, fewer: nobody else runs meanwhile, some 1 ms.
 PIECE_MEANWHILE = 1 << 13
+# To a spool, more: each piece has to wait for the other threads, and what waits is lost in a crash. Some 5 ms.
+PIECE_SPOOLED = 1 << 15
 PIECE_DROPPED = 1 << 12  # where memory is short: cutting off a list takes memory, too
 FEW = 1 << 14  # events that are kept even then, less than a megabyte
 BACKLOG = 1 << 18  # records that stay in the list, some 35 MB, where nobody waits for them
@@ -115,15 +117,17 @@ class LogRecords(Source):
         """Take records out of the log while others are added to its end, and leave so many there; False if memory is too short for that."""
         records, width = self._log.records, self._log.width
         left = len(records) // width - backlog  # asked for once: taking them may itself be recorded
+        # Far behind, more at a time: between two pieces each thread of the program may run for the switch interval, 5 ms.
+        size = PIECE if left >= max(backlog, PIECE) else PIECE_MEANWHILE if self.spool is None else PIECE_SPOOLED
         # when memory has run out, the reserve is gone, and what is left of it is for the program
         while left > 0 and reserve:
-            # far behind, more at a time: between two pieces the program runs for the switch interval, 5 ms
             with self._lock:
-                count = min(left, PIECE_MEANWHILE if left < max(backlog, PIECE) else PIECE, len(records) // width)
+                count = min(left, size, len(records) // width)
                 self.kept.add(_converted(records[: count * width], self._log))
                 del records[: count * width]
             left -= max(count, 1)
-            time.sleep(0)  # who waits to run does so now, and not after the switch interval
+            if self.spool is None:  # writing to it lets others run
+                time.sleep(0)  # who waits to run does so now, and not after the switch interval
         return left <= 0
 
     def take(self, findings: Findings) -> None:

@@ -40,7 +40,9 @@ Head = Callable[[], tuple[Info, dict[str, Any]]]
 
 
 def check_place(path: str | os.PathLike[str]) -> None:
-    """Refuse a file that has something else in it."""
+    """Refuse a file that has something else in it, and what is no file."""
+    if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
+        raise ValueError(f"spool: {os.fspath(path)!r} is a pipe or a device; give the name of a file")
     with contextlib.suppress(FileNotFoundError), open(path, "rb") as file:
         start = file.read(len(MAGIC))
         if start not in (b"", MAGIC):

@@ -16,7 +16,8 @@ import pytest
 import mindtorch_v2 as torch
 from mindtorch_v2.profiler import Results, profile, record_function
 from mindtorch_v2.profiler.bounds import Bounds
-from mindtorch_v2.profiler.capture import capture
+from mindtorch_v2.profiler.capture import capture, log_records
+from mindtorch_v2.profiler.capture.operators.recorder import Log
 from mindtorch_v2.profiler.model.session import COLUMNS
 from mindtorch_v2.profiler.opening import open_recording
 from mindtorch_v2.profiler.spool import frames
@@ -96,6 +97,19 @@ def test_all_is_in_the_file_whatever_is_kept_in_memory(tmp_path):
     last = read_spool(path, Bounds(max_events=4, keep="last")).session
     assert last.start_ns.tolist() == everything.start_ns.tolist()[-4:]
     assert dict(last.info.dropped) == {"max_events": 6}
+
+
+def test_a_quarter_of_a_second_of_small_operators_is_written_in_few_pieces(monkeypatch):
+    """For each piece the recorder's thread waits until all others have run: with ten of them, events would be long on their way."""
+    log = Log(shapes=False, stacks=False, storages=False, heap=False, operands=False)
+    monkeypatch.setattr(log_records, "reserve", [b"memory"])
+    records, pieces = log_records.LogRecords(log), []
+    records.spool = lambda piece, results: pieces.append(len(piece[0]))
+    records.begin()
+    log.records.extend([7, 1.0, 2.0, 1, -1] * 60_000)
+    assert records.take_meanwhile(backlog=0)
+    assert sum(pieces) == 60_000
+    assert len(pieces) == 2
 
 
 def test_recordings_that_are_kept_follow_each_other_in_the_file(tmp_path):
@@ -194,6 +208,13 @@ def test_another_file_is_not_written_over(tmp_path):
     with profile() as prof:
         x + x
     assert len(prof.events()) == 1
+
+
+def test_a_pipe_or_a_device_is_no_place_for_a_spool(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for place in (tmp_path / "pipe", "/dev/null"):
+        with pytest.raises(ValueError, match="is a pipe or a device; give the name of a file"), profile(spool=place):
+            raise AssertionError
 
 
 def test_a_full_disk_ends_the_file_and_not_the_recording(tmp_path, monkeypatch):
