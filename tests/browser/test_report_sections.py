@@ -137,6 +137,38 @@ class TestTimeline:
         assert moved[0] > nearer[0]
         assert moved[1] - moved[0] == pytest.approx(nearer[1] - nearer[0])
 
+    def test_the_strip_shows_the_whole_and_moves_the_view(self, page):
+        page.open("timeline")
+        end, width = page.browser.run("[timeline.options.end, timeline.canvas.clientWidth]")
+        canvas, middle = page.browser.one(".timeline canvas"), -page.browser.run("timeline.canvas.clientHeight") // 2 + 10
+
+        def drag(start, stop):
+            at = [round(page.browser.run(f"timeline.stripX({t * end})") - width / 2) for t in (start, stop)]
+            held = page.browser.pointer().move_to_element_with_offset(canvas, at[0], middle).click_and_hold()
+            held.move_by_offset(at[1] - at[0], 0).release().perform()
+            return [t / end for t in self.view(page)]
+
+        assert drag(0.2, 0.4) == pytest.approx([0.2, 0.4], abs=0.01)  # everything was shown: a part is chosen
+        assert drag(0.3, 0.6) == pytest.approx([0.5, 0.7], abs=0.01)  # from inside its frame: it moves
+        assert drag(0.1, 0.3) == pytest.approx([0.1, 0.3], abs=0.01)  # from beside it: another part
+        assert drag(0.8, 0.8) == pytest.approx([0.7, 0.9], abs=0.01)  # a click: to that moment
+        assert page.browser.errors() == []
+
+    def test_what_is_found_is_seen_among_many_in_a_pixel(self, browser, tmp_path):
+        events = [op("aten::mm" if i == 10_007 else "aten::add", 10 * i, 10 * i + 8) for i in range(20_000)]
+        report.write([record(events)], tmp_path / "many.html")
+        page = Page(browser, tmp_path / "many.html").open("timeline?search=aten::mm")
+        page.wait(lambda: browser.run("timeline.stripState.length > 0 && !timeline.wanted"))
+        x, y, _, _ = browser.run("timeline.box({process: 0, row: 10007})")
+
+        def pixel(x, y):
+            script = "Array.from(timeline.canvas.getContext('2d').getImageData(arguments[0] * devicePixelRatio, arguments[1] * devicePixelRatio, 1, 1).data)"
+            return browser.run(script, int(x), int(y))
+
+        assert pixel(x, y + 8) != pixel(x - 20, y + 8) == pixel(x + 20, y + 8)
+        at = browser.run("timeline.stripX(100070)")
+        assert pixel(at, 20) != pixel(at - 20, 20) == pixel(at + 20, 20)
+
     def test_the_address_brings_a_view_back(self, page):
         page.open("timeline")
         page.press("w", "w", "d")

@@ -3,6 +3,7 @@ import type { Column } from "./packed";
 import type { EventsPart, Track } from "./report";
 
 export interface Lane { from: number; to: number } // into `rows`
+export interface Matching { rows: Int32Array; lanes: Map<Lane, Lane> }
 export interface TrackLanes { process: number; track: number; info: Track; lanes: Lane[] }
 
 export class Lanes {
@@ -48,16 +49,28 @@ export class Lanes {
   }
 
   /** The first place in a lane, from `low` on, whose event ends after a time. */
-  firstEndingAfter(lane: Lane, time: number, low = lane.from): number {
+  firstEndingAfter(lane: Lane, time: number, low = lane.from, rows = this.rows): number {
     let high = low, step = 1;
-    while (high < lane.to && this.end[this.rows[high]] <= time) { low = high + 1; high += step; step *= 2; }
+    while (high < lane.to && this.end[rows[high]] <= time) { low = high + 1; high += step; step *= 2; }
     high = Math.min(high, lane.to);
     while (low < high) {
       const middle = (low + high) >> 1;
-      if (this.end[this.rows[middle]] <= time) low = middle + 1;
+      if (this.end[rows[middle]] <= time) low = middle + 1;
       else high = middle;
     }
     return low;
+  }
+
+  /** The events with one of these labels: rows as in `rows`, and for each lane its part of them. */
+  matching(labels: Uint8Array): Matching {
+    const { rows, events: { label } } = this, found = new Int32Array(rows.length), lanes = new Map<Lane, Lane>();
+    let to = 0;
+    for (const { lanes: own } of this.tracks) for (const lane of own) {
+      const from = to;
+      for (let at = lane.from; at < lane.to; at++) if (labels[label[rows[at]]]) found[to++] = rows[at];
+      lanes.set(lane, { from, to });
+    }
+    return { rows: found.slice(0, to), lanes };
   }
 
   /** The event of a lane at a time, or -1. */

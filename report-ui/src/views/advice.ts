@@ -37,9 +37,10 @@ export function findingCard(context: Context, finding: Finding, steps: number, a
 function evidence(context: Context, list: Evidence[]): HTMLElement | null {
   if (!list.length) return null;
   const withSteps = list.some(each => each.steps.includes("-") || each.steps.includes(","));
-  const head = ["operator", "calls", "time", "share", withSteps ? "steps" : null, "shapes", "where"].filter((text): text is string => text !== null);
+  const withShapes = list.some(each => each.shapes), withPlaces = list.some(each => each.place);
+  const head = ["operator", "calls", "time", "share", withSteps ? "steps" : null, withShapes ? "shapes" : null, withPlaces ? "where" : null].filter((text): text is string => text !== null);
   const rows = list.map(each => h("tr", {},
     h("th", { scope: "row" }, h("a", { href: String(new Address("operators").with({ filter: each.operator, kind: "all", ...(context.process ? { process: context.process } : {}) })) }, shown(brief(each.operator), 120))), h("td", { class: "number" }, count(each.count)), h("td", { class: "number" }, shortTime(each.ns)), h("td", { class: "number" }, `${(100 * each.share).toFixed(1)} %`),
-    withSteps ? h("td", {}, shown(each.steps, 60)) : null, h("td", { class: "faint" }, shown(each.shapes ?? "", 90)), h("td", { class: "faint" }, shown(each.place ?? "", 160))));
+    withSteps ? h("td", {}, shown(each.steps, 60)) : null, withShapes ? h("td", { class: "faint" }, shown(each.shapes ?? "", 90)) : null, withPlaces ? h("td", { class: "faint" }, shown(each.place ?? "", 160)) : null));
   return h("div", { class: "scroll-x" }, h("table", { class: "evidence" }, h("thead", {}, h("tr", {}, ...head.map(text => h("th", { scope: "col", class: ["calls", "time", "share"].includes(text) ? "number" : "" }, text)))), h("tbody", {}, ...rows)));
 }

@@ -18,7 +18,7 @@ export function openHelp(): void {
   const rows = KEYS.map(([keys, what]) => h("tr", {}, h("th", { scope: "row" }, h("kbd", {}, keys)), h("td", {}, what)));
   const dialog = h("dialog", { class: "help", "aria-label": "help" },
     h("h2", {}, "Keys"), h("table", {}, ...rows),
-    h("p", { class: "faint" }, "Ctrl and the wheel zoom the timeline around the pointer, the wheel alone scrolls it, dragging moves it, and Shift with dragging zooms to a range. Every view has an address: copy it with “Copy link”."),
+    h("p", { class: "faint" }, "Ctrl and the wheel zoom the timeline around the pointer, the wheel alone scrolls it, dragging moves it, and Shift with dragging zooms to a range. The strip above it is the whole recording: drag its frame to move, drag beside it to zoom there. Every view has an address: copy it with “Copy link”."),
     h("form", { method: "dialog" }, h("button", { class: "tool" }, "Close")));
   dialog.querySelector("form")!.addEventListener("submit", event => { event.preventDefault(); dialog.close(); });
   dialog.addEventListener("close", () => dialog.remove());

@@ -1,9 +1,10 @@
 // Events on a canvas, track below track. What is drawn is bounded by the pixels, not by the events: of those too short to
 // see, one stands for all within a pixel, and the next is found by halving.
-import type { Lane, Lanes, TrackLanes } from "../model/lanes";
+import type { Lane, Lanes, Matching, TrackLanes } from "../model/lanes";
 import { h } from "./dom";
 import { brief, shortTime, shown, time } from "./format";
 import { colour, onTheme } from "./theme";
+import { clip, colourOf, COLOURS, hash, SHADES, tickStep, tickText, tint } from "./timeline_marks";
 
 export interface Selected { process: number; row: number }
 export interface TimelineOptions {
@@ -19,12 +20,12 @@ export interface TimelineOptions {
 }
 
 const ROW = 18, HEAD = 20, RULER = 24, STEPS = 18, GAP = 6, GUTTER = 8;
-const COLOURS = ["compile", "forward", "backward", "optimizer", "stall", "data", "waits", "python", "scope", "module", "gc", "memory", "kernel", "dim"];
-const SHADES = 3;
+const STRIP = 26; // the height of the whole recording above the ruler
+const LEAST_TALL = 280; // of the canvas, for that strip: on a phone held sideways the tracks need the room
+const STRIP_LANES = 52; // lanes that the strip draws at most
 const SHORTEST = 200; // nanoseconds that the whole width shows at least
-// the colour of an event that is no operator, by its category
-const BY_CATEGORY: Record<string, number> = { scope: 8, optimizer: 3, data: 5, python: 7, module: 9, compile: 0, gc: 10, memory: 11, kernel: 12 };
 
+type Drag = "view" | "range" | "strip" | "strip range";
 interface Band { tracks: TrackLanes; lanes: Lanes; title: string; y: number; height: number; collapsed: boolean }
 
 export class Timeline {
@@ -45,10 +46,13 @@ export class Timeline {
   private wanted = false;
   private palette: string[] = [];
   private shadeOfLabel: Uint8Array[] = [];
-  private matches: Uint8Array[] | null = null;
+  private matches: Matching[] | null = null;
   private selected: Selected | null;
   private pointer: { x: number; y: number } | null = null;
-  private drag: { x: number; y: number; from: number; to: number; scroll: number; range: boolean; moved: boolean } | null = null;
+  private drag: { x: number; y: number; from: number; to: number; scroll: number; kind: Drag; moved: boolean } | null = null;
+  private strip = STRIP; // its height, 0 where it has no room
+  private readonly stripCanvas = document.createElement("canvas");
+  private stripState: unknown[] = []; // what the strip was drawn for
   private readonly closers: (() => void)[] = [];
   private ink: Record<string, string> = {};
 
@@ -159,9 +163,15 @@ export class Timeline {
     this.scrollToRow({ process, row });
   }
 
+  /** Where the tracks begin. */
+  private get top(): number {
+    return this.strip + RULER + STEPS;
+  }
+
   private measure(): boolean {
     this.width = this.element.clientWidth;
     this.tall = this.element.clientHeight;
+    this.strip = this.tall < LEAST_TALL ? 0 : STRIP;
     return this.width > 0 && this.tall > 0;
   }
 
@@ -171,19 +181,19 @@ export class Timeline {
     const band = this.bands.find(each => each.lanes === lanes && each.tracks.track === events.track[row]);
     if (!band) return;
     if (band.collapsed && events.depth[row]) { band.collapsed = false; this.layOut(); }
-    const y = band.y + HEAD + events.depth[row] * ROW, room = this.tall - RULER - STEPS;
+    const y = band.y + HEAD + events.depth[row] * ROW, room = this.tall - this.top;
     if (y < this.scroll) this.scrollTo(y - HEAD);
     else if (y + ROW > this.scroll + room) this.scrollTo(y + 2 * ROW - room);
   }
 
   /** Dim what does not have one of these labels; null dims nothing. */
   highlight(matches: Uint8Array[] | null): void {
-    this.matches = matches;
+    this.matches = matches && this.options.processes.map((lanes, process) => lanes.matching(matches[process]));
     this.draw();
   }
 
   private scrollTo(y: number): void {
-    const most = Math.max(0, this.height - (this.tall - RULER - STEPS));
+    const most = Math.max(0, this.height - (this.tall - this.top));
     this.scroll = Math.min(Math.max(0, y), most);
     this.draw();
   }
@@ -224,7 +234,14 @@ export class Timeline {
   private down(event: PointerEvent): void {
     if (event.button !== 0) return;
     this.canvas.setPointerCapture(event.pointerId);
-    this.drag = { x: event.offsetX, y: event.offsetY, from: this.from, to: this.to, scroll: this.scroll, range: event.shiftKey || event.offsetY < RULER, moved: false };
+    this.drag = { x: event.offsetX, y: event.offsetY, from: this.from, to: this.to, scroll: this.scroll, kind: this.dragKind(event), moved: false };
+  }
+
+  /** In the strip, what is shown is moved, and a new part is chosen beside it; in the ruler, a part is chosen. */
+  private dragKind(event: PointerEvent): Drag {
+    if (event.offsetY >= this.strip) return event.shiftKey || event.offsetY < this.strip + RULER ? "range" : "view";
+    const t = this.stripTime(event.offsetX), isPart = this.to - this.from < 0.98 * this.options.end;
+    return isPart && t >= this.from && t <= this.to ? "strip" : "strip range";
   }
 
   private move(event: PointerEvent): void {
@@ -234,9 +251,13 @@ export class Timeline {
     if (Math.abs(event.offsetX - drag.x) + Math.abs(event.offsetY - drag.y) > 4) drag.moved = true;
     if (!drag.moved) return;
     this.tip.hidden = true;
-    if (drag.range) return this.draw();
+    if (drag.kind === "range" || drag.kind === "strip range") return this.draw();
+    if (drag.kind === "strip") {
+      const moved = this.stripTime(event.offsetX) - this.stripTime(drag.x);
+      return this.show(drag.from + moved, drag.to + moved);
+    }
     const shift = ((drag.x - event.offsetX) / (this.width - this.gutter)) * (drag.to - drag.from);
-    this.scroll = Math.min(Math.max(0, drag.scroll + drag.y - event.offsetY), Math.max(0, this.height - (this.tall - RULER - STEPS)));
+    this.scroll = Math.min(Math.max(0, drag.scroll + drag.y - event.offsetY), Math.max(0, this.height - (this.tall - this.top)));
     this.show(drag.from + shift, drag.to + shift);
   }
 
@@ -245,11 +266,17 @@ export class Timeline {
     this.drag = null;
     if (!drag) return;
     if (drag.moved) {
-      if (drag.range) this.show(this.toTime(Math.min(drag.x, event.offsetX)), this.toTime(Math.max(drag.x, event.offsetX)));
+      const [left, right] = [Math.min(drag.x, event.offsetX), Math.max(drag.x, event.offsetX)];
+      if (drag.kind === "range") this.show(this.toTime(left), this.toTime(right));
+      if (drag.kind === "strip range") this.show(this.stripTime(left), this.stripTime(right));
       return;
     }
+    if (event.offsetY < this.strip) { // to that moment
+      const half = (this.to - this.from) / 2, at = this.stripTime(event.offsetX);
+      return this.show(at - half, at + half);
+    }
     const band = this.bandAt(event.offsetY);
-    if (band && event.offsetY - RULER - STEPS + this.scroll - band.y < HEAD) {
+    if (band && event.offsetY - this.top + this.scroll - band.y < HEAD) {
       band.collapsed = !band.collapsed;
       this.layOut();
       return this.scrollTo(this.scroll);
@@ -259,14 +286,14 @@ export class Timeline {
   }
 
   private bandAt(y: number): Band | undefined {
-    const at = y - RULER - STEPS + this.scroll;
-    return y < RULER + STEPS ? undefined : this.bands.find(band => at >= band.y && at < band.y + band.height);
+    const at = y - this.top + this.scroll;
+    return y < this.top ? undefined : this.bands.find(band => at >= band.y && at < band.y + band.height);
   }
 
   private hit(x: number, y: number): Selected | null {
     const band = this.bandAt(y);
     if (!band || x < this.gutter) return null;
-    const depth = Math.floor((y - RULER - STEPS + this.scroll - band.y - HEAD) / ROW), lane = band.tracks.lanes[depth];
+    const depth = Math.floor((y - this.top + this.scroll - band.y - HEAD) / ROW), lane = band.tracks.lanes[depth];
     if (!lane || depth < 0 || (band.collapsed && depth > 0)) return null;
     const reach = this.toTime(this.gutter + 1.5) - this.from, t = this.toTime(x);
     let row = band.lanes.at(lane, t);
@@ -301,12 +328,20 @@ export class Timeline {
     return this.from + ((x - this.gutter) / (this.width - this.gutter)) * (this.to - this.from);
   }
 
+  private stripTime(x: number): number {
+    return ((x - this.gutter) / (this.width - this.gutter)) * this.options.end;
+  }
+
+  private stripX(t: number): number {
+    return this.gutter + (t / Math.max(this.options.end, 1)) * (this.width - this.gutter);
+  }
+
   /** Where an event is on the canvas: its left, top, right and bottom. */
   box({ process, row }: Selected): [number, number, number, number] | null {
     const lanes = this.options.processes[process], { events } = lanes;
     const band = this.bands.find(each => each.lanes === lanes && each.tracks.track === events.track[row]);
     if (!band) return null;
-    const y = RULER + STEPS + band.y - this.scroll + HEAD + (band.collapsed ? 0 : events.depth[row]) * ROW;
+    const y = this.top + band.y - this.scroll + HEAD + (band.collapsed ? 0 : events.depth[row]) * ROW;
     return [this.toX(events.start[row]), y, this.toX(lanes.end[row]), y + ROW - 1];
   }
 
@@ -337,13 +372,14 @@ export class Timeline {
     pen.textBaseline = "middle";
     this.drawTracks(letter);
     this.drawRuler();
+    if (this.strip) this.drawStrip();
     this.drawSelection();
     this.canvas.dataset.from = String(this.from);
     this.canvas.dataset.to = String(this.to);
   }
 
   private drawTracks(letter: number): void {
-    const { pen } = this, top = RULER + STEPS;
+    const { pen } = this, top = this.top;
     const rects: number[][] = this.palette.map(() => []);
     const texts: (string | number)[] = [];
     pen.save();
@@ -360,11 +396,7 @@ export class Timeline {
         if (at < this.tall && at + ROW > top) this.drawLane(band, lane, at, rects, texts, letter);
       });
     }
-    rects.forEach((list, number) => {
-      if (!list.length) return;
-      pen.fillStyle = this.palette[number];
-      for (let i = 0; i < list.length; i += 3) pen.fillRect(list[i], list[i + 1], list[i + 2], ROW - 2);
-    });
+    this.fill(pen, rects, ROW - 2);
     pen.fillStyle = this.ink["on-colour"];
     for (let i = 0; i < texts.length; i += 3) pen.fillText(texts[i] as string, texts[i + 1] as number, texts[i + 2] as number);
     this.drawGutter(top);
@@ -391,18 +423,25 @@ export class Timeline {
     }
   }
 
+  /** A lane; while something is searched, dim, and what was found above it: it must not hide behind others within its pixel. */
   private drawLane(band: Band, lane: Lane, y: number, rects: number[][], texts: (string | number)[], letter: number): void {
-    const { lanes } = band, { events, rows, end } = lanes, { label, start } = events;
-    const { from, to, gutter } = this, scale = (this.width - gutter) / (to - from), pixel = 1 / scale;
-    const shades = this.shadeOfLabel[band.tracks.process], matches = this.matches?.[band.tracks.process];
-    let at = lanes.firstEndingAfter(lane, from);
+    const found = this.matches?.[band.tracks.process];
+    this.drawRows(band, band.lanes.rows, lane, y, this.from, this.to, found !== undefined, rects, texts, letter);
+    if (found) this.drawRows(band, found.rows, found.lanes.get(lane)!, y, this.from, this.to, false, rects, [], letter);
+  }
+
+  private drawRows(band: Band, rows: Int32Array, lane: Lane, y: number, from: number, to: number, isDim: boolean, rects: number[][], texts: (string | number)[], letter: number): void {
+    const { lanes } = band, { events, end } = lanes, { label, start } = events;
+    const { gutter } = this, scale = (this.width - gutter) / (to - from), pixel = 1 / scale;
+    const shades = this.shadeOfLabel[band.tracks.process];
+    let at = lanes.firstEndingAfter(lane, from, lane.from, rows);
     let runFrom = 0, runTo = -1, runKind = -1; // neighbouring pixels of one colour are drawn as one
     const endRun = (): void => { if (runTo > runFrom) rects[runKind * SHADES].push(runFrom, y, runTo - runFrom); };
     while (at < lane.to) {
       const row = rows[at], begins = start[row];
       if (begins >= to) break;
       const x = gutter + (begins - from) * scale, wide = (end[row] - begins) * scale, number = label[row];
-      const kind = matches && !matches[number] ? COLOURS.length - 1 : colourOf(events.labels[number][1], events.part[row], events.categories);
+      const kind = isDim ? COLOURS.length - 1 : colourOf(events.labels[number][1], events.part[row], events.categories);
       if (wide >= 2) {
         const list = rects[kind * SHADES + shades[number]];
         const left = Math.max(x, gutter - 2), width = Math.min(x + wide, this.width + 2) - left;
@@ -418,30 +457,77 @@ export class Timeline {
         if (column > runTo || kind !== runKind) { endRun(); runFrom = column; runKind = kind; }
         runTo = column + 1;
         // all that end within this pixel are drawn by now
-        at = lanes.firstEndingAfter(lane, Math.max(from + (column + 1 - gutter) * pixel, end[row]), at + 1);
+        at = lanes.firstEndingAfter(lane, Math.max(from + (column + 1 - gutter) * pixel, end[row]), at + 1, rows);
       }
     }
     endRun();
   }
 
+  /** The whole recording in small, with a frame around the part that is shown. It is drawn anew for another size, theme or search. */
+  private drawStrip(): void {
+    const { pen, strip, stripCanvas: canvas } = this, ratio = devicePixelRatio || 1, state = [this.width, ratio, this.palette, this.matches];
+    if (state.some((each, i) => each !== this.stripState[i])) {
+      this.stripState = state;
+      canvas.width = Math.round(this.width * ratio);
+      canvas.height = Math.round(strip * ratio);
+      this.fillStrip(canvas.getContext("2d")!, ratio);
+    }
+    pen.drawImage(canvas, 0, 0, this.width, strip);
+    const left = Math.max(this.stripX(this.from), this.gutter), right = Math.min(this.stripX(this.to), this.width);
+    pen.fillStyle = this.ink.back;
+    pen.globalAlpha = 0.7;
+    pen.fillRect(0, 0, left, strip);
+    pen.fillRect(right, 0, this.width - right, strip);
+    pen.globalAlpha = 1;
+    pen.strokeStyle = this.ink.faint;
+    pen.lineWidth = 1;
+    pen.strokeRect(left + 0.5, 0.5, Math.max(right - left - 1, 2), strip - 1);
+  }
+
+  private fillStrip(pen: CanvasRenderingContext2D, ratio: number): void {
+    const deepest = Math.max(1, Math.floor(STRIP_LANES / Math.max(this.bands.length, 1)));
+    const lanes = this.bands.slice(0, STRIP_LANES).flatMap(band => band.tracks.lanes.slice(0, deepest).map(lane => ({ band, lane })));
+    const tall = (this.strip - 2) / Math.max(lanes.length, 8), rects: number[][] = this.palette.map(() => []);
+    const end = Math.max(this.options.end, 1), found: number[][] = this.palette.map(() => []);
+    lanes.forEach(({ band, lane }, i) => this.drawRows(band, band.lanes.rows, lane, 1 + i * tall, 0, end, this.matches !== null, rects, [], Infinity));
+    if (this.matches) for (const band of this.bands) for (const lane of band.tracks.lanes) { // what was found is as high as the strip
+      const { rows, lanes: own } = this.matches[band.tracks.process];
+      this.drawRows(band, rows, own.get(lane)!, 1, 0, end, false, found, [], Infinity);
+    }
+    pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+    pen.fillStyle = this.ink.panel;
+    pen.fillRect(0, 0, this.width, this.strip);
+    this.fill(pen, rects, Math.max(tall, 0.8));
+    this.fill(pen, found, this.strip - 2);
+  }
+
+  /** Fill rectangles by their colours, the dim ones, which are last, below all others. */
+  private fill(pen: CanvasRenderingContext2D, rects: number[][], tall: number): void {
+    for (let number = rects.length - 1; number >= 0; number--) {
+      const list = rects[number];
+      pen.fillStyle = this.palette[number];
+      for (let i = 0; i < list.length; i += 3) pen.fillRect(list[i], list[i + 1], list[i + 2], tall);
+    }
+  }
+
   private drawRuler(): void {
     const { pen } = this;
     pen.fillStyle = this.ink.back;
-    pen.fillRect(0, 0, this.width, RULER + STEPS);
+    pen.fillRect(0, 0, this.width, this.top);
     pen.font = "11px system-ui, sans-serif";
     const step = tickStep((this.to - this.from) / Math.max(2, (this.width - this.gutter) / 110));
     for (let t = Math.ceil(this.from / step) * step; t <= this.to; t += step) {
       const x = this.toX(t);
       pen.fillStyle = this.ink.line;
-      pen.fillRect(x, RULER - 6, 1, 6);
+      pen.fillRect(x, this.strip + RULER - 6, 1, 6);
       pen.fillStyle = this.ink.faint;
-      pen.fillText(tickText(t, step), x + 4, RULER - 10);
+      pen.fillText(tickText(t, step), x + 4, this.strip + RULER - 10);
     }
     this.drawSteps();
     pen.fillStyle = this.ink.back;
-    pen.fillRect(0, 0, this.gutter - 1, RULER + STEPS);
+    pen.fillRect(0, 0, this.gutter - 1, this.top);
     pen.fillStyle = this.ink.line;
-    pen.fillRect(0, RULER + STEPS - 1, this.width, 1);
+    pen.fillRect(0, this.top - 1, this.width, 1);
   }
 
   private drawSteps(): void {
@@ -452,26 +538,28 @@ export class Timeline {
       if (b < this.gutter || a > this.width || b < last + 3) continue; // of steps that are too narrow to see, some
       last = b;
       pen.fillStyle = i % 2 ? this.ink.line : this.ink.panel;
-      pen.fillRect(a, RULER + 1, Math.max(b - a, 1), STEPS - 4);
+      pen.fillRect(a, this.strip + RULER + 1, Math.max(b - a, 1), STEPS - 4);
       const text = `step ${steps.number[i]}`;
-      if (b - a > 6.5 * text.length) { pen.fillStyle = this.ink.faint; pen.fillText(text, a + 4, RULER + STEPS / 2 - 1); }
+      if (b - a > 6.5 * text.length) { pen.fillStyle = this.ink.faint; pen.fillText(text, a + 4, this.strip + RULER + STEPS / 2 - 1); }
     }
   }
 
   private drawSelection(): void {
     const { pen, drag } = this;
-    if (drag?.range && drag.moved && this.pointer) {
+    if (drag?.moved && this.pointer && (drag.kind === "range" || drag.kind === "strip range")) {
+      const left = Math.min(drag.x, this.pointer.x), wide = Math.abs(this.pointer.x - drag.x), inStrip = drag.kind === "strip range";
       pen.fillStyle = this.ink.ink;
-      pen.globalAlpha = 0.12;
-      pen.fillRect(Math.min(drag.x, this.pointer.x), RULER, Math.abs(this.pointer.x - drag.x), this.tall);
+      pen.globalAlpha = inStrip ? 0.3 : 0.12;
+      pen.fillRect(left, inStrip ? 0 : this.strip + RULER, wide, inStrip ? this.strip : this.tall);
       pen.globalAlpha = 1;
-      pen.fillText(shortTime(Math.abs(this.toTime(this.pointer.x) - this.toTime(drag.x))), Math.min(drag.x, this.pointer.x) + 6, RULER + STEPS + 12);
+      const spent = inStrip ? this.stripTime(left + wide) - this.stripTime(left) : this.toTime(left + wide) - this.toTime(left);
+      pen.fillText(shortTime(spent), left + 6, this.top + 12);
     }
     if (!this.selected) return;
     const box = this.box(this.selected), other = this.options.partner(this.selected), otherBox = other && this.box(other);
     pen.save();
     pen.beginPath();
-    pen.rect(this.gutter, RULER + STEPS, this.width, this.tall);
+    pen.rect(this.gutter, this.top, this.width, this.tall);
     pen.clip();
     pen.lineWidth = 2;
     pen.strokeStyle = this.ink.mark;
@@ -486,38 +574,4 @@ export class Timeline {
     }
     pen.restore();
   }
-}
-
-function colourOf(category: number, part: number, categories: string[]): number {
-  const name = categories[category];
-  return name === "operator" || name === "backward" || name === "runtime" ? part : BY_CATEGORY[name] ?? BY_CATEGORY.scope;
-}
-
-function hash(text: string): number {
-  let value = 7;
-  for (let i = 0; i < Math.min(text.length, 80); i++) value = (value * 31 + text.charCodeAt(i)) | 0;
-  return value >>> 0;
-}
-
-/** A colour of the page, a little lighter or darker, so that neighbours can be told apart. */
-function tint(hex: string, shade: number): string {
-  const factor = [1, 0.92, 0.96][shade];
-  const parts = [1, 3, 5].map(at => Math.min(255, Math.round(parseInt(hex.slice(at, at + 2), 16) * factor)));
-  return `rgb(${parts.join(",")})`;
-}
-
-function clip(name: string, room: number): string {
-  const text = shown(name, 200);
-  return text.length <= room ? text : `${text.slice(0, room - 1)}…`;
-}
-
-function tickStep(rough: number): number {
-  const power = 10 ** Math.floor(Math.log10(Math.max(rough, 1)));
-  return [1, 2, 5, 10].map(base => base * power).find(step => step >= rough) ?? 10 * power;
-}
-
-function tickText(t: number, step: number): string {
-  const [unit, scale] = Math.abs(t) >= 1e9 ? ["s", 1e9] as const : Math.abs(t) >= 1e6 ? ["ms", 1e6] as const : ["µs", 1e3] as const;
-  const decimals = Math.min(6, Math.max(0, Math.ceil(-Math.log10(step / scale) - 1e-9)));
-  return t === 0 ? "0" : `${(t / scale).toFixed(decimals)} ${unit}`;
 }
