@@ -34,6 +34,7 @@ __all__ = [
 
 PATIENCE_S = 1.0  # what takes longer shows its progress
 GAP = 2  # between columns
+WIDEST_IN_A_PIPE = 100  # a longer text is whole, and moves what follows it in its own row: names of kernels have 1,500 characters
 NARROWEST_TEXT = 24  # a column of names is not made narrower, as long as others can be left out
 
 Progress = Callable[[int, int], None]
@@ -155,15 +156,17 @@ def printed(text: object) -> str:
 
 def print_table(headings: Sequence[Heading], rows: Sequence[Sequence[Any]], *, notes: Sequence[str] = ()) -> None:
     """Print a table and notes below it. On a terminal, what is of least use is left out until it fits, and names are shortened."""
+    cells = [[printed(cell) for cell in row] for row in rows]
+    if not sys.stdout.isatty():
+        for line in [*_whole_lines(headings, cells), *notes]:
+            print(line)
+        return
     from rich.table import Table  # costly: for tables alone
     from rich.text import Text  # costly: the same
 
     console = _console(sys.stdout)
-    cells = [[printed(cell) for cell in row] for row in rows]
-    shown, left_out, widths = list(range(len(headings))), list[str](), dict[int, int]()
-    if console.is_terminal:
-        shown, left_out = _fitting(headings, cells, console.width)
-        widths = _widths(headings, cells, shown, console.width)
+    shown, left_out = _fitting(headings, cells, console.width)
+    widths = _widths(headings, cells, shown, console.width)
     table = Table(box=None, pad_edge=False, header_style="bold")
     for at in shown:
         heading = headings[at]
@@ -171,7 +174,7 @@ def print_table(headings: Sequence[Heading], rows: Sequence[Sequence[Any]], *, n
             Text(heading.text),
             justify="left" if heading.is_text else "right",
             no_wrap=True,
-            width=widths.get(at),
+            width=widths[at],
             overflow="ellipsis" if heading.is_text else "fold",
         )
     for row in cells:
@@ -179,6 +182,20 @@ def print_table(headings: Sequence[Heading], rows: Sequence[Sequence[Any]], *, n
     console.print(table)
     for note in [*notes, *([f"To fit the terminal: without {', '.join(left_out)}"] if left_out else [])]:
         console.print(Text(note))
+
+
+def _whole_lines(headings: Sequence[Heading], cells: Sequence[Sequence[str]]) -> list[str]:
+    """The lines of a table that leaves nothing out."""
+    rows = [[heading.text for heading in headings], *cells]
+    widths = [min(max(map(len, column)), WIDEST_IN_A_PIPE) for column in zip(*rows, strict=True)]
+    padded = (
+        [
+            cell.ljust(width) if heading.is_text else cell.rjust(width)
+            for heading, cell, width in zip(headings, row, widths, strict=True)
+        ]
+        for row in rows
+    )
+    return [(" " * GAP).join(row).rstrip() for row in padded]
 
 
 def _fitting(headings: Sequence[Heading], cells: Sequence[Sequence[str]], width: int) -> tuple[list[int], list[str]]:
@@ -212,7 +229,7 @@ def _width_of(headings: Sequence[Heading], cells: Sequence[Sequence[str]], at: i
 
 
 def _console(stream: Any) -> Any:
-    """A console that has colours on a terminal alone, and elsewhere as much width as a table wants."""
+    """A console of a stream, which has colours on a terminal alone."""
     from rich.console import Console  # costly: for tables and progress alone
 
     is_terminal = stream.isatty()

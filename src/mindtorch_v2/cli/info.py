@@ -11,7 +11,7 @@ import argparse
 import re
 import textwrap
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .console import add_file, add_json, opened, print_json, printed, terminal_width
@@ -98,6 +98,11 @@ def _tree(processes: Sequence[dict[str, Any]]) -> list[tuple[dict[str, Any], int
     return below(0, 0)
 
 
+def _counted(names: Iterable[str]) -> str:
+    """Names, each once: `8 × A100`."""
+    return ", ".join(name if count == 1 else f"{count} × {name}" for name, count in Counter(names).items())
+
+
 def _lines(process: dict[str, Any]) -> list[str]:
     """What is said of a process; nothing of what is not there."""
     events = ", ".join(f"{count:,} {kind}" for kind, count in sorted(process["events"].items(), key=lambda item: -item[1]))
@@ -110,7 +115,7 @@ def _lines(process: dict[str, Any]) -> list[str]:
         "threads": ", ".join(process["threads"]),
         "streams": ", ".join(dict.fromkeys(process["streams"])),
         "memory": f"{process['memory_changes']:,} changes" if process["memory_changes"] else "",
-        "devices": ", ".join(str(device.get("name", "?")) for device in process["devices"]),
+        "devices": _counted(str(device.get("name", "?")) for device in process["devices"]),
         "distributed": ", ".join(f"{k} {v}" for k, v in (process["distributed"] or {}).items() if not isinstance(v, list | dict)),
         "environment": ", ".join(f"{name} {value}" for name, value in process["environment"].items()),
         "not recorded": "; ".join(process["unrecorded"]),

@@ -94,7 +94,12 @@ def parser() -> argparse.ArgumentParser:
     )
 
     results = p.add_argument_group("results")
-    results.add_argument("-o", "--output", metavar="FOLDER", help="the folder of results (default: NAME.profile)")
+    results.add_argument(
+        "-o",
+        "--output",
+        metavar="FOLDER",
+        help="the folder of results (default: NAME.profile, or NAME.profile-2 and on if that is there)",
+    )
     results.add_argument("--quiet", action="store_true", help="print nothing of its own")
     results.add_argument("--json", action="store_true", help="print the summary as JSON, in the last line")
     return p

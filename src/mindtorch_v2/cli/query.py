@@ -61,7 +61,7 @@ def _ask(options: argparse.Namespace) -> None:
             Heading(name, is_text, last - i if i else 0)
             for i, (name, is_text) in enumerate(zip(answer.columns, are_texts, strict=True))
         ]
-        print_table(headings, [[_text(value) for value in row] for row in answer.rows])
+        print_table(headings, [[_text(value) for value in row] for row in answer.rows], notes=() if answer.rows else ("No rows.",))
     for path in written:
         print(path)
 

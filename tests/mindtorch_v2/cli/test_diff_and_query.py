@@ -67,6 +67,10 @@ def test_a_question_with_a_name_and_one_in_sql(mindtorch, runs):
     assert found["rows"] == [{"n": 24}]
 
 
+def test_an_answer_without_rows_says_so(mindtorch, runs):
+    assert mindtorch("query", runs / "before.session", "kernels")[1].splitlines()[1:] == ["No rows."]
+
+
 def test_wrong_questions_are_told(mindtorch, runs):
     status, _, err = mindtorch("query", runs / "before.session", "tpo")
     assert status == 2

@@ -114,6 +114,16 @@ def test_numbers_are_whole_and_texts_share_the_rest(monkeypatch):
     assert lines[2].split() == ["short", "1.000us", "file.py"]
 
 
+def test_a_long_name_in_a_pipe_is_whole_and_widens_its_own_row_alone(capsys):
+    headings = [console.Heading("name", is_text=True), console.Heading("time"), console.Heading("source", is_text=True)]
+    console.print_table(headings, [["a" * 1500, "123.456ms", "train.py"], ["short", "1.000us", ""]], notes=["2 rows"])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == f"name{' ' * 96}       time  source"
+    assert lines[1] == f"{'a' * 1500}  123.456ms  train.py"
+    assert lines[2] == f"short{' ' * 95}    1.000us"
+    assert lines[3:] == ["2 rows"]
+
+
 @pytest.mark.parametrize("name", frame.COMMANDS)
 def test_a_mistyped_option_is_told_with_the_one_that_is_near(name, arguments, mindtorch):
     option = max((option for action in frame.parser_of(name)._actions for option in action.option_strings), key=len)
