@@ -291,7 +291,7 @@ class TestThread:
                 x * x
             for thread in threads:
                 thread.join()
-            until = time.monotonic() + 30
+            until = time.monotonic() + 60
             while not capture.active._records.kept.seen:
                 assert time.monotonic() < until
                 time.sleep(0.001)
@@ -302,19 +302,21 @@ class TestThread:
 
     def test_it_is_nobody_elses_thread(self):
         before = threading.enumerate()
+        # of pytest's workers: it waits in a function that sys.monitoring sees end, and is unknown to `threading`
+        others = {f"thread {number}" for number in sys._current_frames()}
         config = _ExperimentalConfig(record_python_gc_info=True)
         with profile(with_stack=True, profile_memory=True, experimental_config=config) as prof:
             for _ in range(3_000):
                 cycle = [x + x]
                 cycle.append(cycle)
             assert threading.enumerate() == before
-        assert [track.name for track in prof.session.tracks] == ["MainThread"]
+        assert [track.name for track in prof.session.tracks if track.name not in others] == ["MainThread"]
 
     def test_it_ends_with_the_recording(self):
         before = set(sys._current_frames())
         with profile():
             x + x
-        until = time.monotonic() + 10
+        until = time.monotonic() + 60
         while new := set(sys._current_frames()) - before:  # it has done its work, and may need a moment to go
             assert time.monotonic() < until, new
             time.sleep(0.001)

@@ -374,7 +374,8 @@ WITH_MEMORY = """
     lost = [int(count.replace(",", "")) for count in re.findall(r"([\\d,]+) of [\\d,]+ recorded events", text)]
     assert done > 10_000
     # whether there is memory for all of them or not: those that are missing are counted in one warning
-    kept = sum(prof.session.labels[number].kind == "op" for number in prof.session.label.tolist())
+    labels = prof.session.labels
+    kept = sum(labels[number].kind == "op" for number in prof.session.label.tolist())
     assert kept + sum(lost) in (done, done + 1), (kept, done, text)
     assert [str(w.message)[:16] for w in told] == ["memory ran out: "] * (text != ""), text
     memory = prof.session.memory
@@ -413,7 +414,8 @@ LONG_WITH_MEMORY = """
     texts = [str(w.message) for w in told]
     dropped = dict(prof.session.info.dropped)
     assert list(dropped) == ["memory"]
-    kept = sum(prof.session.labels[number].kind == "op" for number in prof.session.label.tolist())
+    labels = prof.session.labels
+    kept = sum(labels[number].kind == "op" for number in prof.session.label.tolist())
     lost = [int(count.replace(",", "")) for count in re.findall(r"([\\d,]+) of [\\d,]+ recorded events", texts[0])]
     assert kept + sum(lost) + dropped["memory"] == 1_200_000, (kept, dropped, texts)
     assert f"{dropped['memory']:,} events were not kept: without max_events, a recording keeps as many" in texts[-1], texts
