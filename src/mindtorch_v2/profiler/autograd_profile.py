@@ -245,7 +245,7 @@ class profile(OptionAttributes, Summaries):  # noqa: N801 - torch's name
         if session is None:
             return empty_session()
         if not self.metadata:
-            return session  # programs ask in loops: a new one for each event took 45 µs
+            return session  # programs ask in loops: a new one takes 18 µs
         return session.replace(info=replace(session.info, metadata={**session.info.metadata, **self.metadata}))
 
     @property

@@ -173,6 +173,12 @@ class TestMetadata:
         prof.add_metadata("a", "three")
         assert trace_of(prof, tmp_path)["a"] == "three"
 
+    def test_the_session_is_made_anew_for_what_is_added_only(self):
+        prof = record()
+        assert prof.session is prof.session
+        prof.add_metadata("a", "text")
+        assert prof.session.info.metadata["a"] == "text"
+
     def test_presets_are_in_every_cycle_and_what_is_added_stays(self, tmp_path):
         found = []
         prof = profile(
