@@ -73,7 +73,7 @@ _shape_rules_ahead: dict[str, Function] = {}  # of operators that are not define
 
 
 class Definition:
-    """What stands for an operator that it defines."""
+    """An object that `torch.library` functions accept in place of the name of the operator it defines."""
 
     _op: Op
 
@@ -94,7 +94,7 @@ def find_op(qualname: Any) -> Op:
 
 
 def set_kernel(op: Op, key: str, function: Function, lib: Library | None = None) -> None:
-    """Register a kernel; one registered through a Library goes with it."""
+    """Register a kernel. One registered through a Library is removed with it."""
     if key not in ("Autograd", "AutogradCPU"):
         function = _with_keywords(op, function)
     if lib is not None:
@@ -114,7 +114,7 @@ def set_kernel(op: Op, key: str, function: Function, lib: Library | None = None)
 
 
 def _with_keywords(op: Op, function: Function) -> Function:
-    """A kernel that is given what its schema has behind `*` by name, as it was written."""
+    """Return a kernel that is passed the schema's keyword-only arguments by name."""
     names = [a.name for a in op.schema.arguments if a.keyword_only]
     if not names:
         return function
@@ -129,7 +129,7 @@ _SPELLED_OTHERWISE = {"int64_t": "`SymInt` or `int`", "int32_t": "`int`", "doubl
 
 
 def _check_types(schema: Schema) -> None:
-    """A schema has types that torch knows."""
+    """Refuse a schema with types that torch does not know."""
     for kind in [*(a.type for a in schema.arguments), *(r.type for r in schema.returns)]:
         base = re.split(r"[\[?(]", kind)[0]
         if base not in _SCHEMA_TYPES:
@@ -140,7 +140,7 @@ def _check_types(schema: Schema) -> None:
 
 
 def _with_dtypes(schema: Schema) -> Schema:
-    """A schema whose defaults are dtypes where its text names some."""
+    """Return the schema with dtypes as defaults where its text names them."""
     arguments = tuple(
         dataclasses.replace(a, default=BY_NAME.get(str(a.default).removeprefix("torch."), a.default))
         if a.type.startswith("ScalarType") and isinstance(a.default, str)
@@ -154,7 +154,7 @@ _namespaces: weakref.WeakValueDictionary[str, Library] = weakref.WeakValueDictio
 
 
 def _claim_namespace(lib: Library, ns: str) -> None:
-    """A namespace has one library of kind DEF."""
+    """Refuse a second library of kind DEF for a namespace."""
     caller = sys._getframe(2)
     while caller.f_code.co_filename in (__file__, contextlib.__file__) and caller.f_back is not None:
         caller = caller.f_back

@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class Once(Generic[T]):
-    """A value that the first thread makes which asks for it; others wait. What making it raises, each of them raises, or tries `again`."""
+    """A value made by the first thread that asks for it, while others wait. If making it fails, each of them raises that error, or makes it `again`."""
 
     def __init__(self, make: Callable[[], T], *, again: bool = False) -> None:
         self._make: Callable[[], T] | None = make

@@ -8,7 +8,7 @@ __all__ = ["is_running"]
 
 
 def is_running(pid: int) -> bool:
-    """Whether there is such a process, and it has not ended. One that nobody has waited for has."""
+    """Return whether a process runs. A zombie, which has ended and was not waited for, does not."""
     try:
         os.kill(pid, 0)
     except PermissionError:

@@ -38,7 +38,7 @@ class SidePair(NamedTuple):
 
 
 class _Kind(NamedTuple):
-    """What tells calls apart."""
+    """The facts by which calls are grouped."""
 
     name: str
     module: str
@@ -59,7 +59,7 @@ class _Work:
 
     @property
     def step_ns(self) -> float:
-        """The time that it takes in a step of the program."""
+        """The time of these calls for each step of the program."""
         rows = self.calls.rows[self.top]
         return float((self.calls.session.end_ns - self.calls.session.start_ns)[rows].sum()) / self.steps
 
@@ -78,7 +78,7 @@ class _Work:
 
 @dataclass(frozen=True, eq=False)
 class _Process:
-    """The calls of a process beside the steps of the program; its name is empty for the one that has these."""
+    """The calls of a process outside of the program's steps; its name is empty for the process that makes the steps."""
 
     calls: Calls
     name: str
@@ -134,7 +134,7 @@ class _Process:
 def side_pairs(
     first: Sequence[Calls], second: Sequence[Calls], one: CallTree, other: CallTree, *, least_ns: float
 ) -> Iterator[SidePair]:
-    """What other threads and processes do in both runs or in either, if it takes this time in a step; `one` and `other` are the steps."""
+    """Return the work of other threads and processes in either run that takes at least this time for each step; `one` and `other` are the steps."""
     for mine, theirs in _matched(_processes(first, one), _processes(second, other), lambda process: NUMBER.sub("", process.name)):
         is_stepping = mine is not None and theirs is not None and mine.has_steps and theirs.has_steps
         if mine is not None and theirs is not None and is_stepping:
@@ -165,7 +165,7 @@ def _processes(sessions: Sequence[Calls], program: CallTree) -> list[_Process]:
 
 
 def _matched(left: Sequence[T], right: Sequence[T], *keys: Callable[[T], Hashable]) -> list[tuple[T | None, T | None]]:
-    """Pairs with an equal key, by the first of these keys that finds one; what is left stands alone."""
+    """Pair items whose keys are equal, trying these keys in turn; items without a partner are returned alone."""
     found: list[tuple[T | None, T | None]] = []
     mine, theirs = list(left), list(right)
     for key in keys:

@@ -1,4 +1,4 @@
-"""What recording each event took, by what one of its kind was measured to cost."""
+"""The time that recording each event took, estimated from the measured cost of its kind."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Column = np.ndarray[Any, np.dtype[Any]]
 
 
 def costs_ns(session: Session, parent: Column) -> Column:
-    """The time of recording each event; 0 where that was not measured."""
+    """Return the time that recording each event took; 0 where its kind was not measured."""
     per_event = dict(session.info.event_costs_ns)
     if not len(session) or not per_event:
         return np.zeros(len(session), np.int64)

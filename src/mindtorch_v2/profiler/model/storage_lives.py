@@ -1,4 +1,4 @@
-"""Which storage was at an address when: the lives of storages, and those that operators and roles were about."""
+"""The lives of storages: which storage was at an address at a time, and which ones operators and roles refer to."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FAR = np.iinfo(np.int64).max
 
 
 class Storage(NamedTuple):
-    """One life of a piece of memory."""
+    """A storage from its allocation to its end."""
 
     address: int
     size_bytes: int
@@ -77,12 +77,12 @@ class Storages:
 
     @property
     def first_value(self) -> Column:
-        """The number of the first version of each storage, if all versions of all storages are counted; and how many there are."""
+        """Return the number of each storage's first version, where all versions of all storages are numbered in turn, and the total."""
         return self.first_write + np.arange(len(self) + 1)
 
     @property
     def of_value(self) -> Column:
-        """The storage of each version of each."""
+        """Return the storage that each version belongs to."""
         return np.repeat(np.arange(len(self)), np.diff(self.first_value))
 
 
@@ -160,7 +160,7 @@ class _Stretches:
         self._number()
 
     def _find_ends(self, happenings: _Happenings) -> None:
-        """How each stretch ends: with the next change, seen; unseen, before another recording begins; or not."""
+        """Find how each stretch ends: at the next change, between two recordings, or not at all."""
         at, address, size = self.when, self.address, self.size
         after = np.minimum(np.arange(len(at)) + 1, max(len(at) - 1, 0))
         has_next = (address[after] == address) & (after > np.arange(len(at)))

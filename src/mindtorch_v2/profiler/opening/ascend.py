@@ -35,7 +35,7 @@ def kind(process: str, name: str) -> str | None:
 
 
 def category(process: str) -> str:
-    """What the kind of rows without a category does not say."""
+    """Return the category of rows that name none: that of collectives, or empty."""
     return "collective_comm" if process in COMMUNICATION else ""
 
 
@@ -58,7 +58,7 @@ def stream(process: str, tid: int) -> int:
 
 
 def joined(tracks: Sequence[RawTrack], names: Mapping[Any, Any]) -> Column:
-    """By track: the one that its rows belong to. Calls of CANN are made by the program's threads, and stand in a process of their own."""
+    """Return for each track the one that its rows belong to: calls of CANN are in a process of their own, and were made by the program's threads."""
     host = host_of(names)
     threads = {track.tid: number for number, track in enumerate(tracks) if track.pid == host}
     of_host = [names.get(("process_name", track.pid)) == CALLS for track in tracks]

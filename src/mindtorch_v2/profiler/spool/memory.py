@@ -21,7 +21,7 @@ NO_ROLES: RolesNoted = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0
 
 
 class MemoryWritten:
-    """How much of the notes of a recording is in the file, which never has less than it had."""
+    """The changes of memory already written to the file. What is written stays; only later changes are added."""
 
     def __init__(self, storages: Storages) -> None:
         self._storages = storages
@@ -30,11 +30,11 @@ class MemoryWritten:
         self._results: list[Notes] = []  # of operators that are not in the file
 
     def add_results(self, results: Sequence[Notes]) -> None:
-        """Memory that operators made whose records are not written."""
+        """Add memory made by operators whose records are not written."""
         self._results += results
 
     def new(self) -> tuple[Notes, RolesNoted] | None:
-        """What is known since the last call; None if notes were given up."""
+        """Return the changes since the last call; None if the notes were given up."""
         if not self._storages.read_meanwhile():
             return None
         pieces, freed = self._storages.since(self._pieces, self._freed)
@@ -44,7 +44,7 @@ class MemoryWritten:
         return self._written([*first, *pieces], freed, roles.noted(self._roles))
 
     def rest(self, findings: Findings) -> tuple[Notes, RolesNoted] | None:
-        """What is known at the end, and was not at the last call of `new`."""
+        """Return the changes since the last call of `new`, when the recording has ended."""
         if findings.memory is None:
             return None
         before, made, freed = findings.memory
@@ -63,7 +63,7 @@ class MemoryWritten:
 
 
 class MemoryFound:
-    """The changes of memory that a file has, and until when it has all of them."""
+    """The changes of memory in a file, and the moment until which they are complete."""
 
     def __init__(self) -> None:
         self._notes: list[Notes] = []
@@ -84,7 +84,7 @@ class MemoryFound:
         self._until = round(until * 1e9)
 
     def put_into(self, found: Findings, records: Records) -> Records:
-        """Give the changes to the findings; of what operators made, what was made while all changes are known."""
+        """Put the changes into the findings; results of operators only up to the moment until which changes are complete."""
         if self._until is None or self._is_lost:
             return records
         notes = joined(self._notes)

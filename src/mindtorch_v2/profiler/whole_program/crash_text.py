@@ -1,4 +1,4 @@
-"""The text that Python writes when it crashes, put behind what was spooled."""
+"""The traceback that Python writes when it crashes, appended to the spool."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _pid = 0
 
 
 def write_behind(spool: str) -> None:
-    """Have Python write to this file where it crashed, unless the program has it written elsewhere."""
+    """Have Python write the traceback of a crash to this file, unless the program uses `faulthandler` itself."""
     global _file, _pid
     if faulthandler.is_enabled() and _file is None:
         return
@@ -27,7 +27,7 @@ def write_behind(spool: str) -> None:
 
 
 def _leave_to_parent() -> None:
-    """The file is that of the process that was forked, unless this one has one of its own by now."""
+    """Stop writing to the parent's file after a fork, unless the child has its own by now."""
     global _file
     if _file is not None and _pid != os.getpid():
         faulthandler.disable()
