@@ -138,6 +138,12 @@ def promoted(self: Any, other: Any) -> tuple[Any, Any, dtype]:
 
 def promoted_difference(self: Any, other: Any) -> tuple[Any, Any, dtype]:
     """The same for subtraction, which refuses bools."""
+    check_difference(self, other)
+    return promoted(self, other)
+
+
+def check_difference(self: Any, other: Any) -> None:
+    """Refuse to subtract bools."""
     kinds = [_dtype.of_scalar(x) if x.__class__ in (bool, int, float, complex) else x.dtype for x in (self, other)]
     if kinds == [_dtype.bool_, _dtype.bool_]:
         raise RuntimeError(
@@ -148,4 +154,3 @@ def promoted_difference(self: Any, other: Any) -> tuple[Any, Any, dtype]:
             "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use the "
             "`~` or `logical_not()` operator instead."
         )
-    return promoted(self, other)

@@ -167,6 +167,7 @@ result = lib.ones(2).type(lib.Tensor)
 lib.Size([1]) + [2]
 result = [lib.Size([1]) + (2,), (1,) + lib.Size([2]), 2 * lib.Size([1])]
 result = [lib.empty(0).is_set_to(lib.empty(0))]
+ad = lib.autograd.forward_ad; ad.enter_dual_level(); d = ad.make_dual(lib.ones(2), lib.ones(2)); drawn = [lib.normal(d, 1.0), lib.normal(d, d), lib.normal(0.0, d), lib.bernoulli(d), lib.poisson(d)]; result = [ad.unpack_dual(y).tangent for y in drawn]; ad.exit_dual_level()
 a = lib.zeros(2, 3, 4, 5).to(memory_format=lib.channels_last); result = [a.lerp(a.contiguous(), 0.5).stride(), lib.lerp(a.contiguous(), a, a).stride()]
 lib._foreach_add([lib.ones(2)], [])
 """

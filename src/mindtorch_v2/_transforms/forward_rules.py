@@ -71,11 +71,16 @@ ELEMENTWISE = frozenset(
     rsub pow addcmul_ addcdiv_ mul_ ldexp deg2rad rad2deg""".split()
 )
 
+# Drawn numbers, which do not change with the parameters: torch gives them a tangent of zeros.
+DRAWN = frozenset("normal.Tensor_float normal.float_Tensor normal.Tensor_Tensor bernoulli.default poisson.default".split())
+
 
 def outgoing(op: Op, primals: tuple[Any, ...], tangents: Tangents, result: TensorOrTensors) -> list[Any]:
     """The tangents of an operator's results, None where there is none; `tangents` has those of its arguments."""
     name, full = op.name, f"{op.name}.{op.overload_name}"
     results = [result] if isinstance(result, Tensor) else list(result)
+    if full in DRAWN:
+        return [_zeros(r) for r in results]
     linear = LINEAR.get(full) or LINEAR.get(name)
     if linear is not None and set(tangents) <= set(linear):
         return _linear(op, primals, tangents, linear)

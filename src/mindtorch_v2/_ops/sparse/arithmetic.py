@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..._dispatch import keys, registry
+from ..._dtype import dtype
+from ..._promotion import can_cast, check_difference, result_type_of
 from ..._tensor import Tensor, wrap
 from ..._types import Number
 from ..elementwise import arithmetic, binary, unary  # noqa: F401 - declared first
@@ -84,22 +86,22 @@ def _coo_sum(self: Tensor, other: Tensor, alpha: Number) -> Tensor:
         raise RuntimeError(
             f"add: expected 'self' and 'other' to have same number of sparse dimensions, but {self.sparse_dim()} != {other.sparse_dim()}"
         )
-    added = values_of(other) if alpha == 1 else values_of(other) * alpha
+    common = result_type_of((self, other))
+    added = values_of(other) if alpha == 1 else values_of(other).to(common) * alpha
     both = storage_of(self).coalesced and storage_of(other).coalesced
     # torch: values that are not contiguous, such as the gradient of a sum, are put side by side
     packed = values_of(self)._array.flags.c_contiguous and values_of(other)._array.flags.c_contiguous
     if packed and np.array_equal(parts(self)[0], parts(other)[0]):
         return sparse_tensor(storage_of(self).indices, values_of(self) + added, self._array.shape, coalesced=both)
-    dtype = np.result_type(values_of(self)._array, added._array)
     joined = cat([storage_of(self).indices, storage_of(other).indices], 1)
-    values = np.concatenate([values_of(self)._array.astype(dtype), added._array.astype(dtype)])
+    values = np.concatenate([values_of(self)._array.astype(common.np), added._array.astype(common.np)])
     made = sparse_tensor(joined, wrap(values), self._array.shape)
     return coalesced(made) if both else made
 
 
 def _dense_plus(self: Tensor, other: Tensor, alpha: Number) -> Tensor:
     _check_dense_sizes(self, other)
-    out = self._array.astype(np.result_type(self._array, other._array))
+    out = self._array.astype(result_type_of((self, other)).np)
     _accumulate(out, other, alpha)
     return wrap(out)
 
@@ -115,8 +117,9 @@ def _check_dense_sizes(self: Tensor, other: Tensor) -> None:
 def _accumulate(array: Array, sparse: Tensor, alpha: Number) -> None:
     coo = as_coo(sparse)
     indices, values = parts(coo)
+    values = values.astype(array.dtype, copy=False)
     if alpha != 1:
-        values = values * values.dtype.type(alpha)
+        values = values * np.asarray(alpha).astype(array.dtype)  # -1 wraps in unsigned types, as torch has it
     if not indices.shape[0]:
         array += values.sum(axis=0)
     elif storage_of(coo).coalesced:
@@ -125,16 +128,31 @@ def _accumulate(array: Array, sparse: Tensor, alpha: Number) -> None:
         np.add.at(array, tuple(indices), values)
 
 
+def _check_cast(found: dtype, into: Tensor) -> None:
+    if found is not into.dtype and not can_cast(found, into.dtype):
+        raise RuntimeError(f"Can't convert result type {found.scalar_name} to output {into.dtype.scalar_name} in add operation")
+
+
+def sub(self: Tensor, other: Any, alpha: Number) -> Tensor:
+    """The difference of two tensors of which at least one is sparse."""
+    check_difference(self, other)
+    return add(self, other, -alpha)
+
+
+def sub_(self: Tensor, other: Tensor, alpha: Number) -> Tensor:
+    """Subtract in place, from a dense tensor or from a sparse one."""
+    check_difference(self, other)
+    return add_(self, other, -alpha)
+
+
 def add_(self: Tensor, other: Tensor, alpha: Number) -> Tensor:
     """Add in place, to a dense tensor or to a sparse one."""
     if is_sparse(self):
         made = add(self, other, alpha)
-        if made.dtype is not self.dtype and not np.can_cast(made.dtype.np, self.dtype.np, "same_kind"):
-            raise RuntimeError(
-                f"result type {made.dtype.scalar_name} can't be cast to the desired output type {self.dtype.scalar_name}"
-            )
+        _check_cast(made.dtype, self)
         return _take(self, made if made.dtype is self.dtype else other_values(made, values_of(made).to(self.dtype)))
     _check_dense_sizes(self, other)
+    _check_cast(result_type_of((self, other)), self)
     _accumulate(self._array, other, alpha)
     self._storage.version += 1
     return self
@@ -143,8 +161,8 @@ def add_(self: Tensor, other: Tensor, alpha: Number) -> Tensor:
 for _key in (*BOTH, *WITH_DENSE):
     kernel("add", "Tensor", key=_key)(add)
     kernel("add_", "Tensor", key=_key)(add_)
-    kernel("sub", "Tensor", key=_key)(lambda self, other, alpha: add(self, other, -alpha))
-    kernel("sub_", "Tensor", key=_key)(lambda self, other, alpha: add_(self, other, -alpha))
+    kernel("sub", "Tensor", key=_key)(sub)
+    kernel("sub_", "Tensor", key=_key)(sub_)
 
 
 # --- products ---------------------------------------------------------------------------------------------------------
