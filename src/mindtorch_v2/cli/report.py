@@ -20,7 +20,7 @@ __all__ = ["add_arguments", "run"]
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_file(parser)
     add_output(parser, what="the page to write, such as report.html")
-    parser.add_argument("--title", metavar="TEXT", help="of the page; by default the name of the program")
+    parser.add_argument("--title", metavar="TEXT", help="of the page; by default the name of the program, or of a trace that has none")
     add_json(parser)
 
 
@@ -28,8 +28,10 @@ def run(options: argparse.Namespace) -> None:
     from ..profiler.output import report  # costly: NumPy, which help needs not
 
     sessions = opened(options.file).sessions
+    command = sessions[0].info.command
+    title = options.title or (None if command and command[0] else os.path.basename(os.path.abspath(options.file)))
     with progress(f"writing {os.path.basename(options.output)}") as told:
-        report.write(sessions, options.output, title=options.title, progress=told)
+        report.write(sessions, options.output, title=title, progress=told)
     size = os.path.getsize(options.output)
     events = sum(map(len, sessions))
     if options.json:

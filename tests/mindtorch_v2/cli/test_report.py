@@ -30,6 +30,7 @@ def test_of_a_trace(saved, tmp_path, capsys):
     told = json.loads(capsys.readouterr().out)
     assert told["file"] == str(tmp_path / "report.html")
     assert told["bytes"] == (tmp_path / "report.html").stat().st_size
+    assert "<title>trace.json</title>" in (tmp_path / "report.html").read_text()  # it has no command
     table = parts_of(tmp_path / "report.html")["operators.0"]["groupings"]["name"]
     counts = {table["names"][i]: int(n) for i, n in zip(table["name"].tolist(), table["count"].tolist(), strict=True)}
     assert counts["aten::addmm"] == sum(event.name == "aten::addmm" for event in prof.events())
