@@ -20,7 +20,9 @@ __all__ = ["add_arguments", "run"]
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_file(parser)
     add_output(parser, what="the page to write, such as report.html")
-    parser.add_argument("--title", metavar="TEXT", help="of the page; by default the name of the program, or of a trace that has none")
+    parser.add_argument(
+        "--title", metavar="TEXT", help="of the page; by default the name of the program, or of a trace that has none"
+    )
     add_json(parser)
 
 
