@@ -300,3 +300,32 @@ def test_cprofile_may_be_used_inside():
     assert len(named(prof, "leaf")) == 2
     stack = operators["aten::sub"]["stack"]
     assert [place.rpartition(":")[2] for place in stack][:2] == ["seen_by_another", "work"]
+
+
+COLLECTIONS_IN_A_FULL_STACK = """
+import gc, sys, warnings
+import mindtorch_v2 as torch
+from mindtorch_v2.profiler import profile
+
+x = torch.ones(2)
+gc.set_threshold(10)
+
+def deeper():
+    [[] for _ in range(3)]
+    x + x
+    return deeper()
+
+warnings.simplefilter("ignore")  # of functions that are missing
+with profile(with_stack=True):
+    for _ in range(3):
+        try:
+            deeper()
+        except RecursionError:
+            pass
+"""
+
+
+def test_collections_where_the_stack_is_full_print_nothing(run_python):
+    """Python prints what a callback of the collector raises."""
+    done = run_python(COLLECTIONS_IN_A_FULL_STACK)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -176,6 +176,8 @@ def _on_collection(phase: str, info: dict[str, int]) -> None:
         elif threading.get_ident() in _resumed:
             sys.setprofile(None)
             quiet.forget_inside(_resumed.pop(threading.get_ident()), sys._getframe())
+    except RecursionError:
+        pass  # the stack is full, and finalisers cannot run either; the collector would print it
     except BaseException as error:  # of the handler: the collector would drop it, and so would finalisers until the end of its run
         _request = kept(error)
     if phase == "stop":
