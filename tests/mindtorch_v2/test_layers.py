@@ -3,12 +3,14 @@
 import ast
 import functools
 import gc
+import importlib
 import re
 from pathlib import Path
 
 import pytest
 
 import mindtorch_v2
+from mindtorch_v2._dispatch import registry
 
 ROOT = Path(mindtorch_v2.__file__).parent
 # Each group may import those before it (and itself). Imports inside functions have a test of their own.
@@ -278,3 +280,17 @@ def test_types_that_are_known_are_written():
                 annotations = [node.returns, *(argument.annotation for argument in every)]
                 bare += sum(isinstance(each, ast.Name) and each.id == "Any" for each in annotations)
     assert bare / lines <= 0.0125  # so many there are; fewer is better
+
+
+def test_no_operator_is_called_for_its_row():
+    """A composite uses what its parts compute: whatever runs for nothing else than to be seen in a profile is not the program's."""
+    operators = {op.name for op in registry.all_ops()}
+    unused = [
+        f"{path.relative_to(ROOT)}:{node.lineno} {node.value.func.id}"
+        for path in (ROOT / "_ops").rglob("*.py")
+        for names in [vars(importlib.import_module(f"{mindtorch_v2.__name__}.{module_name(path)}"))]
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Name)
+        if node.value.func.id in operators & names.keys() and not node.value.func.id.endswith("_")
+    ]
+    assert unused == []

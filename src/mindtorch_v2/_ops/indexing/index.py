@@ -108,9 +108,6 @@ def warn_about_bytes() -> None:
     )
 
 
-_SMALL = 65536
-
-
 def _check_mask(self: Tensor, mask: Tensor, start: int) -> None:
     shape = self._array.shape
     if shape[start : start + mask._array.ndim] == mask._array.shape:
@@ -127,20 +124,26 @@ _META_OR_LARGE = META | LARGE
 _index_in_parts = split_index(kernels.index)
 
 
+def _along_first(self: Tensor, given: Tensor) -> Array | None:
+    """The positions in the first dimension that an index stands for; None if it is another kind of index."""
+    if given.dtype is int64:
+        return given._array
+    if given.dtype is bool_ and given._array.ndim == 1:
+        _check_mask(self, given, 0)
+        return nonzero(given)._array.reshape(-1)
+    return None
+
+
 def _index(self: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
     if not indices:
         raise IndexError("at least one index must be provided")
-    if len(indices) == 1:
-        mask = indices[0]
-        if mask is not None and mask.dtype is int64 and self._array.ndim and not (self._keys | mask._keys) & _META_OR_LARGE:
+    if len(indices) == 1 and indices[0] is not None and self._array.ndim and not (self._keys | indices[0]._keys) & _META_OR_LARGE:
+        at = _along_first(self, indices[0])
+        if at is not None:
             try:
-                return wrap(self._array.take(mask._array, 0), self.dtype)
+                return wrap(self._array.take(at, 0), self.dtype)
             except IndexError as error:
-                raise kernels.index_error(self._array, [mask._array], error) from None
-        if mask is not None and mask.dtype is bool_ and mask._array.ndim and self._array.size < _SMALL and not self._keys & META:
-            _check_mask(self, mask, 0)
-            nonzero(mask)  # torch indexes by positions; NumPy reads a small array through the mask in a third of the time
-            return wrap(self._array[mask._array], self.dtype)
+                raise kernels.index_error(self._array, [at], error) from None
     taken = _index_in_parts if self._keys & LARGE or any(i is not None and i._keys & LARGE for i in indices) else kernels.index
     result = wrap(taken(self._array, _expanded_masks(self, indices)), self.dtype)
     return result.to(self.device) if self._keys & META else result

@@ -134,7 +134,6 @@ def _as_strided_scatter(
 ) -> Tensor:
     """Positions count in the storage, so the clone must lie in memory as `self` does."""
     start = self.storage_offset()
-    as_strided(self, size, stride, storage_offset)  # complains where the part does not fit the storage
     memory = self.new_empty((self._storage.bytes().nbytes // self.dtype.itemsize,))
     result = as_strided(memory, self._array.shape, self.stride(), start)
     result.copy_(self)
