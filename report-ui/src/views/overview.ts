@@ -1,6 +1,6 @@
 // What the time was spent on, the rows that matter, the first advice.
 import { Address } from "../address";
-import { part, sum } from "../model/packed";
+import { part } from "../model/packed";
 import type { Advice, Operators, OperatorTable, Overview, Part } from "../model/report";
 import type { Context, Shown, View } from "../view";
 import { h, styled } from "../widgets/dom";
@@ -18,7 +18,7 @@ async function show(context: Context): Promise<Shown> {
   const element = h("div", { class: "overview" },
     facts(data),
     h("section", { class: "card wide", "aria-labelledby": "parts-title" }, h("h2", { id: "parts-title" }, "Where the time went"), bar(data), data.delay ? h("p", { class: "note" }, data.delay) : null, table(data)),
-    topRows(operators), firstAdvice(context, advice));
+    topRows(operators, data.wall), firstAdvice(context, advice));
   return { element };
 }
 
@@ -51,15 +51,14 @@ function table(data: Overview): HTMLElement {
 }
 
 /** The operators with most self time. */
-function topRows(operators: Operators): HTMLElement {
+function topRows(operators: Operators, wall: number): HTMLElement {
   const table = operators.groupings.name as OperatorTable;
   const rows = [...table.self.keys()].filter(i => ["op", "runtime"].includes(table.kinds[table.kind[i]])).sort((a, b) => table.self[b] - table.self[a]).slice(0, ROWS);
-  const all = sum(table.self);
   const most = Math.max(1, ...rows.map(i => table.self[i]));
   const items = rows.map(i => {
     const name = table.names[table.name[i]], line = table.line[i] >= 0 ? table.lines[table.line[i]] : "";
     const link = h("a", { href: String(new Address("operators").with({ filter: name })), class: "one-line", title: shown(name) }, shown(brief(name), 90));
-    return h("li", {}, styled(h("span", { class: "bar" }), { width: `${(100 * table.self[i]) / most}%` }), h("div", { class: "row" }, link, h("span", { class: "number" }, `${time(table.self[i])} · ${share(table.self[i], all)}`)),
+    return h("li", {}, styled(h("span", { class: "bar" }), { width: `${(100 * table.self[i]) / most}%` }), h("div", { class: "row" }, link, h("span", { class: "number" }, `${time(table.self[i])} · ${share(table.self[i], wall)}`)),
       h("div", { class: "faint one-line" }, [`${count(table.count[i])} calls, ${shortTime(table.self[i] / table.count[i])} each`, shown(line, 90)].filter(Boolean).join(" · ")));
   });
   const note = rows.length ? h("ol", { class: "top-rows" }, ...items) : h("p", { class: "faint" }, "No operator was recorded.");
