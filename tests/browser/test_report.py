@@ -44,6 +44,8 @@ def test_the_overview_says_where_the_time_went(page, recorded):
     operators = {event.name for event in recorded[0].events() if event["kind"] == "op"}
     rows = sorted((row for row in recorded[0].key_averages() if row.key in operators), key=lambda row: -row.self_cpu_time_total)
     assert [link.get_attribute("title") for link in page.browser.all(".top-rows a")] == [row.key for row in rows[:5]]
+    shares = [f"{row.self_cpu_time_total * 1e3 / summary.wall_ns:.1%}".replace("%", " %") for row in rows[:5]]
+    assert [number.text.rpartition(" · ")[2] for number in page.browser.all(".top-rows .number")] == shares
 
 
 def test_advice_links_to_its_evidence(page, recorded):
