@@ -4,6 +4,7 @@ import gc
 import os
 import random
 import re
+import signal
 import sys
 
 import pytest
@@ -13,6 +14,15 @@ from hypothesis import settings
 # a quarter more processor time, and longer still where another process had the processor.
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
+
+# `nohup` has programs ignore SIGHUP, and a shell without job control has those behind `&` ignore SIGINT: what tests start would inherit it.
+for ignored, default in (
+    (signal.SIGINT, signal.default_int_handler),
+    (signal.SIGHUP, signal.SIG_DFL),
+    (signal.SIGTERM, signal.SIG_DFL),
+):
+    if signal.getsignal(ignored) is signal.SIG_IGN:
+        signal.signal(ignored, default)
 
 settings.register_profile("untimed", deadline=None)  # how long an example takes says more about the machine than about the code
 settings.load_profile("untimed")
