@@ -12,13 +12,13 @@ import mindtorch_v2 as torch
 from mindtorch_v2.profiler import ProfilerActivity, Results, profile, record_function
 from mindtorch_v2.profiler.capture import event_costs
 from mindtorch_v2.profiler.capture.operators import recorder
-from mindtorch_v2.profiler.model.session import BACKWARD_FUNCTION, COMPILE, WAITING, Info, Label, Track, join
+from mindtorch_v2.profiler.model.session import BACKWARD_FUNCTION, COMPILE, Info, Label, Track, join
 from mindtorch_v2.profiler.model.summary import OtherThread, Summary
 
 from .by_hand import Event, op, python_function, record, runtime, scope
 
 MAIN = Track(7, 7, "MainThread")
-SLEEP = f"{WAITING}function sleep>"
+SLEEP = "<built-in function sleep>"
 
 
 def info(stopped_ns=1000, **facts):

@@ -8,7 +8,7 @@ from mindtorch_v2.profiler.model.session import BACKWARD_FUNCTION, Info, Label, 
 from mindtorch_v2.profiler.model.summary import Summary
 from mindtorch_v2.profiler.model.time_parts import TimeParts
 
-from .by_hand import Event, op, record, scope
+from .by_hand import Event, op, python_function, record, scope
 
 
 def node(name, start, end, *children, **facts):
@@ -68,6 +68,39 @@ def test_what_was_not_collected_is_in_no_interval():
     parts = TimeParts(Recording(session(collected=((0, 250), (550, 1000)))))
     times, _ = parts.between(np.array([0]), np.array([1000]))
     assert named(times[0]) == {"forward": 100, "optimizer": 50, "own Python": 550}
+
+
+def with_engine(*devices):
+    """A backward pass on a thread of torch's engine, while the main thread is in no operator from 200 to 900."""
+    events = [
+        op("aten::mm", 100, 200, tid=7),
+        node("MmBackward0", 300, 500, op("aten::mm", 320, 480), tid=8),
+        op("c10d::allreduce_", 500, 600, tid=8),
+        op("aten::add_", 900, 950, tid=7),
+    ]
+    tracks = [Track(7, 7, "MainThread"), Track(8, 8, "pt_autograd_0"), *devices]
+    return record(events, info=Info(stopped_ns=1000, thread_id=7), tracks=tracks)
+
+
+def test_the_backward_pass_of_a_device_is_on_another_thread():
+    """torch's engine has a thread for each device; the one that called it waits."""
+    parts = TimeParts(Recording(with_engine(Track(9, 7, "stream 7", device_type="CUDA"))))
+    assert named(parts.times_ns) == {"forward": 150, "backward": 300, "own Python": 550}
+    times, _ = parts.between(np.array([400]), np.array([1000]))
+    assert named(times[0]) == {"forward": 50, "backward": 200, "own Python": 350}
+
+
+def test_a_backward_pass_of_another_thread_of_the_program():
+    assert named(TimeParts(Recording(with_engine())).times_ns) == {"forward": 150, "own Python": 850}
+
+
+def test_functions_written_in_c_that_do_not_wait():
+    calls = [
+        python_function("<built-in method mean of Tensor object at 0x7f0>", 100, 300, tid=7),
+        python_function("<built-in function sleep>", 500, 600, tid=7),
+    ]
+    found = record(calls, info=Info(stopped_ns=1000, thread_id=7), tracks=[Track(7, 7, "MainThread")])
+    assert named(TimeParts(Recording(found)).times_ns) == {"own Python": 900, "waiting": 100}
 
 
 def test_nothing_recorded():

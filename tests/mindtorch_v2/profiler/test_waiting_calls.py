@@ -14,8 +14,8 @@ import pytest
 import mindtorch_v2 as torch
 from mindtorch_v2.profiler import profile, validate
 from mindtorch_v2.profiler.capture.stacks import python_tracer, waiting_calls
+from mindtorch_v2.profiler.model import waiting
 from mindtorch_v2.profiler.model.recording import Recording
-from mindtorch_v2.profiler.model.session import WAITING
 
 from .by_hand import python_function, record
 
@@ -23,7 +23,7 @@ x = torch.ones(2)
 
 
 def waits(prof):
-    return [event.name for event in prof.events() if event.name.startswith(WAITING)]
+    return [event.name for event in prof.events() if event.name.startswith(waiting.BUILT_IN)]
 
 
 def later(function):
@@ -102,7 +102,7 @@ def test_a_call_that_waits(program, monkeypatch):
     monkeypatch.setattr(waiting_calls, "SHORTEST_S", 0.0)  # what it waits for may be there already, on a busy machine
     with profile(with_stack=True) as prof:
         program()
-    found = [event for event in prof.events() if re.match(rf"{WAITING}\w+ {WORDS[program]}\b", event.name)]
+    found = [event for event in prof.events() if re.match(rf"{waiting.BUILT_IN}\w+ {WORDS[program]}\b", event.name)]
     assert {event["kind"] for event in found} == {"python_function"}
     assert program.__name__ in {name for event in found for name in functions_around(event)}
 
@@ -116,7 +116,7 @@ def functions_around(event):
 def test_in_the_function_that_starts_the_recording():
     with profile(with_stack=True) as prof:
         time.sleep(0.02)
-    assert waits(prof) == [f"{WAITING}function sleep>"]
+    assert waits(prof) == [f"{waiting.BUILT_IN}function sleep>"]
 
 
 def test_others_are_none(monkeypatch):
@@ -149,9 +149,9 @@ def test_one_that_raises():
         x + x
     os.close(reading)
     os.close(writing)
-    assert f"{WAITING}function sleep>" in waits(prof)
+    assert f"{waiting.BUILT_IN}function sleep>" in waits(prof)
     (add,) = [event for event in prof.events() if event.name == "aten::add"]
-    assert not add.cpu_parent.name.startswith(WAITING)
+    assert not add.cpu_parent.name.startswith(waiting.BUILT_IN)
 
 
 def test_one_that_waits_when_the_recording_ends(monkeypatch):
@@ -168,7 +168,7 @@ def test_one_that_waits_when_the_recording_ends(monkeypatch):
             pass
     over.set()
     thread.join()
-    of_thread = [e for e in prof.events() if e.name.startswith(WAITING) and e["thread_id"] == thread.native_id]
+    of_thread = [e for e in prof.events() if e.name.startswith(waiting.BUILT_IN) and e["thread_id"] == thread.native_id]
     assert of_thread[-1]["end_ns"] == prof.session.info.stopped_ns
 
 
@@ -188,6 +188,22 @@ def test_the_trace(tmp_path):
 
 def test_a_wait_in_no_function_has_its_own_time():
     """As on a thread whose functions began before the recording."""
-    wait = f"{WAITING}method acquire of _thread.lock object>"
+    wait = f"{waiting.BUILT_IN}method acquire of _thread.lock object>"
     recording = Recording(record([python_function(wait, 0, 30), python_function("f", 40, 90, python_function(wait, 50, 80))]))
     assert recording.without_children(recording.cpu_ns).tolist() == [30, 50, 0]
+
+
+def test_names_of_calls_that_wait():
+    """Traces of torch have the calls of all functions written in C, with the address of their object."""
+    names = [f"{waiting.BUILT_IN}function sleep>", f"{waiting.BUILT_IN}method acquire of _thread.lock object at 0x7f0>"]
+    names.append(f"{waiting.BUILT_IN}method recv of socket object at 0x7f0>")
+    assert [waiting.waits(name) for name in names] == [True] * 3
+    others = ["sleep", f"{waiting.BUILT_IN}function any>", f"{waiting.BUILT_IN}method mean of Tensor object at 0x7f0>"]
+    others += [f"{waiting.BUILT_IN}method {method} object at 0x7f0>" for method in ("read of _io.BytesIO", "get of dict")]
+    assert [waiting.waits(name) for name in others] == [False] * 5
+
+
+@pytest.mark.parametrize("owner", sorted(waiting_calls.OWNERS, key=str))
+def test_the_names_of_events_are_names_of_waiting(owner):
+    for method in waiting.METHODS[owner.__name__]:
+        assert waiting.waits(f"{waiting.BUILT_IN}method {method} of {owner.__module__}.{owner.__qualname__} object>")

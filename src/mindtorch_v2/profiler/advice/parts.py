@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..model import links
-from ..model.session import WAITING
+from ..model.waiting import waits
 from .facts import STEP, Facts
 from .findings import Evidence, Part
 
@@ -37,13 +37,13 @@ def _part(facts: Facts, name: str, time_ns: int, hint: str, evidence: list[Evide
 
 def _outside(facts: Facts) -> list[Part]:
     outside = facts.outside
-    waits = _of_functions(facts, lambda name: name.startswith(WAITING))
-    of_runtime = _of_runtime(facts) & ~waits
+    waiting = _of_functions(facts, waits)
+    of_runtime = _of_runtime(facts) & ~waiting
     known = bool((outside.function >= 0).any())
     found = []
     for name, mine, hint in (
-        (WAITS, waits, "Compute meanwhile, or let another thread wait."),
-        (OWN, ~of_runtime & ~waits, _hint(facts)),
+        (WAITS, waiting, "Compute meanwhile, or let another thread wait."),
+        (OWN, ~of_runtime & ~waiting, _hint(facts)),
         (RUNTIME, of_runtime, "Larger batches take fewer calls."),
     ):
         pieces = np.flatnonzero(mine & ~outside.claimed)

@@ -12,7 +12,8 @@ import numpy as np
 from . import flops, links, live_memory, modules, places, tree
 from .events import Kernel
 from .facts import ATTRIBUTES, KEYS, Facts, ListsByName
-from .session import BACKWARD_FUNCTION, WAITING, Label, MemoryLog, Session, Track
+from .session import BACKWARD_FUNCTION, Label, MemoryLog, Session, Track
+from .waiting import BUILT_IN
 
 if TYPE_CHECKING:
     from .recorded_events import RecordedEvent
@@ -29,8 +30,8 @@ class Recording:
 
     `rows` are the events to show and `around` the row of the event around each, -1 for none. A dispatched operator's time must not depend
     on whether the Python functions inside it were recorded: these have no time of their own (`has_self` is False), and `parent`, by
-    which times are summed, passes over them. Functions that autograd calls back (a `Function`'s, hooks) have their own. Calls that wait have
-    none where an event is around them: a function that sleeps has the time of its sleep. `events` are the objects that stand for all rows. `written` are the rows of those that someone has
+    which times are summed, passes over them. Functions that autograd calls back (a `Function`'s, hooks) have their own. Functions written
+    in C have none where an event is around them: a function that sleeps has the time of its sleep. `events` are the objects that stand for all rows. `written` are the rows of those that someone has
     written to; `lists` are the lists that readers have got, by attribute and row, and `ranges` the intervals.
     """
 
@@ -44,8 +45,8 @@ class Recording:
         parent = tree.parents(session)
         parent[~self.on_cpu] = -1
         function = self.of_labels(lambda label: label.kind == "python_function")
-        waits = self.of_labels(lambda label: label.name.startswith(WAITING)) & (parent >= 0)
-        self.has_self = ~(function & (waits | tree.inside(session, self.of_labels(links.is_dispatched), parent)))
+        in_c = self.of_labels(lambda label: label.name.startswith(BUILT_IN)) & (parent >= 0)
+        self.has_self = ~(function & (in_c | tree.inside(session, self.of_labels(links.is_dispatched), parent)))
         around, parent = parent, _passing_over(parent, ~self.has_self, self.has_self)
         repeat = self._repeats(parent)
         self.around = _passing_over(around, repeat)

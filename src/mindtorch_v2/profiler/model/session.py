@@ -29,7 +29,6 @@ __all__ = [
     "OPTIMIZER_STATE",
     "PARAMETER",
     "ROLE_NAMES",
-    "WAITING",
     "Copies",
     "DataFlow",
     "Distinct",
@@ -57,7 +56,6 @@ COSTS = (CALL_IN_C, NESTED, NODE)
 KINDS = ("op", "scope", "python_function", "memory", "runtime", "kernel", "gc", "compile", "overhead", "sync")
 
 COMPILE = "mindtorch_v2::compile"  # the name of events of compilation
-WAITING = "<built-in "  # names of functions written in C begin with this; those are recorded that wait
 
 # From where to where a device copies. The last fills memory with a value.
 DIRECTIONS = ("unknown", "host to device", "device to host", "device to device", "peer to peer", "host to host", "memset")

@@ -1,7 +1,7 @@
 """What the thread of a recording did at each moment: pieces of time, each of one part.
 
 Each moment belongs to the innermost event then open on that thread, and to one part by what that event is; a moment without any
-event is the program's own Python.
+event is the program's own Python, or of the backward pass that another thread runs for it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import numpy as np
 from . import links, tree
 from .recording import Recording
 from .recording_costs import costs_ns
-from .session import WAITING, Label, Session
+from .session import Label, Session
+from .waiting import waits
 
 __all__ = [
     "BACKWARD",
@@ -91,8 +92,12 @@ class TimeParts:
         session = self.session
         collected = np.array(intervals(session), np.int64).reshape(-1, 2)
         tracks = [rows for rows in tree.groups(session.track) if self.mine[session.track[rows[0]]]]
+        engine_starts, engine_ends = self._engine
         edges = _distinct(
-            np.concatenate([collected.ravel(), *(c[rows] for rows in tracks for c in (session.start_ns, session.end_ns))])
+            np.concatenate(
+                [collected.ravel(), engine_starts, engine_ends]
+                + [c[rows] for rows in tracks for c in (session.start_ns, session.end_ns)]
+            )
         )
         begins = edges[:-1]
         inside = np.searchsorted(np.sort(collected[:, 0]), begins, side="right") > np.searchsorted(
@@ -101,7 +106,20 @@ class TimeParts:
         found = np.full(len(begins), PYTHON, np.int8)
         for rows in tracks:
             found = np.minimum(found, self._part_at(begins, rows))
+        runs = np.searchsorted(engine_starts, begins, side="right") > np.searchsorted(engine_ends, begins, side="right")
+        found[(found == PYTHON) & runs] = BACKWARD
         return begins[inside], edges[1:][inside], found[inside]
+
+    @property
+    def _engine(self) -> tuple[Column, Column]:
+        """From when to when threads of torch's engine were busy, in order. It has one for each device, and its caller waits for them."""
+        session = self.session
+        rows = np.empty(0, np.int64)
+        if len(session) and any(track.device_type != "CPU" for track in session.tracks):
+            of_engine = np.zeros(len(session.tracks), bool)
+            of_engine[session.track[links.backward(session)]] = True
+            rows = np.flatnonzero((of_engine & ~self.mine)[session.track] & (self._parent < 0))
+        return np.sort(session.start_ns[rows]), np.sort(session.end_ns[rows])
 
     def _part_at(self, times: Column, rows: Column) -> Column:
         """The part of the innermost event of a track that is open at each of these times."""
@@ -158,7 +176,7 @@ def _part(label: Label) -> int:
         return FORWARD
     if label.kind == "compile":
         return COMPILATION
-    return WAITS if label.kind == "python_function" and label.name.startswith(WAITING) else PYTHON
+    return WAITS if label.kind == "python_function" and waits(label.name) else PYTHON
 
 
 def _distinct(times_ns: Column) -> Column:

@@ -18,32 +18,25 @@ import time
 from collections.abc import Callable
 from types import BuiltinFunctionType, MethodDescriptorType
 
-from ...model.session import WAITING, Label
+from ...model import waiting
+from ...model.session import Label
 from ..labels import label_number
 
 __all__ = ["FUNCTIONS", "OWNERS", "Waits", "name_of"]
 
 SHORTEST_S = 20e-6  # a shorter call found what it might have waited for
 
-_OF_MODULES = {time: ("sleep",), select: ("select",), os: ("read", "wait", "waitpid", "wait3", "wait4", "waitid")}
-_OF_SOCKETS = ("accept", "connect", "recv", "recv_into", "recvfrom", "recvmsg", "send", "sendall", "sendto")
-_OF_TYPES: dict[type, tuple[str, ...]] = {
-    _thread.LockType: ("acquire",),
-    _thread.RLock: ("acquire",),
-    **({_thread._ThreadHandle: ("join",)} if hasattr(_thread, "_ThreadHandle") else {}),  # from Python 3.13 on
-    _queue.SimpleQueue: ("get",),
-    **dict.fromkeys((_socket.socket, socket.socket), _OF_SOCKETS),
-    _io.FileIO: ("read", "readall", "readinto"),
-    _io.BufferedReader: ("read", "read1", "readinto", "readline", "readlines"),
-    _io.TextIOWrapper: ("read", "readline", "readlines"),
-    **{
-        getattr(select, name): ("poll", "control")
-        for name in ("epoll", "poll", "kqueue")
-        if isinstance(getattr(select, name, None), type)
-    },
-}
+_TYPES = (
+    *(_thread.LockType, _thread.RLock, _queue.SimpleQueue, _socket.socket, socket.socket),
+    *(_io.FileIO, _io.BufferedReader, _io.TextIOWrapper),
+    *([_thread._ThreadHandle] if hasattr(_thread, "_ThreadHandle") else []),  # from Python 3.13 on
+    *(found for name in ("epoll", "poll", "kqueue") if isinstance(found := getattr(select, name, None), type)),
+)
+_OF_TYPES: dict[type, tuple[str, ...]] = {owner: waiting.METHODS[owner.__name__] for owner in _TYPES}
 
-FUNCTIONS = frozenset(getattr(module, name) for module, names in _OF_MODULES.items() for name in names if hasattr(module, name))
+FUNCTIONS = frozenset(
+    getattr(module, name) for module in (time, select, os) for name in waiting.FUNCTIONS[module.__name__] if hasattr(module, name)
+)
 OWNERS = frozenset(_OF_TYPES)  # types with methods that wait
 
 
@@ -54,12 +47,12 @@ def name_of(function: BuiltinFunctionType) -> str | None:
     elif not isinstance(function, BuiltinFunctionType):
         return None
     elif function in FUNCTIONS:
-        return f"{WAITING}function {function.__name__}>"
+        return f"{waiting.BUILT_IN}function {function.__name__}>"
     else:
         owner = type(function.__self__)
     if function.__name__ not in _OF_TYPES.get(owner, ()):
         return None
-    return f"{WAITING}method {function.__name__} of {owner.__module__}.{owner.__qualname__} object>"
+    return f"{waiting.BUILT_IN}method {function.__name__} of {owner.__module__}.{owner.__qualname__} object>"
 
 
 class Waits(dict[int, tuple[str, float]]):
