@@ -164,6 +164,10 @@ class TestDataLoader:
         (finding,) = advise(self.session("MultiProcessing", 3000, 7000))
         assert (finding.rule, finding.gain_ns_per_step) == ("DataLoader too slow", 3000)
 
+    def test_the_wait_is_explained(self):
+        part = advise(self.session("MultiProcessing", 7000, 3000)).unexplained[0]
+        assert part.name.startswith("aten::mm")
+
     def test_batches_that_are_there_in_time(self):
         assert advise(self.session("MultiProcessing", 50, 9950)) == []
 

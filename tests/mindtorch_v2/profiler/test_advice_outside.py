@@ -14,7 +14,7 @@ import mindtorch_v2 as torch
 from mindtorch_v2.profiler import advise, profile
 from mindtorch_v2.profiler.advice import Facts, facts
 from mindtorch_v2.profiler.advice.outside import CALLEE, FUNCTION_NS
-from mindtorch_v2.profiler.advice.parts import OWN, RUNTIME, WAITS
+from mindtorch_v2.profiler.advice.parts import NOT_RECORDED, OWN, OWN_AND_WAITING, RUNTIME, WAITS
 from mindtorch_v2.profiler.advice.rules.outside import ACTIVITIES
 from mindtorch_v2.profiler.capture.operators import recorder
 from mindtorch_v2.profiler.model.session import COMPILE, Frame, Info, Label, Track, empty_session
@@ -72,14 +72,19 @@ class TestOwnPython:
     def test_between_operators(self):
         session = record([op("aten::sin", 0, 1000), op("aten::sin", 11_000, 12_000)])
         part = advise(session).unexplained[0]
-        assert (part.name, part.time_ns, part.share) == (OWN, 10_000 - EVENT_NS, (10_000 - EVENT_NS) / 12_000)
-        assert part.hint == "Record with with_stack=True to see where."
+        assert (part.name, part.time_ns, part.share) == (OWN_AND_WAITING, 10_000 - EVENT_NS, (10_000 - EVENT_NS) / 12_000)
+        assert part.hint == "Record with --with-stack, or with_stack=True, to see where."
         assert part.evidence == ()
+
+    def test_operators_that_are_not_recorded_are_among_it(self):
+        info = Info(stopped_ns=12_000, dropped=(("names", 5),))
+        session = record([op("aten::sin", 0, 1000), op("aten::sin", 11_000, 12_000)], info=info)
+        assert advise(session).unexplained[0].name == NOT_RECORDED.format(OWN_AND_WAITING)
 
     def test_nothing_to_advise_is_never_said(self):
         text = str(advise(record([op("aten::sin", 0, 1000), op("aten::sin", 11_000, 12_000)])))
         assert text.startswith("No finding: 12 us recorded.")
-        assert "80.8% of the wall time (9.69 us): the program's own Python, outside operators. Record with with_stack=True" in text
+        assert "80.8% of the wall time (9.69 us): the program's own Python and waiting, outside operators. Record with" in text
 
     def test_an_operator_is_named_where_it_takes_longest(self):
         part = advise(record([op("aten::mm", 0, 9000), op("aten::sin", 10_000, 11_000)])).unexplained[0]
@@ -416,7 +421,7 @@ class TestRecordings:
                 x.sum()
                 slept.append(0.25)
         part = advise(prof).unexplained[0]
-        assert (part.name, part.share) == (OWN, pytest.approx(1.0, abs=1e-3))
+        assert (part.name, part.share) == (OWN_AND_WAITING, pytest.approx(1.0, abs=1e-3))
 
 
 def test_nothing_was_recorded():

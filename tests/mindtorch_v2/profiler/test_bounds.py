@@ -73,7 +73,7 @@ class TestKeptEvents:
         prof = adds_and_products(drains, exclude=["*add", "*sub"], max_events=4)
         assert names(prof) == [MUL] * 4
         assert dict(prof.session.info.dropped) == {"max_events": 6}
-        assert prof.session.info.unrecorded == ("Operators of other names are not recorded: exclude=['*add', '*sub']",)
+        assert prof.session.info.unrecorded == ("Operators left out by name are not recorded: exclude=['*add', '*sub']",)
 
     @pytest.mark.parametrize("wish", ["with_stack", "profile_memory"])
     def test_names_of_operators_that_matter_to_others(self, drains, wish):
@@ -200,7 +200,7 @@ class TestShown:
         return adds_and_products(max_events=7, exclude=["*mul"])
 
     TEXTS = (
-        "Operators of other names are not recorded: exclude=['*mul']",
+        "Operators left out by name are not recorded: exclude=['*mul']",
         "3 recorded events are not kept: 3 beyond max_events",
     )
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..model import links
+from ..model import dropping, links
 from ..model.waiting import waits
 from .facts import STEP, Facts
 from .findings import Evidence, Part
@@ -17,6 +17,8 @@ __all__ = ["unexplained"]
 Column = np.ndarray[Any, np.dtype[Any]]
 
 OWN = "the program's own Python, outside operators"
+OWN_AND_WAITING = "the program's own Python and waiting, outside operators"  # where they cannot be told apart
+NOT_RECORDED = "{}, and operators that are not recorded"
 RUNTIME = "Python of modules, optimizers and the autograd engine, outside operators"
 WAITS = "functions that wait: for a lock, a queue, a file, another process"
 MUCH, PARTS = 0.1, 3  # besides the largest, parts of at least this share are told, and so many in all
@@ -43,7 +45,7 @@ def _outside(facts: Facts) -> list[Part]:
     found = []
     for name, mine, hint in (
         (WAITS, waiting, "Compute meanwhile, or let another thread wait."),
-        (OWN, ~of_runtime & ~waiting, _hint(facts)),
+        (_own(facts), ~of_runtime & ~waiting, _hint(facts)),
         (RUNTIME, of_runtime, "Larger batches take fewer calls."),
     ):
         pieces = np.flatnonzero(mine & ~outside.claimed)
@@ -53,10 +55,17 @@ def _outside(facts: Facts) -> list[Part]:
     return found
 
 
+def _own(facts: Facts) -> str:
+    """What the program's own Python is called: with it counts what the recording does not tell apart."""
+    info = facts.session.info
+    name = OWN if info.with_stack else OWN_AND_WAITING
+    return NOT_RECORDED.format(name) if dropping.lacks_operators(info) else name
+
+
 def _hint(facts: Facts) -> str:
     if facts.call_in_c_ns:
         return "Stacks make Python itself slower here: record without them to see how much it is."
-    return "" if facts.session.info.with_stack else "Record with with_stack=True to see where."
+    return "" if facts.session.info.with_stack else "Record with --with-stack, or with_stack=True, to see where."
 
 
 def _of_runtime(facts: Facts) -> Column:

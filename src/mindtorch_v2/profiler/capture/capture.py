@@ -159,7 +159,7 @@ class Capture:
         options, skipped = self.options, self._sampled[0]
         names = [f"{name}={list(patterns)}" for name in ("include", "exclude") if (patterns := getattr(options.bounds, name))]
         return (
-            *[f"Operators of other names are not recorded: {', '.join(names)}"] * (options.recorded_names is not None),
+            *[f"{dropping.BY_NAME}: {', '.join(names)}"] * (options.recorded_names is not None),
             *[f"{skipped:,} of {sum(self._sampled):,} steps are not recorded: sample_steps"] * (skipped > 0),
         )
 

@@ -10,10 +10,12 @@ import numpy as np
 from . import filtering
 from .session import Info, Session
 
-__all__ = ["MEMORY", "TIMEOUT", "gaps", "to_depth"]
+__all__ = ["BY_NAME", "MEMORY", "TIMEOUT", "gaps", "lacks_operators", "to_depth"]
 
 MEMORY = "memory"  # in place of an option: the bound of a recording that was given none
 TIMEOUT = "post_processing_timeout_s"  # of lists of events: the session has them
+
+BY_NAME = "Operators left out by name are not recorded"
 
 REASONS = {
     "max_events": "beyond max_events",
@@ -31,6 +33,11 @@ REASONS = {
 def gaps(info: Info) -> list[str]:
     """What a session does not have, in sentences without their full stops: `1,000 recorded events are not kept: 1,000 beyond max_events`."""
     return [*info.unrecorded, *_dropped(info), *[info.ended] * (info.ended != "")]
+
+
+def lacks_operators(info: Info) -> bool:
+    """Whether time that operators took is counted as that of what is around them."""
+    return any(text.startswith(BY_NAME) for text in info.unrecorded) or "names" in dict(info.dropped)
 
 
 def _dropped(info: Info) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..advice import RULES, Advice, Finding, Part
+from ..model import dropping
 from ..model.grouping import GroupBy, groups
 from ..model.recording import Recording
 from ..model.session import Session
@@ -24,6 +25,7 @@ __all__ = ["Digest", "Row"]
 ROWS = 5  # that are shown
 NAME_WIDTH = 44
 BAR_WIDTH = 24
+LEFT_OUT = "Operators that --include and --exclude leave out are not recorded: their time counts as own Python."
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,7 @@ class Digest:
     unexplained: str  # the largest part of the time that no advice is about
     events: int
     dropped: tuple[tuple[str, int], ...]
+    lacks_operators: bool  # some were left out by their names
     processes: tuple[Process, ...]  # others than the first
 
     @classmethod
@@ -75,6 +78,7 @@ class Digest:
             unexplained=_part(found.unexplained[0]) if found.unexplained else "",
             events=len(session),
             dropped=session.info.dropped,
+            lacks_operators=dropping.lacks_operators(session.info),
             processes=tuple(Process(s.info.pid, s.info.parent_pid, len(s), s.info.ended) for s in others),
         )
 
@@ -96,7 +100,8 @@ class Digest:
         }
 
     def __str__(self) -> str:
-        blocks = [self._head(), *self._parts(), *([self.summary.delay] if self.summary.delay else []), "", *self._table()]
+        notes = [*[LEFT_OUT] * self.lacks_operators, *[self.summary.delay] * (self.summary.delay != "")]
+        blocks = [self._head(), *self._parts(), *notes, "", *self._table()]
         if self.finding is not None:
             blocks += ["", f"First advice: {printable(self.finding.message)}"]
         elif self.unexplained:

@@ -42,4 +42,5 @@ def waits_for_workers(facts: Facts) -> Iterator[Match]:
         "or make batches more cheaply.",
         estimate="the time of waiting; workers that keep up leave none of it.",
         claims=facts.where(lambda label: False),
+        pieces=facts.outside.inside(rows),
     )
