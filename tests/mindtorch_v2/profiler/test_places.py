@@ -1,8 +1,12 @@
 """Lines of a program among those of the runtime and of libraries."""
 
+import os
+import sys
+
 import numpy as np
 
 from mindtorch_v2.profiler.comparison.call_tree import line_of
+from mindtorch_v2.profiler.model import places
 from mindtorch_v2.profiler.model.peak_memory import PeakMemory
 from mindtorch_v2.profiler.model.recording import Recording
 from mindtorch_v2.profiler.model.session import Frame, Info, MemoryLog
@@ -24,3 +28,15 @@ def test_the_source_of_the_peak_is_the_line_of_the_program():
     assert (owner.operator, owner.source) == ("aten::mm", "train.py(12): step")
     assert line_of(Recording(session), 0) == "/home/me/train.py:12:step"
     assert [str(frame) for frame in stack[1::2]] == ["nn.Module: Linear_0", "/home/me/train.py:12:step"]
+
+
+def test_a_script_below_a_linked_directory(tmp_path, monkeypatch):
+    """Python resolves the link for `sys.path`, and not for the file of the code."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "linked").symlink_to(tmp_path / "real")
+    script = tmp_path / "linked" / "train.py"
+    monkeypatch.setattr(sys, "path", [str((tmp_path / "real").resolve())])
+    monkeypatch.setattr(sys.modules["__main__"], "__file__", str(script), raising=False)
+    assert places.below(str(script), places.search_path()) == "train.py"
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    assert places.below(str(script), places.search_path()) == f"linked{os.sep}train.py"

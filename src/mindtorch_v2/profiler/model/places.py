@@ -18,7 +18,13 @@ LIBRARY = re.compile(r"[/\\](site-packages|dist-packages|lib[/\\]python3\.\d+)[/
 
 def search_path() -> tuple[str, ...]:
     """The directories that modules are imported from, longest first."""
-    return tuple(sorted({os.path.join(os.path.abspath(entry), "") for entry in sys.path}, key=lambda path: (-len(path), path)))
+    found = {os.path.join(os.path.abspath(entry), "") for entry in sys.path}
+    script = getattr(sys.modules.get("__main__"), "__file__", None)
+    if script is not None:  # Python resolves links of the script's directory for sys.path alone
+        directory = os.path.dirname(os.path.abspath(script))
+        if os.path.join(os.path.realpath(directory), "") in found:
+            found.add(os.path.join(directory, ""))
+    return tuple(sorted(found, key=lambda path: (-len(path), path)))
 
 
 def below(path: str, roots: Sequence[str]) -> str:
