@@ -155,7 +155,7 @@ def printed(text: object) -> str:
 
 
 def print_table(headings: Sequence[Heading], rows: Sequence[Sequence[Any]], *, notes: Sequence[str] = ()) -> None:
-    """Print a table and notes below it. On a terminal, what is of least use is left out until it fits, and names are shortened."""
+    """Print a table and notes below it. On a terminal, what is of least use is left out until it fits, and of names the middle."""
     cells = [[printed(cell) for cell in row] for row in rows]
     if not sys.stdout.isatty():
         for line in [*_whole_lines(headings, cells), *notes]:
@@ -163,6 +163,8 @@ def print_table(headings: Sequence[Heading], rows: Sequence[Sequence[Any]], *, n
         return
     from rich.table import Table  # costly: for tables alone
     from rich.text import Text  # costly: the same
+
+    from ..profiler.writing.text_table import middle_cut  # costly: NumPy
 
     console = _console(sys.stdout)
     shown, left_out = _fitting(headings, cells, console.width)
@@ -178,7 +180,7 @@ def print_table(headings: Sequence[Heading], rows: Sequence[Sequence[Any]], *, n
             overflow="ellipsis" if heading.is_text else "fold",
         )
     for row in cells:
-        table.add_row(*(Text(row[at]) for at in shown))
+        table.add_row(*(Text(middle_cut(row[at], widths[at]) if headings[at].is_text else row[at]) for at in shown))
     console.print(table)
     for note in [*notes, *([f"To fit the terminal: without {', '.join(left_out)}"] if left_out else [])]:
         console.print(Text(note))

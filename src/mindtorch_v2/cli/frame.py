@@ -100,8 +100,9 @@ def _run(name: str, rest: list[str]) -> None:
     elif name == "--version":
         print(f"mindtorch_v2, with the API of PyTorch {API_VERSION}")
     elif name not in COMMANDS:
-        reason = f"unknown command {name!r}{near(name, COMMANDS)}" if name else "a command is missing"
-        raise UsageError(f"{reason}\n\n{_help()}")
+        if not name:
+            raise UsageError(f"a command is missing\n\n{_help()}")
+        raise UsageError(f"unknown command {name!r}{near(name, COMMANDS)}\n`mindtorch --help` lists the commands")
     else:
         command = importlib.import_module(f"{__package__}.{name}")
         if COMMANDS[name].runs_program:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["add_arguments", "run"]
 
+STEP = "ProfilerStep#"  # events of steps have names that begin with this
 OPTIONS = ("record_shapes", "with_stack", "profile_memory", "with_modules", "with_flops")
 
 
@@ -54,10 +55,12 @@ def _wrapped(line: str) -> str:
 
 def _facts(session: Session) -> dict[str, Any]:
     info = session.info
+    counts = Counter(session.label.tolist())
     kinds = Counter({label.kind: 0 for label in session.labels})
-    for number, count in Counter(session.label.tolist()).items():
+    for number, count in counts.items():
         kinds[session.labels[number].kind] += count
-    steps = sorted(set(session.step.tolist()))
+    has_steps = any(session.labels[number].name.startswith(STEP) for number in counts)
+    steps = sorted(set(session.step.tolist())) if has_steps else []
     return {
         "pid": info.pid,
         "parent_pid": info.parent_pid,

@@ -50,6 +50,9 @@ def run(options: argparse.Namespace) -> None:
         ]
         print_json({"file": options.file, "total_bytes": found.total_bytes, "total_count": found.total_count, "rows": rows})
         return
+    if not found.total_count:
+        print("Nothing that was made in the recording is alive at its end.")
+        return
     headings = [
         Heading("bytes"),
         Heading("count"),

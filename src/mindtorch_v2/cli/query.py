@@ -69,7 +69,7 @@ def _ask(options: argparse.Namespace) -> None:
 def _text(value: object) -> str:
     if value is None:
         return ""
-    return f"{value:,}" if type(value) is int else str(value)
+    return f"{value:,}" if type(value) in (int, float) else str(value)
 
 
 def _list(*, as_json: bool) -> None:

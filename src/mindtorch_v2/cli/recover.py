@@ -13,6 +13,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from .console import add_json, print_json, printed, progress
+from .frame import CommandError
 from .texts import time
 
 if TYPE_CHECKING:
@@ -35,6 +36,9 @@ def run(options: argparse.Namespace) -> None:
     from ..profiler.spool.reader import read_spool  # costly: the runtime
 
     path = os.path.join(options.file, "run.spool") if os.path.isdir(options.file) else options.file
+    saved = os.path.splitext(path)[0] + ".session"
+    if path != options.file and not os.path.exists(path) and os.path.exists(saved):
+        raise CommandError(f"{options.file} has nothing to recover: its recording was saved whole, as {saved}")
     with progress(f"reading {os.path.basename(path)}"):
         spooled = read_spool(path, Bounds(max_events=options.max_events, keep=options.keep))
     facts: dict[str, Any] = {

@@ -19,7 +19,7 @@ import fnmatch
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .console import Heading, add_file, add_json, opened, print_json, print_table, progress
+from .console import Heading, add_file, add_json, opened, option_of, print_json, print_table, progress, terminal_width
 from .frame import CommandError, UsageError, near
 from .texts import flops, idle_line, share, size, time
 
@@ -91,6 +91,8 @@ def run(options: argparse.Namespace) -> None:
     notes = [f"Self CPU time: {time(whole_ns)} in {sum(row.count for row in rows):,} events; {_shown(len(shown), len(rows))}"]
     if len(sessions) > 1:
         notes.append(f"{len(sessions)} processes together; --process shows one: {', '.join(str(s.info.pid) for s in sessions)}")
+    if options.by == "stack" and terminal_width() is not None:
+        notes.append("Sources are the program's own lines; in a pipe and with --json they have those of libraries, too.")
     notes += map(idle_line, activity.devices)
     columns = _columns(options.by, shown, whole_ns)
     print_table([heading for heading, _ in columns], [[value(row) for _, value in columns] for row in shown], notes=notes)
@@ -102,7 +104,9 @@ def _check(options: argparse.Namespace, sessions: Sequence[Session]) -> None:
     if options.by in needed:
         option, what = needed[options.by]
         if not any(getattr(session.info, option) for session in sessions):
-            raise CommandError(f"{options.file} has no {what}: record with {option}=True, or group by something else")
+            raise CommandError(
+                f"{options.file} has no {what}: record with {option_of(option)}, or {option}=True, or group by something else"
+            )
 
 
 def _filter(patterns: Sequence[str] | None) -> Callable[[str], bool] | None:
@@ -144,11 +148,19 @@ def _columns(by: str, rows: Sequence[TopRow], whole_ns: int) -> Columns:
 def _grouping_columns(by: str) -> Columns:
     return {
         "shape": [(Heading("input shapes", is_text=True), lambda row: row.shapes)],
-        "stack": [(Heading("source", is_text=True), lambda row: " < ".join(row.stack))],
+        "stack": [(Heading("source", is_text=True), lambda row: " < ".join(_frames(row.stack)))],
         "module": [(Heading("module", is_text=True), lambda row: row.module), (Heading("phase"), lambda row: row.phase)],
         "step": [(Heading("step"), lambda row: row.step)],
         "overload": [(Heading("overload"), lambda row: row.overload)],
     }.get(by, [])
+
+
+def _frames(stack: Sequence[str]) -> Sequence[str]:
+    """The frames to show: on a terminal, which has no room for all, those of the program."""
+    from ..profiler.model.places import RUNTIME  # costly: NumPy, which help needs not
+
+    own = [] if terminal_width() is None else [frame for frame in stack if not frame.startswith(RUNTIME)]
+    return own or stack
 
 
 def _show_kernels(options: argparse.Namespace, activity: DeviceActivity, where: Callable[[str], bool] | None) -> None:

@@ -7,7 +7,8 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from mindtorch_v2.profiler import advise
+import mindtorch_v2 as torch
+from mindtorch_v2.profiler import advise, profile
 from mindtorch_v2.profiler.device import DeviceActivity
 from mindtorch_v2.profiler.model.session import Info, Session, Track
 from mindtorch_v2.profiler.model.top_rows import GROUPINGS, SORT_KEYS
@@ -194,6 +195,19 @@ def test_leaks(mindtorch, recorded):
     assert "Alive at the end" in mindtorch("leaks", recorded)
 
 
+def test_no_leaks(mindtorch, tmp_path):
+    with profile(profile_memory=True) as prof:
+        torch.ones(4).exp()
+    prof.session.save(tmp_path / "a.session")
+    assert mindtorch("leaks", tmp_path / "a.session") == "Nothing that was made in the recording is alive at its end.\n"
+
+
+def test_nothing_to_recover(mindtorch, tmp_path):
+    record([op("f", 0, 10)]).save(tmp_path / "run.session")
+    said = mindtorch("recover", tmp_path, status=1)
+    assert "has nothing to recover: its recording was saved whole, as" in said
+
+
 def test_advise(mindtorch, recorded, gpu):
     session = Session.load(recorded)
     assert mindtorch("advise", recorded, "--json", "--min-share", "0") == json.loads(
@@ -204,6 +218,11 @@ def test_advise(mindtorch, recorded, gpu):
 
 
 class TestInfo:
+    def test_a_program_without_steps_has_none(self, mindtorch, tmp_path):
+        record([op("f", 0, 10)]).save(tmp_path / "a.session")
+        assert mindtorch("info", tmp_path / "a.session", "--json")["processes"][0]["steps"] == []
+        assert "  steps  " not in mindtorch("info", tmp_path / "a.session")
+
     def test_facts(self, mindtorch, recorded):
         (process,) = mindtorch("info", recorded, "--json")["processes"]
         assert sum(process["events"].values()) == process["event_count"] == len(Session.load(recorded))

@@ -110,8 +110,18 @@ def test_numbers_are_whole_and_texts_share_the_rest(monkeypatch):
     headings = [console.Heading("name", is_text=True), console.Heading("time"), console.Heading("source", is_text=True)]
     console.print_table(headings, [["a" * 90, "123.456ms", "b" * 90], ["short", "1.000us", "file.py"]])
     lines = re.sub(r"\x1b\[[0-9;]*m", "", terminal.getvalue()).splitlines()
-    assert lines[1] == f"{'a' * 12}…  123.456ms  {'b' * 13}…"
+    assert lines[1] == f"{'a' * 6}…{'a' * 6}  123.456ms  {'b' * 7}…{'b' * 6}"
     assert lines[2].split() == ["short", "1.000us", "file.py"]
+
+
+def test_of_a_long_name_the_end_is_kept(monkeypatch):
+    """Of a Python function it says which one it is."""
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
+    monkeypatch.setenv("COLUMNS", "40")
+    headings = [console.Heading("name", is_text=True), console.Heading("calls")]
+    console.print_table(headings, [["package/folder/module.py(12): forward_of_block", "1,000"]])
+    assert re.search(r"^package/folder/m…forward_of_block +1,000$", terminal.getvalue(), re.M)
 
 
 def test_a_long_name_in_a_pipe_is_whole_and_widens_its_own_row_alone(capsys):

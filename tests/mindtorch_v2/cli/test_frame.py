@@ -85,6 +85,11 @@ class TestMistakes:
         assert said.startswith(f"mindtorch {name}: ")
         assert said.count("\n") == 1
 
+    def test_rows_that_are_no_events(self, mindtorch, tmp_path):
+        """torch's raw timeline of memory is a list of lists."""
+        (tmp_path / "x.json").write_text("[[-1, 0, [0, 0], 512], [5, 1, [1, 0], 256]]")
+        assert "is no trace: none of its 2 rows is an event" in mindtorch("top", tmp_path / "x.json", status=1)
+
     def test_a_process_that_is_not_there(self, mindtorch, gpu):
         assert "it has 4242" in mindtorch("top", gpu, "--process", "4241", status=1)
 

@@ -24,7 +24,7 @@ ALIKE = 0.05  # a difference of speed below this is not worth a sentence
 
 def table(found: Comparison, row_limit: int, width: int | None = None) -> str:
     step_ns = found.step_ns[0] or 1
-    blocks = [_block(_columns("Name", name, "Adds to a step", lambda c: c.delta_ns / step_ns), found.changes, row_limit, width)]
+    blocks = [_block(_columns("Name", name, "a step", lambda c: c.delta_ns / step_ns), found.changes, row_limit, width)]
     blocks[0] += [
         f"{printable(name(change))}: {known}" for change in found.changes[:row_limit][:DETAILED] if (known := detail(change))
     ]
@@ -36,20 +36,20 @@ def table(found: Comparison, row_limit: int, width: int | None = None) -> str:
     blocks.append(_block(memory, found.memory, row_limit, width))
     for device in found.devices:
         work_ns = device.work_ns[0] or 1
-        columns = _columns(f"Kernel on {device.names[1]}", lambda k: k.name, "Adds to its work", partial(_share_of, whole=work_ns))
+        columns = _columns(f"Kernel on {device.names[1]}", lambda k: k.name, "its work", partial(_share_of, whole=work_ns))
         blocks.append(_block(columns, device.kernels, row_limit, width))
     lines = [*sentences(found), *(line for block in blocks if block for line in ("", *block))]
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _columns(heading: str, named: Callable[[Any], str], adds: str, share: Callable[[Any], float]) -> list[Column]:
+def _columns(heading: str, named: Callable[[Any], str], whole: str, share: Callable[[Any], float]) -> list[Column]:
     return [
         Column("Change", lambda c: c.kind, width=None, align="<"),
         _name_column(heading, named),
         Column("Before", lambda c: _time(c.before_ns), width=None, left_out=1),
         Column("After", lambda c: _time(c.after_ns), width=None, left_out=2),
-        Column(adds, lambda c: _signed(c.delta_ns), width=None),
-        Column("of it", lambda c: f"{share(c):+.1%}", width=None, left_out=3),
+        Column(f"Adds to {whole}", lambda c: _signed(c.delta_ns), width=None),
+        Column(f"of {whole}", lambda c: f"{share(c):+.1%}", width=None, left_out=3),
     ]
 
 
@@ -75,7 +75,7 @@ def _block(columns: Sequence[Column], rows: Sequence[Any], row_limit: int, width
 def markdown(found: Comparison, row_limit: int) -> str:
     lines = [*(f"{sentence}  " for sentence in sentences(found))]
     if found.changes:
-        lines += ["", "| change | name | before | after | adds to a step | of it |", "|---|---|--:|--:|--:|--:|"]
+        lines += ["", "| change | name | before | after | adds to a step | of a step |", "|---|---|--:|--:|--:|--:|"]
         for c in found.changes[:row_limit]:
             share = f"{c.delta_ns / (found.step_ns[0] or 1):+.1%}"
             cells = (c.kind, _code(name(c)), _time(c.before_ns), _time(c.after_ns), _signed(c.delta_ns), share)
@@ -123,7 +123,8 @@ def sentences(found: Comparison) -> list[str]:
     if not found.changes and not found.memory:
         lines.append("No place in the program changed.")
     if found.unclear:
-        lines.append(f"{found.unclear} places differ by what may be noise; more steps would tell.")
+        places = "1 place differs" if found.unclear == 1 else f"{found.unclear:,} places differ"
+        lines.append(f"{places} by what may be noise; more steps would tell.")
     return lines
 
 
@@ -152,7 +153,10 @@ def detail(change: Change) -> str:
         known.append(f"inside {printable(' > '.join(change.path))}")
     if change.place:
         known.append(f"called at {printable(change.place)}")
-    if any(change.shapes):
+    if change.kind in ("added", "removed"):
+        if shapes := middle_cut(next(filter(None, change.shapes), ""), SHAPES_WIDTH):
+            known.append(f"inputs {shapes}")
+    elif any(change.shapes):
         before, after = (middle_cut(shapes, SHAPES_WIDTH) or "none" for shapes in change.shapes)
         known.append(f"inputs {before} before, {after} after")
     if change.note:
@@ -161,7 +165,7 @@ def detail(change: Change) -> str:
 
 
 def _more(count: int, row_limit: int) -> list[str]:
-    return [f"… and {count - row_limit} more"] if count > row_limit else []
+    return [f"… and {count - row_limit:,} more"] if count > row_limit else []
 
 
 def _time(ns: float) -> str:

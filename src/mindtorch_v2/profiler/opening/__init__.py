@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ..model.session import Session
 from ..spool.frames import MAGIC
 from ..writing.garbage import paused_collection
-from .trace_columns import TraceColumns
+from .trace_columns import NO_ROW, TraceColumns
 from .trace_reader import NotATraceError, TraceReader
 from .trace_session import sessions as sessions_of_trace
 
@@ -92,6 +92,10 @@ def _of_trace(name: str, progress: Progress | None) -> tuple[Session, ...]:
         for block in reader.blocks():
             columns.add(block)
         try:
-            return tuple(sessions_of_trace(columns, reader.header))
+            found = tuple(sessions_of_trace(columns, reader.header))
         except ValueError as error:
             raise ValueError(f"{name} cannot be read as a recording: {error}") from None
+    unreadable = columns.left_out[NO_ROW]
+    if unreadable and not any(len(session) or session.memory is not None for session in found):
+        raise NotATraceError(f"{name} is no trace: none of its {unreadable:,} rows is an event")
+    return found

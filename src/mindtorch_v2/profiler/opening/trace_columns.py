@@ -11,7 +11,7 @@ import numpy as np
 from ..model.session import Column
 from . import trace_values
 
-__all__ = ["RawLabel", "RawTrack", "TraceColumns"]
+__all__ = ["NO_ROW", "RawLabel", "RawTrack", "TraceColumns"]
 
 UNREADABLE = (KeyError, TypeError, ValueError, AttributeError, OverflowError)  # what a row of another form raises
 NO_ARGS: dict[str, Any] = {}
@@ -266,9 +266,10 @@ def _text(value: object) -> str:
 def _why(row: object) -> str:
     """The sort of a row that is left out."""
     phase = row.get("ph") if isinstance(row, dict) else None
-    return _NOT_READ.get(phase, "unreadable rows") if isinstance(phase, str) else "unreadable rows"
+    return _NOT_READ.get(phase, NO_ROW) if isinstance(phase, str) else NO_ROW
 
 
+NO_ROW = "unreadable rows"  # the sort of those that are nothing known
 _NOT_READ = {"C": "counters", "B": "slices in two rows", "E": "slices in two rows"}
 
 

@@ -89,7 +89,8 @@ class FlameTree:
         """The tree that the report draws: by operators, calls, stack or module; of the phase forward, backward or both."""
         found = sections.merged(Process(session), by)
         if "needs" in found:
-            raise ValueError(f"a flame graph by {by} needs what was not recorded: {found['needs']}")
+            option = f"--{found['needs'].removesuffix('=True').replace('_', '-')}"
+            raise ValueError(f"a flame graph by {by} needs what was not recorded: record with {option}, or {found['needs']}")
         amounts = {"forward": found["self"], "backward": found["selfBackward"], "both": found["self"] + found["selfBackward"]}[
             phase
         ]

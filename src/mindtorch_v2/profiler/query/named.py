@@ -18,8 +18,8 @@ class NamedQuery:
 NAMED = {
     "top": NamedQuery(
         "Which operators take most time of their own?",
-        "select name, calls, self_ns, round(100.0 * self_ns / sum(self_ns) over (), 1) as percent, median_ns, max_ns "
-        "from operators order by self_ns desc limit 20",
+        "select name, calls, self_ns, round(100.0 * self_ns / (select sum(self_ns) from events where device = 'CPU'), 1) as percent, "
+        "median_ns, max_ns from operators order by self_ns desc limit 20",
     ),
     "slow-steps": NamedQuery(
         "Which steps take longest, by the median?",

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mindtorch_v2.profiler.comparison import compare
+from mindtorch_v2.profiler.comparison import compare, text
 from mindtorch_v2.profiler.comparison.call_tree import OUTSIDE, CallTree
 from mindtorch_v2.profiler.comparison.evidence import corrected, p_value, quiet, speed_factor
 from mindtorch_v2.profiler.model.session import Info, MemoryLog, TensorInput, Track, empty_session
@@ -133,6 +133,12 @@ def test_other_shapes_are_told():
     assert "inputs [[8, 64]] before, [[8, 128]] after" in str(
         compare(steps(model(64), record_shapes=True), steps(model(128), record_shapes=True))
     )
+
+
+def test_the_shapes_of_what_was_added_are_told():
+    added = ("aten::neg", 500_000, [], (TensorInput((2, 2), (2, 1), "float32"),))
+    (change,) = compare(steps(MODEL, record_shapes=True), steps([*MODEL, added], record_shapes=True)).changes
+    assert (change.kind, text.detail(change)) == ("added", "inputs [[2, 2]]")
 
 
 def test_own_python_is_a_place_too():

@@ -54,7 +54,7 @@ def test_a_slower_kernel_is_told_with_the_time_that_it_adds(compared):
     assert change.calls == (2, 2)
     assert change.p_value < 0.01
     assert found.changes == ()  # the host's places took as long as before
-    assert "slower  gemm              300.000us  420.000us        +120.000us  +34.3%" in found.table()
+    assert "slower  gemm              300.000us  420.000us        +120.000us       +34.3%" in found.table()
     assert "| slower | `gemm` | 300.000us | 420.000us | +120.000us |" in found.markdown()
 
 

@@ -47,6 +47,12 @@ def test_operators_are_those_of_key_averages(database, session):
         assert row["min_ns"] <= row["median_ns"] <= row["max_ns"]
 
 
+def test_the_share_of_an_operator_is_that_of_the_table(database, session):
+    whole = Results(session).key_averages().self_cpu_time_total
+    for row in database.ask("top").as_dicts():
+        assert row["percent"] == pytest.approx(100 * row["self_ns"] / 1000 / whole, abs=0.051)
+
+
 def test_steps_modules_memory_and_stacks(database, session):
     assert [row[0] for row in database.ask("select number from steps order by number").rows] == [1, 2, 3]
     times = {row.module: row for row in Results(session).by_module()}
