@@ -1,7 +1,7 @@
 // Trees of a flame graph made of others: with frames left out, and turned round.
 import type { FlameTree } from "./report";
 
-const RUNTIME = /^(mindtorch_v2|torch)[/\\]|^nn\.Module: |^<built-in |[/\\]?(site-packages|dist-packages)[/\\]|^autograd::engine::/;
+const ENGINE = "autograd::engine::";
 
 interface Builder { parent: number[]; name: number[]; sums: number[][]; known: Map<string, number> }
 
@@ -28,20 +28,20 @@ function add(made: Builder, at: number, tree: FlameTree, i: number): void {
   SUMS.forEach((sum, k) => { made.sums[k][at] += tree[sum][i]; });
 }
 
-function built(made: Builder, names: string[]): FlameTree {
+function built(made: Builder, { names, library }: FlameTree): FlameTree {
   const [self, selfBackward, count, countBackward] = made.sums.map(sums => Float64Array.from(sums));
-  return { names, parent: Int32Array.from(made.parent), name: Int32Array.from(made.name), self, selfBackward, count, countBackward };
+  return { names, library, parent: Int32Array.from(made.parent), name: Int32Array.from(made.name), self, selfBackward, count, countBackward };
 }
 
 /** The tree without the frames of the runtime and of libraries; their time is that of the frame around them. Operators stay. */
 export function ownFrames(tree: FlameTree): FlameTree {
-  const made = builder(), hidden = tree.names.map(name => RUNTIME.test(name)), place = new Int32Array(tree.parent.length);
+  const made = builder(), hidden = tree.names.map((name, i) => tree.library[i] > 0 || name.startsWith(ENGINE)), place = new Int32Array(tree.parent.length);
   for (let i = 0; i < tree.parent.length; i++) {
     const around = tree.parent[i] < 0 ? -1 : place[tree.parent[i]];
     place[i] = hidden[tree.name[i]] && around >= 0 ? around : node(made, around, tree.name[i]);
     add(made, place[i], tree, i);
   }
-  return built(made, tree.names);
+  return built(made, tree);
 }
 
 /** The tree turned round: what has self time is at the root, and below it who called it. */
@@ -53,5 +53,5 @@ export function callers(tree: FlameTree): FlameTree {
     for (let from = i; from >= 0; from = tree.parent[from]) at = node(made, at, tree.name[from]);
     add(made, at, tree, i); // the outermost caller has it, so that totals are right all the way
   }
-  return built(made, tree.names);
+  return built(made, tree);
 }

@@ -71,7 +71,7 @@ export interface ModuleTree {
 
 export interface FlameTree {
   needs?: undefined;
-  names: string[]; name: Column; parent: Column;
+  names: string[]; library: Column; name: Column; parent: Column; // library: by name, whether it is a function of the runtime or of a library
   self: Column; selfBackward: Column; count: Column; countBackward: Column;
 }
 export type Flame = Record<string, FlameTree | NotRecorded>;

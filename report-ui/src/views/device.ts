@@ -26,7 +26,7 @@ function deviceCard(context: Context, each: DeviceFacts, means: Record<string, s
   if (each.sorts.communication) facts.push(["communication hidden by computation", `${(100 * each.communication_overlap).toFixed(1)} %`]);
   return h("section", { class: "device" }, h("h2", {}, shown(`${each.type} ${each.index}${each.name ? ` · ${each.name}` : ""}`)),
     h("dl", { class: "facts" }, ...facts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))),
-    h("div", { class: "card" }, h("h2", {}, "Why it was idle"), bar(each.idle_causes, each.idle_ns), meanings(each.idle_causes, each.idle_ns, means)),
+    h("div", { class: "card" }, h("h2", {}, "Why it was idle"), bar(each.idle_causes, each.idle_ns), meanings(each.idle_causes, each.idle_ns, means, ["cause", "time", "of idle time"])),
     h("div", { class: "card" }, h("h2", {}, "What it did"), bar({ ...each.alone, ...each.overlap }, each.busy_ns), sorts(each)),
     h("div", { class: "kernels" }, h("h2", {}, "Kernels"), kernels(context, each)),
     streams(each, closers), copies(each),
@@ -42,28 +42,37 @@ function pathCard(context: Context, path: CriticalPath, places: Record<string, s
   const whole = new Address("timeline").with({ from: Math.round(path.start - margin), to: Math.round(path.end + margin), ...process });
   return h("section", { class: "card critical-path" }, h("h2", {}, shown(`Critical path of ${path.name}, ${time(path.total_ns)}`)),
     h("p", { class: "faint" }, "The chain of work that its length depends on: what is not on it could take longer without making the step longer. ", h("a", { href: String(whole) }, "in the timeline")),
-    bar(path.places, path.total_ns), meanings(path.places, path.total_ns, places),
+    bar(path.places, path.total_ns), meanings(path.places, path.total_ns, places, ["where", "time", "of the path"]),
     h("table", { class: "parts" }, h("thead", {}, h("tr", {}, ...head)), h("tbody", {}, ...rows)));
 }
 
 const tint = (key: string): string => `var(--${DEVICE_COLOURS[key] ?? "kernel"})`;
 
+/** A fill; of work of several sorts at once, stripes of their colours. */
+function fill(key: string): string {
+  const sorts = key.split(", "), width = 5;
+  if (sorts.length === 1) return tint(key);
+  return `repeating-linear-gradient(135deg, ${sorts.map((sort, i) => `${tint(sort)} ${i * width}px ${(i + 1) * width}px`).join(", ")})`;
+}
+
 function bar(parts: Record<string, number>, whole: number): HTMLElement {
   const used = Object.entries(parts).filter(([, ns]) => ns > 0);
   return h("div", { class: "parts-bar", role: "img", "aria-label": used.map(([name, ns]) => `${name} ${share(ns, whole)}`).join(", ") }, ...used.map(([name, ns]) => {
     const wide = (100 * ns) / Math.max(whole, 1) > 9;
-    return styled(h("div", { class: wide ? "piece named" : "piece", title: `${name}: ${time(ns)}, ${share(ns, whole)}` }, wide ? `${name} ${share(ns, whole)}` : ""), { flexGrow: String(ns), background: tint(name) });
+    return styled(h("div", { class: wide ? "piece named" : "piece", title: `${name}: ${time(ns)}, ${share(ns, whole)}` }, wide && !name.includes(", ") ? `${name} ${share(ns, whole)}` : ""), { flexGrow: String(ns), background: fill(name) });
   }));
 }
 
-function meanings(parts: Record<string, number>, whole: number, means: Record<string, string>): HTMLElement {
+const partsHead = (names: string[]): HTMLElement => h("thead", {}, h("tr", {}, ...names.map((name, i) => h("th", { scope: "col", class: i ? "number" : "" }, name)), h("th", { scope: "col" })));
+
+function meanings(parts: Record<string, number>, whole: number, means: Record<string, string>, heads: string[]): HTMLElement {
   const rows = Object.entries(parts).map(([name, ns]) => h("tr", { class: ns ? "" : "none", "data-cause": name }, h("th", { scope: "row" }, styled(h("span", { class: "swatch" }), { background: tint(name) }), name), h("td", { class: "number" }, time(ns)), h("td", { class: "number" }, share(ns, whole)), h("td", { class: "means" }, means[name] ?? "")));
-  return h("table", { class: "parts" }, h("tbody", {}, ...rows));
+  return h("table", { class: "parts" }, partsHead(heads), h("tbody", {}, ...rows));
 }
 
 function sorts(each: DeviceFacts): HTMLElement {
   const rows = [...Object.entries(each.alone).map(([name, ns]) => [`${name} alone`, name, ns] as const), ...Object.entries(each.overlap).map(([name, ns]) => [`${name} at once`, name, ns] as const)].filter(([, , ns]) => ns > 0);
-  return h("table", { class: "parts" }, h("tbody", {}, ...rows.map(([text, name, ns]) => h("tr", {}, h("th", { scope: "row" }, styled(h("span", { class: "swatch" }), { background: tint(name) }), text), h("td", { class: "number" }, time(ns)), h("td", { class: "number" }, share(ns, each.busy_ns)), h("td", { class: "means rest" })))));
+  return h("table", { class: "parts" }, partsHead(["work", "time", "of busy time"]), h("tbody", {}, ...rows.map(([text, name, ns]) => h("tr", {}, h("th", { scope: "row" }, styled(h("span", { class: "swatch" }), { background: fill(name) }), text), h("td", { class: "number" }, time(ns)), h("td", { class: "number" }, share(ns, each.busy_ns)), h("td", { class: "means rest" })))));
 }
 
 function kernels(context: Context, each: DeviceFacts): HTMLElement {

@@ -36,7 +36,7 @@ class ModulesView {
     this.field = filterField("filter", address.get("filter"), debounce(80, () => { context.keep({ filter: this.field.value }); this.fill(); }));
     const all = (open: boolean) => (): void => { this.closed.clear(); if (!open) this.children.forEach((inner, i) => { if (inner.length && data.parent[i] >= 0) this.closed.add(i); }); this.keep(); };
     this.element = h("div", { class: "fill" },
-      h("div", { class: "bar-of-tools" }, this.field, h("button", { class: "tool", onclick: all(true) }, "open all"), h("button", { class: "tool", onclick: all(false) }, "close all"), h("span", { class: "faint" }, `${count(data.path.length)} modules · shares are of ${time(data.recorded)}, all events`)),
+      h("div", { class: "bar-of-tools" }, this.field, h("button", { class: "tool", onclick: all(true) }, "open all"), h("button", { class: "tool", onclick: all(false) }, "close all"), h("span", { class: "faint" }, `${count(data.path.length)} ${data.path.length === 1 ? "module" : "modules"} · shares are of ${time(data.recorded)}, all events`)),
       h("div", { class: "scroll", tabindex: "0" }, h("table", { class: "tree", role: "treegrid", "aria-label": "modules" }, h("thead", {}, this.head), this.body)));
     this.fill();
   }

@@ -40,3 +40,15 @@ def test_a_script_below_a_linked_directory(tmp_path, monkeypatch):
     assert places.below(str(script), places.search_path()) == "train.py"
     monkeypatch.setattr(sys, "path", [str(tmp_path)])
     assert places.below(str(script), places.search_path()) == f"linked{os.sep}train.py"
+
+
+def test_functions_of_libraries():
+    """By the file that a name stands for: that of a frame, or one that is there."""
+    frames = (Frame("/home/me/train.py", 12, "step"), Frame("/opt/lib/python3.11/queue.py", 5, "get"))
+    standard = os.path.join(os.path.dirname(os.__file__), "")
+    info = Info(with_stack=True, source_roots=("/opt/lib/python3.11/", standard, "/home/me/"))
+    session = record([op("aten::mm", 10, 50, stack=frames)], info=info)
+    libraries = ["queue.py(4): get", "selectors.py(402): select", "mindtorch_v2/nn/modules/linear.py(60): forward"]
+    libraries += ["<frozen importlib._bootstrap>(666): _load_unlocked", "nn.Module: Linear_0", "<built-in function sleep>"]
+    assert places.of_libraries(libraries, session) == [True] * 6
+    assert places.of_libraries(["train.py(10): step", "gone.py(3): f", "aten::mm", "ProfilerStep*"], session) == [False] * 4

@@ -14,7 +14,7 @@ from ..model import places
 from ..model.session import Label
 from .findings import Evidence
 from .kinds import combinations
-from .outside import FUNCTION, LIBRARY, RUNTIME
+from .outside import LIBRARY, RUNTIME
 from .source import Called, Function, between
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class Functions:
         """Rows of the functions of these files and names that nothing explains yet, those inside another left out, on the thread that is looked at."""
 
         def fits(name: str) -> bool:
-            split = FUNCTION.fullmatch(name) or BUILT_IN.fullmatch(name)
+            split = places.FUNCTION.fullmatch(name) or BUILT_IN.fullmatch(name)
             return split is not None and any(
                 split["file"].replace(os.sep, "/").startswith(file) and (not names or split["name"] in names)
                 for file, names in patterns
@@ -116,7 +116,7 @@ class Functions:
     def short(self, row: int) -> str:
         """The name of a function alone."""
         name = self.facts.name(row)
-        split = FUNCTION.fullmatch(name) or BUILT_IN.fullmatch(name)
+        split = places.FUNCTION.fullmatch(name) or BUILT_IN.fullmatch(name)
         return split["name"] if split else name
 
     def evidence_of(self, rows: Column) -> list[Evidence]:
@@ -227,7 +227,7 @@ class Functions:
     def _names_of_events(self) -> tuple[set[str], set[str]]:
         """Names of the functions and of the operators that were recorded."""
         names = [label.name for label in self.session.labels if label.kind == "python_function"]
-        split = [FUNCTION.fullmatch(name) for name in names]
+        split = [places.FUNCTION.fullmatch(name) for name in names]
         operators = {label.name.rpartition("::")[2] for label in self.session.labels if label.kind == "op"}
         return {each["name"] for each in split if each is not None}, operators
 
@@ -258,7 +258,7 @@ class Functions:
         return self._known[label]
 
     def _look_up(self, label: Label) -> Function:
-        split = FUNCTION.fullmatch(label.name)
+        split = places.FUNCTION.fullmatch(label.name)
         if split is None or label.kind != "python_function":
             return Function("", 0, "")
         file = self._files.get(split["file"])

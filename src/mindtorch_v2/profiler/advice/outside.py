@@ -34,7 +34,6 @@ KINDS = ("op", "scope", "python_function", "kernel", "compile")
 LIBRARY = re.compile(r"[/\\](lib[/\\]python3[^/\\]*|site-packages|dist-packages)[/\\]", re.IGNORECASE)
 RUNTIME = "mindtorch_v2"
 PACKAGE = os.path.abspath(os.path.join(__file__, *[os.pardir] * 3)) + os.sep
-FUNCTION = re.compile(r"(?P<file>.*)\((?P<line>\d+)\): (?P<name>.*)", re.DOTALL)
 
 
 class Outside:
@@ -244,7 +243,7 @@ class Outside:
     def _line_of(self, stack: int, label: int) -> int:
         """The line at which a stack passes through a function."""
         session = self.session
-        split = FUNCTION.fullmatch(session.labels[label].name)
+        split = places.FUNCTION.fullmatch(session.labels[label].name)
         if split is None:
             return 0
         for number in session.stack_table[stack]:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from .session import Frame, Session
 
-__all__ = ["RUNTIME", "below", "own_frame", "place", "places", "search_path"]
+__all__ = ["FUNCTION", "RUNTIME", "below", "of_libraries", "own_frame", "place", "places", "search_path"]
 
 # whose code it is: places of the runtime, of modules and of functions written in C begin so, and the files of libraries are in such folders; all else is the program's
 RUNTIME = ("mindtorch_v2/", "mindtorch_v2\\", "torch/", "torch\\", "<built-in ", "nn.Module: ")
+FUNCTION = re.compile(r"(?P<file>.*)\((?P<line>\d+)\): (?P<name>.*)", re.DOTALL)  # the name of an event
 LIBRARY = re.compile(r"[/\\](site-packages|dist-packages|lib[/\\]python3\.\d+)[/\\]|^<")
 
 
@@ -40,6 +41,26 @@ def places(session: Session) -> list[str]:
 def place(frame: Frame, roots: Sequence[str]) -> str:
     """A frame as a line of a stack; a function of C, which a trace names without a place, as its name."""
     return frame.function if not frame.file else f"{below(frame.file, roots)}({frame.line}): {frame.function}"
+
+
+def of_libraries(names: Iterable[str], session: Session) -> list[bool]:
+    """Whether each of these names is that of a function of the runtime, of Python's own modules or of another library.
+
+    The name of a function has its file as seen from where it was imported from; the whole path is that of a frame, or of a file that is there.
+    """
+    roots = session.info.source_roots
+    paths = {below(frame.file, roots): frame.file for frame in session.frames}
+
+    def is_library(name: str) -> bool:
+        function = FUNCTION.fullmatch(name)
+        if name.startswith(RUNTIME) or function is None:
+            return name.startswith(RUNTIME)
+        file = function["file"]
+        if file not in paths:
+            paths[file] = next((path for root in roots if os.path.isfile(path := os.path.join(root, file))), file)
+        return LIBRARY.search(paths[file]) is not None
+
+    return [is_library(name) for name in names]
 
 
 def own_frame(stack: Sequence[int], frames: Sequence[Frame], lines: Sequence[str]) -> int:

@@ -169,6 +169,6 @@ def _other_threads(parts: TimeParts) -> list[OtherThread]:
             continue
         spent = int(self_ns[(session.track == number) & is_op].sum())
         known = threads.get(track.thread_id)
-        name = track.name if known is None else known.name
+        name = (track.name or f"thread {track.thread_id}") if known is None else known.name
         threads[track.thread_id] = OtherThread(name, track.thread_id, spent + (0 if known is None else known.operators_ns))
     return list(threads.values())

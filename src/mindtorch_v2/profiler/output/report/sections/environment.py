@@ -7,6 +7,7 @@ from typing import Any
 
 from ....model import dropping
 from ....model.session import Info
+from ....writing import units
 from ....writing.json_text import json_text
 from ..sources import Process
 
@@ -35,7 +36,7 @@ def environment(process: Process) -> dict[str, Any]:
             ("not in the recording", "; ".join(dropping.gaps(info))),
         ],
         "Machine and versions": [(name, str(value)) for name, value in info.environment.items()],
-        "Devices": [(f"device {i}", json_text(dict(device))) for i, device in enumerate(info.device_properties)],
+        "Devices": [(f"device {i}", _device(dict(device))) for i, device in enumerate(info.device_properties)],
         "Distributed": []
         if info.distributed is None
         else [(str(key), json_text(value)) for key, value in info.distributed.items()],
@@ -48,6 +49,22 @@ def environment(process: Process) -> dict[str, Any]:
         "options": [[option, what, bool(getattr(info, field))] for field, option, what in OPTIONS],
         "threads": _threads(process, info),
     }
+
+
+def _device(facts: dict[str, Any]) -> str:
+    """The name of a device and what of its properties says how fast it is; all of them where there is no name."""
+    if not isinstance(facts.get("name"), str):
+        return json_text(facts)
+    memory, processors = facts.get("totalGlobalMem"), facts.get("numSms")
+    version = [facts.get("computeMajor"), facts.get("computeMinor")]
+    known = [facts["name"]]
+    if type(memory) is int:
+        known.append(units.memory(memory))
+    if None not in version:
+        known.append("compute capability {}.{}".format(*version))
+    if processors is not None:
+        known.append(f"{processors} multiprocessors")
+    return ", ".join(known)
 
 
 def _moment(time_ns: int) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ....model import modules, tree
+from ....model.places import of_libraries
 from ....model.session import KINDS
 from ..sources import Process, Texts, depths
 
@@ -105,6 +106,7 @@ def _nodes(process: Process, rows: Column, node: Column, parent: Column, name: C
     ones = np.ones(len(rows), np.int64)
     return {
         "names": names.values,
+        "library": np.array(of_libraries(names.values, process.session), np.uint8),
         "name": name,
         "parent": parent,
         "self": sums(self_ns, ~backward),
