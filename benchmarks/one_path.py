@@ -2,8 +2,9 @@
 
     python -m benchmarks.one_path [--write docs/recording.md]
 
-Of each call: its time unrecorded, its time recorded without what its events cost, and the difference. The cost of an event is what recording
-adds to `x + y`.
+Of each call: its time unrecorded, its time recorded without what its events cost, and the difference. What an event costs is measured by kind: an operator
+is what recording adds to `x + y`, a scope what it adds to an empty one, a leaf what it adds to a backward pass of nothing else, and a node what it adds to each
+of twenty `neg`s in a backward pass, without the operators inside.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import gc
 import os
 import re
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,9 +23,10 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import mindtorch_v2 as torch
 
-from .recorded_steps import count_events, profile
+from .recorded_steps import profile
 
 CALLS_AT_ONCE, CHUNKS, ROUNDS = 100, 12, 12
+NODES = 20  # of the backward pass by which the cost of one is measured
 BEGIN, END = "<!-- one path -->", "<!-- end of one path -->"
 
 
@@ -33,6 +36,8 @@ def calls() -> dict[str, Callable[[], object]]:
     weight, out = torch.randn(8, 8, requires_grad=True), torch.empty(8, 8)
     image, kernel = torch.randn(1, 8, 8, 8), torch.randn(8, 1, 3, 3)
     target = torch.arange(8)
+    step = torch.optim.SGD([weight], 1e-3).step
+    weight.grad = torch.zeros(8, 8)
     functional = torch.nn.functional
     return {
         "abs": x.abs,
@@ -55,6 +60,8 @@ def calls() -> dict[str, Callable[[], object]]:
         "cross_entropy": lambda: functional.cross_entropy(x, target),
         "depthwise convolution": lambda: functional.conv2d(image, kernel, groups=8),
         "sum and backward": lambda: weight.sum().backward(),
+        "a step of SGD": step,
+        "record_function": lambda: scope(x.abs),
     }
 
 
@@ -87,17 +94,64 @@ def chunks(call: Callable[[], object]) -> list[float]:
     return taken[1:]
 
 
+def scope(call: Callable[[], object]) -> None:
+    with torch.profiler.record_function("scope"):
+        call()
+
+
+OPERATOR, SCOPE, NODE, LEAF = "operator", "scope", "backward node", "leaf"
+EVALUATION = "autograd::engine::evaluate_function: "
+
+
+def count_events(call: Callable[[], object]) -> Counter[str]:
+    """The number of events of a call by kind. A node and a leaf are two events each, of which the outer one counts."""
+    with profile(torch) as prof:
+        call()
+    names = [event.name for event in prof.events()]
+    evaluated = {name.removeprefix(EVALUATION) for name in names if name.startswith(EVALUATION)}
+    found: Counter[str] = Counter()
+    for event in prof.events():
+        if event.name.startswith(EVALUATION):
+            found[LEAF if event.name.endswith("AccumulateGrad") else NODE] += 1
+        elif event.name not in evaluated:
+            found[SCOPE if event.is_user_annotation else OPERATOR] += 1
+    return found
+
+
+def cost_of(events: Counter[str], costs: dict[str, float]) -> float:
+    return sum(number * costs.get(kind, 0.0) for kind, number in events.items())
+
+
+def measure_costs() -> dict[str, float]:
+    """Seconds that recording adds to one of each kind."""
+    x, y, leaf = torch.randn(8, 8), torch.randn(8, 8), torch.randn(8, 8, requires_grad=True)
+    chain = leaf
+    for _ in range(NODES):
+        chain = -chain
+    costs: dict[str, float] = {}
+    for kind, call in {
+        OPERATOR: lambda: x + y,
+        SCOPE: lambda: scope(int),
+        LEAF: lambda: leaf.backward(y),
+        NODE: lambda: chain.backward(y),
+    }.items():
+        off, on = measure(call)
+        events = count_events(call)
+        costs[kind] = (on - off - cost_of(events, costs)) / events[kind]
+    return costs
+
+
 def table() -> str:
     lines = ["| | events | unrecorded, µs | recorded, without its events, µs | difference, µs |", "|---|--:|--:|--:|--:|"]
-    x, y = torch.randn(8, 8), torch.randn(8, 8)
-    off, on = measure(lambda: x + y)
-    cost = on - off
+    costs = measure_costs()
     for name, call in calls().items():
         off, on = measure(call)
-        events = count_events(torch, call)  # after that: what is compiled inside a recording is an event, too
-        rest = on - events * cost
-        lines.append(f"| {name} | {events} | {off * 1e6:.2f} | {rest * 1e6:.2f} | {(rest - off) * 1e6:+.2f} |")
-    return "\n".join([*lines, "", f"An event of an operator costs {cost * 1e6:.2f} µs here."])
+        events = count_events(call)  # after that: what is compiled inside a recording is an event, too
+        rest = on - cost_of(events, costs)
+        number = events.total() + events[NODE] + events[LEAF]
+        lines.append(f"| {name} | {number} | {off * 1e6:.2f} | {rest * 1e6:.2f} | {(rest - off) * 1e6:+.2f} |")
+    told = ", ".join(f"{kind} {seconds * 1e6:.2f}" for kind, seconds in costs.items())
+    return "\n".join([*lines, "", f"Here an event costs, in µs: {told}. A node and a leaf are two events each."])
 
 
 def main() -> None:
