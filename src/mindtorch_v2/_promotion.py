@@ -87,6 +87,9 @@ def _combine(higher: dtype | None, lower: dtype | None) -> dtype:
 
 def result_type(tensor1: Any, tensor2: Any) -> dtype:
     """The dtype of an arithmetic operation between the two, each a tensor or a number."""
+    for x in (tensor1, tensor2):
+        if not isinstance(x, bool | int | float | complex | np.generic) and not hasattr(x, "_array"):
+            raise TypeError(f"result_type(): arguments must be tensors or numbers, not {type(x).__name__}")
     return result_type_of((tensor1, tensor2))
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from . import _dtype
 from ._dispatch import registry
+from ._memory_format import layout, sparse_coo, sparse_csc, sparse_csr
+from ._ops.creation.ranges import arange
+from ._ops.shapes.joining import stack
 from ._ops.sparse import invariants
 from ._ops.sparse.construction import sparse_coo_tensor
 from ._ops.sparse.products import sparse_addmm, sparse_mm, sparse_mm_reduce
@@ -25,7 +28,7 @@ from .autograd.gradcheck_sparse import over_values, with_dense_outputs
 
 __all__ = [
     "DoubleTensor", "FloatTensor", "LongTensor", "addmm", "as_sparse_gradcheck", "check_sparse_tensor_invariants", "log_softmax", "mm", "sampled_addmm",
-    "softmax", "sum",
+    "softmax", "spdiags", "sum",
 ]  # fmt: skip
 
 
@@ -53,6 +56,36 @@ def sum(input: Tensor, dim: Any = None, dtype: OptionalDType = None) -> Tensor:
         return sparse_sum(input) if dtype is None else sparse_sum_dtype(input, dtype=dtype)
     dim = [dim] if isinstance(dim, int) else list(dim)
     return sparse_sum_dim(input, dim) if dtype is None else sparse_sum_dim_dtype(input, dim, dtype=dtype)
+
+
+def spdiags(diagonals: Tensor, offsets: Tensor, shape: Sequence[int], layout: layout | None = None) -> Tensor:
+    """The matrix with these rows as its diagonals, of which `offsets` says the places.
+
+    Element `j` of a row stands in column `j` of the matrix: above the main diagonal the first elements of a row are left out.
+    """
+    rows = diagonals.unsqueeze(0) if diagonals.ndim == 1 else diagonals
+    places = offsets.unsqueeze(0) if offsets.ndim == 0 else offsets
+    if rows.ndim != 2:
+        raise RuntimeError("Diagonals must be vector or matrix")
+    if len(shape) != 2:
+        raise RuntimeError("Output shape must be 2d")
+    if places.ndim != 1:
+        raise RuntimeError("Offsets must be scalar or vector")
+    if rows.shape[0] != places.shape[0]:
+        raise RuntimeError(f"Number of diagonals ({rows.shape[0]}) does not match the number of offsets ({places.shape[0]})")
+    if layout not in (None, sparse_coo, sparse_csr, sparse_csc):
+        raise RuntimeError(f"Only output layouts (Sparse, SparseCsc, SparseCsr) are supported, got {layout}")
+    if places.dtype is not _dtype.int64:
+        raise RuntimeError(f"Offset Tensor must have dtype Long but got {places.dtype.scalar_name}")
+    starts = places.tolist()
+    if len(set(starts)) != len(starts):
+        raise RuntimeError("Offset tensor contains duplicate values")
+    columns = arange(rows.shape[1])
+    at = columns.unsqueeze(0) - places.unsqueeze(1)  # the row of the matrix that an element stands in
+    inside = (at >= 0) & (at < shape[0]) & (columns < shape[1])
+    indices = stack([at[inside], columns.expand_as(at)[inside]])
+    made: Tensor = sparse_coo_tensor(indices, rows[inside], tuple(shape))
+    return made if layout in (None, sparse_coo) else made.to_sparse(layout=layout)
 
 
 def softmax(input: Tensor, dim: int, *, dtype: OptionalDType = None) -> Tensor:

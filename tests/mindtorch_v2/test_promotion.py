@@ -87,3 +87,9 @@ def test_the_default_dtype_decides_what_integers_become():
         assert (torch.ones(2, dtype=torch.int32) * 0.5).dtype is torch.float64
     finally:
         torch.set_default_dtype(torch.float32)
+
+
+@pytest.mark.parametrize("other", ["a", None, [1]])
+def test_what_is_neither_tensor_nor_number_has_no_result_type(other):
+    with pytest.raises(TypeError, match=rf"not {type(other).__name__}$"):
+        torch.result_type(torch.ones(2), other)

@@ -174,6 +174,14 @@ def shapes_of_inference_tensors_are_not_written(lib):
     return [_outcome(lambda: x.transpose_(0, 1)), _outcome(lambda: x.squeeze_(0)), _outcome(lambda: x.add_(1))]
 
 
+def tensors_are_resized_in_inference_mode_even_if_they_require_gradients(lib):
+    outside = lib.ones(1, 2, 3, requires_grad=True)
+    with lib.inference_mode():
+        for x in (outside, lib.ones(1, 2, 3, requires_grad=True)):
+            x.resize_(1, 2).resize_as_(lib.ones(3))
+    return [tuple(outside.shape), outside.requires_grad, _outcome(lambda: outside.resize_(2))]
+
+
 def hooks_of_modules_in_second_backwards(lib):
     loss = lib.nn.MSELoss()
     calls = []

@@ -279,6 +279,42 @@ s.clone().sparse_resize_((1, 1), 2, 0)
 s.clone().sparse_resize_and_clear_((4, 4, 2), 2, 1)
 torch.sparse.FloatTensor(i, v, torch.Size([2, 3]))
 torch.sparse.check_sparse_tensor_invariants.is_enabled()
+[torch.zeros(2, 3, layout=layout, dtype=torch.int64) for layout in (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc)]
+torch.zeros(2, 3, layout=torch.sparse_bsr)
+torch.zeros(3, layout=torch.sparse_csr)
+torch.zeros(2, 0, 3, layout=torch.sparse_csr)
+torch.zeros(size=(2, 3), layout=torch.sparse_coo, requires_grad=True)
+torch.empty(2, 3, layout=torch.sparse_coo, device="cpu")
+torch.empty(2, 3, layout=torch.sparse_csr).shape
+d.new_zeros(4, 2, layout=torch.sparse_coo, dtype=torch.float64)
+d.new_empty((4, 2), layout=torch.sparse_csc).layout
+[torch.zeros_like(t, layout=torch.sparse_coo) for t in (d, s, h, r, k, b)]
+[torch.zeros_like(t, layout=torch.sparse_csc, dtype=torch.float64) for t in (d, s, r, k)]
+torch.zeros_like(b, layout=torch.sparse_bsc)
+torch.zeros_like(b, layout=torch.sparse_csr)
+torch.zeros_like(d, layout=torch.sparse_bsr)
+torch.zeros_like(r, layout=torch.strided)
+torch.zeros_like(s, layout=torch.strided)
+torch.empty_like(s, layout=torch.sparse_csr).shape
+torch.empty_like(d, layout=torch.sparse_coo)
+torch.empty_like(r, layout=torch.sparse_coo)
+s.to(torch.int64) * s
+c * d.to(torch.int64)
+r * r.to(torch.int64)
+h * torch.sparse_coo_tensor([[1, 0]], [[2.0], [3.0]], (3, 1))
+s * torch.sparse_coo_tensor([[0], [0]], [2.0], (1, 3))
+s.sparse_resize_and_clear_((3, 3), 2, 1)
+s.sparse_resize_and_clear_((3, 3), 1, 1)
+torch.sparse.spdiags(torch.arange(9.0).reshape(3, 3), torch.tensor([0, -1, 2]), (3, 3))
+torch.sparse.spdiags(torch.arange(9.0).reshape(3, 3), torch.tensor([0, -1, 2]), (5, 4), layout=torch.sparse_csr)
+torch.sparse.spdiags(torch.arange(1.0, 4), torch.tensor(1), (4, 4), torch.sparse_csc)
+torch.sparse.spdiags(torch.ones(1, 3), torch.tensor([0]), (0, 4))
+torch.sparse.spdiags(torch.ones(2, 3), torch.tensor([0, 0]), (3, 3))
+torch.sparse.spdiags(torch.ones(2, 3), torch.tensor([0]), (3, 3))
+torch.sparse.spdiags(torch.ones(1, 3), torch.tensor([0]), (3, 3), torch.strided)
+torch.ops.aten._sparse_coo_tensor_with_dims_and_tensors(1, 0, (2, 3), i, v, layout=torch.sparse_coo)
+torch.ops.aten._sparse_compressed_tensor_unsafe(r.crow_indices(), r.col_indices(), v, (2, 3), layout=torch.strided)
+torch.ops.aten._sparse_compressed_tensor_unsafe(r.crow_indices(), r.col_indices(), v, (2, 3), dtype=torch.float64, layout=torch.sparse_csr)
 """.strip().splitlines()
 
 # Gradients, of `a` by default: what it is, and what is made of it

@@ -25,6 +25,7 @@ def lazy_function(name: str, build: Callable[[], Source], *, doc: str | None = N
         return made(*args, **kwargs)
 
     made = FunctionType(_PLACEHOLDER, {"__name__": module, "__builtins__": __builtins__, "call_first": call_first}, name)
+    made.__qualname__ = name  # of errors about arguments; it would be the placeholder's
     made.__doc__ = doc
     return made
 

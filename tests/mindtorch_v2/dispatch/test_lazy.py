@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import mindtorch_v2 as torch
 from mindtorch_v2._dispatch import codegen, dispatcher, lazy
 from mindtorch_v2._dispatch.codegen import Source
 from mindtorch_v2._dispatch.lazy import lazy_function, rewrite_lazy_functions
@@ -214,3 +215,9 @@ def test_compiling_may_call_what_is_compiled():
 def test_the_entry_points_and_the_dispatcher_wait_for_one_lock():
     """With two, a finaliser that calls an operator while one is compiled could wait for a thread that waits for it."""
     assert dispatcher._lock is lazy.compile_lock
+
+
+def test_errors_about_arguments_name_the_function():
+    with pytest.raises(TypeError, match=r"^eye\(\) got an unexpected keyword argument 'columns'$"):
+        torch.eye(2, columns=3)
+    assert torch.eye.__qualname__ == "eye"

@@ -6,6 +6,7 @@ Those functions are generated here, because `requires_grad`, `out` and sizes wri
 from __future__ import annotations
 
 import functools
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
@@ -25,7 +26,7 @@ from ..._tensor import Tensor, wrap
 from .declare import public, register
 from .out import OPTIONS, out_variant
 
-__all__ = ["check_options", "factory", "inlined", "public_function", "with_out"]
+__all__ = ["SPARSE_FACTORIES", "check_options", "factory", "inlined", "public_function", "with_out"]
 
 _OPTIONS = "*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
 _LIKE = _OPTIONS + ", MemoryFormat? memory_format=None"
@@ -98,7 +99,13 @@ def public_function(op: Op) -> Entry:
             "    size = args if len(args) > 1 else single_size(args)",
         ]
     passed = ", ".join("input" if a == "self" else a for a in arguments)
-    lines += ["if layout is not None or pin_memory:", "    check_options(layout, pin_memory)"]
+    # of another layout only where such a factory is; all others refuse it
+    layouts = [
+        "    if layout in made_in:",
+        f"        return in_layout(made_in[layout], ({passed},), {'None' if from_self else 'out'}, requires_grad)",
+    ]
+    lines += ["if layout is not None or pin_memory:", *layouts, "    check_options(layout, pin_memory)"]
+    names |= {"made_in": SPARSE_FACTORIES[op.name], "in_layout": functools.partial(_in_layout, op)}
     if from_self:
         lines += [
             "if not isinstance(input, Tensor):",
@@ -189,6 +196,25 @@ def with_out(op: Op, arguments: tuple[Any, ...], out: Tensor, requires_grad: boo
     if requires_grad:
         out.requires_grad = True
     return out
+
+
+# The factories of tensors that are not strided, by name and layout. They are declared with the sparse operators.
+SPARSE_FACTORIES: defaultdict[str, dict[layout, Callable[..., Tensor]]] = defaultdict(dict)
+
+
+def _in_layout(op: Op, make: Callable[..., Tensor], arguments: tuple[Any, ...], out: Tensor | None, requires_grad: bool) -> Tensor:
+    """A tensor of a sparse layout, from the arguments of a factory."""
+    given = dict(zip(op.schema.argument_names, arguments, strict=True))
+    if out is not None:
+        raise NotImplementedError(
+            f"{op.name}: the result of layout {given['layout']} is a new tensor; leave out the argument 'out'"
+        )
+    if given["pin_memory"]:
+        refuse_pinned()
+    made = make(given)
+    if requires_grad:
+        require_grad(made)
+    return made
 
 
 def check_options(wanted: layout | None, pin_memory: bool | None) -> None:

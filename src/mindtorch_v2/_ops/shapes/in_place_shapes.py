@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..._autograd.grad_mode import is_inference_mode_enabled
 from ..._backends.cpu.machinery.layout import has_channels_last
 from ..._checks import contiguous_strides
 from ..._dispatch.keys import AUTOGRAD
@@ -96,7 +97,7 @@ def grow_storage(storage: UntypedStorage, size_bytes: int) -> None:
 
 
 def _resize(self: Tensor, size: Sequence[int], memory_format: OptionalMemoryFormat = None) -> Tensor:
-    if self._keys & AUTOGRAD:
+    if self._keys & AUTOGRAD and not is_inference_mode_enabled():
         raise RuntimeError("cannot resize variables that require grad")
     size = tuple(int(n) for n in size)
     if any(n < 0 for n in size):

@@ -189,24 +189,27 @@ def mul(self: Tensor, other: Any) -> Tensor:
 
 
 def _sparse_product(self: Tensor, other: Tensor) -> Tensor:
-    """What both have."""
-    if self._array.shape != other._array.shape:
-        raise RuntimeError(
-            f"mul: expected 'self' and 'other' to have same sizes, but {list(self._array.shape)} != {list(other._array.shape)}"
-        )
+    """What both have. Dimensions of values are broadcast, as of dense tensors."""
     a, b = as_coo(self), as_coo(other)
     if storage_of(a).coalesced and not storage_of(b).coalesced:
         a, b = b, a
     (where_a, values_a), (where_b, values_b) = parts(a), parts(coalesced(b))
-    if where_a.shape[0] != where_b.shape[0]:
-        raise RuntimeError(f"mul: expected 'self' and 'other' to have same number of sparse dimensions, but {where_a.shape[0]} != {where_b.shape[0]}")  # fmt: skip
-    sizes = a._array.shape[: where_a.shape[0]]
+    sparse_dim = where_a.shape[0]
+    sizes = a._array.shape[:sparse_dim]
+    if a._array.ndim != b._array.ndim or sparse_dim != where_b.shape[0] or sizes != b._array.shape[:sparse_dim]:
+        raise RuntimeError(
+            "mul: expected 'self' and 'other' to have the same number of sparse dimensions, and the same sizes of them, but "
+            f"{list(self._array.shape)} has {self.sparse_dim()} and {list(other._array.shape)} has {other.sparse_dim()}"
+        )
+    product_type = result_type_of((self, other))
+    values_a, values_b = values_a.astype(product_type.np, copy=False), values_b.astype(product_type.np, copy=False)
     have, wanted = flat_places(where_b, sizes), flat_places(where_a, sizes)
     place = np.minimum(np.searchsorted(have, wanted), max(have.size - 1, 0))
     found = have[place] == wanted if have.size else np.zeros(wanted.size, bool)
     values = values_a[found] * values_b[place[found]]
     indices = wrap(np.ascontiguousarray(where_a[:, found]))
-    return in_layout_of(sparse_tensor(indices, wrap(values), a._array.shape, coalesced=storage_of(a).coalesced), self)
+    size = (*sizes, *values.shape[1:])
+    return in_layout_of(sparse_tensor(indices, wrap(values, product_type), size, coalesced=storage_of(a).coalesced), self)
 
 
 def _dense_product(self: Tensor, other: Tensor) -> Tensor:
@@ -220,8 +223,12 @@ def _dense_product(self: Tensor, other: Tensor) -> Tensor:
             f"mul: the size {list(other._array.shape)} of the dense factor does not broadcast to the size "
             f"{list(self._array.shape)} of the sparse one; use to_dense()"
         ) from error
-    product = values * (spread[tuple(indices)] if indices.shape[0] else spread)
-    made = sparse_tensor(storage_of(coo).indices, wrap(product), self._array.shape, coalesced=storage_of(coo).coalesced)
+    product_type = result_type_of((self, other))
+    factor = spread[tuple(indices)] if indices.shape[0] else spread
+    product = values.astype(product_type.np, copy=False) * factor.astype(product_type.np, copy=False)
+    made = sparse_tensor(
+        storage_of(coo).indices, wrap(product, product_type), self._array.shape, coalesced=storage_of(coo).coalesced
+    )
     return in_layout_of(made, self)
 
 

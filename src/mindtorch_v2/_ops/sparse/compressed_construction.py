@@ -17,13 +17,17 @@ from ...overrides import wrap_torch_function
 from ..machinery.declare import op, public
 from ..shapes.view_copies import declare_copy
 from .compressed import BLOCKS, BY_ROWS, COMPRESSED_LAYOUTS, compressed_tensor, storage_of
+from .construction import check_dtype
 from .invariants import invariants_wanted
 from .storage import layout_name
 
 __all__ = ["check_compressed", "unsafe"]
 
 
-def _unsafe(compressed: Tensor, plain: Tensor, values: Tensor, size: Sequence[int], layout: layout) -> Tensor:
+def _unsafe(compressed: Tensor, plain: Tensor, values: Tensor, size: Sequence[int], dtype: OptionalDType, layout: layout) -> Tensor:
+    if layout not in COMPRESSED_LAYOUTS:
+        raise RuntimeError(f"sparse_compressed_tensor_unsafe expected sparse compressed tensor layout but got {layout}")
+    check_dtype(values, dtype)
     return compressed_tensor(layout, compressed, plain, values, size)
 
 
@@ -36,7 +40,7 @@ unsafe = op(
     "_sparse_compressed_tensor_unsafe(Tensor compressed_indices, Tensor plain_indices, Tensor values, SymInt[] size, *, "
     "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
     composite=lambda compressed_indices, plain_indices, values, size, dtype, layout, device, pin_memory: _unsafe(
-        compressed_indices, plain_indices, values, size, layout
+        compressed_indices, plain_indices, values, size, dtype, layout
     ),
     grad={"values": lambda grad, result: _grad_of_values(grad, result)},
     variants="function",

@@ -40,11 +40,39 @@ def _looked_up(have: Array, values: Array, wanted: Array) -> Array:
     return out
 
 
+def check_dims(size: Sequence[int], sparse_dim: int, dense_dim: int) -> None:
+    """Raise unless a size has this many sparse and dense dimensions."""
+    if len(size) != sparse_dim + dense_dim:
+        raise RuntimeError(f"'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = {len(size)}, sparse_dim = {sparse_dim}, dense_dim = {dense_dim}")  # fmt: skip
+
+
+def _with_dims(
+    sparse_dim: int,
+    dense_dim: int,
+    size: Sequence[int],
+    indices: Tensor,
+    values: Tensor,
+    dtype: OptionalDType,
+    is_coalesced: bool | None,
+) -> Tensor:
+    check_dims(size, sparse_dim, dense_dim)
+    check_dtype(values, dtype)
+    return sparse_tensor(indices, values, size, coalesced=bool(is_coalesced))
+
+
+def check_dtype(values: Tensor, dtype: OptionalDType) -> None:
+    """Raise unless the values are of the dtype that is asked for: these operators convert nothing."""
+    if dtype is not None and dtype is not values.dtype:
+        raise RuntimeError(
+            f"dtype of values ({values.dtype.scalar_name}) must match dtype of sparse tensor ({_dtype.as_dtype(dtype).scalar_name})"
+        )
+
+
 with_dims = op(
     "_sparse_coo_tensor_with_dims_and_tensors(int sparse_dim, int dense_dim, SymInt[] size, Tensor indices, Tensor values, *, "
     "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? is_coalesced=None) -> Tensor",
-    composite=lambda sparse_dim, dense_dim, size, indices, values, dtype, layout, device, pin_memory, is_coalesced: sparse_tensor(
-        indices, values, size, coalesced=bool(is_coalesced)
+    composite=lambda sparse_dim, dense_dim, size, indices, values, dtype, layout, device, pin_memory, is_coalesced: _with_dims(
+        sparse_dim, dense_dim, size, indices, values, dtype, is_coalesced
     ),
     grad={"values": lambda grad, indices: at_places(grad, indices)},
     node="SparseCooTensorWithDimsAndTensorsBackward0",
@@ -52,23 +80,23 @@ with_dims = op(
 )
 
 
-def _from_parts(indices: Tensor, values: Tensor, size: Sequence[int], is_coalesced: bool | None) -> Tensor:
+def _from_parts(indices: Tensor, values: Tensor, size: Sequence[int], dtype: OptionalDType, is_coalesced: bool | None) -> Tensor:
     sparse_dim = indices._array.shape[0]
-    return with_dims(sparse_dim, len(size) - sparse_dim, size, indices.long(), values, is_coalesced=is_coalesced)
+    return with_dims(sparse_dim, len(size) - sparse_dim, size, indices.long(), values, dtype=dtype, is_coalesced=is_coalesced)
 
 
 _OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool? is_coalesced=None"
 unsafe = op(
     f"_sparse_coo_tensor_unsafe(Tensor indices, Tensor values, SymInt[] size, *, {_OPTIONS}) -> Tensor",
     composite=lambda indices, values, size, dtype, layout, device, pin_memory, is_coalesced: _from_parts(
-        indices, values, size, is_coalesced
+        indices, values, size, dtype, is_coalesced
     ),
     variants="function",
 )
 from_parts = op(
     f"sparse_coo_tensor.indices_size(Tensor indices, Tensor values, int[] size, *, {_OPTIONS}) -> Tensor",
     composite=lambda indices, values, size, dtype, layout, device, pin_memory, is_coalesced: unsafe(
-        indices, values, size, is_coalesced=is_coalesced
+        indices, values, size, dtype=dtype, is_coalesced=is_coalesced
     ),
 )
 

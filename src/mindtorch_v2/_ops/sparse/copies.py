@@ -12,12 +12,12 @@ from . import compressed
 from .arithmetic import BOTH, other_values, values_of
 from .compressed import as_coo, compressed_tensor, in_layout_of
 from .construction import empty_coo
-from .storage import coalesced, kernel, replace, storage_of
+from .storage import coalesced, kernel, layout_name, replace, storage_of
 
-__all__: list[str] = []
+__all__ = ["check_format"]
 
 
-def _check_format(function: str, memory_format: OptionalMemoryFormat) -> None:
+def check_format(function: str, memory_format: OptionalMemoryFormat) -> None:
     """Refuse an order of elements in memory, which sparse tensors have none of."""
     if memory_format is not None and memory_format is not preserve_format:
         raise RuntimeError(f"{function}: memory format option is only supported by strided tensors, but got {memory_format}")
@@ -25,7 +25,7 @@ def _check_format(function: str, memory_format: OptionalMemoryFormat) -> None:
 
 def _clone(self: Tensor, memory_format: OptionalMemoryFormat) -> Tensor:
     """A copy with parts of its own."""
-    _check_format("clone", memory_format)
+    check_format("clone", memory_format)
     if self._keys & keys.SPARSE_COMPRESSED:
         storage = compressed.storage_of(self)
         return compressed_tensor(
@@ -67,8 +67,10 @@ def _zeros_like(
     pin_memory: bool | None,
     memory_format: OptionalMemoryFormat,
 ) -> Tensor:
-    _check_format("zeros_like", memory_format)
+    check_format("zeros_like", memory_format)
     if layout is not None and layout is not self.layout:
+        if self._keys & keys.SPARSE_COMPRESSED:
+            raise RuntimeError(f"empty_like with different sparse layout is not supported (self is {layout_name(self)} and you requested Strided)")  # fmt: skip
         return wrap(np.zeros(self._array.shape, (dtype or self.dtype).np), dtype or self.dtype)
     made = _empty_like(self)
     return made if dtype is None or dtype is self.dtype else other_values(made, values_of(made).to(dtype))

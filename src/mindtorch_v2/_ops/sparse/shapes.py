@@ -14,7 +14,7 @@ from ..indexing import index as _index  # noqa: F401 - declared first
 from ..machinery.declare import op
 from . import compressed
 from .compressed import as_coo, compressed_tensor, in_layout_of
-from .construction import empty_coo
+from .construction import check_dims, empty_coo
 from .storage import Array, coalesced, from_arrays, kernel, parts, replace, sparse_tensor, storage_of
 
 __all__: list[str] = []
@@ -285,8 +285,7 @@ kernel("stack")(lambda tensors, dim: _cat([_unsqueeze(t, dim) for t in tensors],
 
 
 def _resize(self: Tensor, size: Sequence[int], sparse_dim: int, dense_dim: int) -> Tensor:
-    if sparse_dim + dense_dim != len(size):
-        raise RuntimeError(f"'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = {len(size)}, sparse_dim = {sparse_dim}, dense_dim = {dense_dim}")  # fmt: skip
+    check_dims(size, sparse_dim, dense_dim)
     indices, values = parts(self)
     if indices.shape[1] == 0:
         return replace(self, empty_coo(size, self.dtype, dense_dim))
@@ -320,9 +319,16 @@ op(
     variants="method",
     tags=("no_derivative",),
 )
+
+
+def _resize_and_clear(self: Tensor, size: Sequence[int], sparse_dim: int, dense_dim: int) -> Tensor:
+    check_dims(size, sparse_dim, dense_dim)
+    return replace(self, empty_coo(size, self.dtype, dense_dim))
+
+
 op(
     "sparse_resize_and_clear_(Tensor(a!) self, int[] size, int sparse_dim, int dense_dim) -> Tensor(a!)",
-    composite=lambda self, size, sparse_dim, dense_dim: replace(self, empty_coo(size, self.dtype, dense_dim)),
+    composite=_resize_and_clear,
     variants="method",
     tags=("no_derivative",),
 )
