@@ -10,12 +10,14 @@ import numpy as np
 from . import filtering
 from .session import Info, Session
 
-__all__ = ["BY_NAME", "MEMORY", "TIMEOUT", "gaps", "lacks_operators", "to_depth"]
+__all__ = ["BY_NAME", "LEFT_OUT", "MEMORY", "TIMEOUT", "gaps", "lacks_operators", "to_depth"]
 
 MEMORY = "memory"  # in place of an option: the bound of a recording that was given none
 TIMEOUT = "post_processing_timeout_s"  # of lists of events: the session has them
 
 BY_NAME = "Operators left out by name are not recorded"
+
+LEFT_OUT = "Operators that include and exclude leave out are not recorded: their time counts as own Python."
 
 REASONS = {
     "max_events": "beyond max_events",

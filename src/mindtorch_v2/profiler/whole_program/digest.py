@@ -25,7 +25,6 @@ __all__ = ["Digest", "Row"]
 ROWS = 5  # that are shown
 NAME_WIDTH = 44
 BAR_WIDTH = 24
-LEFT_OUT = "Operators that --include and --exclude leave out are not recorded: their time counts as own Python."
 
 
 @dataclass(frozen=True)
@@ -100,7 +99,7 @@ class Digest:
         }
 
     def __str__(self) -> str:
-        notes = [*[LEFT_OUT] * self.lacks_operators, *[self.summary.delay] * (self.summary.delay != "")]
+        notes = [*[dropping.LEFT_OUT] * self.lacks_operators, *[self.summary.delay] * (self.summary.delay != "")]
         blocks = [self._head(), *self._parts(), *notes, "", *self._table()]
         if self.finding is not None:
             blocks += ["", f"First advice: {printable(self.finding.message)}"]

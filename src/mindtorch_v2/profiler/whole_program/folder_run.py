@@ -68,9 +68,17 @@ class FolderRun(WholeRun):
             digest = self._write_results(told)
         if digest is None:
             print_to(self._err, self._why_nothing_was_recorded())
+            self._leave_no_folder()
             return
         self._show(digest)
         self._print_problems()
+
+    def _leave_no_folder(self) -> None:
+        """Remove the session without an event, and the folder if nothing else is in it."""
+        self._remove_spool()
+        with contextlib.suppress(OSError):
+            os.unlink(os.path.join(self._folder.path, MAIN))
+        self._folder.remove_if_empty()
 
     def _write_results(self, told: Progress | None) -> Digest | None:
         """Write the files of the folder; None if nothing was recorded."""

@@ -26,6 +26,7 @@ from .signals import interrupts_later
 __all__ = ["UNLIMITED", "ProgramRecording", "TimeLimit"]
 
 STEP = "ProfilerStep#"
+LATEST_STEP = 1_000_000  # by which a schedule has begun to record
 WARMUP_STEPS = 3  # steps after which the time of a limit begins: the first ones load, compile and fill caches
 POLL_SECONDS = 0.05
 
@@ -82,6 +83,7 @@ class ProgramRecording:
         self._action = ProfilerAction.NONE  # what happens now
         self._rests = self._over = False
         self._began_at = self._warm_at = 0.0
+        self._has_begun = False  # whether a step was to be recorded
         self.steps = 0
         self.ended_by = ""
         self.ended_in_step = 0
@@ -97,6 +99,13 @@ class ProgramRecording:
     def _recovered(self) -> Session:
         """What the spool has, where what was in memory is lost."""
         return self._profile.session if self.spool is None else read_spool(self.spool).session
+
+    @property
+    def awaited_step(self) -> int | None:
+        """The first step that the schedule records, if the program has ended before it."""
+        if self._has_begun or self._over and self.ended_by:
+            return None
+        return next((step for step in range(LATEST_STEP) if self._schedule(step) in _RECORDS), None)
 
     def is_changing(self) -> bool:
         """Whether this thread begins or ends a recording."""
@@ -178,6 +187,7 @@ class ProgramRecording:
         """Go from what happens now to the action of a new step."""
         self._close_step()
         if action in _RECORDS:
+            self._has_begun = True
             if self._action not in _RECORDS:
                 if self._action is not ProfilerAction.WARMUP:
                     self._profile._prepare_trace()

@@ -129,6 +129,12 @@ class WholeRun(ABC):
         return self.recording.session
 
     def _why_nothing_was_recorded(self) -> str:
+        step = self.recording.awaited_step
+        if step is not None and not self._made_way:
+            return (
+                f"Nothing was recorded: the schedule begins to record after {step} steps, and the program made {self.recording.steps}. "
+                "A step ends when an optimizer steps; a program without one is recorded without --wait, --warmup and --active.\n"
+            )
         return self._surroundings.why_nothing_was_recorded(self.code, self._made_way)
 
     def _notes_of_gaps(self) -> list[str]:

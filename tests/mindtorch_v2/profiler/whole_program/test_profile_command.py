@@ -100,9 +100,15 @@ def test_the_last_events_are_kept_if_asked(profile, tmp_path):
     assert "--keep last needs to know how much: give --max-events, --max-bytes or --max-seconds" in done.stderr
 
 
+def test_a_schedule_that_begins_after_the_end(profile, tmp_path):
+    done = profile(TRAINING, "--wait", "2", "--warmup", "1", "--active", "2", arguments=["2"])
+    assert "Nothing was recorded: the schedule begins to record after 3 steps, and the program made 2." in done.stderr
+    assert not (tmp_path / "script.profile").exists()
+
+
 def test_patterns_leave_operators_out(profile, tmp_path):
     done = profile(TRAINING, "--include", "aten::*mm", "-o", "out", arguments=["2"])
-    assert "Operators that --include and --exclude leave out are not recorded: their time counts as own Python." in done.stdout
+    assert "Operators that include and exclude leave out are not recorded: their time counts as own Python." in done.stdout
     operators = {name for name in names(Session.load(tmp_path / "out" / "run.session")) if name.startswith("aten::")}
     assert operators == {"aten::addmm", "aten::mm"}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ....model import dropping
 from ....model.summary import Summary
 from ..sources import Process
 
@@ -17,25 +18,25 @@ MEANINGS = {
     ),
     "backward": ("Backward", "Operators and nodes of backward passes, gradients being added up included."),
     "optimizer": ("Optimizer", "Operators inside of an optimizer's step() and zero_grad()."),
-    "data loading": ("Data", "Waiting for the next batch of a DataLoader, or making it, whatever that consists of."),
+    "data loading": ("Data", "Waiting for the next batch of a DataLoader, or making it in this process."),
     "own Python": (
         "Own Python",
         "Python between operators: your code, and that of modules and optimizers. Larger batches take less of it.",
     ),
-    "waiting": ("Waiting", "Inside of functions that wait: for time to pass, a lock, a file, another process."),
+    "waiting": ("Waiting", "In functions that wait: for time to pass, a lock, a file, another process."),
     "waiting for the device": (
         "Waiting for the device",
-        "Inside of calls that return when a device has come so far: synchronize(), and what item() and cpu() wait for.",
+        "In calls that wait until a device has finished: synchronize(), item(), cpu().",
     ),
     "own Python and waiting": (
         "Own Python and waiting",
-        "Time outside of operators. Recorded with with_stack=True, the two are told apart.",
+        "Time outside of operators. A recording with stacks (with_stack=True) tells the two apart.",
     ),
     "compilation": (
         "Compiling",
-        "The first call of an operator with arguments of a kind compiles its function; later calls do not.",
+        "The first call of an operator with a new kind of arguments compiles a function for it; later calls do not.",
     ),
-    "recorder": ("Recorder", "What recording itself took, by what an event was measured to cost. It is in no other part."),
+    "recorder": ("Recorder", "The recording's own work, from the measured cost of an event. No other part contains it."),
 }
 
 
@@ -48,7 +49,7 @@ def overview(process: Process) -> dict[str, Any]:
     return {
         "wall": summary.wall_ns,
         "onProcessor": summary.on_processor_ns,
-        "delay": summary.delay,
+        "delay": " ".join([*[dropping.LEFT_OUT] * dropping.lacks_operators(process.session.info), summary.delay]).strip(),
         "events": len(process.recording.rows),
         "parts": [{"name": MEANINGS[name][0], "key": name, "ns": ns, "means": MEANINGS[name][1]} for name, ns in times.items()],
         "otherThreads": [[thread.name, thread.operators_ns] for thread in summary.other_threads],
