@@ -1,7 +1,7 @@
 """Show what the devices did: kernels, copies, streams, idle time and its causes.
 
-For a trace of a GPU, an NPU or another device. Idle time is that of the whole device: between the first and the last of its work, with
-nothing on any stream. Its causes:
+For a trace of a GPU, an NPU or another device. Idle time is the time between its first and its last work
+in which no stream has work. Its causes:
 
   host late         nothing was launched: the host was busy with something else
   synchronization   nothing was launched: the host had waited for the device

@@ -22,7 +22,7 @@ MAX_SECONDS = 60.0
 
 DESCRIPTION = """\
 Run a program, in which `import torch` means mindtorch_v2, and record what it does: operators, backward, optimizers, in all threads and in the
-processes that it starts. The program runs as it does without: its output, errors and exit status come through. Then the answer is printed, and a
+processes that it starts. The program keeps its output, errors and exit status. Then the answer is printed, and a
 folder has report.html, trace.json.gz for Perfetto, summary.json and the recording itself, for `mindtorch top`, `query`, `diff` and the others."""
 
 EPILOG = f"""\
@@ -71,7 +71,7 @@ def parser() -> argparse.ArgumentParser:
     when.add_argument("--wait", metavar="STEPS", type=_count, help="steps of each cycle in which nothing is done")
     when.add_argument("--warmup", metavar="STEPS", type=_count, help="steps after that in which the recorder gets ready")
     when.add_argument("--active", metavar="STEPS", type=_count, help="steps that are recorded; makes a schedule of these options")
-    when.add_argument("--repeat", metavar="N", type=_count, help="cycles (default: 1; 0 goes on until the program ends)")
+    when.add_argument("--repeat", metavar="N", type=_count, help="cycles (default: 1; 0 for as many as there are)")
     when.add_argument(
         "--max-events",
         metavar="N",
@@ -90,7 +90,7 @@ def parser() -> argparse.ArgumentParser:
         "--keep",
         choices=("first", "last"),
         default="first",
-        help="last: do not end the recording, and keep its last events, bytes and seconds, as many as these limits say",
+        help="first: end the recording at these limits; last: record to the end, and keep the last events, bytes or seconds (default: first)",
     )
 
     results = p.add_argument_group("results")

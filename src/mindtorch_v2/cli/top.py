@@ -1,7 +1,7 @@
 """Show where the time went: a row for each operator, scope and function.
 
 FILE is a saved session, a folder that `mindtorch profile` left, or a trace: torch's own, from any machine, torch_npu's, or one of
-mindtorch_v2. Times are of the CPU; mean, median and max are of whole events, with what is inside of them.
+mindtorch_v2. Times are of the CPU. Mean, median and max are of whole events, with what they call.
 
 examples:
   mindtorch top run.session

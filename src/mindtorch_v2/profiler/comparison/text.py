@@ -108,7 +108,7 @@ def sentences(found: Comparison) -> list[str]:
         ]
     else:
         certainty = "not by chance" if found.changes or abs(found.speed - 1) > ALIKE else "within the noise"
-        lines = [f"A step takes {before} and now {after} ({found.ratio - 1:+.1%}, {certainty}; {one} and {other} steps)."]
+        lines = [f"A step took {before} and now takes {after} ({found.ratio - 1:+.1%}, {certainty}; {one} and {other} steps)."]
     if abs(found.speed - 1) > ALIKE:
         word = "slower" if found.speed > 1 else "faster"
         factor = max(found.speed, 1 / found.speed)
@@ -132,7 +132,7 @@ def _device(device: DeviceChange) -> str:
     """How much work a device has in a step, how busy it is, and the cause of idle time that changed most."""
     before, after = device.work_ns
     name = device.names[1] if device.names[0] == device.names[1] else " and ".join(device.names)
-    text = f"{name}: the work of a step takes {_time(before)} and now {_time(after)} ({after / (before or 1) - 1:+.1%}); "
+    text = f"{name}: the work of a step took {_time(before)} and now takes {_time(after)} ({after / (before or 1) - 1:+.1%}); "
     text += f"busy {device.busy_share[0]:.1%} of the time, now {device.busy_share[1]:.1%}"
     cause, (was, now) = max(device.idle_causes.items(), key=lambda item: abs(item[1][1] - item[1][0]))
     return text + (f" (idle, {cause}: {was:.1%}, now {now:.1%})." if abs(now - was) >= LEAST_IDLE else ".")

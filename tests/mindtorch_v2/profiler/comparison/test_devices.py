@@ -43,7 +43,7 @@ def test_the_same_work_has_no_change(compared):
     assert device.names == ("CUDA:0", "CUDA:0")
     assert device.work_ns == (350_000, 350_000)
     assert device.kernels == ()
-    assert "CUDA:0: the work of a step takes 350.000us and now 350.000us (+0.0%)" in found.table()
+    assert "CUDA:0: the work of a step took 350.000us and now takes 350.000us (+0.0%)" in found.table()
 
 
 def test_a_slower_kernel_is_told_with_the_time_that_it_adds(compared):
