@@ -103,7 +103,7 @@ class ProgramRecording:
     @property
     def awaited_step(self) -> int | None:
         """The first step that the schedule records, if the program has ended before it."""
-        if self._has_begun or self._over and self.ended_by:
+        if self._has_begun or self.ended_by:
             return None
         return next((step for step in range(LATEST_STEP) if self._schedule(step) in _RECORDS), None)
 
