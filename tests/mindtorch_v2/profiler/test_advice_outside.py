@@ -196,6 +196,15 @@ class TestLinesBetweenOperators:
         assert found(session, "sleeping", min_share=0.1)
         assert sum(isinstance(o, ast.AST) for o in gc.get_objects()) == before
 
+    def test_a_line_whose_operator_did_not_run_was_passed_over(self, tmp_path):
+        program = Program(
+            tmp_path, "def step():\n    for i in y:\n        x.sum()\n        if i % 3 == 2:\n            print(i, x.sum())\n"
+        )
+        turns = [program.sum(3, at) for at in range(10_000, 900_000, 100_000)]
+        assert found(program.session(program.call(*turns, end=812_000)), "printing") == []
+        printed = program.sum(5, 60_000)
+        assert len(found(program.session(program.call(turns[0], printed, *turns[1:], end=812_000)), "printing")) == 1
+
     def test_calls_on_other_lines_are_not_it(self, tmp_path):
         program = Program(tmp_path, "def step():\n    x.sum()\n    f()\n    x.sum()\n    time.sleep(1)\n")
         session = program.session(program.call(program.sum(2, 10_000), program.sum(4, 511_000), end=512_500))

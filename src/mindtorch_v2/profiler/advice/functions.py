@@ -213,8 +213,11 @@ class Functions:
         found = []
         for mine, i in zip(in_order, first.tolist(), strict=True):
             function = self._function(label.item(i))
-            calls, loops = between(function, before.item(i), after.item(i), is_open=bool(is_open[i]))
-            calls = [call for call in calls if not self._is_event(call)]
+            ends = (before.item(i), after.item(i))
+            calls, loops = between(function, *ends, is_open=bool(is_open[i]))
+            # had a line with the call of an event run, the piece would end there
+            passed_over = {call.line for call in calls if self._is_event(call)} - set(ends) if all(ends) else set()
+            calls = [call for call in calls if not self._is_event(call) and call.line not in passed_over]
             found.append(Lines(pieces[mine], function, before.item(i), calls, loops))
         return found
 
