@@ -294,11 +294,7 @@ def _is_number(x: object) -> bool:
 
 def _length(x: Any) -> int | None:
     """The length of a sequence; None for what counts as one element."""
-    if isinstance(x, Tensor):
-        if x.ndim:
-            raise ValueError("only one element tensors can be converted to Python scalars")
-        return None
-    if isinstance(x, np.ndarray):
+    if isinstance(x, np.ndarray | Tensor):
         return x.shape[0] if x.ndim else None
     return len(x) if _is_sequence(x) and not isinstance(x, np.generic) else None
 
@@ -306,6 +302,8 @@ def _length(x: Any) -> int | None:
 def _shape_of(data: Any) -> tuple[int, ...]:
     shape: list[int] = []
     while (n := _length(data)) is not None:
+        if shape and isinstance(data, Tensor):  # torch: a tensor in a list is a number, if it is the first element there
+            break
         shape.append(n)
         if n == 0:
             break
@@ -320,7 +318,7 @@ def _collect(data: Any, shape: tuple[int, ...], dim: int, leaves: list[Any]) -> 
     if dim == len(shape):
         if isinstance(data, str | bytes):
             raise ValueError(f"too many dimensions '{type(data).__name__}'")
-        if n is not None:
+        if n is not None and not isinstance(data, Tensor):
             raise _not_a_number(data, leaves)
         leaves.append(data)
         return
@@ -334,7 +332,9 @@ def _collect(data: Any, shape: tuple[int, ...], dim: int, leaves: list[Any]) -> 
 
 def _not_a_number(data: object, leaves: list[Any]) -> Exception:
     """The complaint about a sequence among numbers."""
-    if any(isinstance(leaf, float | complex) for leaf in leaves):
+    if leaves and isinstance(leaves[0], Tensor) and leaves[0].numel() != 1:
+        return ValueError("only one element tensors can be converted to Python scalars")
+    if any(isinstance(leaf, float | complex) or (isinstance(leaf, Tensor) and leaf.dtype.category > _dtype.INTEGER) for leaf in leaves):
         return TypeError(f"must be real number, not {type(data).__name__}")
     return TypeError(f"'{type(data).__name__}' object cannot be interpreted as an integer")
 
@@ -358,11 +358,17 @@ def _leaf_dtype(leaves: list[Any]) -> _dtype.dtype:
     return found or _dtype.get_default_dtype()
 
 
+_NOT_AS_STORED = keys.PENDING | keys.META | keys.SPARSE_LAYOUTS  # tensors whose array does not hold their elements
+
+
 def _leaf_value(leaf: Any, d: _dtype.dtype) -> Any:
     if isinstance(leaf, Tensor):
         if leaf.numel() != 1:
             raise ValueError("only one element tensors can be converted to Python scalars")
-        return leaf._array.astype(d.np).reshape(())
+        value = np.asarray(leaf.item()) if leaf._keys & _NOT_AS_STORED else leaf._array
+        if leaf.dtype.is_complex and not d.is_complex and value.imag.any():
+            raise RuntimeError(f"value cannot be converted to type {d.name} without overflow")
+        return (value if d.is_complex or not leaf.dtype.is_complex else value.real).astype(d.np).reshape(())
     if isinstance(leaf, str) or leaf is None:
         raise TypeError(f"must be real number, not {type(leaf).__name__}")
     if d.category == _dtype.INTEGER and isinstance(leaf, int) and not isinstance(leaf, bool):

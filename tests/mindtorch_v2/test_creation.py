@@ -48,7 +48,7 @@ def test_default_dtype_decides_for_new_floating_tensors():
         (lambda: torch.full((2,), "a"), TypeError, "argument 'fill_value'"),
         (lambda: torch.ones(2, dtype=torch.int64, requires_grad=True), RuntimeError, "Only Tensors of floating point and complex"),
         (lambda: torch.zeros(2, pin_memory=True), RuntimeError, "pin_memory=True requires"),
-        (lambda: torch.zeros(2, layout=torch.sparse_coo), NotImplementedError, "torch.strided tensors only"),
+        (lambda: torch.ones(2, layout=torch.sparse_coo), NotImplementedError, "torch.strided tensors only"),
         (lambda: torch.zeros(2, device="npu"), RuntimeError, "no Ascend NPU runtime"),
         (lambda: torch.zeros_like([1]), TypeError, "argument 'input' .* must be Tensor, not list"),
         (lambda: torch.arange(0, 1, 0), RuntimeError, "step must be nonzero"),
@@ -171,11 +171,24 @@ def test_tensor_infers_dtype_and_shape(data, dtype, shape):
 
 def test_tensor_of_tensors():
     assert torch.tensor([torch.tensor(1.5), torch.tensor(2)]).tolist() == [1.5, 2.0]
+    assert torch.tensor([[torch.ones(1)], [torch.full((1, 1), 2)]]).tolist() == [[1.0], [2.0]]
+    assert torch.tensor([torch.tensor([True])]).dtype is torch.bool
     with pytest.raises(ValueError, match="only one element tensors"):
         torch.tensor([torch.ones(2), torch.ones(2)])
+    with pytest.raises(TypeError, match="must be real number, not list"):
+        torch.tensor([torch.ones(1), [1.0]])
     with pytest.warns(UserWarning, match="To copy construct from a tensor"):
         copied = torch.tensor(torch.ones(2))
     assert copied.tolist() == [1.0, 1.0]
+
+
+def test_tensor_of_tensors_whose_elements_are_not_in_their_array():
+    z = torch.tensor([1 + 2j])
+    assert torch.tensor([z.conj(), torch.eye(1).to_sparse()]).tolist() == [1 - 2j, 1]
+    with pytest.raises(RuntimeError, match="without overflow"):
+        torch.tensor([z], dtype=torch.float64)
+    with pytest.raises(RuntimeError, match="meta tensors"):
+        torch.tensor([torch.ones(1, device="meta")])
 
 
 @pytest.mark.parametrize(

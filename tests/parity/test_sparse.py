@@ -280,6 +280,9 @@ s.clone().sparse_resize_and_clear_((4, 4, 2), 2, 1)
 torch.sparse.FloatTensor(i, v, torch.Size([2, 3]))
 torch.sparse.check_sparse_tensor_invariants.is_enabled()
 [torch.zeros(2, 3, layout=layout, dtype=torch.int64) for layout in (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc)]
+[t.item() for t in (torch.eye(1).to_sparse(), torch.ones(()).to_sparse(), torch.sparse_coo_tensor([[0, 0]], [1.0, 2.0], (1,)))]
+torch.tensor([torch.eye(1).to_sparse(), torch.eye(1)])
+bool(torch.zeros(1, layout=torch.sparse_coo))
 torch.zeros(2, 3, layout=torch.sparse_bsr)
 torch.zeros(3, layout=torch.sparse_csr)
 torch.zeros(2, 0, 3, layout=torch.sparse_csr)

@@ -288,3 +288,12 @@ def test_a_handle_knows_the_registry_of_its_hook():
     assert list(m._forward_hooks) == [handle.id]
     handle.remove()
     assert len(handle.hooks_dict_ref()) == 0
+
+
+def test_empty_lines_of_extra_repr_stay_empty_in_a_parent():
+    class Listed(nn.Module):
+        def extra_repr(self):
+            return "a\n \n"
+
+    assert repr(nn.Sequential(Listed())) == "Sequential(\n  (0): Listed(\n    a\n\n\n  )\n)"
+    assert repr(nn.ModuleList([Listed()])) == "ModuleList(\n  (0): Listed(\n    a\n     \n    \n  )\n)"

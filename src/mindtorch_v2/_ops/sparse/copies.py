@@ -7,12 +7,13 @@ import numpy as np
 from ..._dispatch import keys
 from ..._memory_format import preserve_format
 from ..._tensor import Tensor, shallow_copy, wrap
-from ..._types import OptionalDevice, OptionalDType, OptionalLayout, OptionalMemoryFormat
+from ..._types import Number, OptionalDevice, OptionalDType, OptionalLayout, OptionalMemoryFormat
+from ..creation import python_values  # noqa: F401 - declared first
 from . import compressed
 from .arithmetic import BOTH, other_values, values_of
 from .compressed import as_coo, compressed_tensor, in_layout_of
 from .construction import empty_coo
-from .storage import coalesced, kernel, layout_name, replace, storage_of
+from .storage import coalesced, kernel, layout_name, parts, replace, storage_of
 
 __all__ = ["check_format"]
 
@@ -104,6 +105,13 @@ def _copy_(self: Tensor, src: Tensor, non_blocking: bool) -> Tensor:
     own.array, own.compressed, own.plain, own.values = other.array, other.compressed, other.plain, other.values
     own.version += 1
     return self
+
+
+@kernel("_local_scalar_dense")
+def _item(self: Tensor) -> Number:
+    """The number of a tensor of one element, which several entries may add up to."""
+    number: Number = parts(self)[1].sum(dtype=self.dtype.np).item()
+    return number
 
 
 for _key in BOTH[:2]:

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from ..._tensor import Tensor
 from ..parameter import Parameter
-from .module import Module, indented
+from .module import Module
 
 __all__ = ["Container", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
 
@@ -178,7 +178,7 @@ class ModuleList(_Numbered):
         lines = []
         for first, last, text in runs:
             line = f"({first}): {text}" if first == last else f"({first}-{last}): {last - first + 1} x {text}"
-            lines.append(indented(line))
+            lines.append(line.replace("\n", "\n  "))  # torch: here the empty lines are indented as well
         return self._get_name() + "(\n  " + "\n  ".join(lines) + "\n)"
 
     def insert(self, index: int, module: Module) -> None:

@@ -597,8 +597,9 @@ def _unique(members: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
 
 
 def indented(text: str) -> str:
-    """All lines but the first moved to the right."""
-    return text.replace("\n", "\n  ")
+    """All lines but the first moved to the right, empty ones emptied."""
+    first, *others = text.split("\n")
+    return "\n".join([first, *("  " + line if line.strip() else "" for line in others)])
 
 
 def parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool, Any]:
