@@ -334,7 +334,9 @@ def _not_a_number(data: object, leaves: list[Any]) -> Exception:
     """The complaint about a sequence among numbers."""
     if leaves and isinstance(leaves[0], Tensor) and leaves[0].numel() != 1:
         return ValueError("only one element tensors can be converted to Python scalars")
-    if any(isinstance(leaf, float | complex) or (isinstance(leaf, Tensor) and leaf.dtype.category > _dtype.INTEGER) for leaf in leaves):
+    if any(
+        isinstance(leaf, float | complex) or (isinstance(leaf, Tensor) and leaf.dtype.category > _dtype.INTEGER) for leaf in leaves
+    ):
         return TypeError(f"must be real number, not {type(data).__name__}")
     return TypeError(f"'{type(data).__name__}' object cannot be interpreted as an integer")
 

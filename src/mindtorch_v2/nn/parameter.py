@@ -73,11 +73,20 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         return "Parameter containing:\n" + Tensor.__repr__(self)
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, ...]:
-        return _rebuild_parameter, (self.detach(), self.requires_grad, OrderedDict())
+        parts = (self.detach(), self.requires_grad, OrderedDict[int, Any]())
+        return (_rebuild_parameter_with_state, (*parts, dict(self.__dict__))) if self.__dict__ else (_rebuild_parameter, parts)
 
 
 def _rebuild_parameter(data: Tensor, requires_grad: bool, backward_hooks: OrderedDict[int, Any]) -> Parameter:
     return Parameter(data, requires_grad)
+
+
+def _rebuild_parameter_with_state(
+    data: Tensor, requires_grad: bool, backward_hooks: OrderedDict[int, Any], state: dict[str, Any]
+) -> Parameter:
+    made = _rebuild_parameter(data, requires_grad, backward_hooks)
+    made.__dict__.update(state)
+    return made
 
 
 class _BufferMeta(type(Tensor)):  # type: ignore[misc]

@@ -36,6 +36,16 @@ class RemovableHandle:
             if hooks is not None:
                 hooks.pop(self.id, None)
 
+    def __getstate__(self) -> tuple[Any, ...]:
+        return (self._hooks, self.id, tuple(self._extras))  # torch's, whose files have handles of lazy modules in them
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        global _next_id
+        self._hooks, self.id = state[:2]
+        self._extras = list(state[2] or ()) if len(state) > 2 else []
+        if _next_id() <= self.id:  # the hooks that came with it have their ids: none of them is given again
+            _next_id = itertools.count(self.id + 1).__next__
+
     def __enter__(self) -> RemovableHandle:
         return self
 

@@ -297,3 +297,21 @@ def test_empty_lines_of_extra_repr_stay_empty_in_a_parent():
 
     assert repr(nn.Sequential(Listed())) == "Sequential(\n  (0): Listed(\n    a\n\n\n  )\n)"
     assert repr(nn.ModuleList([Listed()])) == "ModuleList(\n  (0): Listed(\n    a\n     \n    \n  )\n)"
+
+
+@pytest.mark.parametrize("copied", [copy.copy, lambda p: pickle.loads(pickle.dumps(p))], ids=["copy", "pickle"])
+def test_attributes_of_a_parameter_go_with_it(copied):
+    p = nn.Parameter(torch.ones(2), requires_grad=False)
+    p.tag = "x"
+    again = copied(p)
+    assert (type(again), again.tag, again.requires_grad, again.tolist()) == (nn.Parameter, "x", False, [1, 1])
+
+
+def test_hooks_of_a_loaded_module_keep_their_ids():
+    """An id that is given again would take the place of the hook that makes a lazy layer's weights."""
+    handle = nn.Linear(1, 1).register_forward_pre_hook(print)
+    loaded = pickle.loads(pickle.dumps(nn.LazyLinear(3)))
+    handle.__setstate__((None, handle.id + 200))
+    next_handle = loaded.register_forward_pre_hook(lambda module, args: None)
+    assert next_handle.id > handle.id
+    assert loaded(torch.ones(1, 2)).shape == (1, 3)

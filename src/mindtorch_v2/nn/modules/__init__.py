@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from . import (
     activation,
     adaptive,
@@ -38,4 +40,9 @@ for _module in (
 ):  # fmt: skip
     globals().update({name: getattr(_module, name) for name in _module.__all__})
     __all__ += _module.__all__
+for (
+    _name
+) in lazy_layers.__all__:  # in torch they stand beside the layers that they become, where programs and pickles look for them
+    _lazy = getattr(lazy_layers, _name)
+    setattr(sys.modules[_lazy.__bases__[-1].__module__], _name, _lazy)
 Module = module.Module

@@ -33,7 +33,7 @@ from .hooks import (
     register_module_module_registration_hook,
     register_module_parameter_registration_hook,
 )
-from .state import StateDict, _IncompatibleKeys  # noqa: F401 - libraries import it from here, as in torch
+from .state import StateDict, _IncompatibleKeys, _WrappedHook  # noqa: F401 - libraries and files import them from here, as in torch
 
 __all__ = [
     "Module",

@@ -88,6 +88,13 @@ class RNNBase(Module):
     def flatten_parameters(self) -> None:
         """Nothing: kernels here take the weights one by one."""
 
+    def __getstate__(self) -> dict[str, Any]:
+        """The attributes, with those lists of weights that PyTorch's layers have, which load what is saved here."""
+        return {**self.__dict__, "_flat_weights_names": self._flat_weights_names, "_flat_weights": self._flat_weights}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__({name: value for name, value in state.items() if not name.startswith("_flat_weight")})
+
     @property
     def _flat_weights_names(self) -> list[str]:
         return [name for names in self._all_weights for name in names]

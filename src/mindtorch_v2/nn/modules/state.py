@@ -32,27 +32,30 @@ class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpec
     __str__ = __repr__
 
 
-class _OfModule:
-    """A hook that is called with a module, which it does not keep alive."""
+class _WrappedHook:
+    """A hook of a module's state; with a module, which it does not keep alive, it is called with that first.
 
-    def __init__(self, hook: Callable[..., Any], module: StateDict) -> None:
-        self.hook, self.module = hook, weakref.ref(module)
+    Its name and its state are torch's: files of whole modules have such hooks in them.
+    """
+
+    def __init__(self, hook: Callable[..., Any], module: StateDict | None = None) -> None:
+        self.hook, self.with_module = hook, module is not None
+        self.module = weakref.ref(module) if module is not None else None
 
     def __call__(self, *args: Any) -> Any:
+        if self.module is None:
+            return self.hook(*args)
         module = self.module()
         if module is None:
             raise RuntimeError("You are trying to call the hook of a dead Module!")
         return self.hook(module, *args)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _OfModule._made, (), {"hook": self.hook, "module": self.module()}
-
-    @staticmethod
-    def _made() -> _OfModule:
-        return _OfModule.__new__(_OfModule)
+    def __getstate__(self) -> dict[str, Any]:
+        state = {"hook": self.hook, "with_module": self.with_module}
+        return state if self.module is None else {**state, "module": self.module()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.hook, self.module = state["hook"], weakref.ref(state["module"])
+        self.__init__(state["hook"], state["module"] if state["with_module"] else None)  # type: ignore[misc]
 
 
 class StateDict:
@@ -89,7 +92,7 @@ class StateDict:
         return add_hook(self._state_dict_pre_hooks, hook)
 
     def _register_load_state_dict_pre_hook(self, hook: Callable[..., Any], with_module: bool = False) -> RemovableHandle:
-        return add_hook(self._load_state_dict_pre_hooks, _OfModule(hook, self) if with_module else hook)
+        return add_hook(self._load_state_dict_pre_hooks, _WrappedHook(hook, self) if with_module else hook)
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Run `hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)` first."""

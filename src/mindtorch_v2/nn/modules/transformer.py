@@ -52,7 +52,7 @@ def _get_activation_fn(activation: Activation) -> Callable[[Tensor], Tensor]:
     return getattr(F, activation)
 
 
-class _Layer(Module):
+class LayerWithActivation(Module):
     """A layer that is saved with the name of its activation, as operators are not found again by theirs."""
 
     activation: Any
@@ -218,7 +218,7 @@ def _attend(attention: Module, x: Tensor, memory: Tensor, mask: Tensor | None, p
     return out
 
 
-class TransformerEncoderLayer(_Layer):
+class TransformerEncoderLayer(LayerWithActivation):
     """Attention of a sequence to itself, and a network of two linear maps for each position."""
 
     def __init__(
@@ -298,7 +298,7 @@ class TransformerEncoderLayer(_Layer):
         )  # fmt: skip
 
 
-class TransformerDecoderLayer(_Layer):
+class TransformerDecoderLayer(LayerWithActivation):
     """Attention of a sequence to itself, then to the encoder's, and a network of two linear maps for each position."""
 
     def __init__(
