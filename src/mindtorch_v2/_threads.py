@@ -74,14 +74,19 @@ def _checked(number: Any, function: str) -> int:
 def _from_environment() -> int:
     """What the variables say, at most the cores that this process may use, which are the default.
 
-    torch: `MKL_NUM_THREADS` wins over `OMP_NUM_THREADS`, which may be a list for nested levels; what is no positive number is ignored.
+    torch: `MKL_NUM_THREADS` wins over `OMP_NUM_THREADS` unless it is empty or 0, and means one thread if it is no number. The other may be
+    a list for nested levels, and is ignored if anything in it is no positive number.
     """
     available = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
     cores = sum(1 for core in _cores() if core & available) or len(available)
-    for variable in ("MKL_NUM_THREADS", "OMP_NUM_THREADS"):
-        given = re.match(r"\s*(\d+)\s*(,|$)", os.environ.get(variable, ""))
-        if given and int(given[1]):
-            return min(int(given[1]), cores)
+    products = os.environ.get("MKL_NUM_THREADS", "")
+    if products:
+        number = int(products) if re.fullmatch("[0-9]+", products) else 1
+        if number:
+            return min(number, cores)
+    levels = os.environ.get("OMP_NUM_THREADS", "").split(",")
+    if all(re.fullmatch(r"\s*\+?[0-9]+\s*", level) and int(level) for level in levels):
+        return min(int(levels[0]), cores)
     return cores
 
 
