@@ -4,7 +4,8 @@
 
 One thread each, by time on the processor, steps of both in turn, the shortest of each; two threads by the clock, which needs an idle machine. Memory is what making the model and three steps take at
 most, in a process for each library. Losses are those of the first ten steps, the largest relative difference. Where it is more than rounding,
-that of torch from itself without oneDNN stands beside it: some networks amplify what rounding does, batch norms over a few values for one.
+that of torch from itself without oneDNN stands beside it, and ours where both compute in double precision: some networks amplify what rounding
+does, batch norms over a few values for one.
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ def _language_model(make: Callable[[Any, float], Any], words: int, length: int) 
 def _recommender(lib: Any, batch: int, width: float) -> Step:
     lib.manual_seed(0)
     model, batch = dlrm(lib, width), 16 * batch
-    numbers, clicks = lib.randn(batch, 13), (lib.arange(batch) % 3 == 0).float()
+    numbers, clicks = lib.randn(batch, 13), (lib.arange(batch) % 3 == 0).to(lib.get_default_dtype())
     kinds = lib.stack([lib.randint(0, rows, (batch, 4)) for rows in TABLES], 1)
     return _trained(lib, model, lambda: lib.nn.functional.binary_cross_entropy_with_logits(model(numbers, kinds), clicks))
 
@@ -148,7 +149,7 @@ def _citations(lib: Any, batch: int, width: float) -> Step:
     """A graph of 80 papers times the batch, five neighbours each."""
     lib.manual_seed(0)
     model, papers = gcn(lib, width), 80 * batch
-    words, kinds = (lib.rand(papers, 1433) < 0.01).float(), lib.arange(papers) % 7
+    words, kinds = (lib.rand(papers, 1433) < 0.01).to(lib.get_default_dtype()), lib.arange(papers) % 7
     places = lib.stack([lib.arange(papers).repeat(5), lib.randint(0, papers, (5 * papers,))])
     neighbours = lib.sparse_coo_tensor(places, lib.full((5 * papers,), 0.2), (papers, papers), check_invariants=False).coalesce()
     return _trained(lib, model, lambda: lib.nn.functional.cross_entropy(model(words, neighbours), kinds))
@@ -190,6 +191,7 @@ class ModelRow:
     memory: Comparison
     losses_differ: float
     theirs_differ: float | None  # torch's with oneDNN from those without; asked where ours differ by more than the aim
+    doubles_differ: float | None  # ours from torch's in double precision, asked there as well
 
     def cells(self) -> dict[str, str]:
         memory = f"{self.memory.ours:.0f} / {self.memory.theirs:.0f}"
@@ -205,6 +207,7 @@ class ModelRow:
             f"ratio (aim {MEMORY_AIM})": _bold(f"{self.memory.ratio:.2f}", self.memory.ratio > MEMORY_AIM),
             "losses differ by": _bold(f"{ours:.0e}", ours > max(LOSS_AIM, 3 * (theirs or 0))),
             "torch's own": "" if theirs is None else f"{theirs:.0e}",
+            "in double": "" if self.doubles_differ is None else f"{self.doubles_differ:.0e}",
         }
 
 
@@ -273,10 +276,22 @@ def _difference(found: Sequence[float], expected: Sequence[float]) -> float:
 def _without_onednn(name: str, torch: Any, batch: int) -> list[float]:
     torch.backends.mkldnn.enabled = False
     try:
-        step = MODELS[name][0](torch, batch, 1.0)
-        return [step().item() for _ in range(LOSSES)]
+        return _losses(name, torch, batch)
     finally:
         torch.backends.mkldnn.enabled = True
+
+
+def _in_double(name: str, lib: Any, batch: int) -> list[float]:
+    lib.set_default_dtype(lib.float64)
+    try:
+        return _losses(name, lib, batch)
+    finally:
+        lib.set_default_dtype(lib.float32)
+
+
+def _losses(name: str, lib: Any, batch: int) -> list[float]:
+    step = MODELS[name][0](lib, batch, 1.0)
+    return [step().item() for _ in range(LOSSES)]
 
 
 def steps(ours: Any, torch: Any, names: Sequence[str] = tuple(MODELS), batches: Sequence[int] = BATCHES) -> list[ModelRow]:
@@ -286,9 +301,12 @@ def steps(ours: Any, torch: Any, names: Sequence[str] = tuple(MODELS), batches: 
             step, losses = _in_turn(name, _prepared(name, ours, torch, batch, 1.0), LOSSES if batch > 8 else 2 * LOSSES)
             first = [side[:LOSSES] for side in losses]
             differ = _difference(*first)
-            own = _difference(_without_onednn(name, torch, batch), first[1]) if differ > LOSS_AIM else None
+            own = doubles = None
+            if differ > LOSS_AIM:
+                own = _difference(_without_onednn(name, torch, batch), first[1])
+                doubles = _difference(_in_double(name, ours, batch), _in_double(name, torch, batch))
             peaks = [peak_memory(library, name, batch) for library in ("mindtorch_v2", "torch")]
-            rows.append(ModelRow(step, batch, Comparison(name, *peaks, MEMORY_AIM, "MB"), differ, own))
+            rows.append(ModelRow(step, batch, Comparison(name, *peaks, MEMORY_AIM, "MB"), differ, own, doubles))
             print(*rows[-1].cells().values(), flush=True)
     return rows
 
