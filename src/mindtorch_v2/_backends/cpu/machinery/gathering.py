@@ -34,17 +34,18 @@ def split_index_select(kernel: Kernel) -> Kernel:
 
 
 def split_index(kernel: Kernel) -> Kernel:
-    """The same for an index along one dimension; several are left to the kernel."""
+    """The same for an index along one dimension, or for one along each of several leading dimensions; others are left to the kernel."""
 
     def call(self: Array, indices: Sequence[Array | None]) -> Array:
-        given = [d for d, i in enumerate(indices) if i is not None]
-        if len(given) == 1:
-            index = indices[given[0]]
-            assert index is not None
-            found = _taken(self, index, given[0]) if index.dtype.kind == "i" else None
-            if found is not None:
-                return found
-        return kernel(self, indices)  # type: ignore[no-any-return]
+        given = {d: i for d, i in enumerate(indices) if i is not None}
+        found = None
+        if all(i.dtype.kind == "i" for i in given.values()):
+            if len(given) == 1:
+                ((axis, index),) = given.items()
+                found = _taken(self, index, axis)
+            elif given and list(given) == list(range(len(given))):
+                found = _taken_jointly(self, list(given.values()))
+        return kernel(self, indices) if found is None else found  # type: ignore[no-any-return]
 
     return call
 
@@ -73,6 +74,35 @@ def _taken(source: Array, index: Array, axis: int) -> Array | None:
     else:
         over(outer, ns / outer * index.size, some_outer)
     return out.reshape(*source.shape[:axis], *index.shape, *source.shape[axis + 1 :])
+
+
+def _taken_jointly(source: Array, indices: Sequence[Array]) -> Array | None:
+    """What stands at these positions of the leading dimensions, an index for each; None as above."""
+    first, lead = indices[0], source.shape[: len(indices)]
+    if any(i.shape != first.shape for i in indices) or not source.flags.c_contiguous or not first.size or not source.size:
+        return None
+    rest = source.shape[len(indices) :]
+    ns = _NS_OF_ROW * len(indices) + _NS_OF_BYTE * math.prod(rest) * source.itemsize
+    if not pays(first.size, ns):
+        return None
+    lows = [int(i.min()) for i in indices]
+    if any(low < -n or int(i.max()) >= n for i, n, low in zip(indices, lead, lows, strict=True)):
+        return None
+    flat, positions = source.reshape(math.prod(lead), math.prod(rest)), [i.reshape(-1) for i in indices]
+    out = np.empty((first.size, flat.shape[1]), source.dtype)
+
+    def work(begin: int, end: int) -> None:
+        joint = np.zeros(end - begin, np.intp)
+        for i, n, low in zip(positions, lead, lows, strict=True):
+            part = i[begin:end]
+            joint *= n
+            joint += part
+            if low < 0:
+                np.add(joint, n, out=joint, where=part < 0)
+        flat.take(joint, 0, out=out[begin:end], mode="wrap")
+
+    over(first.size, ns, work)
+    return out.reshape(*first.shape, *rest)
 
 
 def split_gather(kernel: Kernel) -> Kernel:
