@@ -45,6 +45,7 @@ from .source import Findings, Source
 from .stacks import stack_walk
 from .stacks.python_functions import PythonFunctions
 from .threads import Threads
+from .turns import Turns
 
 __all__ = ["Capture", "abandon", "active", "caller", "is_clean"]
 
@@ -64,7 +65,8 @@ class Capture:
         self._time = CollectedTime()
         self._steps: list[tuple[float, int]] = []
         self._sampled = [0, 0]  # steps that were not recorded, and that were
-        self._records = LogRecords(self._log, options.bounds)
+        turns = Turns()
+        self._records = LogRecords(self._log, options.bounds, turns)
         self._spool: Spool | None = None
         sources = _sources(options, self._log, self._records, self._operators)
         if options.bounds.spool is not None:
@@ -76,9 +78,10 @@ class Capture:
                 records=self._records,
                 storages=next((source for source in sources if isinstance(source, Storages)), None),
                 append=append,
+                turns=turns,
             )
             sources = (*sources, self._spool)  # it writes what the others have found
-        self._draining = Draining(sources, self._records)
+        self._draining = Draining(sources, self._records, turns)
         # the thread begins late: nothing that looks at threads takes it for the program's
         self._sources = (*sources, self._costs, Reserve(), self._draining, self._time)
         self._epoch_ns = 0  # of the Unix clock when the recorder's reads 0
@@ -290,6 +293,7 @@ class Capture:
         config, kinds = self.options.config, self.options.kinds
         facts = {
             "started": self._time.started,
+            "began_ns": self._records.kept.began,
             "epoch_ns": self._epoch_ns,
             "thread": self._thread,
             "only_thread": None if config.profile_all_threads else self._thread,

@@ -14,6 +14,7 @@ from ..bounds import free_bytes
 from .log_records import LogRecords
 from .operators import recorder
 from .source import Findings, Source
+from .turns import Turns
 
 __all__ = ["Draining"]
 
@@ -31,7 +32,8 @@ class Draining(Source):
     and the program goes on. Before a fork it ends, since a process with threads is not forked without a warning, and after that it begins anew.
     """
 
-    def __init__(self, sources: Sequence[Source], records: LogRecords) -> None:
+    def __init__(self, sources: Sequence[Source], records: LogRecords, turns: Turns | None = None) -> None:
+        self._turns = turns or Turns()
         self._sources = sources
         self._records = records
         self._has_begun = False
@@ -81,15 +83,26 @@ class Draining(Source):
         self._idents.add(threading.get_ident())
         try:
             wait_s = min(INTERVAL_S, self._free_at[0] / 4 / FASTEST)
-            while not stop.acquire(True, wait_s) and self._thread == (stop, gone):
+            while not self._waited(stop, wait_s) and self._thread == (stop, gone):
                 wait_s = self._work()
         finally:
+            self._turns.end()
             gone.release()
+
+    def _waited(self, stop: _thread.LockType, wait_s: float) -> bool:
+        """Wait so long; whether the thread is to end."""
+        began = time.monotonic()
+        with self._turns.waiting():
+            is_to_end = stop.acquire(True, wait_s)
+        self._turns.note_late(time.monotonic() - began - wait_s)
+        return is_to_end
 
     def _work(self) -> float:
         """Let the sources do their work; returns the seconds until the next time."""
-        free, now = free_bytes(), time.monotonic()
+        now = time.monotonic()
         before, then = self._free_at
+        is_hurried = self._turns.is_on and now - then < INTERVAL_S  # looking at memory gives up the interpreter many times
+        free = before if is_hurried else free_bytes()
         for source in self._sources:
             try:
                 source.meanwhile(free)
@@ -100,10 +113,13 @@ class Draining(Source):
             except Exception as error:
                 self.errors += 1
                 self.first_error = self.first_error or f"{type(error).__name__}: {error}"
+        if is_hurried:
+            return PAUSE_S
         self._free_at = free_bytes(), time.monotonic()
         bytes_a_second = max(1.0, (before - free) / max(now - then, SHORTEST_S))
         took_s = self._free_at[1] - now  # long where the program's threads are many
-        return min(max(INTERVAL_S - took_s, PAUSE_S), max(SHORTEST_S, self._free_at[0] / 4 / bytes_a_second))
+        interval_s = PAUSE_S if self._turns.is_on else INTERVAL_S
+        return min(max(interval_s - took_s, PAUSE_S), max(SHORTEST_S, self._free_at[0] / 4 / bytes_a_second))
 
 
 _running: set[Draining] = set()

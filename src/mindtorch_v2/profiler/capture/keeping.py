@@ -13,9 +13,9 @@ from ..model.dropping import MEMORY
 from ..model.filtering import is_named
 from . import labels, tasks, threads
 from .memory.storages import Notes
-from .operators.recorder import FUNCTION_ID, Log
+from .operators.recorder import FUNCTION_ID, Log, nanoseconds
 
-__all__ = ["Column", "Kept", "Piece", "SpoolRecords"]
+__all__ = ["Column", "Kept", "Piece", "SpoolRecords", "in_nanoseconds"]
 
 Column = np.ndarray[Any, np.dtype[Any]]
 Piece = list[Column]  # label, start, end, track, sequence, and what the form of the records has besides
@@ -56,6 +56,33 @@ class Kept:
         self.results: list[Notes] = []  # memory that events made which are not kept
         self.results_lost = 0  # of these, how many were given up
         self._keeps_results = True
+        self._raw: deque[Piece] = deque()  # written to the spool; what is kept of them is found later
+        self.unread = 0  # records of these
+
+    @property
+    def keeps_all(self) -> bool:
+        """Whether no filter leaves out what would be in the spool."""
+        bounds = self._bounds
+        return not bounds.min_duration_us and not bounds.include and not bounds.exclude and bounds.threads is None
+
+    def add_raw(self, piece: Piece) -> None:
+        """Write a piece, which comes after all others, to the spool. Its times are readings of the clock."""
+        assert self._spool is not None
+        self.seen += len(piece[LABEL])
+        self._raw.append(piece)
+        self.unread += len(piece[LABEL])
+        self._spool(piece, ())
+
+    def look_at_raw(self) -> None:
+        """Keep what is wanted of the earliest piece that was written, and not looked at yet."""
+        piece = self._raw.popleft()
+        self.unread -= len(piece[LABEL])
+        self.seen -= len(piece[LABEL])
+        spool, self._spool = self._spool, None
+        try:
+            self.add(in_nanoseconds(piece))
+        finally:
+            self._spool = spool
 
     def add(self, piece: Piece) -> None:
         """Keep what is wanted of a piece, which comes after all others."""
@@ -80,7 +107,7 @@ class Kept:
 
     def mind_memory(self, free_bytes: int) -> None:
         """Keep no more events than are kept now, if making a session of them could take more than a quarter of the memory that is free."""
-        if self._count * BYTES_AT_STOP > free_bytes // 4 and self._count < self._most:
+        if (self._count + self.unread) * BYTES_AT_STOP > free_bytes // 4 and self._count < self._most:
             self._most, self._reason = self._count, MEMORY
         if sum(len(notes.address) for notes in self.results) * BYTES_OF_NOTE > free_bytes // 4:
             self._keeps_results = False
@@ -212,6 +239,8 @@ class Kept:
 
     def take(self, now_ns: int | None = None) -> list[Piece]:
         """Hand over the pieces, the latest first. Of the last ones, exactly as many as are wanted."""
+        while self._raw:
+            self.look_at_raw()
         if self._bounds.keeps_last and self._pieces:
             self._cut_early(self._since(self._latest if now_ns is None else now_ns))
         taken, self._pieces, self._count = list(reversed(self._pieces)), deque(), 0
@@ -243,6 +272,11 @@ class Kept:
         self._count -= _events(first)
         self.lost += len(first[LABEL])
         return True
+
+
+def in_nanoseconds(piece: Piece) -> Piece:
+    """A piece with times as integers."""
+    return [nanoseconds(column) if column.dtype.kind == "f" else column for column in piece]
 
 
 def _events(piece: Piece) -> int:

@@ -13,10 +13,11 @@ import numpy as np
 from ..._allocation_failure import reserve
 from ..._forking import new_lock
 from ..bounds import Bounds
-from .keeping import Column, Kept, SpoolRecords
+from .keeping import Column, Kept, SpoolRecords, in_nanoseconds
 from .memory.storages import NOTHING, Notes, joined
-from .operators.recorder import FUNCTION_ID, Log, nanoseconds
+from .operators.recorder import FUNCTION_ID, Log
 from .source import Findings, Source
+from .turns import Turns
 
 __all__ = ["SMALLEST_PIECE", "LogRecords", "Records", "drain", "later_ones", "make_room", "types"]
 
@@ -24,11 +25,13 @@ PIECE = 1 << 16  # records converted at a time, so that the list shrinks while t
 SMALLEST_PIECE = 1 << 6  # where memory runs out
 # Of a recording that goes on, fewer: nobody else runs meanwhile, some 1 ms.
 PIECE_MEANWHILE = 1 << 13
-# To a spool, more: each piece has to wait for the other threads, and what waits is lost in a crash. Some 5 ms.
+# To a spool, more: each piece has to wait for the other threads, and what waits is lost in a crash. Some 5 ms; far behind, twice that.
 PIECE_SPOOLED = 1 << 15
 PIECE_DROPPED = 1 << 12  # where memory is short: cutting off a list takes memory, too
 FEW = 1 << 14  # events that are kept even then, less than a megabyte
 BACKLOG = 1 << 18  # records that stay in the list, some 35 MB, where nobody waits for them
+MOST_UNREAD = 1 << 20  # records of a spool that are in its file, and not yet looked at
+LOOKING_S = 0.1  # for which records are looked at before the next are written
 
 
 class Records(NamedTuple):
@@ -53,8 +56,9 @@ class Records(NamedTuple):
 class LogRecords(Source):
     """The records of a log, and those that were taken out of it so far."""
 
-    def __init__(self, log: Log, bounds: Bounds | None = None) -> None:
+    def __init__(self, log: Log, bounds: Bounds | None = None, turns: Turns | None = None) -> None:
         self._log = log
+        self._turns = turns or Turns()
         self._bounds = bounds or Bounds()
         self._lock = new_lock()  # one thread takes records out at a time
         self.spool: SpoolRecords | None = None
@@ -75,7 +79,8 @@ class LogRecords(Source):
         self.kept.mind_memory(free_bytes)
         if self.spool is None and 3 * self._log_bytes() > 2 * free_bytes:
             self.drop_all()
-        self.take_meanwhile(backlog=min(BACKLOG, free_bytes // 8 // self._record_bytes))
+        if self.spool is None:
+            self.take_meanwhile(backlog=min(BACKLOG, free_bytes // 8 // self._record_bytes))
 
     @property
     def _record_bytes(self) -> int:
@@ -128,6 +133,27 @@ class LogRecords(Source):
             left -= max(count, 1)
             if self.spool is None:  # writing to it lets others run
                 time.sleep(0)  # who waits to run does so now, and not after the switch interval
+        return left <= 0
+
+    def spool_meanwhile(self) -> bool:
+        """Write the records of the log to the spool, and take them out; False if memory is too short for that.
+
+        What a crash would lose comes first, and in few calls: of several threads each runs before the recorder's has another turn. What is kept in memory is
+        looked at later, when there is much of it.
+        """
+        if not self.kept.keeps_all:
+            return self.take_meanwhile(backlog=0)
+        records, width = self._log.records, self._log.width
+        left, began = len(records) // width, time.monotonic()
+        while left > 0 and reserve:
+            with self._lock, self._turns.holding():
+                count = min(left, PIECE if left > PIECE_SPOOLED else PIECE_SPOOLED, len(records) // width)
+                self.kept.add_raw(_read(records[: count * width], self._log))
+                del records[: count * width]
+            left -= max(count, 1)
+        while self.kept.unread > BACKLOG and (self.kept.unread > MOST_UNREAD or time.monotonic() < began + LOOKING_S):
+            with self._lock:
+                self.kept.look_at_raw()
         return left <= 0
 
     def take(self, findings: Findings) -> None:
@@ -236,13 +262,16 @@ def _pieces(log: Log, count: int) -> list[list[Column]]:
 
 
 def _converted(records: list[Any], log: Log) -> list[Column]:
+    return in_nanoseconds(_read(records, log))
+
+
+def _read(records: list[Any], log: Log) -> list[Column]:
+    """The columns of records, with the readings of the clock as they are. Nothing here lets another thread run."""
     columns = [records[i :: log.width] for i in range(log.width)]
     if log.operands:
         columns[-1:] = [list(map(len, columns[-1])), list(itertools.chain.from_iterable(columns[-1]))]
-    return [
-        nanoseconds(values) if i in (1, 2) else np.array(values, t)
-        for i, (values, t) in enumerate(zip(columns, types(log), strict=True))
-    ]
+    kinds = ("f8" if i in (1, 2) else kind for i, kind in enumerate(types(log)))
+    return [np.fromiter(values, kind, len(values)) for values, kind in zip(columns, kinds, strict=True)]
 
 
 def _joined(pieces: list[list[Column]], log: Log) -> list[Column]:

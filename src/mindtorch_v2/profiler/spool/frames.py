@@ -24,7 +24,10 @@ HEAD, CHUNK, NOW, END, MEMORY = range(1, 6)
 _MARK = b"MTf\n"
 _HEADER = struct.Struct("<4sIIQ")
 _CHECKSUM = struct.Struct("<I")
-_TYPES = ("<i4", "<i8")
+_TYPES = ("<i4", "<i8", "<f8")
+_AT_ONCE = (
+    1 << 12
+)  # bytes of a checksum; for more than 5,120, `zlib` lets other threads run, and it would be long until this one does again
 _BLOCK = 1 << 20
 
 Column = np.ndarray[Any, np.dtype[Any]]
@@ -39,7 +42,10 @@ class Frame(NamedTuple):
 def frame_bytes(kind: int, facts: dict[str, Any], columns: Sequence[Column] = ()) -> bytes:
     """A frame as it is written."""
     little = [np.ascontiguousarray(column, column.dtype.newbyteorder("<")) for column in columns]
-    return joined_frame(kind, json_text(facts, little), b"".join(column.tobytes() for column in little))
+    data = bytearray()  # which is put together without letting other threads run, as `join` of more than a megabyte does
+    for column in little:
+        data += column.data.cast("B") if len(column) else b""
+    return joined_frame(kind, json_text(facts, little), data)
 
 
 def json_text(facts: dict[str, Any], columns: Sequence[Column]) -> bytes:
@@ -48,16 +54,17 @@ def json_text(facts: dict[str, Any], columns: Sequence[Column]) -> bytes:
     return json.dumps(facts, separators=(",", ":")).encode("ascii")
 
 
-def joined_frame(kind: int, text: bytes, data: bytes) -> bytes:
+def joined_frame(kind: int, text: bytes, data: bytes | bytearray) -> bytes:
     """A frame of its two contents."""
     header = _HEADER.pack(_MARK, kind, len(text), len(data))
     return header + _CHECKSUM.pack(_checksum(header, text, data)) + text + data
 
 
-def _checksum(*parts: bytes) -> int:
+def _checksum(*parts: bytes | bytearray) -> int:
     checksum = 0
-    for part in parts:
-        checksum = zlib.crc32(part, checksum)
+    for part in map(memoryview, parts):
+        for at in range(0, len(part), _AT_ONCE):
+            checksum = zlib.crc32(part[at : at + _AT_ONCE], checksum)
     return checksum
 
 

@@ -14,7 +14,8 @@ import numpy as np
 
 from ..bounds import Bounds, free_bytes
 from ..capture import columns, log_records
-from ..capture.keeping import Kept
+from ..capture.keeping import END as END_OF_EVENT
+from ..capture.keeping import START, Kept, in_nanoseconds
 from ..capture.operators.recorder import FORMS, Log
 from ..capture.source import Findings
 from ..capture.tasks import Task
@@ -113,6 +114,16 @@ def _seconds(value: Any) -> float:
     return float(value)
 
 
+def _check_readings(frame: SpoolFrame) -> None:
+    """Refuse columns of numbers that are not whole, except of readings of the clock."""
+    for i, column in enumerate(frame.columns):
+        if column.dtype.kind == "f":
+            if frame.kind != CHUNK or i not in (START, END_OF_EVENT):
+                raise ValueError("a column of numbers that are not whole")
+            if not ((column >= 0) & (column < LATEST_S)).all():  # not a number is neither
+                raise ValueError("a time that is no reading of a clock")
+
+
 @dataclass
 class _Recording:
     """One recording of a file, which grows frame by frame."""
@@ -139,10 +150,12 @@ class _Recording:
         self.info = Info(**{name: from_json(value) for name, value in facts["info"].items()})
         self.log = Log(**{name: bool(facts["form"][name]) for name in FORMS})
         self.kept = Kept(self.log, self.bounds)
+        self.kept.began = int(facts.get("began_ns", 0))
         self.time = _seconds(facts["started"])
 
     def add(self, frame: SpoolFrame) -> None:
         facts = frame.facts
+        _check_readings(frame)
         self.time = max(self.time, _seconds(facts["time"]))
         if frame.kind == CHUNK:
             self._add_chunk(frame)
@@ -166,7 +179,7 @@ class _Recording:
         self.inputs |= {number: tuple(map(from_json, row)) for number, row in frame.facts["inputs"]}
         self._add_places(frame.facts)
         columns_of_log = log_records.types(self.log)
-        found = [column.astype(kind) for column, kind in zip(frame.columns, columns_of_log, strict=True)]
+        found = [column.astype(kind) for column, kind in zip(in_nanoseconds(frame.columns), columns_of_log, strict=True)]
         if len({len(column) for column in found[: len(found) - self.log.operands]}) > 1:
             raise ValueError("columns of different lengths")
         self.kept.mind_memory(free_bytes())

@@ -17,10 +17,11 @@ from ..capture.keeping import LABEL, TRACK, Column, Piece
 from ..capture.log_records import LogRecords
 from ..capture.memory.storages import Notes, Storages
 from ..capture.operators import call_inputs, recorder
-from ..capture.operators.recorder import FORMS, FUNCTION_ID, Log
+from ..capture.operators.recorder import FORMS, Log
 from ..capture.scopes import scopes
 from ..capture.source import Findings, Source
 from ..capture.stacks import stack_walk
+from ..capture.turns import Turns
 from ..model.session import Info
 from ..model.session_file import to_json
 from .frames import CHUNK, END, HEAD, MAGIC, MEMORY, NOW, frame_bytes
@@ -35,6 +36,7 @@ except ImportError:  # not on every system
 __all__ = ["Spool", "check_place"]
 
 SYNC_S = 1.0
+LOOK_S = 0.2  # at the threads
 
 Head = Callable[[], tuple[Info, dict[str, Any]]]
 
@@ -78,6 +80,7 @@ class Spool(Source):
         records: LogRecords,
         storages: Storages | None,
         append: bool,
+        turns: Turns | None = None,
     ) -> None:
         check_place(path)
         self._path = os.path.abspath(path)
@@ -87,9 +90,10 @@ class Spool(Source):
         self._memory: MemoryWritten | None = None
         self._recorder_threads: set[int] = set()
         self._append = append
+        self._turns = turns or Turns()
         self._file: IO[bytes] | None = None
         self._known: dict[str, set[int]] = {}
-        self._synced_at = 0.0
+        self._synced_at = self._looked_at = 0.0
         self.problem = ""
 
     def begin(self) -> None:
@@ -113,12 +117,11 @@ class Spool(Source):
         """Add records, and what operators made whose records are not among them."""
         if self._memory is not None:
             self._memory.add_results(results)
-        events = piece[LABEL] != FUNCTION_ID
         columns = iter(piece[5:])
         inputs = next(columns) if self._log.shapes else np.empty(0, np.int32)
         stacks = next(columns) if self._log.stacks else np.empty(0, np.int32)
         facts = {
-            "labels": self._new("labels", piece[LABEL][events], labels.table, list),
+            "labels": self._new("labels", piece[LABEL], labels.table, list),
             "inputs": self._new("inputs", inputs, call_inputs.numbered, lambda values: [to_json(value) for value in values]),
             **self._places(stacks, piece[TRACK]),
             "time": recorder.clock(),
@@ -131,13 +134,13 @@ class Spool(Source):
         resolve = stack_walk.resolve if findings is None else tuple
         return {
             "stacks": self._new("stacks", stacks, lambda: taken, lambda frames: list(map(list, resolve(frames)))),
-            "tasks": self._new("tasks", tracks[tracks < 0], lambda: known, list),
+            "tasks": self._new("tasks", tracks, lambda: known, list),
         }
 
     def _new(self, name: str, numbers: Any, table: Callable[[], Mapping[int, Any]], to_list: Callable[[Any], Any]) -> list[Any]:
         """The rows of a table that are referred to for the first time, with their numbers."""
         known = self._known[name]
-        unknown = [number for number in np.unique(numbers).tolist() if number not in known]
+        unknown = sorted(set(numbers.tolist()) - known)
         if not unknown:
             return []
         rows = table()
@@ -149,17 +152,19 @@ class Spool(Source):
             return
         self._recorder_threads.add(threading.get_ident())
         began = recorder.clock()
-        if self._records.take_meanwhile(backlog=0) and self._memory is not None:  # what ended before is in the file by now
+        if self._records.spool_meanwhile() and self._memory is not None:  # what ended before is in the file by now
             self._add_memory(began, self._memory.new())
-        self._note_present(threads.known())
         now = time.monotonic()
+        if not self._turns.is_on or now - self._looked_at >= LOOK_S:
+            self._looked_at = now
+            self._note_present(threads.known())
         if now - self._synced_at >= SYNC_S:
             self._synced_at = now
             self._sync()
 
     def _sync(self) -> None:
         if self._file is not None:
-            with contextlib.suppress(OSError):  # not every file can be
+            with contextlib.suppress(OSError), self._turns.waiting():  # not every file can be
                 os.fsync(self._file.fileno())
 
     def _add_memory(self, until: float, new: tuple[Notes, RolesNoted] | None, findings: Findings | None = None) -> None:
@@ -179,12 +184,14 @@ class Spool(Source):
         idents = {thread.ident for thread in known}
         open_scopes = {track: [scope.label for scope in list(inside)] for track, inside in list(scopes._open.items())}
         found = labels.table() if any(open_scopes.values()) else {}
+        with self._turns.waiting():
+            places = self._whereabouts.now()
         facts = {
             "time": recorder.clock(),
             "threads": [list(thread) for thread in known[self._written_threads :]],
             "steps": [list(step) for step in self._steps[self._written_steps :]],
             "recorder": sorted(self._recorder_threads),
-            "present": {str(ident): places for ident, places in self._whereabouts.now().items() if ident in idents},
+            "present": {str(ident): found_places for ident, found_places in places.items() if ident in idents},
             "scopes": {
                 str(track): [found[n].name for n in inside if n in found] for track, inside in open_scopes.items() if inside
             },
@@ -233,7 +240,8 @@ class Spool(Source):
         assert self._file is not None
         left = memoryview(content)
         while left:
-            left = left[self._file.write(left) or 0 :]
+            with self._turns.waiting():
+                left = left[self._file.write(left) or 0 :]
         self._size += len(content)
 
 

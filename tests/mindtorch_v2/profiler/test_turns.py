@@ -1,0 +1,145 @@
+"""The recorder's thread among several threads of a program: when it has its turn, and what it does with it."""
+
+import sys
+
+import numpy as np
+import pytest
+
+import mindtorch_v2 as torch
+from mindtorch_v2.profiler import profile
+from mindtorch_v2.profiler.capture import capture, draining, log_records, turns
+from mindtorch_v2.profiler.capture.operators import recorder
+from mindtorch_v2.profiler.opening import open_recording
+from mindtorch_v2.profiler.spool import frames
+
+x = torch.ones(2)
+
+
+@pytest.fixture
+def own():
+    """The program's switch interval."""
+    before = sys.getswitchinterval()
+    yield before
+    sys.setswitchinterval(before)
+
+
+def in_time():
+    found = turns.Turns()
+    found.note_late(turns.LATE_S / 2)
+    return found
+
+
+def late():
+    found = turns.Turns()
+    found.note_late(2 * turns.LATE_S)
+    return found
+
+
+def test_the_interval_is_left_alone_while_the_thread_has_its_turn_soon(own):
+    with in_time().waiting():
+        assert sys.getswitchinterval() == own
+
+
+def test_the_interval_is_short_while_a_late_thread_waits_and_long_while_it_writes(own):
+    found = late()
+    with found.holding():
+        assert sys.getswitchinterval() == pytest.approx(turns.LONG_S)
+        with found.waiting():
+            assert sys.getswitchinterval() == pytest.approx(turns.SHORT_S)
+        assert sys.getswitchinterval() == pytest.approx(turns.LONG_S)
+    assert sys.getswitchinterval() == own
+
+
+def test_what_the_program_sets_meanwhile_stays(own):
+    found = late()
+    with found.waiting():
+        sys.setswitchinterval(0.003)
+    assert sys.getswitchinterval() == 0.003
+    with found.waiting():
+        assert sys.getswitchinterval() == pytest.approx(turns.SHORT_S)
+    found.end()
+    assert sys.getswitchinterval() == 0.003
+
+
+def test_an_exception_gives_the_interval_back(own):
+    with pytest.raises(OSError, match="no"), late().waiting():
+        raise OSError("no")
+    assert sys.getswitchinterval() == own
+
+
+def test_a_recording_that_was_late_gives_the_interval_back_at_its_end(own, tmp_path, monkeypatch):
+    monkeypatch.setattr(turns, "LATE_S", -1.0)
+    monkeypatch.setattr(draining, "INTERVAL_S", 0.001)
+    with profile(spool=tmp_path / "run.spool"):
+        while not capture.active._draining._turns.is_on:
+            x + x
+    assert sys.getswitchinterval() == own
+
+
+class TestPieces:
+    """Records are written first, and looked at when there are many."""
+
+    @pytest.mark.parametrize("backlog", [0, 10, 1 << 18])
+    def test_what_is_kept_does_not_depend_on_when_it_is_looked_at(self, backlog, tmp_path, monkeypatch):
+        monkeypatch.setattr(log_records, "BACKLOG", backlog)
+        path = tmp_path / "run.spool"
+        with profile(spool=path, max_events=7, keep="last") as prof:
+            for _ in range(4):
+                for _ in range(5):
+                    x + x
+                capture.active._draining._work()
+                assert capture.active.event_count >= 5
+        assert len(prof.events()) == 7
+        assert prof.session.info.dropped == (("max_events", 13),)
+        assert len(open_recording(path).session) == 20
+
+    def test_filters_hold_for_the_file(self, tmp_path):
+        path = tmp_path / "run.spool"
+        with profile(spool=path, include=["aten::mul"], profile_memory=True) as prof:
+            x + x
+            x * x
+            capture.active._draining._work()
+        assert [event.name for event in prof.events() if event.name != "[memory]"] == ["aten::mul"]
+        session = open_recording(path).session
+        assert {session.labels[i].name for i in session.label} == {"aten::mul", "[memory]"}
+
+    def test_what_ended_before_the_recording_is_not_read(self, tmp_path):
+        path = tmp_path / "run.spool"
+        with profile(spool=path):
+            x + x
+            log = capture.active._log
+            before = recorder.clock() - 60
+            log.records.extend([*log.records[:1], before, before + 1e-6, *log.records[3 : log.width]])
+            capture.active._draining._work()
+        assert len(open_recording(path).session) == 1
+
+    @pytest.mark.parametrize("wrong", [float("nan"), float("inf"), -1.0, 1e30])
+    def test_a_time_that_is_none_is_refused(self, wrong, tmp_path):
+        path = tmp_path / "run.spool"
+        with profile(spool=path):
+            x + x
+            capture.active._draining._work()
+        with open(path, "rb") as file:
+            found = list(frames.read_frames(file))
+        for frame in found:
+            if frame.kind == frames.CHUNK:
+                frame.columns[1] = np.full(len(frame.columns[1]), wrong)
+        written = [frames.frame_bytes(frame.kind, frame.facts, frame.columns) for frame in found]
+        path.write_bytes(b"".join([frames.MAGIC, *written]))
+        with pytest.raises(ValueError, match="a time that is no reading of a clock"):
+            open_recording(path)
+
+    def test_a_column_of_something_else_is_refused(self, tmp_path):
+        path = tmp_path / "run.spool"
+        with profile(spool=path, profile_memory=True):
+            x + x
+            capture.active._draining._work()
+        with open(path, "rb") as file:
+            found = list(frames.read_frames(file))
+        for frame in found:
+            if frame.kind == frames.MEMORY:
+                frame.columns[2] = frame.columns[2].astype(np.float64)
+        written = [frames.frame_bytes(frame.kind, frame.facts, frame.columns) for frame in found]
+        path.write_bytes(b"".join([frames.MAGIC, *written]))
+        with pytest.raises(ValueError, match="a column of numbers that are not whole"):
+            open_recording(path)
