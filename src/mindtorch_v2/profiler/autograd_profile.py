@@ -138,6 +138,7 @@ class profile(OptionAttributes, Summaries):  # noqa: N801 - torch's name
         self._stats = _ProfilerStats()
         self._capture: Capture | None = None
         self._recorded: Once[Session] | None = None
+        self._sampled: list[int] | None = None  # steps of the recordings that were made
         self._parts: list[Once[Session]] = []  # the recordings that it is made of, with `acc_events`
         self._events: EventList | None = None
         self._results: Any = None
@@ -176,7 +177,9 @@ class profile(OptionAttributes, Summaries):  # noqa: N801 - torch's name
         self.entered = True
         began = time.perf_counter_ns()
         self.trace_id = self.create_trace_id()
-        self._capture = Capture(self._options(), append=self.acc_events and self._recorded is not None)
+        append = self.acc_events and self._recorded is not None
+        self._capture = Capture(self._options(), append=append, sampled=self._sampled if append else None)
+        self._sampled = self._capture.sampled
         self._capture.prepare(warm=warm)
         self._stats.profiler_prepare_call_duration_us = (time.perf_counter_ns() - began) // 1000
 

@@ -402,6 +402,12 @@ class TestSampledSteps:
         assert prof.key_averages().table().splitlines()[-1] == prof.session.info.unrecorded[0]
         assert len(prof.session.info.collected) == 3
 
+    @pytest.mark.parametrize("acc_events", [False, True])
+    def test_steps_of_several_cycles(self, acc_events):
+        prof = self.record(sample_steps=2, schedule=schedule(wait=0, warmup=1, active=3, repeat=3), acc_events=acc_events)
+        skipped, steps = (4, 9) if acc_events else (1, 3)
+        assert prof.session.info.unrecorded == (f"{skipped} of {steps} steps are not recorded: sample_steps",)
+
     def test_a_share_is_the_same_in_each_run(self):
         first, second = (self.record(200, sample_steps=0.1).session.step.tolist() for _ in range(2))
         assert first == second

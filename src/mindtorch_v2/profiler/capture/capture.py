@@ -53,8 +53,8 @@ __all__ = ["Capture", "abandon", "active", "caller", "is_clean"]
 class Capture:
     """A recording that runs between `start` and `stop`. There is one at a time in a process."""
 
-    def __init__(self, options: Options, *, append: bool = False) -> None:
-        """`append` says that a spool keeps the recordings that it has."""
+    def __init__(self, options: Options, *, append: bool = False, sampled: list[int] | None = None) -> None:
+        """`append` says that a spool keeps the recordings that it has, and `sampled` counts the steps of the recordings that this one is joined to."""
         self.options = options
         self.started_at = ""  # where in the program, for the message to whoever starts another
         self.survivors: References = {}  # storages that lived at the end, where memory is recorded
@@ -64,7 +64,7 @@ class Capture:
         self._costs = EventCosts(self._operators.key_set, functions=options.with_stack)
         self._time = CollectedTime()
         self._steps: list[tuple[float, int]] = []
-        self._sampled = [0, 0]  # steps that were not recorded, and that were
+        self.sampled = [0, 0] if sampled is None else sampled  # steps that were not recorded, and that were
         turns = Turns()
         self._records = LogRecords(self._log, options.bounds, turns)
         self._spool: Spool | None = None
@@ -154,16 +154,16 @@ class Capture:
 
     def sample_step(self, *, is_wanted: bool) -> None:
         """Record the step that begins, or nothing until the next one does."""
-        self._sampled[is_wanted] += 1
+        self.sampled[is_wanted] += 1
         self.resume() if is_wanted else self.pause()
 
     def _unrecorded(self) -> tuple[str, ...]:
         """What was not recorded, and so cannot be counted among events."""
-        options, skipped = self.options, self._sampled[0]
+        options, skipped = self.options, self.sampled[0]
         names = [f"{name}={list(patterns)}" for name in ("include", "exclude") if (patterns := getattr(options.bounds, name))]
         return (
             *[f"{dropping.BY_NAME}: {', '.join(names)}"] * (options.recorded_names is not None),
-            *[f"{skipped:,} of {sum(self._sampled):,} steps are not recorded: sample_steps"] * (skipped > 0),
+            *[f"{skipped:,} of {sum(self.sampled):,} steps are not recorded: sample_steps"] * (skipped > 0),
         )
 
     @property

@@ -350,7 +350,6 @@ def join(sessions: Sequence[Session]) -> Session:
                 interval for s in sessions for interval in s.info.collected or ((s.info.started_ns, s.info.stopped_ns),)
             ),
             thread_cpu_ns=_sum_if_known([s.info.thread_cpu_ns for s in sessions]),
-            unrecorded=tuple(dict.fromkeys(text for s in sessions for text in s.info.unrecorded)),
             dropped=tuple(sum((Counter(dict(s.info.dropped)) for s in sessions), Counter[str]()).items()),
             first_ids=tuple(first_ids),
             live_bytes=tuple(began for s in sessions for began in s.info.live_bytes),
