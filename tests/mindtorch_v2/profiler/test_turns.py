@@ -1,16 +1,18 @@
 """The recorder's thread among several threads of a program: when it has its turn, and what it does with it."""
 
 import sys
+import threading
 
 import numpy as np
 import pytest
 
 import mindtorch_v2 as torch
 from mindtorch_v2.profiler import profile
-from mindtorch_v2.profiler.capture import capture, draining, log_records, turns
+from mindtorch_v2.profiler.capture import capture, draining, keeping, log_records, turns
 from mindtorch_v2.profiler.capture.operators import recorder
 from mindtorch_v2.profiler.opening import open_recording
 from mindtorch_v2.profiler.spool import frames
+from mindtorch_v2.profiler.spool.writer import Spool
 
 x = torch.ones(2)
 
@@ -143,3 +145,45 @@ class TestPieces:
         path.write_bytes(b"".join([frames.MAGIC, *written]))
         with pytest.raises(ValueError, match="a column of numbers that are not whole"):
             open_recording(path)
+
+
+class TestFaults:
+    """What goes wrong in the recorder's thread is counted, and nothing is lost or told twice for it."""
+
+    def failing(self, monkeypatch, owner, name, error):
+        """Have a function fail three times."""
+        real, left = getattr(owner, name), [error] * 3
+
+        def fail(*arguments, **named):
+            if left and threading.current_thread() is not threading.main_thread():
+                raise left.pop()
+            return real(*arguments, **named)
+
+        monkeypatch.setattr(owner, name, fail)
+        return left
+
+    @pytest.mark.parametrize(
+        ("owner", "name"),
+        [
+            (log_records, "_read"),
+            (keeping.Kept, "add_raw"),
+            (keeping.Kept, "add"),
+            (Spool, "write"),
+            (draining, "free_bytes"),
+        ],
+    )
+    def test_all_events_are_there_once(self, owner, name, tmp_path, monkeypatch):
+        monkeypatch.setattr(draining, "INTERVAL_S", 0.001)
+        monkeypatch.setattr(log_records, "BACKLOG", 0)
+        path = tmp_path / "run.spool"
+        prof = profile(spool=path)
+        left, count = self.failing(monkeypatch, owner, name, RuntimeError("no")), 0
+        prof.start()
+        while left:
+            x + x
+            count += 1
+        assert capture.active.event_count == count
+        with pytest.warns(UserWarning, match="the recorder failed 3 times while the program went on, first by RuntimeError: no"):
+            prof.stop()
+        assert len(prof.events()) == count
+        assert len(open_recording(path).session) == count

@@ -84,7 +84,11 @@ class Draining(Source):
         try:
             wait_s = min(INTERVAL_S, self._free_at[0] / 4 / FASTEST)
             while not self._waited(stop, wait_s) and self._thread == (stop, gone):
-                wait_s = self._work()
+                try:
+                    wait_s = self._work()
+                except Exception as error:  # memory could not be looked at
+                    self._note_error(error)
+                    wait_s = INTERVAL_S
         finally:
             self._turns.end()
             gone.release()
@@ -96,6 +100,10 @@ class Draining(Source):
             is_to_end = stop.acquire(True, wait_s)
         self._turns.note_late(time.monotonic() - began - wait_s)
         return is_to_end
+
+    def _note_error(self, error: Exception) -> None:
+        self.errors += 1
+        self.first_error = self.first_error or f"{type(error).__name__}: {error}"
 
     def _work(self) -> float:
         """Let the sources do their work; returns the seconds until the next time."""
@@ -111,8 +119,7 @@ class Draining(Source):
                 with contextlib.suppress(MemoryError):  # the next time, then
                     self._records.drop_all()
             except Exception as error:
-                self.errors += 1
-                self.first_error = self.first_error or f"{type(error).__name__}: {error}"
+                self._note_error(error)
         if is_hurried:
             return PAUSE_S
         self._free_at = free_bytes(), time.monotonic()

@@ -68,21 +68,21 @@ class Kept:
     def add_raw(self, piece: Piece) -> None:
         """Write a piece, which comes after all others, to the spool. Its times are readings of the clock."""
         assert self._spool is not None
-        self.seen += len(piece[LABEL])
+        self._spool(piece, ())  # if it fails, the piece was not taken
         self._raw.append(piece)
         self.unread += len(piece[LABEL])
-        self._spool(piece, ())
+        self.seen += len(piece[LABEL])
 
     def look_at_raw(self) -> None:
         """Keep what is wanted of the earliest piece that was written, and not looked at yet."""
-        piece = self._raw.popleft()
-        self.unread -= len(piece[LABEL])
-        self.seen -= len(piece[LABEL])
-        spool, self._spool = self._spool, None
+        piece, spool, seen = self._raw[0], self._spool, self.seen
         try:
+            self._spool = None
             self.add(in_nanoseconds(piece))
         finally:
-            self._spool = spool
+            self._spool, self.seen = spool, seen
+        self._raw.popleft()
+        self.unread -= len(piece[LABEL])
 
     def add(self, piece: Piece) -> None:
         """Keep what is wanted of a piece, which comes after all others."""

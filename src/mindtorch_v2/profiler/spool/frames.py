@@ -62,9 +62,10 @@ def joined_frame(kind: int, text: bytes, data: bytes | bytearray) -> bytes:
 
 def _checksum(*parts: bytes | bytearray) -> int:
     checksum = 0
-    for part in map(memoryview, parts):
-        for at in range(0, len(part), _AT_ONCE):
-            checksum = zlib.crc32(part[at : at + _AT_ONCE], checksum)
+    for part in parts:
+        view = memoryview(part)
+        for at in range(0, len(view), _AT_ONCE):
+            checksum = zlib.crc32(view[at : at + _AT_ONCE], checksum)
     return checksum
 
 
