@@ -3,6 +3,7 @@
 import errno
 import gc
 import gzip
+import json
 import os
 import random
 import signal
@@ -331,20 +332,36 @@ def test_the_content_is_on_the_disk_before_it_has_its_name(tmp_path, way, monkey
 
 
 FULL_DISK = """
-import resource, sys
+import json, os, resource, sys
 from tests.mindtorch_v2.profiler.all_writers import WRITERS, session
 recorded = session()
-write = WRITERS[sys.argv[1]]
 limit = resource.getrlimit(resource.RLIMIT_FSIZE)
-resource.setrlimit(resource.RLIMIT_FSIZE, (100, limit[1]))
-try:
-    write(recorded, sys.argv[2])
-except OSError as error:
-    assert error.filename == sys.argv[2], error
-    print(type(error).__name__, error.strerror)
-resource.setrlimit(resource.RLIMIT_FSIZE, limit)
-write(recorded, sys.argv[2])
+happened = {}
+for name, write in WRITERS.items():
+    os.mkdir(name)
+    path = os.path.join(os.getcwd(), name, name)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limit[1]))
+    try:
+        write(recorded, path)
+        happened[name] = ["nothing"]
+    except OSError as error:
+        happened[name] = [type(error).__name__, error.strerror, error.filename == path]
+    resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    happened[name].append(os.listdir(name))
+    write(recorded, path)
+print(json.dumps(happened))
 """
+
+
+@pytest.fixture(scope="module")
+def on_a_full_disk(tmp_path_factory):
+    """What every writer did in one process whose files could not grow, and the folder of what each wrote after that."""
+    folder = tmp_path_factory.mktemp("full")
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(__file__))))
+    command = [sys.executable, "-c", FULL_DISK]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=os.environ | {"PYTHONPATH": root})
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout), folder
 
 
 @pytest.fixture(scope="module")
@@ -356,14 +373,11 @@ class TestEveryWriter:
     """A disk that is full, a folder that is gone, several at once: one error that names the file, nothing left, and the session still there."""
 
     @pytest.mark.parametrize("name", all_writers.WRITERS)
-    def test_a_full_disk(self, name, tmp_path):
-        path = tmp_path / name
-        root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(__file__))))
-        command = [sys.executable, "-c", FULL_DISK, name, path]
-        done = subprocess.run(command, capture_output=True, text=True, cwd=root)
-        assert (done.stdout, done.returncode) == ("OSError File too large\n", 0), done.stderr
-        assert os.listdir(tmp_path) == [name]
-        assert len(path.read_bytes()) > 100
+    def test_a_full_disk(self, name, on_a_full_disk):
+        happened, folder = on_a_full_disk
+        assert happened[name] == ["OSError", "File too large", True, []]
+        assert os.listdir(folder / name) == [name]
+        assert (folder / name / name).stat().st_size > 100
 
     @pytest.mark.parametrize("name", all_writers.WRITERS)
     def test_nothing_is_left_of_a_failure(self, name, tmp_path, recorded, monkeypatch, way):
