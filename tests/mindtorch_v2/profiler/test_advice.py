@@ -21,6 +21,8 @@ from mindtorch_v2.profiler.model.session import Frame, Info, TensorInput, Track
 from .advice_programs import LOADER, PROGRAMS, recorded
 from .by_hand import kernel, op, python_function, record, runtime, scope
 
+pytestmark = pytest.mark.usefixtures("nothing_frozen")
+
 EXAMPLES = Path(__file__).parent.parent.parent.parent / "examples"
 SHAPES = Info(record_shapes=True)
 TIMED = ("DataLoader without workers", "DataLoader too slow")  # a wait of any length is evidence; what counts is its share

@@ -12,6 +12,8 @@ from mindtorch_v2.profiler.model.session import Info, TensorInput
 
 from .by_hand import op, record, scope
 
+pytestmark = pytest.mark.usefixtures("nothing_frozen")
+
 SHAPES = Info(record_shapes=True)
 
 
