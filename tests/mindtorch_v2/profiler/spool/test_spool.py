@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import mindtorch_v2 as torch
+from mindtorch_v2.cli import frame
 from mindtorch_v2.profiler import Results, profile, record_function
 from mindtorch_v2.profiler.bounds import Bounds
 from mindtorch_v2.profiler.capture import capture, log_records
@@ -344,6 +345,17 @@ class TestCommand:
 
         return run
 
+    @pytest.fixture
+    def read(self, tmp_path, monkeypatch, capsys):
+        """Runs a command that reads in this process, and gives what it printed and its errors."""
+        monkeypatch.chdir(tmp_path)
+
+        def read(*arguments):
+            frame.main(list(arguments))
+            return capsys.readouterr()
+
+        return read
+
     @pytest.mark.parametrize(
         ("end", "status", "why"),
         [
@@ -355,19 +367,19 @@ class TestCommand:
             ("ctypes.string_at(0)", -signal.SIGSEGV, "by a crash: Fatal Python error: Segmentation fault"),
         ],
     )
-    def test_a_run_that_is_killed_is_read_by_every_command(self, end, status, why, run, tmp_path):
+    def test_a_run_that_is_killed_is_read_by_every_command(self, end, status, why, run, read, tmp_path):
         (tmp_path / "train.py").write_text(textwrap.dedent(self.PROGRAM).format(end=end))
         assert run("profile", "-o", "out", "train.py").returncode == status
         assert os.listdir(tmp_path / "out") == ["run.spool"]
-        shown = run("top", "out")
-        assert "aten::add" in shown.stdout
-        assert why in shown.stderr
-        facts = json.loads(run("recover", "out", "--last", "--json").stdout)
+        shown = read("top", "out")
+        assert "aten::add" in shown.out
+        assert why in shown.err
+        facts = json.loads(read("recover", "out", "--last", "--json").out)
         assert why in facts["ended"]
         assert facts["threads"][0]["operators"][0]["name"] == "aten::add"
         assert facts["threads"][0]["places"][0][1:] == [7, "<module>"]
-        printed = run("recover", "out", "-o", "found.session")
-        assert printed.stdout.splitlines()[-1] == "saved as found.session"
+        printed = read("recover", "out", "-o", "found.session")
+        assert printed.out.splitlines()[-1] == "saved as found.session"
         session = Results.load(tmp_path / "found.session").session
         assert why in session.info.ended
         assert operators_of(session) == ["aten::ones", *["aten::add"] * 500]
@@ -403,12 +415,12 @@ class TestCommand:
             ("ctypes.string_at(0)", -signal.SIGSEGV, "Fatal Python error: Segmentation fault"),
         ],
     )
-    def test_the_last_operators_of_each_thread(self, command, end, status, fault, run, tmp_path):
+    def test_the_last_operators_of_each_thread(self, command, end, status, fault, run, read, tmp_path):
         (tmp_path / "train.py").write_text(textwrap.dedent(self.TWO_THREADS).format(end=end))
         done = run("profile", "-o", "out", "train.py") if command == "profile" else run("train.py", module="mindtorch_v2.profiler")
         assert done.returncode == status
         (path,) = tmp_path.rglob("*.spool")
-        facts = json.loads(run("recover", str(path), "--last", "--json").stdout)
+        facts = json.loads(read("recover", str(path), "--last", "--json").out)
         assert facts["fault"].partition("\n")[0] == fault
         threads = {thread["name"]: thread for thread in facts["threads"]}
         last = {name: [operator["name"] for operator in thread["operators"]] for name, thread in threads.items()}
@@ -418,7 +430,7 @@ class TestCommand:
         assert threads["helper"]["places"][0][1:] == [11, "other"]
         before = [operator["before_ns"] for operator in threads["MainThread"]["operators"]]
         assert 0 < before[0] < before[-1]
-        text = run("recover", str(path), "--last").stdout
+        text = read("recover", str(path), "--last").out
         for shown in ("thread MainThread (", "before the end: aten::mul ended", "thread helper (", "aten::cos ended", fault):
             assert shown in text
         assert not list(tmp_path.rglob("*.session"))  # nothing is written
