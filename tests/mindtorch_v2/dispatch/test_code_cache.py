@@ -43,6 +43,25 @@ def run(bytecode):
         path.unlink()
 
 
+@pytest.fixture(scope="module")
+def file_of_add(bytecode):
+    """The file that a process leaves which adds, and what is in it."""
+    environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(bytecode), "PYTHONDONTWRITEBYTECODE": ""}
+    subprocess.run([sys.executable, "-c", ADD], env=environment, check=True)
+    (path,) = files(bytecode)
+    content = path.read_bytes()
+    path.unlink()
+    return path, content
+
+
+@pytest.fixture
+def added(run, file_of_add):
+    """The same as after a process that added, for one that runs next."""
+    path, content = file_of_add
+    path.write_bytes(content)
+    return path
+
+
 def files(folder: Path) -> list[Path]:
     return list(folder.rglob("*.generated*"))
 
@@ -52,8 +71,7 @@ def test_a_second_process_compiles_nothing(run):
     run(COMPILE_NOTHING + ADD)
 
 
-def test_processes_add_to_what_others_compiled(run):
-    run(ADD)
+def test_processes_add_to_what_others_compiled(run, added):
     run("import mindtorch_v2 as torch; torch.ones(2).sin()")
     run(COMPILE_NOTHING + ADD + "torch.ones(2).sin()")
 
@@ -76,21 +94,17 @@ except ZeroDivisionError as error:
 
 
 @pytest.mark.parametrize("content", [b"", b"nothing of the kind", "cut"])
-def test_a_damaged_file_is_made_anew(run, bytecode, content):
-    run(ADD)
-    (path,) = files(bytecode)
-    path.write_bytes(path.read_bytes()[:1000] if content == "cut" else content)
+def test_a_damaged_file_is_made_anew(run, added, content):
+    added.write_bytes(added.read_bytes()[:1000] if content == "cut" else content)
     run(ADD)
     run(COMPILE_NOTHING + ADD)
 
 
-def test_a_file_that_grew_too_large_starts_over(run, bytecode):
-    run(ADD)
-    (path,) = files(bytecode)
-    magic = path.read_bytes()[:4]
-    path.write_bytes(magic + marshal.dumps(marshal.loads(path.read_bytes()[4:]) | {b"other": bytes(8_000_000)}))
+def test_a_file_that_grew_too_large_starts_over(run, added):
+    magic = added.read_bytes()[:4]
+    added.write_bytes(magic + marshal.dumps(marshal.loads(added.read_bytes()[4:]) | {b"other": bytes(8_000_000)}))
     run("import mindtorch_v2 as torch; torch.ones(2).sin()")
-    assert path.stat().st_size < 1_000_000
+    assert added.stat().st_size < 1_000_000
 
 
 def test_nothing_is_written_where_python_writes_no_bytecode(run, bytecode):
