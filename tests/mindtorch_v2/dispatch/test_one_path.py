@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import capture
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 
 import mindtorch_v2 as torch
 from mindtorch_v2._dispatch import dispatcher, keys, registry
+from mindtorch_v2._dispatch.codegen import Body
 from mindtorch_v2._ops.machinery.calling import call_op
 
 F = torch.nn.functional
@@ -24,27 +26,41 @@ RECORDING = [keys.PROFILER, keys.PROFILER | keys.NOTING, keys.EXECUTION_TRACE, k
 # --- by declaration -------------------------------------------------------------------------------------------------
 
 
-def bodies(monkeypatch, full):
-    """The body that each operator's function is made of, for a key set."""
-    made = []
+class Made(NamedTuple):
+    """What an operator's function is made of: the keys and the body that the backend gives, and all lines and names but those that record."""
+
+    op: object
+    given: int
+    body: Body
+    lines: list[str]
+    names: dict[str, object]
+
+
+def made_for(monkeypatch, full):
+    """What each operator's function is made of, for a key set."""
+    chosen, found = [], []
     choose = dispatcher._backend_body
+    layers = {key: layer for key, layer in dispatcher._layers.items() if not key & (keys.RECORDING | keys.OBSERVING)}
 
     def kept(op, given):
-        made.append((op, given, choose(op, given)))
-        return made[-1][2]
+        chosen.append((op, given, choose(op, given)))
+        return chosen[-1][2]
+
+    def compiled(name, parameters, lines, names, **options):
+        found.append(Made(*chosen[-1], lines, names))
 
     with monkeypatch.context() as patch:
         patch.setattr(dispatcher, "_backend_body", kept)
-        patch.setattr(dispatcher, "_layers", {})
-        patch.setattr(dispatcher, "compile_function", lambda *arguments, **options: None)
+        patch.setattr(dispatcher, "_layers", layers)
+        patch.setattr(dispatcher, "compile_function", compiled)
         for op in registry.and_variants():
             dispatcher._compile(op, full)
-    return made
+    return found
 
 
-def callables(body):
-    """What a body calls, by name: functions that a body made for itself are told apart by where they are written."""
-    return {name: getattr(value, "__code__", value) for name, value in body.names.items()}
+def callables(names):
+    """What is called, by name: functions that a body made for itself are told apart by where they are written."""
+    return {name: getattr(value, "__code__", value) for name, value in names.items()}
 
 
 @pytest.mark.parametrize("recording", RECORDING)
@@ -52,12 +68,12 @@ def callables(body):
     "plain", [keys.CPU, keys.CPU | keys.NUMBER, keys.CPU | keys.AUTOGRAD, keys.META, keys.SPARSE, keys.CPU | keys.META]
 )
 def test_every_operator_has_the_same_body(monkeypatch, plain, recording):
-    for (op, _, unrecorded), (_, given, recorded) in zip(
-        bodies(monkeypatch, plain), bodies(monkeypatch, plain | recording), strict=True
-    ):
-        assert given == plain, op
-        assert recorded.lines == unrecorded.lines, op
-        assert callables(recorded) == callables(unrecorded), op
+    for unrecorded, recorded in zip(made_for(monkeypatch, plain), made_for(monkeypatch, plain | recording), strict=True):
+        assert recorded.given == plain, recorded.op
+        assert recorded.body.lines == unrecorded.body.lines, recorded.op
+        assert recorded.lines == unrecorded.lines, recorded.op
+        for one, other in ((unrecorded.body.names, recorded.body.names), (unrecorded.names, recorded.names)):
+            assert callables(one) == callables(other), recorded.op
 
 
 def test_only_the_dispatcher_and_the_profiler_know_whether_somebody_records():
