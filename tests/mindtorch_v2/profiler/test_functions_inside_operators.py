@@ -339,18 +339,18 @@ class TestBeforeMonitoring:
 
         def work():
             begun.set()
-            go_on.wait(10)
+            go_on.wait(60)
             seen.append(sys.getprofile())
             in_a_tensor_hook()
             seen.append(sys.getprofile())
-            over.wait(10)
+            over.wait(60)
             later()
             seen.append(sys.getprofile())
 
         over = threading.Event()
         thread = threading.Thread(target=work)
         thread.start()
-        begun.wait(10)
+        begun.wait(60)
         with profile(with_stack=True) as prof:
             go_on.set()
             while len(seen) < 2:

@@ -451,19 +451,19 @@ class TestFunctionsOfThreadsThatRanBefore:
         def outer():
             inner()
             returned.set()
-            stop.wait(10)
+            stop.wait(60)
 
         def inner():
             begun.set()
-            go_on.wait(10)
+            go_on.wait(60)
 
         thread = threading.Thread(target=outer)
         thread.start()
-        begun.wait(10)
+        begun.wait(60)
         with profile(with_stack=True) as prof:
             torch.ones(2)
             go_on.set()
-            returned.wait(10)
+            returned.wait(60)
         stop.set()
         thread.join()
         rows = [e for e in prof.events() if e["kind"] == "python_function" and e["thread_id"] == thread.native_id]
@@ -481,7 +481,7 @@ class TestFunctionsOfThreadsThatRanBefore:
         outer_module.append(inner_module)
         thread = threading.Thread(target=lambda: outer_module(torch.ones(1)))
         thread.start()
-        begun.wait(10)
+        begun.wait(60)
         with profile(with_stack=True) as prof:
             torch.ones(2)
         stop.set()
@@ -530,12 +530,12 @@ class TestFunctionsOfThreadsThatRanBefore:
         class Slow:
             def __float__(self):
                 begun.set()
-                go_on.wait(10)
+                go_on.wait(60)
                 return 1.0
 
         thread = threading.Thread(target=lambda: torch.tensor([Slow()], dtype=torch.float32))
         thread.start()
-        begun.wait(10)
+        begun.wait(60)
         with profile(with_stack=True) as prof:
             go_on.set()
             thread.join()
@@ -589,7 +589,7 @@ class TestFunctionsOfThreadsThatRanBefore:
             if label.name.endswith(": outer"):
                 monkeypatch.undo()
                 numbered.set()
-                second.wait(10)
+                second.wait(60)
             return number
 
         def inner():
@@ -597,7 +597,7 @@ class TestFunctionsOfThreadsThatRanBefore:
 
         def outer():
             begun.set()
-            go_on.wait(10)
+            go_on.wait(60)
             inner()
             called.set()
             while not stop.is_set():
@@ -608,12 +608,12 @@ class TestFunctionsOfThreadsThatRanBefore:
         with profile(with_stack=True):
             monkeypatch.setattr(python_tracer, "label_number", slow_label_number)
             thread.start()
-            numbered.wait(10)
+            numbered.wait(60)
         with profile(with_stack=True) as prof:
             second.set()
-            begun.wait(10)
+            begun.wait(60)
             go_on.set()
-            called.wait(10)
+            called.wait(60)
         stop.set()
         thread.join()
         rows = [e for e in prof.events() if e["thread_id"] == thread.native_id and e["name"].endswith(": inner")]
@@ -628,7 +628,7 @@ class Waiting(torch.nn.Module):
 
     def forward(self, x):
         self.begun.set()
-        self.stop.wait(10)
+        self.stop.wait(60)
         return x
 
 

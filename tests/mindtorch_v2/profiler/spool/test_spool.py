@@ -326,12 +326,13 @@ class TestCommand:
     """`mindtorch profile` spools, and `mindtorch recover` reads."""
 
     PROGRAM = """
-        import ctypes, os, sys, time
+        import ctypes, os, sys
         import torch
+        from mindtorch_v2.profiler.capture import capture
         x = torch.ones(2)
         for _ in range(500):
             x + x
-        time.sleep(0.6)
+        capture.active._draining._work()
         x * x
         {end}
     """
@@ -377,7 +378,7 @@ class TestCommand:
         facts = json.loads(read("recover", "out", "--last", "--json").out)
         assert why in facts["ended"]
         assert facts["threads"][0]["operators"][0]["name"] == "aten::add"
-        assert facts["threads"][0]["places"][0][1:] == [7, "<module>"]
+        assert facts["threads"][0]["places"][0][1:] == [8, "<module>"]
         printed = read("recover", "out", "-o", "found.session")
         assert printed.out.splitlines()[-1] == "saved as found.session"
         session = Results.load(tmp_path / "found.session").session
